@@ -1,0 +1,2 @@
+//! everbloom
+fn main() {}
