@@ -1,1 +1,22 @@
-//! resp
+//! The Redis serialization protocol, RESP2 and RESP3, without a socket.
+//!
+//! | you are | you need |
+//! |---|---|
+//! | a server reading requests | [`RequestParser`] and [`Batch`]: spans into your own buffer |
+//! | a server writing replies | [`Reply`] and [`encode`], or the pieces in [`mod@encode`] |
+//! | a client writing requests | [`encode_request`] |
+//! | a client reading replies | [`Decoder`], or [`decode`] for a complete buffer |
+//!
+//! Nothing here reads, writes, waits or knows a command. Whatever comes from the other side of a
+//! connection is bounded by limits that the caller states ([`Limits`], [`DecodeLimits`]), and ends
+//! in a value or in an error, never in a panic.
+
+#![forbid(unsafe_code)]
+
+pub mod encode;
+mod protocol;
+mod reply;
+
+pub use encode::{encode, encode_request};
+pub use protocol::Protocol;
+pub use reply::Reply;

@@ -1,0 +1,217 @@
+//! Replies and requests to bytes.
+//!
+//! Everything appends to a `Vec<u8>` that the caller keeps and reuses, so that a steady stream of
+//! replies allocates nothing. [`encode()`] takes a whole [`Reply`]; the `encode_*` pieces are for
+//! hot paths that answer without building one.
+
+use crate::protocol::Protocol;
+use crate::reply::Reply;
+
+/// Appends a reply in the words of that protocol.
+///
+/// Line breaks in simple strings and errors become spaces, as in Redis: they would end the line
+/// and desynchronize the connection.
+pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
+    match protocol {
+        Protocol::Resp2 => encode_resp2(reply, out),
+        Protocol::Resp3 => encode_resp3(reply, out),
+    }
+}
+
+/// Appends a request: an array of bulk strings, the form that every server takes.
+///
+/// The same bytes are what an append-only file holds.
+pub fn encode_request<T: AsRef<[u8]>>(args: &[T], out: &mut Vec<u8>) {
+    encode_array_len(args.len(), out);
+    for arg in args {
+        encode_bulk(arg.as_ref(), out);
+    }
+}
+
+/// Appends a simple string: `+OK`.
+pub fn encode_simple(text: &str, out: &mut Vec<u8>) {
+    encode_text(b'+', text, out);
+}
+
+/// Appends an error; the text begins with its code.
+pub fn encode_error(text: &str, out: &mut Vec<u8>) {
+    encode_text(b'-', text, out);
+}
+
+/// Appends an integer: `:7`.
+#[inline]
+pub fn encode_integer(number: i64, out: &mut Vec<u8>) {
+    match number {
+        0 => out.extend_from_slice(b":0\r\n"),
+        1 => out.extend_from_slice(b":1\r\n"),
+        _ => encode_number(b':', number, out),
+    }
+}
+
+/// Appends a boolean: `#t` or `#f`, in RESP2 `:1` or `:0`.
+#[inline]
+pub fn encode_boolean(value: bool, protocol: Protocol, out: &mut Vec<u8>) {
+    out.extend_from_slice(match (protocol, value) {
+        (Protocol::Resp2, true) => b":1\r\n",
+        (Protocol::Resp2, false) => b":0\r\n",
+        (Protocol::Resp3, true) => b"#t\r\n",
+        (Protocol::Resp3, false) => b"#f\r\n",
+    });
+}
+
+/// Appends the head of an array; that many replies must follow.
+#[inline]
+pub fn encode_array_len(len: usize, out: &mut Vec<u8>) {
+    encode_number(b'*', len, out);
+}
+
+/// Appends the head of a map; that many pairs of replies must follow.
+#[inline]
+pub fn encode_map_len(pairs: usize, protocol: Protocol, out: &mut Vec<u8>) {
+    match protocol {
+        Protocol::Resp2 => encode_number(b'*', pairs.saturating_mul(2), out),
+        Protocol::Resp3 => encode_number(b'%', pairs, out),
+    }
+}
+
+/// Appends a bulk string.
+#[inline]
+pub fn encode_bulk(bytes: &[u8], out: &mut Vec<u8>) {
+    encode_number(b'$', bytes.len(), out);
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a null: `_`, in RESP2 `$-1`.
+pub fn encode_null(protocol: Protocol, out: &mut Vec<u8>) {
+    out.extend_from_slice(match protocol {
+        Protocol::Resp2 => b"$-1\r\n",
+        Protocol::Resp3 => b"_\r\n",
+    });
+}
+
+/// Appends a double: `,1.5`, in RESP2 the bulk string `1.5`.
+pub fn encode_double(value: f64, protocol: Protocol, out: &mut Vec<u8>) {
+    let text = format_double(value);
+    match protocol {
+        Protocol::Resp2 => encode_bulk(text.as_bytes(), out),
+        Protocol::Resp3 => encode_text(b',', &text, out),
+    }
+}
+
+/// The shortest decimal text that reads back as the same double, laid out as Redis lays it out.
+///
+/// The digits are the shortest ones. They are written plainly when few zeros pad them, otherwise
+/// with an exponent: `1`, `1.5`, `0.0001`, `1e-7`, `1.7976931348623157e+308`, `inf`, `-inf`, `nan`.
+#[must_use]
+pub fn format_double(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    if value == 0.0 {
+        return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
+    }
+    // Rust's `e` form has the shortest digits too: "-1.2345e-7". Only the layout differs.
+    let scientific = format!("{value:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    // The mantissa has one digit before its point, so the rest are decimals.
+    let decimals = mantissa
+        .split_once('.')
+        .map_or(0, |(_, digits)| digits.len());
+    let decimals = i32::try_from(decimals).unwrap_or(i32::MAX);
+    // The value is the digits, read as an integer, times ten to the `power`.
+    let power = exponent - decimals;
+    let plain_integer = power >= 0 && exponent.abs() < decimals + 8;
+    let plain_fraction = power < 0 && (power > -7 || exponent.abs() < 4);
+    if plain_integer || plain_fraction {
+        // Display never uses an exponent, and its digits are the same shortest ones.
+        format!("{value}")
+    } else if exponent < 0 {
+        scientific
+    } else {
+        format!("{mantissa}e+{exponent}")
+    }
+}
+
+fn encode_resp2(reply: &Reply, out: &mut Vec<u8>) {
+    let protocol = Protocol::Resp2;
+    match reply {
+        Reply::Simple(text) => encode_simple(text, out),
+        Reply::Error(text) => encode_error(text, out),
+        Reply::Integer(number) => encode_integer(*number, out),
+        Reply::Bulk(bytes) => encode_bulk(bytes, out),
+        Reply::Verbatim(text) => encode_bulk(text.as_bytes(), out),
+        Reply::Null => encode_null(protocol, out),
+        Reply::NullArray => out.extend_from_slice(b"*-1\r\n"),
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
+            encode_items(b'*', items, protocol, out);
+        }
+        Reply::Map(pairs) => encode_pairs(pairs, protocol, out),
+        Reply::Boolean(value) => encode_boolean(*value, protocol, out),
+        Reply::Double(value) => encode_double(*value, protocol, out),
+        Reply::BigNumber(digits) => encode_bulk(digits.as_bytes(), out),
+    }
+}
+
+fn encode_resp3(reply: &Reply, out: &mut Vec<u8>) {
+    let protocol = Protocol::Resp3;
+    match reply {
+        Reply::Simple(text) => encode_simple(text, out),
+        Reply::Error(text) => encode_error(text, out),
+        Reply::Integer(number) => encode_integer(*number, out),
+        Reply::Bulk(bytes) => encode_bulk(bytes, out),
+        Reply::Verbatim(text) => {
+            // The length counts the four bytes of the format mark.
+            encode_number(b'=', text.len().saturating_add(4), out);
+            out.extend_from_slice(b"txt:");
+            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        Reply::Null | Reply::NullArray => encode_null(protocol, out),
+        Reply::Array(items) => encode_items(b'*', items, protocol, out),
+        Reply::Set(items) => encode_items(b'~', items, protocol, out),
+        Reply::Push(items) => encode_items(b'>', items, protocol, out),
+        Reply::Map(pairs) => encode_pairs(pairs, protocol, out),
+        Reply::Boolean(value) => encode_boolean(*value, protocol, out),
+        Reply::Double(value) => encode_double(*value, protocol, out),
+        Reply::BigNumber(digits) => encode_text(b'(', digits, out),
+    }
+}
+
+fn encode_items(mark: u8, items: &[Reply], protocol: Protocol, out: &mut Vec<u8>) {
+    encode_number(mark, items.len(), out);
+    for item in items {
+        encode(item, protocol, out);
+    }
+}
+
+fn encode_pairs(pairs: &[(Reply, Reply)], protocol: Protocol, out: &mut Vec<u8>) {
+    encode_map_len(pairs.len(), protocol, out);
+    for (key, value) in pairs {
+        encode(key, protocol, out);
+        encode(value, protocol, out);
+    }
+}
+
+fn encode_number(mark: u8, number: impl itoa::Integer, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    out.push(mark);
+    out.extend_from_slice(digits.format(number).as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn encode_text(mark: u8, text: &str, out: &mut Vec<u8>) {
+    out.push(mark);
+    let start = out.len();
+    out.extend_from_slice(text.as_bytes());
+    for byte in out.iter_mut().skip(start) {
+        if matches!(*byte, b'\r' | b'\n') {
+            *byte = b' ';
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
