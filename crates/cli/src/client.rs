@@ -1,0 +1,170 @@
+//! A blocking client: one connection, requests out, replies in, in order.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use everbloom_resp::{DecodeError, DecodeLimits, Protocol, Reply, decode, encode_request};
+
+/// How long one address may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes asked of the socket at a time.
+const READ_SIZE: usize = 64 * 1024;
+
+/// Where a server is and how to introduce oneself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) protocol: Protocol,
+    pub(crate) credentials: Option<Credentials>,
+}
+
+/// What AUTH needs; without a user it is the default user's password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) user: Option<OsString>,
+    pub(crate) password: OsString,
+}
+
+/// The flags of every subcommand that logs in.
+#[derive(clap::Args, Debug)]
+pub(crate) struct LoginArgs {
+    /// The user to log in as; the default user when only --pass is given
+    #[arg(long, value_name = "NAME", requires = "pass")]
+    user: Option<OsString>,
+    /// The password; REDISCLI_AUTH in the environment keeps it out of the process list
+    #[arg(long, value_name = "PASSWORD")]
+    pass: Option<OsString>,
+}
+
+impl LoginArgs {
+    pub(crate) fn credentials(&self) -> Option<Credentials> {
+        let password = self
+            .pass
+            .clone()
+            .or_else(|| std::env::var_os("REDISCLI_AUTH"))?;
+        Some(Credentials {
+            user: self.user.clone(),
+            password,
+        })
+    }
+}
+
+/// Why there is no reply.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    #[error("cannot connect to {host} port {port}: {source}")]
+    Connect {
+        host: String,
+        port: u16,
+        source: io::Error,
+    },
+    #[error("the connection broke: {0}")]
+    Broken(#[source] io::Error),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("the server sent something that is not RESP: {0}")]
+    NotResp(#[from] DecodeError),
+    #[error("the server refused: {text}")]
+    Refused { text: String },
+    #[error("the server sent an answer of an unexpected kind to {command}")]
+    Unexpected { command: &'static str },
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: TcpStream,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+}
+
+impl Client {
+    /// Connects, logs in and chooses the protocol.
+    pub(crate) fn connect(target: &Target) -> Result<Self, ClientError> {
+        let stream = open(&target.host, target.port).map_err(|source| ClientError::Connect {
+            host: target.host.clone(),
+            port: target.port,
+            source,
+        })?;
+        let mut client = Self {
+            stream,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+        };
+        if let Some(credentials) = &target.credentials {
+            let mut request: Vec<&[u8]> = vec![b"AUTH"];
+            request.extend(
+                credentials
+                    .user
+                    .as_ref()
+                    .map(|user| user.as_encoded_bytes()),
+            );
+            request.push(credentials.password.as_encoded_bytes());
+            client.demand(&request)?;
+        }
+        if target.protocol == Protocol::Resp3 {
+            client.demand(&[b"HELLO", b"3"])?;
+        }
+        Ok(client)
+    }
+
+    /// Sends one request and waits for its reply, which may be an error.
+    pub(crate) fn call<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, ClientError> {
+        self.outbox.clear();
+        encode_request(request, &mut self.outbox);
+        self.stream
+            .write_all(&self.outbox)
+            .map_err(ClientError::Broken)?;
+        loop {
+            // Pushed messages are not the answer to anything.
+            match self.receive()? {
+                Reply::Push(_) => {}
+                reply => return Ok(reply),
+            }
+        }
+    }
+
+    /// As `call`, with an error reply as an error of its own.
+    pub(crate) fn demand<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, ClientError> {
+        match self.call(request)? {
+            Reply::Error(text) => Err(ClientError::Refused {
+                text: text.into_owned(),
+            }),
+            reply => Ok(reply),
+        }
+    }
+
+    fn receive(&mut self) -> Result<Reply, ClientError> {
+        let mut chunk = vec![0; READ_SIZE];
+        loop {
+            if let Some((reply, length)) = decode(&self.inbox, &DecodeLimits::default())? {
+                self.inbox.drain(..length);
+                return Ok(reply);
+            }
+            let count = self.stream.read(&mut chunk).map_err(ClientError::Broken)?;
+            if count == 0 {
+                return Err(ClientError::Closed);
+            }
+            self.inbox.extend(chunk.iter().take(count));
+        }
+    }
+}
+
+/// Tries each address of the host in turn, and tells of the last one's failure.
+fn open(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}

@@ -1,0 +1,269 @@
+//! A reply as text for people, in the form that redis-cli prints on a terminal.
+
+use std::fmt::Write as _;
+
+use everbloom_resp::Reply;
+
+/// Appends the reply and a line break. Replies hold arbitrary bytes, hence no `String`.
+pub(crate) fn write_reply(reply: &Reply, out: &mut Vec<u8>) {
+    write_nested(reply, 0, out);
+}
+
+/// Appends a bulk reply as it is, for commands whose answer is a text with lines.
+pub(crate) fn write_raw(reply: &Reply, out: &mut Vec<u8>) {
+    match reply {
+        Reply::Bulk(bytes) => write_line(bytes, out),
+        other => write_reply(other, out),
+    }
+}
+
+/// `indent` is where the lines after the first begin; the caller has placed the first.
+fn write_nested(reply: &Reply, indent: usize, out: &mut Vec<u8>) {
+    match reply {
+        Reply::Simple(text) | Reply::Verbatim(text) => write_line(text.as_bytes(), out),
+        Reply::Error(text) => write_line(format!("(error) {text}").as_bytes(), out),
+        Reply::Integer(number) => write_line(format!("(integer) {number}").as_bytes(), out),
+        Reply::Bulk(bytes) => write_line(quoted(bytes).as_bytes(), out),
+        Reply::Null | Reply::NullArray => write_line(b"(nil)", out),
+        Reply::Boolean(value) => write_line(format!("({value})").as_bytes(), out),
+        Reply::Double(value) => {
+            write_line(format!("(double) {}", Shortest(*value)).as_bytes(), out)
+        }
+        Reply::BigNumber(digits) => write_line(digits.as_bytes(), out),
+        Reply::Array(items) => write_list(items, ')', "(empty array)", indent, out),
+        Reply::Push(items) => write_list(items, ')', "(empty push)", indent, out),
+        Reply::Set(items) => write_list(items, '~', "(empty set)", indent, out),
+        Reply::Map(pairs) => write_map(pairs, indent, out),
+    }
+}
+
+fn write_list(items: &[Reply], mark: char, empty: &str, indent: usize, out: &mut Vec<u8>) {
+    if items.is_empty() {
+        return write_line(empty.as_bytes(), out);
+    }
+    let width = digits(items.len());
+    for (index, item) in items.iter().enumerate() {
+        write_label(index, width, mark, indent, out);
+        write_nested(item, indent + width + 2, out);
+    }
+}
+
+fn write_map(pairs: &[(Reply, Reply)], indent: usize, out: &mut Vec<u8>) {
+    if pairs.is_empty() {
+        return write_line(b"(empty hash)", out);
+    }
+    let width = digits(pairs.len());
+    let inner = indent + width + 2;
+    for (index, (key, value)) in pairs.iter().enumerate() {
+        write_label(index, width, '#', indent, out);
+        write_nested(key, inner, out);
+        out.pop(); // the line break after the key
+        out.extend(b" => ");
+        if spans_lines(value) {
+            out.push(b'\n');
+            out.resize(out.len() + inner, b' ');
+        }
+        write_nested(value, inner, out);
+    }
+}
+
+/// A value of several elements starts on a line of its own, so that its numbering lines up.
+fn spans_lines(value: &Reply) -> bool {
+    match value {
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => items.len() > 1,
+        Reply::Map(pairs) => pairs.len() > 1,
+        _ => false,
+    }
+}
+
+/// `12) `, right-aligned; the first one stands where the caller already is.
+fn write_label(index: usize, width: usize, mark: char, indent: usize, out: &mut Vec<u8>) {
+    let indent = if index == 0 { 0 } else { indent };
+    out.resize(out.len() + indent, b' ');
+    out.extend(format!("{:>width$}{mark} ", index + 1).as_bytes());
+}
+
+fn write_line(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(text);
+    out.push(b'\n');
+}
+
+fn digits(count: usize) -> usize {
+    count.to_string().len()
+}
+
+/// The bytes in double quotes, with redis-cli's escapes: its output can be pasted back.
+fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 2);
+    text.push('"');
+    for &byte in bytes {
+        match byte {
+            b'"' => text.push_str("\\\""),
+            b'\\' => text.push_str("\\\\"),
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
+            0x07 => text.push_str("\\a"),
+            0x08 => text.push_str("\\b"),
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "\\x{byte:02x}");
+            }
+        }
+    }
+    text.push('"');
+    text
+}
+
+/// The fewest digits that name the double, with an exponent where C would use one.
+struct Shortest(f64);
+
+impl std::fmt::Display for Shortest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let magnitude = self.0.abs();
+        if self.0.is_nan() {
+            f.write_str("nan")
+        } else if magnitude != 0.0 && self.0.is_finite() && !(1e-4..1e17).contains(&magnitude) {
+            let text = format!("{:e}", self.0);
+            let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            let (sign, exponent) = exponent
+                .strip_prefix('-')
+                .map_or(('+', exponent), |rest| ('-', rest));
+            write!(f, "{mantissa}e{sign}{exponent:0>2}")
+        } else {
+            write!(f, "{}", self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(reply: &Reply) -> String {
+        let mut out = Vec::new();
+        write_reply(reply, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn bulk(text: &str) -> Reply {
+        Reply::Bulk(text.into())
+    }
+
+    fn ints(numbers: impl IntoIterator<Item = i64>) -> Vec<Reply> {
+        numbers.into_iter().map(Reply::Integer).collect()
+    }
+
+    // Every expectation below was seen from redis-cli 7.0.15 with --no-raw.
+
+    #[test]
+    fn scalars() {
+        assert_eq!(shown(&Reply::Simple("OK".into())), "OK\n");
+        assert_eq!(
+            shown(&Reply::Error("ERR not found".into())),
+            "(error) ERR not found\n"
+        );
+        assert_eq!(shown(&Reply::Integer(-3)), "(integer) -3\n");
+        assert_eq!(shown(&bulk("foo")), "\"foo\"\n");
+        assert_eq!(shown(&Reply::Null), "(nil)\n");
+        assert_eq!(shown(&Reply::NullArray), "(nil)\n");
+        assert_eq!(shown(&Reply::Boolean(true)), "(true)\n");
+        assert_eq!(shown(&Reply::Boolean(false)), "(false)\n");
+        assert_eq!(shown(&Reply::Verbatim("a\nb".into())), "a\nb\n");
+    }
+
+    #[test]
+    fn doubles() {
+        let cases = [
+            (1.5, "1.5"),
+            (2.0, "2"),
+            (0.0, "0"),
+            (1e20, "1e+20"),
+            (6.25e-5, "6.25e-05"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+            (f64::NAN, "nan"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(shown(&Reply::Double(value)), format!("(double) {text}\n"));
+        }
+    }
+
+    #[test]
+    fn strings_are_escaped() {
+        let reply = Reply::Bulk(b"a\"\\\xff\n\r\t\x07\x08".to_vec());
+        assert_eq!(shown(&reply), "\"a\\\"\\\\\\xff\\n\\r\\t\\a\\b\"\n");
+    }
+
+    #[test]
+    fn raw_texts_keep_their_lines() {
+        let mut out = Vec::new();
+        write_raw(&bulk("# Server\r\nx:1\r\n"), &mut out);
+        write_raw(&Reply::Integer(1), &mut out);
+        assert_eq!(out, b"# Server\r\nx:1\r\n\n(integer) 1\n");
+    }
+
+    #[test]
+    fn empty_aggregates_are_named() {
+        assert_eq!(shown(&Reply::Array(vec![])), "(empty array)\n");
+        assert_eq!(shown(&Reply::Set(vec![])), "(empty set)\n");
+        assert_eq!(shown(&Reply::Map(vec![])), "(empty hash)\n");
+    }
+
+    #[test]
+    fn labels_are_right_aligned_and_nested_lists_indented() {
+        let mut items = ints([1; 9]);
+        items.push(Reply::Array(ints([1, 2])));
+        let expected = (1..=9)
+            .map(|n| format!(" {n}) (integer) 1\n"))
+            .collect::<String>()
+            + "10) 1) (integer) 1\n    2) (integer) 2\n";
+        assert_eq!(shown(&Reply::Array(items)), expected);
+    }
+
+    #[test]
+    fn maps_point_to_their_values() {
+        let map = Reply::Map(vec![
+            (bulk("a"), Reply::Array(vec![Reply::Integer(1), bulk("x")])),
+            (
+                Reply::Simple("k".into()),
+                Reply::Map(vec![(Reply::Integer(1), Reply::Double(2.5))]),
+            ),
+        ]);
+        let expected = "1# \"a\" => \n   1) (integer) 1\n   2) \"x\"\n\
+                        2# k => 1# (integer) 1 => (double) 2.5\n";
+        assert_eq!(shown(&map), expected);
+    }
+
+    #[test]
+    fn maps_within_maps_line_up() {
+        let inner = Reply::Map(vec![
+            (Reply::Simple("a".into()), Reply::Integer(1)),
+            (Reply::Simple("b".into()), Reply::Array(ints([1, 2]))),
+        ]);
+        let map = Reply::Map(vec![
+            (Reply::Simple("s".into()), Reply::Set(ints([1, 2]))),
+            (Reply::Simple("m".into()), inner),
+        ]);
+        let expected = "1# s => \n   1~ (integer) 1\n   2~ (integer) 2\n\
+                        2# m => \n   1# a => (integer) 1\n   2# b => \n\
+                        \x20     1) (integer) 1\n      2) (integer) 2\n";
+        assert_eq!(shown(&map), expected);
+    }
+
+    #[test]
+    fn a_single_element_stays_on_its_line() {
+        let deep = Reply::Map(vec![(
+            Reply::Simple("q".into()),
+            Reply::Array(vec![Reply::Array(ints([1]))]),
+        )]);
+        let reply = Reply::Array(vec![
+            Reply::Map(vec![(Reply::Simple("s".into()), Reply::Array(vec![]))]),
+            Reply::Map(vec![(Reply::Simple("s".into()), Reply::Array(vec![deep]))]),
+        ]);
+        let expected = "1) 1# s => (empty array)\n\
+                        2) 1# s => 1) 1# q => 1) 1) (integer) 1\n";
+        assert_eq!(shown(&reply), expected);
+    }
+}

@@ -1,0 +1,288 @@
+//! `everbloom measure`: how often a filter is wrong, found by trying.
+//!
+//! Random strings, half of them added and half only asked for. An added string that is not found
+//! would be a false negative, which a Bloom filter never gives; a string that was never added
+//! and is found is a false positive, and their share is the measured error rate.
+
+mod subject;
+mod table;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use everbloom_resp::Protocol;
+use indicatif::{ProgressBar, ProgressStyle};
+use rand::distr::{Alphanumeric, Distribution};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::Failure;
+use crate::client::{Client, LoginArgs, Target};
+use subject::Subject;
+use table::Row;
+
+/// Bytes of one random string.
+const ITEM_LENGTH: usize = 64;
+
+/// Items sent, or hashed, between two moves of the progress bar.
+const CHUNK: usize = 1000;
+
+/// What a filter created by BF.ADD asks for: see `Subject::default_filter`.
+const DEFAULT_ERROR_RATE: f64 = 0.01;
+
+type Item = [u8; ITEM_LENGTH];
+
+/// Measure the false positive rate of two filters: one that grew, one reserved
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Random strings: half are added, half are only asked for
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100_000,
+        value_parser = clap::value_parser!(u32).range(2..)
+    )]
+    count: u32,
+    /// The error rate to reserve, between 0 and 1
+    #[arg(long, value_name = "RATE", default_value_t = 0.001)]
+    error_rate: f64,
+    /// The capacity to reserve [default: half of N]
+    #[arg(long, value_name = "ITEMS")]
+    capacity: Option<u64>,
+    /// The seed of the random strings, to repeat a run [default: a new one each run]
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Measure the filters of a server instead of embedded ones: redis://HOST[:PORT]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    #[command(flatten)]
+    login: LoginArgs,
+}
+
+const HELP: &str = "\
+The first filter is the one that BF.ADD makes by itself (rate 0.01, capacity 100) and grows as
+the strings come; the second is reserved with --error-rate and --capacity.
+
+  missed     added strings that are not found: anything but 0 is a fault
+  asked for  the error rate the filter was made with
+  expected   the rate that follows from how full the filter's layers are
+  measured   the share of false positives, with one standard deviation of the sampling
+
+Exit code: 1 when an added string was missed, else 0.";
+
+/// What one filter did with the strings.
+#[derive(Clone, Debug, PartialEq)]
+struct Measurement {
+    /// Items the filter counted: a string that is a false positive when added is not counted.
+    items: u64,
+    missed: u64,
+    probes: u64,
+    false_positives: u64,
+    /// From the fill of the layers, where the subject lets us see it.
+    expected: Option<f64>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let seed = args.seed.unwrap_or_else(|| rand::rng().random());
+    let items = random_items(args.count, seed);
+    let (added, probed) = items.split_at(items.len().div_ceil(2));
+    let capacity = args.capacity.unwrap_or(u64::from(args.count) / 2);
+
+    let default = Subject::default_filter(connect(args)?)?;
+    let reserved = Subject::reserved(connect(args)?, args.error_rate, capacity)?;
+    let mut rows = Vec::new();
+    let subjects = [
+        (
+            "default, grown from 100".to_owned(),
+            DEFAULT_ERROR_RATE,
+            default,
+        ),
+        (
+            format!("reserved {} {capacity}", args.error_rate),
+            args.error_rate,
+            reserved,
+        ),
+    ];
+    for (name, asked, subject) in subjects {
+        let measurement = measure(&name, subject, added, probed)?;
+        rows.push(Row {
+            name,
+            asked,
+            measurement,
+        });
+    }
+
+    let place = args.url.as_deref().unwrap_or("embedded filters");
+    let report = format!(
+        "{place}: {} random strings of {ITEM_LENGTH} bytes added, {} others probed, \
+         seed {seed}\n\n{}",
+        added.len(),
+        probed.len(),
+        table::render(&rows)
+    );
+    io::stdout().write_all(report.as_bytes())?;
+    let sound = rows.iter().all(|row| row.measurement.missed == 0);
+    Ok(if sound {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+fn connect(args: &Args) -> Result<Option<Client>, Failure> {
+    let Some(url) = &args.url else {
+        return Ok(None);
+    };
+    let (host, port) = parse_url(url).map_err(Failure::Usage)?;
+    let credentials = args.login.credentials();
+    let target = Target {
+        host,
+        port,
+        protocol: Protocol::Resp2,
+        credentials,
+    };
+    Ok(Some(Client::connect(&target)?))
+}
+
+fn random_items(count: u32, seed: u64) -> Vec<Item> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    (0..count)
+        .map(|_| std::array::from_fn(|_| Alphanumeric.sample(&mut rng)))
+        .collect()
+}
+
+fn measure(
+    name: &str,
+    mut subject: Subject,
+    added: &[Item],
+    probed: &[Item],
+) -> Result<Measurement, Failure> {
+    let bar = progress(name, 2 * added.len() + probed.len());
+    let mut items = 0;
+    for chunk in added.chunks(CHUNK) {
+        items += subject.add(chunk)?;
+        bar.inc(chunk.len() as u64);
+    }
+    let mut found = 0;
+    for chunk in added.chunks(CHUNK) {
+        found += subject.count_found(chunk)?;
+        bar.inc(chunk.len() as u64);
+    }
+    let mut false_positives = 0;
+    for chunk in probed.chunks(CHUNK) {
+        false_positives += subject.count_found(chunk)?;
+        bar.inc(chunk.len() as u64);
+    }
+    bar.finish_and_clear();
+    Ok(Measurement {
+        items,
+        missed: (added.len() as u64).saturating_sub(found),
+        probes: probed.len() as u64,
+        false_positives,
+        expected: subject.expected_error_rate()?,
+    })
+}
+
+/// A bar on stderr; indicatif shows nothing where stderr is not a terminal.
+fn progress(name: &str, steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64);
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}%") {
+        bar.set_style(style);
+    }
+    bar.set_message(name.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// Host and port of `redis://HOST[:PORT]`; IPv6 addresses stand in brackets.
+fn parse_url(url: &str) -> Result<(String, u16), String> {
+    let wrong = |why: &str| format!("'{url}' is not redis://HOST[:PORT]: {why}");
+    let rest = url
+        .strip_prefix("redis://")
+        .ok_or_else(|| wrong("the scheme is missing"))?;
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    if rest.contains('@') {
+        return Err(wrong("log in with --user and --pass"));
+    }
+    if rest.contains('/') {
+        return Err(wrong("it has a path"));
+    }
+    let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, port)) => (host, Some(port.strip_prefix(':').unwrap_or(port))),
+        None => rest
+            .split_once(':')
+            .map_or((rest, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        return Err(wrong("the host is missing"));
+    }
+    let port = match port {
+        None => 6379,
+        Some(digits) => digits
+            .parse()
+            .map_err(|_| wrong("the port is not a port"))?,
+    };
+    Ok((host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls() {
+        let here = |host: &str, port| Ok((host.to_owned(), port));
+        assert_eq!(parse_url("redis://localhost"), here("localhost", 6379));
+        assert_eq!(parse_url("redis://10.0.0.1:7000/"), here("10.0.0.1", 7000));
+        assert_eq!(parse_url("redis://[::1]"), here("::1", 6379));
+        assert_eq!(parse_url("redis://[::1]:7000"), here("::1", 7000));
+        for wrong in [
+            "localhost:6379",
+            "redis://",
+            "redis://:7000",
+            "redis://a:b",
+            "redis://a:70000",
+            "redis://me:secret@a",
+            "redis://a/1",
+        ] {
+            assert!(parse_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_seed_repeats_the_strings() {
+        let first = random_items(50, 7);
+        assert_eq!(first, random_items(50, 7));
+        assert_ne!(first, random_items(50, 8));
+        assert!(first.iter().flatten().all(u8::is_ascii_alphanumeric));
+    }
+
+    #[test]
+    fn a_reserved_filter_keeps_its_promise_and_a_grown_one_nearly() {
+        let items = random_items(40_000, 1);
+        let (added, probed) = items.split_at(20_000);
+        let reserved = Subject::reserved(None, 0.001, 20_000).unwrap();
+        let measured = measure("reserved", reserved, added, probed).unwrap();
+        assert_eq!((measured.missed, measured.probes), (0, 20_000));
+        assert!(measured.false_positives <= 20, "{measured:?}");
+
+        let grown = Subject::default_filter(None).unwrap();
+        let measured = measure("default", grown, added, probed).unwrap();
+        assert_eq!(measured.missed, 0);
+        assert!(
+            (100..=320).contains(&measured.false_positives),
+            "{measured:?}"
+        );
+        let expected = measured.expected.unwrap();
+        assert!((0.005..0.015).contains(&expected), "{expected}");
+    }
+
+    #[test]
+    fn what_cannot_be_reserved_is_said() {
+        assert!(Subject::reserved(None, 1.5, 100).is_err());
+        assert!(Subject::reserved(None, 0.01, 0).is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! What is measured: a filter in this process, or a key of a server.
+
+use everbloom::ScalableBloomFilter;
+use everbloom_resp::Reply;
+use rand::Rng;
+
+use super::Item;
+use crate::Failure;
+use crate::client::{Client, ClientError};
+
+#[derive(Debug)]
+pub(super) enum Subject {
+    Embedded(ScalableBloomFilter),
+    Server(ServerKey),
+}
+
+/// A key of our own on a server, deleted when we are done with it.
+#[derive(Debug)]
+pub(super) struct ServerKey {
+    client: Client,
+    key: String,
+}
+
+impl Subject {
+    /// The filter that the first BF.ADD makes: rate 0.01, capacity 100, doubling.
+    pub(super) fn default_filter(client: Option<Client>) -> Result<Self, Failure> {
+        match client {
+            Some(client) => Ok(Subject::Server(ServerKey::new(client))),
+            None => Self::embedded(super::DEFAULT_ERROR_RATE, 100),
+        }
+    }
+
+    /// What BF.RESERVE makes.
+    pub(super) fn reserved(
+        client: Option<Client>,
+        error_rate: f64,
+        capacity: u64,
+    ) -> Result<Self, Failure> {
+        let Some(client) = client else {
+            return Self::embedded(error_rate, capacity);
+        };
+        let mut server = ServerKey::new(client);
+        let (rate, capacity) = (error_rate.to_string(), capacity.to_string());
+        server
+            .client
+            .demand(&["BF.RESERVE", &server.key, &rate, &capacity])?;
+        Ok(Subject::Server(server))
+    }
+
+    fn embedded(error_rate: f64, capacity: u64) -> Result<Self, Failure> {
+        ScalableBloomFilter::builder()
+            .error_rate(error_rate)
+            .capacity(capacity)
+            .build()
+            .map(Subject::Embedded)
+            .map_err(|error| Failure::Usage(format!("cannot make such a filter: {error}")))
+    }
+
+    /// Adds the items and tells how many of them were new to the filter.
+    pub(super) fn add(&mut self, items: &[Item]) -> Result<u64, Failure> {
+        match self {
+            Subject::Embedded(filter) => Ok(count(filter.insert_all(items))),
+            Subject::Server(server) => server.count_ones("BF.MADD", items),
+        }
+    }
+
+    pub(super) fn count_found(&mut self, items: &[Item]) -> Result<u64, Failure> {
+        match self {
+            Subject::Embedded(filter) => Ok(count(filter.contains_all(items))),
+            Subject::Server(server) => server.count_ones("BF.MEXISTS", items),
+        }
+    }
+
+    /// The rate of false positives that the fill of the layers makes likely; `None` from a
+    /// server that does not tell about its layers.
+    pub(super) fn expected_error_rate(&mut self) -> Result<Option<f64>, Failure> {
+        match self {
+            Subject::Embedded(filter) => Ok(Some(filter.estimated_error_rate())),
+            Subject::Server(server) => server.expected_error_rate(),
+        }
+    }
+}
+
+fn count(answers: Vec<bool>) -> u64 {
+    answers.into_iter().map(u64::from).sum()
+}
+
+impl ServerKey {
+    fn new(client: Client) -> Self {
+        let key = format!("everbloom:measure:{:016x}", rand::rng().random::<u64>());
+        Self { client, key }
+    }
+
+    fn count_ones(&mut self, command: &'static str, items: &[Item]) -> Result<u64, Failure> {
+        let mut request: Vec<&[u8]> = vec![command.as_bytes(), self.key.as_bytes()];
+        request.extend(items.iter().map(|item| item.as_slice()));
+        let Reply::Array(answers) = self.client.demand(&request)? else {
+            return Err(ClientError::Unexpected { command }.into());
+        };
+        let mut ones = 0;
+        for answer in answers {
+            match answer {
+                Reply::Integer(number) => ones += u64::from(number == 1),
+                Reply::Boolean(flag) => ones += u64::from(flag),
+                Reply::Error(text) => return Err(Failure::Server(text.into_owned())),
+                _ => return Err(ClientError::Unexpected { command }.into()),
+            }
+        }
+        Ok(ones)
+    }
+
+    fn expected_error_rate(&mut self) -> Result<Option<f64>, Failure> {
+        let Reply::Array(lines) = self.client.call(&["BF.DEBUG", &self.key])? else {
+            return Ok(None); // not every server has this command
+        };
+        let mut miss = 1.0;
+        for line in lines.iter().skip(1) {
+            let rate = match line {
+                Reply::Bulk(bytes) => std::str::from_utf8(bytes).ok().and_then(layer_error_rate),
+                _ => None,
+            };
+            let Some(rate) = rate else { return Ok(None) };
+            miss *= 1.0 - rate;
+        }
+        Ok(Some(1.0 - miss))
+    }
+}
+
+impl Drop for ServerKey {
+    fn drop(&mut self) {
+        // The measurement is over either way; an unreachable server keeps the key.
+        let _ = self.client.call(&["DEL", &self.key]);
+    }
+}
+
+/// The rate of one layer from its line in BF.DEBUG: with m bits, k hashes and n items a bit is
+/// still zero with probability (1 - 1/m)^(kn), and an absent item needs k bits set.
+fn layer_error_rate(line: &str) -> Option<f64> {
+    let field = |name: &str| -> Option<f64> {
+        let (_, value) = line
+            .split(' ')
+            .filter_map(|field| field.split_once(':'))
+            .find(|(n, _)| *n == name)?;
+        value.parse().ok()
+    };
+    let (bits, hashes, items) = (field("bits")?, field("hashes")?, field("size")?);
+    let fill = -(hashes * items * (-1.0 / bits).ln_1p()).exp_m1();
+    Some(fill.powf(hashes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_tells_its_rate() {
+        let line = "bytes:144 bits:1152 hashes:8 hashwidth:64 capacity:100 size:100 ratio:0.005";
+        let rate = layer_error_rate(line).unwrap();
+        assert!((0.003..0.005).contains(&rate), "{rate}");
+        let empty = "bytes:144 bits:1152 hashes:8 hashwidth:64 capacity:100 size:0 ratio:0.005";
+        assert_eq!(layer_error_rate(empty), Some(0.0));
+        assert_eq!(layer_error_rate("size:100"), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The report as an aligned table.
+
+use super::Measurement;
+
+pub(super) struct Row {
+    pub(super) name: String,
+    /// The error rate that was asked for.
+    pub(super) asked: f64,
+    pub(super) measurement: Measurement,
+}
+
+const HEADINGS: [&str; 7] = [
+    "filter",
+    "items",
+    "missed",
+    "false positives",
+    "asked for",
+    "expected",
+    "measured",
+];
+
+/// Names to the left, figures to the right, two spaces between the columns.
+pub(super) fn render(rows: &[Row]) -> String {
+    let mut lines = vec![HEADINGS.map(str::to_owned)];
+    lines.extend(rows.iter().map(cells));
+    let widths: [usize; HEADINGS.len()] = std::array::from_fn(|column| {
+        lines
+            .iter()
+            .filter_map(|line| line.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    });
+    let mut text = String::new();
+    for line in &lines {
+        for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
+            if column == 0 {
+                text.push_str(&format!("{cell:<width$}"));
+            } else {
+                text.push_str(&format!("  {cell:>width$}"));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn cells(row: &Row) -> [String; HEADINGS.len()] {
+    let Measurement {
+        items,
+        missed,
+        probes,
+        false_positives,
+        expected,
+    } = row.measurement;
+    let probes = probes as f64;
+    let rate = false_positives as f64 / probes;
+    // The number of false positives among n probes is binomial.
+    let deviation = (rate * (1.0 - rate) / probes).sqrt();
+    [
+        row.name.clone(),
+        items.to_string(),
+        missed.to_string(),
+        false_positives.to_string(),
+        percent(row.asked),
+        expected.map_or("-".to_owned(), percent),
+        format!("{:.3} % ± {:.3}", 100.0 * rate, 100.0 * deviation),
+    ]
+}
+
+fn percent(rate: f64) -> String {
+    // Very small rates would all read as 0.000 %.
+    if rate != 0.0 && rate < 1e-5 {
+        format!("{:.2e} %", 100.0 * rate)
+    } else {
+        format!("{:.3} %", 100.0 * rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_aligned() {
+        let rows = [
+            Row {
+                name: "default, grown from 100".into(),
+                asked: 0.01,
+                measurement: Measurement {
+                    items: 49_680,
+                    missed: 0,
+                    probes: 50_000,
+                    false_positives: 565,
+                    expected: Some(0.008_9),
+                },
+            },
+            Row {
+                name: "reserved 1e-7 50000".into(),
+                asked: 1e-7,
+                measurement: Measurement {
+                    items: 50_000,
+                    missed: 0,
+                    probes: 50_000,
+                    false_positives: 0,
+                    expected: None,
+                },
+            },
+        ];
+        let expected = "\
+filter                   items  missed  false positives  asked for  expected         measured
+default, grown from 100  49680       0              565    1.000 %   0.890 %  1.130 % ± 0.047
+reserved 1e-7 50000      50000       0                0  1.00e-5 %         -  0.000 % ± 0.000
+";
+        assert_eq!(render(&rows), expected);
+    }
+}

@@ -1,0 +1,108 @@
+//! `everbloom query`: one command, its reply.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use everbloom_resp::{Protocol, Reply};
+
+use crate::Failure;
+use crate::client::{Client, LoginArgs, Target};
+use crate::display::{write_raw, write_reply};
+
+/// Send one command to a server and print the reply
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The server's host name or address
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// The server's port
+    #[arg(long, default_value_t = 6379)]
+    port: u16,
+    /// Speak RESP3: booleans, maps and doubles instead of integers, arrays and strings
+    #[arg(long)]
+    resp3: bool,
+    #[command(flatten)]
+    login: LoginArgs,
+    /// The command and its arguments, sent byte for byte
+    #[arg(
+        value_name = "CMD",
+        required = true,
+        num_args = 1..,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    command: Vec<OsString>,
+}
+
+const HELP: &str = "\
+The reply is printed as redis-cli prints it on a terminal. Flags of this program stand before
+the command; whatever follows the command's name belongs to the command.
+
+Exit code: 0 for a reply, 1 for an error reply, 2 when there was no reply.
+
+Examples:
+  everbloom query BF.RESERVE seen 0.001 50000
+  everbloom query --port 7000 --resp3 BF.INFO seen";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let protocol = if args.resp3 {
+        Protocol::Resp3
+    } else {
+        Protocol::Resp2
+    };
+    let target = Target {
+        host: args.host.clone(),
+        port: args.port,
+        protocol,
+        credentials: args.login.credentials(),
+    };
+    let request: Vec<&[u8]> = args
+        .command
+        .iter()
+        .map(|arg| arg.as_encoded_bytes())
+        .collect();
+    let reply = Client::connect(&target)?.call(&request)?;
+
+    let mut out = Vec::new();
+    if answers_with_text(&request) {
+        write_raw(&reply, &mut out);
+    } else {
+        write_reply(&reply, &mut out);
+    }
+    io::stdout().write_all(&out)?;
+    Ok(if matches!(reply, Reply::Error(_)) {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Commands whose bulk reply is a text of several lines: redis-cli does not quote these either.
+/// (In RESP3 the server says so itself, with a verbatim string.)
+fn answers_with_text(request: &[&[u8]]) -> bool {
+    let word = |index: usize| request.get(index).copied().unwrap_or_default();
+    let is = |index: usize, names: &[&str]| {
+        names
+            .iter()
+            .any(|name| word(index).eq_ignore_ascii_case(name.as_bytes()))
+    };
+    is(0, &["info"])
+        || is(0, &["client"]) && is(1, &["list", "info"])
+        || is(0, &["memory"]) && is(1, &["doctor", "malloc-stats"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_known_by_their_command() {
+        assert!(answers_with_text(&[b"INFO", b"server"]));
+        assert!(answers_with_text(&[b"client", b"LIST"]));
+        assert!(!answers_with_text(&[b"client", b"id"]));
+        assert!(!answers_with_text(&[b"GET", b"info"]));
+        assert!(!answers_with_text(&[]));
+    }
+}
