@@ -1,1 +1,43 @@
-//! commands
+//! The `BF.*` commands as RedisBloom answers them, without a host around them.
+//!
+//! A command is a function of its arguments and of the one key it works on. It does no I/O, reads
+//! no clock and knows no global: the host (a server, a module) finds the key, lends it as a
+//! [`Slot`] or a [`ReadSlot`], runs the command, logs the [`Effect`] and sends the reply.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`table`] | every command as data: name, arity, flags, documentation, function |
+//! | [`args`], [`number`] | reading arguments: a cursor, and what counts as a number |
+//! | [`slot`], [`context`], [`outcome`] | what a host lends a command, and what it gets back |
+//! | [`error`] | every error text, once |
+//! | [`bf`] | the commands, one family a file; batches of pipelined commands |
+//! | [`mod@format`] | SCANDUMP headers and the number format of BF.DEBUG |
+//!
+//! ```
+//! use everbloom_commands::{Context, Run, Slot, find};
+//!
+//! let context = Context::default();
+//! let add = find(b"bf.add").expect("BF.ADD is in the table");
+//! let mut value = None;
+//! let Run::Write(run) = add.run else { unreachable!("BF.ADD writes") };
+//! let outcome = run(&context, &[b"BF.ADD", b"seen", b"a"], &mut Slot::Vacant(&mut value));
+//! assert_eq!(outcome.reply, everbloom_resp::Reply::Boolean(true));
+//! assert_eq!(value.map(|filter| filter.len()), Some(1));
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod bf;
+pub mod context;
+pub mod error;
+pub mod format;
+pub mod number;
+pub mod outcome;
+pub mod slot;
+pub mod table;
+
+pub use context::{Context, Defaults};
+pub use error::CommandError;
+pub use outcome::{Effect, Outcome};
+pub use slot::{ReadSlot, Slot};
+pub use table::{COMMANDS, Command, Run, find};

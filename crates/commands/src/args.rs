@@ -1,0 +1,116 @@
+//! A cursor over the arguments of one command.
+//!
+//! Commands take arguments from the front and never index; running out, or leaving some behind
+//! when [`Args::finish`] is called, is the wrong-arity error of the command.
+
+use crate::error::CommandError;
+
+/// The arguments that are still to be read.
+#[derive(Clone, Debug)]
+pub struct Args<'a> {
+    command: &'static str,
+    all: &'a [&'a [u8]],
+    rest: &'a [&'a [u8]],
+}
+
+impl<'a> Args<'a> {
+    /// Starts behind the command name, which is the first of `args`. `command` is the name for
+    /// error texts, in lower case.
+    pub fn new(command: &'static str, args: &'a [&'a [u8]]) -> Self {
+        let rest = args.split_first().map_or(args, |(_, rest)| rest);
+        Self {
+            command,
+            all: rest,
+            rest,
+        }
+    }
+
+    /// How many arguments are left.
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The next argument, or wrong arity when there is none.
+    pub fn next_bytes(&mut self) -> Result<&'a [u8], CommandError> {
+        self.next_optional().ok_or_else(|| self.wrong_arity())
+    }
+
+    /// The next argument, if there is one.
+    pub fn next_optional(&mut self) -> Option<&'a [u8]> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(first)
+    }
+
+    /// Everything that is left, at least one argument.
+    pub fn next_rest(&mut self) -> Result<&'a [&'a [u8]], CommandError> {
+        let rest = std::mem::take(&mut self.rest);
+        if rest.is_empty() {
+            Err(self.wrong_arity())
+        } else {
+            Ok(rest)
+        }
+    }
+
+    /// A cursor behind the first argument that is `word` in any case. It looks at all arguments
+    /// of the command, also at those already taken: BF.RESERVE reads its options this way.
+    pub fn after_word(&self, word: &[u8]) -> Option<Self> {
+        let at = self
+            .all
+            .iter()
+            .position(|arg| arg.eq_ignore_ascii_case(word))?;
+        let rest = self.all.get(at + 1..)?;
+        Some(Self {
+            rest,
+            ..self.clone()
+        })
+    }
+
+    /// All arguments must have been read.
+    pub fn finish(self) -> Result<(), CommandError> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.wrong_arity())
+        }
+    }
+
+    /// The error that says that the number of arguments is wrong.
+    pub fn wrong_arity(&self) -> CommandError {
+        CommandError::WrongArity(self.command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARITY: CommandError = CommandError::WrongArity("bf.test");
+
+    #[test]
+    fn arguments_come_in_order_and_run_out() {
+        let mut args = Args::new("bf.test", &[b"BF.TEST", b"k", b"a"]);
+        assert_eq!(args.next_bytes(), Ok(&b"k"[..]));
+        assert_eq!(args.clone().finish(), Err(ARITY));
+        assert_eq!(args.next_optional(), Some(&b"a"[..]));
+        assert_eq!(args.next_optional(), None);
+        assert_eq!(args.next_bytes(), Err(ARITY));
+        assert_eq!(args.next_rest(), Err(ARITY));
+        assert_eq!(args.finish(), Ok(()));
+    }
+
+    #[test]
+    fn a_call_without_even_a_name_has_no_arguments() {
+        assert_eq!(Args::new("bf.test", &[]).remaining(), 0);
+    }
+
+    #[test]
+    fn words_are_found_anywhere_in_any_case() {
+        let args = Args::new("bf.test", &[b"FOO", b"k", b"fOO", b"1", b"foo"]);
+        let mut after = args.after_word(b"FOO").unwrap();
+        assert_eq!(after.next_bytes(), Ok(&b"1"[..]));
+        assert!(args.after_word(b"BAR").is_none());
+        let last = Args::new("bf.test", &[b"X", b"foo"]);
+        assert_eq!(last.after_word(b"FOO").unwrap().remaining(), 0);
+    }
+}

@@ -1,0 +1,139 @@
+//! BF.SCANDUMP and BF.LOADCHUNK: a filter in pieces, out and in.
+//!
+//! Iterator 0 asks for the header. From 1 on, iterator `i` is byte `i - 1` of the bit arrays of
+//! all layers laid end to end; a piece ends with its layer at the latest. BF.LOADCHUNK takes a
+//! piece with the iterator that BF.SCANDUMP gave with it, which is one past its last byte.
+
+use super::answer;
+use crate::args::Args;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::format::header;
+use crate::number;
+use crate::outcome::{Effect, Outcome};
+use crate::slot::{ReadSlot, Slot};
+use everbloom::{ChunkError, ScalableBloomFilter};
+use everbloom_resp::Reply;
+
+pub(crate) const SCANDUMP: &str = "bf.scandump";
+pub(crate) const LOADCHUNK: &str = "bf.loadchunk";
+
+/// The longest piece that BF.SCANDUMP gives, in bytes.
+pub const MAX_CHUNK: usize = 16 << 20;
+
+/// The iterator that brings a header.
+const HEADER: i64 = 1;
+
+struct ScanDump<'a> {
+    iterator: &'a [u8],
+}
+
+impl<'a> ScanDump<'a> {
+    fn parse(mut args: Args<'a>) -> Result<Self, CommandError> {
+        args.next_bytes()?;
+        let scan = Self {
+            iterator: args.next_bytes()?,
+        };
+        args.finish()?;
+        Ok(scan)
+    }
+
+    /// The key comes before the iterator, as in RedisBloom.
+    fn execute(&self, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
+        let filter = slot.required()?;
+        let iterator = number::integer(self.iterator).ok_or(CommandError::ScanIterator)?;
+        let (next, data) = piece(filter, iterator);
+        Ok(Reply::Array(vec![Reply::Integer(next), Reply::Bulk(data)]))
+    }
+}
+
+/// One piece of the dump of a filter and the iterator that belongs to it: `(0, empty)` behind the
+/// last one. A host that rewrites its log calls this from iterator 0 on and writes a
+/// `BF.LOADCHUNK key iterator piece` for each.
+pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> (i64, Vec<u8>) {
+    if iterator == 0 {
+        return (HEADER, header::encode(filter));
+    }
+    let found = u64::try_from(iterator)
+        .ok()
+        .and_then(|iterator| filter.stream_chunk(iterator - 1, MAX_CHUNK))
+        .filter(|data| !data.is_empty());
+    match found {
+        // The stream is memory, so its end is far from what an i64 can count.
+        Some(data) => match i64::try_from(data.len()) {
+            Ok(len) => (iterator.saturating_add(len), data.to_vec()),
+            Err(_) => (0, Vec::new()),
+        },
+        None => (0, Vec::new()),
+    }
+}
+
+/// BF.SCANDUMP key iterator
+pub fn scandump(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
+    answer(ScanDump::parse(Args::new(SCANDUMP, args)).and_then(|scan| scan.execute(slot)))
+}
+
+#[derive(Debug)]
+struct LoadChunk<'a> {
+    iterator: i64,
+    data: &'a [u8],
+}
+
+impl<'a> LoadChunk<'a> {
+    fn parse(mut args: Args<'a>) -> Result<Self, CommandError> {
+        args.next_bytes()?;
+        let (iterator, data) = (args.next_bytes()?, args.next_bytes()?);
+        args.finish()?;
+        let iterator = number::integer(iterator).ok_or(CommandError::LoadIterator)?;
+        Ok(Self { iterator, data })
+    }
+
+    fn execute(
+        &self,
+        context: &Context,
+        slot: &mut Slot<'_>,
+    ) -> Result<(Reply, Effect), CommandError> {
+        match slot {
+            Slot::OtherType => return Err(CommandError::WrongType),
+            Slot::Filter(filter) => self.load_data(filter)?,
+            Slot::Vacant(Some(filter)) => self.load_data(filter)?,
+            Slot::Vacant(value) => **value = Some(self.load_header(context)?),
+        }
+        Ok((Reply::OK, Effect::Verbatim))
+    }
+
+    fn load_header(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
+        if self.iterator != HEADER {
+            return Err(CommandError::NotFound);
+        }
+        let parts = header::decode(self.data).ok_or(CommandError::BadData)?;
+        ScalableBloomFilter::from_parts(&parts, context.max_filter_bytes)
+            .map_err(|_| CommandError::BadData)
+    }
+
+    fn load_data(&self, filter: &mut ScalableBloomFilter) -> Result<(), CommandError> {
+        let end = u64::try_from(self.iterator).map_err(|_| CommandError::BadData)?;
+        let len = u64::try_from(self.data.len()).map_err(|_| CommandError::BadData)?;
+        if end == 0 || end < len {
+            return Err(CommandError::BadData);
+        }
+        // The iterator counts from 1, so a piece as long as its iterator starts before byte 0.
+        let offset = (end - len)
+            .checked_sub(1)
+            .ok_or(CommandError::ChunkOffset)?;
+        filter
+            .load_chunk(offset, self.data)
+            .map_err(|error| match error {
+                ChunkError::NoLayer => CommandError::ChunkOffset,
+                ChunkError::TooLong => CommandError::ChunkTooBig,
+            })
+    }
+}
+
+/// BF.LOADCHUNK key iterator data
+pub fn loadchunk(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
+    match LoadChunk::parse(Args::new(LOADCHUNK, args)) {
+        Ok(load) => Outcome::answered(load.execute(context, slot)),
+        Err(error) => Outcome::bad_arguments(error),
+    }
+}

@@ -1,0 +1,133 @@
+//! BF.INFO and BF.CARD: what a filter is and how full it is.
+
+use super::{answer, count};
+use crate::args::Args;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::slot::ReadSlot;
+use everbloom::ScalableBloomFilter;
+use everbloom_resp::{Protocol, Reply};
+
+pub(crate) const INFO: &str = "bf.info";
+pub(crate) const CARD: &str = "bf.card";
+
+/// What RedisBloom counts for a filter and for each layer besides the bit arrays. `Size` is this
+/// sum on every host, whatever the memory really is; clients plan with it.
+const FILTER_BYTES: u64 = 32;
+const LAYER_BYTES: u64 = 64;
+
+/// One line of BF.INFO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Capacity,
+    Size,
+    Filters,
+    Items,
+    Expansion,
+}
+
+impl Field {
+    const ALL: [Self; 5] = [
+        Self::Capacity,
+        Self::Size,
+        Self::Filters,
+        Self::Items,
+        Self::Expansion,
+    ];
+
+    fn word(self) -> &'static [u8] {
+        match self {
+            Self::Capacity => b"CAPACITY",
+            Self::Size => b"SIZE",
+            Self::Filters => b"FILTERS",
+            Self::Items => b"ITEMS",
+            Self::Expansion => b"EXPANSION",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Capacity => "Capacity",
+            Self::Size => "Size",
+            Self::Filters => "Number of filters",
+            Self::Items => "Number of items inserted",
+            Self::Expansion => "Expansion rate",
+        }
+    }
+
+    fn parse(text: &[u8]) -> Result<Self, CommandError> {
+        Self::ALL
+            .into_iter()
+            .find(|field| field.word().eq_ignore_ascii_case(text))
+            .ok_or(CommandError::InvalidInformation)
+    }
+
+    fn value(self, filter: &ScalableBloomFilter) -> Reply {
+        match self {
+            Self::Capacity => count(filter.capacity()),
+            Self::Size => count(size(filter)),
+            Self::Filters => count(filter.layers().len().try_into().unwrap_or(u64::MAX)),
+            Self::Items => count(filter.len()),
+            Self::Expansion if filter.is_fixed() => Reply::Null,
+            Self::Expansion => Reply::Integer(filter.expansion().into()),
+        }
+    }
+
+    fn entry(self, filter: &ScalableBloomFilter) -> (Reply, Reply) {
+        (Reply::simple(self.label()), self.value(filter))
+    }
+}
+
+fn size(filter: &ScalableBloomFilter) -> u64 {
+    let layers = filter
+        .layers()
+        .iter()
+        .map(|layer| LAYER_BYTES.saturating_add(layer.bytes()));
+    layers.fold(FILTER_BYTES, u64::saturating_add)
+}
+
+struct Info<'a> {
+    field: Option<&'a [u8]>,
+}
+
+impl<'a> Info<'a> {
+    fn parse(mut args: Args<'a>) -> Result<Self, CommandError> {
+        args.next_bytes()?;
+        let info = Self {
+            field: args.next_optional(),
+        };
+        args.finish()?;
+        Ok(info)
+    }
+
+    /// The key comes before the word: RedisBloom says `not found` even to a wrong word.
+    fn execute(&self, protocol: Protocol, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
+        let filter = slot.required()?;
+        let Some(text) = self.field else {
+            return Ok(Reply::Map(
+                Field::ALL.map(|field| field.entry(filter)).into(),
+            ));
+        };
+        let field = Field::parse(text)?;
+        Ok(match protocol {
+            Protocol::Resp2 => Reply::Array(vec![field.value(filter)]),
+            Protocol::Resp3 => Reply::Map(vec![field.entry(filter)]),
+        })
+    }
+}
+
+/// BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]
+pub fn info(context: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
+    answer(Info::parse(Args::new(INFO, args)).and_then(|info| info.execute(context.protocol, slot)))
+}
+
+/// BF.CARD key
+pub fn card(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
+    let mut args = Args::new(CARD, args);
+    let parsed = args.next_bytes().and_then(|_| args.finish());
+    answer(parsed.and_then(|()| match slot {
+        ReadSlot::Missing => Ok(Reply::Integer(0)),
+        ReadSlot::Filter(filter) => Ok(count(filter.len())),
+        ReadSlot::OtherType => Err(CommandError::WrongType),
+    }))
+}

@@ -1,0 +1,104 @@
+//! BF.INSERT: items for a filter that may have to be made with chosen parameters.
+
+use super::Parameters;
+use super::add::insert_all;
+use crate::args::Args;
+use crate::context::{Context, Defaults};
+use crate::error::CommandError;
+use crate::number;
+use crate::outcome::{Effect, Outcome};
+use crate::slot::Slot;
+use everbloom_resp::Reply;
+
+pub(crate) const INSERT: &str = "bf.insert";
+
+#[derive(Debug)]
+struct Insert<'a> {
+    key: &'a [u8],
+    /// What the filter is made with if it is missing.
+    parameters: Parameters,
+    create: bool,
+    items: &'a [&'a [u8]],
+}
+
+/// An option word. Only its start is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Items,
+    Capacity,
+    Error,
+    Expansion,
+    NoCreate,
+    NonScaling,
+}
+
+impl Word {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let letter = |at: usize| text.get(at).map(u8::to_ascii_lowercase);
+        match (letter(0)?, letter(1), letter(2)) {
+            (b'i', _, _) => Some(Self::Items),
+            (b'c', _, _) => Some(Self::Capacity),
+            (b'e', Some(b'r'), _) => Some(Self::Error),
+            (b'e', _, _) => Some(Self::Expansion),
+            (b'n', _, Some(b'c')) => Some(Self::NoCreate),
+            (b'n', _, _) => Some(Self::NonScaling),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Insert<'a> {
+    fn parse(mut args: Args<'a>, defaults: &Defaults) -> Result<Self, CommandError> {
+        let key = args.next_bytes()?;
+        let mut parameters = Parameters::from(*defaults);
+        let (mut create, mut non_scaling) = (true, parameters.non_scaling);
+        loop {
+            let word = Word::parse(args.next_bytes()?).ok_or(CommandError::UnknownArgument)?;
+            match word {
+                Word::Items => break,
+                Word::NoCreate => create = false,
+                Word::NonScaling => non_scaling = true,
+                Word::Capacity => {
+                    parameters.capacity = number::capacity(args.next_bytes()?)
+                        .map_err(|_| CommandError::InsertCapacity)?;
+                }
+                Word::Error => {
+                    parameters.error_rate = number::error_rate(args.next_bytes()?)
+                        .map_err(|_| CommandError::InsertErrorRate)?;
+                }
+                Word::Expansion => {
+                    parameters.expansion = number::expansion(args.next_bytes()?)
+                        .map_err(|_| CommandError::InsertExpansion)?;
+                }
+            }
+        }
+        // Of several EXPANSIONs the last one decides, so 0 is looked for only now.
+        parameters.non_scaling = non_scaling || parameters.expansion == 0;
+        Ok(Self {
+            key,
+            parameters,
+            create,
+            items: args.next_rest()?,
+        })
+    }
+
+    fn execute(
+        &self,
+        context: &Context,
+        slot: &mut Slot<'_>,
+    ) -> Result<(Reply, Effect), CommandError> {
+        if slot.filter()?.is_none() && !self.create {
+            return Err(CommandError::NotFound);
+        }
+        let (replies, change) = insert_all(context, &self.parameters, self.items, slot)?;
+        Ok((replies, change.effect(self.key)))
+    }
+}
+
+/// BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item ...
+pub fn insert(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
+    match Insert::parse(Args::new(INSERT, args), &context.defaults) {
+        Ok(insert) => Outcome::answered(insert.execute(context, slot)),
+        Err(error) => Outcome::bad_arguments(error),
+    }
+}

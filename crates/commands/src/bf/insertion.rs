@@ -1,0 +1,127 @@
+//! Adding items: the one path that ADD, MADD, INSERT and runs of pipelined ADDs share.
+
+use super::Parameters;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::format::header;
+use crate::outcome::Effect;
+use crate::slot::Slot;
+use everbloom::{GrowthLimit, InsertError, ScalableBloomFilter};
+use std::ops::ControlFlow;
+
+/// What an insertion changed, borrowed from its arguments: enough to log it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Insertion<'a> {
+    /// The SCANDUMP header of the empty filter, when the insertion created it.
+    pub created: Option<Vec<u8>>,
+    /// The items that were added, in order; not those that tested positive or were refused.
+    pub added: Vec<&'a [u8]>,
+}
+
+impl Insertion<'_> {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.created.is_none() && self.added.is_empty()
+    }
+
+    /// What a log must replay.
+    pub fn effect(self, key: &[u8]) -> Effect {
+        match self.created {
+            Some(header) => Effect::created(key, header, &self.added),
+            None => Effect::added(key, &self.added),
+        }
+    }
+
+    /// The effect when the command was BF.ADD or BF.MADD with `tried` items: the command itself
+    /// if it is the shortest way to say it.
+    pub(crate) fn effect_of_add(self, key: &[u8], tried: usize) -> Effect {
+        if self.created.is_none() && tried > 0 && self.added.len() == tried {
+            Effect::Verbatim
+        } else {
+            self.effect(key)
+        }
+    }
+}
+
+/// What happens to the items behind one that a full filter refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterFull {
+    /// They are not even tried: one command of many items.
+    Stop,
+    /// They are tried: every item is a command of its own.
+    GoOn,
+}
+
+/// Adds `items` to the filter in `slot`, which is made with `missing` if there is none, and
+/// passes the answer to each item to `emit`. An error means that no item was tried.
+pub(super) fn insert_items<'a>(
+    context: &Context,
+    missing: &Parameters,
+    items: &[&'a [u8]],
+    slot: &mut Slot<'_>,
+    after_full: AfterFull,
+    mut emit: impl FnMut(Result<bool, CommandError>),
+) -> Result<Insertion<'a>, CommandError> {
+    let (filter, created) = filter_or_new(context, missing, slot)?;
+    let mut added = Vec::with_capacity(items.len());
+    let mut rest = items;
+    while !rest.is_empty() {
+        let stretch = at_most_one_growth(filter).min(rest.len());
+        let (now, later) = rest.split_at(stretch);
+        let used: u64 = filter.stream_len();
+        let growth = GrowthLimit {
+            max_layer_bytes: context.max_filter_bytes.saturating_sub(used),
+        };
+        let mut tried = now.iter();
+        let mut stopped = false;
+        filter.insert_batch(now.iter().copied(), growth, |result| {
+            let item = tried.next();
+            if result == Ok(true) {
+                added.extend(item);
+            }
+            emit(result.map_err(CommandError::from));
+            stopped = result == Err(InsertError::Full) && after_full == AfterFull::Stop;
+            if stopped {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        rest = if stopped { &[] } else { later };
+    }
+    Ok(Insertion { created, added })
+}
+
+/// How many items can be added while the filter grows at most once. The limit on its size is
+/// known exactly only between two growths.
+fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
+    let Some(newest) = filter.layers().last().filter(|_| !filter.is_fixed()) else {
+        return usize::MAX;
+    };
+    let room = newest.capacity().saturating_sub(newest.len());
+    let next = newest
+        .capacity()
+        .saturating_mul(filter.expansion().into())
+        .max(1);
+    usize::try_from(room.saturating_add(next)).unwrap_or(usize::MAX)
+}
+
+/// The filter in the slot, and its header if it had to be made.
+fn filter_or_new<'s>(
+    context: &Context,
+    missing: &Parameters,
+    slot: &'s mut Slot<'_>,
+) -> Result<(&'s mut ScalableBloomFilter, Option<Vec<u8>>), CommandError> {
+    match slot {
+        Slot::OtherType => Err(CommandError::WrongType),
+        Slot::Filter(filter) => Ok((filter, None)),
+        Slot::Vacant(value) => match value {
+            Some(filter) => Ok((filter, None)),
+            None => {
+                let filter = value.insert(missing.build(context)?);
+                let header = header::encode(filter);
+                Ok((filter, Some(header)))
+            }
+        },
+    }
+}

@@ -1,0 +1,67 @@
+//! The commands, one family a file: the arguments as a struct, how they are parsed, and what the
+//! command then does to its key.
+//!
+//! The functions named like a command have the shape that [`Run`](crate::table::Run) asks for.
+//! [`add::add_run`] and [`exists::exists_run`] execute a run of pipelined commands on one key as
+//! one batch.
+
+pub mod add;
+pub mod debug;
+pub mod dump;
+pub mod exists;
+pub mod info;
+pub mod insert;
+pub mod insertion;
+pub mod reserve;
+
+use crate::context::{Context, Defaults};
+use crate::error::CommandError;
+use everbloom::ScalableBloomFilter;
+use everbloom_resp::Reply;
+
+/// What a filter is to be made with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Parameters {
+    pub(crate) error_rate: f64,
+    pub(crate) capacity: u64,
+    /// The growth from layer to layer. A non-scaling filter keeps the number without using it.
+    pub(crate) expansion: u32,
+    pub(crate) non_scaling: bool,
+}
+
+impl From<Defaults> for Parameters {
+    fn from(defaults: Defaults) -> Self {
+        Self {
+            error_rate: defaults.error_rate,
+            capacity: defaults.initial_size,
+            expansion: defaults.expansion,
+            non_scaling: defaults.expansion == 0,
+        }
+    }
+}
+
+impl Parameters {
+    pub(crate) fn build(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
+        let builder = ScalableBloomFilter::builder()
+            .error_rate(self.error_rate)
+            .capacity(self.capacity)
+            .expansion(self.expansion)
+            .max_layer_bytes(context.max_filter_bytes);
+        let builder = if self.non_scaling {
+            builder.fixed()
+        } else {
+            builder
+        };
+        Ok(builder.build()?)
+    }
+}
+
+/// The reply of a command that can fail as a whole.
+fn answer(result: Result<Reply, CommandError>) -> Reply {
+    result.unwrap_or_else(Reply::from)
+}
+
+/// An unsigned number as a reply. Numbers that RESP cannot carry are cut to the largest it can.
+fn count(number: u64) -> Reply {
+    Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}

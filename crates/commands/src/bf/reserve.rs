@@ -1,0 +1,98 @@
+//! BF.RESERVE: an empty filter with chosen parameters.
+
+use super::Parameters;
+use crate::args::Args;
+use crate::context::{Context, Defaults};
+use crate::error::CommandError;
+use crate::format::header;
+use crate::number::{self, NumberError};
+use crate::outcome::{Effect, Outcome};
+use crate::slot::Slot;
+use everbloom_resp::Reply;
+
+pub(crate) const RESERVE: &str = "bf.reserve";
+
+/// Options behind the capacity: EXPANSION, its number and NONSCALING.
+const MOST_OPTIONS: usize = 3;
+
+#[derive(Debug)]
+struct Reserve<'a> {
+    key: &'a [u8],
+    parameters: Parameters,
+}
+
+impl<'a> Reserve<'a> {
+    fn parse(mut args: Args<'a>, defaults: &Defaults) -> Result<Self, CommandError> {
+        let key = args.next_bytes()?;
+        let error_rate = args.next_bytes()?;
+        let capacity = args.next_bytes()?;
+        if args.remaining() > MOST_OPTIONS {
+            return Err(args.wrong_arity());
+        }
+        let error_rate = number::error_rate(error_rate).map_err(|error| match error {
+            NumberError::Syntax => CommandError::ErrorRateSyntax,
+            NumberError::Range => CommandError::ErrorRateRange,
+        })?;
+        let capacity = number::capacity(capacity).map_err(|error| match error {
+            NumberError::Syntax => CommandError::CapacitySyntax,
+            NumberError::Range => CommandError::CapacityRange,
+        })?;
+        let (expansion, non_scaling) = growth(&args, defaults)?;
+        Ok(Self {
+            key,
+            parameters: Parameters {
+                error_rate,
+                capacity,
+                expansion,
+                non_scaling,
+            },
+        })
+    }
+
+    fn execute(
+        &self,
+        context: &Context,
+        slot: &mut Slot<'_>,
+    ) -> Result<(Reply, Effect), CommandError> {
+        match slot {
+            Slot::OtherType => Err(CommandError::WrongType),
+            Slot::Filter(_) | Slot::Vacant(Some(_)) => Err(CommandError::ItemExists),
+            Slot::Vacant(value) => {
+                let filter = value.insert(self.parameters.build(context)?);
+                Ok((
+                    Reply::OK,
+                    Effect::created(self.key, header::encode(filter), &[]),
+                ))
+            }
+        }
+    }
+}
+
+/// The expansion, and whether the filter is non-scaling.
+///
+/// RedisBloom looks for each option word among all arguments, the key and the numbers included,
+/// takes the first it finds and ignores what it does not know. Scripts rely on the tolerance.
+fn growth(args: &Args<'_>, defaults: &Defaults) -> Result<(u32, bool), CommandError> {
+    let non_scaling = args.after_word(b"NONSCALING").is_some() || defaults.expansion == 0;
+    let Some(mut behind) = args.after_word(b"EXPANSION") else {
+        return Ok((defaults.expansion, non_scaling));
+    };
+    let text = behind
+        .next_optional()
+        .ok_or(CommandError::ExpansionMissing)?;
+    match number::expansion(text) {
+        Err(NumberError::Syntax) => Err(CommandError::ExpansionSyntax),
+        Ok(0) => Ok((0, true)),
+        _ if non_scaling => Err(CommandError::NonScalingExpansion),
+        Err(NumberError::Range) => Err(CommandError::ExpansionRange),
+        Ok(expansion) => Ok((expansion, false)),
+    }
+}
+
+/// BF.RESERVE key error_rate capacity [EXPANSION expansion] [NONSCALING]
+pub fn reserve(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
+    match Reserve::parse(Args::new(RESERVE, args), &context.defaults) {
+        Ok(reserve) => Outcome::answered(reserve.execute(context, slot)),
+        Err(error) => Outcome::bad_arguments(error),
+    }
+}

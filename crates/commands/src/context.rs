@@ -1,0 +1,48 @@
+//! What a command must know besides its arguments and its key.
+
+use everbloom_resp::Protocol;
+
+/// The surroundings of one call: configuration, limits and the protocol of the connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Context {
+    /// The parameters of filters that are created without saying how.
+    pub defaults: Defaults,
+    /// How many bytes the bit arrays of one filter may take together. Creating a filter or a
+    /// layer beyond it fails as if memory had run out.
+    pub max_filter_bytes: u64,
+    /// The protocol of the connection. Only BF.INFO with a field needs it: RESP2 gets the value
+    /// alone, RESP3 a map with its label, and no reply type turns into both.
+    pub protocol: Protocol,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self {
+            defaults: Defaults::default(),
+            max_filter_bytes: u64::MAX,
+            protocol: Protocol::default(),
+        }
+    }
+}
+
+/// The configured parameters of new filters (`bf-error-rate`, `bf-initial-size`,
+/// `bf-expansion-factor`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Defaults {
+    /// The error rate of a filter, over all its layers.
+    pub error_rate: f64,
+    /// The capacity of the first layer, in items.
+    pub initial_size: u64,
+    /// The growth from layer to layer; 0 makes every new filter non-scaling.
+    pub expansion: u32,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            error_rate: 0.01,
+            initial_size: 100,
+            expansion: 2,
+        }
+    }
+}

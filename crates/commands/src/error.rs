@@ -1,0 +1,119 @@
+//! Every error text of the commands, once.
+//!
+//! The texts are RedisBloom's to the letter, including those without the `ERR` prefix: clients
+//! match on them.
+
+use everbloom::BuildError;
+use everbloom_resp::Reply;
+use std::borrow::Cow;
+use thiserror::Error;
+
+/// Why a command, or one item of a command, was refused. `Display` is the text that follows the
+/// `-` on the wire.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum CommandError {
+    /// Too few or too many arguments. Holds the lower-case command name.
+    #[error("ERR wrong number of arguments for '{0}' command")]
+    WrongArity(&'static str),
+    /// The key holds a value of another type.
+    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
+    WrongType,
+    /// The key does not exist and the command does not create it.
+    #[error("ERR not found")]
+    NotFound,
+    /// BF.RESERVE on a key that holds a filter already.
+    #[error("ERR item exists")]
+    ItemExists,
+    /// BF.RESERVE: the error rate is not a number.
+    #[error("ERR bad error rate")]
+    ErrorRateSyntax,
+    /// BF.RESERVE: the error rate is not strictly between 0 and 1.
+    #[error("ERR error rate must be in the range (0.000000, 1.000000)")]
+    ErrorRateRange,
+    /// BF.RESERVE: the capacity is not an integer.
+    #[error("ERR bad capacity")]
+    CapacitySyntax,
+    /// BF.RESERVE: the capacity is outside [`number::CAPACITY`](crate::number::CAPACITY).
+    #[error("ERR capacity must be in the range [1, 1073741824]")]
+    CapacityRange,
+    /// BF.RESERVE: the word EXPANSION without a number after it.
+    #[error("ERR no expansion")]
+    ExpansionMissing,
+    /// BF.RESERVE: the expansion is not an integer.
+    #[error("ERR bad expansion")]
+    ExpansionSyntax,
+    /// BF.RESERVE: the expansion is outside [`number::EXPANSION`](crate::number::EXPANSION).
+    #[error("ERR expansion must be in the range [0, 32768]")]
+    ExpansionRange,
+    /// BF.RESERVE: an expansion for a filter that may not grow.
+    #[error("Nonscaling filters cannot expand")]
+    NonScalingExpansion,
+    /// BF.INSERT: the capacity is not an integer or out of range.
+    #[error("Bad capacity")]
+    InsertCapacity,
+    /// BF.INSERT: the error rate is not a number or out of range.
+    #[error("Bad error rate")]
+    InsertErrorRate,
+    /// BF.INSERT: the expansion is not an integer or out of range.
+    #[error("Bad expansion")]
+    InsertExpansion,
+    /// BF.INSERT: a word that is no option.
+    #[error("Unknown argument received")]
+    UnknownArgument,
+    /// BF.INFO: a word that names no field.
+    #[error("Invalid information value")]
+    InvalidInformation,
+    /// No filter can be sized for the parameters.
+    #[error("ERR could not create filter")]
+    CouldNotCreate,
+    /// The filter would take more memory than there is or than is allowed.
+    #[error("ERR Insufficient memory to create filter")]
+    InsufficientMemory,
+    /// A filter that may not grow has taken as many items as its capacity.
+    #[error("ERR non scaling filter is full")]
+    Full,
+    /// The filter is full and no further layer can be made.
+    #[error("ERR problem inserting into filter")]
+    CannotGrow,
+    /// BF.SCANDUMP: the iterator is not an integer.
+    #[error("Second argument must be numeric")]
+    ScanIterator,
+    /// BF.LOADCHUNK: the iterator is not an integer.
+    #[error("ERR Second argument must be numeric")]
+    LoadIterator,
+    /// BF.LOADCHUNK: a header that describes no filter, or an iterator that fits no chunk.
+    #[error("ERR received bad data")]
+    BadData,
+    /// BF.LOADCHUNK: the chunk starts outside the bit arrays.
+    #[error("ERR invalid offset - no link found")]
+    ChunkOffset,
+    /// BF.LOADCHUNK: the chunk runs past the end of its layer.
+    #[error("ERR invalid chunk - Too big for current filter")]
+    ChunkTooBig,
+}
+
+impl From<CommandError> for Reply {
+    fn from(error: CommandError) -> Self {
+        Reply::Error(Cow::Owned(error.to_string()))
+    }
+}
+
+impl From<BuildError> for CommandError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::TooLarge { .. } | BuildError::OutOfMemory { .. } => {
+                Self::InsufficientMemory
+            }
+            _ => Self::CouldNotCreate,
+        }
+    }
+}
+
+impl From<everbloom::InsertError> for CommandError {
+    fn from(error: everbloom::InsertError) -> Self {
+        match error {
+            everbloom::InsertError::Full => Self::Full,
+            _ => Self::CannotGrow,
+        }
+    }
+}

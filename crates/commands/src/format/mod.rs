@@ -1,0 +1,4 @@
+//! Bytes and text in RedisBloom's formats.
+
+pub mod g;
+pub mod header;

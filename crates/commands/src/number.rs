@@ -1,0 +1,173 @@
+//! What counts as a number in an argument, and the ranges that numbers must lie in.
+//!
+//! RedisBloom asks its host to parse numbers, and hosts differ at the edges. This is the grammar
+//! of Redis 8: integers in canonical decimal form only, error rates in decimal form with
+//! overflow to infinity and underflow to zero, which the range check then refuses.
+
+use std::ops::RangeInclusive;
+
+/// The capacities one may ask for.
+pub const CAPACITY: RangeInclusive<u64> = 1..=1 << 30;
+/// The expansions one may ask for; 0 means that the filter does not grow.
+pub const EXPANSION: RangeInclusive<u32> = 0..=32768;
+
+/// Why a number was refused. The commands turn this into their own error texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberError {
+    /// Not a number at all.
+    Syntax,
+    /// A number outside the allowed range.
+    Range,
+}
+
+/// A canonical decimal integer: an optional `-`, a digit 1-9 and more digits, or exactly `0`.
+///
+/// ```
+/// # use everbloom_commands::number::integer;
+/// assert_eq!(integer(b"-17"), Some(-17));
+/// assert_eq!(integer(b"017"), None);
+/// assert_eq!(integer(b"+17"), None);
+/// ```
+pub fn integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    match digits {
+        b"0" if text.len() == 1 => return Some(0),
+        [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {}
+        _ => return None,
+    }
+    // Only ASCII digits and a sign are left; what can still fail is the size.
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A capacity within [`CAPACITY`].
+pub fn capacity(text: &[u8]) -> Result<u64, NumberError> {
+    let number = integer(text).ok_or(NumberError::Syntax)?;
+    u64::try_from(number)
+        .ok()
+        .filter(|number| CAPACITY.contains(number))
+        .ok_or(NumberError::Range)
+}
+
+/// An expansion within [`EXPANSION`].
+pub fn expansion(text: &[u8]) -> Result<u32, NumberError> {
+    let number = integer(text).ok_or(NumberError::Syntax)?;
+    u32::try_from(number)
+        .ok()
+        .filter(|number| EXPANSION.contains(number))
+        .ok_or(NumberError::Range)
+}
+
+/// A decimal floating-point number; `inf` and `infinity` are numbers, NaN is not.
+pub fn float(text: &[u8]) -> Option<f64> {
+    let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (!number.is_nan()).then_some(number)
+}
+
+/// An error rate strictly between 0 and 1. Rates above 0.25 are accepted; the filter's builder
+/// lowers them.
+pub fn error_rate(text: &[u8]) -> Result<f64, NumberError> {
+    let rate = float(text).ok_or(NumberError::Syntax)?;
+    if rate > 0.0 && rate < 1.0 {
+        Ok(rate)
+    } else {
+        Err(NumberError::Range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_canonical_decimals() {
+        let good: [(&[u8], i64); 6] = [
+            (b"0", 0),
+            (b"1", 1),
+            (b"-1", -1),
+            (b"100", 100),
+            (b"9223372036854775807", i64::MAX),
+            (b"-9223372036854775808", i64::MIN),
+        ];
+        for (text, number) in good {
+            assert_eq!(integer(text), Some(number));
+        }
+        let bad: [&[u8]; 16] = [
+            b"",
+            b"-",
+            b"-0",
+            b"00",
+            b"01",
+            b"-01",
+            b"+1",
+            b" 1",
+            b"1 ",
+            b"1.0",
+            b"1e3",
+            b"0x1",
+            b"9223372036854775808",
+            b"-9223372036854775809",
+            b"1_0",
+            b"\xff",
+        ];
+        for text in bad {
+            assert_eq!(integer(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn error_rates_are_decimals_strictly_between_zero_and_one() {
+        let good: [(&[u8], f64); 10] = [
+            (b"0.01", 0.01),
+            (b".01", 0.01),
+            (b"1e-2", 0.01),
+            (b"1E-0002", 0.01),
+            (b"+0.01", 0.01),
+            (b"00.01", 0.01),
+            (b"5e-324", 5e-324),
+            (b"0.9999999999999999", 0.9999999999999999),
+            (b"1e-323", 1e-323),
+            (b"9.e-1", 0.9),
+        ];
+        for (text, rate) in good {
+            assert_eq!(error_rate(text), Ok(rate), "{text:?}");
+        }
+        let out_of_range: [&[u8]; 12] = [
+            b"0",
+            b"1",
+            b"1.",
+            b"-0.1",
+            b"1.5",
+            b"inf",
+            b"-inf",
+            b"+Infinity",
+            b"INF",
+            b"1e400",
+            b"1e-400",
+            b"-0",
+        ];
+        for text in out_of_range {
+            assert_eq!(error_rate(text), Err(NumberError::Range), "{text:?}");
+        }
+        let not_numbers: [&[u8]; 16] = [
+            b"", b" 0.1", b"0.1 ", b"1e", b".", b"0,1", b"1_0", b"0.1x", b"nan", b"NaN", b"-nan",
+            b"nan(1)", b"0x1p-3", b"abc", b"\xff", b"0.1\0",
+        ];
+        for text in not_numbers {
+            assert_eq!(error_rate(text), Err(NumberError::Syntax), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_include_their_ends() {
+        assert_eq!(capacity(b"1073741824"), Ok(1 << 30));
+        assert_eq!(capacity(b"1073741825"), Err(NumberError::Range));
+        assert_eq!(capacity(b"0"), Err(NumberError::Range));
+        assert_eq!(capacity(b"-1"), Err(NumberError::Range));
+        assert_eq!(capacity(b"9223372036854775808"), Err(NumberError::Syntax));
+        assert_eq!(expansion(b"32768"), Ok(32768));
+        assert_eq!(expansion(b"0"), Ok(0));
+        assert_eq!(expansion(b"32769"), Err(NumberError::Range));
+        assert_eq!(expansion(b"4294967296"), Err(NumberError::Range));
+        assert_eq!(expansion(b"-1"), Err(NumberError::Range));
+    }
+}
