@@ -13,10 +13,18 @@
 
 #![forbid(unsafe_code)]
 
+mod batch;
 pub mod encode;
+mod inline;
+mod limits;
+mod number;
 mod protocol;
 mod reply;
+mod request;
 
+pub use batch::{Batch, recycle};
 pub use encode::{encode, encode_request};
+pub use limits::{Limits, ProtocolError};
 pub use protocol::Protocol;
 pub use reply::Reply;
+pub use request::RequestParser;

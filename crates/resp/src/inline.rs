@@ -1,0 +1,137 @@
+//! Inline requests: a line of words as a person types it.
+//!
+//! Words are separated by blanks. A word may hold quoted parts: between double quotes `\n`, `\r`,
+//! `\t`, `\b`, `\a` and `\xHH` mean one byte and a backslash before any other character means that
+//! character; between single quotes only `\'` is special. A closing quote must end its word.
+
+use crate::batch::{Batch, Span};
+use crate::limits::ProtocolError;
+
+/// Adds the words of `buf[start..end]` to the open request of the batch; there may be none.
+pub(crate) fn split(
+    buf: &[u8],
+    start: usize,
+    end: usize,
+    batch: &mut Batch,
+) -> Result<(), ProtocolError> {
+    let line = buf.get(..end).unwrap_or_default();
+    let mut at = start;
+    loop {
+        at += run(line, at, is_space);
+        if at >= end {
+            return Ok(());
+        }
+        let plain = run(line, at, |byte| {
+            !ends_word(byte) && !matches!(byte, b'"' | b'\'')
+        });
+        match line.get(at + plain) {
+            Some(b'"' | b'\'') => at = unquote(line, at, batch)?,
+            _ => {
+                batch.spans.push(Span {
+                    start: at,
+                    len: plain,
+                });
+                at += plain;
+            }
+        }
+    }
+}
+
+/// Adds the word at `at`, which has quotes, and returns where it ends.
+fn unquote(line: &[u8], mut at: usize, batch: &mut Batch) -> Result<usize, ProtocolError> {
+    let owned = batch.owned.len();
+    loop {
+        match line.get(at) {
+            Some(b'"') => {
+                at = double_quoted(line, at + 1, &mut batch.owned)?;
+                break;
+            }
+            Some(b'\'') => {
+                at = single_quoted(line, at + 1, &mut batch.owned)?;
+                break;
+            }
+            Some(&byte) if !ends_word(byte) => {
+                batch.owned.push(byte);
+                at += 1;
+            }
+            _ => break,
+        }
+    }
+    batch.push_owned(owned);
+    Ok(at)
+}
+
+/// Reads up to and including the closing double quote; returns the position behind it.
+fn double_quoted(line: &[u8], mut at: usize, out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
+    loop {
+        let rest = line.get(at..).unwrap_or_default();
+        let (byte, taken) = match *rest {
+            [b'"'] => return Ok(at + 1),
+            [b'"', next, ..] if is_space(next) => return Ok(at + 1),
+            [] | [b'"', ..] => return Err(ProtocolError::UnbalancedQuotes),
+            [b'\\', b'x', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                (hex_digit(high) << 4 | hex_digit(low), 4)
+            }
+            [b'\\', escaped, ..] => (escape(escaped), 2),
+            [byte, ..] => (byte, 1),
+        };
+        out.push(byte);
+        at += taken;
+    }
+}
+
+/// Reads up to and including the closing single quote; returns the position behind it.
+fn single_quoted(line: &[u8], mut at: usize, out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
+    loop {
+        let rest = line.get(at..).unwrap_or_default();
+        let (byte, taken) = match *rest {
+            [b'\''] => return Ok(at + 1),
+            [b'\'', next, ..] if is_space(next) => return Ok(at + 1),
+            [] | [b'\'', ..] => return Err(ProtocolError::UnbalancedQuotes),
+            [b'\\', b'\'', ..] => (b'\'', 2),
+            [byte, ..] => (byte, 1),
+        };
+        out.push(byte);
+        at += taken;
+    }
+}
+
+/// How many bytes from `at` on are of that kind.
+fn run(line: &[u8], at: usize, kind: impl Fn(u8) -> bool) -> usize {
+    line.get(at..)
+        .unwrap_or_default()
+        .iter()
+        .take_while(|byte| kind(**byte))
+        .count()
+}
+
+/// What may stand between words and behind a closing quote: C's `isspace`.
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
+}
+
+/// What ends a word without quotes. Narrower than [`is_space`], as in Redis: vertical tab and form
+/// feed are skipped in front of a word and belong to it inside.
+const fn ends_word(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+const fn escape(byte: u8) -> u8 {
+    match byte {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 0x08,
+        b'a' => 0x07,
+        other => other,
+    }
+}
+
+/// The value of a byte that is a hexadecimal digit.
+const fn hex_digit(byte: u8) -> u8 {
+    match byte {
+        b'0'..=b'9' => byte - b'0',
+        b'a'..=b'f' => byte - b'a' + 10,
+        _ => byte - b'A' + 10,
+    }
+}

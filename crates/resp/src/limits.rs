@@ -1,0 +1,144 @@
+//! What a request may cost, and the errors of requests that are malformed or cost more.
+
+use std::fmt;
+
+/// What one request may cost. The defaults are those of Redis 7.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most arguments of one request, the command's name included. Default 1 048 576.
+    pub max_args: usize,
+    /// The longest argument in bytes, `proto-max-bulk-len`. Default 512 MiB.
+    pub max_bulk: usize,
+    /// The longest inline request in bytes without its `\n`, and the longest line that announces
+    /// a length. Default 64 KiB.
+    pub max_inline: usize,
+    /// Whether the client may use more than [`Limits::UNAUTHENTICATED_ARGS`] arguments of more
+    /// than [`Limits::UNAUTHENTICATED_BULK`] bytes. Default true.
+    ///
+    /// While false, a parse ends after one request, because that one may be the `AUTH` which
+    /// lifts the limit for the next: see [`RequestParser::has_more`](crate::RequestParser::has_more).
+    pub authenticated: bool,
+}
+
+impl Limits {
+    /// The most arguments of a request before authentication.
+    pub const UNAUTHENTICATED_ARGS: usize = 10;
+    /// The longest argument in bytes before authentication.
+    pub const UNAUTHENTICATED_BULK: usize = 16_384;
+
+    /// The most arguments that this client may use now.
+    pub(crate) fn args_now(&self) -> usize {
+        if self.authenticated {
+            self.max_args
+        } else {
+            self.max_args.min(Self::UNAUTHENTICATED_ARGS)
+        }
+    }
+
+    /// The longest argument that this client may use now.
+    pub(crate) fn bulk_now(&self) -> usize {
+        if self.authenticated {
+            self.max_bulk
+        } else {
+            self.max_bulk.min(Self::UNAUTHENTICATED_BULK)
+        }
+    }
+
+    /// The error of a count above [`Limits::args_now`].
+    #[cold]
+    pub(crate) fn args_error(&self, count: usize) -> ProtocolError {
+        if count > self.max_args {
+            ProtocolError::InvalidMultibulkLength
+        } else {
+            ProtocolError::UnauthenticatedMultibulkLength
+        }
+    }
+
+    /// The error of a length above [`Limits::bulk_now`].
+    #[cold]
+    pub(crate) fn bulk_error(&self, len: usize) -> ProtocolError {
+        if len > self.max_bulk {
+            ProtocolError::InvalidBulkLength
+        } else {
+            ProtocolError::UnauthenticatedBulkLength
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_args: 1_048_576,
+            max_bulk: 512 << 20,
+            max_inline: 64 << 10,
+            authenticated: true,
+        }
+    }
+}
+
+/// Why a connection cannot go on: what followed could not be told from its middle.
+///
+/// `Display` gives the text that Redis 7 sends after `-ERR `; after sending it the server closes
+/// the connection. [`ProtocolError::encode`] writes the whole reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtocolError {
+    /// The number of arguments is no number, or above the limit.
+    InvalidMultibulkLength,
+    /// The length of an argument is no number, negative, or above the limit.
+    InvalidBulkLength,
+    /// An argument must begin with `$`, and began with this byte.
+    ExpectedDollar(u8),
+    /// The line with the number of arguments does not end.
+    TooBigMultibulkCount,
+    /// The line with the length of an argument does not end.
+    TooBigBulkCount,
+    /// An inline request does not end.
+    TooBigInline,
+    /// A quote in an inline request is not closed, or not followed by a space.
+    UnbalancedQuotes,
+    /// Too many arguments for a client that has not authenticated.
+    UnauthenticatedMultibulkLength,
+    /// Too long an argument for a client that has not authenticated.
+    UnauthenticatedBulkLength,
+}
+
+impl ProtocolError {
+    /// Appends the error reply, byte for byte as Redis sends it.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        if let Self::ExpectedDollar(byte) = *self {
+            // Not through Display: the byte need not be text.
+            let byte = if matches!(byte, b'\r' | b'\n') {
+                b' '
+            } else {
+                byte
+            };
+            out.extend_from_slice(b"-ERR Protocol error: expected '$', got '");
+            out.push(byte);
+            out.extend_from_slice(b"'\r\n");
+        } else {
+            crate::encode::encode_error(&format!("ERR {self}"), out);
+        }
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Protocol error: ")?;
+        f.write_str(match self {
+            Self::InvalidMultibulkLength => "invalid multibulk length",
+            Self::InvalidBulkLength => "invalid bulk length",
+            Self::ExpectedDollar(b'\r' | b'\n') => "expected '$', got ' '",
+            Self::ExpectedDollar(byte) => {
+                return write!(f, "expected '$', got '{}'", char::from(*byte));
+            }
+            Self::TooBigMultibulkCount => "too big mbulk count string",
+            Self::TooBigBulkCount => "too big bulk count string",
+            Self::TooBigInline => "too big inline request",
+            Self::UnbalancedQuotes => "unbalanced quotes in request",
+            Self::UnauthenticatedMultibulkLength => "unauthenticated multibulk length",
+            Self::UnauthenticatedBulkLength => "unauthenticated bulk length",
+        })
+    }
+}
+
+impl std::error::Error for ProtocolError {}
