@@ -3,9 +3,9 @@
 //! | you are | you need |
 //! |---|---|
 //! | a server reading requests | [`RequestParser`] and [`Batch`]: spans into your own buffer |
-//! | a server writing replies | [`Reply`] and [`encode`], or the pieces in [`mod@encode`] |
+//! | a server writing replies | [`Reply`] and [`encode()`], or the pieces in [`mod@encode`] |
 //! | a client writing requests | [`encode_request`] |
-//! | a client reading replies | [`Decoder`], or [`decode`] for a complete buffer |
+//! | a client reading replies | [`Decoder`], or [`decode()`] for a complete buffer |
 //!
 //! Nothing here reads, writes, waits or knows a command. Whatever comes from the other side of a
 //! connection is bounded by limits that the caller states ([`Limits`], [`DecodeLimits`]), and ends
@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod decode;
 pub mod encode;
 mod inline;
 mod limits;
@@ -23,6 +24,7 @@ mod reply;
 mod request;
 
 pub use batch::{Batch, recycle};
+pub use decode::{DecodeError, DecodeLimits, Decoder, decode};
 pub use encode::{encode, encode_request};
 pub use limits::{Limits, ProtocolError};
 pub use protocol::Protocol;

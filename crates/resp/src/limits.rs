@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-/// What one request may cost. The defaults are those of Redis 7.
+/// What one request may cost. The defaults are those of Redis 7, except for `max_args`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most arguments of one request, the command's name included. Default 1 048 576.
+    /// The most arguments of one request, the command's name included. Default 1 048 576, as in
+    /// Redis 6; Redis 7 takes 2^31 - 1.
     pub max_args: usize,
     /// The longest argument in bytes, `proto-max-bulk-len`. Default 512 MiB.
     pub max_bulk: usize,

@@ -477,3 +477,6 @@ pub(crate) mod work {
     #[inline(always)]
     pub(crate) fn count(_bytes: usize) {}
 }
+
+#[cfg(test)]
+mod tests;

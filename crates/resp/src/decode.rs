@@ -1,0 +1,358 @@
+//! Replies from bytes, for clients: both protocols, incremental, bounded.
+//!
+//! The first byte of a reply says what it is, so one decoder reads both protocols. Nested replies
+//! live on a stack of the decoder's own: depth costs no call stack, and a reply that arrives in
+//! pieces is not decoded from its beginning again.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+use crate::number::parse_i64;
+use crate::reply::Reply;
+
+/// Room made for the elements of a collection before they arrive: what the other side announces
+/// must not decide how much memory is taken.
+const RESERVED_ITEMS: usize = 256;
+
+/// What one reply may cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeLimits {
+    /// How many collections may lie in each other. Default 128.
+    pub max_depth: usize,
+    /// The longest string in bytes. Default 512 MiB.
+    pub max_bulk: usize,
+    /// The most elements of one collection; a pair of a map counts as two. Default 2^31 - 1.
+    pub max_items: usize,
+    /// The longest line in bytes: a simple string, an error, a number. Default 64 KiB.
+    pub max_line: usize,
+}
+
+impl Default for DecodeLimits {
+    fn default() -> Self {
+        Self {
+            max_depth: 128,
+            max_bulk: 512 << 20,
+            max_items: 0x7fff_ffff,
+            max_line: 64 << 10,
+        }
+    }
+}
+
+/// Why the bytes of a server are no reply. The connection is of no use afterwards.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum DecodeError {
+    /// No type of reply begins with this byte.
+    #[error("a reply cannot begin with the byte {0:#04x}")]
+    UnknownType(u8),
+    /// A length is no number, or negative where that has no meaning.
+    #[error("invalid length in a reply")]
+    InvalidLength,
+    /// A value does not have the form of its type.
+    #[error("invalid value in a reply")]
+    InvalidValue,
+    /// A line or a string does not end in CR LF.
+    #[error("missing line end in a reply")]
+    MissingLineEnd,
+    /// Collections lie in each other deeper than [`DecodeLimits::max_depth`].
+    #[error("a reply is nested too deeply")]
+    TooDeep,
+    /// A string, a line or a collection is longer than its limit.
+    #[error("a reply is too long")]
+    TooLong,
+    /// A streamed string or collection, which no server sends unasked.
+    #[error("streamed replies are not supported")]
+    Streamed,
+}
+
+/// Decodes the reply at the beginning of `buf`.
+///
+/// Returns it with its length in bytes, or `None` when it is not complete. To read a reply that
+/// arrives in pieces, use a [`Decoder`], which does not begin anew with every piece.
+///
+/// # Errors
+/// When the bytes are no reply, or one over a limit.
+pub fn decode(buf: &[u8], limits: &DecodeLimits) -> Result<Option<(Reply, usize)>, DecodeError> {
+    Decoder::new(limits.clone()).decode(buf)
+}
+
+/// Reads replies that arrive in pieces. One decoder belongs to one connection.
+///
+/// Attributes (`|` in RESP3) are skipped. Text that is not UTF-8 in a simple string, an error or a
+/// verbatim string is replaced by U+FFFD; bulk strings keep every byte.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    limits: DecodeLimits,
+    /// Where the next element begins, counted from the first byte of the reply.
+    at: usize,
+    /// Where the search for the end of its line goes on.
+    scanned: usize,
+    /// The collections that are not complete, outermost first.
+    open: Vec<Collection>,
+    /// What ended this connection.
+    failed: Option<DecodeError>,
+}
+
+/// A collection of which `left` elements are missing.
+#[derive(Debug)]
+struct Collection {
+    left: usize,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Array(Vec<Reply>),
+    Set(Vec<Reply>),
+    Push(Vec<Reply>),
+    /// The pairs so far, and the key whose value is missing.
+    Map(Vec<(Reply, Reply)>, Option<Reply>),
+    Attribute,
+}
+
+/// One element: a value, or the head of a collection that has elements.
+enum Element {
+    Value(Reply),
+    Open(Collection),
+    /// An attribute without pairs.
+    Nothing,
+}
+
+impl Decoder {
+    /// A decoder at the beginning of a connection.
+    #[must_use]
+    pub fn new(limits: DecodeLimits) -> Self {
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
+
+    /// Decodes the reply at the beginning of `buf`.
+    ///
+    /// Returns it with its length in bytes, which the caller drops before the next call; or `None`
+    /// when it is not complete, and then the next call needs the same bytes and some more.
+    ///
+    /// # Errors
+    /// When the bytes are no reply, or one over a limit; every further call says so again.
+    pub fn decode(&mut self, buf: &[u8]) -> Result<Option<(Reply, usize)>, DecodeError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let result = self.decode_elements(buf);
+        if let Err(error) = result {
+            self.failed = Some(error);
+            self.open = Vec::new();
+        }
+        result
+    }
+
+    fn decode_elements(&mut self, buf: &[u8]) -> Result<Option<(Reply, usize)>, DecodeError> {
+        loop {
+            let Some((element, next)) = self.element(buf)? else {
+                return Ok(None);
+            };
+            self.at = next;
+            self.scanned = next;
+            match element {
+                Element::Value(value) => {
+                    if let Some(reply) = self.place(value) {
+                        self.at = 0;
+                        self.scanned = 0;
+                        return Ok(Some((reply, next)));
+                    }
+                }
+                Element::Open(_) if self.open.len() >= self.limits.max_depth => {
+                    return Err(DecodeError::TooDeep);
+                }
+                Element::Open(collection) => self.open.push(collection),
+                Element::Nothing => {}
+            }
+        }
+    }
+
+    /// Puts a value where it belongs; returns it when it is the whole reply, and the outermost
+    /// collection when the value completes that.
+    fn place(&mut self, mut value: Reply) -> Option<Reply> {
+        loop {
+            let Some(collection) = self.open.last_mut() else {
+                return Some(value);
+            };
+            collection.add(value);
+            if collection.left > 0 {
+                return None;
+            }
+            value = self.open.pop()?.content.finish()?;
+        }
+    }
+
+    /// The element at `self.at` and the position behind it; `None` when it is not complete.
+    fn element(&mut self, buf: &[u8]) -> Result<Option<(Element, usize)>, DecodeError> {
+        let Some((line, next)) = self.line(buf)? else {
+            return Ok(None);
+        };
+        let Some((&mark, text)) = line.split_first() else {
+            return Err(DecodeError::UnknownType(b'\r'));
+        };
+        let value = match mark {
+            b'$' | b'=' | b'!' => return self.string(buf, mark, text, next),
+            b'*' | b'~' | b'>' | b'%' | b'|' => {
+                return Ok(Some((self.collection(mark, text)?, next)));
+            }
+            b'+' => Reply::Simple(lossy(text)),
+            b'-' => Reply::Error(lossy(text)),
+            b':' => Reply::Integer(parse_i64(text).ok_or(DecodeError::InvalidValue)?),
+            b'_' if text.is_empty() => Reply::Null,
+            b'#' if text == b"t" => Reply::Boolean(true),
+            b'#' if text == b"f" => Reply::Boolean(false),
+            b',' => Reply::Double(parse_double(text).ok_or(DecodeError::InvalidValue)?),
+            b'(' => Reply::BigNumber(parse_big(text).ok_or(DecodeError::InvalidValue)?),
+            b'_' | b'#' => return Err(DecodeError::InvalidValue),
+            b';' | b'.' => return Err(DecodeError::Streamed),
+            other => return Err(DecodeError::UnknownType(other)),
+        };
+        Ok(Some((Element::Value(value), next)))
+    }
+
+    /// The line at `self.at` without its end, and the position behind it.
+    fn line<'b>(&mut self, buf: &'b [u8]) -> Result<Option<(&'b [u8], usize)>, DecodeError> {
+        let found = memchr::memchr(b'\r', buf.get(self.scanned..).unwrap_or_default());
+        let end = found.map_or(buf.len(), |offset| self.scanned + offset);
+        if end.saturating_sub(self.at) > self.limits.max_line {
+            return Err(DecodeError::TooLong);
+        }
+        self.scanned = end;
+        match buf.get(end..) {
+            Some([b'\r', b'\n', ..]) => {
+                let line = buf.get(self.at..end).unwrap_or_default();
+                Ok(Some((line, end + 2)))
+            }
+            Some([b'\r', _, ..]) => Err(DecodeError::MissingLineEnd),
+            _ => Ok(None),
+        }
+    }
+
+    /// A string whose length `text` announces and whose bytes begin at `start`.
+    fn string(
+        &self,
+        buf: &[u8],
+        mark: u8,
+        text: &[u8],
+        start: usize,
+    ) -> Result<Option<(Element, usize)>, DecodeError> {
+        if mark == b'$' && text == b"-1" {
+            return Ok(Some((Element::Value(Reply::Null), start)));
+        }
+        let len = parse_len(text, self.limits.max_bulk)?;
+        let Some((bytes, end)) = buf.get(start..).and_then(|rest| rest.split_at_checked(len))
+        else {
+            return Ok(None);
+        };
+        match end {
+            [b'\r', b'\n', ..] => {}
+            [] | [b'\r'] => return Ok(None),
+            _ => return Err(DecodeError::MissingLineEnd),
+        }
+        let value = match (mark, bytes) {
+            (b'$', bytes) => Reply::Bulk(bytes.to_vec()),
+            (b'!', bytes) => Reply::Error(lossy(bytes)),
+            // Three bytes name the format: "txt" or "mkd".
+            (_, [_, _, _, b':', text @ ..]) => Reply::Verbatim(lossy(text)),
+            _ => return Err(DecodeError::InvalidValue),
+        };
+        Ok(Some((Element::Value(value), start + len + 2)))
+    }
+
+    /// The collection whose head has this mark and this length.
+    fn collection(&self, mark: u8, text: &[u8]) -> Result<Element, DecodeError> {
+        if mark == b'*' && text == b"-1" {
+            return Ok(Element::Value(Reply::NullArray));
+        }
+        let len = parse_len(text, self.limits.max_items)?;
+        let room = len.min(RESERVED_ITEMS);
+        let (content, elements) = match mark {
+            b'*' => (Content::Array(Vec::with_capacity(room)), len),
+            b'~' => (Content::Set(Vec::with_capacity(room)), len),
+            b'>' => (Content::Push(Vec::with_capacity(room)), len),
+            b'%' => (
+                Content::Map(Vec::with_capacity(room), None),
+                len.saturating_mul(2),
+            ),
+            _ => (Content::Attribute, len.saturating_mul(2)),
+        };
+        if elements > self.limits.max_items {
+            return Err(DecodeError::TooLong);
+        }
+        if elements == 0 {
+            return Ok(content.finish().map_or(Element::Nothing, Element::Value));
+        }
+        Ok(Element::Open(Collection {
+            left: elements,
+            content,
+        }))
+    }
+}
+
+impl Collection {
+    fn add(&mut self, value: Reply) {
+        self.left -= 1;
+        match &mut self.content {
+            Content::Array(items) | Content::Set(items) | Content::Push(items) => items.push(value),
+            Content::Map(pairs, key) => match key.take() {
+                Some(key) => pairs.push((key, value)),
+                None => *key = Some(value),
+            },
+            Content::Attribute => {}
+        }
+    }
+}
+
+impl Content {
+    /// The reply that a complete collection is; an attribute is none.
+    fn finish(self) -> Option<Reply> {
+        match self {
+            Self::Array(items) => Some(Reply::Array(items)),
+            Self::Set(items) => Some(Reply::Set(items)),
+            Self::Push(items) => Some(Reply::Push(items)),
+            Self::Map(pairs, _) => Some(Reply::Map(pairs)),
+            Self::Attribute => None,
+        }
+    }
+}
+
+fn parse_len(text: &[u8], limit: usize) -> Result<usize, DecodeError> {
+    if text == b"?" {
+        return Err(DecodeError::Streamed);
+    }
+    let len = parse_i64(text).and_then(|len| usize::try_from(len).ok());
+    match len.ok_or(DecodeError::InvalidLength)? {
+        len if len > limit => Err(DecodeError::TooLong),
+        len => Ok(len),
+    }
+}
+
+/// Decimal and exponent forms, `inf`, `-inf`, and `nan` with or without the sign that C prints.
+fn parse_double(text: &[u8]) -> Option<f64> {
+    match text {
+        b"-nan" => Some(f64::NAN),
+        text => std::str::from_utf8(text).ok()?.parse().ok(),
+    }
+}
+
+fn parse_big(text: &[u8]) -> Option<String> {
+    let digits = text
+        .strip_prefix(b"-")
+        .or_else(|| text.strip_prefix(b"+"))
+        .unwrap_or(text);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    String::from_utf8(text.to_vec()).ok()
+}
+
+fn lossy(text: &[u8]) -> Cow<'static, str> {
+    match text {
+        b"OK" => Cow::Borrowed("OK"),
+        text => Cow::Owned(String::from_utf8_lossy(text).into_owned()),
+    }
+}

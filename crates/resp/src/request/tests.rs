@@ -1,0 +1,556 @@
+use super::work::EXAMINED;
+use super::*;
+use crate::encode::encode_request;
+use proptest::prelude::*;
+
+type Requests = Vec<Vec<Vec<u8>>>;
+
+fn collect(batch: &Batch, buf: &[u8], into: &mut Requests) {
+    let mut flat = Vec::new();
+    batch.resolve(buf, &mut flat);
+    for i in 0..batch.len() {
+        let request: Vec<Vec<u8>> = batch.request(i, buf).map(<[u8]>::to_vec).collect();
+        assert_eq!(request.len(), batch.arg_count(i));
+        assert_eq!(
+            request,
+            flat[batch.range(i)],
+            "the two ways to the arguments agree"
+        );
+        assert!(!request.is_empty());
+        into.push(request);
+    }
+}
+
+/// Feeds the pieces one after another to one parser, as a connection does.
+fn parse_pieces<'p>(
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+    limits: &Limits,
+) -> (Requests, Result<(), ProtocolError>, usize) {
+    let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
+    let (mut buf, mut requests, mut taken) = (Vec::new(), Vec::new(), 0);
+    for piece in pieces {
+        buf.extend_from_slice(piece);
+        loop {
+            let result = parser.parse(&buf, limits, &mut batch);
+            collect(&batch, &buf, &mut requests);
+            let consumed = parser.consume();
+            taken += consumed;
+            buf.drain(..consumed);
+            if result.is_err() {
+                assert_eq!(
+                    parser.parse(&buf, limits, &mut batch),
+                    result,
+                    "an error stays"
+                );
+                assert!(batch.is_empty());
+                return (requests, result, taken);
+            }
+            if !parser.has_more() {
+                break;
+            }
+        }
+    }
+    (requests, Ok(()), taken)
+}
+
+fn parse_whole(bytes: &[u8], limits: &Limits) -> (Requests, Result<(), ProtocolError>, usize) {
+    parse_pieces([bytes], limits)
+}
+
+fn words(request: &[&str]) -> Vec<Vec<u8>> {
+    request
+        .iter()
+        .map(|word| word.as_bytes().to_vec())
+        .collect()
+}
+
+const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+
+fn long(prefix: &str, digits: usize) -> Vec<u8> {
+    [prefix.as_bytes(), &vec![b'1'; digits]].concat()
+}
+
+/// What redis-server 7.0.15 answered on a socket to these bytes; `None`: it waited for more.
+#[test]
+fn malformed_requests_get_the_texts_that_redis_sends() {
+    let no_count = Some("invalid multibulk length");
+    let no_len = Some("invalid bulk length");
+    let table: &[(&[u8], Option<&str>)] = &[
+        (b"*x\r\n", no_count),
+        (b"*\r\n", no_count),
+        (b"*1x\r\n", no_count),
+        (b"*01\r\n", no_count),
+        (b"*+1\r\n", no_count),
+        (b"* 1\r\n", no_count),
+        (b"*-0\r\n", no_count),
+        (b"*9223372036854775808\r\n", no_count),
+        (b"*2147483648\r\n", no_count),
+        (b"*-9223372036854775809\r\nPING\r\n", no_count),
+        (b"*1\r\nPING\r\n", Some("expected '$', got 'P'")),
+        (b"*1\r\n:4\r\n", Some("expected '$', got ':'")),
+        (b"*1\r\n*1\r\n", Some("expected '$', got '*'")),
+        (b"*1\r\n\r\n", Some("expected '$', got ' '")),
+        (b"*1\r\n\n\r\n", Some("expected '$', got ' '")),
+        (b"*1\r\n\xff\r\n", Some("expected '$', got '\u{ff}'")),
+        (b"*1\r\nx", None),
+        (b"*1\r\nxx\n\n", None),
+        (b"*1\r\n$-1\r\n", no_len),
+        (b"*1\r\n$-0\r\n", no_len),
+        (b"*1\r\n$x\r\n", no_len),
+        (b"*1\r\n$\r\n", no_len),
+        (b"*1\r\n$04\r\nPING\r\n", no_len),
+        (b"*1\r\n$4 \r\nPING\r\n", no_len),
+        (b"*1\r\n$536870913\r\n", no_len),
+        (b"*1\r\n$536870912\r\n", None),
+        (b"*1\r\n$9223372036854775808\r\n", no_len),
+        (&long("*", 65_535), None),
+        (&long("*", 65_536), Some("too big mbulk count string")),
+        (&long("*1\r\n$", 65_535), None),
+        (&long("*1\r\n$", 65_536), Some("too big bulk count string")),
+        (&long("", 65_536), None),
+        (&long("", 65_537), Some("too big inline request")),
+        (b"ECHO \"a\"b\r\n", Some("unbalanced quotes in request")),
+        (b"ECHO 'a'b\r\n", Some("unbalanced quotes in request")),
+        (b"ECHO \"a\r\n", Some("unbalanced quotes in request")),
+        (b"ECHO 'a\r\n", Some("unbalanced quotes in request")),
+        (b"ECHO \"a\\\r\n", Some("unbalanced quotes in request")),
+        (b"ECHO \"a\"\"b\"\r\n", Some("unbalanced quotes in request")),
+        (
+            b"ECHO \\\"a b\\\"\r\n",
+            Some("unbalanced quotes in request"),
+        ),
+    ];
+    for (bytes, expected) in table {
+        let shown = bytes[..bytes.len().min(40)].escape_ascii();
+        let (requests, result, _) = parse_whole(bytes, &Limits::default());
+        let text = result.err().map(|error| error.to_string());
+        let expected = expected.map(|text| format!("Protocol error: {text}"));
+        assert_eq!(text, expected, "{shown}");
+        assert!(requests.is_empty(), "{shown}");
+    }
+}
+
+/// The same source, with `requirepass` set and before `AUTH`.
+#[test]
+fn before_authentication_requests_are_small() {
+    let limits = Limits {
+        authenticated: false,
+        ..Limits::default()
+    };
+    let table: &[(&[u8], Option<&str>)] = &[
+        (b"*10\r\n", None),
+        (b"*11\r\n", Some("unauthenticated multibulk length")),
+        (
+            b"*11\r\n$4\r\nPING\r\n",
+            Some("unauthenticated multibulk length"),
+        ),
+        (b"*2147483648\r\n", Some("invalid multibulk length")),
+        (b"*1\r\n$16384\r\n", None),
+        (b"*1\r\n$16385\r\n", Some("unauthenticated bulk length")),
+        (b"*1\r\n$536870913\r\n", Some("invalid bulk length")),
+        (b"A a a a a a a a a a a a a a\r\n", None),
+    ];
+    for (bytes, expected) in table {
+        let text = parse_whole(bytes, &limits)
+            .1
+            .err()
+            .map(|error| error.to_string());
+        let expected = expected.map(|text| format!("Protocol error: {text}"));
+        assert_eq!(text, expected, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn a_request_behind_auth_has_the_limits_that_auth_gave() {
+    let mut buf = Vec::new();
+    encode_request(&["AUTH", "secret"], &mut buf);
+    encode_request(&vec!["many"; 11], &mut buf);
+    let mut limits = Limits {
+        authenticated: false,
+        ..Limits::default()
+    };
+    let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
+
+    assert_eq!(parser.parse(&buf, &limits, &mut batch), Ok(()));
+    assert_eq!((batch.len(), batch.arg_count(0)), (1, 2));
+    assert!(parser.has_more());
+    buf.drain(..parser.consume());
+
+    limits.authenticated = true;
+    assert_eq!(parser.parse(&buf, &limits, &mut batch), Ok(()));
+    assert_eq!((batch.len(), batch.arg_count(0)), (1, 11));
+    assert!(!parser.has_more());
+    assert_eq!(parser.consume(), buf.len());
+}
+
+/// What redis-server 7.0.15 made of these lines, seen through `ECHO` and unknown commands.
+#[test]
+fn lines_and_quotes_mean_what_they_mean_to_redis() {
+    let table: &[(&[u8], &[&[&str]])] = &[
+        (b"\r\nPING\r\n", &[&["PING"]]),
+        (b"\nPING\n", &[&["PING"]]),
+        (b"   \r\nPING\r\n", &[&["PING"]]),
+        (b" PING \r\n", &[&["PING"]]),
+        (b"\tPING\t\r\n", &[&["PING"]]),
+        (b"\x0bPING\x0c\r\n", &[&["PING\x0c"]]),
+        (b"\rPING\r\n", &[&["PING"]]),
+        (b"PING\r\r\n", &[&["PING"]]),
+        (b"ECHO a\rb\r\n", &[&["ECHO", "a", "b"]]),
+        (b"ECHO a\x0bb\r\n", &[&["ECHO", "a\x0bb"]]),
+        (b"ECHO \"a\"\x0b\r\n", &[&["ECHO", "a"]]),
+        (b"ECHO \"a\"\tb\r\n", &[&["ECHO", "a", "b"]]),
+        (
+            b"ECHO \"a\\n\\r\\t\\b\\a\\x41\\xzz\\q\\\"\\\\\"\r\n",
+            &[&["ECHO", "a\n\r\t\x08\x07Axzzq\"\\"]],
+        ),
+        (b"ECHO 'a\\'b\\n'\r\n", &[&["ECHO", "a'b\\n"]]),
+        (b"ECHO a\"b c\"\r\n", &[&["ECHO", "ab c"]]),
+        (b"ECHO a'b c'\r\n", &[&["ECHO", "ab c"]]),
+        (b"ECHO \"\"\r\n", &[&["ECHO", ""]]),
+        (b"ECHO ''\r\n", &[&["ECHO", ""]]),
+        (b"ECHO a\\x41\r\n", &[&["ECHO", "a\\x41"]]),
+        (b"ECHO \"\\x4\"\r\n", &[&["ECHO", "x4"]]),
+        (b"ECHO \"a\\x00b\"\r\n", &[&["ECHO", "a\0b"]]),
+        (b"\"\"\r\n", &[&[""]]),
+        (b"a\" b\"\r\n", &[&["a b"]]),
+        (b"ECHO \"it's\"\r\n", &[&["ECHO", "it's"]]),
+        (b"ECHO 'a\"b'\r\n", &[&["ECHO", "a\"b"]]),
+        (b"$4\r\nPING\r\n", &[&["$4"], &["PING"]]),
+        (b"*1\r\n$0\r\n\r\n", &[&[""]]),
+        (b"*-1\r\nPING\r\n", &[&["PING"]]),
+        (b"*-5\r\nPING\r\n", &[&["PING"]]),
+        (b"*0\r\nPING\r\n", &[&["PING"]]),
+        (b"*-9223372036854775808\r\nPING\r\n", &[&["PING"]]),
+        (
+            b"*1\r\n$4\r\nPINGxy*1\r\n$4\r\nPING\r\n",
+            &[&["PING"], &["PING"]],
+        ),
+        (b"*1\rX$4\rYPING\r\n", &[&["PING"]]),
+        (b"*1\r\n$4\r\nPI\r\nxx", &[&["PI\r\n"]]),
+    ];
+    for (bytes, expected) in table {
+        let (requests, result, taken) = parse_whole(bytes, &Limits::default());
+        let expected: Requests = expected.iter().map(|request| words(request)).collect();
+        assert_eq!(result, Ok(()), "{}", bytes.escape_ascii());
+        assert_eq!(requests, expected, "{}", bytes.escape_ascii());
+        assert_eq!(taken, bytes.len(), "{}", bytes.escape_ascii());
+    }
+    let (requests, ..) = parse_whole(b"ECHO \"\\xAf\\xaF\"\r\n", &Limits::default());
+    assert_eq!(requests, [[b"ECHO".to_vec(), vec![0xaf, 0xaf]]]);
+}
+
+#[test]
+fn the_error_reply_has_the_byte_that_is_no_text() {
+    let mut out = Vec::new();
+    ProtocolError::ExpectedDollar(0xff).encode(&mut out);
+    assert_eq!(out, b"-ERR Protocol error: expected '$', got '\xff'\r\n");
+    out.clear();
+    ProtocolError::ExpectedDollar(b'\r').encode(&mut out);
+    assert_eq!(out, b"-ERR Protocol error: expected '$', got ' '\r\n");
+    out.clear();
+    ProtocolError::UnbalancedQuotes.encode(&mut out);
+    assert_eq!(
+        out,
+        b"-ERR Protocol error: unbalanced quotes in request\r\n"
+    );
+}
+
+#[test]
+fn requests_before_a_malformed_one_are_handed_out() {
+    let bytes = [PING, PING, b"*2\r\n$4\r\nECHO\r\n:1\r\n", PING].concat();
+    let (requests, result, taken) = parse_whole(&bytes, &Limits::default());
+    assert_eq!(requests, [words(&["PING"]), words(&["PING"])]);
+    assert_eq!(result, Err(ProtocolError::ExpectedDollar(b':')));
+    assert_eq!(taken, 2 * PING.len());
+}
+
+#[test]
+fn limits_are_inclusive() {
+    let limits = Limits {
+        max_args: 3,
+        max_bulk: 200,
+        max_inline: 12,
+        authenticated: true,
+    };
+    let request = |args: usize, len: usize| {
+        let mut bytes = Vec::new();
+        encode_request(&vec![vec![b'a'; len]; args], &mut bytes);
+        parse_whole(&bytes, &limits).1
+    };
+    assert_eq!(request(3, 200), Ok(()));
+    assert_eq!(request(4, 1), Err(ProtocolError::InvalidMultibulkLength));
+    assert_eq!(request(12, 1), Err(ProtocolError::InvalidMultibulkLength));
+    assert_eq!(request(1, 201), Err(ProtocolError::InvalidBulkLength));
+    let inline = |len: usize| parse_whole(&[&vec![b'a'; len][..], b"\n"].concat(), &limits).1;
+    assert_eq!(inline(12), Ok(()));
+    assert_eq!(inline(13), Err(ProtocolError::TooBigInline));
+}
+
+#[test]
+fn the_missing_part_of_an_argument_is_known() {
+    let limits = Limits::default();
+    let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
+    let mut buf = [PING, b"*2\r\n$3\r\nSET\r\n$100000\r\nabc"].concat();
+    assert_eq!(parser.parse(&buf, &limits, &mut batch), Ok(()));
+    assert_eq!(parser.bytes_wanted(), 100_000 - 3 + 2);
+    buf.drain(..parser.consume());
+    buf.extend_from_slice(b"defg");
+    assert_eq!(parser.parse(&buf, &limits, &mut batch), Ok(()));
+    assert_eq!(parser.bytes_wanted(), 100_000 - 7 + 2);
+    buf.extend_from_slice(&vec![b'x'; 100_000 - 7 + 2]);
+    assert_eq!(parser.parse(&buf, &limits, &mut batch), Ok(()));
+    assert_eq!((batch.len(), parser.bytes_wanted()), (1, 0));
+    assert_eq!(parser.consume(), buf.len());
+}
+
+#[test]
+fn a_caller_that_does_not_consume_gets_no_request_twice() {
+    let limits = Limits::default();
+    let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
+    let mut buf = [PING, b"*2\r\n$4\r\nECHO"].concat();
+    assert_eq!(parser.parse(&buf, &limits, &mut batch), Ok(()));
+    assert_eq!(batch.len(), 1);
+    buf.extend_from_slice(b"\r\n$2\r\nhi\r\n");
+    assert_eq!(parser.parse(&buf, &limits, &mut batch), Ok(()));
+    let mut requests = Vec::new();
+    collect(&batch, &buf, &mut requests);
+    assert_eq!(requests, [words(&["ECHO", "hi"])]);
+    assert_eq!(parser.consume(), buf.len());
+}
+
+#[test]
+fn a_batch_reuses_its_memory() {
+    let bytes = PING.repeat(1000);
+    let limits = Limits::default();
+    let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
+    assert_eq!(parser.parse(&bytes, &limits, &mut batch), Ok(()));
+    let before = (batch.spans.as_ptr(), batch.ends.as_ptr());
+    assert_eq!(parser.consume(), bytes.len());
+    assert_eq!(parser.parse(&bytes, &limits, &mut batch), Ok(()));
+    assert_eq!((batch.spans.as_ptr(), batch.ends.as_ptr()), before);
+}
+
+#[test]
+fn a_recycled_list_keeps_its_allocation() {
+    let mut args: Vec<&[u8]> = vec![b"a"; 100];
+    args.reserve(100);
+    let before = (args.as_ptr(), args.capacity());
+    let args = crate::recycle(args);
+    assert_eq!(
+        (args.as_ptr(), args.capacity(), args.len()),
+        (before.0, before.1, 0)
+    );
+}
+
+/// The bytes that a parser looks at when they arrive in pieces of that size.
+fn examined(bytes: &[u8], piece: usize) -> usize {
+    EXAMINED.set(0);
+    let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
+    let limits = Limits {
+        max_inline: usize::MAX,
+        ..Limits::default()
+    };
+    // The buffer grows in place: draining it per byte would be the test's own quadratic work.
+    let mut start = 0;
+    for end in (0..bytes.len())
+        .step_by(piece)
+        .map(|at| (at + piece).min(bytes.len()))
+    {
+        assert_eq!(
+            parser.parse(&bytes[start..end], &limits, &mut batch),
+            Ok(())
+        );
+        start += parser.consume();
+    }
+    assert_eq!(start, bytes.len());
+    EXAMINED.get()
+}
+
+#[test]
+fn no_byte_is_looked_at_twice() {
+    let mut many_args = Vec::new();
+    encode_request(&vec!["0123456789"; 50_000], &mut many_args);
+    let mut one_long = Vec::new();
+    encode_request(&[vec![b'x'; 1 << 20]], &mut one_long);
+    let inline = [&vec![b'x'; 1 << 20][..], b"\r\n"].concat();
+    let mut heads = PING.repeat(1000);
+    heads.extend(b"*0\r\n\r\nPING\r\n*-12345\r\n".repeat(1000));
+    for (name, bytes) in [
+        ("many arguments", many_args),
+        ("one long argument", one_long),
+        ("inline", inline),
+        ("many short requests", heads),
+    ] {
+        for piece in [1, 2, 3, 7, 1000, usize::MAX >> 1] {
+            let examined = examined(&bytes, piece);
+            assert!(
+                examined <= bytes.len(),
+                "{name} by {piece}: {examined} > {}",
+                bytes.len()
+            );
+        }
+    }
+}
+
+/// Bytes that are likely to be a request, or nearly one.
+fn stream() -> impl Strategy<Value = Vec<u8>> {
+    let arg = proptest::collection::vec(any::<u8>(), 0..130);
+    let request = proptest::collection::vec(arg, 1..14).prop_map(|args| {
+        let mut bytes = Vec::new();
+        encode_request(&args, &mut bytes);
+        bytes
+    });
+    let piece = prop_oneof![
+        6 => request,
+        2 => "[a-z]{1,4}( [a-z\"'\\\\x0-9]{0,6}){0,3}\r?\n".prop_map(String::into_bytes),
+        1 => "[*$][-0-9]{0,3}\r\n".prop_map(String::into_bytes),
+        1 => proptest::collection::vec(any::<u8>(), 0..10),
+    ];
+    proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+fn cuts(bytes: &[u8], sizes: &[usize]) -> Vec<Vec<u8>> {
+    let (mut rest, mut pieces) = (bytes, Vec::new());
+    for size in sizes.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, tail) = rest.split_at((*size).min(rest.len()));
+        pieces.push(piece.to_vec());
+        rest = tail;
+    }
+    pieces
+}
+
+/// The slow, obvious parser: one request from the front of complete bytes, no state.
+fn oracle(mut bytes: &[u8], limits: &Limits) -> (Requests, Result<(), ProtocolError>) {
+    let mut requests = Vec::new();
+    loop {
+        match oracle_request(&mut bytes, limits) {
+            Ok(Some(request)) if request.is_empty() => {}
+            Ok(Some(request)) => requests.push(request),
+            Ok(None) => return (requests, Ok(())),
+            Err(error) => return (requests, Err(error)),
+        }
+    }
+}
+
+fn oracle_line<'b>(
+    bytes: &mut &'b [u8],
+    limits: &Limits,
+    error: ProtocolError,
+) -> Result<Option<&'b [u8]>, ProtocolError> {
+    let end = bytes.iter().position(|byte| *byte == b'\r');
+    if end.unwrap_or(bytes.len()) > limits.max_inline {
+        return Err(error);
+    }
+    let Some(end) = end.filter(|end| end + 2 <= bytes.len()) else {
+        return Ok(None);
+    };
+    let line = &bytes[..end];
+    *bytes = &bytes[end + 2..];
+    Ok(Some(line))
+}
+
+fn oracle_number(digits: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(digits).ok()?;
+    let number: i64 = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+fn oracle_request(
+    bytes: &mut &[u8],
+    limits: &Limits,
+) -> Result<Option<Vec<Vec<u8>>>, ProtocolError> {
+    if bytes.first() != Some(&b'*') {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        if end.unwrap_or(bytes.len()) > limits.max_inline {
+            return Err(ProtocolError::TooBigInline);
+        }
+        let Some(end) = end else { return Ok(None) };
+        let line = &bytes[..end];
+        *bytes = &bytes[end + 1..];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let mut batch = Batch::new();
+        inline::split(line, 0, line.len(), &mut batch)?;
+        batch.end_request();
+        return Ok(Some(batch.request(0, line).map(<[u8]>::to_vec).collect()));
+    }
+    let Some(line) = oracle_line(bytes, limits, ProtocolError::TooBigMultibulkCount)? else {
+        return Ok(None);
+    };
+    let count = oracle_number(&line[1..]).filter(|count| *count <= limits.max_args as i64);
+    let count = count.ok_or(ProtocolError::InvalidMultibulkLength)?;
+    let mut args = Vec::new();
+    for _ in 0..count.max(0) {
+        let Some(line) = oracle_line(bytes, limits, ProtocolError::TooBigBulkCount)? else {
+            return Ok(None);
+        };
+        let mark = line.first().copied().unwrap_or(b'\r');
+        if mark != b'$' {
+            return Err(ProtocolError::ExpectedDollar(mark));
+        }
+        let len =
+            oracle_number(&line[1..]).filter(|len| (0..=limits.max_bulk as i64).contains(len));
+        let len = len.ok_or(ProtocolError::InvalidBulkLength)? as usize;
+        if bytes.len() < len + 2 {
+            return Ok(None);
+        }
+        args.push(bytes[..len].to_vec());
+        *bytes = &bytes[len + 2..];
+    }
+    Ok(Some(args))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn pieces_of_any_size_give_what_the_whole_gives(
+        bytes in stream(),
+        sizes in proptest::collection::vec(1usize..40, 1..10),
+        authenticated: bool,
+    ) {
+        let limits = Limits { max_args: 12, max_bulk: 120, max_inline: 40, authenticated };
+        let pieces = cuts(&bytes, &sizes);
+        let chunked = parse_pieces(pieces.iter().map(Vec::as_slice), &limits);
+        prop_assert_eq!(chunked, parse_whole(&bytes, &limits));
+    }
+
+    #[test]
+    fn the_parser_agrees_with_the_slow_obvious_one(bytes in stream()) {
+        let limits = Limits { max_args: 12, max_bulk: 120, max_inline: 40, authenticated: true };
+        let (requests, result, _) = parse_whole(&bytes, &limits);
+        prop_assert_eq!((requests, result), oracle(&bytes, &limits));
+    }
+
+    #[test]
+    fn what_a_client_encodes_is_what_the_server_parses(
+        requests in proptest::collection::vec(
+            proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..1200), 1..5),
+            0..5,
+        ),
+    ) {
+        let mut bytes = Vec::new();
+        for request in &requests {
+            encode_request(request, &mut bytes);
+        }
+        let (parsed, result, taken) = parse_whole(&bytes, &Limits::default());
+        prop_assert_eq!(parsed, requests);
+        prop_assert_eq!(result, Ok(()));
+        prop_assert_eq!(taken, bytes.len());
+    }
+
+    #[test]
+    fn any_bytes_make_progress_and_no_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let limits = Limits { max_inline: 100, ..Limits::default() };
+        let (_, result, taken) = parse_whole(&bytes, &limits);
+        // What is left is one unfinished request, never a whole line of one.
+        let left = &bytes[taken..];
+        if result.is_ok() && !left.is_empty() && left[0] != b'*' {
+            prop_assert!(!left.contains(&b'\n'));
+        }
+    }
+}
