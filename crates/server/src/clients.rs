@@ -1,0 +1,148 @@
+//! The connections that are open: what CLIENT LIST shows, and how one is ended from outside.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::clock::Now;
+
+/// What others may see of a connection. The connection itself writes it once per batch.
+#[derive(Debug, Clone, Default)]
+pub struct ClientState {
+    /// The name given by CLIENT SETNAME or HELLO.
+    pub name: Vec<u8>,
+    /// The client library's name, from CLIENT SETINFO.
+    pub lib_name: Vec<u8>,
+    /// The client library's version, from CLIENT SETINFO.
+    pub lib_ver: Vec<u8>,
+    /// The selected database.
+    pub db: usize,
+    /// Commands queued by MULTI, if it is open.
+    pub queued: Option<usize>,
+    /// Keys that are watched.
+    pub watched: usize,
+    /// 2 or 3.
+    pub resp: u8,
+    /// The last command's name in lower case.
+    pub last_command: &'static str,
+    /// Commands processed.
+    pub commands: u64,
+    /// Bytes of a request that is not complete yet.
+    pub query_buffer: usize,
+    /// Bytes of replies that the client has not taken yet.
+    pub output_buffer: usize,
+    /// Set by CLIENT NO-EVICT.
+    pub no_evict: bool,
+}
+
+/// One connection, as the others see it.
+#[derive(Debug)]
+pub struct Client {
+    /// Unique as long as the server runs.
+    pub id: u64,
+    /// The peer's address.
+    pub addr: SocketAddr,
+    /// Our address.
+    pub laddr: SocketAddr,
+    /// When it connected, Unix time in milliseconds.
+    pub created: u64,
+    /// The rest.
+    pub state: Mutex<ClientState>,
+    active: AtomicU64,
+    killed: AtomicBool,
+    wake: Notify,
+}
+
+impl Client {
+    /// When the connection sent something last, Unix time in milliseconds.
+    pub fn active(&self) -> u64 {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it sent something.
+    pub fn set_active(&self, now: Now) {
+        self.active.store(now.ms, Ordering::Relaxed);
+    }
+
+    /// Asks the connection to end itself as soon as it has finished what it does.
+    pub fn kill(&self) {
+        self.killed.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+
+    /// Whether it was asked to end.
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Acquire)
+    }
+
+    /// Returns once the connection was asked to end.
+    pub async fn killed(&self) {
+        while !self.is_killed() {
+            self.wake.notified().await;
+        }
+    }
+}
+
+/// All open connections.
+#[derive(Debug, Default)]
+pub struct Clients {
+    open: Mutex<BTreeMap<u64, Arc<Client>>>,
+    last_id: AtomicU64,
+}
+
+impl Clients {
+    /// Enters a connection, unless `max` are open already.
+    pub fn enter(
+        &self,
+        addr: SocketAddr,
+        laddr: SocketAddr,
+        max: usize,
+        now: Now,
+    ) -> Option<Arc<Client>> {
+        let mut open = self.open.lock();
+        if open.len() >= max {
+            return None;
+        }
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let client = Arc::new(Client {
+            id,
+            addr,
+            laddr,
+            created: now.ms,
+            state: Mutex::new(ClientState {
+                resp: 2,
+                last_command: "NULL",
+                ..Default::default()
+            }),
+            active: AtomicU64::new(now.ms),
+            killed: AtomicBool::new(false),
+            wake: Notify::new(),
+        });
+        open.insert(id, Arc::clone(&client));
+        Some(client)
+    }
+
+    /// Strikes a connection off.
+    pub fn leave(&self, id: u64) {
+        self.open.lock().remove(&id);
+    }
+
+    /// The open connections, oldest first.
+    pub fn list(&self) -> Vec<Arc<Client>> {
+        self.open.lock().values().cloned().collect()
+    }
+
+    /// How many are open.
+    pub fn len(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// Whether none is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,52 @@
+//! The server's settings, under the names and in the syntax of redis.conf.
+//!
+//! - [`settings`]: the settings as typed values
+//! - [`parameter`]: each setting's name, how it is read and how it is shown
+//! - [`file`]: a redis.conf-style file
+
+pub mod settings;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+pub use settings::Settings;
+
+/// The settings in force. Readers keep the snapshot they have until [`Config::version`] says that
+/// there is a newer one.
+#[derive(Debug)]
+pub struct Config {
+    current: Mutex<Arc<Settings>>,
+    version: AtomicU64,
+}
+
+impl Config {
+    /// These settings, in force from now on.
+    pub fn new(settings: Settings) -> Self {
+        Config {
+            current: Mutex::new(Arc::new(settings)),
+            version: AtomicU64::new(1),
+        }
+    }
+
+    /// The settings in force.
+    pub fn snapshot(&self) -> Arc<Settings> {
+        Arc::clone(&self.current.lock())
+    }
+
+    /// Changes when the settings do.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Changes the settings: `change` works on a copy, which is put in force when it succeeds.
+    pub fn update<E>(&self, change: impl FnOnce(&mut Settings) -> Result<(), E>) -> Result<(), E> {
+        let mut current = self.current.lock();
+        let mut copy = Settings::clone(&current);
+        change(&mut copy)?;
+        *current = Arc::new(copy);
+        self.version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! The settings as typed values.
+
+use std::path::PathBuf;
+
+use everbloom_commands::context::Defaults;
+
+/// Every setting, with its default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Addresses to listen on; one that begins with `-` may be unavailable.
+    pub bind: Vec<String>,
+    /// TCP port; 0 lets the system choose.
+    pub port: u16,
+    /// Length of the kernel's queue of connections not yet accepted.
+    pub tcp_backlog: u32,
+    /// Seconds between probes of a silent connection; 0 = none.
+    pub tcp_keepalive: u32,
+    /// Seconds after which a silent client is disconnected; 0 = never.
+    pub timeout: u64,
+    /// Worker threads; 0 = as many as there are cores.
+    pub io_threads: usize,
+    /// Databases.
+    pub databases: usize,
+    /// Refuse connections from other machines while there is no password.
+    pub protected_mode: bool,
+    /// The password; empty = none.
+    pub requirepass: String,
+    /// Connections that may be open at a time.
+    pub maxclients: usize,
+    /// Bytes that keys and buffers may take; 0 = no limit.
+    pub maxmemory: u64,
+    /// The longest argument of a request.
+    pub proto_max_bulk_len: usize,
+    /// The most bytes of an incomplete request.
+    pub client_query_buffer_limit: usize,
+    /// Commands slower than this many microseconds are logged; negative = none.
+    pub slowlog_log_slower_than: i64,
+    /// Entries that the slow log keeps.
+    pub slowlog_max_len: usize,
+    /// How many times a second the background tasks run.
+    pub hz: u32,
+    /// `debug`, `verbose`, `notice`, `warning` or `nothing`.
+    pub loglevel: String,
+    /// Where the log goes; empty = standard output.
+    pub logfile: String,
+    /// What filters are made with when a command does not say.
+    pub bf: Defaults,
+    /// `bf-error-rate` as it was written: CONFIG GET shows it so.
+    pub bf_error_rate_text: String,
+    /// The most bytes of one filter; 0 = what the memory allows.
+    pub bf_max_filter_bytes: u64,
+    /// The file that the settings were read from, which CONFIG REWRITE writes.
+    pub config_file: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            bind: vec!["127.0.0.1".into(), "-::1".into()],
+            port: 6379,
+            tcp_backlog: 511,
+            tcp_keepalive: 300,
+            timeout: 0,
+            io_threads: 0,
+            databases: 16,
+            protected_mode: true,
+            requirepass: String::new(),
+            maxclients: 10_000,
+            maxmemory: 0,
+            proto_max_bulk_len: 512 << 20,
+            client_query_buffer_limit: 1 << 30,
+            slowlog_log_slower_than: 10_000,
+            slowlog_max_len: 128,
+            hz: 10,
+            loglevel: "notice".into(),
+            logfile: String::new(),
+            bf: Defaults::default(),
+            bf_error_rate_text: "0.01".into(),
+            bf_max_filter_bytes: 0,
+            config_file: None,
+        }
+    }
+}

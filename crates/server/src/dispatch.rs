@@ -1,0 +1,253 @@
+//! From a request to its reply: find the command, check it, lock what it names, run it, record its
+//! effect.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use everbloom_commands::Context;
+use everbloom_resp::{Batch, Reply, encode};
+
+use crate::clock::Now;
+use crate::config::Settings;
+use crate::filter_command;
+use crate::keyspace::View;
+use crate::lock::Footprint;
+use crate::native::{Call, Run, error};
+use crate::registry::{Kind, Registered, Registry};
+use crate::runs;
+use crate::server::Server;
+use crate::session::{Queued, ReplyMode, Session};
+use crate::stats::WorkerStats;
+
+/// What the commands of one batch share.
+#[derive(Debug)]
+pub struct Turn<'t> {
+    /// The server.
+    pub server: &'t Arc<Server>,
+    /// The figures of the worker that runs the batch.
+    pub stats: &'t WorkerStats,
+    /// The settings in force.
+    pub settings: &'t Settings,
+    /// The connection.
+    pub session: &'t mut Session,
+    /// When the batch began.
+    pub now: Now,
+    /// When the last command ended, and the next began.
+    pub mark: Instant,
+    /// The command that was run or refused last.
+    pub last: Option<&'static Registered>,
+    /// Replies so far.
+    pub out: &'t mut Vec<u8>,
+}
+
+impl Turn<'_> {
+    /// What a command on a filter must know.
+    pub fn context(&self) -> Context {
+        context(self.server, self.settings, self.session)
+    }
+}
+
+/// What a command on a filter must know.
+pub fn context(server: &Server, settings: &Settings, session: &Session) -> Context {
+    Context {
+        defaults: settings.bf,
+        max_filter_bytes: server.filter_budget(settings),
+        protocol: session.protocol,
+    }
+}
+
+/// Runs all requests of a batch in order; stops early when the connection is to be closed.
+pub fn execute(turn: &mut Turn<'_>, batch: &Batch, args: &[&[u8]]) {
+    let mut next = 0;
+    while next < batch.len() && !turn.session.closing {
+        let done = runs::execute(turn, batch, args, next);
+        if done > 0 {
+            next += done;
+            continue;
+        }
+        if let Some(request) = args.get(batch.range(next)) {
+            execute_one(turn, request);
+        }
+        next += 1;
+    }
+}
+
+fn execute_one(turn: &mut Turn<'_>, args: &[&[u8]]) {
+    let Some(name) = args.first() else { return };
+    let Some(command) = Registry::get().find(name) else {
+        let reply = refuse(turn.session, unknown_command(args));
+        return send(turn, &reply);
+    };
+    turn.last = Some(command);
+    let reply = match admit(turn, command, args) {
+        Err(reply) => {
+            if let Some(stats) = turn.stats.commands.get(command.index) {
+                stats.rejected.add(1);
+            }
+            refuse(turn.session, reply)
+        }
+        Ok(()) if is_queued(turn.session, command) => queue(turn.session, command, args),
+        Ok(()) => {
+            let (server, stats, settings, now) = (turn.server, turn.stats, turn.settings, turn.now);
+            let session = &mut *turn.session;
+            let reply = run(&mut Call {
+                server,
+                stats,
+                settings,
+                session,
+                command,
+                args,
+                now,
+            });
+            note_time(turn, command, args, 1, u64::from(reply.is_error()));
+            reply
+        }
+    };
+    send(turn, &reply);
+}
+
+/// Adds to the figures of a command that ran `calls` times since the last mark.
+pub fn note_time(
+    turn: &mut Turn<'_>,
+    command: &Registered,
+    args: &[&[u8]],
+    calls: u64,
+    failed: u64,
+) {
+    let end = Instant::now();
+    let took = end - turn.mark;
+    turn.mark = end;
+    if let Some(stats) = turn.stats.commands.get(command.index) {
+        stats.calls.add(calls);
+        stats
+            .nanos
+            .add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        stats.failed.add(failed);
+    }
+    let threshold = turn.settings.slowlog_log_slower_than;
+    let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
+    if threshold >= 0 && micros >= threshold && !command.flags.contains(&"skip_slowlog") {
+        turn.server
+            .slowlog
+            .note(turn.settings, turn.session, turn.now, micros, args);
+    }
+}
+
+/// Writes a reply, unless the client wants none.
+pub fn send(turn: &mut Turn<'_>, reply: &Reply) {
+    turn.stats.errors.add(u64::from(reply.is_error()));
+    match turn.session.reply_mode {
+        ReplyMode::On => encode(reply, turn.session.protocol, turn.out),
+        ReplyMode::Off => {}
+        ReplyMode::SkipNext => turn.session.reply_mode = ReplyMode::Skip,
+        ReplyMode::Skip => turn.session.reply_mode = ReplyMode::On,
+    }
+}
+
+/// The checks that come before a command is run or queued.
+pub fn admit(turn: &Turn<'_>, command: &Registered, args: &[&[u8]]) -> Result<(), Reply> {
+    if !command.accepts(args.len()) {
+        return Err(error::wrong_arity(command.lower));
+    }
+    if !turn.session.authenticated && !command.no_auth {
+        return Err(Reply::error("NOAUTH Authentication required."));
+    }
+    if command.deny_oom && turn.server.over_memory_limit(turn.settings) {
+        return Err(out_of_memory());
+    }
+    if command.no_multi && turn.session.transaction.is_some() {
+        return Err(Reply::error("ERR Command not allowed inside a transaction"));
+    }
+    Ok(())
+}
+
+/// The reply to a write that would take more memory than is allowed.
+pub fn out_of_memory() -> Reply {
+    Reply::error("OOM command not allowed when used memory > 'maxmemory'.")
+}
+
+/// A refused command makes EXEC refuse the whole transaction.
+fn refuse(session: &mut Session, reply: Reply) -> Reply {
+    if let Some(transaction) = &mut session.transaction {
+        transaction.aborted = true;
+    }
+    reply
+}
+
+fn is_queued(session: &Session, command: &Registered) -> bool {
+    const RUN_AT_ONCE: [&str; 6] = ["EXEC", "DISCARD", "MULTI", "WATCH", "QUIT", "RESET"];
+    session.transaction.is_some() && !RUN_AT_ONCE.contains(&command.name)
+}
+
+fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) -> Reply {
+    if let Some(transaction) = &mut session.transaction {
+        let args = args.iter().map(|arg| arg.to_vec()).collect();
+        transaction.queued.push(Queued { command, args });
+    }
+    Reply::Simple("QUEUED".into())
+}
+
+fn unknown_command(args: &[&[u8]]) -> Reply {
+    fn shown(bytes: &[u8], most: usize) -> String {
+        String::from_utf8_lossy(bytes.get(..most).unwrap_or(bytes)).into_owned()
+    }
+    let (name, rest) = args
+        .split_first()
+        .map_or((&b""[..], args), |(name, rest)| (*name, rest));
+    let mut listed = String::new();
+    for arg in rest {
+        if listed.len() >= 128 {
+            break;
+        }
+        listed.push_str(&format!("'{}' ", shown(arg, 128 - listed.len())));
+    }
+    let name = shown(name, 128);
+    Reply::error(format!(
+        "ERR unknown command '{name}', with args beginning with: {listed}"
+    ))
+}
+
+/// Runs a command that was admitted: locks what it names, runs it there, records its effect.
+pub fn run(call: &mut Call<'_>) -> Reply {
+    let command = call.command;
+    let (keyspace, now) = (&call.server.keyspace, call.now);
+    let mut footprint = Footprint::none();
+    match command.kind {
+        Kind::Filter(row) => return filter_command::run(call, row),
+        Kind::Native(row) => match row.run {
+            Run::Plain(function) => return function(call),
+            Run::Read(_) | Run::Write(_) => {
+                footprint.add_keys(keyspace, command.keys, call.args);
+            }
+            Run::ReadAll(_) | Run::WriteAll(_) => footprint = Footprint::Whole,
+        },
+    }
+    let mut view = footprint.lock(keyspace, command.write, now);
+    run_in_view(call, &mut view)
+}
+
+/// Runs a command on shards that are locked already, exclusively if it may write.
+pub fn run_in_view(call: &mut Call<'_>, view: &mut View<'_>) -> Reply {
+    let outcome = match call.command.kind {
+        Kind::Filter(row) => return filter_command::run_in_view(call, row, view),
+        Kind::Native(row) => match row.run {
+            Run::Plain(function) => return function(call),
+            Run::Read(function) | Run::ReadAll(function) => return function(call, view),
+            Run::Write(function) | Run::WriteAll(function) => function(call, view),
+        },
+    };
+    let journal = &call.server.journal;
+    let expired = view.take_expired();
+    call.server
+        .stats
+        .expired_keys
+        .fetch_add(count(expired.len()), Ordering::Relaxed);
+    journal.record_expired(expired.len());
+    journal.record(&outcome.effect);
+    outcome.reply
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,53 @@
+//! Running a command of the commands crate: it names one key, so it takes one lock and one look-up.
+
+use everbloom_commands::{Command, Context, Run};
+use everbloom_resp::Reply;
+
+use crate::keyspace::{Shard, View};
+use crate::native::Call;
+use crate::place::Place;
+
+/// Runs a command on a filter under the lock of its one shard.
+pub fn run(call: &Call<'_>, row: &Command) -> Reply {
+    let place = place(call);
+    let lock = call.server.keyspace.shard(place.shard);
+    match row.run {
+        Run::Read(function) => read(call, function, &lock.read(), place),
+        Run::Write(function) => write(call, function, &mut lock.write(), place),
+    }
+}
+
+/// Runs one on shards that are locked already, exclusively if any command may write there.
+pub fn run_in_view(call: &Call<'_>, row: &Command, view: &mut View<'_>) -> Reply {
+    let place = place(call);
+    let shard = view.shard_of_key(place.key);
+    match row.run {
+        Run::Read(function) => read(call, function, shard, place),
+        Run::Write(function) => write(call, function, shard, place),
+    }
+}
+
+fn place<'a>(call: &Call<'a>) -> Place<'a> {
+    let key = call.args.get(1).copied().unwrap_or_default();
+    Place::new(&call.server.keyspace, call.session.db, key, call.now)
+}
+
+type ReadFn = fn(&Context, &[&[u8]], everbloom_commands::ReadSlot<'_>) -> Reply;
+type WriteFn =
+    fn(&Context, &[&[u8]], &mut everbloom_commands::Slot<'_>) -> everbloom_commands::Outcome;
+
+fn read(call: &Call<'_>, function: ReadFn, shard: &Shard, place: Place<'_>) -> Reply {
+    function(&call.context(), call.args, place.read(shard, call.stats))
+}
+
+fn write(call: &Call<'_>, function: WriteFn, shard: &mut Shard, place: Place<'_>) -> Reply {
+    let context = call.context();
+    let outcome = place.write(call.server, shard, |slot| {
+        function(&context, call.args, slot)
+    });
+    if outcome.touched {
+        shard.touch(place.db, place.key);
+    }
+    call.server.journal.record(&outcome.effect);
+    outcome.reply
+}

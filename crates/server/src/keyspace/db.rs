@@ -1,0 +1,244 @@
+//! The entries of one database within one shard.
+
+use hashbrown::HashTable;
+
+use super::entry::{Entry, Value};
+use crate::clock::Now;
+
+/// Entries found by the hash of their key. Every method that takes a `hash` wants the keyspace's
+/// hash of that same key.
+#[derive(Debug, Default)]
+pub struct Db {
+    table: HashTable<(u64, Entry)>,
+    memory: isize,
+    settled: isize,
+    expiring: usize,
+    /// No key expires before this time (milliseconds of Unix time).
+    earliest_expiry: u64,
+}
+
+impl Db {
+    /// The number of keys, those included that have expired but are not yet removed.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The number of keys that have an expiry.
+    pub fn expiring(&self) -> usize {
+        self.expiring
+    }
+
+    /// Bytes of all entries.
+    pub fn memory(&self) -> isize {
+        self.memory
+    }
+
+    /// What the memory changed by since this was asked last.
+    #[inline]
+    pub fn take_memory_delta(&mut self) -> isize {
+        let before = std::mem::replace(&mut self.settled, self.memory);
+        self.memory - before
+    }
+
+    /// Empties the database and returns what it held.
+    pub fn take_all(&mut self) -> Db {
+        let settled = self.settled;
+        let held = std::mem::take(self);
+        self.settled = settled;
+        held
+    }
+
+    /// Whether an entry of this key is there, expired or not.
+    pub fn contains(&self, hash: u64, key: &[u8]) -> bool {
+        self.table
+            .find(hash, |(h, e)| *h == hash && e.key() == key)
+            .is_some()
+    }
+
+    /// All entries that are alive at `now`, with their hashes.
+    pub fn iter(&self, now: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        self.table
+            .iter()
+            .filter(move |(_, e)| !e.is_expired(now))
+            .map(|(h, e)| (*h, e))
+    }
+
+    /// The sum of the times left until expiry, in milliseconds, of the keys that have one.
+    pub fn time_left(&self, now: u64) -> u64 {
+        self.table
+            .iter()
+            .filter_map(|(_, e)| e.expires_at)
+            .fold(0u64, |sum, at| sum.saturating_add(at.saturating_sub(now)))
+    }
+
+    /// The entry of `key` if it is alive.
+    #[inline]
+    pub fn get(&self, hash: u64, key: &[u8], now: Now) -> Option<&Entry> {
+        let (_, entry) = self
+            .table
+            .find(hash, |(h, e)| *h == hash && e.key() == key)?;
+        (!entry.is_expired(now.ms)).then(|| {
+            entry.access(now.clock);
+            entry
+        })
+    }
+
+    /// Whether `key` is there but has expired.
+    pub fn has_expired(&self, hash: u64, key: &[u8], now: u64) -> bool {
+        self.expiring > 0
+            && self
+                .table
+                .find(hash, |(h, e)| *h == hash && e.key() == key)
+                .is_some_and(|(_, e)| e.is_expired(now))
+    }
+
+    /// Changes the value of `key` in place, if it is alive, and keeps account of its size.
+    #[inline]
+    pub fn modify<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        now: Now,
+        change: impl FnOnce(&mut Value) -> R,
+    ) -> Option<R> {
+        let (_, entry) = self
+            .table
+            .find_mut(hash, |(h, e)| *h == hash && e.key() == key)?;
+        if entry.is_expired(now.ms) {
+            return None;
+        }
+        entry.access(now.clock);
+        let before = entry.value.memory();
+        let result = change(&mut entry.value);
+        self.memory += entry.value.memory().cast_signed() - before.cast_signed();
+        Some(result)
+    }
+
+    /// Puts an entry in, in place of an older one of the same key, which is returned.
+    pub fn insert(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
+        let old = self.remove(hash, entry.key());
+        self.memory += entry.memory().cast_signed();
+        self.note_expiry(entry.expires_at);
+        self.table.insert_unique(hash, (hash, entry), |(h, _)| *h);
+        old
+    }
+
+    /// Takes an entry out, expired or not.
+    pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+        let found = self
+            .table
+            .find_entry(hash, |(h, e)| *h == hash && e.key() == key)
+            .ok()?;
+        let ((_, entry), _) = found.remove();
+        self.forget(&entry);
+        Some(entry)
+    }
+
+    /// Sets or clears the expiry of a key that is alive; false when there is none.
+    pub fn set_expiry(&mut self, hash: u64, key: &[u8], at: Option<u64>, now: u64) -> bool {
+        let Some((_, entry)) = self
+            .table
+            .find_mut(hash, |(h, e)| *h == hash && e.key() == key)
+        else {
+            return false;
+        };
+        if entry.is_expired(now) {
+            return false;
+        }
+        let had = entry.expires_at.take().is_some();
+        entry.expires_at = at;
+        self.expiring -= usize::from(had);
+        self.note_expiry(at);
+        true
+    }
+
+    /// Whether a key may have expired: false spares a walk over the entries.
+    pub fn may_have_expired(&self, now: u64) -> bool {
+        self.expiring > 0 && self.earliest_expiry <= now
+    }
+
+    /// Takes all expired entries out and finds the next time at which one expires.
+    pub fn remove_expired(&mut self, now: u64) -> Vec<Entry> {
+        let gone: Vec<Entry> = self
+            .table
+            .extract_if(|(_, e)| e.is_expired(now))
+            .map(|(_, e)| e)
+            .collect();
+        for entry in &gone {
+            self.forget(entry);
+        }
+        self.earliest_expiry = self
+            .table
+            .iter()
+            .filter_map(|(_, e)| e.expires_at)
+            .min()
+            .unwrap_or(u64::MAX);
+        gone
+    }
+
+    fn note_expiry(&mut self, at: Option<u64>) {
+        if let Some(at) = at {
+            self.earliest_expiry = if self.expiring == 0 {
+                at
+            } else {
+                self.earliest_expiry.min(at)
+            };
+            self.expiring += 1;
+        }
+    }
+
+    fn forget(&mut self, entry: &Entry) {
+        self.memory -= entry.memory().cast_signed();
+        self.expiring -= usize::from(entry.expires_at.is_some());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(key: &str, at: Option<u64>) -> Entry {
+        Entry::new(key.as_bytes(), Value::Text(b"v".to_vec()), at, 0)
+    }
+
+    fn now(ms: u64) -> Now {
+        Now { ms, clock: 0 }
+    }
+
+    #[test]
+    fn memory_returns_to_zero() {
+        let mut db = Db::default();
+        db.insert(1, text("a", None));
+        db.insert(1, text("a", Some(5)));
+        db.insert(2, text("b", None));
+        let grown = db.modify(2, b"b", now(0), |value| match value {
+            Value::Text(text) => text.extend_from_slice(&[0; 1000]),
+            Value::Filter(_) => unreachable!(),
+        });
+        assert!(grown.is_some());
+        assert!(db.memory() > 1000);
+        db.remove(1, b"a");
+        db.remove(2, b"b");
+        assert_eq!((db.memory(), db.len(), db.expiring()), (0, 0, 0));
+    }
+
+    #[test]
+    fn expired_keys_are_neither_seen_nor_kept() {
+        let mut db = Db::default();
+        db.insert(1, text("a", Some(10)));
+        db.insert(2, text("b", Some(20)));
+        assert!(db.get(1, b"a", now(9)).is_some());
+        assert!(db.get(1, b"a", now(10)).is_none());
+        assert!(!db.may_have_expired(9));
+        assert!(db.may_have_expired(10));
+        assert_eq!(db.remove_expired(10).len(), 1);
+        assert!(!db.may_have_expired(19));
+        assert!(db.set_expiry(2, b"b", None, 10));
+        assert!(!db.may_have_expired(30));
+    }
+}

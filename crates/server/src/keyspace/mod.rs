@@ -1,0 +1,102 @@
+//! Where keys live: a map in many shards, each behind a lock of its own.
+//!
+//! A key's hash names its shard, the same for all databases, so that a command on one key takes one
+//! lock whatever database it works in. Commands on several keys take several locks, always in the
+//! order of the shards' numbers ([`crate::lock`]), so that no two of them wait for each other.
+//!
+//! - [`entry`]: a key with its value, expiry and time of last access
+//! - [`db`]: the entries of one database within one shard
+//! - [`shard`]: the databases of one shard, and the keys that clients watch there
+//! - [`view`]: what a command that holds some shards may do with them
+//! - [`scan`]: walking all keys with a cursor while they change
+
+pub mod db;
+pub mod entry;
+pub mod scan;
+pub mod shard;
+pub mod view;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use foldhash::quality::RandomState;
+use parking_lot::RwLock;
+use std::hash::BuildHasher;
+
+pub use db::Db;
+pub use entry::{Entry, Value};
+pub use shard::Shard;
+pub use view::View;
+
+/// Shards of the keyspace, as a power of two: enough that workers seldom meet, few enough that a
+/// command on the whole keyspace locks them all in some ten microseconds.
+pub const SHARD_BITS: u32 = 10;
+
+/// The number of shards.
+pub const SHARDS: usize = 1 << SHARD_BITS;
+
+/// All keys of all databases.
+#[derive(Debug)]
+pub struct Keyspace {
+    shards: Box<[RwLock<Shard>]>,
+    hasher: RandomState,
+    memory: AtomicUsize,
+    databases: usize,
+}
+
+impl Keyspace {
+    /// An empty keyspace of `databases` databases.
+    pub fn new(databases: usize) -> Self {
+        Keyspace {
+            shards: (0..SHARDS)
+                .map(|_| RwLock::new(Shard::new(databases)))
+                .collect(),
+            hasher: RandomState::default(),
+            memory: AtomicUsize::new(0),
+            databases,
+        }
+    }
+
+    /// How many databases there are.
+    pub fn databases(&self) -> usize {
+        self.databases
+    }
+
+    /// The hash that places a key. It differs from process to process, so that nobody can choose
+    /// keys that collide.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The number of the shard that holds keys of this hash.
+    #[inline]
+    pub fn shard_of(hash: u64) -> usize {
+        // The top bits choose the shard; hashbrown uses the low ones and the seven highest: a few
+        // tag bits are then the same within a shard, which costs a compare in a million lookups.
+        usize::try_from(hash >> (64 - SHARD_BITS)).unwrap_or(0)
+    }
+
+    /// The lock of shard `index`.
+    #[inline]
+    pub fn shard(&self, index: usize) -> &RwLock<Shard> {
+        // `index` is below SHARDS by construction; the mask lets nobody prove otherwise.
+        #[expect(clippy::indexing_slicing, reason = "masked to the length of the array")]
+        &self.shards[index & (SHARDS - 1)]
+    }
+
+    /// Bytes that keys and values take, over all databases.
+    pub fn memory(&self) -> usize {
+        self.memory.load(Ordering::Relaxed)
+    }
+
+    /// Takes over into the total what a database gained or lost while its shard was locked.
+    #[inline]
+    pub fn settle(&self, db: &mut Db) {
+        let delta = db.take_memory_delta();
+        if delta != 0 {
+            // Wrapping addition of a negative delta in two's complement is subtraction.
+            self.memory
+                .fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
+        }
+    }
+}

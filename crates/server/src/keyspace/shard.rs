@@ -1,0 +1,123 @@
+//! The databases of one shard, and the keys that clients watch there.
+
+use std::collections::HashMap;
+
+use super::db::Db;
+
+/// A watched key: how often it was touched since somebody began to watch it, and by how many
+/// clients it is watched.
+#[derive(Debug, Default)]
+struct Watched {
+    version: u64,
+    watchers: usize,
+}
+
+/// One shard.
+#[derive(Debug)]
+pub struct Shard {
+    dbs: Vec<Db>,
+    watched: HashMap<(usize, Box<[u8]>), Watched>,
+    /// Grows with every watch that begins, so that a key watched anew never repeats a version.
+    watch_clock: u64,
+}
+
+impl Shard {
+    /// An empty shard of `databases` databases.
+    pub fn new(databases: usize) -> Self {
+        Shard {
+            dbs: (0..databases).map(|_| Db::default()).collect(),
+            watched: HashMap::new(),
+            watch_clock: 0,
+        }
+    }
+
+    /// The entries of a database. `index` must be below the number of databases: SELECT sees to it.
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "SELECT lets no other index in")]
+    pub fn db(&self, index: usize) -> &Db {
+        &self.dbs[index]
+    }
+
+    /// The entries of a database, to be changed.
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "SELECT lets no other index in")]
+    pub fn db_mut(&mut self, index: usize) -> &mut Db {
+        &mut self.dbs[index]
+    }
+
+    /// All databases in order.
+    pub fn dbs(&self) -> &[Db] {
+        &self.dbs
+    }
+
+    /// Exchanges two databases; keys watched in either that are there before or after are touched.
+    pub fn swap(&mut self, a: usize, b: usize, hash: impl Fn(&[u8]) -> u64) {
+        let mut touched = self.watched_and_present(a, b, &hash);
+        touched.extend(self.watched_and_present(b, a, &hash));
+        self.dbs.swap(a, b);
+        for (db, key) in touched {
+            self.touch(db, &key);
+        }
+    }
+
+    /// Empties a database and returns what it held, so that the caller frees it without the lock.
+    pub fn flush(&mut self, db: usize, hash: impl Fn(&[u8]) -> u64) -> Db {
+        for (db, key) in self.watched_and_present(db, db, &hash) {
+            self.touch(db, &key);
+        }
+        self.db_mut(db).take_all()
+    }
+
+    /// The keys watched in `db` that are there, or are in the database `other` about to replace it.
+    fn watched_and_present(
+        &self,
+        db: usize,
+        other: usize,
+        hash: &impl Fn(&[u8]) -> u64,
+    ) -> Vec<(usize, Box<[u8]>)> {
+        let there = |at: usize, key: &[u8]| self.db(at).contains(hash(key), key);
+        self.watched
+            .keys()
+            .filter(|(at, key)| *at == db && (there(db, key) || there(other, key)))
+            .cloned()
+            .collect()
+    }
+
+    /// Begins to watch a key and returns its present version.
+    pub fn watch(&mut self, db: usize, key: &[u8]) -> u64 {
+        self.watch_clock += 1;
+        let clock = self.watch_clock;
+        let watched = self.watched.entry((db, key.into())).or_default();
+        if watched.watchers == 0 {
+            watched.version = clock << 32;
+        }
+        watched.watchers += 1;
+        watched.version
+    }
+
+    /// Ends one watch of a key.
+    pub fn unwatch(&mut self, db: usize, key: &[u8]) {
+        let id = (db, key.into());
+        if let Some(watched) = self.watched.get_mut(&id) {
+            watched.watchers -= 1;
+            if watched.watchers == 0 {
+                self.watched.remove(&id);
+            }
+        }
+    }
+
+    /// The version of a watched key.
+    pub fn watch_version(&self, db: usize, key: &[u8]) -> Option<u64> {
+        self.watched.get(&(db, key.into())).map(|w| w.version)
+    }
+
+    /// Notes that a key was changed, for those who watch it.
+    #[inline]
+    pub fn touch(&mut self, db: usize, key: &[u8]) {
+        if !self.watched.is_empty()
+            && let Some(watched) = self.watched.get_mut(&(db, key.into()))
+        {
+            watched.version += 1;
+        }
+    }
+}

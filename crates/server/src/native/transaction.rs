@@ -1,0 +1,221 @@
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//!
+//! EXEC locks everything that the queued commands and the watched keys name at once, in the order
+//! of the shards, so that nobody sees half a transaction and two transactions cannot deadlock.
+
+use everbloom_resp::Reply;
+
+use super::{ALL_KEYS, Call, Command, NO_KEY, Run};
+use crate::dispatch;
+use crate::keyspace::View;
+use crate::lock::Footprint;
+use crate::registry::Kind;
+use crate::session::{Queued, Session, Transaction, Watch};
+
+/// The rows of this family.
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "MULTI",
+        arity: 1,
+        flags: &["noscript", "loading", "stale", "fast"],
+        keys: NO_KEY,
+        group: "transactions",
+        since: "1.2.0",
+        summary: "Starts a transaction.",
+        run: Run::Plain(multi),
+    },
+    Command {
+        name: "EXEC",
+        arity: 1,
+        flags: &["noscript", "loading", "stale", "skip_slowlog"],
+        keys: NO_KEY,
+        group: "transactions",
+        since: "1.2.0",
+        summary: "Executes all commands in a transaction.",
+        run: Run::Plain(exec),
+    },
+    Command {
+        name: "DISCARD",
+        arity: 1,
+        flags: &["noscript", "loading", "stale", "fast"],
+        keys: NO_KEY,
+        group: "transactions",
+        since: "2.0.0",
+        summary: "Discards a transaction.",
+        run: Run::Plain(discard),
+    },
+    Command {
+        name: "WATCH",
+        arity: -2,
+        flags: &["noscript", "loading", "stale", "fast"],
+        keys: ALL_KEYS,
+        group: "transactions",
+        since: "2.2.0",
+        summary: "Monitors changes to keys to determine the execution of a transaction.",
+        run: Run::Plain(watch),
+    },
+    Command {
+        name: "UNWATCH",
+        arity: 1,
+        flags: &["noscript", "loading", "stale", "fast"],
+        keys: NO_KEY,
+        group: "transactions",
+        since: "2.2.0",
+        summary: "Forgets about watched keys of a transaction.",
+        run: Run::Plain(unwatch),
+    },
+];
+
+fn multi(call: &mut Call<'_>) -> Reply {
+    if call.session.transaction.is_some() {
+        return Reply::error("ERR MULTI calls can not be nested");
+    }
+    call.session.transaction = Some(Transaction::default());
+    Reply::OK
+}
+
+fn discard(call: &mut Call<'_>) -> Reply {
+    if call.session.transaction.take().is_none() {
+        return Reply::error("ERR DISCARD without MULTI");
+    }
+    forget_watches(call);
+    Reply::OK
+}
+
+fn watch(call: &mut Call<'_>) -> Reply {
+    if call.session.transaction.is_some() {
+        return Reply::error("ERR WATCH inside MULTI is not allowed");
+    }
+    let db = call.session.db;
+    for key in call.args.iter().skip(1) {
+        if call
+            .session
+            .watches
+            .iter()
+            .any(|w| w.db == db && w.key == *key)
+        {
+            continue;
+        }
+        let keyspace = &call.server.keyspace;
+        let mut footprint = Footprint::none();
+        footprint.add_key(keyspace, key);
+        let mut view = footprint.lock(keyspace, true, call.now);
+        let present = view.contains(db, key);
+        let version = view.shard_of_key(key).watch(db, key);
+        drop(view);
+        call.session.watches.push(Watch {
+            db,
+            key: key.to_vec(),
+            version,
+            present,
+        });
+    }
+    Reply::OK
+}
+
+fn unwatch(call: &mut Call<'_>) -> Reply {
+    // Inside a transaction it is queued, and EXEC has dropped the watches before it runs.
+    forget_watches(call);
+    Reply::OK
+}
+
+/// Ends all watches of a connection.
+pub fn forget_watches(call: &mut Call<'_>) {
+    let keyspace = &call.server.keyspace;
+    end_watches(call.session, |key, end| {
+        let mut footprint = Footprint::none();
+        footprint.add_key(keyspace, key);
+        end(&mut footprint.lock(keyspace, true, call.now));
+    });
+}
+
+/// Ends all watches of a session; `with_view` lends the shard of a key.
+pub fn end_watches(
+    session: &mut Session,
+    mut with_view: impl FnMut(&[u8], &mut dyn FnMut(&mut View<'_>)),
+) {
+    for watch in session.watches.drain(..) {
+        with_view(&watch.key, &mut |view| {
+            view.shard_of_key(&watch.key).unwatch(watch.db, &watch.key);
+        });
+    }
+}
+
+fn exec(call: &mut Call<'_>) -> Reply {
+    let Some(transaction) = call.session.transaction.take() else {
+        return Reply::error("ERR EXEC without MULTI");
+    };
+    if transaction.aborted {
+        forget_watches(call);
+        return Reply::error("EXECABORT Transaction discarded because of previous errors.");
+    }
+    let queued = &transaction.queued;
+    if queued.iter().any(|q| q.command.deny_oom) && call.server.over_memory_limit(call.settings) {
+        forget_watches(call);
+        return dispatch::out_of_memory();
+    }
+    let footprint = footprint(call, queued);
+    let mut view = footprint.lock(&call.server.keyspace, true, call.now);
+    let unchanged = call
+        .session
+        .watches
+        .iter()
+        .all(|watch| holds(watch, &mut view));
+    end_watches(call.session, |_, end| end(&mut view));
+    if !unchanged {
+        return Reply::NullArray;
+    }
+    Reply::Array(
+        queued
+            .iter()
+            .map(|queued| run(call, queued, &mut view))
+            .collect(),
+    )
+}
+
+fn run(call: &mut Call<'_>, queued: &Queued, view: &mut View<'_>) -> Reply {
+    let args: Vec<&[u8]> = queued.args.iter().map(Vec::as_slice).collect();
+    let mut inner = Call {
+        server: call.server,
+        stats: call.stats,
+        settings: call.settings,
+        session: call.session,
+        command: queued.command,
+        args: &args,
+        now: call.now,
+    };
+    let reply = dispatch::run_in_view(&mut inner, view);
+    if let Some(stats) = call.stats.commands.get(queued.command.index) {
+        stats.calls.add(1);
+        stats.failed.add(u64::from(reply.is_error()));
+    }
+    reply
+}
+
+/// Everything that the queued commands and the watches name.
+fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
+    let keyspace = &call.server.keyspace;
+    let mut footprint = Footprint::none();
+    for Queued { command, args } in queued {
+        if let Kind::Native(row) = command.kind
+            && matches!(row.run, Run::ReadAll(_) | Run::WriteAll(_))
+        {
+            return Footprint::Whole;
+        }
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        footprint.add_keys(keyspace, command.keys, &args);
+    }
+    for watch in &call.session.watches {
+        footprint.add_key(keyspace, &watch.key);
+    }
+    footprint
+}
+
+/// Whether a watched key is as it was. A key that expired since counts as changed.
+fn holds(watch: &Watch, view: &mut View<'_>) -> bool {
+    let version = view
+        .shard_of_key(&watch.key)
+        .watch_version(watch.db, &watch.key);
+    let gone = watch.present && !view.contains(watch.db, &watch.key);
+    version == Some(watch.version) && !gone
+}

@@ -1,0 +1,279 @@
+//! Starting a server, and ending it.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use crate::clients::Client;
+use crate::clock::Now;
+use crate::config::Settings;
+use crate::server::Server;
+use crate::worker::Worker;
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address as it was given.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A thread or an event loop cannot be made.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// A server that runs. Dropping it stops it and waits for its end.
+#[derive(Debug)]
+pub struct Running {
+    server: Arc<Server>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a server: when this returns, connections to its addresses are accepted.
+    pub fn start(settings: Settings) -> Result<Running, StartError> {
+        let workers = match settings.io_threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        };
+        let listeners = listen(&settings)?;
+        let server = Server::new(settings, workers);
+        let addresses = listeners.iter().filter_map(|l| l.local_addr().ok());
+        server.set_addresses(addresses.filter_map(|a| a.as_socket()).collect());
+
+        let mut threads = Vec::new();
+        let mut senders = Vec::new();
+        for (index, stats) in server.workers.iter().enumerate() {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            senders.push(sender);
+            let (server, stats) = (Arc::clone(&server), Arc::clone(stats));
+            threads.push(spawn(&format!("worker-{index}"), move |runtime| {
+                runtime.block_on(Worker::new(server, stats).run(receiver));
+            })?);
+        }
+        let shared = Arc::clone(&server);
+        threads.push(spawn("main", move |runtime| {
+            runtime.block_on(attend(shared, listeners, senders));
+        })?);
+        Ok(Running { server, threads })
+    }
+}
+
+impl Running {
+    /// The server.
+    pub fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    /// The first address it listens on.
+    pub fn addr(&self) -> Option<SocketAddr> {
+        self.server.addresses().first().copied()
+    }
+
+    /// Waits until the server was stopped and has ended.
+    pub fn wait(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the server has panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.server.stop();
+        self.join();
+    }
+}
+
+fn spawn(
+    name: &str,
+    work: impl FnOnce(tokio::runtime::Runtime) + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || work(runtime))
+}
+
+fn listen(settings: &Settings) -> Result<Vec<Socket>, StartError> {
+    let mut listeners = Vec::new();
+    for address in &settings.bind {
+        let (optional, host) = match address.strip_prefix('-') {
+            Some(host) => (true, host),
+            None => (false, address.as_str()),
+        };
+        let port = match (settings.port, listeners.first().map(Socket::local_addr)) {
+            // All addresses share the port that the system chose for the first.
+            (0, Some(Ok(first))) => first.as_socket().map_or(0, |a| a.port()),
+            (port, _) => port,
+        };
+        match listen_on(host, port, settings.tcp_backlog) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if optional => {
+                info!("not listening on {host}: {error}");
+            }
+            Err(source) => {
+                let address = format!("{host}:{port}");
+                return Err(StartError::Listen { address, source });
+            }
+        }
+    }
+    Ok(listeners)
+}
+
+fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<Socket> {
+    let host = match host {
+        "*" => "0.0.0.0",
+        "::*" => "::",
+        host => host,
+    };
+    let address = (host, port)
+        .to_socket_addrs()?
+        .next()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address"))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+type Accepted = (TcpStream, Arc<Client>);
+
+/// The main thread's work: accepts connections and does what must be done now and then.
+async fn attend(
+    server: Arc<Server>,
+    listeners: Vec<Socket>,
+    workers: Vec<mpsc::UnboundedSender<Accepted>>,
+) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for listener in listeners {
+        match tokio::net::TcpListener::from_std(listener.into()) {
+            Ok(listener) => {
+                tasks.spawn(accept(Arc::clone(&server), listener, workers.clone()));
+            }
+            Err(error) => warn!(%error, "cannot accept connections"),
+        }
+    }
+    drop(workers);
+    tasks.spawn(keep_house(Arc::clone(&server)));
+    server.stopping().await;
+    // Dropping the acceptors drops the channels, and with the last connection each worker ends.
+    tasks.shutdown().await;
+}
+
+async fn accept(
+    server: Arc<Server>,
+    listener: tokio::net::TcpListener,
+    workers: Vec<mpsc::UnboundedSender<Accepted>>,
+) {
+    for worker in workers.iter().cycle() {
+        let (stream, addr) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Mostly too many open files: wait until some are closed.
+                warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        server.stats.connections.fetch_add(1, Ordering::Relaxed);
+        if let Some(accepted) = admit(&server, stream, addr)
+            && worker.send(accepted).is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Lets a connection in, or tells it why not.
+fn admit(server: &Server, stream: tokio::net::TcpStream, addr: SocketAddr) -> Option<Accepted> {
+    let settings = server.config.snapshot();
+    if settings.protected_mode && settings.requirepass.is_empty() && !is_local(addr) {
+        let _ = stream.try_write(PROTECTED_MODE.as_bytes());
+        return None;
+    }
+    let laddr = stream.local_addr().unwrap_or(addr);
+    let Some(client) = server
+        .clients
+        .enter(addr, laddr, settings.maxclients, Now::read())
+    else {
+        server
+            .stats
+            .rejected_connections
+            .fetch_add(1, Ordering::Relaxed);
+        let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
+        return None;
+    };
+    // Without these a connection is slower, or is found dead later: no reason to refuse it.
+    let _ = stream.set_nodelay(true);
+    if settings.tcp_keepalive > 0 {
+        let interval = Duration::from_secs(settings.tcp_keepalive.into());
+        let keepalive = TcpKeepalive::new()
+            .with_time(interval)
+            .with_interval(interval / 3);
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+    }
+    match stream.into_std() {
+        Ok(stream) => Some((stream, client)),
+        Err(_) => {
+            server.clients.leave(client.id);
+            None
+        }
+    }
+}
+
+fn is_local(addr: SocketAddr) -> bool {
+    addr.ip().to_canonical().is_loopback()
+}
+
+const PROTECTED_MODE: &str = "-DENIED everbloom is running in protected mode because protected \
+    mode is enabled and no password is set for the default user. In this mode connections are \
+    only accepted from the loopback interface. To accept connections from other machines, set a \
+    password with 'requirepass', or, if no untrusted machine can reach this port, turn protected \
+    mode off with 'protected-mode no'.\r\n";
+
+/// Removes expired keys and closes silent connections, `hz` times a second.
+async fn keep_house(server: Arc<Server>) {
+    loop {
+        let settings = server.config.snapshot();
+        tokio::time::sleep(Duration::from_secs(1) / settings.hz.clamp(1, 500)).await;
+        server.remove_expired();
+        if settings.timeout > 0 {
+            let now = Now::read();
+            for client in server.clients.list() {
+                if now.ms.saturating_sub(client.active()) / 1000 >= settings.timeout {
+                    client.kill();
+                }
+            }
+        }
+    }
+}

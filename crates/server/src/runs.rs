@@ -1,0 +1,102 @@
+//! Runs: pipelined BF.ADD or BF.EXISTS on one key, executed as one batch.
+//!
+//! One lock, one look-up of the key, all items hashed and their memory fetched before the first is
+//! tested; the replies are those of one-by-one execution.
+
+use everbloom_commands::bf::{add, exists};
+use everbloom_resp::encode::{encode_boolean, encode_error};
+use everbloom_resp::{Batch, Reply};
+
+use crate::dispatch::{self, Turn};
+use crate::place::Place;
+use crate::registry::{Registered, Registry};
+use crate::session::ReplyMode;
+
+/// Shorter runs gain nothing.
+const SHORTEST: usize = 2;
+
+/// Executes the run that begins with request `first`, if one does; returns how many requests it
+/// took, 0 for none.
+pub fn execute(turn: &mut Turn<'_>, batch: &Batch, args: &[&[u8]], first: usize) -> usize {
+    let Some([name, key, _]) = args.get(batch.range(first)) else {
+        return 0;
+    };
+    let items = items_of_run(batch, args, first, name, key);
+    if items.len() < SHORTEST
+        || turn.session.transaction.is_some()
+        || turn.session.reply_mode != ReplyMode::On
+    {
+        return 0;
+    }
+    let Some(command) = Registry::get().find(name) else {
+        return 0;
+    };
+    let run: fn(&mut Turn<'_>, &[u8], &[&[u8]]) -> u64 = match command.name {
+        "BF.ADD" => add_items,
+        "BF.EXISTS" => find_items,
+        _ => return 0,
+    };
+    if refused(turn, command) {
+        return 0;
+    }
+    let failed = run(turn, key, &items);
+    let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
+    let request = args.get(batch.range(first)).unwrap_or_default();
+    dispatch::note_time(turn, command, request, count, failed);
+    turn.stats.errors.add(failed);
+    items.len()
+}
+
+/// The items of the requests from `first` on that say the same as the first but for the item.
+fn items_of_run<'a>(
+    batch: &Batch,
+    args: &[&'a [u8]],
+    first: usize,
+    name: &[u8],
+    key: &[u8],
+) -> Vec<&'a [u8]> {
+    (first..batch.len())
+        .map_while(|request| match args.get(batch.range(request)) {
+            Some([other, k, item]) if *other == name && *k == key => Some(*item),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What one request would be refused for, each of the run must be: one by one, then.
+fn refused(turn: &Turn<'_>, command: &Registered) -> bool {
+    !turn.session.authenticated
+        || (command.deny_oom && turn.server.over_memory_limit(turn.settings))
+}
+
+fn find_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {
+    let place = Place::new(&turn.server.keyspace, turn.session.db, key, turn.now);
+    let shard = turn.server.keyspace.shard(place.shard).read();
+    let protocol = turn.session.protocol;
+    exists::exists_run(items, place.read(&shard, turn.stats), |found| {
+        encode_boolean(found, protocol, turn.out);
+    });
+    0
+}
+
+fn add_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {
+    let place = Place::new(&turn.server.keyspace, turn.session.db, key, turn.now);
+    let context = turn.context();
+    let protocol = turn.session.protocol;
+    let mut shard = turn.server.keyspace.shard(place.shard).write();
+    let mut failed = 0;
+    let change = place.write(turn.server, &mut shard, |slot| {
+        add::add_run(&context, items, slot, |result| match result {
+            Ok(new) => encode_boolean(new, protocol, turn.out),
+            Err(error) => {
+                failed += 1;
+                if let Reply::Error(text) = Reply::from(error) {
+                    encode_error(&text, turn.out);
+                }
+            }
+        })
+    });
+    shard.touch(place.db, key);
+    turn.server.journal.record(&change.effect(key));
+    failed
+}

@@ -1,0 +1,120 @@
+//! Commands that took long: SLOWLOG.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+
+use crate::clock::Now;
+use crate::config::Settings;
+use crate::session::Session;
+
+/// One slow command.
+#[derive(Debug, Clone)]
+pub struct SlowEntry {
+    /// Its number, counted from the server's start.
+    pub id: u64,
+    /// Unix time in seconds.
+    pub time: u64,
+    /// How long it took, in microseconds.
+    pub micros: i64,
+    /// Its arguments, shortened as Redis shortens them.
+    pub args: Vec<Vec<u8>>,
+    /// The client's address.
+    pub client: String,
+    /// The client's name.
+    pub name: Vec<u8>,
+}
+
+/// The slow log, newest entry first.
+#[derive(Debug, Default)]
+pub struct SlowLog {
+    entries: Mutex<(u64, VecDeque<SlowEntry>)>,
+}
+
+/// Redis keeps this many arguments of a command,
+const MOST_ARGS: usize = 32;
+/// and this many bytes of each.
+const MOST_BYTES: usize = 128;
+
+impl SlowLog {
+    /// Enters a command.
+    pub fn note(
+        &self,
+        settings: &Settings,
+        session: &Session,
+        now: Now,
+        micros: i64,
+        args: &[&[u8]],
+    ) {
+        let mut entries = self.entries.lock();
+        let id = entries.0;
+        entries.0 += 1;
+        entries.1.push_front(SlowEntry {
+            id,
+            time: now.ms / 1000,
+            micros,
+            args: shorten(args),
+            client: session.client.addr.to_string(),
+            name: session.client.state.lock().name.clone(),
+        });
+        entries.1.truncate(settings.slowlog_max_len);
+    }
+
+    /// The newest `count` entries.
+    pub fn newest(&self, count: usize) -> Vec<SlowEntry> {
+        self.entries.lock().1.iter().take(count).cloned().collect()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.lock().1.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets all entries.
+    pub fn reset(&self) {
+        self.entries.lock().1.clear();
+    }
+}
+
+fn shorten(args: &[&[u8]]) -> Vec<Vec<u8>> {
+    let kept = if args.len() > MOST_ARGS {
+        MOST_ARGS - 1
+    } else {
+        args.len()
+    };
+    let mut shown: Vec<Vec<u8>> = args
+        .iter()
+        .take(kept)
+        .map(|arg| match arg.get(..MOST_BYTES) {
+            Some(head) if arg.len() > MOST_BYTES => {
+                let more = format!("... ({} more bytes)", arg.len() - MOST_BYTES);
+                [head, more.as_bytes()].concat()
+            }
+            _ => arg.to_vec(),
+        })
+        .collect();
+    if kept < args.len() {
+        shown.push(format!("... ({} more arguments)", args.len() - kept).into_bytes());
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_commands_are_shortened() {
+        let long = [b'x'; 200];
+        let args: Vec<&[u8]> = vec![&long; 40];
+        let shown = shorten(&args);
+        assert_eq!(shown.len(), 32);
+        assert!(shown[0].ends_with(b"... (72 more bytes)"));
+        assert_eq!(shown[31], b"... (9 more arguments)");
+    }
+}

@@ -1,0 +1,102 @@
+//! A worker: one thread with one event loop, and what its connections share.
+//!
+//! A connection runs a batch without giving way, so that the buffers of the worker serve them all
+//! in turn.
+
+use std::cell::{Cell, RefCell};
+use std::net::TcpStream;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use everbloom_resp::Batch;
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+
+use crate::clients::Client;
+use crate::config::Settings;
+use crate::connection;
+use crate::server::Server;
+use crate::stats::WorkerStats;
+
+/// Bytes read from a socket at once: some thousand small commands, and still within the L2 cache.
+const INPUT: usize = 64 << 10;
+/// An output buffer that grew beyond this is not kept.
+const OUTPUT_KEPT: usize = 1 << 20;
+
+/// What the connections of one thread share.
+pub struct Worker {
+    /// The server.
+    pub server: Arc<Server>,
+    /// This worker's figures.
+    pub stats: Arc<WorkerStats>,
+    /// Where bytes are read to.
+    pub input: RefCell<Box<[u8]>>,
+    /// The requests found in them.
+    pub batch: Cell<Batch>,
+    /// Their arguments; empty between batches, kept for its allocation.
+    pub args: Cell<Vec<&'static [u8]>>,
+    output: Cell<Vec<u8>>,
+    settings: RefCell<(u64, Arc<Settings>)>,
+}
+
+impl Worker {
+    /// Worker number `index` of a server.
+    pub fn new(server: Arc<Server>, stats: Arc<WorkerStats>) -> Self {
+        let settings = (server.config.version(), server.config.snapshot());
+        Worker {
+            server,
+            stats,
+            input: RefCell::new(vec![0; INPUT].into_boxed_slice()),
+            batch: Cell::new(Batch::new()),
+            args: Cell::new(Vec::new()),
+            output: Cell::new(Vec::new()),
+            settings: RefCell::new(settings),
+        }
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> Arc<Settings> {
+        let version = self.server.config.version();
+        let mut known = self.settings.borrow_mut();
+        if known.0 != version {
+            *known = (version, self.server.config.snapshot());
+        }
+        Arc::clone(&known.1)
+    }
+
+    /// An empty buffer for replies.
+    pub fn take_output(&self) -> Vec<u8> {
+        self.output.take()
+    }
+
+    /// Gives a buffer back.
+    pub fn give_output(&self, mut output: Vec<u8>) {
+        if output.capacity() <= OUTPUT_KEPT {
+            output.clear();
+            self.output.set(output);
+        }
+    }
+
+    /// Serves the connections that arrive from `accepted`, until no more can and all are closed.
+    pub async fn run(self, mut accepted: mpsc::UnboundedReceiver<(TcpStream, Arc<Client>)>) {
+        let worker = Rc::new(self);
+        let local = LocalSet::new();
+        local
+            .run_until(async {
+                while let Some((stream, client)) = accepted.recv().await {
+                    match tokio::net::TcpStream::from_std(stream) {
+                        Ok(stream) => {
+                            let worker = Rc::clone(&worker);
+                            tokio::task::spawn_local(connection::serve(stream, worker, client));
+                        }
+                        Err(error) => {
+                            tracing::warn!(%error, "cannot serve an accepted connection");
+                            worker.server.clients.leave(client.id);
+                        }
+                    }
+                }
+            })
+            .await;
+        local.await;
+    }
+}
