@@ -1,0 +1,99 @@
+//! The commands in process: a keyspace as small as the recorded cases allow.
+
+use everbloom::ScalableBloomFilter;
+use everbloom_commands::{Context, Effect, ReadSlot, Run, Slot, find};
+use everbloom_conformance::Subject;
+use everbloom_resp::{Protocol, Reply, encode};
+use std::collections::HashMap;
+use std::io;
+
+enum Value {
+    String,
+    Filter(ScalableBloomFilter),
+}
+
+/// A host without a socket, a clock or a log.
+#[derive(Default)]
+pub(crate) struct InProcess {
+    keys: HashMap<(u32, Vec<u8>), Value>,
+    db: u32,
+    protocol: Protocol,
+}
+
+impl Subject for InProcess {
+    fn connect(&mut self, resp: u8) -> io::Result<()> {
+        self.db = 0;
+        self.protocol = if resp == 3 {
+            Protocol::Resp3
+        } else {
+            Protocol::Resp2
+        };
+        Ok(())
+    }
+
+    fn call(&mut self, args: &[Vec<u8>]) -> io::Result<Vec<u8>> {
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        let mut out = Vec::new();
+        encode(&self.reply(&args), self.protocol, &mut out);
+        Ok(out)
+    }
+}
+
+impl InProcess {
+    fn reply(&mut self, args: &[&[u8]]) -> Reply {
+        match find(args[0]) {
+            Some(command) => match command.check_arity(args.len()) {
+                Ok(()) => self.bloom(command.run, args),
+                Err(reply) => reply,
+            },
+            None => self.native(args),
+        }
+    }
+
+    fn bloom(&mut self, run: Run, args: &[&[u8]]) -> Reply {
+        let context = Context {
+            protocol: self.protocol,
+            ..Context::default()
+        };
+        let key = (self.db, args[1].to_vec());
+        match run {
+            Run::Read(run) => match self.keys.get(&key) {
+                None => run(&context, args, ReadSlot::Missing),
+                Some(Value::Filter(filter)) => run(&context, args, ReadSlot::Filter(filter)),
+                Some(Value::String) => run(&context, args, ReadSlot::OtherType),
+            },
+            Run::Write(run) => match self.keys.get_mut(&key) {
+                Some(Value::Filter(filter)) => run(&context, args, &mut Slot::Filter(filter)).reply,
+                Some(Value::String) => run(&context, args, &mut Slot::OtherType).reply,
+                None => {
+                    let mut value = None;
+                    let outcome = run(&context, args, &mut Slot::Vacant(&mut value));
+                    assert_eq!(value.is_some(), outcome.effect != Effect::None);
+                    self.keys
+                        .extend(value.map(|filter| (key, Value::Filter(filter))));
+                    outcome.reply
+                }
+            },
+        }
+    }
+
+    fn native(&mut self, args: &[&[u8]]) -> Reply {
+        let keys: Vec<_> = args[1..]
+            .iter()
+            .map(|key| (self.db, key.to_vec()))
+            .collect();
+        match args[0] {
+            b"FLUSHALL" => self.keys.clear(),
+            b"SELECT" => self.db = std::str::from_utf8(args[1]).unwrap().parse().unwrap(),
+            b"SET" => drop(self.keys.insert((self.db, args[1].to_vec()), Value::String)),
+            b"EXISTS" => return count(keys.iter().filter(|key| self.keys.contains_key(key))),
+            b"DEL" => return count(keys.iter().filter(|key| self.keys.remove(key).is_some())),
+            other => panic!("the recorded cases do not need {}", other.escape_ascii()),
+        }
+        Reply::OK
+    }
+}
+
+fn count<T>(found: impl Iterator<Item = T>) -> Reply {
+    Reply::Integer(i64::try_from(found.count()).unwrap())
+}

@@ -1,0 +1,66 @@
+//! The commands without a host against what RedisBloom answered.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+mod common;
+
+use common::InProcess;
+use everbloom_conformance::dump::{self, Offer};
+use everbloom_conformance::{Rules, golden, run, transcript};
+
+/// Not run without a server around the commands.
+const RULES: Rules<'_> = Rules {
+    skip_cases: &[
+        ("cf-", "cuckoo filters are not part of this project"),
+        ("restore", "RESTORE belongs to the host"),
+        ("generic-commands", "about the host's own commands"),
+    ],
+    skip_steps: &[],
+};
+
+#[test]
+fn every_recorded_reply_is_given_again() {
+    let cases = transcript::read(&golden().join("transcripts.jsonl")).unwrap();
+    let report = run(&cases, &RULES, &mut InProcess::default()).unwrap();
+    assert!(report.differences.is_empty(), "{report}");
+    // Exact, so that a step cannot drop out of the comparison unseen: 20 cases in two protocols,
+    // of which the commands about cuckoo filters are left out and what follows on them is not.
+    assert_eq!(report.skipped_for("cuckoo filter"), 10);
+    let found = (
+        report.cases,
+        report.compared,
+        report.stand_ins,
+        report.skipped.len(),
+        report.skipped_cases.len(),
+    );
+    assert_eq!(found, (40, 970, 12, 10, 32));
+}
+
+#[test]
+fn recorded_dumps_load_answer_and_dump_again() {
+    for dump in dump::read_all(&golden().join("scandump")).unwrap() {
+        let differences = dump::check_load(&dump, &mut InProcess::default()).unwrap();
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
+}
+
+#[test]
+fn recorded_filters_are_built_again_bit_for_bit() {
+    let dumps = dump::read_all(&golden().join("scandump")).unwrap();
+    assert_eq!(dumps.len(), 11);
+    for dump in dumps {
+        for offer in [Offer::Add, Offer::Madd, Offer::Insert(7), Offer::Insert(64)] {
+            let mut subject = InProcess::default();
+            let differences = dump::check_rebuild(&dump, offer, &mut subject).unwrap();
+            assert!(
+                differences.is_empty(),
+                "{offer:?}\n{}",
+                differences.join("\n")
+            );
+        }
+    }
+}
