@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use everbloom_resp::{DecodeError, DecodeLimits, Protocol, Reply, decode, encode_request};
+use everbloom_resp::{DecodeError, DecodeLimits, Decoder, Protocol, Reply, encode_request};
 
 /// How long one address may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -78,6 +78,7 @@ pub(crate) enum ClientError {
 #[derive(Debug)]
 pub(crate) struct Client {
     stream: TcpStream,
+    decoder: Decoder,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
 }
@@ -92,6 +93,7 @@ impl Client {
         })?;
         let mut client = Self {
             stream,
+            decoder: Decoder::new(DecodeLimits::default()),
             inbox: Vec::new(),
             outbox: Vec::new(),
         };
@@ -107,7 +109,7 @@ impl Client {
             client.demand(&request)?;
         }
         if target.protocol == Protocol::Resp3 {
-            client.demand(&[b"HELLO", b"3"])?;
+            client.demand(&["HELLO", "3"])?;
         }
         Ok(client)
     }
@@ -141,7 +143,7 @@ impl Client {
     fn receive(&mut self) -> Result<Reply, ClientError> {
         let mut chunk = vec![0; READ_SIZE];
         loop {
-            if let Some((reply, length)) = decode(&self.inbox, &DecodeLimits::default())? {
+            if let Some((reply, length)) = self.decoder.decode(&self.inbox)? {
                 self.inbox.drain(..length);
                 return Ok(reply);
             }

@@ -9,12 +9,14 @@ pub(crate) fn write_reply(reply: &Reply, out: &mut Vec<u8>) {
     write_nested(reply, 0, out);
 }
 
-/// Appends a bulk reply as it is, for commands whose answer is a text with lines.
+/// Appends a text as it is, for commands whose answer is a text of several lines.
 pub(crate) fn write_raw(reply: &Reply, out: &mut Vec<u8>) {
-    match reply {
-        Reply::Bulk(bytes) => write_line(bytes, out),
-        other => write_reply(other, out),
-    }
+    let text = match reply {
+        Reply::Bulk(bytes) => bytes,
+        Reply::Verbatim(text) => text.as_bytes(),
+        other => return write_reply(other, out),
+    };
+    write_line(text.strip_suffix(b"\n").unwrap_or(text), out);
 }
 
 /// `indent` is where the lines after the first begin; the caller has placed the first.
@@ -67,11 +69,19 @@ fn write_map(pairs: &[(Reply, Reply)], indent: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A value of several elements starts on a line of its own, so that its numbering lines up.
+/// A value that takes several lines starts on one of its own, so that its numbering lines up.
+/// (The line breaks inside of a text do not count.)
 fn spans_lines(value: &Reply) -> bool {
     match value {
-        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => items.len() > 1,
-        Reply::Map(pairs) => pairs.len() > 1,
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
+            items.len() > 1 || items.iter().any(spans_lines)
+        }
+        Reply::Map(pairs) => {
+            pairs.len() > 1
+                || pairs
+                    .iter()
+                    .any(|(key, value)| spans_lines(key) || spans_lines(value))
+        }
         _ => false,
     }
 }
@@ -200,8 +210,9 @@ mod tests {
     fn raw_texts_keep_their_lines() {
         let mut out = Vec::new();
         write_raw(&bulk("# Server\r\nx:1\r\n"), &mut out);
+        write_raw(&Reply::Verbatim("no line end".into()), &mut out);
         write_raw(&Reply::Integer(1), &mut out);
-        assert_eq!(out, b"# Server\r\nx:1\r\n\n(integer) 1\n");
+        assert_eq!(out, b"# Server\r\nx:1\r\nno line end\n(integer) 1\n");
     }
 
     #[test]
@@ -250,6 +261,26 @@ mod tests {
                         2# m => \n   1# a => (integer) 1\n   2# b => \n\
                         \x20     1) (integer) 1\n      2) (integer) 2\n";
         assert_eq!(shown(&map), expected);
+    }
+
+    #[test]
+    fn a_value_that_branches_deep_inside_gets_lines_of_its_own() {
+        let branching = Reply::Map(vec![(
+            Reply::Simple("a".into()),
+            Reply::Array(ints([1, 2])),
+        )]);
+        let map = Reply::Map(vec![(
+            Reply::Simple("k".into()),
+            Reply::Array(vec![branching]),
+        )]);
+        let expected = "1# k => \n   1) 1# a => \n         1) (integer) 1\n\
+                        \x20        2) (integer) 2\n";
+        assert_eq!(shown(&map), expected);
+        let text = Reply::Verbatim("a\nb".into());
+        assert_eq!(
+            shown(&Reply::Map(vec![(Reply::Integer(1), text)])),
+            "1# (integer) 1 => a\nb\n"
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ const SETTINGS: &str = "\
 Settings have the names and the meaning they have in redis.conf, in the file as `port 7000`, here
 as `--port 7000`. The main ones, with their defaults:
 
-  port 6379                    the TCP port; 0 listens on none
+  port 6379                    the TCP port; 0 lets the system choose
   bind 127.0.0.1 -::1          the addresses to listen on; a dash lets an address be missing
   requirepass \"\"               the password that clients must AUTH with
   protected-mode yes           without a password, refuse clients from other machines

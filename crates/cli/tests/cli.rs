@@ -1,0 +1,229 @@
+//! The command line as a user meets it: output and exit codes of the built binary.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
+
+mod support;
+
+use std::process::Command;
+
+use support::{EVERBLOOM, Outcome, Peer, Server, free_port, run};
+
+fn everbloom(args: &[&str]) -> Outcome {
+    run(Command::new(EVERBLOOM)
+        .args(args)
+        .env_remove("REDISCLI_AUTH"))
+}
+
+#[test]
+fn help_names_every_subcommand() {
+    let help = everbloom(&["--help"]).success();
+    for name in ["serve", "query", "measure"] {
+        assert!(help.contains(&format!("\n  {name} ")), "{help}");
+        assert!(everbloom(&[name, "--help"]).success().contains("Usage:"));
+    }
+}
+
+#[test]
+fn help_of_serve_lists_the_settings() {
+    let help = everbloom(&["serve", "--help"]).success();
+    for name in [
+        "port",
+        "requirepass",
+        "maxmemory",
+        "io-threads",
+        "bf-error-rate",
+    ] {
+        assert!(help.contains(&format!("\n  {name} ")), "{name}\n{help}");
+    }
+}
+
+#[test]
+fn query_prints_replies_and_tells_errors_by_its_exit_code() {
+    let server = Server::start();
+    assert_eq!(
+        server.query(&["BF.ADD", "k", "a"]).success(),
+        "(integer) 1\n"
+    );
+    assert_eq!(
+        server.query(&["--resp3", "BF.ADD", "k", "a"]).success(),
+        "(false)\n"
+    );
+    assert_eq!(server.query(&["GET", "absent"]).success(), "(nil)\n");
+    // A hyphen after the command belongs to the command.
+    assert_eq!(server.query(&["ECHO", "--port"]).success(), "\"--port\"\n");
+    assert_eq!(server.query(&["ECHO", ""]).success(), "\"\"\n");
+
+    let refused = server.query(&["BF.INFO", "absent"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.stdout, "(error) ERR not found\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn query_sends_bytes_that_are_not_text() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let server = Server::start();
+    let mut command = Command::new(EVERBLOOM);
+    command.args(["query", "--port", &server.port.to_string(), "ECHO"]);
+    let output = run(command.arg(OsStr::from_bytes(b"\xff\xfe\n")));
+    assert_eq!(output.success(), "\"\\xff\\xfe\\n\"\n");
+}
+
+#[test]
+fn query_says_when_there_is_no_server() {
+    let port = free_port().to_string();
+    let outcome = everbloom(&["query", "--port", &port, "PING"]);
+    assert_eq!(outcome.status.code(), Some(2));
+    assert_eq!(outcome.stdout, "");
+    let message = format!("everbloom: cannot connect to 127.0.0.1 port {port}: ");
+    assert!(outcome.stderr.starts_with(&message), "{}", outcome.stderr);
+}
+
+#[test]
+fn query_logs_in() {
+    let server = Server::with(&["--requirepass", "secret word"]);
+    let denied = server.query(&["GET", "k"]);
+    assert_eq!(denied.stdout, "(error) NOAUTH Authentication required.\n");
+    assert_eq!(denied.status.code(), Some(1));
+
+    assert_eq!(
+        server
+            .query(&["--pass", "secret word", "GET", "k"])
+            .success(),
+        "(nil)\n"
+    );
+    let flags = [
+        "--user",
+        "default",
+        "--pass",
+        "secret word",
+        "--resp3",
+        "GET",
+        "k",
+    ];
+    assert_eq!(server.query(&flags).success(), "(nil)\n");
+
+    let wrong = server.query(&["--pass", "guess", "GET", "k"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(wrong.stderr.contains("WRONGPASS"), "{}", wrong.stderr);
+
+    let port = server.port.to_string();
+    let mut command = Command::new(EVERBLOOM);
+    command
+        .args(["query", "--port", &port, "PING"])
+        .env("REDISCLI_AUTH", "secret word");
+    assert_eq!(run(&mut command).success(), "PONG\n");
+}
+
+#[test]
+fn query_prints_what_redis_cli_prints() {
+    if Peer::RedisCli.find().is_none() {
+        return;
+    }
+    let server = Server::start();
+    let requests: [&[&str]; 14] = [
+        &["PING"],
+        &["BF.RESERVE", "k", "0.01", "1000"],
+        &["BF.MADD", "k", "a", "b"],
+        &[
+            "BF.MEXISTS",
+            "k",
+            "a",
+            "b",
+            "c",
+            "d",
+            "e",
+            "f",
+            "g",
+            "h",
+            "i",
+            "j",
+        ],
+        &["BF.INFO", "k"],
+        &["BF.INFO", "k", "SIZE"],
+        &["BF.SCANDUMP", "k", "0"],
+        &["BF.DEBUG", "k"],
+        &["SET", "text", "a \"quoted\"\t\x07\\ line\r\n"],
+        &["GET", "text"],
+        &["KEYS", "nothing*"],
+        &["SCAN", "0"],
+        &["COMMAND", "INFO", "BF.ADD", "NOPE"],
+        &["BF.ADD", "text", "a"],
+    ];
+    let port = server.port.to_string();
+    for request in requests {
+        for (theirs, ours) in [("-2", None), ("-3", Some("--resp3"))] {
+            let mut redis_cli = Peer::RedisCli.find().unwrap();
+            redis_cli
+                .args([theirs, "--no-raw", "-p", &port])
+                .args(request);
+            let mut query = Command::new(EVERBLOOM);
+            query
+                .args(["query", "--port", &port])
+                .args(ours)
+                .args(request);
+            // The first of the two runs may have changed the key: repeat it, then compare.
+            run(&mut redis_cli);
+            assert_eq!(
+                run(&mut query).stdout,
+                run(&mut redis_cli).stdout,
+                "{request:?} {theirs}"
+            );
+        }
+    }
+}
+
+#[test]
+fn measure_embedded_filters() {
+    let report = everbloom(&["measure", "--count", "20000", "--seed", "1"]).success();
+    let lines: Vec<&str> = report.lines().collect();
+    assert!(
+        lines[0].starts_with("embedded filters: 10000 random strings"),
+        "{report}"
+    );
+    assert!(lines[0].ends_with("seed 1"), "{report}");
+    assert!(lines[3].starts_with("default, grown from 100"), "{report}");
+    assert!(lines[4].starts_with("reserved 0.001 10000"), "{report}");
+    assert_eq!(
+        report,
+        everbloom(&["measure", "--count", "20000", "--seed", "1"]).success()
+    );
+}
+
+/// The two layouts are the same bit for bit, so the counts are the same, too.
+#[test]
+fn measure_a_server_as_it_measures_embedded_filters() {
+    let server = Server::start();
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let flags = ["measure", "--count", "20000", "--seed", "7"];
+    let remote = everbloom(&[&flags[..], &["--url", &url]].concat()).success();
+    let embedded = everbloom(&flags).success();
+    let counts = |report: &str| -> Vec<Vec<String>> {
+        let rows = report.lines().skip(3);
+        rows.map(|row| row.split_whitespace().take(7).map(str::to_owned).collect())
+            .collect()
+    };
+    assert_eq!(counts(&remote), counts(&embedded));
+    assert_eq!(server.query(&["DBSIZE"]).success(), "(integer) 0\n");
+}
+
+#[test]
+fn measure_refuses_what_cannot_be() {
+    assert_eq!(
+        everbloom(&["measure", "--error-rate", "2"]).status.code(),
+        Some(2)
+    );
+    assert_eq!(
+        everbloom(&["measure", "--count", "1"]).status.code(),
+        Some(2)
+    );
+    let outcome = everbloom(&["measure", "--url", "localhost"]);
+    assert_eq!(outcome.status.code(), Some(2));
+    assert!(
+        outcome.stderr.contains("is not redis://HOST[:PORT]"),
+        "{}",
+        outcome.stderr
+    );
+}

@@ -1,0 +1,199 @@
+//! Other people's clients against our server. Each test starts a server of its own.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
+
+mod support;
+
+use std::io::{self, BufWriter, Write};
+
+use support::{Peer, Server, root, run, run_with_input};
+
+#[test]
+fn redis_py() {
+    let Some(mut python) = Peer::Python.find() else {
+        return;
+    };
+    let server = Server::start();
+    python
+        .args([
+            "-W",
+            "error::ResourceWarning",
+            "-m",
+            "unittest",
+            "-v",
+            "test_redis_py",
+        ])
+        .current_dir(root().join("tests/clients"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("EVERBLOOM_PORT", server.port.to_string());
+    run(&mut python).success();
+}
+
+#[test]
+fn node_redis() {
+    let Some(mut node) = Peer::Node.find() else {
+        return;
+    };
+    let server = Server::start();
+    node.arg("--test")
+        .current_dir(root().join("tests/clients/node"))
+        .env("EVERBLOOM_PORT", server.port.to_string());
+    run(&mut node).success();
+}
+
+#[test]
+fn the_example_that_never_misses() {
+    example("never_misses.py", "100000 strings added, 0 missed");
+}
+
+#[test]
+fn the_example_of_the_error_rate() {
+    example("error_rate.py", "BF.RESERVE 0.001 50000: 0 missed");
+}
+
+fn example(script: &str, says: &str) {
+    let Some(mut python) = Peer::Python.find() else {
+        return;
+    };
+    let server = Server::start();
+    python
+        .arg(root().join("examples/python").join(script))
+        .args(["--port", &server.port.to_string()]);
+    let output = run(&mut python).success();
+    assert!(output.contains(says), "{output}");
+}
+
+#[test]
+fn redis_cli_pipes_a_million_adds() {
+    const ITEMS: u32 = 1_000_000;
+    let Some(mut redis_cli) = Peer::RedisCli.find() else {
+        return;
+    };
+    let server = Server::start();
+    server
+        .query(&["BF.RESERVE", "k", "0.001", "1000000"])
+        .success();
+    redis_cli.args(["-p", &server.port.to_string(), "--pipe"]);
+    let output = run_with_input(&mut redis_cli, |pipe| {
+        let mut pipe = BufWriter::new(pipe);
+        for n in 0..ITEMS {
+            write!(
+                pipe,
+                "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$12\r\nitem:{n:07}\r\n"
+            )?;
+        }
+        pipe.flush()
+    })
+    .success();
+    assert!(
+        output.contains(&format!("errors: 0, replies: {ITEMS}")),
+        "{output}"
+    );
+
+    // What was counted as new is what was not a false positive when it came.
+    let card = server.query(&["BF.CARD", "k"]).success();
+    let card: u32 = card
+        .trim()
+        .strip_prefix("(integer) ")
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((ITEMS - ITEMS / 1000..=ITEMS).contains(&card), "{card}");
+    for item in ["item:0000000", "item:0500000", "item:0999999"] {
+        assert_eq!(
+            server.query(&["BF.EXISTS", "k", item]).success(),
+            "(integer) 1\n"
+        );
+    }
+}
+
+#[test]
+fn redis_cli_reports_errors_in_a_pipe() {
+    let Some(mut redis_cli) = Peer::RedisCli.find() else {
+        return;
+    };
+    let server = Server::start();
+    redis_cli.args(["-p", &server.port.to_string(), "--pipe"]);
+    let outcome = run_with_input(&mut redis_cli, |pipe| {
+        pipe.write_all(b"BF.ADD k a\r\nBF.ADD k\r\nBF.RESERVE k 0.01 100\r\nBF.ADD k b\r\n")
+    });
+    assert!(
+        outcome.stdout.contains("errors: 2, replies: 4"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn redis_cli_finds_the_biggest_keys() {
+    let Some(mut redis_cli) = Peer::RedisCli.find() else {
+        return;
+    };
+    let server = Server::start();
+    server.query(&["BF.ADD", "filter", "a"]).success();
+    server.query(&["SET", "text", "hello"]).success();
+    redis_cli.args(["-p", &server.port.to_string(), "--memkeys"]);
+    let output = run(&mut redis_cli).success();
+    assert!(output.contains("Sampled 2 keys"), "{output}");
+}
+
+#[test]
+fn redis_benchmark() {
+    if Peer::RedisBenchmark.find().is_none() {
+        return;
+    }
+    let server = Server::start();
+    let commands: [&[&str]; 5] = [
+        &["BF.ADD", "key", "__rand_int__"],
+        &["BF.EXISTS", "key", "__rand_int__"],
+        &["BF.MADD", "key", "__rand_int__", "__rand_int__"],
+        &["SET", "text:__rand_int__", "x"],
+        &["PING"],
+    ];
+    for command in commands {
+        let Some(mut benchmark) = Peer::RedisBenchmark.find() else {
+            return;
+        };
+        benchmark
+            .args(["-p", &server.port.to_string(), "-n", "100000", "-P", "16"])
+            .args(["-r", "1000000", "-q"])
+            .args(command);
+        let output = run(&mut benchmark).success();
+        assert!(output.contains("requests per second"), "{output}");
+        assert!(!output.to_lowercase().contains("error"), "{output}");
+    }
+}
+
+/// The session in README.md, typed into redis-cli.
+#[test]
+fn the_readme_session() {
+    const PROMPT: &str = "127.0.0.1:6379> ";
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let mut commands = String::new();
+    let mut replies = String::new();
+    let mut in_session = false;
+    for line in readme.lines() {
+        if let Some(command) = line.strip_prefix(PROMPT) {
+            in_session = true;
+            commands.push_str(command);
+            commands.push('\n');
+        } else if line.starts_with("```") {
+            in_session = false;
+        } else if in_session {
+            replies.push_str(line);
+            replies.push('\n');
+        }
+    }
+    assert!(
+        commands.lines().count() >= 6,
+        "README.md has lost its session"
+    );
+
+    let Some(mut redis_cli) = Peer::RedisCli.find() else {
+        return;
+    };
+    let server = Server::start();
+    redis_cli.args(["-p", &server.port.to_string(), "--no-raw"]);
+    let feed =
+        move |pipe: &mut dyn Write| -> io::Result<()> { pipe.write_all(commands.as_bytes()) };
+    assert_eq!(run_with_input(&mut redis_cli, feed).success(), replies);
+}

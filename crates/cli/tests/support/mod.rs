@@ -1,0 +1,238 @@
+//! What the tests that need a server, or another project's program, have in common.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The binary under test.
+pub const EVERBLOOM: &str = env!("CARGO_BIN_EXE_everbloom");
+
+/// How long the server may take to answer its first PING.
+const START: Duration = Duration::from_secs(30);
+
+/// How long any program may run: a hanging one must fail the test, not stop it.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The folder with the workspace's Cargo.toml.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A server of our own, ended when dropped.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// Starts `everbloom serve` on a free port of 127.0.0.1 with these further settings.
+    pub fn with(settings: &[&str]) -> Self {
+        // The port is free when we look and may be taken when the server binds it: look again.
+        for _ in 0..5 {
+            if let Some(server) = Self::on(free_port(), settings) {
+                return server;
+            }
+        }
+        panic!("the server did not start on any of five ports");
+    }
+
+    fn on(port: u16, settings: &[&str]) -> Option<Self> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{port}"));
+        fs::create_dir_all(&folder).unwrap();
+        let log = File::create(folder.join("log")).unwrap();
+        let child = Command::new(EVERBLOOM)
+            .args(["serve", "--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .args(settings)
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut server = Self { child, port };
+        let deadline = Instant::now() + START;
+        while Instant::now() < deadline {
+            if let Some(status) = server.child.try_wait().unwrap() {
+                let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+                eprintln!("the server ended at once with {status}:\n{log}");
+                return None;
+            }
+            if answers(port) {
+                return Some(server);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        None
+    }
+
+    /// Runs `everbloom query` against this server.
+    pub fn query(&self, args: &[&str]) -> Outcome {
+        let port = self.port.to_string();
+        run(Command::new(EVERBLOOM)
+            .args(["query", "--port", &port])
+            .args(args))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// Any answer to PING will do: a server with a password refuses it.
+fn answers(port: u16) -> bool {
+    let ping = || -> io::Result<bool> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.write_all(b"PING\r\n")?;
+        let mut first = [0];
+        stream.read_exact(&mut first)?;
+        Ok(matches!(&first, b"+" | b"-"))
+    };
+    ping().unwrap_or(false)
+}
+
+/// What a program did.
+#[derive(Debug)]
+pub struct Outcome {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// Passes the output on when the program succeeded, and shows all of it when it did not.
+    #[track_caller]
+    pub fn success(self) -> String {
+        assert!(
+            self.status.success(),
+            "{}\n--- stdout\n{}\n--- stderr\n{}",
+            self.status,
+            self.stdout,
+            self.stderr
+        );
+        self.stdout
+    }
+}
+
+pub fn run(command: &mut Command) -> Outcome {
+    run_with_input(command, |_| Ok(()))
+}
+
+/// Runs a program to its end while `feed` writes its standard input.
+pub fn run_with_input(
+    command: &mut Command,
+    feed: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
+) -> Outcome {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let mut stdin = child.stdin.take().unwrap();
+    // A program that ends early closes the pipe; its exit code tells more than our EPIPE.
+    let feeder = thread::spawn(move || feed(&mut stdin));
+    let stdout = drain(child.stdout.take().unwrap());
+    let stderr = drain(child.stderr.take().unwrap());
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{command:?} did not end within {PATIENCE:?}");
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    let _ = feeder.join().unwrap();
+    Outcome {
+        status,
+        stdout: stdout.join().unwrap(),
+        stderr: stderr.join().unwrap(),
+    }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Another project's program that a test needs, and how to see whether it is here.
+#[derive(Clone, Copy, Debug)]
+pub enum Peer {
+    RedisCli,
+    RedisBenchmark,
+    /// Python 3 with redis-py.
+    Python,
+    /// Node with node-redis in tests/clients/node.
+    Node,
+}
+
+impl Peer {
+    /// The program, or `None` after saying loudly that the test is skipped. With
+    /// EVERBLOOM_REQUIRE_PEERS=1 a missing program fails the test instead.
+    pub fn find(self) -> Option<Command> {
+        let (program, probe, advice): (_, &[&str], _) = match self {
+            Peer::RedisCli => ("redis-cli", &["--version"], "install redis-tools"),
+            Peer::RedisBenchmark => ("redis-benchmark", &["--version"], "install redis-tools"),
+            Peer::Python => ("python3", &["-c", "import redis"], "pip install redis"),
+            Peer::Node => (
+                "node",
+                &["--input-type=module", "-e", "await import('redis')"],
+                "npm ci in tests/clients/node",
+            ),
+        };
+        let mut command = Command::new(program);
+        if matches!(self, Peer::Node) {
+            command.current_dir(root().join("tests/clients/node"));
+        }
+        command
+            .args(probe)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let found = command.status().is_ok_and(|status| status.success());
+        if found {
+            return Some(Command::new(program));
+        }
+        let required = std::env::var_os("EVERBLOOM_REQUIRE_PEERS").is_some_and(|v| v == "1");
+        assert!(
+            !required,
+            "{self:?} is missing and EVERBLOOM_REQUIRE_PEERS=1: {advice}"
+        );
+        // Not eprintln!, which the test harness hides when a test passes.
+        let test = thread::current().name().unwrap_or("a test").to_owned();
+        writeln!(
+            io::stderr(),
+            "SKIPPED: {test}: {self:?} is missing: {advice}"
+        )
+        .unwrap();
+        None
+    }
+}
