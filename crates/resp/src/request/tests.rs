@@ -164,7 +164,7 @@ fn before_authentication_requests_are_small() {
 fn a_request_behind_auth_has_the_limits_that_auth_gave() {
     let mut buf = Vec::new();
     encode_request(&["AUTH", "secret"], &mut buf);
-    encode_request(&vec!["many"; 11], &mut buf);
+    encode_request(&["many"; 11], &mut buf);
     let mut limits = Limits {
         authenticated: false,
         ..Limits::default()
@@ -479,10 +479,12 @@ fn oracle_request(
     let Some(line) = oracle_line(bytes, limits, ProtocolError::TooBigMultibulkCount)? else {
         return Ok(None);
     };
-    let count = oracle_number(&line[1..]).filter(|count| *count <= limits.max_args as i64);
+    // What is negative has no arguments; what does not fit is above the limit.
+    let count = oracle_number(&line[1..]).and_then(|count| usize::try_from(count.max(0)).ok());
+    let count = count.filter(|count| *count <= limits.max_args);
     let count = count.ok_or(ProtocolError::InvalidMultibulkLength)?;
     let mut args = Vec::new();
-    for _ in 0..count.max(0) {
+    for _ in 0..count {
         let Some(line) = oracle_line(bytes, limits, ProtocolError::TooBigBulkCount)? else {
             return Ok(None);
         };
@@ -490,9 +492,9 @@ fn oracle_request(
         if mark != b'$' {
             return Err(ProtocolError::ExpectedDollar(mark));
         }
-        let len =
-            oracle_number(&line[1..]).filter(|len| (0..=limits.max_bulk as i64).contains(len));
-        let len = len.ok_or(ProtocolError::InvalidBulkLength)? as usize;
+        let len = oracle_number(&line[1..]).and_then(|len| usize::try_from(len).ok());
+        let len = len.filter(|len| *len <= limits.max_bulk);
+        let len = len.ok_or(ProtocolError::InvalidBulkLength)?;
         if bytes.len() < len + 2 {
             return Ok(None);
         }
