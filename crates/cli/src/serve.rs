@@ -13,9 +13,9 @@ use crate::Failure;
     after_help = SETTINGS
 )]
 pub(crate) struct Args {
-    /// A configuration file in the format of redis.conf, then settings that override it
+    /// A configuration file, then settings that override it
     #[arg(
-        value_name = "CONFIG and settings",
+        value_name = "CONFIG|--NAME VALUE",
         num_args = 0..,
         trailing_var_arg = true,
         allow_hyphen_values = true

@@ -67,7 +67,7 @@ the strings come; the second is reserved with --error-rate and --capacity.
 
   missed     added strings that are not found: anything but 0 is a fault
   asked for  the error rate the filter was made with
-  expected   the rate that follows from how full the filter's layers are
+  expected   the rate that follows from how full the layers are; double hashing adds to it
   measured   the share of false positives, with one standard deviation of the sampling
 
 Exit code: 1 when an added string was missed, else 0.";
