@@ -49,8 +49,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The effect of adding `added` to a filter that was there before, where `key` and every
-    /// item tried are what `BF.MADD` was called with if `verbatim` would do.
+    /// The effect of adding `added` to a filter that was there before.
     pub(crate) fn added(key: &[u8], added: &[&[u8]]) -> Self {
         match madd(key, added) {
             Some(command) => Self::Replace(vec![command]),

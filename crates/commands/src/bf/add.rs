@@ -44,7 +44,7 @@ impl<'a> Madd<'a> {
     }
 }
 
-/// BF.ADD key item
+/// `BF.ADD key item`
 pub fn add(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
     match Add::parse(Args::new(ADD, args)) {
         Ok(add) => Outcome::answered(add.execute(context, slot)),
@@ -71,7 +71,7 @@ impl Add<'_> {
     }
 }
 
-/// BF.MADD key item [item ...]
+/// `BF.MADD key item [item ...]`
 pub fn madd(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
     match Madd::parse(Args::new(MADD, args)) {
         Ok(madd) => Outcome::answered(madd.execute(context, slot)),

@@ -11,7 +11,7 @@ use everbloom_resp::Reply;
 
 pub(crate) const DEBUG: &str = "bf.debug";
 
-/// BF.DEBUG key
+/// `BF.DEBUG key`
 pub fn debug(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
     let parsed = parse(Args::new(DEBUG, args));
     answer(parsed.and_then(|()| slot.required()).map(describe))

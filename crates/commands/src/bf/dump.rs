@@ -68,7 +68,7 @@ pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> (i64, Vec<u8>) {
     }
 }
 
-/// BF.SCANDUMP key iterator
+/// `BF.SCANDUMP key iterator`
 pub fn scandump(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
     answer(ScanDump::parse(Args::new(SCANDUMP, args)).and_then(|scan| scan.execute(slot)))
 }
@@ -130,7 +130,7 @@ impl<'a> LoadChunk<'a> {
     }
 }
 
-/// BF.LOADCHUNK key iterator data
+/// `BF.LOADCHUNK key iterator data`
 pub fn loadchunk(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
     match LoadChunk::parse(Args::new(LOADCHUNK, args)) {
         Ok(load) => Outcome::answered(load.execute(context, slot)),

@@ -53,12 +53,12 @@ impl<'a> Mexists<'a> {
     }
 }
 
-/// BF.EXISTS key item
+/// `BF.EXISTS key item`
 pub fn exists(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
     answer(Exists::parse(Args::new(EXISTS, args)).map(|exists| exists.execute(slot)))
 }
 
-/// BF.MEXISTS key item [item ...]
+/// `BF.MEXISTS key item [item ...]`
 pub fn mexists(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
     answer(Mexists::parse(Args::new(MEXISTS, args)).map(|mexists| mexists.execute(slot)))
 }

@@ -116,12 +116,12 @@ impl<'a> Info<'a> {
     }
 }
 
-/// BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]
+/// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
 pub fn info(context: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
     answer(Info::parse(Args::new(INFO, args)).and_then(|info| info.execute(context.protocol, slot)))
 }
 
-/// BF.CARD key
+/// `BF.CARD key`
 pub fn card(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
     let mut args = Args::new(CARD, args);
     let parsed = args.next_bytes().and_then(|_| args.finish());

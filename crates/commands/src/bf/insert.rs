@@ -95,7 +95,7 @@ impl<'a> Insert<'a> {
     }
 }
 
-/// BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item ...
+/// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item ...`
 pub fn insert(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
     match Insert::parse(Args::new(INSERT, args), &context.defaults) {
         Ok(insert) => Outcome::answered(insert.execute(context, slot)),

@@ -89,7 +89,7 @@ fn growth(args: &Args<'_>, defaults: &Defaults) -> Result<(u32, bool), CommandEr
     }
 }
 
-/// BF.RESERVE key error_rate capacity [EXPANSION expansion] [NONSCALING]
+/// `BF.RESERVE key error_rate capacity [EXPANSION expansion] [NONSCALING]`
 pub fn reserve(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
     match Reserve::parse(Args::new(RESERVE, args), &context.defaults) {
         Ok(reserve) => Outcome::answered(reserve.execute(context, slot)),

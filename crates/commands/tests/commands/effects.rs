@@ -1,0 +1,111 @@
+//! The log says everything: replayed by a host with other defaults it gives the same filters.
+
+use crate::keyspace::{Keyspace, Value, pieces};
+use proptest::prelude::*;
+
+/// Commands on a few keys, most of them valid.
+pub(crate) fn command() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let key = || prop::sample::select(vec!["a", "b", "NONSCALING", "expansion", "other", ""]);
+    let item = || prop_oneof![9 => "[a-f]{1,2}", 1 => Just(String::new())];
+    let items = || prop::collection::vec(item(), 1..40);
+    let rate = || prop::sample::select(vec!["0.3", "0.1", "0.01", "1e-323", "0.000001", "5e-324"]);
+    let capacity = || prop::sample::select(vec!["1", "2", "7", "64", "1000", "0"]);
+    let option = || {
+        prop_oneof![
+            Just(String::new()),
+            Just(" NONSCALING".to_owned()),
+            prop::sample::select(vec![" EXPANSION 0", " EXPANSION 1", " EXPANSION 4"])
+                .prop_map(str::to_owned),
+            Just(" EXPANSION 0 NONSCALING".to_owned()),
+        ]
+    };
+    let insert_option = prop_oneof![
+        option(),
+        Just(" EXPANSION 5 NONSCALING".to_owned()),
+        Just(" NOCREATE".to_owned()),
+        (rate(), capacity()).prop_map(|(rate, n)| format!(" ERROR {rate} CAPACITY {n}")),
+    ];
+    let line = prop_oneof![
+        (key(), rate(), capacity(), option())
+            .prop_map(|(key, rate, n, option)| format!("BF.RESERVE {key} {rate} {n}{option}")),
+        (key(), item()).prop_map(|(key, item)| format!("BF.ADD {key} {item}")),
+        (key(), items()).prop_map(|(key, items)| format!("BF.MADD {key} {}", items.join(" "))),
+        (key(), insert_option, items()).prop_map(|(key, option, items)| {
+            format!("BF.INSERT {key}{option} ITEMS {}", items.join(" "))
+        }),
+    ];
+    let words = |line: String| {
+        line.split(' ')
+            .map(|word| word.as_bytes().to_vec())
+            .collect()
+    };
+    let load = (
+        key(),
+        -1_i64..300,
+        prop::collection::vec(any::<u8>(), 0..24),
+    )
+        .prop_map(|(key, iterator, data)| {
+            vec![
+                b"BF.LOADCHUNK".to_vec(),
+                key.into(),
+                iterator.to_string().into_bytes(),
+                data,
+            ]
+        });
+    let load_header = (key(), 1_u64..30).prop_map(|(key, capacity)| {
+        let filter = everbloom::ScalableBloomFilter::builder()
+            .capacity(capacity)
+            .build()
+            .unwrap();
+        let header = pieces(&filter).remove(0).1;
+        vec![b"BF.LOADCHUNK".to_vec(), key.into(), b"1".to_vec(), header]
+    });
+    prop_oneof![8 => line.prop_map(words), 1 => load, 1 => load_header]
+}
+
+fn defaults() -> impl Strategy<Value = (f64, u64, u32)> {
+    let rates = prop::sample::select(vec![0.01, 0.25, 0.9, 1e-6, 5e-324]);
+    (
+        rates,
+        prop::sample::select(vec![1, 3, 100]),
+        prop::sample::select(vec![0, 1, 2, 32768]),
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn replayed_under_other_defaults_the_log_gives_the_same_filters(
+        (rate, size, expansion) in defaults(),
+        (other_rate, other_size, other_expansion) in defaults(),
+        limit in prop::sample::select(vec![u64::MAX, 2000, 300]),
+        commands in prop::collection::vec(command(), 1..40),
+    ) {
+        let mut keys = Keyspace::with_defaults(rate, size, expansion);
+        keys.context.max_filter_bytes = limit.min(1 << 22);
+        keys.keys.insert(b"other".to_vec(), Value::Other);
+        for command in &commands {
+            let (before, logged) = (keys.dumps(), keys.log.len());
+            let args: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+            keys.call(&args);
+            // What changed is logged. (A chunk that says what is there already is logged too.)
+            prop_assert!(keys.log.len() > logged || before == keys.dumps());
+        }
+        let mut replica = Keyspace::with_defaults(other_rate, other_size, other_expansion);
+        replica.replay(&keys.log);
+        prop_assert_eq!(replica.dumps(), keys.dumps());
+    }
+}
+
+#[test]
+fn only_items_that_were_added_are_logged() {
+    let mut keys = Keyspace::default();
+    keys.say("BF.INSERT k CAPACITY 2 NONSCALING ITEMS a a b c");
+    keys.say("BF.MADD k a b");
+    keys.say("BF.MADD k c");
+    assert_eq!(
+        keys.log_text(),
+        ["BF.LOADCHUNK k 1 <73 bytes>", "BF.MADD k a b"]
+    );
+}

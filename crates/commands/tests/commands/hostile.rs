@@ -1,0 +1,257 @@
+//! Bytes that nobody well-meaning sends.
+
+use crate::keyspace::{Keyspace, Value};
+use everbloom::{FilterParts, LayerParts, ScalableBloomFilter};
+use everbloom_commands::format::header;
+use everbloom_commands::{COMMANDS, Run};
+use proptest::prelude::*;
+
+fn good() -> FilterParts {
+    ScalableBloomFilter::builder()
+        .capacity(10)
+        .build()
+        .unwrap()
+        .parts()
+}
+
+/// Loads the header as key `k`; no key may be there when it is refused.
+fn load(header: &[u8]) -> String {
+    let mut keys = Keyspace::with_limit(1 << 30);
+    let reply = keys.call(&[b"BF.LOADCHUNK", b"k", b"1", header]);
+    assert_eq!(reply.is_error(), keys.keys.is_empty());
+    assert_eq!(reply.is_error(), keys.log.is_empty());
+    crate::keyspace::wire(&reply, keys.context.protocol)
+}
+
+const BAD: &str = "-ERR received bad data";
+
+#[test]
+fn hostile_headers_are_bad_data() {
+    assert_eq!(load(&header::encode_parts(&good())), "+OK");
+    let layer = |change: fn(&mut LayerParts)| {
+        let mut parts = good();
+        change(&mut parts.layers[0]);
+        parts
+    };
+    let whole = |change: fn(&mut FilterParts)| {
+        let mut parts = good();
+        change(&mut parts);
+        parts
+    };
+    let cases = [
+        (
+            "2^60 bytes",
+            layer(|l| (l.bytes, l.bits) = (1 << 60, 1 << 63)),
+        ),
+        (
+            "bits wrap to 0",
+            layer(|l| (l.bytes, l.bits) = (1 << 61, 0)),
+        ),
+        (
+            "bits wrap to 128",
+            layer(|l| (l.bytes, l.bits) = ((1 << 61) + 16, 128)),
+        ),
+        (
+            "all ones",
+            layer(|l| (l.bytes, l.bits) = (u64::MAX, u64::MAX)),
+        ),
+        ("no bytes", layer(|l| (l.bytes, l.bits) = (0, 0))),
+        ("more bits than bytes", layer(|l| l.bits = 256)),
+        ("fewer bits than bytes", layer(|l| l.bits = 64)),
+        ("modulus over bits", layer(|l| l.log2_bits = 8)),
+        ("modulus 2^63", layer(|l| l.log2_bits = 63)),
+        ("modulus 2^64", layer(|l| l.log2_bits = 64)),
+        ("modulus 2^255", layer(|l| l.log2_bits = 255)),
+        ("no hashes", layer(|l| l.hashes = 0)),
+        ("a million hashes", layer(|l| l.hashes = 1_000_000)),
+        (
+            "a million hashes that agree",
+            layer(|l| {
+                (l.hashes, l.bits_per_entry) = (1_000_000, 999_999.5 / everbloom::sizing::LN2);
+            }),
+        ),
+        (
+            "2^31 hashes of NaN",
+            layer(|l| (l.hashes, l.bits_per_entry) = (1 << 31, f64::NAN)),
+        ),
+        (
+            "infinite hashes",
+            layer(|l| {
+                (l.hashes, l.bits_per_entry) = (u32::MAX, f64::INFINITY);
+            }),
+        ),
+        (
+            "no hashes of NaN",
+            layer(|l| (l.hashes, l.bits_per_entry) = (0, f64::NAN)),
+        ),
+        (
+            "negative bits per item",
+            layer(|l| (l.hashes, l.bits_per_entry) = (0, -0.5)),
+        ),
+        ("NaN rate", layer(|l| l.error_rate = f64::NAN)),
+        ("rate 0", layer(|l| l.error_rate = 0.0)),
+        ("rate -0", layer(|l| l.error_rate = -0.0)),
+        ("rate 1", layer(|l| l.error_rate = 1.0)),
+        ("infinite rate", layer(|l| l.error_rate = f64::INFINITY)),
+        ("item sum", layer(|l| l.items = 1)),
+        ("item sum", whole(|f| f.items = u64::MAX)),
+        (
+            "item sum wraps",
+            whole(|f| {
+                f.layers.push(f.layers[0]);
+                (f.layers[0].items, f.layers[1].items, f.items) = (u64::MAX, 2, 1);
+            }),
+        ),
+        ("unknown option", whole(|f| f.options = 16)),
+        ("all options", whole(|f| f.options = u32::MAX)),
+        ("no layers", whole(|f| f.layers.clear())),
+        (
+            "together over the limit",
+            whole(|f| {
+                (f.layers[0].bytes, f.layers[0].bits) = (1 << 28, 1 << 31);
+                f.layers = vec![f.layers[0]; 5];
+            }),
+        ),
+        (
+            "bytes sum wraps",
+            whole(|f| {
+                (f.layers[0].bytes, f.layers[0].bits) = (1 << 60, 1 << 63);
+                f.layers = vec![f.layers[0]; 16];
+            }),
+        ),
+    ];
+    for (what, parts) in cases {
+        assert_eq!(load(&header::encode_parts(&parts)), BAD, "{what}");
+    }
+}
+
+#[test]
+fn headers_of_the_wrong_length_are_bad_data() {
+    let header = header::encode_parts(&good());
+    for len in 0..header.len() {
+        assert_eq!(load(&header[..len]), BAD, "{len}");
+    }
+    assert_eq!(load(&[&header[..], b"\0"].concat()), BAD);
+    for layers in [0, 2, u32::MAX] {
+        let mut header = header.clone();
+        header[8..12].copy_from_slice(&layers.to_le_bytes());
+        assert_eq!(load(&header), BAD, "{layers} layers");
+    }
+}
+
+#[test]
+fn a_loaded_filter_that_cannot_grow_fails_clean() {
+    let mut parts = good();
+    (parts.layers[0].capacity, parts.growth) = (1 << 62, 3);
+    (parts.layers[0].items, parts.items) = (1 << 62, 1 << 62);
+    let mut keys = Keyspace::with_limit(1 << 20);
+    keys.call(&[b"BF.LOADCHUNK", b"k", b"1", &header::encode_parts(&parts)]);
+    let cannot = "-ERR problem inserting into filter";
+    assert_eq!(keys.say("BF.MADD k a b"), format!("*2 {cannot} {cannot}"));
+    assert_eq!(keys.say("BF.ADD k a"), cannot);
+    assert_eq!(keys.filter("k").parts(), parts);
+
+    // Numbers that RESP cannot carry must not turn negative.
+    (parts.layers[0].capacity, parts.layers[0].items, parts.items) = (u64::MAX, 1 << 63, 1 << 63);
+    keys.call(&[b"BF.LOADCHUNK", b"l", b"1", &header::encode_parts(&parts)]);
+    assert_eq!(keys.say("BF.CARD l"), ":9223372036854775807");
+    assert_eq!(keys.say("BF.INFO l CAPACITY"), "*1 :9223372036854775807");
+}
+
+fn argument() -> impl Strategy<Value = Vec<u8>> {
+    let words: Vec<Vec<u8>> = [
+        "k",
+        "f",
+        "s",
+        "0",
+        "1",
+        "-1",
+        "9",
+        "100",
+        "0.01",
+        "1e-323",
+        "nan",
+        "EXPANSION",
+        "NONSCALING",
+        "ITEMS",
+        "CAPACITY",
+        "ERROR",
+        "NOCREATE",
+        "i",
+        "e",
+        "n",
+        "",
+        "size",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "1073741824",
+        "32768",
+    ]
+    .iter()
+    .map(|word| word.as_bytes().to_vec())
+    .collect();
+    let near_header = (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(at, byte)| {
+        let mut header = header::encode_parts(&good());
+        let at = at.index(header.len());
+        header[at] = byte;
+        header
+    });
+    prop_oneof![
+        6 => prop::sample::select(words),
+        1 => near_header,
+        2 => prop::collection::vec(any::<u8>(), 0..80),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// No bytes make a command panic, also when a host skips the arity check; and a refused
+    /// command changes nothing.
+    #[test]
+    fn no_arguments_make_a_command_panic(
+        command in prop::sample::select((0..COMMANDS.len()).collect::<Vec<_>>()),
+        args in prop::collection::vec(argument(), 0..7),
+        name in prop::bool::weighted(0.95),
+    ) {
+        let mut keys = Keyspace::with_limit(1 << 16);
+        keys.say("BF.RESERVE f 0.01 2");
+        keys.say("BF.MADD f a b c d");
+        keys.keys.insert(b"s".to_vec(), Value::Other);
+        let before = keys.clone();
+
+        let command = &COMMANDS[command];
+        let args: Vec<&[u8]> = name
+            .then_some(command.name.as_bytes())
+            .into_iter()
+            .chain(args.iter().map(Vec::as_slice))
+            .collect();
+        let reply = keys.run(command.run, &args);
+
+        if reply.is_error() || matches!(command.run, Run::Read(_)) {
+            prop_assert_eq!(keys.dumps(), before.dumps());
+            prop_assert_eq!(keys.log, before.log);
+        }
+    }
+
+    /// Any bytes as a header: refused, or a filter that works and dumps as the same header.
+    #[test]
+    fn near_headers_are_refused_or_work(
+        changes in prop::collection::vec((0_usize..73, any::<u8>()), 0..4),
+    ) {
+        let mut bytes = header::encode_parts(&good());
+        for (at, byte) in changes {
+            bytes[at] = byte;
+        }
+        let mut keys = Keyspace::with_limit(1 << 20);
+        let reply = keys.call(&[b"BF.LOADCHUNK", b"k", b"1", &bytes]);
+        if reply.is_error() {
+            prop_assert!(keys.keys.is_empty());
+        } else {
+            prop_assert_eq!(&header::encode(keys.filter("k")), &bytes);
+            keys.say("BF.MADD k a b c");
+            keys.say("BF.INFO k");
+            keys.say("BF.DEBUG k");
+        }
+    }
+}

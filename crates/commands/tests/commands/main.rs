@@ -1,0 +1,20 @@
+//! The commands from outside: every family by example, then properties of all of them together.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
+
+mod add;
+mod dump;
+mod effects;
+mod hostile;
+mod insert;
+mod keyspace;
+mod model;
+mod reads;
+mod reserve;
