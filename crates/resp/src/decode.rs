@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::number::parse_i64;
 use crate::reply::Reply;
+use crate::scan::find;
 
 /// Room made for the elements of a collection before they arrive: what the other side announces
 /// must not decide how much memory is taken.
@@ -216,8 +217,7 @@ impl Decoder {
 
     /// The line at `self.at` without its end, and the position behind it.
     fn line<'b>(&mut self, buf: &'b [u8]) -> Result<Option<(&'b [u8], usize)>, DecodeError> {
-        let found = memchr::memchr(b'\r', buf.get(self.scanned..).unwrap_or_default());
-        let end = found.map_or(buf.len(), |offset| self.scanned + offset);
+        let end = find(b'\r', buf, self.scanned).unwrap_or(buf.len());
         if end.saturating_sub(self.at) > self.limits.max_line {
             return Err(DecodeError::TooLong);
         }
@@ -354,5 +354,38 @@ fn lossy(text: &[u8]) -> Cow<'static, str> {
     match text {
         b"OK" => Cow::Borrowed("OK"),
         text => Cow::Owned(String::from_utf8_lossy(text).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Protocol;
+    use crate::scan::EXAMINED;
+
+    #[test]
+    fn no_byte_of_a_line_is_looked_at_twice() {
+        let mut bytes = Vec::new();
+        let long = Reply::simple("x".repeat(60_000));
+        let many = vec![Reply::Map(vec![(1000.into(), Reply::bulk("abc"))]); 1000];
+        crate::encode(
+            &Reply::Array([vec![long], many].concat()),
+            Protocol::Resp3,
+            &mut bytes,
+        );
+        EXAMINED.set(0);
+        let mut decoder = Decoder::default();
+        for end in 1..bytes.len() {
+            assert_eq!(decoder.decode(&bytes[..end]), Ok(None));
+        }
+        assert!(matches!(decoder.decode(&bytes), Ok(Some((_, len))) if len == bytes.len()));
+        // The end of a line is looked at again while its own second byte or the payload that
+        // it announces is missing: here at most 7 times a bulk string and twice any other line.
+        let lines = 1 + 1 + 1000 * 3;
+        assert!(
+            EXAMINED.get() <= bytes.len() + 7 * lines,
+            "{}",
+            EXAMINED.get()
+        );
     }
 }

@@ -22,6 +22,7 @@ mod number;
 mod protocol;
 mod reply;
 mod request;
+mod scan;
 
 pub use batch::{Batch, recycle};
 pub use decode::{DecodeError, DecodeLimits, Decoder, decode};

@@ -16,6 +16,7 @@ use crate::batch::{Batch, Span};
 use crate::inline;
 use crate::limits::{Limits, ProtocolError};
 use crate::number::parse_i64;
+use crate::scan::{examined, find};
 
 /// The memory for the arguments of an unfinished request that is kept for the next: 16 KiB.
 const KEPT_SPANS: usize = 1024;
@@ -370,7 +371,7 @@ fn short_head(buf: &[u8], at: usize, seen: usize, mark: u8) -> Option<(usize, us
         if first != mark || !matches!(tens, b'1'..=b'9') || !ones.is_ascii_digit() {
             return None;
         }
-        work::count(5);
+        examined(5);
         return Some((
             usize::from(tens - b'0') * 10 + usize::from(ones - b'0'),
             at + 5,
@@ -379,7 +380,7 @@ fn short_head(buf: &[u8], at: usize, seen: usize, mark: u8) -> Option<(usize, us
     if first != mark || !tens.is_ascii_digit() {
         return None;
     }
-    work::count(4);
+    examined(4);
     Some((usize::from(tens - b'0'), at + 4))
 }
 
@@ -451,31 +452,6 @@ fn find_line(buf: &[u8], at: usize, from: usize, limit: usize) -> Line<'_> {
         None if buf.len() - at > limit => Line::TooLong,
         None => Line::Incomplete(buf.len()),
     }
-}
-
-/// The position of the first such byte that is not before `from`.
-fn find(byte: u8, buf: &[u8], from: usize) -> Option<usize> {
-    let rest = buf.get(from..).unwrap_or_default();
-    let found = memchr::memchr(byte, rest);
-    work::count(found.map_or(rest.len(), |offset| offset + 1));
-    found.map(|offset| from + offset)
-}
-
-/// Counts the bytes looked at, for the tests: nothing else would show that none is twice.
-pub(crate) mod work {
-    #[cfg(test)]
-    thread_local! {
-        pub(crate) static EXAMINED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    }
-
-    #[cfg(test)]
-    pub(crate) fn count(bytes: usize) {
-        EXAMINED.set(EXAMINED.get() + bytes);
-    }
-
-    #[cfg(not(test))]
-    #[inline(always)]
-    pub(crate) fn count(_bytes: usize) {}
 }
 
 #[cfg(test)]

@@ -400,6 +400,8 @@ proptest! {
         }
         bytes.extend(garbage);
         let whole = decode_pieces(&bytes, &[bytes.len().max(1)]);
+        let expected: Vec<Reply> = replies.iter().map(through_resp3).collect();
+        prop_assert!(whole.0.starts_with(&expected));
         prop_assert_eq!(decode_pieces(&bytes, &sizes), whole);
     }
 

@@ -1,0 +1,24 @@
+//! Looking for the end of a line, and counting for the tests what was looked at.
+
+/// The position of the first such byte that is not before `from`.
+pub(crate) fn find(byte: u8, buf: &[u8], from: usize) -> Option<usize> {
+    let rest = buf.get(from..).unwrap_or_default();
+    let found = memchr::memchr(byte, rest);
+    examined(found.map_or(rest.len(), |offset| offset + 1));
+    found.map(|offset| from + offset)
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The bytes looked at in this thread: nothing else would show that none was looked at twice.
+    pub(crate) static EXAMINED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+pub(crate) fn examined(bytes: usize) {
+    EXAMINED.set(EXAMINED.get() + bytes);
+}
+
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) fn examined(_bytes: usize) {}
