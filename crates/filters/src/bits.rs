@@ -76,6 +76,18 @@ impl BitArray {
         self.0[byte_of(position)] & mask_of(position) != 0
     }
 
+    /// Whether all of the bits are 1, without a branch between them. Panics when a position is
+    /// outside the array.
+    #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a layer's modulus is at most its bit count"
+    )]
+    pub(crate) fn test_all(&self, positions: [u64; 4]) -> bool {
+        let bits = positions.map(|position| self.0[byte_of(position)] >> (position & 7));
+        bits.iter().fold(1, |all, bit| all & bit) == 1
+    }
+
     /// Makes the bit 1. Panics when the position is outside the array.
     #[inline]
     #[expect(

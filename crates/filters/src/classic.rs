@@ -4,7 +4,8 @@ use core::mem::size_of;
 
 use crate::bits::BitArray;
 use crate::hash::{HashPair, Modulus};
-use crate::sizing::LayerSize;
+use crate::math::whole;
+use crate::sizing::{LayerSize, textbook};
 
 /// Why a filter cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,12 +16,16 @@ pub enum BuildError {
     /// The capacity is 0.
     #[error("the capacity must be at least 1")]
     Capacity,
-    /// The hash count is 0, too large, or missing where the bit count was given.
+    /// The hash count is 0 or too large, or it does not follow from what was given.
     #[error("the hash count must be from 1 to {}", crate::sizing::MAX_HASHES)]
     Hashes,
     /// The bit count is 0.
     #[error("the bit count must be at least 1")]
     Bits,
+    /// A bit count was given together with both a hash count and an error rate, or a hash count
+    /// without a bit count.
+    #[error("a bit count and a hash count belong together and leave no error rate to choose")]
+    Conflict,
     /// No size fits, such as for an error rate half of which is 0.
     #[error("no filter has such a capacity and error rate")]
     Unsizable,
@@ -37,6 +42,12 @@ pub enum BuildError {
         bytes: u64,
     },
 }
+
+/// How many bits of an item are tested before the first branch.
+const RUN: u32 = 4;
+
+/// From how many bytes on a bit array counts as far away.
+const FAR: u64 = 4 << 20;
 
 /// One bit array of a filter: fixed in size, made for a capacity and an error rate.
 ///
@@ -55,7 +66,7 @@ pub struct ClassicLayer {
     capacity: u64,
     error_rate: f64,
     bits_per_entry: f64,
-    reciprocal: u64,
+    modulus: Modulus,
     hashes: u32,
     log2_bits: u8,
 }
@@ -83,7 +94,7 @@ impl ClassicLayer {
             capacity: size.capacity,
             error_rate: size.error_rate,
             bits_per_entry: size.bits_per_entry,
-            reciprocal: Modulus::new(modulus).reciprocal(),
+            modulus: Modulus::new(modulus),
             hashes: size.hashes,
             log2_bits: size.log2_bits,
         })
@@ -155,10 +166,51 @@ impl ClassicLayer {
         self.bits.count_ones() as f64 / self.modulus() as f64
     }
 
+    /// The error rate to expect now, from the bits that are 1. Takes time linear in the length.
+    #[must_use]
+    pub fn estimated_error_rate(&self) -> f64 {
+        textbook::error_rate_from_fill(self.fill_ratio(), f64::from(self.hashes))
+    }
+
+    /// How many different items were inserted, estimated from the bits that are 1; when all are,
+    /// the most that a fill can tell. Takes time linear in the length.
+    #[must_use]
+    pub fn estimated_len(&self) -> u64 {
+        if self.hashes == 0 {
+            return self.items;
+        }
+        let bits = self.modulus() as f64;
+        let ones = (self.bits.count_ones() as f64).min(bits - 1.0);
+        whole(textbook::items_from_ones(bits, f64::from(self.hashes), ones) + 0.5)
+    }
+
     /// What it occupies in memory, in bytes.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.as_bytes().len()
+    }
+
+    pub(crate) fn size(&self) -> LayerSize {
+        LayerSize {
+            capacity: self.capacity,
+            error_rate: self.error_rate,
+            bits_per_entry: self.bits_per_entry,
+            hashes: self.hashes,
+            bytes: self.bytes(),
+            log2_bits: self.log2_bits,
+        }
+    }
+
+    /// The number of bits that positions are taken modulo of.
+    pub(crate) fn modulus(&self) -> u64 {
+        self.modulus.get()
+    }
+
+    /// Makes every bit 1 that is 1 in the other layer, which has the same length.
+    pub(crate) fn union_bits(&mut self, other: &ClassicLayer) {
+        for (byte, more) in self.bits.as_bytes_mut().iter_mut().zip(other.as_bytes()) {
+            *byte |= more;
+        }
     }
 
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
@@ -174,27 +226,64 @@ impl ClassicLayer {
     }
 
     #[inline]
-    fn modulus(&self) -> u64 {
-        if self.log2_bits > 0 {
-            1 << self.log2_bits
-        } else {
-            self.bits()
-        }
+    fn positions(&self, pair: HashPair) -> impl Iterator<Item = u64> + use<> {
+        pair.reduced(self.hashes, self.modulus)
     }
 
+    /// Whether it is too large for the processor's nearer caches, so that asking for cache lines
+    /// ahead of time pays.
     #[inline]
-    fn positions(&self, pair: HashPair) -> impl Iterator<Item = u64> + use<> {
-        pair.reduced(
-            self.hashes,
-            Modulus::with_reciprocal(self.modulus(), self.reciprocal),
-        )
+    pub(crate) fn is_far(&self) -> bool {
+        self.bits.len() >= FAR
     }
 
     /// Whether all bits of the item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        self.positions(pair)
-            .all(|position| self.bits.test(position))
+        self.contains_first(pair) && self.contains_rest(pair)
+    }
+
+    /// Whether the item's first bits, [`RUN`] of them, are 1.
+    #[inline]
+    pub(crate) fn contains_first(&self, pair: HashPair) -> bool {
+        if self.hashes < RUN {
+            return self
+                .positions(pair)
+                .all(|position| self.bits.test(position));
+        }
+        self.run(pair)
+    }
+
+    /// Whether the item's other bits are 1.
+    #[inline]
+    pub(crate) fn contains_rest(&self, pair: HashPair) -> bool {
+        let mut pair = pair;
+        let mut left = self.hashes;
+        while left >= 2 * RUN {
+            left -= RUN;
+            pair = pair.skip(RUN);
+            if !self.run(pair) {
+                return false;
+            }
+        }
+        let mut rest = pair
+            .skip(RUN)
+            .reduced(left.saturating_sub(RUN), self.modulus);
+        rest.all(|position| self.bits.test(position))
+    }
+
+    /// Whether [`RUN`] bits from the pair's first position on are 1. All of them are looked at:
+    /// in a half-full layer a branch after each would be a coin toss for the processor.
+    #[inline]
+    fn run(&self, pair: HashPair) -> bool {
+        let (a, b) = (pair.a, pair.b);
+        let x = [
+            a,
+            a.wrapping_add(b),
+            a.wrapping_add(b << 1),
+            a.wrapping_add(b << 1).wrapping_add(b),
+        ];
+        self.bits.test_all(x.map(|x| self.modulus.reduce(x)))
     }
 
     /// Sets the item's bits and counts it.
@@ -206,10 +295,19 @@ impl ClassicLayer {
         self.items = self.items.saturating_add(1);
     }
 
-    /// Asks for the cache lines of all bits of the item.
+    /// Asks for the cache lines that [`contains_first`](Self::contains_first) will look at.
     #[inline]
-    pub(crate) fn prefetch(&self, pair: HashPair) {
-        for position in self.positions(pair) {
+    pub(crate) fn prefetch_first(&self, pair: HashPair) {
+        for position in pair.reduced(self.hashes.min(RUN), self.modulus) {
+            self.bits.prefetch(position);
+        }
+    }
+
+    /// Asks for the cache lines of the item's other bits.
+    #[inline]
+    pub(crate) fn prefetch_rest(&self, pair: HashPair) {
+        let rest = self.hashes.saturating_sub(RUN);
+        for position in pair.skip(RUN).reduced(rest, self.modulus) {
             self.bits.prefetch(position);
         }
     }

@@ -6,7 +6,8 @@
 use alloc::vec::Vec;
 
 use crate::classic::{BuildError, ClassicLayer};
-use crate::scalable::{Options, ScalableBloomFilter};
+use crate::options::Options;
+use crate::scalable::ScalableBloomFilter;
 use crate::sizing::{self, LayerSize};
 
 /// Everything about a filter but its bits.

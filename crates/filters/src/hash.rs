@@ -149,6 +149,15 @@ impl HashPair {
         self.reduced(count, Modulus::new(modulus.max(1)))
     }
 
+    /// The pair whose positions are those of this one from the `count`th on.
+    #[inline]
+    pub(crate) fn skip(self, count: u32) -> HashPair {
+        HashPair {
+            a: self.a.wrapping_add(self.b.wrapping_mul(u64::from(count))),
+            b: self.b,
+        }
+    }
+
     #[inline]
     pub(crate) fn reduced(
         self,
@@ -185,18 +194,10 @@ impl Modulus {
         }
     }
 
-    /// As [`Modulus::new`] with the reciprocal that it computed earlier.
+    /// The modulus itself.
     #[inline]
-    pub(crate) fn with_reciprocal(modulus: u64, reciprocal: u64) -> Modulus {
-        debug_assert_eq!(reciprocal, u64::MAX / modulus);
-        Modulus {
-            modulus,
-            reciprocal,
-        }
-    }
-
-    pub(crate) fn reciprocal(self) -> u64 {
-        self.reciprocal
+    pub(crate) fn get(self) -> u64 {
+        self.modulus
     }
 
     /// `x mod modulus`.

@@ -1,18 +1,64 @@
 //! Bloom filters, bit for bit RedisBloom's.
+//!
+//! A Bloom filter remembers which items it has seen in about ten bits an item, whatever their
+//! size. "Never seen" is certain; "seen" is wrong for a small part of the items, the error rate that
+//! was asked for.
+//!
+//! | use | when |
+//! |---|---|
+//! | [`BloomFilter`] | the number of items is known, roughly: smallest and fastest |
+//! | [`ScalableBloomFilter`] | it is not: grows in layers. It is also what a key of the `BF.*` commands holds, and it loads and writes RedisBloom's dumps |
+//!
+//! ```
+//! use everbloom::BloomFilter;
+//!
+//! let mut seen = BloomFilter::builder().capacity(1_000_000).error_rate(0.001).build()?;
+//! for url in ["https://a.example/", "https://b.example/", "https://a.example/"] {
+//!     if seen.insert(url) {
+//!         println!("fetch {url}");
+//!     }
+//! }
+//! # Ok::<(), everbloom::BuildError>(())
+//! ```
+//!
+//! Items are anything byte-like: `&str`, `String`, `[u8; N]`, `Vec<u8>`; [`hashed`] makes an item of
+//! any [`Hash`](core::hash::Hash) value.
+//!
+//! - [`sizing`]: bits and hash count from capacity and error rate, and every inverse
+//! - [`dump`]: a filter as plain parts and chunks of bits, for RedisBloom's formats
+//! - [`bytes`]: this library's own stable bytes
+//! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
+//!
+//! # Features
+//!
+//! - `std` (default): logarithms from the platform. Without it the crate needs `alloc` only.
+//! - `serde`: `Serialize` and `Deserialize` for both filters, as their stable bytes.
 #![no_std]
 
 extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-mod bits;
-mod classic;
+pub mod bytes;
 pub mod dump;
 pub mod hash;
-mod math;
-mod scalable;
 pub mod sizing;
 
+mod bits;
+mod classic;
+mod fixed;
+mod group;
+mod item;
+mod math;
+mod options;
+mod scalable;
+#[cfg(feature = "serde")]
+mod serde;
+
+pub use bytes::BytesError;
 pub use classic::{BuildError, ClassicLayer};
 pub use dump::{Check, ChunkError, FilterParts, LayerParts, PartsError};
-pub use scalable::{GrowthLimit, InsertError, Options, ScalableBloomFilter, ScalableBuilder};
+pub use fixed::{BloomBuilder, BloomFilter, UnionError};
+pub use item::hashed;
+pub use options::Options;
+pub use scalable::{GrowthLimit, InsertError, ScalableBloomFilter, ScalableBuilder};

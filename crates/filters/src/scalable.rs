@@ -1,72 +1,21 @@
 //! A chain of layers that grows with its items.
+//!
+//! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.) Each layer has half
+//! the error rate of the one before, and as 1/2 + 1/4 + ... = 1 the whole keeps the rate asked for,
+//! as far as double hashing is as good as independent hashes.
 
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::fmt;
 use core::mem::size_of;
 use core::ops::ControlFlow;
 
 use crate::classic::{BuildError, ClassicLayer};
-use crate::hash::{HashPair, HashWidth};
-use crate::sizing::{LayerSize, RATE_CAP, Rounding};
-
-/// How many items of a batch are hashed and prefetched ahead of the tests.
-const GROUP: usize = 32;
-
-/// The option bits kept with a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options(u32);
-
-impl Options {
-    /// Bit counts are not rounded up to a power of two.
-    pub const NO_ROUND: u32 = 1;
-    /// A capacity is the logarithm of a bit count.
-    pub const ENTRIES_ARE_BITS: u32 = 2;
-    /// Items are hashed to 64 bits.
-    pub const FORCE_64: u32 = 4;
-    /// The filter never grows.
-    pub const NO_SCALING: u32 = 8;
-    /// Every bit that has a meaning.
-    pub const KNOWN: u32 = 15;
-
-    pub(crate) fn new(bits: u32) -> Options {
-        Options(bits)
-    }
-
-    /// The bits.
-    #[must_use]
-    pub fn bits(self) -> u32 {
-        self.0
-    }
-
-    /// Whether all of `bits` are set.
-    #[must_use]
-    pub fn has(self, bits: u32) -> bool {
-        self.0 & bits == bits
-    }
-
-    /// How the layers of the filter are sized.
-    #[must_use]
-    pub fn rounding(self) -> Rounding {
-        if self.has(Options::ENTRIES_ARE_BITS) {
-            Rounding::Log2
-        } else if self.has(Options::NO_ROUND) {
-            Rounding::Words
-        } else {
-            Rounding::PowerOfTwo
-        }
-    }
-
-    /// How the items of the filter are hashed.
-    #[must_use]
-    #[inline]
-    pub fn hash_width(self) -> HashWidth {
-        if self.has(Options::FORCE_64) {
-            HashWidth::Bits64
-        } else {
-            HashWidth::Bits32
-        }
-    }
-}
+use crate::group::Group;
+use crate::hash::HashPair;
+use crate::math::{exp_m1, ln_1p};
+use crate::options::Options;
+use crate::sizing::LayerSize;
 
 /// Why an item was not inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,6 +30,21 @@ pub enum InsertError {
 }
 
 /// What a filter may grow to.
+///
+/// ```
+/// use everbloom::{GrowthLimit, InsertError, ScalableBloomFilter};
+/// use std::ops::ControlFlow;
+///
+/// let mut seen = ScalableBloomFilter::builder().capacity(1).build()?;
+/// let mut replies = Vec::new();
+/// let items = ["a", "b"].map(str::as_bytes);
+/// seen.insert_batch(items.into_iter(), GrowthLimit { max_layer_bytes: 0 }, |reply| {
+///     replies.push(reply);
+///     ControlFlow::Continue(())
+/// });
+/// assert_eq!(replies, [Ok(true), Err(InsertError::CannotGrow)]);
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrowthLimit {
     /// The most bytes the bit array of a new layer may have.
@@ -97,6 +61,14 @@ impl Default for GrowthLimit {
 }
 
 /// Parameters of a [`ScalableBloomFilter`] to be.
+///
+/// ```
+/// use everbloom::{BuildError, ScalableBloomFilter};
+/// let builder = ScalableBloomFilter::builder().error_rate(0.001).capacity(1_000_000);
+/// assert_eq!(builder.build()?.layers()[0].hashes(), 11);
+/// assert_eq!(builder.capacity(0).build(), Err(BuildError::Capacity));
+/// # Ok::<(), BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until build is called"]
 pub struct ScalableBuilder {
@@ -109,6 +81,8 @@ pub struct ScalableBuilder {
 
 impl ScalableBuilder {
     /// The error rate, 0.01 by default. A rate above [`RATE_CAP`] is lowered to it.
+    ///
+    /// [`RATE_CAP`]: crate::sizing::RATE_CAP
     pub fn error_rate(mut self, rate: f64) -> Self {
         self.error_rate = rate;
         self
@@ -151,17 +125,8 @@ impl ScalableBuilder {
         if self.capacity == 0 {
             return Err(BuildError::Capacity);
         }
-        let rate = self.error_rate.min(RATE_CAP);
-        let mut options = Options::NO_ROUND | Options::FORCE_64;
-        // Each layer has half the error rate of the one before, and 1/2 + 1/4 + ... = 1.
-        let first_rate = if self.fixed || self.expansion == 0 {
-            options |= Options::NO_SCALING;
-            rate
-        } else {
-            rate * 0.5
-        };
-        let options = Options(options);
-        let size = LayerSize::new(self.capacity, first_rate, options.rounding())
+        let scaling = !self.fixed && self.expansion > 0;
+        let size = LayerSize::first(self.capacity, self.error_rate, scaling)
             .ok_or(BuildError::Unsizable)?;
         let layer = ClassicLayer::new(&size, self.max_layer_bytes)?;
         let mut layers = Vec::new();
@@ -169,6 +134,7 @@ impl ScalableBuilder {
             .try_reserve_exact(1)
             .map_err(|_| BuildError::OutOfMemory { bytes: size.bytes })?;
         layers.push(layer);
+        let options = Options::modern(scaling);
         Ok(ScalableBloomFilter {
             layers,
             items: 0,
@@ -189,8 +155,15 @@ impl ScalableBuilder {
 /// assert!(!seen.insert("a"));
 /// assert!(seen.contains("a"));
 /// assert!(!seen.contains("b"));
+///
+/// seen.extend((0..5000).map(|i| format!("item {i}")));
+/// assert_eq!(seen.layers().len(), 3);
+/// assert!(seen.contains("item 4711"));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
+///
+/// Insertion and lookup take time linear in the number of layers times hashes. A filter that
+/// starts with the right capacity is smaller and faster than one that has to grow.
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
     /// Oldest first, never empty.
@@ -235,13 +208,11 @@ impl ScalableBloomFilter {
     /// and the error rate rises. [`try_insert`](Self::try_insert) refuses instead.
     pub fn insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> bool {
         let pair = self.hash(item.as_ref());
-        match self.insert_pair(pair, GrowthLimit::default()) {
-            Ok(new) => new,
-            Err(InsertError::Full | InsertError::CannotGrow) => {
-                self.insert_into_newest(pair);
-                true
-            }
+        let new = !self.found_from(0, pair);
+        if new {
+            self.insert_anyway(pair);
         }
+        new
     }
 
     /// Inserts an item as the `BF.ADD` command does; true when it is new.
@@ -250,18 +221,32 @@ impl ScalableBloomFilter {
     ///
     /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
     pub fn try_insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        self.insert_pair(self.hash(item.as_ref()), GrowthLimit::default())
+        let pair = self.hash(item.as_ref());
+        if self.found_from(0, pair) {
+            return Ok(false);
+        }
+        self.insert_new(pair, GrowthLimit::default())?;
+        Ok(true)
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
     pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
-        self.contains_pair(self.hash(item.as_ref()))
+        self.found_from(0, self.hash(item.as_ref()))
     }
 
-    /// [`insert`](Self::insert) for each item in turn.
+    /// [`insert`](Self::insert) for each item in turn, faster than one by one.
     pub fn insert_all<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Vec<bool> {
-        items.iter().map(|item| self.insert(item)).collect()
+        let mut replies = Vec::with_capacity(items.len());
+        let insert = |filter: &mut Self, pair| -> Result<(), Infallible> {
+            filter.insert_anyway(pair);
+            Ok(())
+        };
+        self.insert_groups(items.iter().map(AsRef::as_ref), insert, |Ok(new)| {
+            replies.push(new);
+            ControlFlow::Continue(())
+        });
+        replies
     }
 
     /// [`contains`](Self::contains) for each item in turn, faster than one by one.
@@ -273,39 +258,32 @@ impl ScalableBloomFilter {
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.
+    ///
+    /// A group of items is hashed and its memory asked for before the first of them is tested, so
+    /// that the waits for a large filter's cache lines overlap.
     pub fn contains_batch<'a>(
         &self,
         items: impl Iterator<Item = &'a [u8]>,
         mut emit: impl FnMut(bool),
     ) {
-        self.for_groups(items, |group| {
-            for &pair in group {
-                emit(self.contains_pair(pair));
+        let mut items = items;
+        while let Some(group) = Group::next(&mut items, self.options.hash_width()) {
+            let found = group.contained(&self.layers);
+            for index in 0..group.pairs().len() {
+                emit(found >> index & 1 == 1);
             }
-        });
+        }
     }
 
     /// Calls `emit` with [`try_insert`](Self::try_insert) of each item in turn; when `emit` breaks,
-    /// the items after that one are not inserted.
+    /// the items after that one are not inserted. Items may be taken from the iterator ahead.
     pub fn insert_batch<'a>(
         &mut self,
         items: impl Iterator<Item = &'a [u8]>,
         growth: GrowthLimit,
-        mut emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
+        emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
     ) {
-        let mut items = items;
-        let mut group = [HashPair::default(); GROUP];
-        loop {
-            let count = self.next_group(&mut items, &mut group);
-            for &pair in group.iter().take(count) {
-                if emit(self.insert_pair(pair, growth)).is_break() {
-                    return;
-                }
-            }
-            if count < GROUP {
-                return;
-            }
-        }
+        self.insert_groups(items, |filter, pair| filter.insert_new(pair, growth), emit);
     }
 
     /// Items inserted, not counting those that were there already or seemed to be.
@@ -328,7 +306,7 @@ impl ScalableBloomFilter {
             .fold(0, |sum, layer| sum.saturating_add(layer.capacity()))
     }
 
-    /// The error rate asked for.
+    /// The error rate asked for, after the cap.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         let first = self.layers.first().map_or(0.0, ClassicLayer::error_rate);
@@ -359,12 +337,45 @@ impl ScalableBloomFilter {
         self.options
     }
 
+    /// The part of the bits of all layers that are 1. Takes time linear in their size.
+    #[must_use]
+    pub fn fill_ratio(&self) -> f64 {
+        let bits = |layer: &ClassicLayer| layer.modulus() as f64;
+        let ones: f64 = self
+            .layers
+            .iter()
+            .map(|layer| layer.fill_ratio() * bits(layer))
+            .sum();
+        ones / self.layers.iter().map(bits).sum::<f64>()
+    }
+
+    /// The error rate to expect now, from the bits that are 1: that any of the layers errs. Takes
+    /// time linear in their size.
+    #[must_use]
+    pub fn estimated_error_rate(&self) -> f64 {
+        let right = |layer: &ClassicLayer| ln_1p(-layer.estimated_error_rate());
+        -exp_m1(self.layers.iter().map(right).sum())
+    }
+
+    /// How many different items were inserted, estimated from the bits that are 1. Takes time
+    /// linear in their size.
+    #[must_use]
+    pub fn estimated_len(&self) -> u64 {
+        self.layers
+            .iter()
+            .fold(0, |sum, layer| sum.saturating_add(layer.estimated_len()))
+    }
+
     /// What the filter occupies in memory, in bytes, itself included.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         let spare = self.layers.capacity() - self.layers.len();
         let layers: usize = self.layers.iter().map(ClassicLayer::memory_usage).sum();
         size_of::<Self>() + spare * size_of::<ClassicLayer>() + layers
+    }
+
+    pub(crate) fn into_layers(self) -> Vec<ClassicLayer> {
+        self.layers
     }
 
     pub(crate) fn layers_mut(&mut self) -> &mut [ClassicLayer] {
@@ -376,17 +387,50 @@ impl ScalableBloomFilter {
         HashPair::new(item, self.options.hash_width())
     }
 
+    /// Whether the item is in one of the layers from that one on.
     #[inline]
-    fn contains_pair(&self, pair: HashPair) -> bool {
+    fn found_from(&self, oldest: usize, pair: HashPair) -> bool {
         // The newest layer is the largest, so it is the likeliest to have the item.
-        self.layers.iter().rev().any(|layer| layer.contains(pair))
+        self.layers
+            .iter()
+            .skip(oldest)
+            .rev()
+            .any(|layer| layer.contains(pair))
     }
 
+    /// `insert` takes an item that is in no layer.
     #[inline]
-    fn insert_pair(&mut self, pair: HashPair, growth: GrowthLimit) -> Result<bool, InsertError> {
-        if self.contains_pair(pair) {
-            return Ok(false);
+    fn insert_groups<'a, E>(
+        &mut self,
+        items: impl Iterator<Item = &'a [u8]>,
+        mut insert: impl FnMut(&mut Self, HashPair) -> Result<(), E>,
+        mut emit: impl FnMut(Result<bool, E>) -> ControlFlow<()>,
+    ) {
+        let mut items = items;
+        while let Some(group) = Group::next(&mut items, self.options.hash_width()) {
+            let found = group.contained(&self.layers);
+            let newest = self.layers.len().saturating_sub(1);
+            if let Some(layer) = self.layers.last() {
+                group.prefetch_others(layer, found);
+            }
+            for (index, &pair) in group.pairs().iter().enumerate() {
+                // What was found stays found. What was not can only have come into the layer
+                // that was the newest and its successors, by an item before this one.
+                let reply = if found >> index & 1 == 1 || self.found_from(newest, pair) {
+                    Ok(false)
+                } else {
+                    insert(self, pair).map(|()| true)
+                };
+                if emit(reply).is_break() {
+                    return;
+                }
+            }
         }
+    }
+
+    /// Inserts an item that is in no layer.
+    #[inline]
+    fn insert_new(&mut self, pair: HashPair, growth: GrowthLimit) -> Result<(), InsertError> {
         if self.layers.last().is_none_or(ClassicLayer::is_full) {
             if self.is_fixed() {
                 return Err(InsertError::Full);
@@ -394,7 +438,15 @@ impl ScalableBloomFilter {
             self.grow(growth)?;
         }
         self.insert_into_newest(pair);
-        Ok(true)
+        Ok(())
+    }
+
+    /// As [`insert_new`](Self::insert_new), into the newest layer when there is no room.
+    #[inline]
+    fn insert_anyway(&mut self, pair: HashPair) {
+        if self.insert_new(pair, GrowthLimit::default()).is_err() {
+            self.insert_into_newest(pair);
+        }
     }
 
     #[inline]
@@ -408,11 +460,8 @@ impl ScalableBloomFilter {
     #[cold]
     fn grow(&mut self, limit: GrowthLimit) -> Result<(), InsertError> {
         let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
-        let size = newest
-            .capacity()
-            .checked_mul(u64::from(self.growth))
-            .and_then(|n| LayerSize::new(n, newest.error_rate() * 0.5, self.options.rounding()))
-            .ok_or(InsertError::CannotGrow)?;
+        let size = newest.size().next(self.growth, self.options.rounding());
+        let size = size.ok_or(InsertError::CannotGrow)?;
         self.layers
             .try_reserve_exact(1)
             .map_err(|_| InsertError::CannotGrow)?;
@@ -421,40 +470,13 @@ impl ScalableBloomFilter {
         self.layers.push(layer);
         Ok(())
     }
+}
 
-    /// Hashes up to a group of items and asks for the cache lines of all their bits.
-    #[inline]
-    fn next_group<'a>(
-        &self,
-        items: &mut impl Iterator<Item = &'a [u8]>,
-        group: &mut [HashPair; GROUP],
-    ) -> usize {
-        let mut count = 0;
-        for (slot, item) in group.iter_mut().zip(items) {
-            *slot = self.hash(item);
-            count += 1;
-        }
-        for layer in self.layers.iter().rev() {
-            for &pair in group.iter().take(count) {
-                layer.prefetch(pair);
-            }
-        }
-        count
-    }
-
-    #[inline]
-    fn for_groups<'a>(
-        &self,
-        mut items: impl Iterator<Item = &'a [u8]>,
-        mut each: impl FnMut(&[HashPair]),
-    ) {
-        let mut group = [HashPair::default(); GROUP];
-        loop {
-            let count = self.next_group(&mut items, &mut group);
-            each(group.get(..count).unwrap_or_default());
-            if count < GROUP {
-                return;
-            }
+impl<T: AsRef<[u8]>> Extend<T> for ScalableBloomFilter {
+    /// [`insert`](ScalableBloomFilter::insert) for each item.
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        for item in items {
+            self.insert(&item);
         }
     }
 }
@@ -463,7 +485,7 @@ impl fmt::Debug for ScalableBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScalableBloomFilter")
             .field("items", &self.items)
-            .field("options", &self.options.0)
+            .field("options", &self.options.bits())
             .field("growth", &self.growth)
             .field("layers", &self.layers)
             .finish()

@@ -1,9 +1,31 @@
 //! How large a filter must be: bits and hash count from capacity and error rate, and back.
 //!
-//! The functions of this module are RedisBloom's, with its exact constants; what they return is what
-//! a filter of this crate has.
+//! Two families. The functions of this module are RedisBloom's, with its exact constants and
+//! roundings: what they return is what a filter of this crate has. Those of [`textbook`] are the
+//! formulas as papers give them, without rounding, for planning and for questions that RedisBloom
+//! has no formula for.
+//!
+//! | asked | given | here | textbook |
+//! |---|---|---|---|
+//! | bits | capacity, error rate | [`LayerSize::new`] | [`textbook::bits`] |
+//! | bits | capacity, error rate, hashes | | [`textbook::bits_with_hashes`] |
+//! | hashes | error rate | [`hashes`] of [`bits_per_entry`] | [`textbook::hashes_for_rate`] |
+//! | hashes | bits, capacity | | [`textbook::hashes`] |
+//! | capacity | bits, error rate | [`capacity`] | [`textbook::capacity`] |
+//! | capacity | bits, hashes, error rate | | [`textbook::capacity_with_hashes`] |
+//! | capacity | bits, hashes | [`LayerSize::from_bits`] | |
+//! | error rate | bits, capacity | [`error_rate`] | [`textbook::best_error_rate`] |
+//! | error rate | bits, hashes, items | | [`textbook::error_rate`] |
+//! | error rate | hashes, overfilling | | [`textbook::overfilled_error_rate`] |
+//! | error rate | fill ratio, hashes | | [`textbook::error_rate_from_fill`] |
+//! | items | bits that are 1 | | [`textbook::items_from_ones`] |
+//! | memory | capacities and error rates | [`memory_table`] | |
 
-use crate::math::{ceil, ln, whole};
+pub mod textbook;
+
+use alloc::vec::Vec;
+
+use crate::math::{ceil, exp, ln, whole};
 
 /// RedisBloom's ln 2. It differs from the true value in the fifteenth digit, and that shows: an
 /// error rate of 0.25 gives 3 hashes, not 2.
@@ -93,6 +115,65 @@ impl LayerSize {
         })
     }
 
+    /// Dimensions of a layer that has at least so many bits and exactly so many hashes; `None`
+    /// when a count is 0, the bits are more than 2^63 or the hashes more than [`MAX_HASHES`].
+    ///
+    /// The capacity is the given one, or else the one for which the hash count is the best; the
+    /// error rate is the expected one at that capacity.
+    #[must_use]
+    pub fn from_bits(bits: u64, hashes: u32, capacity: Option<u64>) -> Option<LayerSize> {
+        let count = f64::from(hashes);
+        if bits == 0 || bits > 1 << 63 || !(1..=MAX_HASHES).contains(&hashes) {
+            return None;
+        }
+        // A dump stores both, and its reader derives the one from the other; the quotient may be
+        // a last bit too large for that.
+        let mut bits_per_entry = count / LN2;
+        while ceil(LN2 * bits_per_entry) > count {
+            bits_per_entry = bits_per_entry.next_down();
+        }
+        let bytes = bits.div_ceil(64) * 8;
+        let bits = bytes as f64 * 8.0;
+        let capacity = capacity.unwrap_or_else(|| whole(bits / bits_per_entry).max(1));
+        let error_rate = textbook::error_rate(bits, count, capacity as f64);
+        let error_rate = error_rate.clamp(0.0_f64.next_up(), 1.0_f64.next_down());
+        Some(LayerSize {
+            capacity,
+            error_rate,
+            bits_per_entry,
+            hashes,
+            bytes,
+            log2_bits: 0,
+        })
+    }
+
+    /// Dimensions of the first layer of a scalable filter: half the error rate when it is to grow
+    /// (`scaling`), so that the layers' rates add up to the whole, and never more than
+    /// [`RATE_CAP`].
+    ///
+    /// ```
+    /// use everbloom::sizing::LayerSize;
+    /// assert_eq!(LayerSize::first(100, 0.01, true).unwrap().bytes, 144);
+    /// assert_eq!(LayerSize::first(100, 0.01, false).unwrap().bytes, 120);
+    /// ```
+    #[must_use]
+    pub fn first(capacity: u64, error_rate: f64, scaling: bool) -> Option<LayerSize> {
+        let rate = error_rate.min(RATE_CAP);
+        LayerSize::new(
+            capacity,
+            if scaling { rate * 0.5 } else { rate },
+            Rounding::Words,
+        )
+    }
+
+    /// Dimensions of the layer after this one in a chain that grows by `expansion`; `None` when
+    /// there is none.
+    #[must_use]
+    pub fn next(&self, expansion: u32, rounding: Rounding) -> Option<LayerSize> {
+        let capacity = self.capacity.checked_mul(u64::from(expansion))?;
+        LayerSize::new(capacity, self.error_rate * 0.5, rounding)
+    }
+
     /// Length of the bit array in bits, saturating.
     #[must_use]
     pub fn bits(&self) -> u64 {
@@ -115,6 +196,76 @@ pub fn hashes(bits_per_entry: f64) -> Option<u32> {
         return None;
     }
     u32::try_from(whole(count)).ok()
+}
+
+/// The most items that a layer of at most so many bits is made for at an error rate; 0 when there
+/// is no room for one.
+///
+/// ```
+/// use everbloom::sizing;
+/// assert_eq!(sizing::capacity(1152, 0.005), 104);
+/// ```
+#[must_use]
+pub fn capacity(bits: u64, error_rate: f64) -> u64 {
+    let words = bits / 64 * 64;
+    let fits = |items: u64| {
+        LayerSize::new(items, error_rate, Rounding::Words).is_some_and(|size| size.bits() <= words)
+    };
+    // The search keeps `low` fitting, 0 by definition, and `high` not fitting.
+    let (mut low, mut high) = (0, u64::MAX);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The error rate for which a layer of so many bits and items is made:
+/// `e^(-bits / items * (ln 2)^2)`.
+#[must_use]
+pub fn error_rate(bits: u64, items: u64) -> f64 {
+    exp(-(bits as f64) / items as f64 * LN2_SQUARED)
+}
+
+/// One cell of a [`memory_table`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Memory {
+    /// The error rate asked for.
+    pub error_rate: f64,
+    /// The capacity asked for.
+    pub capacity: u64,
+    /// Bits set by an item.
+    pub hashes: u32,
+    /// Bytes of the bit array.
+    pub bytes: u64,
+}
+
+/// What filters take that are sized for their capacity at once, row by row: all capacities of the
+/// first error rate, then those of the next. `scaling` as in [`LayerSize::first`]. Combinations
+/// without a filter are left out.
+#[must_use]
+pub fn memory_table(error_rates: &[f64], capacities: &[u64], scaling: bool) -> Vec<Memory> {
+    let cell = |error_rate, capacity| {
+        let size = LayerSize::first(capacity, error_rate, scaling)?;
+        Some(Memory {
+            error_rate,
+            capacity,
+            hashes: size.hashes,
+            bytes: size.bytes,
+        })
+    };
+    error_rates
+        .iter()
+        .flat_map(|&rate| {
+            capacities
+                .iter()
+                .filter_map(move |&capacity| cell(rate, capacity))
+        })
+        .collect()
 }
 
 /// `floor(log2(x)) + 1` when that is 1 to 63.

@@ -19,7 +19,7 @@ fn header(filter: &ScalableBloomFilter) -> Vec<u8> {
     let parts = filter.parts();
     let mut out = Vec::new();
     out.extend(parts.items.to_le_bytes());
-    out.extend((parts.layers.len() as u32).to_le_bytes());
+    out.extend(u32::try_from(parts.layers.len()).unwrap().to_le_bytes());
     out.extend(parts.options.to_le_bytes());
     out.extend(parts.growth.to_le_bytes());
     for layer in &parts.layers {

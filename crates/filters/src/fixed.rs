@@ -1,0 +1,366 @@
+//! One layer on its own: a filter of fixed size.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::slice;
+
+use crate::classic::{BuildError, ClassicLayer};
+use crate::group::Group;
+use crate::hash::{HashPair, HashWidth};
+use crate::math::whole;
+use crate::options::Options;
+use crate::scalable::ScalableBloomFilter;
+use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
+
+/// Parameters of a [`BloomFilter`] to be.
+///
+/// | given | the rest follows |
+/// |---|---|
+/// | `capacity`, `error_rate` (0.01 unless given) | RedisBloom's sizes of a non-scaling filter |
+/// | `bits`, `hashes` | capacity for which the hash count is the best, error rate at it |
+/// | `bits`, `hashes`, `capacity` | error rate at that capacity |
+/// | `bits`, `capacity` | the best hash count, error rate at that capacity |
+/// | `bits`, `error_rate` | capacity and hash count |
+///
+/// Bits are rounded up to a multiple of 64.
+///
+/// ```
+/// use everbloom::BloomFilter;
+/// let by_items = BloomFilter::builder().capacity(1000).error_rate(0.001).build()?;
+/// assert_eq!((by_items.bits(), by_items.hashes()), (14400, 10));
+/// let by_bits = BloomFilter::builder().bits(1 << 20).hashes(7).build()?;
+/// assert_eq!(by_bits.capacity(), 103_831);
+/// assert!(by_bits.error_rate() < 0.008);
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[must_use = "a builder does nothing until build is called"]
+pub struct BloomBuilder {
+    capacity: Option<u64>,
+    error_rate: Option<f64>,
+    bits: Option<u64>,
+    hashes: Option<u32>,
+    max_bytes: Option<u64>,
+}
+
+impl BloomBuilder {
+    /// Items the filter is made for.
+    pub fn capacity(mut self, items: u64) -> Self {
+        self.capacity = Some(items);
+        self
+    }
+
+    /// The error rate when it holds as many items as its capacity. Unlike that of a
+    /// [`ScalableBloomFilter`] it is not capped.
+    pub fn error_rate(mut self, rate: f64) -> Self {
+        self.error_rate = Some(rate);
+        self
+    }
+
+    /// Length of the bit array in bits.
+    pub fn bits(mut self, bits: u64) -> Self {
+        self.bits = Some(bits);
+        self
+    }
+
+    /// Bits set by an item.
+    pub fn hashes(mut self, hashes: u32) -> Self {
+        self.hashes = Some(hashes);
+        self
+    }
+
+    /// The most bytes the bit array may have; no limit by default.
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// Makes the filter.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] says which parameter is missing or out of its range, or that memory is
+    /// missing.
+    pub fn build(self) -> Result<BloomFilter, BuildError> {
+        let size = self.size()?;
+        let layer = ClassicLayer::new(&size, self.max_bytes.unwrap_or(u64::MAX))?;
+        Ok(BloomFilter { layer })
+    }
+
+    fn size(self) -> Result<LayerSize, BuildError> {
+        if self
+            .error_rate
+            .is_some_and(|rate| !(rate > 0.0 && rate < 1.0))
+        {
+            return Err(BuildError::ErrorRate);
+        }
+        if self.capacity == Some(0) {
+            return Err(BuildError::Capacity);
+        }
+        if self.bits == Some(0) {
+            return Err(BuildError::Bits);
+        }
+        if self
+            .hashes
+            .is_some_and(|hashes| !(1..=MAX_HASHES).contains(&hashes))
+        {
+            return Err(BuildError::Hashes);
+        }
+        let size = match (self.bits, self.hashes, self.capacity, self.error_rate) {
+            (None, None, Some(capacity), rate) => {
+                LayerSize::new(capacity, rate.unwrap_or(0.01), Rounding::Words)
+            }
+            (None, None, None, _) => return Err(BuildError::Capacity),
+            (Some(bits), Some(hashes), capacity, None) => {
+                LayerSize::from_bits(bits, hashes, capacity)
+            }
+            (Some(bits), None, Some(capacity), None) => {
+                let bits = bits.div_ceil(64).saturating_mul(64);
+                let best = textbook::hashes(bits as f64, capacity as f64);
+                let best = whole(best + 0.5).clamp(1, u64::from(MAX_HASHES));
+                let best = u32::try_from(best).unwrap_or(MAX_HASHES);
+                LayerSize::from_bits(bits, best, Some(capacity))
+            }
+            (Some(bits), None, None, Some(rate)) => {
+                let bits = bits.div_ceil(64).saturating_mul(64);
+                // At a low rate not even one item may have room; it still gets a filter for one.
+                let capacity = sizing::capacity(bits, rate).max(1);
+                LayerSize::new(capacity, rate, Rounding::Words).map(|size| LayerSize {
+                    bytes: size.bytes.max(bits / 8),
+                    ..size
+                })
+            }
+            (Some(_), None, None, None) => return Err(BuildError::Hashes),
+            (Some(_), _, _, Some(_)) | (None, Some(_), _, _) => return Err(BuildError::Conflict),
+        };
+        size.ok_or(BuildError::Unsizable)
+    }
+}
+
+/// A Bloom filter of fixed size.
+///
+/// Its bits are those of a non-scaling filter of RedisBloom with the same parameters; `From` makes
+/// it one that dumps.
+///
+/// ```
+/// use everbloom::BloomFilter;
+///
+/// let mut seen = BloomFilter::builder().capacity(10_000).error_rate(0.001).build()?;
+/// assert!(seen.insert("a"));
+/// assert!(!seen.insert("a"));
+/// assert_eq!(seen.contains_all(&["a", "b"]), [true, false]);
+///
+/// let mut more = BloomFilter::builder().capacity(10_000).error_rate(0.001).build()?;
+/// more.extend(["b", "c"]);
+/// seen.union(&more)?;
+/// assert_eq!(seen.contains_all(&["a", "b", "c", "d"]), [true, true, true, false]);
+/// assert_eq!(seen.len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// It never refuses an item. Beyond its capacity the error rate rises: at twice the capacity from
+/// 0.1 % to 5.6 %, see [`textbook::overfilled_error_rate`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct BloomFilter {
+    layer: ClassicLayer,
+}
+
+/// Why two filters cannot be united: a parameter in which they differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnionError {
+    /// The bit counts differ.
+    #[error("the filters have different bit counts")]
+    Bits,
+    /// The hash counts differ.
+    #[error("the filters have different hash counts")]
+    Hashes,
+    /// The capacities differ.
+    #[error("the filters have different capacities")]
+    Capacity,
+    /// The error rates differ.
+    #[error("the filters have different error rates")]
+    ErrorRate,
+}
+
+impl BloomFilter {
+    /// Starts without parameters; [`BloomBuilder`] says which ones make a filter.
+    pub fn builder() -> BloomBuilder {
+        BloomBuilder::default()
+    }
+
+    /// Only for layers as [`BloomBuilder`] makes them.
+    pub(crate) fn from_layer(layer: ClassicLayer) -> BloomFilter {
+        BloomFilter { layer }
+    }
+
+    pub(crate) fn layer(&self) -> &ClassicLayer {
+        &self.layer
+    }
+
+    /// Inserts an item; true when it is new, which is to say that [`contains`](Self::contains)
+    /// was false.
+    pub fn insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> bool {
+        self.insert_pair(hash(item.as_ref()))
+    }
+
+    /// Whether the item was inserted: false is certain, true may be an error.
+    #[must_use]
+    pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
+        self.layer.contains(hash(item.as_ref()))
+    }
+
+    /// [`insert`](Self::insert) for each item in turn, faster than one by one.
+    pub fn insert_all<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Vec<bool> {
+        let mut replies = Vec::with_capacity(items.len());
+        let mut items = items.iter().map(AsRef::as_ref);
+        while let Some(group) = Group::next(&mut items, HashWidth::Bits64) {
+            let found = group.contained(slice::from_ref(&self.layer));
+            group.prefetch_others(&self.layer, found);
+            for (index, &pair) in group.pairs().iter().enumerate() {
+                // An item may have come with one before it in the group.
+                replies.push(found >> index & 1 == 0 && self.insert_pair(pair));
+            }
+        }
+        replies
+    }
+
+    /// [`contains`](Self::contains) for each item in turn, faster than one by one.
+    #[must_use]
+    pub fn contains_all<T: AsRef<[u8]>>(&self, items: &[T]) -> Vec<bool> {
+        let mut replies = Vec::with_capacity(items.len());
+        let mut items = items.iter().map(AsRef::as_ref);
+        while let Some(group) = Group::next(&mut items, HashWidth::Bits64) {
+            let found = group.contained(slice::from_ref(&self.layer));
+            replies.extend((0..group.pairs().len()).map(|index| found >> index & 1 == 1));
+        }
+        replies
+    }
+
+    /// Items inserted, not counting those that were there already or seemed to be. After a
+    /// [`union`](Self::union) an estimate.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.layer.len()
+    }
+
+    /// Whether nothing was inserted yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.layer.is_empty()
+    }
+
+    /// Items it is made for.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.layer.capacity()
+    }
+
+    /// The error rate at its capacity.
+    #[must_use]
+    pub fn error_rate(&self) -> f64 {
+        self.layer.error_rate()
+    }
+
+    /// Length of the bit array in bits.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.layer.bits()
+    }
+
+    /// Bits set by an item.
+    #[must_use]
+    pub fn hashes(&self) -> u32 {
+        self.layer.hashes()
+    }
+
+    /// The bit array: position `p` is bit `p % 8`, least significant first, of byte `p / 8`.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.layer.as_bytes()
+    }
+
+    /// The part of the bits that are 1. Takes time linear in their number.
+    #[must_use]
+    pub fn fill_ratio(&self) -> f64 {
+        self.layer.fill_ratio()
+    }
+
+    /// The error rate to expect now, from the bits that are 1. Takes time linear in their number.
+    #[must_use]
+    pub fn estimated_error_rate(&self) -> f64 {
+        self.layer.estimated_error_rate()
+    }
+
+    /// How many different items were inserted, estimated from the bits that are 1. Takes time
+    /// linear in their number.
+    #[must_use]
+    pub fn estimated_len(&self) -> u64 {
+        self.layer.estimated_len()
+    }
+
+    /// What it occupies in memory, in bytes, itself included.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        self.layer.memory_usage()
+    }
+
+    /// Adds all items of another filter, which must have the same parameters.
+    ///
+    /// How many items the two have in common is not known, so [`len`](Self::len) is afterwards
+    /// what the fill suggests, at least the larger of both and at most their sum.
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
+    pub fn union(&mut self, other: &BloomFilter) -> Result<(), UnionError> {
+        if self.bits() != other.bits() {
+            return Err(UnionError::Bits);
+        }
+        if self.hashes() != other.hashes() {
+            return Err(UnionError::Hashes);
+        }
+        if self.capacity() != other.capacity() {
+            return Err(UnionError::Capacity);
+        }
+        if self.error_rate() != other.error_rate() {
+            return Err(UnionError::ErrorRate);
+        }
+        let least = self.len().max(other.len());
+        let most = self.len().saturating_add(other.len());
+        self.layer.union_bits(&other.layer);
+        self.layer
+            .set_len(self.layer.estimated_len().clamp(least, most));
+        Ok(())
+    }
+
+    #[inline]
+    fn insert_pair(&mut self, pair: HashPair) -> bool {
+        let new = !self.layer.contains(pair);
+        if new {
+            self.layer.insert(pair);
+        }
+        new
+    }
+}
+
+#[inline]
+fn hash(item: &[u8]) -> HashPair {
+    HashPair::new(item, HashWidth::Bits64)
+}
+
+impl<T: AsRef<[u8]>> Extend<T> for BloomFilter {
+    /// [`insert`](BloomFilter::insert) for each item.
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        for item in items {
+            self.insert(&item);
+        }
+    }
+}
+
+impl From<BloomFilter> for ScalableBloomFilter {
+    /// A filter of that one layer, which does not grow.
+    fn from(filter: BloomFilter) -> ScalableBloomFilter {
+        let items = filter.len();
+        ScalableBloomFilter::from_layers(vec![filter.layer], items, Options::modern(false), 0)
+    }
+}

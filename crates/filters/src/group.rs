@@ -1,0 +1,104 @@
+//! A group of items on its way through the layers: all hashed first, so that the waits for memory
+//! overlap.
+//!
+//! An item that is not in a layer usually fails within the first few bits, so only those are asked
+//! for ahead of time; the other bits are asked for when the first ones were all 1.
+
+use crate::classic::ClassicLayer;
+use crate::hash::{HashPair, HashWidth};
+
+/// The most items of a group, the bits of a mask.
+pub(crate) const GROUP: usize = 32;
+
+/// Up to [`GROUP`] hashed items. Sets of them are masks, bit i for item i.
+pub(crate) struct Group {
+    pairs: [HashPair; GROUP],
+    len: usize,
+}
+
+impl Group {
+    /// Hashes the next items, as many as there are and fit.
+    #[inline]
+    pub(crate) fn next<'a>(
+        items: &mut impl Iterator<Item = &'a [u8]>,
+        width: HashWidth,
+    ) -> Option<Group> {
+        let mut group = Group {
+            pairs: [HashPair::default(); GROUP],
+            len: 0,
+        };
+        for (slot, item) in group.pairs.iter_mut().zip(items) {
+            *slot = HashPair::new(item, width);
+            group.len += 1;
+        }
+        (group.len > 0).then_some(group)
+    }
+
+    /// The items in order.
+    #[inline]
+    pub(crate) fn pairs(&self) -> &[HashPair] {
+        self.pairs.get(..self.len).unwrap_or_default()
+    }
+
+    /// All items.
+    #[inline]
+    fn all(&self) -> u32 {
+        u32::MAX >> (GROUP - self.len)
+    }
+
+    /// The items in the mask.
+    #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a bit of a u32 has a number below 32"
+    )]
+    fn select(&self, mask: u32) -> impl Iterator<Item = (u32, HashPair)> {
+        let mut rest = mask;
+        core::iter::from_fn(move || {
+            let index = (rest != 0).then(|| rest.trailing_zeros())?;
+            rest &= rest - 1;
+            Some((index, self.pairs[index as usize % GROUP]))
+        })
+    }
+
+    /// The items that are in any of the layers; the last layer is looked at first.
+    #[inline]
+    pub(crate) fn contained(&self, layers: &[ClassicLayer]) -> u32 {
+        let mut open = self.all();
+        for layer in layers.iter().rev() {
+            open &= !self.contained_in(layer, open);
+            if open == 0 {
+                break;
+            }
+        }
+        self.all() & !open
+    }
+
+    /// Those of the items in the mask that are in the layer.
+    #[inline]
+    fn contained_in(&self, layer: &ClassicLayer, mask: u32) -> u32 {
+        if layer.is_far() {
+            self.select(mask)
+                .for_each(|(_, pair)| layer.prefetch_first(pair));
+        }
+        let test =
+            |found: u32, (index, pair)| found | u32::from(layer.contains_first(pair)) << index;
+        let candidates = self.select(mask).fold(0, test);
+        if layer.is_far() {
+            self.select(candidates)
+                .for_each(|(_, pair)| layer.prefetch_rest(pair));
+        }
+        let test =
+            |found: u32, (index, pair)| found | u32::from(layer.contains_rest(pair)) << index;
+        self.select(candidates).fold(0, test)
+    }
+
+    /// Asks for all cache lines of the items that are not in the mask.
+    #[inline]
+    pub(crate) fn prefetch_others(&self, layer: &ClassicLayer, mask: u32) {
+        if layer.is_far() {
+            self.select(self.all() & !mask)
+                .for_each(|(_, pair)| layer.prefetch_rest(pair));
+        }
+    }
+}

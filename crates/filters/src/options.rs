@@ -1,0 +1,78 @@
+//! The option bits kept with a filter.
+
+use crate::hash::HashWidth;
+use crate::sizing::Rounding;
+
+/// The option bits kept with a filter.
+///
+/// Filters made here have `NO_ROUND` and `FORCE_64`, and `NO_SCALING` when they do not grow.
+/// Others come from outside, made by old versions of RedisBloom.
+///
+/// ```
+/// use everbloom::{Options, ScalableBloomFilter};
+/// let filter = ScalableBloomFilter::builder().fixed().build()?;
+/// assert_eq!(filter.options().bits(), 13);
+/// assert!(filter.options().has(Options::NO_SCALING));
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options(u32);
+
+impl Options {
+    /// Bit counts are not rounded up to a power of two.
+    pub const NO_ROUND: u32 = 1;
+    /// A capacity is the logarithm of a bit count.
+    pub const ENTRIES_ARE_BITS: u32 = 2;
+    /// Items are hashed to 64 bits.
+    pub const FORCE_64: u32 = 4;
+    /// The filter never grows.
+    pub const NO_SCALING: u32 = 8;
+    /// Every bit that has a meaning.
+    pub const KNOWN: u32 = 15;
+
+    pub(crate) fn new(bits: u32) -> Options {
+        Options(bits)
+    }
+
+    /// Those of a filter made today.
+    pub(crate) fn modern(scaling: bool) -> Options {
+        let no_scaling = if scaling { 0 } else { Options::NO_SCALING };
+        Options(Options::NO_ROUND | Options::FORCE_64 | no_scaling)
+    }
+
+    /// The bits.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether all of `bits` are set.
+    #[must_use]
+    #[inline]
+    pub fn has(self, bits: u32) -> bool {
+        self.0 & bits == bits
+    }
+
+    /// How the layers of the filter are sized.
+    #[must_use]
+    pub fn rounding(self) -> Rounding {
+        if self.has(Options::ENTRIES_ARE_BITS) {
+            Rounding::Log2
+        } else if self.has(Options::NO_ROUND) {
+            Rounding::Words
+        } else {
+            Rounding::PowerOfTwo
+        }
+    }
+
+    /// How the items of the filter are hashed.
+    #[must_use]
+    #[inline]
+    pub fn hash_width(self) -> HashWidth {
+        if self.has(Options::FORCE_64) {
+            HashWidth::Bits64
+        } else {
+            HashWidth::Bits32
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `Serialize` and `Deserialize` for filters: as the bytes of [`to_bytes`], one byte string.
+//!
+//! A text format such as JSON has no byte strings and gets an array of numbers.
+//!
+//! [`to_bytes`]: crate::BloomFilter::to_bytes
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use crate::bytes::BytesError;
+use crate::fixed::BloomFilter;
+use crate::scalable::ScalableBloomFilter;
+
+/// The most bytes reserved on the word of the input alone.
+const CAUTIOUS: usize = 1 << 16;
+
+trait FromBytes: Sized {
+    fn read(bytes: &[u8]) -> Result<Self, BytesError>;
+}
+
+impl FromBytes for BloomFilter {
+    fn read(bytes: &[u8]) -> Result<Self, BytesError> {
+        BloomFilter::from_bytes(bytes)
+    }
+}
+
+impl FromBytes for ScalableBloomFilter {
+    fn read(bytes: &[u8]) -> Result<Self, BytesError> {
+        ScalableBloomFilter::from_bytes(bytes)
+    }
+}
+
+struct BytesVisitor<T>(PhantomData<T>);
+
+impl<'de, T: FromBytes> Visitor<'de> for BytesVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the bytes of a Bloom filter")
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<T, E> {
+        T::read(bytes).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
+        let mut bytes = Vec::with_capacity(seq.size_hint().unwrap_or(0).min(CAUTIOUS));
+        while let Some(byte) = seq.next_element()? {
+            bytes.push(byte);
+        }
+        T::read(&bytes).map_err(A::Error::custom)
+    }
+}
+
+impl Serialize for BloomFilter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.to_bytes())
+    }
+}
+
+impl Serialize for ScalableBloomFilter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.to_bytes())
+    }
+}
+
+impl<'de> Deserialize<'de> for BloomFilter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_byte_buf(BytesVisitor(PhantomData))
+    }
+}
+
+impl<'de> Deserialize<'de> for ScalableBloomFilter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_byte_buf(BytesVisitor(PhantomData))
+    }
+}
