@@ -41,8 +41,8 @@ enum Command {
 enum Failure {
     #[error(transparent)]
     Client(#[from] ClientError),
-    #[error("cannot write the output: {0}")]
-    Output(#[from] io::Error),
+    #[error("{0}")]
+    Io(#[from] io::Error),
     #[error("{0}")]
     Usage(String),
     #[error("{0}")]
@@ -54,8 +54,8 @@ impl Failure {
         match self {
             Failure::Client(ClientError::Refused { .. }) | Failure::Server(_) => 1,
             // The reader of our output has gone (`| head`): nothing is wrong.
-            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            Failure::Client(_) | Failure::Output(_) | Failure::Usage(_) => 2,
+            Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+            Failure::Client(_) | Failure::Io(_) | Failure::Usage(_) => 2,
         }
     }
 }
@@ -116,6 +116,6 @@ mod tests {
         assert_eq!(refused.exit_code(), 1);
         assert_eq!(Failure::Client(ClientError::Closed).exit_code(), 2);
         let pipe = io::Error::from(io::ErrorKind::BrokenPipe);
-        assert_eq!(Failure::Output(pipe).exit_code(), 0);
+        assert_eq!(Failure::Io(pipe).exit_code(), 0);
     }
 }

@@ -1,8 +1,15 @@
 //! `everbloom serve`: the server, configured in redis-server's manner.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+
+use everbloom_server::config::load;
+use everbloom_server::{Server, Settings};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::Failure;
 
@@ -48,84 +55,86 @@ Examples:
   everbloom serve everbloom.conf --port 7000
   everbloom serve --bind 0.0.0.0 --requirepass 'correct horse' --maxmemory 4gb";
 
-/// The words of the command line, sorted: a file, then settings with their values.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Words {
-    file: Option<PathBuf>,
-    settings: Vec<(String, Vec<String>)>,
-}
-
-/// Sorts the words: each `--name` begins a setting, the words up to the next are its values, and
-/// a word before the first setting is the file.
-fn sort(words: &[OsString]) -> Result<Words, String> {
-    let mut sorted = Words::default();
-    for word in words {
-        let text = word.to_str();
-        match (
-            text.and_then(|text| text.strip_prefix("--")),
-            sorted.settings.last_mut(),
-        ) {
-            (Some(""), _) => return Err("a setting has no name: '--'".to_owned()),
-            (Some(name), _) => sorted.settings.push((name.to_owned(), Vec::new())),
-            (None, Some((name, values))) => match text {
-                Some(value) => values.push(value.to_owned()),
-                None => return Err(format!("the value of --{name} is not UTF-8")),
-            },
-            (None, None) if sorted.file.is_none() => sorted.file = Some(PathBuf::from(word)),
-            (None, None) => {
-                return Err(format!("a second configuration file: '{}'", word.display()));
-            }
-        }
-    }
-    Ok(sorted)
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let words = sort(&args.words).map_err(Failure::Usage)?;
-    Err(Failure::Server(format!(
-        "no server is built in; it would have taken {words:?}"
-    )))
+    let loaded = load(&args.words).map_err(|error| Failure::Usage(error.to_string()))?;
+    start_log(&loaded.settings)?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let running =
+        Server::start(loaded.settings).map_err(|error| Failure::Server(error.to_string()))?;
+    stop_on_signals(Arc::clone(running.server()))?;
+    running.wait();
+    Ok(ExitCode::SUCCESS)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sorted(words: &[&str]) -> Result<Words, String> {
-        sort(&words.iter().map(OsString::from).collect::<Vec<_>>())
+/// The log goes to the file that the settings name, or to standard output, as Redis's does.
+fn start_log(settings: &Settings) -> Result<(), Failure> {
+    let log = tracing_subscriber::fmt().with_max_level(level(&settings.loglevel));
+    if settings.logfile.is_empty() {
+        log.with_ansi(io::stdout().is_terminal()).init();
+    } else {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&settings.logfile)
+            .map_err(|error| {
+                Failure::Usage(format!(
+                    "cannot write the log {}: {error}",
+                    settings.logfile
+                ))
+            })?;
+        log.with_ansi(false).with_writer(file).init();
     }
+    Ok(())
+}
 
-    #[test]
-    fn no_words_are_all_defaults() {
-        assert_eq!(sorted(&[]), Ok(Words::default()));
+/// Redis's names for how much is logged; `notice` is what one wants in production.
+fn level(name: &str) -> LevelFilter {
+    match name {
+        "debug" => LevelFilter::TRACE,
+        "verbose" => LevelFilter::DEBUG,
+        "warning" => LevelFilter::WARN,
+        "nothing" => LevelFilter::OFF,
+        _ => LevelFilter::INFO,
     }
+}
 
-    #[test]
-    fn a_file_then_settings_with_any_number_of_values() {
-        let words = sorted(&[
-            "my.conf", "--port", "7000", "--bind", "a", "-::1", "--save", "", "--x",
-        ]);
-        let setting = |name: &str, values: &[&str]| {
-            (
-                name.to_owned(),
-                values.iter().map(|&value| value.to_owned()).collect(),
-            )
-        };
-        let expected = Words {
-            file: Some("my.conf".into()),
-            settings: vec![
-                setting("port", &["7000"]),
-                setting("bind", &["a", "-::1"]),
-                setting("save", &[""]),
-                setting("x", &[]),
-            ],
-        };
-        assert_eq!(words, Ok(expected));
-    }
+/// Ends the server in order when the terminal or the system asks for it.
+fn stop_on_signals(server: Arc<Server>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                if let Err(error) = asked_to_stop().await {
+                    tracing::error!("cannot wait for signals: {error}");
+                    return;
+                }
+                server.stop();
+            });
+        })?;
+    Ok(())
+}
 
-    #[test]
-    fn a_second_file_and_a_nameless_setting_are_refused() {
-        assert!(sorted(&["a.conf", "b.conf"]).is_err());
-        assert!(sorted(&["--", "7000"]).is_err());
+#[cfg(unix)]
+async fn asked_to_stop() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("received SIGTERM, stopping"),
+        _ = interrupt.recv() => tracing::info!("received SIGINT, stopping"),
     }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn asked_to_stop() -> io::Result<()> {
+    tokio::signal::ctrl_c().await?;
+    tracing::info!("interrupted, stopping");
+    Ok(())
 }

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 
 use support::{EVERBLOOM, Outcome, Peer, Server, free_port, run};
@@ -35,6 +36,60 @@ fn help_of_serve_lists_the_settings() {
     ] {
         assert!(help.contains(&format!("\n  {name} ")), "{name}\n{help}");
     }
+}
+
+#[test]
+fn serve_says_what_is_wrong_with_a_setting() {
+    for words in [["--port", "high"], ["--no-such-setting", "1"]] {
+        let outcome = everbloom(&[&["serve"][..], &words].concat());
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+        let setting = words.join(" ");
+        assert!(outcome.stderr.contains(&setting), "{outcome:?}");
+    }
+    let outcome = everbloom(&["serve", "/no/such/everbloom.conf"]);
+    assert_eq!(outcome.status.code(), Some(2));
+    assert!(
+        outcome.stderr.contains("/no/such/everbloom.conf"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn serve_says_when_the_port_is_taken() {
+    let server = Server::start();
+    let port = server.port.to_string();
+    let outcome = everbloom(&["serve", "--bind", "127.0.0.1", "--port", &port]);
+    assert_eq!(outcome.status.code(), Some(1));
+    assert!(outcome.stderr.contains(&port), "{outcome:?}");
+}
+
+#[test]
+fn serve_reads_a_file_that_flags_override() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve_reads_a_file.conf");
+    std::fs::write(
+        &file,
+        "# a comment\nport 1\nmaxclients 77\nbf-initial-size 500\n",
+    )
+    .unwrap();
+    let server = Server::configured(file.to_str(), &["--bf-error-rate", "0.001"]);
+    server.query(&["BF.ADD", "k", "a"]).success();
+    let capacity = server.query(&["BF.INFO", "k", "CAPACITY"]).success();
+    assert_eq!(capacity, "1) (integer) 500\n");
+    let maxclients = server.query(&["CONFIG", "GET", "maxclients"]).success();
+    assert_eq!(maxclients, "1) \"maxclients\"\n2) \"77\"\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn serve_ends_in_order_when_asked_to() {
+    for signal in ["-TERM", "-INT"] {
+        let mut server = Server::start();
+        run(Command::new("kill").args([signal, &server.pid().to_string()])).success();
+        assert_eq!(server.wait().code(), Some(0));
+    }
+    let mut server = Server::start();
+    server.query(&["SHUTDOWN", "NOSAVE"]);
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! What the tests that need a server, or another project's program, have in common.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary uses a part of it"
+)]
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -37,21 +41,27 @@ impl Server {
 
     /// Starts `everbloom serve` on a free port of 127.0.0.1 with these further settings.
     pub fn with(settings: &[&str]) -> Self {
+        Self::configured(None, settings)
+    }
+
+    pub fn configured(file: Option<&str>, settings: &[&str]) -> Self {
         // The port is free when we look and may be taken when the server binds it: look again.
         for _ in 0..5 {
-            if let Some(server) = Self::on(free_port(), settings) {
+            if let Some(server) = Self::on(free_port(), file, settings) {
                 return server;
             }
         }
         panic!("the server did not start on any of five ports");
     }
 
-    fn on(port: u16, settings: &[&str]) -> Option<Self> {
+    fn on(port: u16, file: Option<&str>, settings: &[&str]) -> Option<Self> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{port}"));
         fs::create_dir_all(&folder).unwrap();
         let log = File::create(folder.join("log")).unwrap();
         let child = Command::new(EVERBLOOM)
-            .args(["serve", "--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .arg("serve")
+            .args(file)
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
             .args(settings)
             .current_dir(&folder)
             .stdin(Stdio::null())
@@ -73,6 +83,22 @@ impl Server {
             thread::sleep(Duration::from_millis(20));
         }
         None
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the server to end by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + START;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the server did not end within {START:?}");
     }
 
     /// Runs `everbloom query` against this server.
