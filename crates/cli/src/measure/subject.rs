@@ -75,13 +75,7 @@ impl Subject {
     /// server that does not tell about its layers.
     pub(super) fn expected_error_rate(&mut self) -> Result<Option<f64>, Failure> {
         match self {
-            Subject::Embedded(filter) => Ok(Some(
-                1.0 - filter
-                    .layers()
-                    .iter()
-                    .map(|l| 1.0 - l.fill_ratio().powf(f64::from(l.hashes())))
-                    .product::<f64>(),
-            )),
+            Subject::Embedded(filter) => Ok(Some(filter.estimated_error_rate())),
             Subject::Server(server) => server.expected_error_rate(),
         }
     }
