@@ -34,6 +34,34 @@ impl Outcome {
             touched: true,
         }
     }
+
+    /// A call that changed nothing.
+    pub fn unchanged(reply: impl Into<Reply>) -> Self {
+        Self {
+            reply: reply.into(),
+            effect: Effect::None,
+            touched: false,
+        }
+    }
+
+    /// A call that a log or a replica must repeat word for word.
+    pub fn verbatim(reply: impl Into<Reply>) -> Self {
+        Self {
+            reply: reply.into(),
+            effect: Effect::Verbatim,
+            touched: true,
+        }
+    }
+
+    /// A call in whose place a log or a replica must replay another one.
+    pub fn replaced(reply: impl Into<Reply>, command: &[&[u8]]) -> Self {
+        let command = command.iter().map(|arg| arg.to_vec()).collect();
+        Self {
+            reply: reply.into(),
+            effect: Effect::Replace(vec![command]),
+            touched: true,
+        }
+    }
 }
 
 /// What a log or a replica must replay so that it ends with the same filter, whatever its own

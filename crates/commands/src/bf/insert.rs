@@ -51,13 +51,13 @@ impl<'a> Insert<'a> {
     fn parse(mut args: Args<'a>, defaults: &Defaults) -> Result<Self, CommandError> {
         let key = args.next_bytes()?;
         let mut parameters = Parameters::from(*defaults);
-        let (mut create, mut non_scaling) = (true, parameters.non_scaling);
+        let mut create = true;
         loop {
             let word = Word::parse(args.next_bytes()?).ok_or(CommandError::UnknownArgument)?;
             match word {
                 Word::Items => break,
                 Word::NoCreate => create = false,
-                Word::NonScaling => non_scaling = true,
+                Word::NonScaling => parameters.non_scaling = true,
                 Word::Capacity => {
                     parameters.capacity = number::capacity(args.next_bytes()?)
                         .map_err(|_| CommandError::InsertCapacity)?;
@@ -72,8 +72,6 @@ impl<'a> Insert<'a> {
                 }
             }
         }
-        // Of several EXPANSIONs the last one decides, so 0 is looked for only now.
-        parameters.non_scaling = non_scaling || parameters.expansion == 0;
         Ok(Self {
             key,
             parameters,

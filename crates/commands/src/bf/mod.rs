@@ -24,7 +24,8 @@ use everbloom_resp::Reply;
 pub(crate) struct Parameters {
     pub(crate) error_rate: f64,
     pub(crate) capacity: u64,
-    /// The growth from layer to layer. A non-scaling filter keeps the number without using it.
+    /// The growth from layer to layer; 0 makes the filter non-scaling. A filter that is so for
+    /// another reason keeps the number without using it.
     pub(crate) expansion: u32,
     pub(crate) non_scaling: bool,
 }
