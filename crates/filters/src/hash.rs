@@ -212,3 +212,158 @@ impl Modulus {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::{HashPair, HashWidth, Modulus, murmur2_32, murmur64a};
+
+    /// The definition of a position, word for word.
+    fn position_by_division(pair: HashPair, index: u32, modulus: u64) -> u64 {
+        pair.a.wrapping_add(u64::from(index).wrapping_mul(pair.b)) % modulus
+    }
+
+    /// A byte at a time, as the definition says, not as fast as it goes.
+    fn murmur64a_by_bytes(data: &[u8], seed: u64) -> u64 {
+        const M: u64 = 0xc6a4_a793_5bd1_e995;
+        let mut h = seed ^ (data.len() as u64).wrapping_mul(M);
+        for group in data.chunks(8) {
+            let mut k = 0;
+            for (index, byte) in group.iter().enumerate() {
+                k |= u64::from(*byte) << (8 * index);
+            }
+            if group.len() == 8 {
+                k = k.wrapping_mul(M);
+                k ^= k >> 47;
+                k = k.wrapping_mul(M);
+            }
+            h = (h ^ k).wrapping_mul(M);
+        }
+        h ^= h >> 47;
+        h = h.wrapping_mul(M);
+        h ^ (h >> 47)
+    }
+
+    /// Moduli at every place where a reduction could go wrong.
+    fn modulus() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            Just(1_u64),
+            1_u64..1000,
+            (0_u32..64).prop_map(|log2| 1 << log2),
+            (1_u32..64, any::<bool>()).prop_map(|(log2, up)| if up {
+                (1 << log2) + 1
+            } else {
+                (1 << log2) - 1
+            }),
+            (1_u64..1 << 28).prop_map(|words| words * 64),
+            1_u64..=1 << 63,
+            Just(u64::MAX),
+        ]
+    }
+
+    fn value() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            any::<u64>(),
+            0_u64..1000,
+            (0_u64..1000).prop_map(|n| u64::MAX - n),
+            (0_u32..64).prop_map(|log2| 1 << log2),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn positions_are_those_of_the_definition(
+            a in value(), b in value(), m in modulus(), hashes in 0_u32..100, skip in 0_u32..100,
+        ) {
+            let pair = HashPair { a, b };
+            let expected: Vec<u64> =
+                (skip..skip + hashes).map(|i| position_by_division(pair, i, m)).collect();
+            prop_assert_eq!(pair.skip(skip).positions(hashes, m).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn reduction_next_to_multiples_of_the_modulus(
+            m in modulus(), factor in any::<u64>(), offset in 0_u64..3,
+        ) {
+            let multiple = m.wrapping_mul(factor % (u64::MAX / m).max(1));
+            for x in [multiple.wrapping_add(offset), multiple.wrapping_sub(offset)] {
+                prop_assert_eq!(Modulus::new(m).reduce(x), x % m);
+            }
+        }
+
+        #[test]
+        fn murmur_is_that_of_the_definition(
+            data in prop::collection::vec(any::<u8>(), 0..80), seed in any::<u64>(),
+        ) {
+            prop_assert_eq!(murmur64a(&data, seed), murmur64a_by_bytes(&data, seed));
+        }
+    }
+
+    #[test]
+    fn no_modulus_no_positions() {
+        assert_eq!(HashPair { a: 1, b: 2 }.positions(8, 0).count(), 0);
+    }
+
+    /// Items, hash values and positions in a filter of 1152 bits, read from RedisBloom.
+    #[test]
+    fn worked_examples_64() {
+        let sixteen: Vec<u8> = (0..16).collect();
+        let fox = "The quick brown fox jumps over the lazy dog".as_bytes();
+        #[rustfmt::skip]
+        let examples: [(&[u8], u64, u64, [u64; 8]); 10] = [
+            (b"", 0x1ab1_1ea5_a7b2_c56e, 0xbbdd_cb5a_b56d_d547,
+                [366, 1077, 764, 451, 138, 849, 536, 223]),
+            (b"a", 0x4292_cee2_27b9_150a, 0x7e9b_5270_31f5_0c11,
+                [1034, 539, 172, 829, 462, 1119, 752, 257]),
+            (b"foo", 0x822b_4f99_b121_f10d, 0x9d63_d52a_557f_61c2,
+                [269, 847, 145, 723, 21, 599, 25, 475]),
+            (b"bar", 0x6a83_86c4_3972_96e3, 0x7d8d_2247_5d9c_cdf0,
+                [611, 851, 67, 307, 675, 915, 131, 371]),
+            (b"hello", 0x5ba5_b8a5_9803_e699, 0xa7d4_51d5_88a0_c2a4,
+                [537, 957, 97, 517, 809, 77, 497, 789]),
+            (b"12345678", 0x700b_ea34_3394_41c4, 0x94cc_ce09_94c5_c064,
+                [68, 680, 12, 624, 1108, 568, 1052, 512]),
+            (b"item:1000", 0xa85a_9e21_d381_9cde, 0xbeeb_5117_17f6_ddfc,
+                [990, 730, 470, 82, 974, 714, 454, 66]),
+            (&[0, 1, 2, 255], 0xdd78_3e1f_e06d_80f0, 0x8c7a_62bc_a056_5a2d,
+                [880, 29, 202, 503, 804, 977, 126, 299]),
+            (fox, 0xc7a6_16a2_8f4a_74d6, 0xfab0_7743_84f7_4e2a,
+                [214, 640, 1066, 340, 766, 40, 466, 892]),
+            (&sixteen, 0xbcbf_40e3_8fa5_a449, 0x20c3_ce28_49f0_1bde,
+                [969, 423, 1029, 611, 65, 671, 125, 731]),
+        ];
+        for (item, a, b, positions) in examples {
+            let pair = HashPair::new(item, HashWidth::Bits64);
+            assert_eq!(pair, HashPair { a, b }, "{item:?}");
+            assert_eq!(
+                pair.positions(8, 1152).collect::<Vec<_>>(),
+                positions,
+                "{item:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn worked_examples_32() {
+        let examples: [(&[u8], u64, u64); 5] = [
+            (b"", 0x106e_08d9, 0x456d_9087),
+            (b"a", 0xa2d0_b27c, 0x2e36_e8b4),
+            (b"foo", 0x23a2_56d0, 0x9fbc_0655),
+            (b"12345678", 0x1430_ce0e, 0x72bf_120f),
+            (b"item:1000", 0x15b7_9431, 0x4e5f_dd5e),
+        ];
+        for (item, a, b) in examples {
+            assert_eq!(
+                HashPair::new(item, HashWidth::Bits32),
+                HashPair { a, b },
+                "{item:?}"
+            );
+        }
+        assert_eq!(murmur2_32(b"", 0), 0);
+    }
+}
