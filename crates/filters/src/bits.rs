@@ -12,6 +12,7 @@
 
 use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 /// The allocator could not give so many bytes.
@@ -39,6 +40,11 @@ impl BitArray {
         // SAFETY: the block is `len` initialised bytes, came from the global allocator with the
         // layout of `[u8; len]`, and nothing else owns it.
         Ok(BitArray(unsafe { Box::from_raw(slice) }))
+    }
+
+    /// The bytes as they are. A vector without spare capacity is not copied.
+    pub(crate) fn from_vec(bytes: Vec<u8>) -> BitArray {
+        BitArray(bytes.into_boxed_slice())
     }
 
     #[inline]

@@ -1,8 +1,10 @@
 //! One layer in RedisBloom's bit layout: a bit array and what it was made for.
 
+use alloc::vec::Vec;
 use core::mem::size_of;
 
 use crate::bits::BitArray;
+use crate::capture::Capture;
 use crate::hash::{HashPair, Modulus};
 use crate::math::whole;
 use crate::sizing::{LayerSize, textbook};
@@ -49,6 +51,17 @@ const RUN: u32 = 4;
 /// From how many bytes on a bit array counts as far away.
 const FAR: u64 = 4 << 20;
 
+/// What bit positions are taken modulo of.
+fn modulus_of(size: &LayerSize) -> Result<u64, BuildError> {
+    let modulus = match size.log2_bits {
+        0 => size.bytes.checked_mul(8),
+        log2_bits => 1_u64.checked_shl(u32::from(log2_bits)),
+    };
+    // Every position must lie in the array; probing relies on it.
+    let modulus = modulus.filter(|&modulus| modulus > 0 && (modulus - 1) / 8 < size.bytes);
+    modulus.ok_or(BuildError::Unsizable)
+}
+
 /// One bit array of a filter: fixed in size, made for a capacity and an error rate.
 ///
 /// Layers are read here and changed through the filter they belong to.
@@ -78,17 +91,23 @@ impl ClassicLayer {
         if bytes > max_bytes {
             return Err(BuildError::TooLarge { bytes });
         }
-        let modulus = match size.log2_bits {
-            0 => bytes.checked_mul(8),
-            log2_bits => 1_u64.checked_shl(u32::from(log2_bits)),
-        };
-        let modulus = modulus.filter(|&modulus| {
-            // Every position must lie in the array; probing relies on it.
-            modulus > 0 && (modulus - 1) / 8 < bytes
-        });
-        let modulus = modulus.ok_or(BuildError::Unsizable)?;
+        // Before anything is allocated.
+        let modulus = modulus_of(size)?;
         let bits = BitArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
-        Ok(ClassicLayer {
+        Ok(ClassicLayer::assembled(size, modulus, bits))
+    }
+
+    /// A layer with these bits, which must be as many bytes as the size says.
+    pub(crate) fn with_bits(size: &LayerSize, bits: Vec<u8>) -> Result<ClassicLayer, BuildError> {
+        let bits = BitArray::from_vec(bits);
+        if bits.len() != size.bytes {
+            return Err(BuildError::Unsizable);
+        }
+        Ok(ClassicLayer::assembled(size, modulus_of(size)?, bits))
+    }
+
+    fn assembled(size: &LayerSize, modulus: u64, bits: BitArray) -> ClassicLayer {
+        ClassicLayer {
             bits,
             items: 0,
             capacity: size.capacity,
@@ -97,7 +116,7 @@ impl ClassicLayer {
             modulus: Modulus::new(modulus),
             hashes: size.hashes,
             log2_bits: size.log2_bits,
-        })
+        }
     }
 
     /// Length of the bit array in bytes.
@@ -284,6 +303,20 @@ impl ClassicLayer {
             a.wrapping_add(b << 1).wrapping_add(b),
         ];
         self.bits.test_all(x.map(|x| self.modulus.reduce(x)))
+    }
+
+    /// Tells the capture which bytes [`insert`](Self::insert) is about to change.
+    #[cold]
+    pub(crate) fn note_insert(&self, pair: HashPair, number: usize, capture: &mut Capture) {
+        for position in self.positions(pair) {
+            if !self.bits.test(position) {
+                let byte = position / 8;
+                let old = usize::try_from(byte)
+                    .ok()
+                    .and_then(|at| self.as_bytes().get(at));
+                capture.note(self, number, byte, old.copied().unwrap_or_default());
+            }
+        }
     }
 
     /// Sets the item's bits and counts it.

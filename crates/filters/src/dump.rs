@@ -119,7 +119,12 @@ impl LayerParts {
         }
     }
 
-    fn validate(&self, layer: usize) -> Result<(), PartsError> {
+    /// Checks everything that a layer's parts must satisfy; `layer` is its number, for the error.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken.
+    pub fn validate(&self, layer: usize) -> Result<(), PartsError> {
         // Written so that NaN fails.
         if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
             return Err(PartsError::ErrorRate { layer });
@@ -206,17 +211,50 @@ impl ScalableBloomFilter {
         check: Check,
     ) -> Result<Self, PartsError> {
         parts.validate(limit, check)?;
+        Self::assembled(parts, |size| {
+            ClassicLayer::new(size, limit).map_err(|error| match error {
+                BuildError::OutOfMemory { .. } => Some(PartsError::OutOfMemory),
+                BuildError::TooLarge { .. } => Some(PartsError::TooLarge { limit }),
+                _ => None,
+            })
+        })
+    }
+
+    /// As [`from_parts_checked`](Self::from_parts_checked), with the bit arrays, one for each
+    /// layer. A vector without spare capacity becomes part of the filter without being copied.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the parts break; a bit array that is missing or has another length than
+    /// its layer says breaks [`PartsError::Bits`].
+    pub fn from_parts_and_bits(
+        parts: &FilterParts,
+        bits: Vec<Vec<u8>>,
+        limit: u64,
+        check: Check,
+    ) -> Result<Self, PartsError> {
+        parts.validate(limit, check)?;
+        let mut bits = bits.into_iter();
+        Self::assembled(parts, |size| {
+            let bits = bits.next().ok_or(None)?;
+            ClassicLayer::with_bits(size, bits).map_err(|_| None)
+        })
+    }
+
+    /// `make` makes each layer without its item count; without an error of its own, that is an
+    /// error in the layer's bits.
+    fn assembled(
+        parts: &FilterParts,
+        mut make: impl FnMut(&LayerSize) -> Result<ClassicLayer, Option<PartsError>>,
+    ) -> Result<Self, PartsError> {
         let mut layers = Vec::new();
         layers
             .try_reserve_exact(parts.layers.len())
             .map_err(|_| PartsError::OutOfMemory)?;
         for (index, part) in parts.layers.iter().enumerate() {
-            let layer = ClassicLayer::new(&part.size(), limit);
-            let mut layer = layer.map_err(|error| match error {
-                BuildError::OutOfMemory { .. } => PartsError::OutOfMemory,
-                BuildError::TooLarge { .. } => PartsError::TooLarge { limit },
-                _ => PartsError::Bits { layer: index },
-            })?;
+            let layer = make(&part.size());
+            let mut layer =
+                layer.map_err(|error| error.unwrap_or(PartsError::Bits { layer: index }))?;
             layer.set_len(part.items);
             layers.push(layer);
         }
@@ -256,10 +294,17 @@ impl ScalableBloomFilter {
     /// [`ChunkError`] when they do not; nothing has changed then.
     pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
         let mut offset = offset;
-        for layer in self.layers_mut() {
+        let (layers, mut capture) = self.layers_and_capture();
+        for (number, layer) in layers.iter_mut().enumerate() {
             if offset < layer.bytes() {
                 let start = usize::try_from(offset).map_err(|_| ChunkError::NoLayer)?;
                 let end = start.checked_add(data.len()).ok_or(ChunkError::TooLong)?;
+                if end as u64 > layer.bytes() {
+                    return Err(ChunkError::TooLong);
+                }
+                if let Some(capture) = &mut capture {
+                    capture.note_range(layer, number, offset, data.len() as u64);
+                }
                 let place = layer
                     .as_bytes_mut()
                     .get_mut(start..end)

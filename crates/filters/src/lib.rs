@@ -26,6 +26,7 @@
 //!
 //! - [`sizing`]: bits and hash count from capacity and error rate, and every inverse
 //! - [`dump`]: a filter as plain parts and chunks of bits, for RedisBloom's formats
+//! - [`capture`]: a filter read in pieces, as it was at one moment, while it goes on changing
 //! - [`bytes`]: this library's own stable bytes
 //! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
 //!
@@ -45,6 +46,7 @@ pub mod hash;
 pub mod sizing;
 
 mod bits;
+pub mod capture;
 mod classic;
 mod fixed;
 mod group;

@@ -10,6 +10,7 @@ use core::fmt;
 use core::mem::size_of;
 use core::ops::ControlFlow;
 
+use crate::capture::{Capture, Recording};
 use crate::classic::{BuildError, ClassicLayer};
 use crate::group::Group;
 use crate::hash::HashPair;
@@ -140,6 +141,7 @@ impl ScalableBuilder {
             items: 0,
             options,
             growth: self.expansion,
+            recording: Recording::default(),
         })
     }
 }
@@ -171,6 +173,7 @@ pub struct ScalableBloomFilter {
     items: u64,
     options: Options,
     growth: u32,
+    recording: Recording,
 }
 
 impl ScalableBloomFilter {
@@ -198,6 +201,7 @@ impl ScalableBloomFilter {
             items,
             options,
             growth,
+            recording: Recording::default(),
         }
     }
 
@@ -371,7 +375,25 @@ impl ScalableBloomFilter {
     pub fn memory_usage(&self) -> usize {
         let spare = self.layers.capacity() - self.layers.len();
         let layers: usize = self.layers.iter().map(ClassicLayer::memory_usage).sum();
-        size_of::<Self>() + spare * size_of::<ClassicLayer>() + layers
+        let capture = self
+            .recording
+            .0
+            .as_ref()
+            .map_or(0, |capture| capture.memory_usage());
+        size_of::<Self>() + spare * size_of::<ClassicLayer>() + layers + capture
+    }
+
+    pub(crate) fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    pub(crate) fn recording_mut(&mut self) -> &mut Recording {
+        &mut self.recording
+    }
+
+    /// The layers and the capture in progress, to be changed together.
+    pub(crate) fn layers_and_capture(&mut self) -> (&mut [ClassicLayer], Option<&mut Capture>) {
+        (&mut self.layers, self.recording.0.as_deref_mut())
     }
 
     pub(crate) fn into_layers(self) -> Vec<ClassicLayer> {
@@ -451,7 +473,11 @@ impl ScalableBloomFilter {
 
     #[inline]
     fn insert_into_newest(&mut self, pair: HashPair) {
+        let newest = self.layers.len().saturating_sub(1);
         if let Some(layer) = self.layers.last_mut() {
+            if let Some(capture) = &mut self.recording.0 {
+                layer.note_insert(pair, newest, capture);
+            }
             layer.insert(pair);
             self.items = self.items.saturating_add(1);
         }
