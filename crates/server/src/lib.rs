@@ -12,7 +12,8 @@
 //! | where its effect goes | [`journal`] |
 //!
 //! Around it: [`config`], [`registry`] (all commands by name), [`session`] and [`clients`] (a
-//! connection from inside and from outside), [`stats`], [`slowlog`], [`clock`], [`system`].
+//! connection from inside and from outside), [`stats`], [`slowlog`], [`clock`], [`glob`],
+//! [`system`].
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ pub mod config;
 pub mod connection;
 pub mod dispatch;
 pub mod filter_command;
+pub mod glob;
 pub mod journal;
 pub mod keyspace;
 pub mod lock;

@@ -2,15 +2,25 @@
 //!
 //! - [`settings`]: the settings as typed values
 //! - [`parameter`]: each setting's name, how it is read and how it is shown
-//! - [`file`]: a redis.conf-style file
+//! - [`text`]: numbers, amounts of memory, quoted words
+//! - [`load()`]: a file in the format of redis.conf, and the command line
+//! - [`rewrite()`]: the settings back into their file
+//! - [`foreign`]: the settings of Redis that this server has not
 
+pub mod foreign;
+mod load;
+pub mod parameter;
+mod rewrite;
 pub mod settings;
+pub mod text;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+pub use load::{LoadError, Loaded, Place, load};
+pub use rewrite::{RewriteError, rewrite};
 pub use settings::Settings;
 
 /// The settings in force. Readers keep the snapshot they have until [`Config::version`] says that

@@ -2,20 +2,27 @@
 //!
 //! One family a file, each with its rows of the table and its functions:
 //!
-//! - [`connection`]: HELLO, AUTH, SELECT, PING, CLIENT, ...
+//! - [`connection`]: HELLO, AUTH, SELECT, PING, ..., and [`client`]
 //! - [`transaction`]: MULTI, EXEC, DISCARD, WATCH
 //! - [`keys`]: DEL, EXISTS, TYPE, RENAME, COPY, ...
 //! - [`expire`]: EXPIRE, TTL and their kin
 //! - [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL, ...
 //! - [`strings`]: SET, GET, INCR, ...
-//! - [`server`]: INFO, CONFIG, COMMAND, SLOWLOG, SHUTDOWN, ...
+//! - [`server`]: SLOWLOG, TIME, SHUTDOWN, ..., and [`info`], [`config`], [`command`]
+//!
+//! [`subcommand`] is what commands with subcommands have in common, [`mod@error`] what all have.
 
+pub mod client;
+pub mod command;
+pub mod config;
 pub mod connection;
 pub mod error;
 pub mod expire;
+pub mod info;
 pub mod keys;
 pub mod server;
 pub mod strings;
+pub mod subcommand;
 pub mod transaction;
 pub mod walk;
 

@@ -1,0 +1,290 @@
+//! Settings from files and the command line, in redis-server's manner.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Settings;
+use super::foreign::{self, Foreign};
+use super::parameter::Parameter;
+use super::text::split_words;
+use crate::glob;
+
+/// Settings, and what the log should say about how they were given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    /// Lines that have no effect here.
+    pub warnings: Vec<String>,
+}
+
+/// Why settings cannot be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {reason}")]
+pub struct LoadError {
+    /// Where the error is.
+    pub place: Place,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Where a setting was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A file as a whole.
+    File(PathBuf),
+    /// A line of a file, with its text.
+    Line(PathBuf, usize, String),
+    /// The command line, with the words of the setting.
+    CommandLine(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File(path) => write!(f, "{}", path.display()),
+            Place::Line(path, line, text) => {
+                write!(f, "{}, line {line}: '{text}'", path.display())
+            }
+            Place::CommandLine(words) => write!(f, "'--{words}'"),
+        }
+    }
+}
+
+/// Files may include each other so deep.
+const DEEPEST: usize = 16;
+
+/// Loads settings from the words of a command line: perhaps a file (`-` is the standard input),
+/// then settings as `--name value ...` or `--name=value`, which override it.
+pub fn load(args: &[OsString]) -> Result<Loaded, LoadError> {
+    let mut loader = Loader::new(Settings::default());
+    let mut options = args;
+    if let Some((file, rest)) = args.split_first()
+        && !file.to_string_lossy().starts_with("--")
+    {
+        options = rest;
+        if file == "-" {
+            let path = PathBuf::from("standard input");
+            let text = io::read_to_string(io::stdin()).map_err(|e| unreadable(&path, &e))?;
+            loader.read(&text, &path, 0)?;
+        } else {
+            let path = PathBuf::from(file);
+            loader.read_file(&path, 0)?;
+            let path = path.canonicalize().map_err(|e| unreadable(&path, &e))?;
+            loader.settings.config_file = Some(path);
+        }
+    }
+    for words in sort(options)? {
+        loader.apply(&words).map_err(|reason| LoadError {
+            place: Place::CommandLine(words.join(" ")),
+            reason,
+        })?;
+    }
+    Ok(Loaded {
+        settings: loader.settings,
+        warnings: loader.warnings,
+    })
+}
+
+/// Loads the text of a file over `settings`, as its lines stand.
+pub(super) fn load_text(
+    settings: Settings,
+    text: &str,
+    path: &Path,
+) -> Result<Settings, LoadError> {
+    let mut loader = Loader::new(settings);
+    loader.read(text, path, 0)?;
+    Ok(loader.settings)
+}
+
+/// Sorts the words of a command line into settings, each a name with its values.
+fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, LoadError> {
+    let mut settings: Vec<Vec<String>> = Vec::new();
+    // Behind a name stands a value even if it looks like a name.
+    let mut value_due = false;
+    for arg in args {
+        let wrong = |reason: &str| LoadError {
+            place: Place::CommandLine(arg.to_string_lossy().trim_start_matches("--").into()),
+            reason: reason.into(),
+        };
+        let text = arg.to_str().ok_or_else(|| wrong("not UTF-8"))?;
+        let name = text.strip_prefix("--");
+        // `--save --port 7000` is as old as redis-server, and means: no save.
+        let last_is_save = settings.last().is_some_and(|words| words == &["save"]);
+        match name.filter(|_| !value_due || last_is_save) {
+            Some(name) => {
+                if last_is_save && value_due {
+                    push_value(&mut settings, "");
+                }
+                let (name, value) = match name.split_once(['=', ' ']) {
+                    Some((name, value)) => (name, Some(value)),
+                    None => (name, None),
+                };
+                if name.is_empty() {
+                    return Err(wrong("a setting without a name"));
+                }
+                settings.push(vec![name.into()]);
+                value_due = value.is_none();
+                if let Some(word) = value {
+                    push_value(&mut settings, word.trim());
+                }
+            }
+            None if settings.is_empty() => {
+                return Err(wrong("expected --NAME VALUE"));
+            }
+            None => {
+                push_value(&mut settings, text);
+                value_due = false;
+            }
+        }
+    }
+    if value_due && settings.last().is_some_and(|words| words == &["save"]) {
+        push_value(&mut settings, "");
+    }
+    Ok(settings)
+}
+
+fn push_value(settings: &mut [Vec<String>], value: &str) {
+    if let Some(words) = settings.last_mut() {
+        words.push(value.into());
+    }
+}
+
+struct Loader {
+    settings: Settings,
+    warnings: Vec<String>,
+}
+
+impl Loader {
+    fn new(settings: Settings) -> Self {
+        let warnings = Vec::new();
+        Loader { settings, warnings }
+    }
+
+    fn read_file(&mut self, path: &Path, depth: usize) -> Result<(), LoadError> {
+        let text = fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
+        self.read(&text, path, depth)
+    }
+
+    fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), LoadError> {
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let wrong = |reason| LoadError {
+                place: Place::Line(path.into(), index + 1, line.into()),
+                reason,
+            };
+            let words = split_words(line)
+                .ok_or_else(|| wrong("Unbalanced quotes in configuration line".into()))?;
+            match words.as_slice() {
+                [name, pattern] if name.eq_ignore_ascii_case("include") => {
+                    if depth == DEEPEST {
+                        return Err(wrong("files include each other too deep".into()));
+                    }
+                    for included in included(pattern).map_err(|e| wrong(e.to_string()))? {
+                        self.read_file(&included, depth + 1)?;
+                    }
+                }
+                words => {
+                    let before = self.warnings.len();
+                    self.apply(words).map_err(wrong)?;
+                    for warning in self.warnings.iter_mut().skip(before) {
+                        *warning = format!("{}, line {}: {warning}", path.display(), index + 1);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies one setting: its name and its values.
+    fn apply(&mut self, words: &[String]) -> Result<(), String> {
+        let Some((name, values)) = words.split_first() else {
+            return Ok(());
+        };
+        if name.eq_ignore_ascii_case("loadmodule") {
+            return self.load_module(values);
+        }
+        if let Some(parameter) = Parameter::find(name) {
+            return match values {
+                [value] => parameter.set(&mut self.settings, value),
+                [_, ..] if parameter.list => parameter.set(&mut self.settings, &values.join(" ")),
+                _ => Err("wrong number of arguments".into()),
+            };
+        }
+        match foreign::find(name) {
+            Some(Foreign::Ignored) => {
+                self.warnings
+                    .push(format!("the setting '{name}' has no effect here"));
+                Ok(())
+            }
+            Some(Foreign::Refused { unless }) if values == [unless] => Ok(()),
+            Some(Foreign::Refused { .. }) => {
+                Err("not supported, and not safe to ignore".to_owned())
+            }
+            None => Err("Bad directive or wrong number of arguments".into()),
+        }
+    }
+
+    /// RedisBloom is built in: its arguments are settings. Other modules cannot be had.
+    fn load_module(&mut self, values: &[String]) -> Result<(), String> {
+        let Some((path, arguments)) = values.split_first() else {
+            return Err("wrong number of arguments".into());
+        };
+        let file = path.rsplit('/').next().unwrap_or(path);
+        if !file.to_ascii_lowercase().contains("bloom") {
+            return Err("modules cannot be loaded".into());
+        }
+        for pair in arguments.chunks(2) {
+            let [name, value] = pair else {
+                return Err("wrong number of arguments".into());
+            };
+            let name = match name.to_ascii_uppercase().as_str() {
+                "ERROR_RATE" => "bf-error-rate",
+                "INITIAL_SIZE" => "bf-initial-size",
+                // The other filters' settings have nothing to apply to.
+                _ => {
+                    self.warnings
+                        .push(format!("the module argument '{name}' has no effect here"));
+                    continue;
+                }
+            };
+            self.apply(&[name.into(), value.clone()])?;
+        }
+        Ok(())
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> LoadError {
+    LoadError {
+        place: Place::File(path.into()),
+        reason: format!("cannot be read: {error}"),
+    }
+}
+
+/// The files that `include` names: one, or those of a folder whose names match a pattern, sorted.
+fn included(pattern: &str) -> io::Result<Vec<PathBuf>> {
+    let path = Path::new(pattern);
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    if !name.iter().any(|b| b"*?[".contains(b)) {
+        return Ok(vec![path.into()]);
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if glob::matches(name, entry.file_name().as_encoded_bytes()) {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,233 @@
+//! How values are written: numbers, yes and no, amounts of memory, words from a list.
+
+/// A decimal integer within bounds.
+pub fn number<T: TryFrom<i64>>(text: &str, least: i64, most: i64) -> Result<T, String> {
+    let number: i64 = everbloom_commands::number::integer(text.as_bytes())
+        .ok_or("argument couldn't be parsed into an integer")?;
+    within(number, least, most)
+}
+
+/// An amount of memory within bounds, with or without a unit.
+pub fn memory<T: TryFrom<i64>>(text: &str, least: i64, most: i64) -> Result<T, String> {
+    let bytes = bytes(text).ok_or("argument must be a memory value")?;
+    within(i64::try_from(bytes).unwrap_or(i64::MAX), least, most)
+}
+
+fn within<T: TryFrom<i64>>(number: i64, least: i64, most: i64) -> Result<T, String> {
+    let out = || format!("argument must be between {least} and {most} inclusive");
+    if number < least || number > most {
+        return Err(out());
+    }
+    T::try_from(number).map_err(|_| out())
+}
+
+/// Bytes from `100`, `1k` (1000), `1kb` (1024), and so on up to `gb`, in any case.
+fn bytes(text: &str) -> Option<u64> {
+    let unit_at = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(unit_at);
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// `yes` or `no`.
+pub fn yes_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("argument must be 'yes' or 'no'".into()),
+    }
+}
+
+/// How a truth value is shown.
+pub fn show_yes_no(value: bool) -> String {
+    if value { "yes" } else { "no" }.into()
+}
+
+/// One of some words, in any case.
+pub fn choice(text: &str, words: &[&'static str]) -> Result<&'static str, String> {
+    words
+        .iter()
+        .find(|word| word.eq_ignore_ascii_case(text))
+        .copied()
+        .ok_or_else(|| {
+            format!(
+                "argument(s) must be one of the following: {}",
+                words.join(", ")
+            )
+        })
+}
+
+/// Splits a line into words as Redis does: `"..."` with escapes, `'...'` with `\'`; `None` when a
+/// quote is not closed, or is followed by something other than a space.
+pub fn split_words(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut rest = line.as_bytes();
+    loop {
+        rest = rest.trim_ascii_start();
+        if rest.is_empty() {
+            return Some(words);
+        }
+        let mut word = Vec::new();
+        while let Some((&byte, behind)) = rest.split_first() {
+            rest = behind;
+            match byte {
+                b'"' => rest = double_quoted(rest, &mut word)?,
+                b'\'' => rest = single_quoted(rest, &mut word)?,
+                _ if byte.is_ascii_whitespace() => break,
+                _ => {
+                    word.push(byte);
+                    continue;
+                }
+            }
+            if rest.first().is_some_and(|b| !b.is_ascii_whitespace()) {
+                return None;
+            }
+        }
+        words.push(String::from_utf8(word).ok()?);
+    }
+}
+
+/// Reads up to the closing quote, returns what is behind it.
+fn double_quoted<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
+    loop {
+        rest = match rest {
+            [b'"', behind @ ..] => return Some(behind),
+            [b'\\', b'x', high, low, behind @ ..]
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                let digit = |d: u8| {
+                    char::from(d)
+                        .to_digit(16)
+                        .and_then(|d| u8::try_from(d).ok())
+                };
+                word.push(digit(*high)? << 4 | digit(*low)?);
+                behind
+            }
+            [b'\\', escaped, behind @ ..] => {
+                word.push(match escaped {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    b'b' => 8,
+                    b'a' => 7,
+                    other => *other,
+                });
+                behind
+            }
+            [byte, behind @ ..] => {
+                word.push(*byte);
+                behind
+            }
+            [] => return None,
+        };
+    }
+}
+
+fn single_quoted<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
+    loop {
+        rest = match rest {
+            [b'\'', behind @ ..] => return Some(behind),
+            [b'\\', b'\'', behind @ ..] => {
+                word.push(b'\'');
+                behind
+            }
+            [byte, behind @ ..] => {
+                word.push(*byte);
+                behind
+            }
+            [] => return None,
+        };
+    }
+}
+
+/// A word as it must stand in a line so that [`split_words`] gives it back.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| !c.is_whitespace() && !c.is_control() && !"\"'\\#".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into();
+    }
+    let mut quoted = String::from("\"");
+    for c in word.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_has_units() {
+        let good = [
+            ("100", 100),
+            ("100b", 100),
+            ("1k", 1000),
+            ("1KB", 1024),
+            ("2m", 2_000_000),
+            ("2Mb", 2 << 20),
+            ("3g", 3_000_000_000),
+            ("3gb", 3 << 30),
+        ];
+        for (text, expected) in good {
+            assert_eq!(memory(text, 0, i64::MAX), Ok(expected), "{text}");
+        }
+        for text in ["", "kb", "-1", "1xb", "1.5gb", "1 gb", "99999999999999gb"] {
+            assert_eq!(
+                memory::<u64>(text, 0, i64::MAX),
+                Err("argument must be a memory value".into()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn bounds_are_inclusive() {
+        assert_eq!(number("0", 0, 5), Ok(0u8));
+        assert_eq!(number("5", 0, 5), Ok(5u8));
+        assert_eq!(
+            number::<u8>("6", 0, 5),
+            Err("argument must be between 0 and 5 inclusive".into())
+        );
+        assert!(number::<u8>("0x5", 0, 5).is_err());
+    }
+
+    #[test]
+    fn words_may_be_quoted() {
+        let words = |line| split_words(line).unwrap();
+        assert_eq!(words("  a  b\tc "), ["a", "b", "c"]);
+        assert_eq!(words(r#"a "b c" 'd "e'"#), ["a", "b c", "d \"e"]);
+        assert_eq!(words(r#""\x41\n\"" 'it\'s' """#), ["A\n\"", "it's", ""]);
+        assert!(words("").is_empty());
+        for open in [r#""a"#, "'a", r#""a"b"#, "'a'b"] {
+            assert_eq!(split_words(open), None, "{open}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn quoted_words_come_back(words in proptest::collection::vec(".{0,8}", 0..4)) {
+            let line = words.iter().map(|w| quote(w)).collect::<Vec<_>>().join(" ");
+            proptest::prop_assert_eq!(split_words(&line), Some(words));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! CONFIG: the settings of the running server.
+
+use everbloom_resp::Reply;
+
+use super::subcommand::{self, SUBCOMMAND, Subcommand};
+use super::{Call, error};
+use crate::config::parameter::{PARAMETERS, Parameter};
+use crate::glob;
+
+const ADMIN: &[&str] = &["admin", "noscript", "loading", "stale"];
+
+/// The subcommands.
+pub const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "GET",
+        arity: -3,
+        flags: ADMIN,
+        summary: "Return parameters matching the glob-like <pattern> and their values.",
+        usage: "GET <pattern>",
+        run: get,
+        ..SUBCOMMAND
+    },
+    Subcommand {
+        name: "SET",
+        arity: -4,
+        flags: ADMIN,
+        summary: "Set the configuration <directive> to <value>.",
+        usage: "SET <directive> <value>",
+        run: set,
+        ..SUBCOMMAND
+    },
+    Subcommand {
+        name: "RESETSTAT",
+        flags: ADMIN,
+        summary: "Reset statistics reported by the INFO command.",
+        usage: "RESETSTAT",
+        run: reset_statistics,
+        ..SUBCOMMAND
+    },
+    Subcommand {
+        name: "REWRITE",
+        flags: ADMIN,
+        since: "2.8.0",
+        summary: "Rewrite the configuration file.",
+        usage: "REWRITE",
+        run: rewrite,
+        ..SUBCOMMAND
+    },
+];
+
+/// CONFIG.
+pub fn config(call: &mut Call<'_>) -> Reply {
+    subcommand::run(call, SUBCOMMANDS)
+}
+
+/// The settings may have been changed by an earlier command of the same batch, so these commands
+/// look at those in force, not at the batch's.
+fn get(call: &mut Call<'_>) -> Reply {
+    let settings = call.server.config.snapshot();
+    let patterns = call.args.get(2..).unwrap_or_default();
+    let asked = |name: &str| {
+        patterns
+            .iter()
+            .any(|pattern| glob::matches_any_case(pattern, name.as_bytes()))
+    };
+    let shown = PARAMETERS.iter().filter_map(|parameter| {
+        let mut names = [Some(parameter.name), parameter.alias]
+            .into_iter()
+            .flatten();
+        let name = names.find(|name| asked(name))?;
+        Some((Reply::bulk(name), Reply::bulk((parameter.get)(&settings))))
+    });
+    Reply::Map(shown.collect())
+}
+
+fn set(call: &mut Call<'_>) -> Reply {
+    let pairs = call.args.get(2..).unwrap_or_default();
+    if pairs.len() % 2 != 0 {
+        return error::syntax();
+    }
+    match try_set(call, pairs) {
+        Ok(()) => Reply::OK,
+        Err(refused) => refused,
+    }
+}
+
+fn try_set(call: &Call<'_>, pairs: &[&[u8]]) -> Result<(), Reply> {
+    let mut changes: Vec<(&Parameter, &str, &[u8])> = Vec::new();
+    for pair in pairs.chunks(2) {
+        let [name, value] = pair else { continue };
+        let name = str::from_utf8(name).unwrap_or_default();
+        let Some(parameter) = Parameter::find(name) else {
+            return Err(Reply::error(format!(
+                "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
+            )));
+        };
+        if !parameter.mutable {
+            return Err(failed(name, "can't set immutable config"));
+        }
+        if changes
+            .iter()
+            .any(|(other, ..)| std::ptr::eq(*other, parameter))
+        {
+            return Err(failed(name, "duplicate parameter"));
+        }
+        changes.push((parameter, name, value));
+    }
+    call.server.config.update(|settings| {
+        for (parameter, name, value) in &changes {
+            str::from_utf8(value)
+                .map_err(|_| "argument must be UTF-8 text".to_owned())
+                .and_then(|value| parameter.set(settings, value))
+                .map_err(|reason| failed(name, &reason))?;
+        }
+        Ok(())
+    })
+}
+
+fn failed(name: &str, reason: &str) -> Reply {
+    Reply::error(format!(
+        "ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}"
+    ))
+}
+
+fn rewrite(call: &mut Call<'_>) -> Reply {
+    let settings = call.server.config.snapshot();
+    if settings.config_file.is_none() {
+        return Reply::error("ERR The server is running without a config file");
+    }
+    match crate::config::rewrite(&settings) {
+        Ok(()) => Reply::OK,
+        Err(reason) => {
+            tracing::warn!(%reason, "the config file was not rewritten");
+            Reply::error(format!("ERR Rewriting config file: {reason}"))
+        }
+    }
+}
+
+fn reset_statistics(call: &mut Call<'_>) -> Reply {
+    call.server.stats.reset();
+    for worker in &call.server.workers {
+        worker.reset();
+    }
+    Reply::OK
+}

@@ -1,0 +1,358 @@
+//! INFO: the figures of the server.
+
+use std::fmt::{self, Write};
+use std::sync::atomic::Ordering;
+
+use everbloom_resp::Reply;
+
+use super::{Call, server};
+use crate::config::Settings;
+use crate::keyspace::View;
+use crate::registry::Registry;
+use crate::stats::{Counter, WorkerStats};
+use crate::system;
+
+/// A section: its title, whether it is shown unless asked for, and what writes it.
+struct Section {
+    title: &'static str,
+    default: bool,
+    write: fn(&Report<'_, '_, '_>, &mut String) -> fmt::Result,
+}
+
+const SECTIONS: &[Section] = &[
+    Section {
+        title: "Server",
+        default: true,
+        write: server_section,
+    },
+    Section {
+        title: "Clients",
+        default: true,
+        write: clients,
+    },
+    Section {
+        title: "Memory",
+        default: true,
+        write: memory,
+    },
+    Section {
+        title: "Persistence",
+        default: true,
+        write: persistence,
+    },
+    Section {
+        title: "Stats",
+        default: true,
+        write: statistics,
+    },
+    Section {
+        title: "Replication",
+        default: true,
+        write: replication,
+    },
+    Section {
+        title: "CPU",
+        default: true,
+        write: cpu,
+    },
+    Section {
+        title: "Modules",
+        default: true,
+        write: modules,
+    },
+    Section {
+        title: "Commandstats",
+        default: false,
+        write: command_statistics,
+    },
+    Section {
+        title: "Cluster",
+        default: true,
+        write: |_, out| writeln(out, "cluster_enabled", 0),
+    },
+    Section {
+        title: "Keyspace",
+        default: true,
+        write: keyspace,
+    },
+];
+
+struct Report<'r, 'c, 'k> {
+    call: &'r Call<'c>,
+    view: &'r View<'k>,
+    settings: &'r Settings,
+}
+
+/// INFO. It holds the whole keyspace because inside EXEC it is held already.
+pub fn info(call: &mut Call<'_>, view: &View<'_>) -> Reply {
+    let names: Vec<String> = call
+        .args
+        .iter()
+        .skip(1)
+        .map(|name| String::from_utf8_lossy(name).to_ascii_lowercase())
+        .collect();
+    let asked = |section: &Section| {
+        let is = |wanted: &str| names.iter().any(|name| name == wanted);
+        is(&section.title.to_ascii_lowercase())
+            || is("all")
+            || is("everything")
+            || (section.default && (names.is_empty() || is("default")))
+    };
+    let settings = call.server.config.snapshot();
+    let report = Report {
+        call,
+        view,
+        settings: &settings,
+    };
+    let mut text = String::new();
+    for section in SECTIONS.iter().filter(|section| asked(section)) {
+        if !text.is_empty() {
+            text.push_str("\r\n");
+        }
+        text.push_str(&format!("# {}\r\n", section.title));
+        // Writing to a string cannot fail.
+        let _ = (section.write)(&report, &mut text);
+    }
+    Reply::verbatim(text)
+}
+
+fn writeln(out: &mut String, name: &str, value: impl fmt::Display) -> fmt::Result {
+    write!(out, "{name}:{value}\r\n")
+}
+
+/// Bytes as people read them: `1.50M`.
+struct Human(u64);
+
+impl fmt::Display for Human {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(40, 'T'), (30, 'G'), (20, 'M'), (10, 'K')];
+        let unit = units.into_iter().find(|(bits, _)| self.0 >> bits > 0);
+        match unit {
+            None => write!(f, "{}B", self.0),
+            Some((bits, letter)) => {
+                let whole = self.0 >> bits;
+                let rest = self.0 & ((1 << bits) - 1);
+                // Two digits of a number below 2^40: the product fits 64 bits.
+                let hundredths = (rest * 100) >> bits;
+                write!(f, "{whole}.{hundredths:02}{letter}")
+            }
+        }
+    }
+}
+
+fn server_section(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    let server = report.call.server;
+    let settings = report.settings;
+    let uptime = server.started.elapsed().as_secs();
+    let port = server.addresses().first().map_or(0, |a| a.port());
+    let file = settings.config_file.as_ref();
+    let executable = std::env::current_exe().unwrap_or_default();
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    writeln(out, "redis_version", server::REDIS_VERSION)?;
+    writeln(out, "redis_mode", "standalone")?;
+    writeln(out, "server_name", "everbloom")?;
+    writeln(out, "everbloom_version", env!("CARGO_PKG_VERSION"))?;
+    writeln(out, "os", format_args!("{os} {arch}"))?;
+    writeln(out, "arch_bits", usize::BITS)?;
+    writeln(out, "process_id", std::process::id())?;
+    writeln(out, "run_id", &server.run_id)?;
+    writeln(out, "tcp_port", port)?;
+    writeln(
+        out,
+        "server_time_usec",
+        report.call.now.ms.saturating_mul(1000),
+    )?;
+    writeln(out, "uptime_in_seconds", uptime)?;
+    writeln(out, "uptime_in_days", uptime / 86400)?;
+    writeln(out, "hz", settings.hz)?;
+    writeln(out, "configured_hz", settings.hz)?;
+    writeln(out, "lru_clock", report.call.now.clock & 0xff_ffff)?;
+    writeln(out, "executable", executable.display())?;
+    writeln(
+        out,
+        "config_file",
+        file.map_or("".into(), |f| f.to_string_lossy()),
+    )?;
+    writeln(out, "io_threads_active", u8::from(server.workers.len() > 1))?;
+    writeln(out, "worker_threads", server.workers.len())
+}
+
+fn clients(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    let clients = report.call.server.clients.list();
+    let (mut input, mut output) = (0, 0);
+    for client in &clients {
+        let state = client.state.lock();
+        input = input.max(state.query_buffer);
+        output = output.max(state.output_buffer);
+    }
+    writeln(out, "connected_clients", clients.len())?;
+    writeln(out, "cluster_connections", 0)?;
+    writeln(out, "maxclients", report.settings.maxclients)?;
+    writeln(out, "client_recent_max_input_buffer", input)?;
+    writeln(out, "client_recent_max_output_buffer", output)?;
+    writeln(out, "blocked_clients", 0)?;
+    writeln(out, "tracking_clients", 0)?;
+    writeln(out, "clients_in_timeout_table", 0)
+}
+
+fn memory(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    let server = report.call.server;
+    let used = server.used_memory();
+    let data = u64::try_from(server.keyspace.memory()).unwrap_or(0);
+    let peak = server.stats.peak_memory.load(Ordering::Relaxed).max(used);
+    let resident = system::resident_memory().unwrap_or(used);
+    let most = report.settings.maxmemory;
+    let sizes = [
+        ("used_memory", used),
+        ("used_memory_rss", resident),
+        ("used_memory_peak", peak),
+        ("total_system_memory", server.total_memory),
+        ("maxmemory", most),
+    ];
+    for (name, size) in sizes {
+        writeln(out, name, size)?;
+        write!(out, "{name}_human:{}\r\n", Human(size))?;
+    }
+    writeln(out, "used_memory_dataset", data)?;
+    writeln(out, "used_memory_overhead", used.saturating_sub(data))?;
+    writeln(out, "maxmemory_policy", "noeviction")?;
+    let ratio = percent(resident, used) / 100.0;
+    writeln(out, "mem_fragmentation_ratio", format_args!("{ratio:.2}"))?;
+    writeln(out, "mem_clients_normal", used.saturating_sub(data))?;
+    writeln(out, "mem_allocator", "libc")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    part as f64 / whole as f64 * 100.0
+}
+
+fn persistence(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    writeln(out, "loading", 0)?;
+    writeln(out, "async_loading", 0)?;
+    writeln(
+        out,
+        "rdb_changes_since_last_save",
+        report.call.server.journal.changes(),
+    )?;
+    writeln(out, "rdb_bgsave_in_progress", 0)?;
+    writeln(out, "aof_enabled", 0)?;
+    writeln(out, "aof_rewrite_in_progress", 0)
+}
+
+fn total(report: &Report<'_, '_, '_>, counter: fn(&WorkerStats) -> &Counter) -> u64 {
+    let workers = report.call.server.workers.iter();
+    workers.map(|worker| counter(worker).get()).sum()
+}
+
+fn commands(report: &Report<'_, '_, '_>) -> u64 {
+    let workers = report.call.server.workers.iter();
+    let counts = workers.flat_map(|worker| worker.commands.iter());
+    counts.map(|command| command.calls.get()).sum()
+}
+
+fn statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    let server = report.call.server;
+    let stats = &server.stats;
+    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    writeln(out, "total_connections_received", load(&stats.connections))?;
+    writeln(out, "total_commands_processed", commands(report))?;
+    writeln(
+        out,
+        "total_net_input_bytes",
+        total(report, |w| &w.net_input),
+    )?;
+    writeln(
+        out,
+        "total_net_output_bytes",
+        total(report, |w| &w.net_output),
+    )?;
+    writeln(
+        out,
+        "rejected_connections",
+        load(&stats.rejected_connections),
+    )?;
+    writeln(out, "expired_keys", load(&stats.expired_keys))?;
+    writeln(out, "evicted_keys", 0)?;
+    writeln(out, "keyspace_hits", total(report, |w| &w.keyspace_hits))?;
+    writeln(
+        out,
+        "keyspace_misses",
+        total(report, |w| &w.keyspace_misses),
+    )?;
+    writeln(out, "pubsub_channels", 0)?;
+    writeln(out, "pubsub_patterns", 0)?;
+    writeln(out, "latest_fork_usec", 0)?;
+    writeln(out, "total_error_replies", total(report, |w| &w.errors))?;
+    writeln(out, "client_protocol_errors", load(&stats.protocol_errors))
+}
+
+fn replication(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    writeln(out, "role", "master")?;
+    writeln(out, "connected_slaves", 0)?;
+    writeln(out, "master_failover_state", "no-failover")?;
+    writeln(out, "master_replid", &report.call.server.run_id)?;
+    writeln(out, "master_repl_offset", 0)
+}
+
+fn cpu(_: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    let (user, system) = system::cpu_seconds().unwrap_or_default();
+    writeln(out, "used_cpu_sys", format_args!("{system:.6}"))?;
+    writeln(out, "used_cpu_user", format_args!("{user:.6}"))
+}
+
+fn modules(_: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    let version = server::BLOOM_VERSION;
+    let text = format_args!("name=bf,ver={version},api=1,filters=0,usedby=[],using=[],options=[]");
+    writeln(out, "module", text)
+}
+
+fn command_statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    for command in Registry::get().commands() {
+        let (mut calls, mut nanos, mut rejected, mut failed) = (0, 0, 0, 0);
+        for worker in &report.call.server.workers {
+            if let Some(stats) = worker.commands.get(command.index) {
+                calls += stats.calls.get();
+                nanos += stats.nanos.get();
+                rejected += stats.rejected.get();
+                failed += stats.failed.get();
+            }
+        }
+        if calls + rejected == 0 {
+            continue;
+        }
+        let each = percent(nanos, calls) / 100_000.0;
+        write!(
+            out,
+            "cmdstat_{}:calls={calls},usec={},usec_per_call={each:.2},rejected_calls={rejected},\
+             failed_calls={failed}\r\n",
+            command.lower,
+            nanos / 1000,
+        )?;
+    }
+    Ok(())
+}
+
+fn keyspace(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    let now = report.call.now.ms;
+    for db in 0..report.view.databases() {
+        let (mut keys, mut expiring, mut left) = (0, 0, 0u64);
+        for (_, shard) in report.view.shards() {
+            let db = shard.db(db);
+            keys += db.len();
+            expiring += db.expiring();
+            left = left.saturating_add(db.time_left(now));
+        }
+        if keys > 0 {
+            let average = left / u64::try_from(expiring).unwrap_or(1).max(1);
+            write!(
+                out,
+                "db{db}:keys={keys},expires={expiring},avg_ttl={average}\r\n"
+            )?;
+        }
+    }
+    Ok(())
+}
