@@ -79,13 +79,18 @@ impl Db {
     /// The entry of `key` if it is alive.
     #[inline]
     pub fn get(&self, hash: u64, key: &[u8], now: Now) -> Option<&Entry> {
-        let (_, entry) = self
-            .table
-            .find(hash, |(h, e)| *h == hash && e.key() == key)?;
-        (!entry.is_expired(now.ms)).then(|| {
-            entry.access(now.clock);
-            entry
-        })
+        let entry = self.peek(hash, key, now.ms)?;
+        entry.access(now.clock);
+        Some(entry)
+    }
+
+    /// The entry of `key` if it is alive, without counting as an access.
+    #[inline]
+    pub fn peek(&self, hash: u64, key: &[u8], now: u64) -> Option<&Entry> {
+        self.table
+            .find(hash, |(h, e)| *h == hash && e.key() == key)
+            .map(|(_, entry)| entry)
+            .filter(|entry| !entry.is_expired(now))
     }
 
     /// Whether `key` is there but has expired.

@@ -90,6 +90,14 @@ impl<'k> View<'k> {
             .get(hash, key, self.now)
     }
 
+    /// The live entry of a key, without counting as an access.
+    pub fn peek(&self, db: usize, key: &[u8]) -> Option<&Entry> {
+        let hash = self.keyspace.hash(key);
+        self.shard(Keyspace::shard_of(hash))
+            .db(db)
+            .peek(hash, key, self.now.ms)
+    }
+
     /// Whether a live entry of this key is there.
     pub fn contains(&self, db: usize, key: &[u8]) -> bool {
         self.get(db, key).is_some()
