@@ -41,3 +41,28 @@ pub fn unknown_subcommand(word: &[u8], container: &str) -> Reply {
 pub fn bad_db_index() -> Reply {
     Reply::error("ERR DB index is out of range")
 }
+
+/// An integer that does not fit where it is wanted.
+pub fn out_of_int_range() -> Reply {
+    Reply::error("ERR value is out of range, value must between -2147483648 and 2147483647")
+}
+
+/// A key that would be moved or copied onto itself.
+pub fn same_object() -> Reply {
+    Reply::error("ERR source and destination objects are the same")
+}
+
+/// An expiry before the beginning of time, or after its end; `command` in lower case.
+pub fn invalid_expire_time(command: &str) -> Reply {
+    Reply::error(format!("ERR invalid expire time in '{command}' command"))
+}
+
+/// A string longer than `proto-max-bulk-len`.
+pub fn string_too_long() -> Reply {
+    Reply::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+}
+
+/// An argument or a value that is no floating-point number.
+pub fn not_a_float() -> Reply {
+    Reply::error("ERR value is not a valid float")
+}
