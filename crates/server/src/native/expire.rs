@@ -1,6 +1,351 @@
-//! Rows of the table: expire.
+//! EXPIRE, TTL and their kin.
+//!
+//! A log gets every expiry as a point in time: a relative one would start anew when it is replayed.
 
-use super::Command;
+use everbloom_commands::Outcome;
+use everbloom_commands::number::integer;
+use everbloom_resp::Reply;
+
+use super::{Call, Command, ONE_KEY, Run, error, settle};
+use crate::clock::Now;
+use crate::keyspace::View;
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[];
+pub const COMMANDS: &[Command] = &[
+    Command {
+        arity: -3,
+        summary: "Makes a key expire in some seconds.",
+        ..writing("EXPIRE", "1.0.0", |call, view| {
+            settle(expire(call, view, Unit::Seconds, Base::Now))
+        })
+    },
+    Command {
+        arity: -3,
+        summary: "Makes a key expire in some milliseconds.",
+        ..writing("PEXPIRE", "2.6.0", |call, view| {
+            settle(expire(call, view, Unit::Milliseconds, Base::Now))
+        })
+    },
+    Command {
+        arity: -3,
+        summary: "Makes a key expire at a Unix time in seconds.",
+        ..writing("EXPIREAT", "1.2.0", |call, view| {
+            settle(expire(call, view, Unit::Seconds, Base::Epoch))
+        })
+    },
+    Command {
+        arity: -3,
+        summary: "Makes a key expire at a Unix time in milliseconds.",
+        ..writing("PEXPIREAT", "2.6.0", |call, view| {
+            settle(expire(call, view, Unit::Milliseconds, Base::Epoch))
+        })
+    },
+    Command {
+        arity: 2,
+        summary: "Takes the expiry off a key.",
+        ..writing("PERSIST", "2.2.0", persist)
+    },
+    Command {
+        summary: "Tells in how many seconds a key expires.",
+        ..reading("TTL", "1.0.0", |call, view| {
+            expiry(call, view, Unit::Seconds, Base::Now)
+        })
+    },
+    Command {
+        summary: "Tells in how many milliseconds a key expires.",
+        ..reading("PTTL", "2.6.0", |call, view| {
+            expiry(call, view, Unit::Milliseconds, Base::Now)
+        })
+    },
+    Command {
+        summary: "Tells the Unix time in seconds at which a key expires.",
+        ..reading("EXPIRETIME", "7.0.0", |call, view| {
+            expiry(call, view, Unit::Seconds, Base::Epoch)
+        })
+    },
+    Command {
+        summary: "Tells the Unix time in milliseconds at which a key expires.",
+        ..reading("PEXPIRETIME", "7.0.0", |call, view| {
+            expiry(call, view, Unit::Milliseconds, Base::Epoch)
+        })
+    },
+];
+
+const fn writing(
+    name: &'static str,
+    since: &'static str,
+    run: fn(&mut Call<'_>, &mut View<'_>) -> Outcome,
+) -> Command {
+    Command {
+        name,
+        arity: 0,
+        flags: &["write", "fast"],
+        keys: ONE_KEY,
+        group: "generic",
+        since,
+        summary: "",
+        run: Run::Write(run),
+    }
+}
+
+const fn reading(
+    name: &'static str,
+    since: &'static str,
+    run: fn(&mut Call<'_>, &View<'_>) -> Reply,
+) -> Command {
+    Command {
+        name,
+        arity: 2,
+        flags: &["readonly", "fast"],
+        keys: ONE_KEY,
+        group: "generic",
+        since,
+        summary: "",
+        run: Run::Read(run),
+    }
+}
+
+/// What a time is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Seconds,
+    Milliseconds,
+}
+
+impl Unit {
+    /// How many milliseconds one of it has.
+    pub(super) fn millis(self) -> i64 {
+        match self {
+            Unit::Seconds => 1000,
+            Unit::Milliseconds => 1,
+        }
+    }
+}
+
+/// What a time is counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    Now,
+    Epoch,
+}
+
+impl Base {
+    /// It as a Unix time in milliseconds.
+    pub(super) fn millis(self, now: Now) -> i64 {
+        match self {
+            Base::Now => i64::try_from(now.ms).unwrap_or(i64::MAX),
+            Base::Epoch => 0,
+        }
+    }
+}
+
+/// The conditions under which EXPIRE sets an expiry.
+#[derive(Debug, Default)]
+struct Conditions {
+    /// Only if the key has none.
+    none: bool,
+    /// Only if it has one.
+    some: bool,
+    /// Only if the new one is later.
+    later: bool,
+    /// Only if the new one is earlier.
+    earlier: bool,
+}
+
+impl Conditions {
+    fn parse(words: &[&[u8]]) -> Result<Self, Reply> {
+        let mut conditions = Conditions::default();
+        for word in words {
+            let condition = match word.to_ascii_uppercase().as_slice() {
+                b"NX" => &mut conditions.none,
+                b"XX" => &mut conditions.some,
+                b"GT" => &mut conditions.later,
+                b"LT" => &mut conditions.earlier,
+                _ => {
+                    let word = String::from_utf8_lossy(word);
+                    return Err(Reply::error(format!("ERR Unsupported option {word}")));
+                }
+            };
+            *condition = true;
+        }
+        let Conditions {
+            none,
+            some,
+            later,
+            earlier,
+        } = conditions;
+        if none && (some || later || earlier) {
+            return Err(Reply::error(
+                "ERR NX and XX, GT or LT options at the same time are not compatible",
+            ));
+        }
+        if later && earlier {
+            return Err(Reply::error(
+                "ERR GT and LT options at the same time are not compatible",
+            ));
+        }
+        Ok(conditions)
+    }
+
+    /// Whether they allow `next` in place of `present`. No expiry is later than any.
+    fn allow(&self, present: Option<i64>, next: i64) -> bool {
+        !(self.none && present.is_some()
+            || self.some && present.is_none()
+            || self.later && present.is_none_or(|at| next <= at)
+            || self.earlier && present.is_some_and(|at| next >= at))
+    }
+}
+
+fn expire(call: &Call<'_>, view: &mut View<'_>, unit: Unit, base: Base) -> Result<Outcome, Reply> {
+    let (db, key) = (call.session.db, call.arg(1));
+    let conditions = Conditions::parse(call.args_from(3))?;
+    let at = integer(call.arg(2))
+        .ok_or_else(error::not_an_integer)?
+        .checked_mul(unit.millis())
+        .and_then(|ms| ms.checked_add(base.millis(call.now)))
+        .ok_or_else(|| error::invalid_expire_time(call.command.lower))?;
+    let Some(entry) = view.get(db, key) else {
+        return Ok(Outcome::unchanged(0));
+    };
+    let present = entry.expires_at.and_then(|at| i64::try_from(at).ok());
+    if !conditions.allow(present, at) {
+        return Ok(Outcome::unchanged(0));
+    }
+    match future(at, call.now) {
+        Some(at) => {
+            view.set_expiry(db, key, Some(at));
+            Ok(expires_at(1, key, at))
+        }
+        None => {
+            view.delete(db, key);
+            Ok(Outcome::replaced(1, &[b"DEL", key]))
+        }
+    }
+}
+
+/// A Unix time in milliseconds, if it is still to come.
+pub(super) fn future(at: i64, now: Now) -> Option<u64> {
+    u64::try_from(at).ok().filter(|at| *at > now.ms)
+}
+
+/// The outcome of a command that gave a key an expiry.
+pub(super) fn expires_at(reply: impl Into<Reply>, key: &[u8], at: u64) -> Outcome {
+    Outcome::replaced(reply, &[b"PEXPIREAT", key, at.to_string().as_bytes()])
+}
+
+fn persist(call: &mut Call<'_>, view: &mut View<'_>) -> Outcome {
+    let (db, key) = (call.session.db, call.arg(1));
+    let expires = view.get(db, key).is_some_and(|e| e.expires_at.is_some());
+    if !expires {
+        return Outcome::unchanged(0);
+    }
+    view.set_expiry(db, key, None);
+    Outcome::verbatim(1)
+}
+
+fn expiry(call: &Call<'_>, view: &View<'_>, unit: Unit, base: Base) -> Reply {
+    let Some(entry) = call.peek(view, call.arg(1)) else {
+        return Reply::Integer(-2);
+    };
+    let Some(at) = entry.expires_at else {
+        return Reply::Integer(-1);
+    };
+    let at = i64::try_from(at).unwrap_or(i64::MAX);
+    let ms = at.saturating_sub(base.millis(call.now)).max(0);
+    // To the nearest second, as Redis rounds.
+    let half = unit.millis() / 2;
+    Reply::Integer(ms.saturating_add(half) / unit.millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, bulk, err, int};
+    use super::*;
+
+    #[test]
+    fn keys_expire_when_their_time_has_come() {
+        let mut bench = Bench::default();
+        assert_eq!(bench.run("TTL a"), int(-2));
+        bench.run("SET a 1");
+        assert_eq!(bench.run("TTL a"), int(-1));
+        assert_eq!(bench.run("EXPIRE a 10"), int(1));
+        bench.wait(400);
+        assert_eq!(bench.run("TTL a"), int(10));
+        assert_eq!(bench.run("PTTL a"), int(9600));
+        bench.wait(9_599);
+        assert_eq!(bench.run("GET a"), bulk("1"));
+        bench.wait(1);
+        assert_eq!(bench.run("GET a"), Reply::Null);
+        assert_eq!(bench.run("PEXPIRETIME a"), int(-2));
+        assert_eq!(bench.run("EXPIRE a 10"), int(0));
+    }
+
+    #[test]
+    fn logs_get_points_in_time() {
+        let mut bench = Bench::default();
+        bench.run("SET a 1");
+        bench.now.ms = 1_000_000;
+        assert_eq!(bench.logged("EXPIRE a 10").unwrap(), "PEXPIREAT a 1010000");
+        assert_eq!(
+            bench.logged("PEXPIREAT a 2000000").unwrap(),
+            "PEXPIREAT a 2000000"
+        );
+        assert_eq!(bench.run("EXPIRETIME a"), int(2000));
+        assert_eq!(bench.logged("PERSIST a").unwrap(), "PERSIST a");
+        assert_eq!(bench.logged("PERSIST a"), None);
+        assert_eq!(bench.logged("EXPIRE none 10"), None);
+        assert_eq!(bench.logged("EXPIREAT a 1000").unwrap(), "DEL a");
+        assert_eq!(bench.run("EXISTS a"), int(0));
+    }
+
+    #[test]
+    fn conditions_compare_with_the_present_expiry() {
+        let mut bench = Bench::default();
+        bench.run("SET a 1");
+        for (line, reply) in [
+            ("EXPIRE a 100 XX", 0),
+            ("EXPIRE a 100 GT", 0),
+            ("EXPIRE a 100 LT", 1),
+            ("EXPIRE a 100 NX", 0),
+            ("EXPIRE a 100 GT", 0),
+            ("EXPIRE a 101 gt xx", 1),
+            ("EXPIRE a 101 LT", 0),
+            ("EXPIRE a -1 GT", 0),
+            ("PEXPIRE a -1 LT", 1),
+            ("EXISTS a", 0),
+        ] {
+            assert_eq!(bench.run(line), int(reply), "{line}");
+        }
+    }
+
+    #[test]
+    fn bad_expiries_are_refused() {
+        let mut bench = Bench::default();
+        bench.run("SET a 1");
+        for (line, text) in [
+            ("EXPIRE a x", "ERR value is not an integer or out of range"),
+            ("EXPIRE a x y", "ERR Unsupported option y"),
+            (
+                "EXPIRE a 9223372036854775807",
+                "ERR invalid expire time in 'expire' command",
+            ),
+            (
+                "PEXPIRE a 9223372036854775807",
+                "ERR invalid expire time in 'pexpire' command",
+            ),
+            (
+                "EXPIRE a 1 NX XX",
+                "ERR NX and XX, GT or LT options at the same time are not compatible",
+            ),
+            (
+                "EXPIRE a 1 GT LT",
+                "ERR GT and LT options at the same time are not compatible",
+            ),
+        ] {
+            assert_eq!(bench.run(line), err(text), "{line}");
+        }
+        assert_eq!(bench.run("PEXPIREAT a 9223372036854775807"), int(1));
+        assert_eq!(bench.run("EXPIRETIME a"), int(i64::MAX / 1000));
+        assert_eq!(bench.run("PEXPIREAT a -9223372036854775808"), int(1));
+    }
+}
