@@ -1,6 +1,356 @@
-//! Rows of the table: strings.
+//! GET, MGET, MSET, MSETNX, STRLEN, APPEND, GETRANGE, SUBSTR, SETRANGE.
 
-use super::Command;
+use everbloom_commands::Outcome;
+use everbloom_commands::number::integer;
+use everbloom_commands::table::KeySpec;
+use everbloom_resp::Reply;
+
+use super::{ALL_KEYS, Call, Command, ONE_KEY, Run, answer, count, error, flag, settle};
+use crate::keyspace::{Entry, Value, View};
+
+/// Every other argument is a key.
+const PAIRS: KeySpec = KeySpec {
+    first: 1,
+    last: -1,
+    step: 2,
+};
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[];
+pub const COMMANDS: &[Command] = &[
+    Command {
+        arity: 2,
+        summary: "Returns a key's string.",
+        ..row(
+            "GET",
+            &["readonly", "fast"],
+            ONE_KEY,
+            Run::Read(|call, view| answer(get(call, view))),
+        )
+    },
+    Command {
+        arity: -2,
+        summary: "Returns the strings of several keys.",
+        ..row("MGET", &["readonly", "fast"], ALL_KEYS, Run::Read(mget))
+    },
+    Command {
+        arity: -3,
+        since: "1.0.1",
+        summary: "Sets several keys to strings.",
+        ..row(
+            "MSET",
+            &["write", "denyoom"],
+            PAIRS,
+            Run::Write(|call, view| settle(mset(call, view, Existing::Replaced))),
+        )
+    },
+    Command {
+        arity: -3,
+        since: "1.0.1",
+        summary: "Sets several keys to strings if none of them exists.",
+        ..row(
+            "MSETNX",
+            &["write", "denyoom"],
+            PAIRS,
+            Run::Write(|call, view| settle(mset(call, view, Existing::Forbids))),
+        )
+    },
+    Command {
+        arity: 2,
+        since: "2.2.0",
+        summary: "Returns the length of a key's string.",
+        ..row(
+            "STRLEN",
+            &["readonly", "fast"],
+            ONE_KEY,
+            Run::Read(|call, view| answer(strlen(call, view))),
+        )
+    },
+    Command {
+        arity: 3,
+        since: "2.0.0",
+        summary: "Appends to a key's string.",
+        ..row(
+            "APPEND",
+            &["write", "denyoom", "fast"],
+            ONE_KEY,
+            Run::Write(|call, view| settle(append(call, view))),
+        )
+    },
+    Command {
+        arity: 4,
+        since: "2.4.0",
+        summary: "Returns a part of a key's string.",
+        ..row(
+            "GETRANGE",
+            &["readonly"],
+            ONE_KEY,
+            Run::Read(|call, view| answer(getrange(call, view))),
+        )
+    },
+    Command {
+        arity: 4,
+        summary: "Returns a part of a key's string.",
+        ..row(
+            "SUBSTR",
+            &["readonly"],
+            ONE_KEY,
+            Run::Read(|call, view| answer(getrange(call, view))),
+        )
+    },
+    Command {
+        arity: 4,
+        since: "2.2.0",
+        summary: "Overwrites a part of a key's string.",
+        ..row(
+            "SETRANGE",
+            &["write", "denyoom"],
+            ONE_KEY,
+            Run::Write(|call, view| settle(setrange(call, view))),
+        )
+    },
+];
+
+const fn row(
+    name: &'static str,
+    flags: &'static [&'static str],
+    keys: KeySpec,
+    run: Run,
+) -> Command {
+    Command {
+        name,
+        arity: 0,
+        flags,
+        keys,
+        group: "string",
+        since: "1.0.0",
+        summary: "",
+        run,
+    }
+}
+
+/// The string of an entry, or the error of a command that wants one.
+pub(super) fn text_of(entry: Option<&Entry>) -> Result<Option<&[u8]>, Reply> {
+    match entry.map(|entry| &entry.value) {
+        None => Ok(None),
+        Some(Value::Text(text)) => Ok(Some(text)),
+        Some(Value::Filter(_)) => Err(error::wrong_type()),
+    }
+}
+
+/// A string as a reply, or a null.
+pub(super) fn bulk_or_null(text: Option<&[u8]>) -> Reply {
+    text.map_or(Reply::Null, Reply::bulk)
+}
+
+/// Puts a string under a key that keeps the expiry it has.
+pub(super) fn overwrite(view: &mut View<'_>, db: usize, key: &[u8], text: Vec<u8>) {
+    let expires_at = view.peek(db, key).and_then(|entry| entry.expires_at);
+    view.insert(db, key, Value::Text(text), expires_at);
+}
+
+fn get(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let text = text_of(call.look_up(view, call.arg(1)))?;
+    Ok(bulk_or_null(text))
+}
+
+fn mget(call: &mut Call<'_>, view: &View<'_>) -> Reply {
+    let keys = call.args_from(1).iter();
+    let texts = keys.map(|key| text_of(call.look_up(view, key)).ok().flatten());
+    Reply::Array(texts.map(bulk_or_null).collect())
+}
+
+/// What a key that exists already means to MSET and MSETNX.
+#[derive(PartialEq, Eq)]
+enum Existing {
+    Replaced,
+    Forbids,
+}
+
+fn mset(call: &Call<'_>, view: &mut View<'_>, existing: Existing) -> Result<Outcome, Reply> {
+    let db = call.session.db;
+    let (pairs, odd) = call.args_from(1).as_chunks::<2>();
+    if !odd.is_empty() {
+        return Err(error::wrong_arity(call.command.lower));
+    }
+    if existing == Existing::Forbids && pairs.iter().any(|[key, _]| view.contains(db, key)) {
+        return Ok(Outcome::unchanged(flag(false)));
+    }
+    for [key, text] in pairs {
+        view.insert(db, key, Value::Text(text.to_vec()), None);
+    }
+    Ok(Outcome::verbatim(match existing {
+        Existing::Replaced => Reply::OK,
+        Existing::Forbids => flag(true),
+    }))
+}
+
+fn strlen(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let text = text_of(call.look_up(view, call.arg(1)))?;
+    Ok(count(text.map_or(0, <[u8]>::len)))
+}
+
+/// The length of a string that would be written, if it is allowed.
+fn checked_len(call: &Call<'_>, len: usize, more: usize) -> Result<usize, Reply> {
+    len.checked_add(more)
+        .filter(|total| *total <= call.settings.proto_max_bulk_len)
+        .ok_or_else(error::string_too_long)
+}
+
+fn append(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, key, more) = (call.session.db, call.arg(1), call.arg(2));
+    let Some(text) = text_of(view.get(db, key))? else {
+        view.insert(db, key, Value::Text(more.to_vec()), None);
+        return Ok(Outcome::verbatim(count(more.len())));
+    };
+    let total = checked_len(call, text.len(), more.len())?;
+    view.modify(db, key, |value| {
+        if let Value::Text(text) = value {
+            text.extend_from_slice(more);
+        }
+    });
+    Ok(Outcome::verbatim(count(total)))
+}
+
+fn getrange(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let index = |at| integer(call.arg(at)).ok_or_else(error::not_an_integer);
+    let (start, end) = (index(2)?, index(3)?);
+    let text = text_of(call.look_up(view, call.arg(1)))?.unwrap_or_default();
+    // Redis's own rule: without it -1 -2 would be clamped to a range of one byte in a short string.
+    let backwards = start < 0 && end < 0 && start > end;
+    let part = match (clamp(start, text.len()), clamp(end, text.len())) {
+        (first, last) if !backwards && first <= last => {
+            let last = last.min(text.len().saturating_sub(1));
+            text.get(first..=last).unwrap_or_default()
+        }
+        _ => &[],
+    };
+    Ok(Reply::bulk(part))
+}
+
+/// An index that may count from the end, as one from the start; before the start is the start.
+fn clamp(index: i64, len: usize) -> usize {
+    let distance = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
+    if index < 0 {
+        len.saturating_sub(distance)
+    } else {
+        distance
+    }
+}
+
+fn setrange(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, key, part) = (call.session.db, call.arg(1), call.arg(3));
+    let offset = integer(call.arg(2)).ok_or_else(error::not_an_integer)?;
+    let offset = usize::try_from(offset).map_err(|_| Reply::error("ERR offset is out of range"))?;
+    let text = text_of(view.get(db, key))?;
+    if part.is_empty() {
+        let len = text.map_or(0, <[u8]>::len);
+        return Ok(Outcome::unchanged(count(len)));
+    }
+    let end = checked_len(call, offset, part.len())?;
+    if text.is_none() {
+        view.insert(db, key, Value::Text(Vec::new()), None);
+    }
+    let len = view.modify(db, key, |value| {
+        let Value::Text(text) = value else { return 0 };
+        if text.len() < end {
+            text.resize(end, 0);
+        }
+        if let Some(place) = text.get_mut(offset..end) {
+            place.copy_from_slice(part);
+        }
+        text.len()
+    });
+    Ok(Outcome::verbatim(count(len.unwrap_or(0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, bulk, err, int};
+    use super::*;
+    use crate::config::Settings;
+
+    #[test]
+    fn strings_are_read_and_written_many_at_a_time() {
+        let mut bench = Bench::default();
+        assert_eq!(bench.run("MSET a 1 b 2 a 3"), Reply::OK);
+        bench.run("BF.ADD f x");
+        assert_eq!(
+            bench.run("MGET a f none b"),
+            Reply::Array(vec![bulk("3"), Reply::Null, Reply::Null, bulk("2")])
+        );
+        assert_eq!(bench.run("GET f"), error::wrong_type());
+        assert_eq!(
+            bench.run("MSET a 1 b"),
+            err("ERR wrong number of arguments for 'mset' command")
+        );
+        assert_eq!(bench.logged("MSETNX c 1 f 2"), None);
+        assert_eq!(bench.run("EXISTS c"), int(0));
+        assert_eq!(bench.run("MSETNX c 1 c 2"), int(1));
+        assert_eq!(bench.run("MSET f 1"), Reply::OK);
+        assert_eq!(bench.run("STRLEN f"), int(1));
+    }
+
+    #[test]
+    fn parts_are_read_from_either_end() {
+        let mut bench = Bench::default();
+        bench.run("SET a hello");
+        for (range, part) in [
+            ("0 -1", "hello"),
+            ("1 3", "ell"),
+            ("-3 -2", "ll"),
+            ("-100 1", "he"),
+            ("3 100", "lo"),
+            ("5 9", ""),
+            ("3 1", ""),
+            ("-1 -100", ""),
+            ("-100 -99", "h"),
+            ("0 -9223372036854775808", "h"),
+            ("9223372036854775807 9223372036854775807", ""),
+        ] {
+            assert_eq!(
+                bench.run(&format!("GETRANGE a {range}")),
+                bulk(part),
+                "{range}"
+            );
+        }
+        assert_eq!(bench.run("SUBSTR none 0 -1"), bulk(""));
+        assert_eq!(bench.run("GETRANGE none x 1"), error::not_an_integer());
+    }
+
+    #[test]
+    fn parts_are_written_and_gaps_are_zero() {
+        let mut bench = Bench::default();
+        assert_eq!(bench.logged("SETRANGE a 5 ''"), None);
+        assert_eq!(bench.run("EXISTS a"), int(0));
+        assert_eq!(bench.run("SETRANGE a 2 xy"), int(4));
+        assert_eq!(bench.run("GET a"), bulk("\0\0xy"));
+        bench.run("PEXPIRE a 100");
+        assert_eq!(bench.run("SETRANGE a 0 ab"), int(4));
+        assert_eq!(bench.run("APPEND a z"), int(5));
+        assert_eq!(bench.run("GET a"), bulk("abxyz"));
+        assert_eq!(bench.run("PTTL a"), int(100));
+        assert_eq!(
+            bench.run("SETRANGE a -1 x"),
+            err("ERR offset is out of range")
+        );
+        assert_eq!(
+            bench.run("SETRANGE a 536870911 xy"),
+            error::string_too_long()
+        );
+        let far = "SETRANGE a 9223372036854775807 xy";
+        assert_eq!(bench.run(far), error::string_too_long());
+        assert_eq!(bench.run("SETRANGE a 99999999999 ''"), int(5));
+    }
+
+    #[test]
+    fn strings_end_at_the_limit() {
+        let mut bench = Bench::with(Settings {
+            proto_max_bulk_len: 10,
+            ..Settings::default()
+        });
+        bench.run("SET a 12345678");
+        assert_eq!(bench.run("APPEND a 90"), int(10));
+        assert_eq!(bench.run("APPEND a 1"), error::string_too_long());
+        assert_eq!(bench.run("STRLEN a"), int(10));
+    }
+}

@@ -1,0 +1,155 @@
+//! INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT: strings that are numbers.
+
+use everbloom_commands::Outcome;
+use everbloom_commands::number::integer;
+use everbloom_resp::Reply;
+
+use super::extended::Extended;
+use super::strings::{overwrite, text_of};
+use super::{Call, Command, ONE_KEY, Run, error, settle};
+use crate::keyspace::{Value, View};
+
+/// The rows of this family.
+pub const COMMANDS: &[Command] = &[
+    Command {
+        summary: "Adds 1 to a key's integer.",
+        ..row("INCR", 2, |call, view| settle(add(call, view, 1)))
+    },
+    Command {
+        summary: "Subtracts 1 from a key's integer.",
+        ..row("DECR", 2, |call, view| settle(add(call, view, -1)))
+    },
+    Command {
+        summary: "Adds to a key's integer.",
+        ..row("INCRBY", 3, |call, view| settle(incrby(call, view)))
+    },
+    Command {
+        summary: "Subtracts from a key's integer.",
+        ..row("DECRBY", 3, |call, view| settle(decrby(call, view)))
+    },
+    Command {
+        since: "2.6.0",
+        summary: "Adds to a key's floating-point number.",
+        ..row("INCRBYFLOAT", 3, |call, view| {
+            settle(incrbyfloat(call, view))
+        })
+    },
+];
+
+const fn row(
+    name: &'static str,
+    arity: i32,
+    run: fn(&mut Call<'_>, &mut View<'_>) -> Outcome,
+) -> Command {
+    Command {
+        name,
+        arity,
+        flags: &["write", "denyoom", "fast"],
+        keys: ONE_KEY,
+        group: "string",
+        since: "1.0.0",
+        summary: "",
+        run: Run::Write(run),
+    }
+}
+
+fn incrby(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let step = integer(call.arg(2)).ok_or_else(error::not_an_integer)?;
+    add(call, view, step)
+}
+
+fn decrby(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let step = integer(call.arg(2)).ok_or_else(error::not_an_integer)?;
+    let step = step
+        .checked_neg()
+        .ok_or_else(|| Reply::error("ERR decrement would overflow"))?;
+    add(call, view, step)
+}
+
+fn add(call: &Call<'_>, view: &mut View<'_>, step: i64) -> Result<Outcome, Reply> {
+    let (db, key) = (call.session.db, call.arg(1));
+    let text = text_of(view.get(db, key))?;
+    let is_new = text.is_none();
+    let number = integer(text.unwrap_or(b"0")).ok_or_else(error::not_an_integer)?;
+    let sum = number
+        .checked_add(step)
+        .ok_or_else(|| Reply::error("ERR increment or decrement would overflow"))?;
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(sum).as_bytes();
+    if is_new {
+        view.insert(db, key, Value::Text(digits.to_vec()), None);
+    } else {
+        view.modify(db, key, |value| {
+            if let Value::Text(text) = value {
+                text.clear();
+                text.extend_from_slice(digits);
+            }
+        });
+    }
+    Ok(Outcome::verbatim(sum))
+}
+
+fn incrbyfloat(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, key) = (call.session.db, call.arg(1));
+    let text = text_of(view.get(db, key))?;
+    let number = Extended::parse(text.unwrap_or(b"0")).ok_or_else(error::not_a_float)?;
+    let step = Extended::parse(call.arg(2)).ok_or_else(error::not_a_float)?;
+    let sum = number
+        .plus(step)
+        .filter(Extended::is_finite)
+        .ok_or_else(|| Reply::error("ERR increment would produce NaN or Infinity"))?
+        .to_string()
+        .into_bytes();
+    overwrite(view, db, key, sum.clone());
+    // The sum and not the step: another machine may add in another precision.
+    let effect: [&[u8]; 4] = [b"SET", key, &sum, b"KEEPTTL"];
+    Ok(Outcome::replaced(Reply::bulk(sum.as_slice()), &effect))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, bulk, err, int};
+    use super::*;
+
+    #[test]
+    fn integers_are_counted_within_64_bits() {
+        let mut bench = Bench::default();
+        assert_eq!(bench.run("INCR a"), int(1));
+        assert_eq!(bench.run("DECRBY a 10"), int(-9));
+        bench.run("PEXPIRE a 500");
+        assert_eq!(bench.run("INCRBY a 9"), int(0));
+        assert_eq!(bench.run("PTTL a"), int(500));
+        assert_eq!(bench.logged("DECR a").unwrap(), "DECR a");
+        bench.run("SET a 9223372036854775807");
+        let overflow = "ERR increment or decrement would overflow";
+        assert_eq!(bench.run("INCR a"), err(overflow));
+        let lowest = "DECRBY a -9223372036854775808";
+        assert_eq!(bench.run(lowest), err("ERR decrement would overflow"));
+        for text in ["017", "1.0", "''", "x"] {
+            bench.run(&format!("SET a {text}"));
+            assert_eq!(bench.logged("INCR a"), None);
+            assert_eq!(bench.run("INCR a"), error::not_an_integer());
+        }
+        bench.run("BF.ADD f x");
+        assert_eq!(bench.run("INCR f"), error::wrong_type());
+        assert_eq!(bench.run("INCRBYFLOAT f x"), error::wrong_type());
+        assert_eq!(bench.run("INCRBY a x"), error::not_an_integer());
+    }
+
+    #[test]
+    fn floats_are_added_and_logged_as_sums() {
+        let mut bench = Bench::default();
+        assert_eq!(bench.run("INCRBYFLOAT a 10.5"), bulk("10.5"));
+        assert_eq!(
+            bench.logged("INCRBYFLOAT a 0.1").unwrap(),
+            "SET a 10.6 KEEPTTL"
+        );
+        bench.run("PEXPIRE a 500");
+        assert_eq!(bench.run("INCRBYFLOAT a -10.6"), bulk("0"));
+        assert_eq!(bench.run("PTTL a"), int(500));
+        assert_eq!(bench.run("INCRBYFLOAT a 5.0e3"), bulk("5000"));
+        assert_eq!(bench.run("INCRBYFLOAT a x"), error::not_a_float());
+        let infinite = "ERR increment would produce NaN or Infinity";
+        assert_eq!(bench.run("INCRBYFLOAT a -inf"), err(infinite));
+    }
+}

@@ -1,0 +1,410 @@
+//! SET, SETNX, SETEX, PSETEX, GETSET, GETEX, GETDEL: strings with their expiry.
+
+use everbloom_commands::Outcome;
+use everbloom_commands::number::integer;
+use everbloom_resp::Reply;
+
+use super::expire::{Base, Unit, expires_at, future};
+use super::strings::{bulk_or_null, text_of};
+use super::{Call, Command, ONE_KEY, Run, error, flag, settle};
+use crate::keyspace::{Value, View};
+
+/// The rows of this family.
+pub const COMMANDS: &[Command] = &[
+    Command {
+        arity: -3,
+        flags: &["write", "denyoom"],
+        summary: "Sets a key to a string.",
+        ..row("SET", |call, view| settle(set(call, view)))
+    },
+    Command {
+        arity: 3,
+        flags: &["write", "denyoom", "fast"],
+        summary: "Sets a key to a string unless it exists.",
+        ..row("SETNX", setnx)
+    },
+    Command {
+        arity: 4,
+        flags: &["write", "denyoom"],
+        since: "2.0.0",
+        summary: "Sets a key to a string that expires in some seconds.",
+        ..row("SETEX", |call, view| {
+            settle(setex(call, view, Unit::Seconds))
+        })
+    },
+    Command {
+        arity: 4,
+        flags: &["write", "denyoom"],
+        since: "2.6.0",
+        summary: "Sets a key to a string that expires in some milliseconds.",
+        ..row("PSETEX", |call, view| {
+            settle(setex(call, view, Unit::Milliseconds))
+        })
+    },
+    Command {
+        arity: 3,
+        flags: &["write", "denyoom", "fast"],
+        summary: "Sets a key to a string and returns the one it had.",
+        ..row("GETSET", |call, view| settle(getset(call, view)))
+    },
+    Command {
+        arity: -2,
+        flags: &["write", "fast"],
+        since: "6.2.0",
+        summary: "Returns a key's string and changes its expiry.",
+        ..row("GETEX", |call, view| settle(getex(call, view)))
+    },
+    Command {
+        arity: 2,
+        flags: &["write", "fast"],
+        since: "6.2.0",
+        summary: "Returns a key's string and deletes the key.",
+        ..row("GETDEL", |call, view| settle(getdel(call, view)))
+    },
+];
+
+const fn row(name: &'static str, run: fn(&mut Call<'_>, &mut View<'_>) -> Outcome) -> Command {
+    Command {
+        name,
+        arity: 0,
+        flags: &[],
+        keys: ONE_KEY,
+        group: "string",
+        since: "1.0.0",
+        summary: "",
+        run: Run::Write(run),
+    }
+}
+
+/// A time as an option gives it: EX, PX, EXAT or PXAT and a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Time<'a> {
+    number: &'a [u8],
+    unit: Unit,
+    base: Base,
+}
+
+impl<'a> Time<'a> {
+    /// What a word counts in and from, if it is one of the four.
+    fn kind(word: &[u8]) -> Option<(Unit, Base)> {
+        match word {
+            b"EX" => Some((Unit::Seconds, Base::Now)),
+            b"PX" => Some((Unit::Milliseconds, Base::Now)),
+            b"EXAT" => Some((Unit::Seconds, Base::Epoch)),
+            b"PXAT" => Some((Unit::Milliseconds, Base::Epoch)),
+            _ => None,
+        }
+    }
+
+    /// It as a Unix time in milliseconds. Neither the number nor the time may be 0 or less.
+    fn resolve(self, call: &Call<'_>) -> Result<i64, Reply> {
+        let number = integer(self.number).ok_or_else(error::not_an_integer)?;
+        Some(number)
+            .filter(|number| *number > 0)
+            .and_then(|number| number.checked_mul(self.unit.millis()))
+            .and_then(|ms| ms.checked_add(self.base.millis(call.now)))
+            .ok_or_else(|| error::invalid_expire_time(call.command.lower))
+    }
+}
+
+/// What becomes of a key's expiry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lifetime<'a> {
+    /// No word about it.
+    Unsaid,
+    /// KEEPTTL.
+    Kept,
+    /// PERSIST.
+    Removed,
+    /// One of the times.
+    Until(Time<'a>),
+}
+
+impl<'a> Lifetime<'a> {
+    /// Takes a time word and its number. The same word may come again and then replaces the
+    /// earlier, but no other may join it.
+    fn take_time(&mut self, word: &[u8], number: Option<&'a [u8]>) -> Result<(), Reply> {
+        let (unit, base) = Time::kind(word).ok_or_else(error::syntax)?;
+        match *self {
+            Lifetime::Unsaid => {}
+            Lifetime::Until(time) if (time.unit, time.base) == (unit, base) => {}
+            _ => return Err(error::syntax()),
+        }
+        let number = number.ok_or_else(error::syntax)?;
+        *self = Lifetime::Until(Time { number, unit, base });
+        Ok(())
+    }
+
+    /// Takes a word that says all by itself.
+    fn take_word(&mut self, word: Lifetime<'a>) -> Result<(), Reply> {
+        if *self != Lifetime::Unsaid && *self != word {
+            return Err(error::syntax());
+        }
+        *self = word;
+        Ok(())
+    }
+}
+
+/// The options of SET.
+struct Options<'a> {
+    lifetime: Lifetime<'a>,
+    /// NX: only a key that does not exist; XX: only one that does.
+    wanted: Option<Presence>,
+    /// GET: answer with the string that was there.
+    get: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Absent,
+    Present,
+}
+
+impl<'a> Options<'a> {
+    fn parse(words: &'a [&'a [u8]]) -> Result<Self, Reply> {
+        let mut options = Options {
+            lifetime: Lifetime::Unsaid,
+            wanted: None,
+            get: false,
+        };
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
+            match word.to_ascii_uppercase().as_slice() {
+                b"NX" => options.want(Presence::Absent)?,
+                b"XX" => options.want(Presence::Present)?,
+                b"GET" => options.get = true,
+                b"KEEPTTL" => options.lifetime.take_word(Lifetime::Kept)?,
+                word => options.lifetime.take_time(word, words.next())?,
+            }
+        }
+        Ok(options)
+    }
+
+    fn want(&mut self, presence: Presence) -> Result<(), Reply> {
+        if self.wanted.is_some_and(|wanted| wanted != presence) {
+            return Err(error::syntax());
+        }
+        self.wanted = Some(presence);
+        Ok(())
+    }
+}
+
+fn set(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, key, text) = (call.session.db, call.arg(1), call.arg(2));
+    let options = Options::parse(call.args_from(3))?;
+    let until = match options.lifetime {
+        Lifetime::Until(time) => Some(time.resolve(call)?),
+        _ => None,
+    };
+    let mut reply = Reply::OK;
+    if options.get {
+        reply = bulk_or_null(text_of(call.look_up(view, key))?);
+    }
+    let present = view.peek(db, key);
+    let refused = options
+        .wanted
+        .is_some_and(|wanted| (wanted == Presence::Present) != present.is_some());
+    if refused {
+        let reply = if options.get { reply } else { Reply::Null };
+        return Ok(Outcome::unchanged(reply));
+    }
+    if options.lifetime == Lifetime::Kept {
+        let kept = present.and_then(|entry| entry.expires_at);
+        view.insert(db, key, Value::Text(text.to_vec()), kept);
+        return Ok(Outcome::replaced(reply, &[b"SET", key, text, b"KEEPTTL"]));
+    }
+    Ok(store(view, db, key, text, until, reply))
+}
+
+/// Puts a string under a key, until a Unix time in milliseconds or for ever.
+fn store(
+    view: &mut View<'_>,
+    db: usize,
+    key: &[u8],
+    text: &[u8],
+    until: Option<i64>,
+    reply: Reply,
+) -> Outcome {
+    let at = until.and_then(|at| u64::try_from(at).ok());
+    view.insert(db, key, Value::Text(text.to_vec()), at);
+    match at {
+        None => Outcome::replaced(reply, &[b"SET", key, text]),
+        Some(at) => {
+            let at = at.to_string();
+            Outcome::replaced(reply, &[b"SET", key, text, b"PXAT", at.as_bytes()])
+        }
+    }
+}
+
+fn setnx(call: &mut Call<'_>, view: &mut View<'_>) -> Outcome {
+    let (db, key, text) = (call.session.db, call.arg(1), call.arg(2));
+    if view.contains(db, key) {
+        return Outcome::unchanged(flag(false));
+    }
+    store(view, db, key, text, None, flag(true))
+}
+
+fn setex(call: &Call<'_>, view: &mut View<'_>, unit: Unit) -> Result<Outcome, Reply> {
+    let (db, key, text) = (call.session.db, call.arg(1), call.arg(3));
+    let time = Time {
+        number: call.arg(2),
+        unit,
+        base: Base::Now,
+    };
+    let until = time.resolve(call)?;
+    Ok(store(view, db, key, text, Some(until), Reply::OK))
+}
+
+fn getset(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, key, text) = (call.session.db, call.arg(1), call.arg(2));
+    let reply = bulk_or_null(text_of(call.look_up(view, key))?);
+    Ok(store(view, db, key, text, None, reply))
+}
+
+fn getdel(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, key) = (call.session.db, call.arg(1));
+    let reply = bulk_or_null(text_of(call.look_up(view, key))?);
+    if !view.delete(db, key) {
+        return Ok(Outcome::unchanged(reply));
+    }
+    Ok(Outcome::replaced(reply, &[b"DEL", key]))
+}
+
+fn getex(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, key) = (call.session.db, call.arg(1));
+    let mut lifetime = Lifetime::Unsaid;
+    let mut words = call.args_from(2).iter().copied();
+    while let Some(word) = words.next() {
+        match word.to_ascii_uppercase().as_slice() {
+            b"PERSIST" => lifetime.take_word(Lifetime::Removed)?,
+            word => lifetime.take_time(word, words.next())?,
+        }
+    }
+    let entry = call.look_up(view, key);
+    let Some(text) = text_of(entry)? else {
+        return Ok(Outcome::unchanged(Reply::Null));
+    };
+    let reply = Reply::bulk(text);
+    let expires = entry.is_some_and(|entry| entry.expires_at.is_some());
+    match lifetime {
+        Lifetime::Until(time) => {
+            let until = time.resolve(call)?;
+            let Some(at) = future(until, call.now) else {
+                view.delete(db, key);
+                return Ok(Outcome::replaced(reply, &[b"DEL", key]));
+            };
+            view.set_expiry(db, key, Some(at));
+            Ok(expires_at(reply, key, at))
+        }
+        Lifetime::Removed if expires => {
+            view.set_expiry(db, key, None);
+            Ok(Outcome::replaced(reply, &[b"PERSIST", key]))
+        }
+        _ => Ok(Outcome::unchanged(reply)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, bulk, err, int};
+    use super::*;
+
+    #[test]
+    fn set_heeds_presence_and_answers_the_old() {
+        let mut bench = Bench::default();
+        assert_eq!(bench.run("SET a 1 XX"), Reply::Null);
+        assert_eq!(bench.run("SET a 1 NX GET"), Reply::Null);
+        assert_eq!(bench.run("SET a 2 NX GET"), bulk("1"));
+        assert_eq!(bench.run("SET a 2 NX"), Reply::Null);
+        assert_eq!(bench.run("SETNX a 2"), int(0));
+        assert_eq!(bench.run("SET a 2 xx get"), bulk("1"));
+        assert_eq!(bench.run("GETSET a 3"), bulk("2"));
+        assert_eq!(bench.run("GETDEL a"), bulk("3"));
+        assert_eq!(bench.run("GETDEL a"), Reply::Null);
+        assert_eq!(bench.run("SETNX a 4"), int(1));
+        bench.run("BF.ADD f x");
+        assert_eq!(bench.run("SET f 1 GET"), error::wrong_type());
+        assert_eq!(bench.run("SET f 1 NX"), Reply::Null);
+        assert_eq!(bench.run("SET f 1"), Reply::OK);
+        assert_eq!(bench.run("TYPE f"), Reply::simple("string"));
+    }
+
+    #[test]
+    fn expiries_are_set_kept_and_cleared() {
+        let mut bench = Bench::default();
+        bench.run("SET a 1 EX 100");
+        assert_eq!(bench.run("TTL a"), int(100));
+        bench.run("SET a 2 KEEPTTL");
+        assert_eq!(bench.run("TTL a"), int(100));
+        bench.run("SET a 3");
+        assert_eq!(bench.run("TTL a"), int(-1));
+        bench.run("SET a 3 PXAT 99999999999999");
+        assert_eq!(bench.run("PEXPIRETIME a"), int(99_999_999_999_999));
+        assert_eq!(bench.run("GETEX a PERSIST"), bulk("3"));
+        assert_eq!(bench.run("TTL a"), int(-1));
+        bench.run("PSETEX a 1500 4");
+        assert_eq!(bench.run("PTTL a"), int(1500));
+        assert_eq!(bench.run("SET a 5 EXAT 1"), Reply::OK);
+        assert_eq!(bench.run("GET a"), Reply::Null);
+    }
+
+    #[test]
+    fn logs_get_what_does_not_depend_on_the_time() {
+        let mut bench = Bench::default();
+        bench.now.ms = 5000;
+        for (line, logged) in [
+            ("SET a 1 EX 10", Some("SET a 1 PXAT 15000")),
+            ("SET a 1 PX 10 NX", None),
+            ("SET a 1 XX GET", Some("SET a 1")),
+            ("SET a 1 KEEPTTL", Some("SET a 1 KEEPTTL")),
+            ("SETEX a 10 1", Some("SET a 1 PXAT 15000")),
+            ("PSETEX a 10 1", Some("SET a 1 PXAT 5010")),
+            ("GETEX a", None),
+            ("GETEX a PERSIST", Some("PERSIST a")),
+            ("GETEX a PERSIST", None),
+            ("GETEX a EX 10", Some("PEXPIREAT a 15000")),
+            ("GETEX a EXAT 5", Some("DEL a")),
+            ("GETEX a EX 10", None),
+            ("SETNX a 1", Some("SET a 1")),
+            ("GETSET a 2", Some("SET a 2")),
+            ("GETDEL a", Some("DEL a")),
+            ("GETDEL a", None),
+        ] {
+            assert_eq!(bench.logged(line).as_deref(), logged, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_that_clash_are_refused() {
+        let mut bench = Bench::default();
+        for line in [
+            "SET a 1 NX XX",
+            "SET a 1 EX",
+            "SET a 1 EX 10 PX 10",
+            "SET a 1 EX 10 KEEPTTL",
+            "SET a 1 KEEPTTL EX 10",
+            "SET a 1 PERSIST",
+            "SET a 1 NOPE",
+            "GETEX a KEEPTTL",
+            "GETEX a NX",
+            "GETEX a PERSIST EX 10",
+        ] {
+            assert_eq!(bench.run(line), error::syntax(), "{line}");
+        }
+        assert_eq!(bench.run("SET a 1 EX 10 EX 20 NX NX"), Reply::OK);
+        assert_eq!(bench.run("TTL a"), int(20));
+        for (line, name) in [
+            ("SET a 1 EX 0", "set"),
+            ("SET a 1 EX 9223372036854775807", "set"),
+            ("SET a 1 PX 9223372036854775807", "set"),
+            ("SETEX a -1 1", "setex"),
+            ("GETEX a PXAT 0", "getex"),
+        ] {
+            assert_eq!(bench.run(line), error::invalid_expire_time(name), "{line}");
+        }
+        assert_eq!(bench.run("SET a 1 EX x"), error::not_an_integer());
+        assert_eq!(bench.run("GETEX none PX x"), Reply::Null);
+        let text = "ERR wrong number of arguments for 'set' command";
+        assert_eq!(bench.run("SET a"), err(text));
+    }
+}
