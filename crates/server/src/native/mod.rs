@@ -5,9 +5,11 @@
 //! - [`connection`]: HELLO, AUTH, SELECT, PING, ..., and [`client`]
 //! - [`transaction`]: MULTI, EXEC, DISCARD, WATCH
 //! - [`keys`]: DEL, EXISTS, TYPE, RENAME, COPY, ...
+//! - [`inspect`]: OBJECT, MEMORY
 //! - [`expire`]: EXPIRE, TTL and their kin
 //! - [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL, ...
-//! - [`strings`]: SET, GET, INCR, ...
+//! - [`strings`]: GET, MGET, APPEND, ...; [`set`]: SET, GETEX and their kin; [`counters`]: INCR and
+//!   its kin, INCRBYFLOAT in [`extended`] precision
 //! - [`server`]: SLOWLOG, TIME, SHUTDOWN, ..., and [`info`], [`config`], [`command`]
 //!
 //! [`subcommand`] is what commands with subcommands have in common, [`mod@error`] what all have.
@@ -16,13 +18,19 @@ pub mod client;
 pub mod command;
 pub mod config;
 pub mod connection;
+pub mod counters;
 pub mod error;
 pub mod expire;
+pub mod extended;
 pub mod info;
+pub mod inspect;
 pub mod keys;
 pub mod server;
+pub mod set;
 pub mod strings;
 pub mod subcommand;
+#[cfg(test)]
+pub mod testing;
 pub mod transaction;
 pub mod walk;
 
@@ -35,7 +43,7 @@ use everbloom_resp::Reply;
 use crate::clock::Now;
 use crate::config::Settings;
 use crate::dispatch;
-use crate::keyspace::View;
+use crate::keyspace::{Entry, View};
 use crate::registry::Registered;
 use crate::server::Server;
 use crate::session::Session;
@@ -97,11 +105,65 @@ pub struct Call<'a> {
     pub now: Now,
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
     /// What a command on a filter must know.
     pub fn context(&self) -> Context {
         dispatch::context(self.server, self.settings, self.session)
     }
+
+    /// Argument `at`, the name being 0. Dispatch has checked the arity, so a command asks only for
+    /// arguments that are there; any other is empty.
+    pub fn arg(&self, at: usize) -> &'a [u8] {
+        self.args.get(at).copied().unwrap_or_default()
+    }
+
+    /// The arguments from `at` on.
+    pub fn args_from(&self, at: usize) -> &'a [&'a [u8]] {
+        self.args.get(at..).unwrap_or_default()
+    }
+
+    /// The entry of a key for a command that reads: Redis counts these look-ups, and only these, as
+    /// hits and misses.
+    pub fn look_up<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
+        let entry = view.get(self.session.db, key);
+        self.count_look_up(entry.is_some());
+        entry
+    }
+
+    /// As [`Call::look_up`], for a command that asks about a key and does not use it.
+    pub fn peek<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
+        let entry = view.peek(self.session.db, key);
+        self.count_look_up(entry.is_some());
+        entry
+    }
+
+    fn count_look_up(&self, found: bool) {
+        if found {
+            self.stats.keyspace_hits.add(1);
+        } else {
+            self.stats.keyspace_misses.add(1);
+        }
+    }
+}
+
+/// What a writing command answers: refused means that it changed nothing.
+pub fn settle(result: Result<Outcome, Reply>) -> Outcome {
+    result.unwrap_or_else(Outcome::unchanged)
+}
+
+/// The answer of a reading command.
+pub fn answer(result: Result<Reply, Reply>) -> Reply {
+    result.unwrap_or_else(|refusal| refusal)
+}
+
+/// A length or a count as a reply.
+pub fn count(n: usize) -> Reply {
+    Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// Yes or no as Redis's own commands say it, in both protocols.
+pub fn flag(yes: bool) -> Reply {
+    Reply::Integer(i64::from(yes))
 }
 
 /// All commands of this folder.
@@ -110,9 +172,12 @@ pub fn commands() -> impl Iterator<Item = &'static Command> {
         connection::COMMANDS,
         transaction::COMMANDS,
         keys::COMMANDS,
+        inspect::COMMANDS,
         expire::COMMANDS,
         walk::COMMANDS,
         strings::COMMANDS,
+        set::COMMANDS,
+        counters::COMMANDS,
         server::COMMANDS,
     ]
     .into_iter()

@@ -1,0 +1,126 @@
+//! Running command lines without sockets, for the tests of the families.
+
+use std::sync::Arc;
+
+use everbloom_commands::{Effect, Outcome};
+use everbloom_resp::Reply;
+
+use super::{Call, Run};
+use crate::clock::Now;
+use crate::config::Settings;
+use crate::dispatch;
+use crate::lock::Footprint;
+use crate::registry::{Kind, Registry};
+use crate::server::Server;
+use crate::session::Session;
+
+/// A connection to a server of its own.
+#[derive(Debug)]
+pub struct Bench {
+    /// The server.
+    pub server: Arc<Server>,
+    /// The connection.
+    pub session: Session,
+    /// The time of the commands, which stands still between them.
+    pub now: Now,
+}
+
+impl Default for Bench {
+    /// A server with the default settings.
+    fn default() -> Self {
+        Self::with(Settings::default())
+    }
+}
+
+impl Bench {
+    /// A server with these settings.
+    pub fn with(settings: Settings) -> Self {
+        let server = Server::new(settings, 1);
+        let (addr, now) = ("127.0.0.1:1".parse().unwrap(), Now::read());
+        let client = server.clients.enter(addr, addr, 10, now).unwrap();
+        Bench {
+            session: Session::new(client, true),
+            server,
+            now,
+        }
+    }
+
+    /// Runs a line of words that are separated by single spaces; `''` is an empty word.
+    pub fn run(&mut self, line: &str) -> Reply {
+        self.with_call(line, |call| {
+            if !call.command.accepts(call.args.len()) {
+                return super::error::wrong_arity(call.command.lower);
+            }
+            dispatch::run(call)
+        })
+    }
+
+    /// Runs a line of a writing command and returns all of its outcome.
+    pub fn outcome(&mut self, line: &str) -> Outcome {
+        self.with_call(line, |call| {
+            let Kind::Native(row) = call.command.kind else {
+                panic!("a command of this server's own");
+            };
+            let mut view = Footprint::Whole.lock(&call.server.keyspace, true, call.now);
+            match row.run {
+                Run::Write(run) | Run::WriteAll(run) => run(call, &mut view),
+                _ => panic!("a command that writes"),
+            }
+        })
+    }
+
+    /// What a log gets of a line: `None` for nothing, otherwise the command as words.
+    pub fn logged(&mut self, line: &str) -> Option<String> {
+        match self.outcome(line).effect {
+            Effect::None => None,
+            Effect::Verbatim => Some(line.to_owned()),
+            Effect::Replace(commands) => {
+                let words: Vec<String> = commands
+                    .concat()
+                    .iter()
+                    .map(|word| String::from_utf8_lossy(word).into_owned())
+                    .collect();
+                Some(words.join(" "))
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, ms: u64) {
+        self.now.ms += ms;
+        self.now.clock += u32::try_from(ms / 1000).unwrap();
+    }
+
+    fn with_call<R>(&mut self, line: &str, work: impl FnOnce(&mut Call<'_>) -> R) -> R {
+        let args: Vec<&[u8]> = line
+            .split(' ')
+            .map(|word| if word == "''" { "" } else { word }.as_bytes())
+            .collect();
+        let settings = self.server.config.snapshot();
+        let stats = Arc::clone(&self.server.workers[0]);
+        work(&mut Call {
+            server: &self.server,
+            session: &mut self.session,
+            stats: &stats,
+            settings: &settings,
+            command: Registry::get().find(args[0]).unwrap(),
+            args: &args,
+            now: self.now,
+        })
+    }
+}
+
+/// A bulk reply.
+pub fn bulk(text: &str) -> Reply {
+    Reply::bulk(text)
+}
+
+/// An integer reply.
+pub fn int(n: i64) -> Reply {
+    Reply::Integer(n)
+}
+
+/// An error reply.
+pub fn err(text: &'static str) -> Reply {
+    Reply::error(text)
+}
