@@ -29,6 +29,7 @@ pub mod keyspace;
 pub mod lock;
 pub mod native;
 pub mod place;
+pub mod rdb;
 pub mod registry;
 pub mod running;
 pub mod runs;

@@ -130,10 +130,7 @@ impl<E> From<PartsError> for LoadError<E> {
 /// # Errors
 ///
 /// The writer's.
-pub fn save<W: FieldWriter>(
-    filter: &ScalableBloomFilter,
-    writer: &mut W,
-) -> Result<(), W::Error> {
+pub fn save<W: FieldWriter>(filter: &ScalableBloomFilter, writer: &mut W) -> Result<(), W::Error> {
     save_head(&filter.parts(), writer)?;
     for layer in filter.layers() {
         save_layer_head(&layer.parts(), writer)?;
@@ -160,10 +157,7 @@ pub fn save_head<W: FieldWriter>(parts: &FilterParts, writer: &mut W) -> Result<
 /// # Errors
 ///
 /// The writer's.
-pub fn save_layer_head<W: FieldWriter>(
-    layer: &LayerParts,
-    writer: &mut W,
-) -> Result<(), W::Error> {
+pub fn save_layer_head<W: FieldWriter>(layer: &LayerParts, writer: &mut W) -> Result<(), W::Error> {
     writer.unsigned(layer.capacity)?;
     writer.double(layer.error_rate)?;
     writer.unsigned(layer.hashes.into())?;

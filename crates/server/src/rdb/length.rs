@@ -1,0 +1,229 @@
+//! Lengths and strings, in every form they have.
+
+use std::io::{self, Read, Write};
+
+use super::error::ReadError;
+use super::lzf;
+use super::source::Source;
+
+const LENGTH_32: u8 = 0x80;
+const LENGTH_64: u8 = 0x81;
+const INT_8: u8 = 0xc0;
+const INT_16: u8 = 0xc1;
+const INT_32: u8 = 0xc2;
+const LZF: u8 = 0xc3;
+
+/// Strings longer than this are tried to be compressed.
+const COMPRESS_ABOVE: usize = 20;
+/// How many bytes compression must save.
+const COMPRESS_SAVES: usize = 4;
+/// Decimals longer than this are not tried to be written as integers.
+const LONGEST_INTEGER: usize = 11;
+
+/// Writes a length in its shortest form.
+pub(crate) fn put_length(out: &mut impl Write, length: u64) -> io::Result<()> {
+    let [.., b1, b0] = length.to_be_bytes();
+    if length < 1 << 6 {
+        return out.write_all(&[b0]);
+    }
+    if length < 1 << 14 {
+        return out.write_all(&[0x40 | b1, b0]);
+    }
+    match u32::try_from(length) {
+        Ok(length) => {
+            out.write_all(&[LENGTH_32])?;
+            out.write_all(&length.to_be_bytes())
+        }
+        Err(_) => {
+            out.write_all(&[LENGTH_64])?;
+            out.write_all(&length.to_be_bytes())
+        }
+    }
+}
+
+/// Writes a string as it is.
+pub(crate) fn put_plain(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    put_length(out, bytes.len() as u64)?;
+    out.write_all(bytes)
+}
+
+/// Writes strings as Redis does: integers as such, and long ones compressed when asked to.
+#[derive(Debug)]
+pub(crate) struct Strings {
+    compressor: Option<lzf::Compressor>,
+}
+
+impl Strings {
+    pub(crate) fn new(compression: bool) -> Strings {
+        Strings {
+            compressor: compression.then(lzf::Compressor::default),
+        }
+    }
+
+    pub(crate) fn put(&mut self, out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+        if let Some(integer) = integer(bytes) {
+            return put_integer(out, integer);
+        }
+        let compressor = self
+            .compressor
+            .as_mut()
+            .filter(|_| bytes.len() > COMPRESS_ABOVE);
+        let packed = compressor.and_then(|compressor| {
+            let most = bytes.len() - COMPRESS_SAVES;
+            compressor.compress(bytes, most)
+        });
+        match packed {
+            None => put_plain(out, bytes),
+            Some(packed) => {
+                out.write_all(&[LZF])?;
+                put_length(out, packed.len() as u64)?;
+                put_length(out, bytes.len() as u64)?;
+                out.write_all(&packed)
+            }
+        }
+    }
+}
+
+/// The integer that these bytes are the one decimal form of.
+fn integer(bytes: &[u8]) -> Option<i32> {
+    if bytes.len() > LONGEST_INTEGER {
+        return None;
+    }
+    let canonical = match bytes {
+        [b'0'] => true,
+        [b'-', b'1'..=b'9', rest @ ..] | [b'1'..=b'9', rest @ ..] => {
+            rest.iter().all(u8::is_ascii_digit)
+        }
+        _ => false,
+    };
+    let text = std::str::from_utf8(bytes).ok().filter(|_| canonical)?;
+    text.parse().ok()
+}
+
+fn put_integer(out: &mut impl Write, integer: i32) -> io::Result<()> {
+    if let Ok(byte) = i8::try_from(integer) {
+        out.write_all(&[INT_8])?;
+        out.write_all(&byte.to_le_bytes())
+    } else if let Ok(short) = i16::try_from(integer) {
+        out.write_all(&[INT_16])?;
+        out.write_all(&short.to_le_bytes())
+    } else {
+        out.write_all(&[INT_32])?;
+        out.write_all(&integer.to_le_bytes())
+    }
+}
+
+/// What the first byte of a string or a length announces.
+enum Announced {
+    Plain(u64),
+    Integer(i32),
+    Compressed,
+}
+
+fn announced<R: Read>(
+    source: &mut Source<R>,
+    expected: &'static str,
+) -> Result<Announced, ReadError> {
+    let offset = source.offset();
+    let first = source.byte(expected)?;
+    Ok(match first {
+        0..0x40 => Announced::Plain(first.into()),
+        0x40..0x80 => {
+            let low = source.byte(expected)?;
+            Announced::Plain(u16::from_be_bytes([first & 0x3f, low]).into())
+        }
+        LENGTH_32 => Announced::Plain(u32::from_be_bytes(source.array(expected)?).into()),
+        LENGTH_64 => Announced::Plain(u64::from_be_bytes(source.array(expected)?)),
+        INT_8 => Announced::Integer(i8::from_le_bytes(source.array(expected)?).into()),
+        INT_16 => Announced::Integer(i16::from_le_bytes(source.array(expected)?).into()),
+        INT_32 => Announced::Integer(i32::from_le_bytes(source.array(expected)?)),
+        LZF => Announced::Compressed,
+        _ => {
+            let found = format_args!("the byte {first:02x}");
+            return Err(ReadError::unexpected(offset, expected, found));
+        }
+    })
+}
+
+/// Reads a length.
+pub(crate) fn length<R: Read>(
+    source: &mut Source<R>,
+    expected: &'static str,
+) -> Result<u64, ReadError> {
+    let offset = source.offset();
+    match announced(source, expected)? {
+        Announced::Plain(length) => Ok(length),
+        _ => Err(ReadError::unexpected(offset, expected, "a string encoding")),
+    }
+}
+
+/// Reads a string.
+pub(crate) fn string<R: Read>(
+    source: &mut Source<R>,
+    expected: &'static str,
+) -> Result<Vec<u8>, ReadError> {
+    read(source, None, expected)
+}
+
+/// Reads a string of `len` bytes; another is refused before memory is asked for.
+pub(crate) fn string_of<R: Read>(
+    source: &mut Source<R>,
+    len: u64,
+    expected: &'static str,
+) -> Result<Vec<u8>, ReadError> {
+    read(source, Some(len), expected)
+}
+
+fn read<R: Read>(
+    source: &mut Source<R>,
+    wanted: Option<u64>,
+    expected: &'static str,
+) -> Result<Vec<u8>, ReadError> {
+    let offset = source.offset();
+    let check = |len: u64| match wanted {
+        Some(wanted) if wanted != len => {
+            let found = format_args!("{len} bytes, not {wanted},");
+            Err(ReadError::unexpected(offset, expected, found))
+        }
+        _ => Ok(()),
+    };
+    match announced(source, expected)? {
+        Announced::Plain(len) => {
+            check(len)?;
+            source.bytes(len, expected)
+        }
+        Announced::Integer(integer) => {
+            let text = integer.to_string().into_bytes();
+            check(text.len() as u64)?;
+            Ok(text)
+        }
+        Announced::Compressed => {
+            let packed_len = length(source, expected)?;
+            let len = length(source, expected)?;
+            check(len)?;
+            let packed = source.bytes(packed_len, expected)?;
+            let plain = usize::try_from(len).map_err(|_| lzf::Damaged);
+            plain
+                .and_then(|len| lzf::decompress(&packed, len))
+                .map_err(|lzf::Damaged| {
+                    ReadError::unexpected(offset, expected, "damaged compressed data")
+                })
+        }
+    }
+}
+
+/// Walks over a string.
+pub(crate) fn skip_string<R: Read>(
+    source: &mut Source<R>,
+    expected: &'static str,
+) -> Result<(), ReadError> {
+    match announced(source, expected)? {
+        Announced::Plain(len) => source.skip(len, expected),
+        Announced::Integer(_) => Ok(()),
+        Announced::Compressed => {
+            let packed = length(source, expected)?;
+            length(source, expected)?;
+            source.skip(packed, expected)
+        }
+    }
+}
