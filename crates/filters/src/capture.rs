@@ -179,6 +179,11 @@ impl ScalableBloomFilter {
         self.recording().0.as_ref().map(|capture| capture.id)
     }
 
+    /// Gives up the capture in progress, if there is one.
+    pub fn end_capture(&mut self) {
+        self.recording_mut().0 = None;
+    }
+
     /// Appends the next bytes of the captured bits to `out`, at most 256 KiB and of one layer.
     /// False when there are none: then the capture has ended, or none was begun.
     ///

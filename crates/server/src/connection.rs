@@ -57,9 +57,7 @@ impl Connection {
                 return Ok(());
             }
             let replies = self.turn(read);
-            if !replies.is_empty() {
-                self.write(stream, replies).await?;
-            }
+            self.write(stream, replies).await?;
             if self.session.closing || self.session.client.is_killed() {
                 return stream.shutdown().await;
             }
@@ -155,6 +153,7 @@ impl Connection {
         let mut used = 0;
         loop {
             let limits = Limits {
+                max_args: MOST_ARGS,
                 max_bulk: settings.proto_max_bulk_len,
                 authenticated: self.session.authenticated,
                 ..Limits::default()
@@ -224,10 +223,14 @@ impl Connection {
 
     /// Sends replies: at once if the socket takes them, as it nearly always does.
     async fn write(&mut self, stream: &mut TcpStream, replies: Vec<u8>) -> io::Result<()> {
-        let sent = match stream.try_write(&replies) {
-            Ok(sent) => sent,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(error),
+        let sent = if replies.is_empty() {
+            0
+        } else {
+            match stream.try_write(&replies) {
+                Ok(sent) => sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            }
         };
         let rest = replies.get(sent..).unwrap_or_default();
         if !rest.is_empty() {
@@ -265,5 +268,7 @@ impl Connection {
     }
 }
 
+/// Redis 7's limit on the arguments of a request.
+const MOST_ARGS: usize = 0x7fff_ffff;
 /// The most bytes that are made room for at once, whatever length a client has announced.
 const READ_MOST: usize = 1 << 20;

@@ -2,7 +2,6 @@
 //! effect.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use everbloom_commands::Context;
@@ -11,6 +10,7 @@ use everbloom_resp::{Batch, Reply, encode};
 use crate::clock::Now;
 use crate::config::Settings;
 use crate::filter_command;
+use crate::journal::Record;
 use crate::keyspace::View;
 use crate::lock::Footprint;
 use crate::native::{Call, Run, error};
@@ -224,30 +224,28 @@ pub fn run(call: &mut Call<'_>) -> Reply {
         },
     }
     let mut view = footprint.lock(keyspace, command.write, now);
-    run_in_view(call, &mut view)
+    let mut record = call.server.journal.record();
+    let reply = run_in_view(call, &mut view, &mut record);
+    call.server.journal.append(record);
+    reply
 }
 
-/// Runs a command on shards that are locked already, exclusively if it may write.
-pub fn run_in_view(call: &mut Call<'_>, view: &mut View<'_>) -> Reply {
+/// Runs a command on shards that are locked already, exclusively if it may write, and notes its
+/// effect in `record`.
+pub fn run_in_view(call: &mut Call<'_>, view: &mut View<'_>, record: &mut Record) -> Reply {
     let outcome = match call.command.kind {
-        Kind::Filter(row) => return filter_command::run_in_view(call, row, view),
+        Kind::Filter(row) => return filter_command::run_in_view(call, row, view, record),
         Kind::Native(row) => match row.run {
             Run::Plain(function) => return function(call),
             Run::Read(function) | Run::ReadAll(function) => return function(call, view),
             Run::Write(function) | Run::WriteAll(function) => function(call, view),
         },
     };
-    let journal = &call.server.journal;
     let expired = view.take_expired();
-    call.server
-        .stats
-        .expired_keys
-        .fetch_add(count(expired.len()), Ordering::Relaxed);
-    journal.record_expired(expired.len());
-    journal.record(&outcome.effect);
+    for (db, key) in &expired {
+        record.expired(*db, key);
+    }
+    call.server.stats.expired(expired.len());
+    record.effect(call.session.db, &outcome.effect, call.args);
     outcome.reply
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }

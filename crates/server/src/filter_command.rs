@@ -1,8 +1,9 @@
 //! Running a command of the commands crate: it names one key, so it takes one lock and one look-up.
 
-use everbloom_commands::{Command, Context, Run};
+use everbloom_commands::{Command, Context, Outcome, ReadSlot, Run, Slot};
 use everbloom_resp::Reply;
 
+use crate::journal::Record;
 use crate::keyspace::{Shard, View};
 use crate::native::Call;
 use crate::place::Place;
@@ -13,17 +14,28 @@ pub fn run(call: &Call<'_>, row: &Command) -> Reply {
     let lock = call.server.keyspace.shard(place.shard);
     match row.run {
         Run::Read(function) => read(call, function, &lock.read(), place),
-        Run::Write(function) => write(call, function, &mut lock.write(), place),
+        Run::Write(function) => {
+            let mut shard = lock.write();
+            let mut record = call.server.journal.record();
+            let reply = write(call, function, &mut shard, place, &mut record);
+            call.server.journal.append(record);
+            reply
+        }
     }
 }
 
 /// Runs one on shards that are locked already, exclusively if any command may write there.
-pub fn run_in_view(call: &Call<'_>, row: &Command, view: &mut View<'_>) -> Reply {
+pub fn run_in_view(
+    call: &Call<'_>,
+    row: &Command,
+    view: &mut View<'_>,
+    record: &mut Record,
+) -> Reply {
     let place = place(call);
     let shard = view.shard_of_key(place.key);
     match row.run {
         Run::Read(function) => read(call, function, shard, place),
-        Run::Write(function) => write(call, function, shard, place),
+        Run::Write(function) => write(call, function, shard, place, record),
     }
 }
 
@@ -32,22 +44,26 @@ fn place<'a>(call: &Call<'a>) -> Place<'a> {
     Place::new(&call.server.keyspace, call.session.db, key, call.now)
 }
 
-type ReadFn = fn(&Context, &[&[u8]], everbloom_commands::ReadSlot<'_>) -> Reply;
-type WriteFn =
-    fn(&Context, &[&[u8]], &mut everbloom_commands::Slot<'_>) -> everbloom_commands::Outcome;
+type ReadFn = fn(&Context, &[&[u8]], ReadSlot<'_>) -> Reply;
+type WriteFn = fn(&Context, &[&[u8]], &mut Slot<'_>) -> Outcome;
 
 fn read(call: &Call<'_>, function: ReadFn, shard: &Shard, place: Place<'_>) -> Reply {
     function(&call.context(), call.args, place.read(shard, call.stats))
 }
 
-fn write(call: &Call<'_>, function: WriteFn, shard: &mut Shard, place: Place<'_>) -> Reply {
+fn write(
+    call: &Call<'_>,
+    function: WriteFn,
+    shard: &mut Shard,
+    place: Place<'_>,
+    record: &mut Record,
+) -> Reply {
     let context = call.context();
-    let outcome = place.write(call.server, shard, |slot| {
-        function(&context, call.args, slot)
-    });
+    let work = |slot: &mut Slot<'_>| function(&context, call.args, slot);
+    let outcome = place.write(call.server, shard, record, work);
     if outcome.touched {
         shard.touch(place.db, place.key);
     }
-    call.server.journal.record(&outcome.effect);
+    record.effect(place.db, &outcome.effect, call.args);
     outcome.reply
 }

@@ -1,38 +1,334 @@
 //! Where effects go: what a log or a replica must replay, in the order in which it happened.
 //!
-//! A command's effect is recorded while the shards it changed are still locked, so that the order
-//! of the records of a key is the order of its changes.
+//! A command writes its effects into a [`Record`]; the record enters the [`Journal`] as a whole
+//! while the shards it changed are still locked, so that the order of the records of a key is the
+//! order of its changes, and nothing comes between the commands of one record.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use everbloom_commands::Effect;
+use everbloom_resp::encode_request;
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::watch;
 
-/// The record of all changes. It counts them; what is counted is kept in memory alone.
+/// The effects of one command, or of one transaction.
 #[derive(Debug, Default)]
+pub struct Record {
+    commands: Vec<u8>,
+    /// The database of the first command, which the journal selects.
+    first_db: Option<usize>,
+    /// The database of the last command, which the next need not select again.
+    db: Option<usize>,
+    changes: u64,
+    in_transaction: bool,
+    /// Whether anybody will read the commands; changes are counted in any case.
+    wanted: bool,
+}
+
+impl Record {
+    /// Notes the effect of the command `args` in database `db`.
+    pub fn effect(&mut self, db: usize, effect: &Effect, args: &[&[u8]]) {
+        match effect {
+            Effect::None => {}
+            Effect::Verbatim => self.command(db, args),
+            Effect::Replace(commands) => {
+                for command in commands {
+                    self.command(db, command);
+                }
+            }
+        }
+    }
+
+    /// Notes that a key was removed because its time had come.
+    pub fn expired(&mut self, db: usize, key: &[u8]) {
+        self.command(db, &[b"DEL".as_slice(), key]);
+    }
+
+    /// The commands up to [`Record::end_transaction`] are one transaction.
+    pub fn begin_transaction(&mut self) {
+        self.in_transaction = true;
+    }
+
+    /// Ends the transaction.
+    pub fn end_transaction(&mut self) {
+        if self.in_transaction && self.wanted && self.changes > 0 {
+            encode_request(&["EXEC"], &mut self.commands);
+        }
+        self.in_transaction = false;
+    }
+
+    /// Whether nothing was noted.
+    pub fn is_empty(&self) -> bool {
+        self.changes == 0
+    }
+
+    fn command<T: AsRef<[u8]>>(&mut self, db: usize, args: &[T]) {
+        self.changes += 1;
+        if !self.wanted {
+            return;
+        }
+        if self.first_db.is_none() {
+            (self.first_db, self.db) = (Some(db), Some(db));
+            if self.in_transaction {
+                encode_request(&["MULTI"], &mut self.commands);
+            }
+        }
+        if self.db != Some(db) {
+            select(db, &mut self.commands);
+            self.db = Some(db);
+        }
+        encode_request(args, &mut self.commands);
+    }
+}
+
+/// The record of all changes: a queue between the commands, which append to it under the locks of
+/// what they changed, and the thread that writes the log. While no log is kept, it only counts.
+#[derive(Debug)]
 pub struct Journal {
+    queue: Mutex<Queue>,
+    /// The writer waits here for something to write.
+    filled: Condvar,
+    /// Commands wait here for the writer when it is far behind.
+    drained: Condvar,
     changes: AtomicU64,
+    logging: AtomicBool,
+    /// Everything before this position is on the disk.
+    durable: watch::Sender<u64>,
+}
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+struct Queue {
+    bytes: Vec<u8>,
+    /// Where the log goes on in a new file: offsets in `bytes`, rising.
+    switches: Vec<usize>,
+    /// Position of the end of `bytes`, counted over the whole life of the journal.
+    end: u64,
+    /// The database that the log has selected last.
+    db: Option<usize>,
+    writer_waits: bool,
+    closed: bool,
+}
+
+/// Something to write.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Encoded commands.
+    pub bytes: Vec<u8>,
+    /// Where a new file begins: offsets in `bytes`.
+    pub switches: Vec<usize>,
+    /// The position of the end.
+    pub end: u64,
+    /// Nothing will follow.
+    pub last: bool,
+}
+
+/// With more than this many bytes waiting, commands wait for the writer.
+const FAR_BEHIND: usize = 256 << 20;
+
+impl Default for Journal {
+    fn default() -> Self {
+        Journal {
+            queue: Mutex::default(),
+            filled: Condvar::new(),
+            drained: Condvar::new(),
+            changes: AtomicU64::new(0),
+            logging: AtomicBool::new(false),
+            durable: watch::Sender::new(0),
+        }
+    }
 }
 
 impl Journal {
-    /// Records the effect of a command.
-    pub fn record(&self, effect: &Effect) {
-        let commands = match effect {
-            Effect::None => return,
-            Effect::Verbatim => 1,
-            Effect::Replace(commands) => commands.len(),
-        };
-        self.changes
-            .fetch_add(u64::try_from(commands).unwrap_or(0), Ordering::Relaxed);
+    /// An empty record. The shards that it will speak of must be locked already, for whether a log
+    /// is kept changes only while all of them are.
+    pub fn record(&self) -> Record {
+        Record {
+            wanted: self.logging.load(Ordering::Relaxed),
+            ..Record::default()
+        }
     }
 
-    /// Records that keys were removed because their time had come.
-    pub fn record_expired(&self, keys: usize) {
-        self.changes
-            .fetch_add(u64::try_from(keys).unwrap_or(0), Ordering::Relaxed);
+    /// Takes a record in, and returns the position behind it. The shards that it speaks of must
+    /// still be locked.
+    pub fn append(&self, record: Record) -> u64 {
+        if record.is_empty() {
+            return 0;
+        }
+        self.changes.fetch_add(record.changes, Ordering::Relaxed);
+        if record.commands.is_empty() {
+            return 0;
+        }
+        let mut queue = self.queue.lock();
+        while queue.bytes.len() > FAR_BEHIND && !queue.closed {
+            self.drained.wait(&mut queue);
+        }
+        let before = queue.bytes.len();
+        if record.first_db.is_some() && queue.db != record.first_db {
+            select(record.first_db.unwrap_or_default(), &mut queue.bytes);
+        }
+        queue.db = record.db;
+        queue.bytes.extend_from_slice(&record.commands);
+        queue.end += u64::try_from(queue.bytes.len() - before).unwrap_or(0);
+        if queue.writer_waits {
+            queue.writer_waits = false;
+            self.filled.notify_one();
+        }
+        queue.end
     }
 
     /// How many changes there were.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Whether a log is kept.
+    pub fn is_logging(&self) -> bool {
+        self.logging.load(Ordering::Relaxed)
+    }
+
+    /// Begins or ends to keep a log. All shards must be locked.
+    pub fn set_logging(&self, on: bool) {
+        let mut queue = self.queue.lock();
+        queue.db = None;
+        self.logging.store(on, Ordering::Relaxed);
+    }
+
+    /// What comes from now on goes into a new file. All shards must be locked, so that the file
+    /// begins at one moment of the whole keyspace.
+    pub fn switch_file(&self) {
+        let mut queue = self.queue.lock();
+        let at = queue.bytes.len();
+        queue.switches.push(at);
+        queue.db = None;
+        queue.writer_waits = false;
+        self.filled.notify_one();
+    }
+
+    /// The writer's end: what waits to be written, once there is something, or after `patience`.
+    pub fn take(&self, patience: Duration) -> Batch {
+        let mut queue = self.queue.lock();
+        if queue.bytes.is_empty() && queue.switches.is_empty() && !queue.closed {
+            queue.writer_waits = true;
+            self.filled.wait_for(&mut queue, patience);
+            queue.writer_waits = false;
+        }
+        let batch = Batch {
+            bytes: mem::take(&mut queue.bytes),
+            switches: mem::take(&mut queue.switches),
+            end: queue.end,
+            last: queue.closed,
+        };
+        self.drained.notify_all();
+        batch
+    }
+
+    /// Nothing will follow: the writer writes what waits and ends.
+    pub fn close(&self) {
+        self.queue.lock().closed = true;
+        self.filled.notify_one();
+        self.drained.notify_all();
+    }
+
+    /// Everything before `position` is on the disk now.
+    pub fn set_durable(&self, position: u64) {
+        self.durable.send_if_modified(|durable| {
+            let further = position > *durable;
+            *durable = position.max(*durable);
+            further
+        });
+    }
+
+    /// Returns once everything before `position` is on the disk.
+    pub async fn durable(&self, position: u64) {
+        // The sender lives in `self`, so the channel cannot close.
+        let _ = self
+            .durable
+            .subscribe()
+            .wait_for(|durable| *durable >= position)
+            .await;
+    }
+
+    /// The position before which everything is on the disk.
+    pub fn durable_now(&self) -> u64 {
+        *self.durable.borrow()
+    }
+}
+
+fn select(db: usize, out: &mut Vec<u8>) {
+    encode_request(&["SELECT", &db.to_string()], out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(journal: &Journal) -> String {
+        let batch = journal.take(Duration::ZERO);
+        String::from_utf8(batch.bytes).unwrap().replace("\r\n", " ")
+    }
+
+    fn record(journal: &Journal, db: usize, keys: &[&str]) -> Record {
+        let mut record = journal.record();
+        for key in keys {
+            record.effect(db, &Effect::Verbatim, &[b"DEL", key.as_bytes()]);
+        }
+        record
+    }
+
+    #[test]
+    fn a_database_is_selected_when_it_changes() {
+        let journal = Journal::default();
+        journal.set_logging(true);
+        for (db, key) in [(0, "a"), (0, "b"), (3, "c")] {
+            journal.append(record(&journal, db, &[key]));
+        }
+        let text = logged(&journal);
+        assert_eq!(text.matches("SELECT").count(), 2, "{text}");
+        journal.append(record(&journal, 3, &["d"]));
+        assert!(!logged(&journal).contains("SELECT"));
+        journal.switch_file();
+        journal.append(record(&journal, 3, &["d"]));
+        assert!(
+            logged(&journal).contains("SELECT"),
+            "a new file begins in database 0"
+        );
+    }
+
+    #[test]
+    fn a_transaction_is_one_piece_and_an_empty_one_none() {
+        let journal = Journal::default();
+        journal.set_logging(true);
+        let mut both = journal.record();
+        both.begin_transaction();
+        for (db, key) in [(0, "a"), (1, "b")] {
+            both.effect(db, &Effect::Verbatim, &[b"DEL", key]);
+        }
+        both.end_transaction();
+        journal.append(both);
+        let text = logged(&journal);
+        let order = ["SELECT", "$1 0", "MULTI", "a", "$1 1", "b", "EXEC"];
+        let mut from = 0;
+        for word in order {
+            from += text[from..]
+                .find(word)
+                .unwrap_or_else(|| panic!("{word} in {text}"));
+        }
+        let mut none = journal.record();
+        none.begin_transaction();
+        none.effect(0, &Effect::None, &[]);
+        none.end_transaction();
+        journal.append(none);
+        assert_eq!(logged(&journal), "");
+        assert_eq!(journal.changes(), 2);
+    }
+
+    #[test]
+    fn without_a_log_changes_are_counted_only() {
+        let journal = Journal::default();
+        assert_eq!(journal.append(record(&journal, 0, &["a", "b"])), 0);
+        assert_eq!((journal.changes(), logged(&journal).as_str()), (2, ""));
     }
 }

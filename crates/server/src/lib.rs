@@ -12,11 +12,11 @@
 //! | where its effect goes | [`journal`] |
 //!
 //! Around it: [`config`], [`registry`] (all commands by name), [`session`] and [`clients`] (a
-//! connection from inside and from outside), [`stats`], [`slowlog`], [`clock`], [`glob`],
-//! [`system`].
+//! connection from inside and from outside), [`stats`], [`slowlog`], [`clock`], [`glob`], [`system`].
 
 #![forbid(unsafe_code)]
 
+pub mod aof;
 pub mod clients;
 pub mod clock;
 pub mod config;
@@ -37,6 +37,7 @@ pub mod server;
 pub mod session;
 pub mod slowlog;
 pub mod stats;
+pub mod storage;
 pub mod system;
 pub mod worker;
 

@@ -1,10 +1,9 @@
 //! The one key that a command on a filter works on: found once, handed to the command as a slot.
 
-use std::sync::atomic::Ordering;
-
 use everbloom_commands::{ReadSlot, Slot};
 
 use crate::clock::Now;
+use crate::journal::Record;
 use crate::keyspace::{Entry, Keyspace, Shard, Value};
 use crate::server::Server;
 use crate::stats::WorkerStats;
@@ -53,20 +52,22 @@ impl<'k> Place<'k> {
         }
     }
 
-    /// Lets a writing command work there; the key is made if the command filled a vacant slot. The
-    /// shard must be the one that [`Place::shard`] names.
+    /// Lets a writing command work there; the key is made if the command filled a vacant slot. A key
+    /// that was there but had expired is removed first, which `record` notes. The shard must be the
+    /// one that [`Place::shard`] names.
     pub fn write<R>(
         &self,
         server: &Server,
         shard: &mut Shard,
+        record: &mut Record,
         work: impl FnOnce(&mut Slot<'_>) -> R,
     ) -> R {
         let db = shard.db_mut(self.db);
         let expired = db.has_expired(self.hash, self.key, self.now.ms);
         if expired {
-            db.remove(self.hash, self.key);
-            server.stats.expired_keys.fetch_add(1, Ordering::Relaxed);
-            server.journal.record_expired(1);
+            db.discard(self.hash, self.key);
+            server.stats.expired(1);
+            record.expired(self.db, self.key);
         }
         let mut work = Some(work);
         let mut run = |slot: &mut Slot<'_>| work.take().map(|work| work(slot));

@@ -85,7 +85,8 @@ fn add_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {
     let protocol = turn.session.protocol;
     let mut shard = turn.server.keyspace.shard(place.shard).write();
     let mut failed = 0;
-    let change = place.write(turn.server, &mut shard, |slot| {
+    let mut record = turn.server.journal.record();
+    let change = place.write(turn.server, &mut shard, &mut record, |slot| {
         add::add_run(&context, items, slot, |result| match result {
             Ok(new) => encode_boolean(new, protocol, turn.out),
             Err(error) => {
@@ -97,6 +98,7 @@ fn add_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {
         })
     });
     shard.touch(place.db, key);
-    turn.server.journal.record(&change.effect(key));
+    record.effect(place.db, &change.effect(key), &[]);
+    turn.server.journal.append(record);
     failed
 }

@@ -133,20 +133,21 @@ impl Server {
             }
             let mut gone = Vec::new();
             let mut shard = self.keyspace.shard(index).write();
+            let mut record = self.journal.record();
             for db in 0..self.keyspace.databases() {
                 if shard.db(db).may_have_expired(now.ms) {
                     let removed = shard.db_mut(db).remove_expired(now.ms);
-                    for entry in &removed {
-                        shard.touch(db, entry.key());
+                    for (key, _) in &removed {
+                        shard.touch(db, key);
+                        record.expired(db, key);
                     }
                     self.keyspace.settle(shard.db_mut(db));
                     gone.extend(removed);
                 }
             }
-            self.journal.record_expired(gone.len());
+            self.journal.append(record);
             drop(shard);
-            let count = u64::try_from(gone.len()).unwrap_or(0);
-            self.stats.expired_keys.fetch_add(count, Ordering::Relaxed);
+            self.stats.expired(gone.len());
         }
     }
 }

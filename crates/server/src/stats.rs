@@ -109,6 +109,14 @@ pub struct ServerStats {
 }
 
 impl ServerStats {
+    /// Counts keys that were removed because their time had come.
+    pub fn expired(&self, keys: usize) {
+        if keys > 0 {
+            self.expired_keys
+                .fetch_add(u64::try_from(keys).unwrap_or(0), Ordering::Relaxed);
+        }
+    }
+
     /// Back to zero, but for the peak of memory.
     pub fn reset(&self) {
         for counter in [

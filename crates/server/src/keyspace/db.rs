@@ -1,8 +1,12 @@
 //! The entries of one database within one shard.
 
+use std::sync::Arc;
+
+use everbloom::ScalableBloomFilter;
 use hashbrown::HashTable;
 
 use super::entry::{Entry, Value};
+use super::snapshot::Snapshot;
 use crate::clock::Now;
 
 /// Entries found by the hash of their key. Every method that takes a `hash` wants the keyspace's
@@ -15,7 +19,15 @@ pub struct Db {
     expiring: usize,
     /// No key expires before this time (milliseconds of Unix time).
     earliest_expiry: u64,
+    /// The snapshot being made, and this database's number at its moment.
+    snapshot: Option<(Arc<Snapshot>, usize)>,
 }
+
+/// What is left of a removed entry, to be freed when no lock is held. A snapshot may have taken the
+/// entry over.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held only to be dropped")]
+pub struct Leftover(Option<Entry>);
 
 impl Db {
     /// The number of keys, those included that have expired but are not yet removed.
@@ -45,12 +57,73 @@ impl Db {
         self.memory - before
     }
 
-    /// Empties the database and returns what it held.
-    pub fn take_all(&mut self) -> Db {
-        let settled = self.settled;
+    /// Empties the database; returns how many keys it held, and what is left of them to be freed.
+    pub fn take_all(&mut self) -> (usize, Option<Db>) {
         let held = std::mem::take(self);
-        self.settled = settled;
-        held
+        self.settled = held.settled;
+        self.snapshot = held.snapshot.clone();
+        let keys = held.len();
+        match &self.snapshot {
+            Some((snapshot, number)) => {
+                snapshot.adopt_db(*number, held);
+                (keys, None)
+            }
+            None => (keys, Some(held)),
+        }
+    }
+
+    /// Takes all entries out, with their hashes.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, Entry)> {
+        self.table.drain()
+    }
+
+    /// Makes a snapshot the one that changes are kept for, or ends that.
+    pub(super) fn join_snapshot(&mut self, snapshot: Option<(Arc<Snapshot>, usize)>) {
+        self.snapshot = snapshot;
+    }
+
+    /// Keeps entries for the snapshot until `budget` bytes are used up; true when all are kept.
+    pub(super) fn keep_some(&mut self, budget: &mut usize) -> bool {
+        let Some((snapshot, number)) = &self.snapshot else {
+            return true;
+        };
+        for (hash, entry) in self.table.iter_mut() {
+            if entry.epoch == snapshot.epoch() {
+                continue;
+            }
+            if *budget == 0 {
+                return false;
+            }
+            let before = entry.value.memory().cast_signed();
+            *budget = budget.saturating_sub(snapshot.keep(*number, *hash, entry).max(64));
+            self.memory += entry.value.memory().cast_signed() - before;
+        }
+        true
+    }
+
+    /// The filter under `key`, if it is the one that is captured under this id.
+    pub(super) fn captured(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        id: u64,
+    ) -> Option<&mut ScalableBloomFilter> {
+        match &mut self.entry_mut(hash, key)?.value {
+            Value::Filter(filter) if filter.capture_id() == Some(id) => Some(filter),
+            _ => None,
+        }
+    }
+
+    /// Adds to the account of memory what a value gained or lost otherwise than by `modify`.
+    pub(super) fn account(&mut self, bytes: isize) {
+        self.memory += bytes;
+    }
+
+    fn entry_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
+        let found = self
+            .table
+            .find_mut(hash, |(h, e)| *h == hash && e.key() == key);
+        found.map(|(_, entry)| entry)
     }
 
     /// Whether an entry of this key is there, expired or not.
@@ -111,30 +184,52 @@ impl Db {
         now: Now,
         change: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
-        let (_, entry) = self
+        let found = self
             .table
-            .find_mut(hash, |(h, e)| *h == hash && e.key() == key)?;
+            .find_mut(hash, |(h, e)| *h == hash && e.key() == key);
+        let (_, entry) = found?;
         if entry.is_expired(now.ms) {
             return None;
         }
         entry.access(now.clock);
         let before = entry.value.memory();
+        keep(self.snapshot.as_ref(), hash, entry);
         let result = change(&mut entry.value);
         self.memory += entry.value.memory().cast_signed() - before.cast_signed();
         Some(result)
     }
 
-    /// Puts an entry in, in place of an older one of the same key, which is returned.
-    pub fn insert(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
-        let old = self.remove(hash, entry.key());
+    /// Puts an entry in, in place of an older one of the same key, which is removed for good.
+    pub fn insert(&mut self, hash: u64, mut entry: Entry) -> Option<Leftover> {
+        let old = self.discard(hash, entry.key());
+        if let Some((snapshot, _)) = &self.snapshot {
+            entry.epoch = snapshot.epoch();
+            if let Value::Filter(filter) = &entry.value
+                && let Some(id) = filter.capture_id()
+            {
+                snapshot.moved(id, hash, entry.key());
+            }
+        }
         self.memory += entry.memory().cast_signed();
         self.note_expiry(entry.expires_at);
         self.table.insert_unique(hash, (hash, entry), |(h, _)| *h);
         old
     }
 
-    /// Takes an entry out, expired or not.
-    pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+    /// Takes an entry out, expired or not, to be put elsewhere.
+    pub fn take(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+        let mut entry = self.remove(hash, key)?;
+        keep(self.snapshot.as_ref(), hash, &mut entry);
+        Some(entry)
+    }
+
+    /// Removes an entry for good, expired or not.
+    pub fn discard(&mut self, hash: u64, key: &[u8]) -> Option<Leftover> {
+        let entry = self.remove(hash, key)?;
+        Some(self.leave(hash, entry))
+    }
+
+    fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let found = self
             .table
             .find_entry(hash, |(h, e)| *h == hash && e.key() == key)
@@ -144,17 +239,25 @@ impl Db {
         Some(entry)
     }
 
+    /// Lets a removed entry go, to the snapshot if that needs it.
+    fn leave(&self, hash: u64, entry: Entry) -> Leftover {
+        match &self.snapshot {
+            Some((snapshot, number)) => Leftover(snapshot.adopt(*number, hash, entry)),
+            None => Leftover(Some(entry)),
+        }
+    }
+
     /// Sets or clears the expiry of a key that is alive; false when there is none.
     pub fn set_expiry(&mut self, hash: u64, key: &[u8], at: Option<u64>, now: u64) -> bool {
-        let Some((_, entry)) = self
+        let found = self
             .table
-            .find_mut(hash, |(h, e)| *h == hash && e.key() == key)
-        else {
+            .find_mut(hash, |(h, e)| *h == hash && e.key() == key);
+        let Some((_, entry)) = found.filter(|(_, entry)| !entry.is_expired(now)) else {
             return false;
         };
-        if entry.is_expired(now) {
-            return false;
-        }
+        let before = entry.value.memory().cast_signed();
+        keep(self.snapshot.as_ref(), hash, entry);
+        self.memory += entry.value.memory().cast_signed() - before;
         let had = entry.expires_at.take().is_some();
         entry.expires_at = at;
         self.expiring -= usize::from(had);
@@ -167,23 +270,22 @@ impl Db {
         self.expiring > 0 && self.earliest_expiry <= now
     }
 
-    /// Takes all expired entries out and finds the next time at which one expires.
-    pub fn remove_expired(&mut self, now: u64) -> Vec<Entry> {
-        let gone: Vec<Entry> = self
-            .table
-            .extract_if(|(_, e)| e.is_expired(now))
-            .map(|(_, e)| e)
-            .collect();
-        for entry in &gone {
-            self.forget(entry);
-        }
+    /// Removes all expired entries and finds the next time at which one expires; returns their
+    /// keys, with what is left of each.
+    pub fn remove_expired(&mut self, now: u64) -> Vec<(Box<[u8]>, Leftover)> {
+        let gone: Vec<(u64, Entry)> = self.table.extract_if(|(_, e)| e.is_expired(now)).collect();
         self.earliest_expiry = self
             .table
             .iter()
             .filter_map(|(_, e)| e.expires_at)
             .min()
             .unwrap_or(u64::MAX);
-        gone
+        gone.into_iter()
+            .map(|(hash, entry)| {
+                self.forget(&entry);
+                (entry.key().into(), self.leave(hash, entry))
+            })
+            .collect()
     }
 
     fn note_expiry(&mut self, at: Option<u64>) {
@@ -200,6 +302,16 @@ impl Db {
     fn forget(&mut self, entry: &Entry) {
         self.memory -= entry.memory().cast_signed();
         self.expiring -= usize::from(entry.expires_at.is_some());
+    }
+}
+
+/// Keeps an entry for the snapshot before its first change.
+#[inline]
+fn keep(snapshot: Option<&(Arc<Snapshot>, usize)>, hash: u64, entry: &mut Entry) {
+    if let Some((snapshot, number)) = snapshot
+        && entry.epoch != snapshot.epoch()
+    {
+        snapshot.keep(*number, hash, entry);
     }
 }
 
@@ -227,8 +339,8 @@ mod tests {
         });
         assert!(grown.is_some());
         assert!(db.memory() > 1000);
-        db.remove(1, b"a");
-        db.remove(2, b"b");
+        db.discard(1, b"a");
+        db.discard(2, b"b");
         assert_eq!((db.memory(), db.len(), db.expiring()), (0, 0, 0));
     }
 

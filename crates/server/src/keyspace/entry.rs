@@ -40,6 +40,8 @@ pub struct Entry {
     /// Unix time in milliseconds from which the key is gone.
     pub expires_at: Option<u64>,
     accessed: AtomicU32,
+    /// The number of the last snapshot that has kept this entry, or is older than it.
+    pub(super) epoch: u32,
 }
 
 impl Entry {
@@ -50,6 +52,7 @@ impl Entry {
             value,
             expires_at,
             accessed: AtomicU32::new(clock),
+            epoch: 0,
         }
     }
 

@@ -8,12 +8,14 @@
 //! - [`db`]: the entries of one database within one shard
 //! - [`shard`]: the databases of one shard, and the keys that clients watch there
 //! - [`view`]: what a command that holds some shards may do with them
+//! - [`snapshot`]: all keys as they were at one moment, collected while commands go on
 //! - [`scan`]: walking all keys with a cursor while they change
 
 pub mod db;
 pub mod entry;
 pub mod scan;
 pub mod shard;
+pub mod snapshot;
 pub mod view;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

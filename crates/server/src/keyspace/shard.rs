@@ -60,8 +60,9 @@ impl Shard {
         }
     }
 
-    /// Empties a database and returns what it held, so that the caller frees it without the lock.
-    pub fn flush(&mut self, db: usize, hash: impl Fn(&[u8]) -> u64) -> Db {
+    /// Empties a database; returns how many keys it held, and what is left of them to be freed
+    /// without the lock.
+    pub fn flush(&mut self, db: usize, hash: impl Fn(&[u8]) -> u64) -> (usize, Option<Db>) {
         for (db, key) in self.watched_and_present(db, db, &hash) {
             self.touch(db, &key);
         }

@@ -5,7 +5,7 @@ use std::mem;
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
-use super::db::Db;
+use super::db::{Db, Leftover};
 use super::entry::{Entry, Value};
 use super::{Keyspace, Shard};
 use crate::clock::Now;
@@ -17,12 +17,12 @@ enum Held<'k> {
     Exclusive(RwLockWriteGuard<'k, Shard>),
 }
 
-/// What was taken out of the keyspace: freed after the locks are, for freeing a large filter takes
+/// What was removed from the keyspace: freed after the locks are, for freeing a large filter takes
 /// milliseconds.
 #[derive(Debug)]
 #[expect(dead_code, reason = "held only to be dropped")]
 enum Removed {
-    Entry(Entry),
+    Entry(Leftover),
     Db(Db),
 }
 
@@ -150,11 +150,16 @@ impl<'k> View<'k> {
         self.removed.extend(old.map(Removed::Entry));
     }
 
-    /// Takes a live entry out; its memory is freed after the locks.
+    /// Removes a live entry; its memory is freed after the locks.
     pub fn delete(&mut self, db: usize, key: &[u8]) -> bool {
-        let taken = self.take(db, key);
-        let deleted = taken.is_some();
-        self.removed.extend(taken.map(Removed::Entry));
+        let hash = self.live(db, key);
+        let shard = self.shard_mut(Keyspace::shard_of(hash));
+        let gone = shard.db_mut(db).discard(hash, key);
+        let deleted = gone.is_some();
+        if deleted {
+            shard.touch(db, key);
+        }
+        self.removed.extend(gone.map(Removed::Entry));
         deleted
     }
 
@@ -162,7 +167,7 @@ impl<'k> View<'k> {
     pub fn take(&mut self, db: usize, key: &[u8]) -> Option<Entry> {
         let hash = self.live(db, key);
         let shard = self.shard_mut(Keyspace::shard_of(hash));
-        let taken = shard.db_mut(db).remove(hash, key)?;
+        let taken = shard.db_mut(db).take(hash, key)?;
         shard.touch(db, key);
         Some(taken)
     }
@@ -190,9 +195,9 @@ impl<'k> View<'k> {
         let mut keys = 0;
         for shard in exclusive(&mut self.held) {
             if !shard.db(db).is_empty() {
-                let old = shard.flush(db, |key| keyspace.hash(key));
-                keys += old.len();
-                self.removed.push(Removed::Db(old));
+                let (held, left) = shard.flush(db, |key| keyspace.hash(key));
+                keys += held;
+                self.removed.extend(left.map(Removed::Db));
             }
         }
         keys
@@ -222,7 +227,7 @@ impl<'k> View<'k> {
         let (hash, now) = (self.keyspace.hash(key), self.now.ms);
         let shard = self.shard_mut(Keyspace::shard_of(hash));
         if shard.db(db).has_expired(hash, key, now) {
-            let gone = shard.db_mut(db).remove(hash, key);
+            let gone = shard.db_mut(db).discard(hash, key);
             shard.touch(db, key);
             self.removed.extend(gone.map(Removed::Entry));
             self.expired.push((db, key.into()));

@@ -7,6 +7,7 @@ use everbloom_resp::Reply;
 
 use super::{ALL_KEYS, Call, Command, NO_KEY, Run};
 use crate::dispatch;
+use crate::journal::Record;
 use crate::keyspace::View;
 use crate::lock::Footprint;
 use crate::registry::Kind;
@@ -165,15 +166,18 @@ fn exec(call: &mut Call<'_>) -> Reply {
     if !unchanged {
         return Reply::NullArray;
     }
-    Reply::Array(
-        queued
-            .iter()
-            .map(|queued| run(call, queued, &mut view))
-            .collect(),
-    )
+    let mut record = call.server.journal.record();
+    record.begin_transaction();
+    let replies = queued
+        .iter()
+        .map(|queued| run(call, queued, &mut view, &mut record))
+        .collect();
+    record.end_transaction();
+    call.server.journal.append(record);
+    Reply::Array(replies)
 }
 
-fn run(call: &mut Call<'_>, queued: &Queued, view: &mut View<'_>) -> Reply {
+fn run(call: &mut Call<'_>, queued: &Queued, view: &mut View<'_>, record: &mut Record) -> Reply {
     let args: Vec<&[u8]> = queued.args.iter().map(Vec::as_slice).collect();
     let mut inner = Call {
         server: call.server,
@@ -184,7 +188,7 @@ fn run(call: &mut Call<'_>, queued: &Queued, view: &mut View<'_>) -> Reply {
         args: &args,
         now: call.now,
     };
-    let reply = dispatch::run_in_view(&mut inner, view);
+    let reply = dispatch::run_in_view(&mut inner, view, record);
     if let Some(stats) = call.stats.commands.get(queued.command.index) {
         stats.calls.add(1);
         stats.failed.add(u64::from(reply.is_error()));

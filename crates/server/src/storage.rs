@@ -1,0 +1,138 @@
+//! The files of a data directory, behind a trait that tests replace with one that crashes.
+//!
+//! Names are relative to the directory and use `/`. What a crash of the machine leaves behind is
+//! what was synced: a file's bytes by [`StorageFile::sync`], its name (made, renamed, removed) by
+//! [`Storage::sync_dir`].
+
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that is written.
+pub trait StorageFile: Write + Send + Debug {
+    /// Returns once everything written is on the disk.
+    fn sync(&mut self) -> io::Result<()>;
+    /// Cuts the file to `len` bytes and goes on writing there.
+    fn truncate(&mut self, len: u64) -> io::Result<()>;
+}
+
+/// A data directory.
+pub trait Storage: Send + Sync + Debug {
+    /// Makes a file, or empties it.
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
+    /// Opens a file to write at its end, made when missing.
+    fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
+    /// Opens a file to read, and says how long it is.
+    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)>;
+    /// Gives a file another name, in place of what had it.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Makes a directory, if it is not there.
+    fn create_dir(&self, name: &str) -> io::Result<()>;
+    /// Returns once the names in a directory (`""` is the data directory itself) are on the disk.
+    fn sync_dir(&self, name: &str) -> io::Result<()>;
+    /// The names of the files in a directory, without its own.
+    fn list(&self, name: &str) -> io::Result<Vec<String>>;
+
+    /// Whether a file is there.
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        match self.read(name) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts `bytes` under `name` so that a crash leaves either the old file or the new one.
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let temporary = format!("{name}.tmp");
+        let mut file = self.create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync()?;
+        drop(file);
+        self.rename(&temporary, name)?;
+        self.sync_dir(parent(name))
+    }
+}
+
+/// The directory part of a name.
+pub fn parent(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// A directory of the file system.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    root: PathBuf,
+}
+
+impl Disk {
+    /// The directory `root`.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Disk { root: root.into() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(Path::new(name))
+    }
+}
+
+impl StorageFile for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)?;
+        self.seek(SeekFrom::Start(len)).map(drop)
+    }
+}
+
+impl Storage for Disk {
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(File::create(self.path(name))?))
+    }
+
+    fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.path(name))?;
+        file.seek(SeekFrom::End(0))?;
+        Ok(Box::new(file))
+    }
+
+    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
+        let file = File::open(self.path(name))?;
+        let len = file.metadata()?.len();
+        Ok((Box::new(file), len))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name))
+    }
+
+    fn create_dir(&self, name: &str) -> io::Result<()> {
+        fs::create_dir_all(self.path(name))
+    }
+
+    fn sync_dir(&self, name: &str) -> io::Result<()> {
+        File::open(self.path(name))?.sync_all()
+    }
+
+    fn list(&self, name: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.path(name))? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        names.sort();
+        Ok(names)
+    }
+}
