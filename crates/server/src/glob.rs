@@ -1,84 +1,42 @@
-//! Redis's glob patterns: `*`, `?`, `[abc]`, `[^a-z]` and `\` before a character.
+//! Redis's glob patterns: `*`, `?`, `[a-z]`, `[^a-z]` and `\` before a character that is meant
+//! literally.
+//!
+//! The edges are Redis's: a class that is not closed ends with the pattern, a range may be given
+//! backwards, bytes compare as signed numbers in a range, and an empty text matches nothing but the
+//! empty pattern.
 
-/// Whether `text` matches `pattern` as a whole.
+/// Whether all of `text` matches `pattern`.
 ///
 /// Only the last `*` is ever returned to, so that the time is at most the product of the two
 /// lengths: a pattern of many stars cannot stop a worker.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut rest, mut left) = (pattern, text);
-    // The pattern behind the last star, and the text from where it is to be tried next.
+    if text.is_empty() {
+        return pattern.is_empty();
+    }
+    let (mut pattern, mut text) = (pattern, text);
+    // Every element but `*` takes one byte, so it is enough to return to the last star.
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
-        if let Some(behind) = rest.strip_prefix(b"*") {
-            rest = behind;
-            retry = Some((behind, left));
+        if let [b'*', rest @ ..] = pattern {
+            pattern = rest;
+            retry = Some((rest, text));
             continue;
         }
-        let step = match (rest.is_empty(), left.split_first()) {
-            (true, None) => return true,
-            (false, Some((byte, after))) => one(rest, *byte).map(|behind| (behind, after)),
-            (true, Some(_)) => None,
-            (false, None) => return false,
+        let Some((byte, following)) = text.split_first() else {
+            // Stars were skipped above: whatever is left wants another byte, and a longer match of
+            // an earlier star leaves still fewer.
+            return pattern.is_empty();
         };
-        (rest, left) = match (step, retry) {
-            (Some(next), _) => next,
-            (None, Some((behind, from))) => {
-                let Some((_, from)) = from.split_first() else {
-                    return false;
-                };
-                retry = Some((behind, from));
-                (behind, from)
-            }
-            (None, None) => return false,
+        if let Some(rest) = element(pattern, *byte) {
+            (pattern, text) = (rest, following);
+            continue;
+        }
+        let Some((after_star, [_, shorter @ ..])) = retry else {
+            return false;
         };
+        (pattern, text) = (after_star, shorter);
+        retry = Some((after_star, shorter));
     }
-}
-
-/// Matches one byte against the first element of a pattern that is neither empty nor a star;
-/// returns the pattern behind it.
-fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
-    let (first, behind) = pattern.split_first()?;
-    let (matched, behind) = match (first, behind) {
-        (b'?', _) => (true, behind),
-        (b'[', _) => class(behind, byte),
-        (b'\\', [escaped, behind @ ..]) => (*escaped == byte, behind),
-        _ => (*first == byte, behind),
-    };
-    matched.then_some(behind)
-}
-
-/// Matches one byte against a class, given from behind its `[`; a class that is not closed ends
-/// with the pattern.
-fn class(pattern: &[u8], byte: u8) -> (bool, &[u8]) {
-    let (negated, mut rest) = match pattern {
-        [b'^', rest @ ..] => (true, rest),
-        _ => (false, pattern),
-    };
-    let mut found = false;
-    loop {
-        rest = match rest {
-            [] => break,
-            [b']', behind @ ..] => {
-                rest = behind;
-                break;
-            }
-            [b'\\', escaped, behind @ ..] => {
-                found |= *escaped == byte;
-                behind
-            }
-            [from, b'-', to, behind @ ..] => {
-                // Signed, as `char` is where Redis is built.
-                let (from, to) = (from.cast_signed(), to.cast_signed());
-                found |= (from.min(to)..=from.max(to)).contains(&byte.cast_signed());
-                behind
-            }
-            [only, behind @ ..] => {
-                found |= *only == byte;
-                behind
-            }
-        };
-    }
-    (found != negated, rest)
 }
 
 /// [`matches`] without regard to the case of ASCII letters.
@@ -86,49 +44,104 @@ pub fn matches_any_case(pattern: &[u8], text: &[u8]) -> bool {
     matches(&pattern.to_ascii_lowercase(), &text.to_ascii_lowercase())
 }
 
+/// The pattern behind its first element, if that matches the byte.
+fn element(pattern: &[u8], byte: u8) -> Option<&[u8]> {
+    match pattern {
+        [] => None,
+        [b'?', rest @ ..] => Some(rest),
+        [b'[', b'^', rest @ ..] => {
+            let (found, rest) = class(rest, byte);
+            (!found).then_some(rest)
+        }
+        [b'[', rest @ ..] => {
+            let (found, rest) = class(rest, byte);
+            found.then_some(rest)
+        }
+        [b'\\', literal, rest @ ..] | [literal, rest @ ..] => (*literal == byte).then_some(rest),
+    }
+}
+
+/// Whether the byte is in the class, and the pattern behind it.
+fn class(mut pattern: &[u8], byte: u8) -> (bool, &[u8]) {
+    let mut found = false;
+    loop {
+        pattern = match pattern {
+            [] => return (found, pattern),
+            [b'\\', literal, rest @ ..] => {
+                found |= *literal == byte;
+                rest
+            }
+            [b']', rest @ ..] => return (found, rest),
+            [from, b'-', to, rest @ ..] => {
+                let (from, to) = (from.cast_signed(), to.cast_signed());
+                let range = from.min(to)..=from.max(to);
+                found |= range.contains(&byte.cast_signed());
+                rest
+            }
+            [literal, rest @ ..] => {
+                found |= *literal == byte;
+                rest
+            }
+        };
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    /// The definition, read off the manual, in exponential time.
-    fn oracle(pattern: &[u8], text: &[u8]) -> bool {
-        match pattern {
-            [] => text.is_empty(),
-            [b'*', behind @ ..] => (0..=text.len()).any(|n| oracle(behind, &text[n..])),
-            _ => text.split_first().is_some_and(|(byte, after)| {
-                one(pattern, *byte).is_some_and(|behind| oracle(behind, after))
-            }),
+    /// The obvious way: a star tries every length.
+    fn by_definition(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern, text) {
+            ([b'*', rest @ ..], _) => {
+                (0..=text.len()).any(|taken| by_definition(rest, &text[taken..]))
+            }
+            (_, [byte, following @ ..]) => {
+                element(pattern, *byte).is_some_and(|rest| by_definition(rest, following))
+            }
+            (_, []) => pattern.is_empty(),
         }
     }
 
     #[test]
-    fn patterns_of_the_manual() {
-        let cases: [(&str, &str, bool); 21] = [
+    fn patterns_match_as_in_redis() {
+        let cases: [(&str, &str, bool); 30] = [
+            ("*", "abc", true),
+            ("", "", true),
+            ("*", "", false),
+            ("a*", "a", true),
+            ("a**", "a", true),
+            ("a*b", "ab", true),
+            ("a*b*c", "a1b2b3c", true),
+            ("a*b*c", "a1b2b3d", false),
             ("h?llo", "hello", true),
             ("h?llo", "hllo", false),
-            ("h*llo", "heeeello", true),
-            ("h*llo", "hllo", true),
             ("h[ae]llo", "hallo", true),
             ("h[ae]llo", "hillo", false),
             ("h[^e]llo", "hallo", true),
             ("h[^e]llo", "hello", false),
-            ("h[a-b]llo", "hbllo", true),
-            ("h[b-a]llo", "hallo", true),
-            ("h[a-b]llo", "hcllo", false),
-            (r"a\*b", "a*b", true),
-            (r"a\*b", "axb", false),
-            (r"[\]]", "]", true),
-            ("[abc", "c", true),
-            ("", "", true),
-            ("*", "", true),
-            ("**a**", "a", true),
-            ("a*b*c", "abbbc", true),
-            ("a*b*c", "abbb", false),
-            ("Abc", "abc", false),
+            ("h[a-c]llo", "hbllo", true),
+            ("h[c-a]llo", "hbllo", true),
+            ("h[a-]llo", "h-llo", false),
+            ("[abc", "b", true),
+            ("[a-", "-", true),
+            ("[", "[", false),
+            ("[^", "x", true),
+            ("[]a]", "a", false),
+            ("[\\]a]", "]", true),
+            ("\\*", "*", true),
+            ("\\*", "a", false),
+            ("a\\", "a\\", true),
+            ("abc", "ab", false),
+            ("ab", "abc", false),
+            ("?", "", false),
+            ("*a", "aaab", false),
         ];
         for (pattern, text, expected) in cases {
-            let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-            assert_eq!(matches(pattern, text), expected, "{pattern:?} {text:?}");
+            let found = matches(pattern.as_bytes(), text.as_bytes());
+            assert_eq!(found, expected, "{pattern} {text}");
         }
         assert!(matches(b"[\x80-\x7f]", b"a"));
         assert!(!matches(b"[a-\xff]", b"z"));
@@ -136,16 +149,19 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_take_no_exponential_time() {
-        let pattern = [b"a*".repeat(1000), b"b".to_vec()].concat();
-        assert!(!matches(&pattern, &[b'a'; 10_000]));
+    fn many_stars_take_no_time() {
+        let pattern = "a*".repeat(1000) + "b";
+        assert!(!matches(pattern.as_bytes(), "a".repeat(50_000).as_bytes()));
     }
 
-    proptest::proptest! {
+    proptest! {
         #[test]
-        fn agrees_with_the_definition(pattern in "[ab*?\\[\\]^\\\\-]{0,8}", text in "[ab*\\-]{0,8}") {
+        fn the_fast_way_is_the_obvious_way(
+            pattern in "[ab*?\\[\\]^\\\\-]{0,9}",
+            text in "[ab\\]-]{1,9}",
+        ) {
             let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-            proptest::prop_assert_eq!(matches(pattern, text), oracle(pattern, text));
+            prop_assert_eq!(matches(pattern, text), by_definition(pattern, text));
         }
     }
 }
