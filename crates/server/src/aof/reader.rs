@@ -1,0 +1,446 @@
+//! Reading the commands of a log file, from a stream, trusting none of its numbers.
+//!
+//! The format is drawn in [the module above](super). What is read is what Redis writes, to the
+//! byte; an announced length is an upper bound for what is read, never an amount to allocate.
+//!
+//! A file that just ends, within a command or within a transaction, is
+//! [`Truncated`](ReadError::Truncated): the machine stopped while it was written, and what comes
+//! before is good. Anything else that does not belong there is [`Damaged`](ReadError::Damaged).
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+
+use thiserror::Error;
+
+/// What is asked of the input at a time.
+const BUFFER: usize = 64 << 10;
+
+/// The most that an argument's memory grows ahead of the bytes that were read.
+const PIECE: usize = 1 << 20;
+
+/// The longest annotation with its line feed, as Redis reads it.
+const MAX_ANNOTATION: u64 = 1024;
+
+/// What is read at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// The longest argument in bytes.
+    pub max_bulk: u64,
+    /// The most arguments of one command, its name included.
+    pub max_args: u64,
+}
+
+impl Default for ReadLimits {
+    /// 512 MiB, Redis's own limit for what clients send, and 2^31 - 1.
+    fn default() -> Self {
+        ReadLimits {
+            max_bulk: 512 << 20,
+            max_args: (1 << 31) - 1,
+        }
+    }
+}
+
+/// One command of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// The command's name and its arguments; at least the name.
+    pub args: Vec<Vec<u8>>,
+}
+
+/// What takes effect as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A single command.
+    Command(Command),
+    /// The commands between a `MULTI` and its `EXEC`, without these two; there may be none.
+    Transaction(Vec<Command>),
+}
+
+impl Unit {
+    /// Its commands, in order.
+    pub fn commands(&self) -> &[Command] {
+        match self {
+            Unit::Command(command) => std::slice::from_ref(command),
+            Unit::Transaction(commands) => commands,
+        }
+    }
+}
+
+/// Why the reading of a log file ended before its end.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The file ends within a command or within a transaction.
+    #[error(
+        "{file}: the file ends at byte {len}, in the middle of {within}; \
+         it is complete up to byte {valid_up_to}"
+    )]
+    Truncated {
+        /// The file.
+        file: String,
+        /// Where it can be cut so that it is complete: behind the last unit (or annotation), so
+        /// before the `MULTI` of a transaction that has no `EXEC`.
+        valid_up_to: u64,
+        /// Where it ends.
+        len: u64,
+        /// What is incomplete.
+        within: &'static str,
+    },
+    /// Something else stands where the format has a certain byte, or a limit is exceeded.
+    #[error("{file}, byte {offset}: expected {expected}, found {found}")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// Where.
+        offset: u64,
+        /// What the format has there.
+        expected: Cow<'static, str>,
+        /// What is there.
+        found: String,
+    },
+    /// The file cannot be read.
+    #[error("{file}, byte {offset}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// How far it was read.
+        offset: u64,
+        /// What the storage said.
+        source: io::Error,
+    },
+}
+
+/// Why a command could not be read, before the file and the place are known.
+enum Stop {
+    Ended,
+    Damaged {
+        offset: u64,
+        expected: Cow<'static, str>,
+        found: String,
+    },
+    Io(io::Error),
+}
+
+/// Streams the units of a log file; ends after the first error.
+///
+/// Memory is bounded by the unit that is being read: for a command, about twice the bytes of it
+/// that have been read, and [`PIECE`] more.
+#[derive(Debug)]
+pub struct CommandReader<R> {
+    input: R,
+    file: String,
+    limits: ReadLimits,
+    buf: Vec<u8>,
+    /// The next byte of `buf`.
+    at: usize,
+    /// Where in the file that byte is.
+    offset: u64,
+    /// Behind the last complete unit or annotation.
+    valid: u64,
+    failed: bool,
+}
+
+impl<R: Read> CommandReader<R> {
+    /// Reads `input` from the start of the file, whose name is for the errors.
+    pub fn new(input: R, file: impl Into<String>, limits: ReadLimits) -> Self {
+        Self::starting_at(0, input, file, limits)
+    }
+
+    /// Reads `input` from byte `offset` of the file on: behind the RDB file that an old-style log
+    /// may begin with.
+    pub fn starting_at(offset: u64, input: R, file: impl Into<String>, limits: ReadLimits) -> Self {
+        CommandReader {
+            input,
+            file: file.into(),
+            limits,
+            buf: Vec::new(),
+            at: 0,
+            offset,
+            valid: offset,
+            failed: false,
+        }
+    }
+
+    /// How far the file was read.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How far the file is complete.
+    pub fn valid_up_to(&self) -> u64 {
+        self.valid
+    }
+
+    /// The next unit; `None` at the end of the file.
+    pub fn next_unit(&mut self) -> Result<Option<Unit>, ReadError> {
+        if self.failed {
+            return Ok(None);
+        }
+        let mut within = "a command";
+        let unit = self.unit(&mut within);
+        unit.map_err(|stop| {
+            self.failed = true;
+            self.error(stop, within)
+        })
+    }
+
+    fn unit(&mut self, within: &mut &'static str) -> Result<Option<Unit>, Stop> {
+        let Some(command) = self.command(true)? else {
+            return Ok(None);
+        };
+        let unit = if is(&command, "MULTI") {
+            *within = "a transaction";
+            Unit::Transaction(self.transaction()?)
+        } else if is(&command, "EXEC") {
+            return Err(unexpected(&command, "a command, or MULTI before EXEC"));
+        } else {
+            Unit::Command(command)
+        };
+        self.valid = self.offset;
+        Ok(Some(unit))
+    }
+
+    /// The commands up to `EXEC`, which are valid only with it.
+    fn transaction(&mut self) -> Result<Vec<Command>, Stop> {
+        let mut commands = Vec::new();
+        loop {
+            let command = self.command(false)?.ok_or(Stop::Ended)?;
+            if is(&command, "EXEC") {
+                return Ok(commands);
+            }
+            if is(&command, "MULTI") {
+                return Err(unexpected(
+                    &command,
+                    "a command of the transaction, or EXEC",
+                ));
+            }
+            commands.push(command);
+        }
+    }
+
+    /// The next command; `None` when the file ends in front of it. Annotations before it are
+    /// skipped, and are valid by themselves outside of a transaction.
+    fn command(&mut self, outside: bool) -> Result<Option<Command>, Stop> {
+        loop {
+            let offset = self.offset;
+            let Some(first) = self.peek()? else {
+                return Ok(None);
+            };
+            match first {
+                b'#' => {
+                    self.annotation()?;
+                    if outside {
+                        self.valid = self.offset;
+                    }
+                }
+                b'*' => {
+                    let args = self.args()?;
+                    return Ok(Some(Command { offset, args }));
+                }
+                other => return Err(damaged(offset, "'*' or '#'", byte_text(other))),
+            }
+        }
+    }
+
+    /// Skips a line.
+    fn annotation(&mut self) -> Result<(), Stop> {
+        let start = self.offset;
+        while self.byte()? != b'\n' {
+            if self.offset - start >= MAX_ANNOTATION {
+                let expected = format!("an annotation of at most {MAX_ANNOTATION} bytes");
+                return Err(damaged(start, expected, "a longer one".into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn args(&mut self) -> Result<Vec<Vec<u8>>, Stop> {
+        let count = self.head(b'*', "a number of arguments", 1, self.limits.max_args)?;
+        let mut args = Vec::new();
+        for _ in 0..count {
+            let len = self.head(b'$', "a length", 0, self.limits.max_bulk)?;
+            args.push(self.bulk(len)?);
+            self.line_end()?;
+        }
+        Ok(args)
+    }
+
+    /// A line of a mark and a number within `min..=max`.
+    fn head(&mut self, mark: u8, what: &str, min: u64, max: u64) -> Result<u64, Stop> {
+        self.expect(mark)?;
+        let start = self.offset;
+        let mut number: Option<u64> = Some(0);
+        loop {
+            let offset = self.offset;
+            match self.byte()? {
+                digit @ b'0'..=b'9' => {
+                    let digit = u64::from(digit - b'0');
+                    number = number.and_then(|n| n.checked_mul(10)?.checked_add(digit));
+                    number = number.filter(|n| *n <= max);
+                    if number.is_none() {
+                        let expected = format!("{what} of at most {max}");
+                        return Err(damaged(start, expected, "a larger one".into()));
+                    }
+                }
+                b'\r' if offset > start => break,
+                other => {
+                    let expected = if offset > start {
+                        "a digit or CR"
+                    } else {
+                        "a digit"
+                    };
+                    return Err(damaged(offset, expected, byte_text(other)));
+                }
+            }
+        }
+        self.expect(b'\n')?;
+        match number {
+            Some(number) if number >= min => Ok(number),
+            _ => Err(damaged(
+                start,
+                format!("{what} of at least {min}"),
+                "a smaller one".into(),
+            )),
+        }
+    }
+
+    fn line_end(&mut self) -> Result<(), Stop> {
+        self.expect(b'\r')?;
+        self.expect(b'\n')
+    }
+
+    /// `len` bytes, in memory that grows as they come.
+    fn bulk(&mut self, len: u64) -> Result<Vec<u8>, Stop> {
+        let mut bytes = Vec::new();
+        let mut left = len;
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(usize::MAX);
+            if self.at == self.buf.len() && wanted >= BUFFER {
+                // Straight to where it belongs, a piece at a time.
+                let piece = wanted.min(PIECE);
+                bytes.reserve(piece);
+                let read = (&mut self.input).take(piece as u64).read_to_end(&mut bytes);
+                let read = read.map_err(Stop::Io)? as u64;
+                if read == 0 {
+                    return Err(Stop::Ended);
+                }
+                self.offset += read;
+                left -= read;
+                continue;
+            }
+            if self.peek()?.is_none() {
+                return Err(Stop::Ended);
+            }
+            let buffered = self.buf.get(self.at..).unwrap_or_default();
+            let taken = buffered.get(..wanted).unwrap_or(buffered);
+            bytes.extend_from_slice(taken);
+            let taken = taken.len();
+            self.at += taken;
+            self.offset += taken as u64;
+            left -= taken as u64;
+        }
+        Ok(bytes)
+    }
+
+    fn expect(&mut self, wanted: u8) -> Result<(), Stop> {
+        let offset = self.offset;
+        match self.byte()? {
+            found if found == wanted => Ok(()),
+            other => Err(damaged(offset, byte_text(wanted), byte_text(other))),
+        }
+    }
+
+    fn byte(&mut self) -> Result<u8, Stop> {
+        let byte = self.peek()?.ok_or(Stop::Ended)?;
+        self.at += 1;
+        self.offset += 1;
+        Ok(byte)
+    }
+
+    /// The next byte without taking it; `None` at the end of the file.
+    fn peek(&mut self) -> Result<Option<u8>, Stop> {
+        if self.at == self.buf.len() {
+            self.buf.resize(BUFFER, 0);
+            self.at = 0;
+            let read = loop {
+                match self.input.read(&mut self.buf) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    read => break read,
+                }
+            };
+            self.buf.truncate(*read.as_ref().unwrap_or(&0));
+            read.map_err(Stop::Io)?;
+        }
+        Ok(self.buf.get(self.at).copied())
+    }
+
+    #[cold]
+    fn error(&self, stop: Stop, within: &'static str) -> ReadError {
+        let file = self.file.clone();
+        match stop {
+            Stop::Ended => ReadError::Truncated {
+                file,
+                valid_up_to: self.valid,
+                len: self.offset,
+                within,
+            },
+            Stop::Damaged {
+                offset,
+                expected,
+                found,
+            } => ReadError::Damaged {
+                file,
+                offset,
+                expected,
+                found,
+            },
+            Stop::Io(source) => ReadError::Io {
+                file,
+                offset: self.offset,
+                source,
+            },
+        }
+    }
+}
+
+impl<R: Read> Iterator for CommandReader<R> {
+    type Item = Result<Unit, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_unit().transpose()
+    }
+}
+
+/// Whether it is that command, without arguments.
+fn is(command: &Command, name: &str) -> bool {
+    matches!(command.args.as_slice(), [only] if only.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+#[cold]
+fn unexpected(command: &Command, expected: &'static str) -> Stop {
+    let name = command
+        .args
+        .first()
+        .map(|name| String::from_utf8_lossy(name).into_owned());
+    damaged(command.offset, expected, name.unwrap_or_default())
+}
+
+#[cold]
+fn damaged(offset: u64, expected: impl Into<Cow<'static, str>>, found: String) -> Stop {
+    Stop::Damaged {
+        offset,
+        expected: expected.into(),
+        found,
+    }
+}
+
+/// A byte as an error shows it.
+fn byte_text(byte: u8) -> String {
+    match byte {
+        b'\r' => "CR".into(),
+        b'\n' => "LF".into(),
+        b' '..=b'~' => format!("'{}'", char::from(byte)),
+        other => format!("byte 0x{other:02x}"),
+    }
+}
