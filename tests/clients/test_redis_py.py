@@ -159,11 +159,10 @@ class BloomCommands(ServerTest):
         self.assert_refused(wrong_type, self.r.get, "k")
 
     def test_a_pipeline_without_a_transaction(self):
-        bf = self.r.bf()
-        pipe = bf.pipeline(transaction=False)
+        pipe = self.r.pipeline(transaction=False)
         for n in range(300):
-            pipe.add("k", n)
-        self.assertEqual(sum(pipe.execute()), bf.card("k"))
+            pipe.bf().add("k", n)
+        self.assertEqual(sum(pipe.execute()), self.r.bf().card("k"))
         pipe = self.r.pipeline(transaction=False)
         for n in range(300):
             pipe.execute_command("BF.EXISTS", "k", n)
@@ -306,12 +305,6 @@ class GenericCommands(ServerTest):
         self.assertEqual(self.r.strlen("b"), 3)
         self.assert_refused("value is not an integer or out of range", self.r.incr, "b")
 
-    def test_bitmaps(self):
-        self.assertEqual(self.r.setbit("k", 7, 1), 0)
-        self.assertEqual(self.r.getbit("k", 7), 1)
-        self.assertEqual(self.r.bitcount("k"), 1)
-        self.assertEqual(self.r.get("k"), b"\x01")
-
     def test_expiry(self):
         self.r.set("k", "v", ex=100)
         self.assertIn(self.r.ttl("k"), (99, 100))
@@ -367,8 +360,8 @@ class GenericCommands(ServerTest):
         self.assertEqual(info["tcp_port"], PORT)
         self.assertGreaterEqual(info["connected_clients"], 1)
         self.assertIn("redis_version", info)
-        self.assertGreater(info["used_memory"], 0)
         self.r.set("k", "v")
+        self.assertGreater(self.r.info("memory")["used_memory"], 0)
         keyspace = self.r.info("keyspace")
         self.assertEqual(keyspace[f"db{DATABASE}"]["keys"], 1)
 
