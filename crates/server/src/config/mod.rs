@@ -12,6 +12,8 @@ mod load;
 pub mod parameter;
 mod rewrite;
 pub mod settings;
+#[cfg(test)]
+mod tests;
 pub mod text;
 
 use std::sync::Arc;

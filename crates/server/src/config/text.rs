@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn memory_has_units() {
         let good = [
-            ("100", 100),
+            ("100", 100u64),
             ("100b", 100),
             ("1k", 1000),
             ("1KB", 1024),

@@ -1,0 +1,368 @@
+//! Tests of the settings: every one, by every way in.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::load::load_text;
+use super::parameter::{PARAMETERS, Parameter};
+use super::*;
+
+fn words(line: &str) -> Vec<OsString> {
+    text::split_words(line)
+        .unwrap()
+        .into_iter()
+        .map(OsString::from)
+        .collect()
+}
+
+fn loaded(line: &str) -> Settings {
+    load(&words(line)).unwrap().settings
+}
+
+fn refused(line: &str) -> String {
+    load(&words(line)).unwrap_err().to_string()
+}
+
+fn from_text(text: &str) -> Result<Settings, LoadError> {
+    load_text(Settings::default(), text, Path::new("a.conf"))
+}
+
+/// A folder of its own for each test.
+fn folder(test: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("everbloom-{test}-{}", std::process::id()));
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// For every setting, a value that is not its default.
+fn other_value(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "bind" => "* -::*",
+        "port" => "7000",
+        "loglevel" => "debug",
+        "protected-mode" => "no",
+        "requirepass" | "logfile" => "a \"b\" # c",
+        "maxmemory" | "bf-max-filter-bytes" => "123456",
+        "proto-max-bulk-len" | "client-query-buffer-limit" => "2097152",
+        "bf-error-rate" => "0.0010",
+        // They have one value only.
+        "maxmemory-policy" | "save" | "appendonly" => return None,
+        _ => "7",
+    })
+}
+
+#[test]
+fn every_setting_reads_what_it_shows() {
+    for parameter in PARAMETERS {
+        let mut settings = Settings::default();
+        let default = (parameter.get)(&settings);
+        assert_eq!(
+            parameter.set(&mut settings, &default),
+            Ok(()),
+            "{}",
+            parameter.name
+        );
+        assert_eq!(settings, Settings::default(), "{}", parameter.name);
+
+        let Some(value) = other_value(parameter.name) else {
+            continue;
+        };
+        assert_eq!(
+            parameter.set(&mut settings, value),
+            Ok(()),
+            "{}",
+            parameter.name
+        );
+        assert_ne!(settings, Settings::default(), "{}", parameter.name);
+        assert_eq!((parameter.get)(&settings), value, "{}", parameter.name);
+        let mut again = Settings::default();
+        assert_eq!(parameter.set(&mut again, value), Ok(()));
+        assert_eq!(again, settings);
+    }
+}
+
+/// Without a pattern that names every field, a new one could be forgotten here.
+#[test]
+fn every_field_can_be_set() {
+    let mut settings = Settings::default();
+    for parameter in PARAMETERS {
+        if let Some(value) = other_value(parameter.name) {
+            parameter.set(&mut settings, value).unwrap();
+        }
+    }
+    let default = Settings::default();
+    let Settings {
+        bind,
+        port,
+        tcp_backlog,
+        tcp_keepalive,
+        timeout,
+        io_threads,
+        databases,
+        protected_mode,
+        requirepass,
+        maxclients,
+        maxmemory,
+        proto_max_bulk_len,
+        client_query_buffer_limit,
+        slowlog_log_slower_than,
+        slowlog_max_len,
+        hz,
+        loglevel,
+        logfile,
+        bf,
+        bf_error_rate_text,
+        bf_max_filter_bytes,
+        config_file: _,
+    } = settings;
+    assert_ne!(bind, default.bind);
+    assert_ne!(port, default.port);
+    assert_ne!(tcp_backlog, default.tcp_backlog);
+    assert_ne!(tcp_keepalive, default.tcp_keepalive);
+    assert_ne!(timeout, default.timeout);
+    assert_ne!(io_threads, default.io_threads);
+    assert_ne!(databases, default.databases);
+    assert_ne!(protected_mode, default.protected_mode);
+    assert_ne!(requirepass, default.requirepass);
+    assert_ne!(maxclients, default.maxclients);
+    assert_ne!(maxmemory, default.maxmemory);
+    assert_ne!(proto_max_bulk_len, default.proto_max_bulk_len);
+    assert_ne!(client_query_buffer_limit, default.client_query_buffer_limit);
+    assert_ne!(slowlog_log_slower_than, default.slowlog_log_slower_than);
+    assert_ne!(slowlog_max_len, default.slowlog_max_len);
+    assert_ne!(hz, default.hz);
+    assert_ne!(loglevel, default.loglevel);
+    assert_ne!(logfile, default.logfile);
+    assert_ne!(bf.error_rate, default.bf.error_rate);
+    assert_ne!(bf.initial_size, default.bf.initial_size);
+    assert_ne!(bf.expansion, default.bf.expansion);
+    assert_ne!(bf_error_rate_text, default.bf_error_rate_text);
+    assert_ne!(bf_max_filter_bytes, default.bf_max_filter_bytes);
+}
+
+#[test]
+fn names_are_unique_and_lower_case() {
+    let mut names: Vec<&str> = PARAMETERS
+        .iter()
+        .flat_map(|p| [Some(p.name), p.alias])
+        .flatten()
+        .collect();
+    let count = names.len();
+    for name in &names {
+        assert_eq!(*name, name.to_ascii_lowercase());
+        assert!(Parameter::find(&name.to_ascii_uppercase()).is_some());
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn words_of_the_command_line() {
+    assert_eq!(loaded(""), Settings::default());
+    let settings = loaded("--port 7000 --bind a -::1 --hz=20 '--timeout 5' --MAXMEMORY 1gb");
+    assert_eq!(settings.port, 7000);
+    assert_eq!(settings.bind, ["a", "-::1"]);
+    assert_eq!(
+        (settings.hz, settings.timeout, settings.maxmemory),
+        (20, 5, 1 << 30)
+    );
+    // A value may look like a name, and `--save` may lack its value.
+    assert_eq!(loaded("--requirepass --secret").requirepass, "--secret");
+    assert_eq!(loaded("--save --port 7000").port, 7000);
+    assert_eq!(loaded("--save '' --port 7000 --save").port, 7000);
+    assert_eq!(loaded("--port 1 --port 2").port, 2);
+}
+
+#[test]
+fn errors_of_the_command_line_name_the_setting() {
+    for (line, message) in [
+        (
+            "--port abc",
+            "'--port abc': argument couldn't be parsed into an integer",
+        ),
+        (
+            "--port 65536",
+            "'--port 65536': argument must be between 0 and 65535 inclusive",
+        ),
+        ("--port", "'--port': wrong number of arguments"),
+        ("--port 1 2", "'--port 1 2': wrong number of arguments"),
+        (
+            "--nosuch 1",
+            "'--nosuch 1': Bad directive or wrong number of arguments",
+        ),
+        ("-- 1", "'--': a setting without a name"),
+        (
+            "--appendonly yes",
+            "'--appendonly yes': keys are kept in memory only, so appendonly must be no",
+        ),
+        (
+            "--user default",
+            "'--user default': not supported, and not safe to ignore",
+        ),
+    ] {
+        assert_eq!(refused(line), message);
+    }
+    let missing = refused("/no/such/file.conf --port 1");
+    assert!(
+        missing.starts_with("/no/such/file.conf: cannot be read: "),
+        "{missing}"
+    );
+}
+
+#[test]
+fn a_file_has_comments_quotes_and_repeated_lines() {
+    let settings = from_text(
+        "# a comment\n\n  port 7000\r\nPORT 7001\nrequirepass \"a b\\x21\"\nlogfile ''\n\
+         bind 127.0.0.1 -::1\nsave \"\"\nbf.bf-initial-size 500\n",
+    )
+    .unwrap();
+    assert_eq!(settings.port, 7001);
+    assert_eq!(settings.requirepass, "a b!");
+    assert_eq!(settings.bf.initial_size, 500);
+}
+
+#[test]
+fn errors_of_a_file_name_the_line() {
+    for (text, message) in [
+        (
+            "\nport x",
+            "a.conf, line 2: 'port x': argument couldn't be parsed into an integer",
+        ),
+        (
+            "port \"1",
+            "a.conf, line 1: 'port \"1': Unbalanced quotes in configuration line",
+        ),
+        (
+            "bogus 1",
+            "a.conf, line 1: 'bogus 1': Bad directive or wrong number of arguments",
+        ),
+        (
+            "tls-port 6380",
+            "a.conf, line 1: 'tls-port 6380': not supported, and not safe to ignore",
+        ),
+        (
+            "loadmodule /x/redisearch.so",
+            "a.conf, line 1: 'loadmodule /x/redisearch.so': modules cannot be loaded",
+        ),
+    ] {
+        assert_eq!(from_text(text).unwrap_err().to_string(), message);
+    }
+    assert!(from_text("cluster-enabled no\ntls-port 0\ndaemonize yes").is_ok());
+}
+
+#[test]
+fn the_module_is_built_in_and_its_arguments_count() {
+    let settings = from_text(
+        "loadmodule /opt/redisbloom.so ERROR_RATE 0.3 initial_size 7 CF_MAX_EXPANSIONS 3",
+    );
+    let settings = settings.unwrap();
+    assert_eq!(
+        (settings.bf.error_rate, settings.bf.initial_size),
+        (0.25, 7)
+    );
+    assert_eq!(settings.bf_error_rate_text, "0.3");
+}
+
+#[test]
+fn files_include_others_and_words_override_them() {
+    let folder = folder("include");
+    let main = folder.join("main.conf");
+    fs::write(
+        &main,
+        format!(
+            "port 1\ninclude {}/part-*.conf\nhz 30\nlfu-log-factor 1\n",
+            folder.display()
+        ),
+    )
+    .unwrap();
+    fs::write(folder.join("part-a.conf"), "port 2\nhz 20\n").unwrap();
+    fs::write(folder.join("part-b.conf"), "timeout 3\n").unwrap();
+    let line = format!("{} --timeout 4", main.display());
+    let found = load(&words(&line)).unwrap();
+    let settings = found.settings;
+    assert_eq!((settings.port, settings.hz, settings.timeout), (2, 30, 4));
+    assert_eq!(
+        settings.config_file.as_deref(),
+        Some(main.canonicalize().unwrap().as_path())
+    );
+    assert_eq!(
+        found.warnings,
+        [format!(
+            "{}, line 4: the setting 'lfu-log-factor' has no effect here",
+            main.display()
+        )]
+    );
+
+    // A file that includes itself ends in an error, not in a full stack.
+    fs::write(&main, format!("include {}\n", main.display())).unwrap();
+    assert!(refused(&line).ends_with("files include each other too deep"));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn rewriting_replaces_the_file_and_what_it_includes_is_overridden() {
+    let folder = folder("rewrite");
+    let main = folder.join("main.conf");
+    fs::write(folder.join("late.conf"), "timeout 3\n").unwrap();
+    let text = format!("timeout 1\n# why\ninclude {}/late.conf\n", folder.display());
+    fs::write(&main, &text).unwrap();
+    let mut settings = loaded(main.to_str().unwrap());
+    rewrite(&settings).unwrap();
+    assert_eq!(fs::read_to_string(&main).unwrap(), text);
+    settings.timeout = 9;
+    settings.bf_error_rate_text = "0.3".into();
+    settings.bf.error_rate = 0.25;
+    rewrite(&settings).unwrap();
+    assert_eq!(loaded(main.to_str().unwrap()), settings);
+    assert!(fs::read_to_string(&main).unwrap().contains("\n# why\n"));
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn settings_of_filters_have_redisblooms_error_texts() {
+    let text = |name: &str, value: &str| {
+        let parameter = Parameter::find(name).unwrap();
+        parameter.set(&mut Settings::default(), value)
+    };
+    for (name, value, message) in [
+        ("bf-error-rate", "x", "Invalid value for `bf-error-rate`"),
+        (
+            "bf-error-rate",
+            "1",
+            "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)",
+        ),
+        (
+            "bf-initial-size",
+            "0",
+            "Value for `bf-initial-size` must be in the range [1, 1073741824]",
+        ),
+        (
+            "bf-initial-size",
+            "x",
+            "Invalid value for `bf-initial-size`",
+        ),
+        (
+            "bf.bf-expansion-factor",
+            "32769",
+            "Value for `bf-expansion-factor` must be in the range [0, 32768]",
+        ),
+    ] {
+        assert_eq!(text(name, value), Err(message.into()));
+    }
+}
+
+#[test]
+fn an_update_that_fails_changes_nothing() {
+    let config = Config::new(Settings::default());
+    let version = config.version();
+    let result = config.update(|settings| {
+        settings.hz = 99;
+        Err("no")
+    });
+    assert_eq!(result, Err("no"));
+    assert_eq!(config.version(), version);
+    assert_eq!(*config.snapshot(), Settings::default());
+}
