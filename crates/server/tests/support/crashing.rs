@@ -1,0 +1,650 @@
+//! A data directory in memory that can lose its power, for tests of what survives that.
+//!
+//! # The model
+//!
+//! Everything happens first in memory that a power cut empties, and becomes lasting by a sync:
+//!
+//! ```text
+//! file        lasting bytes | changes since the last sync of the file, in order
+//!                             (a write at an offset; a cut to a length)
+//! directory   lasting names | changes since the last sync of the directory, in order
+//!                             (names made, replaced, removed)
+//! ```
+//!
+//! After a power cut ([`CrashingDisk::survivors`]) there is, chosen by a seed:
+//! - of each file its lasting bytes with the first so many of its unsynced changes, of which the
+//!   last, if it is a write, may be torn: only its first so many bytes are there;
+//! - of each directory its lasting names with the first so many of its unsynced changes. Files
+//!   choose apart from directories and from each other, so a name can survive without the bytes
+//!   behind it, bytes written later without bytes of another file written earlier, and a file that
+//!   was synced is gone when its name was not, or the name of the directory it is in.
+//!
+//! Seed 0 keeps nothing unsynced, seed 1 keeps all of it, other seeds mix.
+//!
+//! A rename within a directory is one change: the file has the old or the new name. Between two
+//! directories it is one change in each, and the old name goes only if the new one is there: the
+//! file can survive under both names, never under none.
+//!
+//! Not modelled, for file systems with a journal do not do it: bytes that survive out of order
+//! within one file, zeros or other bytes where a write is missing, lasting bytes that decay.
+//!
+//! # Operations
+//!
+//! Counted, from 1: each write, sync, cut, creation, rename, removal, making and syncing of a
+//! directory. The one that [`CrashingDisk::crash_at`] names fails, though its effect may survive
+//! as far as one without a sync can; everything after it fails, reading too.
+//!
+//! A full disk ([`CrashingDisk::fail_writes_after`]) takes the first bytes of a write that does
+//! not fit, and none after that; what is overwritten or removed makes no room.
+
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "each test binary uses a part of it; the bookkeeping is of its own making"
+)]
+
+use std::collections::BTreeMap;
+use std::io::{self, Cursor, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use everbloom_server::storage::{Storage, StorageFile, parent};
+
+/// The disk. Clones are the same disk.
+#[derive(Clone, Debug, Default)]
+pub struct CrashingDisk {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// By the number that the names point to. A file stays when its last name is gone: it may be
+    /// open, and the removal may not last.
+    files: Vec<FileState>,
+    /// By path; `""` is the data directory itself.
+    dirs: BTreeMap<String, DirState>,
+    operations: u64,
+    crash_at: Option<u64>,
+    /// How many bytes can still be written.
+    room: Option<u64>,
+    syncs_fail: bool,
+    changes: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FileState {
+    lasting: Vec<u8>,
+    current: Vec<u8>,
+    unsynced: Vec<FileChange>,
+}
+
+#[derive(Clone, Debug)]
+enum FileChange {
+    Write { at: usize, bytes: Vec<u8> },
+    Cut(usize),
+}
+
+#[derive(Clone, Debug, Default)]
+struct DirState {
+    lasting: BTreeMap<String, Node>,
+    current: BTreeMap<String, Node>,
+    unsynced: Vec<DirChange>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Node {
+    File(usize),
+    Dir,
+}
+
+#[derive(Clone, Debug)]
+struct DirChange {
+    id: u64,
+    /// Names with what they point to from now on; `None` is nothing.
+    names: Vec<(String, Option<Node>)>,
+    /// The directory and the change in it that must last before this one can.
+    after: Option<(String, u64)>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State {
+            files: Vec::new(),
+            dirs: BTreeMap::from([(String::new(), DirState::default())]),
+            operations: 0,
+            crash_at: None,
+            room: None,
+            syncs_fail: false,
+            changes: 0,
+        }
+    }
+}
+
+impl CrashingDisk {
+    /// An empty disk that does not crash.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the `n`-th operation (counted from the making of the disk, from 1) and everything
+    /// after it fail.
+    pub fn crash_at(&self, n: u64) {
+        self.lock().crash_at = Some(n);
+    }
+
+    /// Lets everything fail from now on.
+    pub fn crash_now(&self) {
+        let mut state = self.lock();
+        state.crash_at = Some(state.operations);
+    }
+
+    /// Whether the crash has happened.
+    pub fn crashed(&self) -> bool {
+        self.lock().crashed()
+    }
+
+    /// How many operations there were.
+    pub fn operations(&self) -> u64 {
+        self.lock().operations
+    }
+
+    /// Lets the disk be full once `bytes` more have been written.
+    pub fn fail_writes_after(&self, bytes: u64) {
+        self.lock().room = Some(bytes);
+    }
+
+    /// Lets every sync fail. Nothing is lost by that: a later sync that works is a whole one.
+    pub fn fail_syncs(&self) {
+        self.lock().syncs_fail = true;
+    }
+
+    /// Ends a full disk and failing syncs.
+    pub fn heal(&self) {
+        let mut state = self.lock();
+        state.room = None;
+        state.syncs_fail = false;
+    }
+
+    /// Puts a lasting file there, and the directories it is in; not an operation.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let mut state = self.lock();
+        state.make_lasting_dirs(parent(name));
+        state.files.push(FileState {
+            lasting: bytes.to_vec(),
+            current: bytes.to_vec(),
+            unsynced: Vec::new(),
+        });
+        let node = Node::File(state.files.len() - 1);
+        state.put_lasting(name, node);
+    }
+
+    /// The bytes of a file as of now, also after a crash.
+    pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
+        let state = self.lock();
+        let file = state.file(name).ok()?;
+        Some(state.files[file].current.clone())
+    }
+
+    /// All files with their bytes as of now, also after a crash.
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let state = self.lock();
+        let mut files = BTreeMap::new();
+        for (path, dir) in &state.dirs {
+            for (name, node) in &dir.current {
+                if let Node::File(file) = *node {
+                    files.insert(join(path, name), state.files[file].current.clone());
+                }
+            }
+        }
+        files
+    }
+
+    /// A disk with what a power cut now could have left: one of the possibilities, by seed.
+    pub fn survivors(&self, seed: u64) -> CrashingDisk {
+        let survivors = self.lock().survivors(&mut Choice::new(seed));
+        CrashingDisk {
+            state: Arc::new(Mutex::new(survivors)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A test that panicked elsewhere shall not hide its message behind this one.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, file: usize, at: usize) -> Box<dyn StorageFile> {
+        Box::new(OpenFile {
+            disk: self.clone(),
+            file,
+            at,
+        })
+    }
+}
+
+impl State {
+    fn crashed(&self) -> bool {
+        self.crash_at.is_some_and(|n| self.operations >= n)
+    }
+
+    fn alive(&self) -> io::Result<()> {
+        if self.crashed() {
+            Err(io::Error::other("the power is off"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Counts an operation, does it, and fails if it is the one to crash at.
+    fn operation<T>(&mut self, run: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
+        self.alive()?;
+        let result = run(self);
+        self.operations += 1;
+        self.alive()?;
+        result
+    }
+
+    /// As [`State::operation`], for one that makes something lasting: at the crash it does not.
+    fn sync<T>(&mut self, run: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
+        self.operation(|_| Ok(()))?;
+        if self.syncs_fail {
+            return Err(io::Error::other("input/output error"));
+        }
+        run(self)
+    }
+
+    fn dir(&mut self, path: &str) -> io::Result<&mut DirState> {
+        self.dirs.get_mut(path).ok_or_else(|| not_found(path))
+    }
+
+    fn file(&self, path: &str) -> io::Result<usize> {
+        let dir = self.dirs.get(parent(path)).ok_or_else(|| not_found(path))?;
+        match dir.current.get(last(path)) {
+            Some(Node::File(file)) => Ok(*file),
+            Some(Node::Dir) => Err(io::ErrorKind::IsADirectory.into()),
+            None => Err(not_found(path)),
+        }
+    }
+
+    /// Changes names in a directory; lasting only with its sync.
+    fn change(
+        &mut self,
+        path: &str,
+        names: Vec<(String, Option<Node>)>,
+        after: Option<(String, u64)>,
+    ) -> io::Result<u64> {
+        self.changes += 1;
+        let id = self.changes;
+        let dir = self.dir(path)?;
+        apply_names(&mut dir.current, &names);
+        dir.unsynced.push(DirChange { id, names, after });
+        Ok(id)
+    }
+
+    fn make(&mut self, path: &str) -> io::Result<usize> {
+        let file = self.files.len();
+        self.change(
+            parent(path),
+            vec![(last(path).into(), Some(Node::File(file)))],
+            None,
+        )?;
+        self.files.push(FileState::default());
+        Ok(file)
+    }
+
+    /// Where a file changes its bytes.
+    fn change_file(&mut self, file: usize, change: FileChange) {
+        let file = &mut self.files[file];
+        apply(&mut file.current, &change);
+        file.unsynced.push(change);
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let node = Some(Node::File(self.file(from)?));
+        let gone = (last(from).to_owned(), None);
+        let made = (last(to).to_owned(), node);
+        if parent(from) == parent(to) {
+            return self.change(parent(to), vec![gone, made], None).map(drop);
+        }
+        let id = self.change(parent(to), vec![made], None)?;
+        self.change(parent(from), vec![gone], Some((parent(to).to_owned(), id)))
+            .map(drop)
+    }
+
+    /// Makes the changes of a directory last, up to and including `id`, and what they wait for.
+    fn sync_dir(&mut self, path: &str, id: u64) -> io::Result<()> {
+        let dir = self.dir(path)?;
+        let count = dir.unsynced.partition_point(|change| change.id <= id);
+        let changes: Vec<_> = dir.unsynced.drain(..count).collect();
+        for change in changes {
+            if let Some((other, id)) = &change.after {
+                self.sync_dir(other, *id)?;
+            }
+            apply_names(&mut self.dir(path)?.lasting, &change.names);
+        }
+        Ok(())
+    }
+
+    fn make_lasting_dirs(&mut self, path: &str) {
+        if !self.dirs.contains_key(path) {
+            self.make_lasting_dirs(parent(path));
+            self.dirs.insert(path.to_owned(), DirState::default());
+            self.put_lasting(path, Node::Dir);
+        }
+    }
+
+    fn put_lasting(&mut self, path: &str, node: Node) {
+        let dir = self.dirs.get_mut(parent(path)).unwrap();
+        dir.lasting.insert(last(path).to_owned(), node);
+        dir.current.insert(last(path).to_owned(), node);
+    }
+
+    fn survivors(&self, choice: &mut Choice) -> State {
+        let kept = self.kept_changes(choice);
+        let files = self.files.iter().map(|file| {
+            let bytes = file.survivor(choice);
+            FileState {
+                lasting: bytes.clone(),
+                current: bytes,
+                unsynced: Vec::new(),
+            }
+        });
+        let mut survivors = State {
+            files: files.collect(),
+            ..State::default()
+        };
+        // A path comes behind the one of the directory it is in.
+        for (path, dir) in &self.dirs {
+            let mut names = dir.lasting.clone();
+            for change in &dir.unsynced[..kept[path]] {
+                apply_names(&mut names, &change.names);
+            }
+            let there = path.is_empty()
+                || survivors
+                    .dirs
+                    .get(parent(path))
+                    .is_some_and(|dir| dir.current.get(last(path)) == Some(&Node::Dir));
+            if there {
+                let dir = DirState {
+                    lasting: names.clone(),
+                    current: names,
+                    unsynced: Vec::new(),
+                };
+                survivors.dirs.insert(path.clone(), dir);
+            }
+        }
+        survivors
+    }
+
+    /// How many of the unsynced changes of each directory survive.
+    fn kept_changes(&self, choice: &mut Choice) -> BTreeMap<String, usize> {
+        let mut kept = BTreeMap::new();
+        for (path, dir) in &self.dirs {
+            kept.insert(path.clone(), choice.up_to(dir.unsynced.len()));
+        }
+        // A change that waits for one that is lost is lost, and all behind it, which others may
+        // have waited for: until nothing changes.
+        loop {
+            let before = kept.clone();
+            for (path, dir) in &self.dirs {
+                let lost = |change: &DirChange| {
+                    change.after.as_ref().is_some_and(|(other, id)| {
+                        let unsynced = &self.dirs[other].unsynced;
+                        unsynced[before[other]..]
+                            .iter()
+                            .any(|change| change.id == *id)
+                    })
+                };
+                if let Some(first) = dir.unsynced.iter().position(lost) {
+                    let count = kept.get_mut(path).unwrap();
+                    *count = first.min(*count);
+                }
+            }
+            if kept == before {
+                return kept;
+            }
+        }
+    }
+}
+
+impl FileState {
+    /// What could be there after a power cut.
+    fn survivor(&self, choice: &mut Choice) -> Vec<u8> {
+        let mut bytes = self.lasting.clone();
+        let kept = choice.up_to(self.unsynced.len());
+        for change in &self.unsynced[..kept] {
+            apply(&mut bytes, change);
+        }
+        if let Some(FileChange::Write { at, bytes: written }) = self.unsynced.get(kept) {
+            let torn = choice.up_to(written.len());
+            if torn > 0 {
+                apply(
+                    &mut bytes,
+                    &FileChange::Write {
+                        at: *at,
+                        bytes: written[..torn].to_vec(),
+                    },
+                );
+            }
+        }
+        bytes
+    }
+}
+
+fn apply(bytes: &mut Vec<u8>, change: &FileChange) {
+    match change {
+        FileChange::Write { at, bytes: written } => {
+            let end = at + written.len();
+            if bytes.len() < end {
+                bytes.resize(end, 0);
+            }
+            bytes[*at..end].copy_from_slice(written);
+        }
+        FileChange::Cut(len) => bytes.resize(*len, 0),
+    }
+}
+
+fn apply_names(names: &mut BTreeMap<String, Node>, changes: &[(String, Option<Node>)]) {
+    for (name, node) in changes {
+        match node {
+            Some(node) => names.insert(name.clone(), *node),
+            None => names.remove(name),
+        };
+    }
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    disk: CrashingDisk,
+    file: usize,
+    at: usize,
+}
+
+impl Write for OpenFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let (file, at) = (self.file, self.at);
+        let written = self.disk.lock().operation(|state| {
+            let fits = state
+                .room
+                .map_or(bytes.len(), |room| bytes.len().min(room as usize));
+            if fits == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            state.room = state.room.map(|room| room - fits as u64);
+            state.change_file(
+                file,
+                FileChange::Write {
+                    at,
+                    bytes: bytes[..fits].to_vec(),
+                },
+            );
+            Ok(fits)
+        })?;
+        self.at += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.disk.lock().alive()
+    }
+}
+
+impl StorageFile for OpenFile {
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.lock().sync(|state| {
+            let file = &mut state.files[self.file];
+            for change in std::mem::take(&mut file.unsynced) {
+                apply(&mut file.lasting, &change);
+            }
+            Ok(())
+        })
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        let len = len as usize;
+        self.disk.lock().operation(|state| {
+            state.change_file(self.file, FileChange::Cut(len));
+            Ok(())
+        })?;
+        self.at = len;
+        Ok(())
+    }
+}
+
+impl Storage for CrashingDisk {
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let file = self.lock().operation(|state| match state.file(name) {
+            Ok(file) => {
+                state.change_file(file, FileChange::Cut(0));
+                Ok(file)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => state.make(name),
+            Err(error) => Err(error),
+        })?;
+        Ok(self.open(file, 0))
+    }
+
+    fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let mut state = self.lock();
+        state.alive()?;
+        let (file, at) = match state.file(name) {
+            Ok(file) => (file, state.files[file].current.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (state.operation(|state| state.make(name))?, 0)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(self.open(file, at))
+    }
+
+    /// The bytes as of now: what is written later is not seen.
+    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
+        let state = self.lock();
+        state.alive()?;
+        let bytes = state.files[state.file(name)?].current.clone();
+        let len = bytes.len() as u64;
+        Ok((Box::new(Cursor::new(bytes)), len))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.lock().operation(|state| {
+            if from == to {
+                state.file(from).map(drop)
+            } else {
+                state.rename(from, to)
+            }
+        })
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.lock().operation(|state| {
+            state.file(name)?;
+            state
+                .change(parent(name), vec![(last(name).into(), None)], None)
+                .map(drop)
+        })
+    }
+
+    fn create_dir(&self, name: &str) -> io::Result<()> {
+        self.lock().operation(|state| {
+            if state.dirs.contains_key(name) {
+                return Ok(());
+            }
+            state.change(
+                parent(name),
+                vec![(last(name).into(), Some(Node::Dir))],
+                None,
+            )?;
+            state.dirs.insert(name.to_owned(), DirState::default());
+            Ok(())
+        })
+    }
+
+    fn sync_dir(&self, name: &str) -> io::Result<()> {
+        self.lock().sync(|state| state.sync_dir(name, u64::MAX))
+    }
+
+    fn list(&self, name: &str) -> io::Result<Vec<String>> {
+        let mut state = self.lock();
+        state.alive()?;
+        Ok(state.dir(name)?.current.keys().cloned().collect())
+    }
+}
+
+/// A seeded series of choices: splitmix64.
+struct Choice {
+    seed: u64,
+    state: u64,
+}
+
+impl Choice {
+    fn new(seed: u64) -> Self {
+        Choice { seed, state: seed }
+    }
+
+    /// A number from 0 to `max`; the ends are likely.
+    fn up_to(&mut self, max: usize) -> usize {
+        match self.seed {
+            0 => return 0,
+            1 => return max,
+            _ => {}
+        }
+        match self.next() % 4 {
+            0 => 0,
+            1 => max,
+            _ => (self.next() % (max as u64 + 1)) as usize,
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, last)| last)
+}
+
+fn join(dir: &str, name: &str) -> String {
+    if dir.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{dir}/{name}")
+    }
+}
+
+fn not_found(path: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        format!("{path}: no such file or directory"),
+    )
+}
