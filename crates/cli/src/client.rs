@@ -140,6 +140,11 @@ impl Client {
         }
     }
 
+    /// The bare connection, for a caller that sends and reads by itself.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     fn receive(&mut self) -> Result<Reply, ClientError> {
         let mut chunk = vec![0; READ_SIZE];
         loop {
@@ -169,4 +174,61 @@ fn open(host: &str, port: u16) -> io::Result<TcpStream> {
         }
     }
     Err(failure)
+}
+
+/// Host and port of `redis://HOST[:PORT]`; IPv6 addresses stand in brackets.
+pub(crate) fn parse_url(url: &str) -> Result<(String, u16), String> {
+    let wrong = |why: &str| format!("'{url}' is not redis://HOST[:PORT]: {why}");
+    let rest = url
+        .strip_prefix("redis://")
+        .ok_or_else(|| wrong("the scheme is missing"))?;
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    if rest.contains('@') {
+        return Err(wrong("log in with --user and --pass"));
+    }
+    if rest.contains('/') {
+        return Err(wrong("it has a path"));
+    }
+    let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, port)) => (host, Some(port.strip_prefix(':').unwrap_or(port))),
+        None => rest
+            .split_once(':')
+            .map_or((rest, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        return Err(wrong("the host is missing"));
+    }
+    let port = match port {
+        None => 6379,
+        Some(digits) => digits
+            .parse()
+            .map_err(|_| wrong("the port is not a port"))?,
+    };
+    Ok((host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls() {
+        let here = |host: &str, port| Ok((host.to_owned(), port));
+        assert_eq!(parse_url("redis://localhost"), here("localhost", 6379));
+        assert_eq!(parse_url("redis://10.0.0.1:7000/"), here("10.0.0.1", 7000));
+        assert_eq!(parse_url("redis://[::1]"), here("::1", 6379));
+        assert_eq!(parse_url("redis://[::1]:7000"), here("::1", 7000));
+        for wrong in [
+            "localhost:6379",
+            "redis://",
+            "redis://:7000",
+            "redis://a:b",
+            "redis://a:70000",
+            "redis://me:secret@a",
+            "redis://a/1",
+        ] {
+            assert!(parse_url(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
-//! The `everbloom` command: a server, a client for one command, and the experiment that shows
-//! what a filter's error rate really is. One module a subcommand; `main` only chooses.
+//! The `everbloom` command: a server, a client for one command, the experiment that shows what a
+//! filter's error rate really is, and a load generator. One module a subcommand; `main` only chooses.
 
+mod bench;
 mod client;
 mod display;
 mod measure;
@@ -26,13 +27,15 @@ const EXAMPLES: &str = "\
 Examples:
   everbloom serve                           listen on port 6379
   everbloom query BF.ADD seen 'some url'    send one command, print the reply
-  everbloom measure                         measure false positives of two filters";
+  everbloom measure                         measure false positives of two filters
+  everbloom bench --pipeline 16             measure how fast a server answers";
 
 #[derive(Subcommand, Debug)]
 enum Command {
     Serve(serve::Args),
     Query(query::Args),
     Measure(measure::Args),
+    Bench(bench::Args),
 }
 
 /// Why a subcommand ended early. Each kind has its exit code, so that scripts can tell a server
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Measure(args) => measure::run(&args),
+        Command::Bench(args) => bench::run(&args),
     };
     match outcome {
         Ok(code) => code,

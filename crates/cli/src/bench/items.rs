@@ -1,0 +1,169 @@
+//! The items of a run, each a function of its number, so that no list of them is kept and a
+//! later run with the same seed knows what an earlier one has added.
+
+/// Bytes of an item.
+pub(super) const ITEM_LENGTH: usize = 16;
+
+/// Where the numbers of items begin that were never added before the timed part.
+const ABSENT: u64 = 1 << 40;
+
+/// Where the numbers begin of items that the timed part adds.
+const FRESH: u64 = 1 << 41;
+
+/// Numbers between the threads, none of which uses as many.
+const THREAD: u64 = 1 << 34;
+
+/// What an item is to the filter when the timed part begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Added before: number below the count of preloaded items.
+    Present(u64),
+    /// Never added.
+    Absent(u64),
+    /// Added by the timed part itself, once.
+    Fresh(u64),
+}
+
+impl Kind {
+    /// The item's number, for the thread that sends it.
+    pub(super) fn number(self, thread: u64) -> u64 {
+        match self {
+            Kind::Present(index) => index,
+            Kind::Absent(index) => ABSENT + thread * THREAD + index,
+            Kind::Fresh(index) => FRESH + thread * THREAD + index,
+        }
+    }
+}
+
+/// A bijection (SplitMix64's finalizer; Steele, Lea and Flood 2014): different numbers are
+/// different items.
+fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+fn seeded(seed: u64, number: u64) -> u64 {
+    mix(number ^ mix(seed))
+}
+
+/// The item of that number: 16 hexadecimal digits.
+pub(super) fn item(seed: u64, number: u64) -> [u8; ITEM_LENGTH] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut rest = seeded(seed, number);
+    std::array::from_fn(|_| {
+        rest = rest.rotate_left(4);
+        let digit = usize::from(rest.to_le_bytes()[0] & 15);
+        DIGITS.get(digit).copied().unwrap_or(b'0')
+    })
+}
+
+/// A Bloom filter in a Redis bitmap, as clients without filter commands keep it: the positions
+/// of an item by double hashing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bitmap {
+    pub(super) bits: u64,
+    pub(super) hashes: usize,
+    /// Added to each position, so that all have as many digits and a request can be patched.
+    base: u64,
+    pub(super) digits: usize,
+}
+
+/// Redis takes bit offsets below this.
+const OFFSET_LIMIT: u64 = 1 << 32;
+
+impl Bitmap {
+    /// The best size for so many items at that error rate (the textbook's formulas); `None` when
+    /// a Redis string is too short for it.
+    pub(super) fn new(capacity: u64, error_rate: f64) -> Option<Self> {
+        let ln2 = std::f64::consts::LN_2;
+        let bits = (capacity as f64 * -error_rate.ln() / (ln2 * ln2)).ceil();
+        let hashes = (-error_rate.log2()).round().max(1.0);
+        if !(bits >= 1.0 && bits < OFFSET_LIMIT as f64 && hashes <= 64.0) {
+            return None;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked above"
+        )]
+        let (bits, hashes) = (bits as u64, hashes as usize);
+        let (mut base, mut digits) = (1, 1);
+        while base * 9 < bits {
+            base *= 10;
+            digits += 1;
+        }
+        (base + bits <= OFFSET_LIMIT).then_some(Self {
+            bits,
+            hashes,
+            base,
+            digits,
+        })
+    }
+
+    /// The offset of the item's bit for one of the hashes.
+    pub(super) fn offset(&self, seed: u64, number: u64, hash: usize) -> u64 {
+        let first = seeded(seed, number);
+        let step = mix(first) | 1;
+        self.base + first.wrapping_add(step.wrapping_mul(hash as u64)) % self.bits
+    }
+
+    /// The largest offset that is used.
+    pub(super) fn last(&self) -> u64 {
+        self.base + self.bits - 1
+    }
+}
+
+/// Writes a number of exactly as many digits as there is room for.
+pub(super) fn write_decimal(mut number: u64, room: &mut [u8]) {
+    for byte in room.iter_mut().rev() {
+        *byte = b'0' + (number % 10).to_le_bytes()[0];
+        number /= 10;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn items_differ_by_number_kind_thread_and_seed() {
+        let mut seen = HashSet::new();
+        for seed in [0, 1] {
+            for index in 0..1000 {
+                assert!(seen.insert(item(seed, Kind::Present(index).number(0))));
+                for thread in [0, 1] {
+                    assert!(seen.insert(item(seed, Kind::Absent(index).number(thread))));
+                    assert!(seen.insert(item(seed, Kind::Fresh(index).number(thread))));
+                }
+            }
+        }
+        assert!(seen.iter().flatten().all(u8::is_ascii_hexdigit));
+    }
+
+    #[test]
+    fn a_bitmap_has_the_textbooks_size_and_offsets_of_one_length() {
+        let bitmap = Bitmap::new(10_000_000, 0.001).unwrap();
+        assert_eq!((bitmap.bits, bitmap.hashes), (143_775_876, 10));
+        assert_eq!(bitmap.digits, 9);
+        for number in 0..1000 {
+            for hash in 0..bitmap.hashes {
+                let offset = bitmap.offset(7, number, hash);
+                assert_eq!(offset.to_string().len(), bitmap.digits);
+                assert!(offset <= bitmap.last());
+            }
+        }
+        assert_eq!(bitmap.last().to_string().len(), bitmap.digits);
+        assert_eq!(Bitmap::new(1, 0.5).unwrap().last(), 2);
+        assert_eq!(Bitmap::new(1_000_000_000, 0.001), None);
+        assert_eq!(Bitmap::new(1000, 0.0), None);
+    }
+
+    #[test]
+    fn decimals() {
+        let mut room = *b"xxxxx";
+        write_decimal(10_203, &mut room);
+        assert_eq!(&room, b"10203");
+    }
+}

@@ -1,0 +1,300 @@
+//! The load: connections that each send a batch of requests, wait for all its replies, and send
+//! the next. One thread is one event loop; nothing is allocated once it runs.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mio::event::Event;
+use mio::{Events, Interest, Poll, Token};
+
+use super::histogram::Histogram;
+use super::requests::{Ring, Verb};
+use super::scan::{ScanError, Scanner, Shape};
+
+/// A server that sends nothing for so long is taken for dead.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// How often a thread that waits looks whether another has failed.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Bytes asked of a socket at a time.
+const READ_SIZE: usize = 256 * 1024;
+
+/// When to stop. Batches that are out then are waited for and counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    pub(super) requests: u64,
+    pub(super) time: Duration,
+}
+
+/// What the threads tell while they run.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) done: AtomicU64,
+    /// One of them has failed: the others may stop.
+    pub(super) stop: AtomicBool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) requests: u64,
+    pub(super) items: u64,
+    /// Items answered 1.
+    pub(super) positives: u64,
+    /// Items of these that had not been added before the timed part.
+    pub(super) others: u64,
+    pub(super) other_positives: u64,
+    pub(super) latency: Histogram,
+    pub(super) elapsed: Duration,
+    /// Time in which this thread waited for the server, the sum over the threads.
+    pub(super) waited: Duration,
+}
+
+impl Tally {
+    /// Adds what another thread did at the same time.
+    pub(super) fn merge(&mut self, other: &Tally) {
+        self.requests += other.requests;
+        self.items += other.items;
+        self.positives += other.positives;
+        self.others += other.others;
+        self.other_positives += other.other_positives;
+        self.latency.merge(&other.latency);
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.waited += other.waited;
+    }
+}
+
+/// Why a run ended early.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    #[error("the connection broke: {0}")]
+    Broken(#[from] io::Error),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error(transparent)]
+    Reply(#[from] ScanError),
+    #[error("the server has been silent for {} seconds", SILENCE.as_secs())]
+    Silent,
+    #[error("false negative: the server does not know an item that was added")]
+    FalseNegative,
+}
+
+/// A connection, with at most one batch out.
+#[derive(Debug)]
+struct Connection {
+    stream: mio::net::TcpStream,
+    scanner: Scanner,
+    batch: Range<usize>,
+    /// Bytes of the batch that are sent, items of it that are answered.
+    sent: usize,
+    answered: usize,
+    since: Instant,
+}
+
+/// One thread's load.
+#[derive(Debug)]
+pub(super) struct Load<'a> {
+    ring: Ring,
+    verb: Verb,
+    /// Requests of a batch.
+    batch: usize,
+    limit: Limit,
+    shared: &'a Shared,
+    connections: Vec<Connection>,
+    tally: Tally,
+    /// Requests given out.
+    begun: u64,
+    /// Connections with a batch out.
+    busy: usize,
+    start: Instant,
+}
+
+impl<'a> Load<'a> {
+    pub(super) fn new(
+        streams: Vec<TcpStream>,
+        ring: Ring,
+        (verb, shape): (Verb, &Shape),
+        batch: usize,
+        limit: Limit,
+        shared: &'a Shared,
+    ) -> io::Result<Self> {
+        let start = Instant::now();
+        let connections = streams.into_iter().map(|stream| {
+            stream.set_nonblocking(true)?;
+            Ok(Connection {
+                stream: mio::net::TcpStream::from_std(stream),
+                scanner: Scanner::new(shape.clone()),
+                batch: 0..0,
+                sent: 0,
+                answered: 0,
+                since: start,
+            })
+        });
+        Ok(Self {
+            connections: connections.collect::<io::Result<_>>()?,
+            ring,
+            verb,
+            batch,
+            limit,
+            shared,
+            tally: Tally::default(),
+            begun: 0,
+            busy: 0,
+            start,
+        })
+    }
+
+    /// Runs to the limit.
+    pub(super) fn run(mut self) -> Result<Tally, LoadError> {
+        let mut poll = Poll::new()?;
+        let mut events = Events::with_capacity(1024);
+        let mut buffer = vec![0; READ_SIZE];
+        for (index, connection) in self.connections.iter_mut().enumerate() {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            poll.registry()
+                .register(&mut connection.stream, Token(index), interest)?;
+        }
+        self.start = Instant::now();
+        let start = self.start;
+        for index in 0..self.connections.len() {
+            self.begin(index, start)?;
+        }
+        let mut heard = start;
+        while self.busy > 0 && !self.shared.stop.load(Ordering::Relaxed) {
+            let before = Instant::now();
+            match poll.poll(&mut events, Some(LOOK)) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
+                _ => self.tally.waited += before.elapsed(),
+            }
+            if !events.is_empty() {
+                heard = before;
+            } else if heard.elapsed() > SILENCE {
+                return Err(LoadError::Silent);
+            }
+            let done = self.tally.requests;
+            for event in &events {
+                self.serve(event, &mut buffer)?;
+            }
+            let done = self.tally.requests - done;
+            self.shared.done.fetch_add(done, Ordering::Relaxed);
+        }
+        self.tally.elapsed = self.start.elapsed();
+        Ok(self.tally)
+    }
+
+    fn serve(&mut self, event: &Event, buffer: &mut [u8]) -> Result<(), LoadError> {
+        let index = event.token().0;
+        if event.is_writable() {
+            self.send(index)?;
+        }
+        if event.is_readable() || event.is_read_closed() {
+            self.receive(index, buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a connection its next batch, unless the run is over.
+    fn begin(&mut self, index: usize, now: Instant) -> io::Result<()> {
+        let left = self.limit.requests.saturating_sub(self.begun);
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(self.batch);
+        if most == 0 || now.duration_since(self.start) >= self.limit.time {
+            return Ok(());
+        }
+        let Some(connection) = self.connections.get_mut(index) else {
+            return Ok(());
+        };
+        let batch = self.ring.take(most);
+        self.begun += batch.len() as u64;
+        self.busy += 1;
+        connection.scanner.expect(batch.len());
+        connection.batch = batch;
+        connection.sent = 0;
+        connection.answered = 0;
+        connection.since = now;
+        self.send(index)
+    }
+
+    /// Writes what the socket takes of the batch.
+    fn send(&mut self, index: usize) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(index) else {
+            return Ok(());
+        };
+        let bytes = self.ring.bytes(&connection.batch);
+        while let Some(rest) = bytes.get(connection.sent..)
+            && !rest.is_empty()
+        {
+            match connection.stream.write(rest) {
+                Ok(count) => connection.sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until the socket is empty, and sends the next batch when this one is answered.
+    fn receive(&mut self, index: usize, buffer: &mut [u8]) -> Result<(), LoadError> {
+        loop {
+            let Some(connection) = self.connections.get_mut(index) else {
+                return Ok(());
+            };
+            let count = match connection.stream.read(buffer) {
+                Ok(0) => return Err(LoadError::Closed),
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let bytes = buffer.get(..count).unwrap_or_default();
+            let was_due = connection.scanner.due();
+            check(connection, &self.ring, self.verb, bytes, &mut self.tally)?;
+            if was_due > 0 && connection.scanner.due() == 0 {
+                let now = Instant::now();
+                let requests = connection.batch.len() as u64;
+                self.tally.requests += requests;
+                self.tally.latency.record(now - connection.since);
+                self.busy -= 1;
+                self.begin(index, now)?;
+            }
+            // Less than there was room for: the socket is empty, and will tell when it is not.
+            if count < buffer.len() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Compares replies with what is known of their items, and counts them.
+fn check(
+    connection: &mut Connection,
+    ring: &Ring,
+    verb: Verb,
+    bytes: &[u8],
+    tally: &mut Tally,
+) -> Result<(), LoadError> {
+    let answered = connection.answered;
+    let present = ring.present(&connection.batch);
+    let mut known = present.get(answered..).unwrap_or_default().iter();
+    let (mut positives, mut other_positives, mut others, mut lost) = (0, 0, 0, false);
+    connection.scanner.feed(bytes, |found| {
+        let present = known.next() == Some(&true);
+        positives += u64::from(found);
+        others += u64::from(!present);
+        other_positives += u64::from(found & !present);
+        lost |= present & verb.lost(found);
+    })?;
+    if lost {
+        return Err(LoadError::FalseNegative);
+    }
+    connection.answered = present.len() - known.len();
+    tally.items += (connection.answered - answered) as u64;
+    tally.positives += positives;
+    tally.others += others;
+    tally.other_positives += other_positives;
+    Ok(())
+}

@@ -1,0 +1,353 @@
+//! `everbloom bench`: how many commands a second a server answers, and how late.
+//!
+//! - [`items`]: the items, each a function of its number
+//! - [`requests`]: requests encoded before the clock starts
+//! - [`load`]: the event loop that sends them
+//! - [`scan`]: every reply checked as it comes
+//! - [`histogram`], [`report`]: what came of it
+
+mod histogram;
+mod items;
+mod load;
+mod report;
+mod requests;
+mod scan;
+mod target;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Failure;
+use crate::client::{Client, LoginArgs, Target};
+use items::Bitmap;
+use load::{Limit, Load, LoadError, Shared, Tally};
+use report::Report;
+use requests::{Recipe, Ring, Verb};
+use target::{DEFAULT_KEY, Prepared, Reservation};
+
+/// Put a load on a server and measure throughput and latency
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The server as redis://HOST[:PORT], in place of --host and --port
+    #[arg(long, value_name = "URL", conflicts_with_all = ["host", "port"])]
+    url: Option<String>,
+    /// The server's host name or address
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// The server's port
+    #[arg(long, default_value_t = 6379)]
+    port: u16,
+    #[command(flatten)]
+    login: LoginArgs,
+    /// What to send
+    #[arg(long, value_enum, default_value_t = Verb::Exists)]
+    command: Verb,
+    /// Connections
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
+    clients: usize,
+    /// Requests that a connection sends before it waits for the replies
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    pipeline: usize,
+    /// Items of one BF.MADD or BF.MEXISTS
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one)]
+    items_per_command: usize,
+    /// The share of items that were added before [default: 0.5 for probes, 0 for adds]
+    #[arg(long, value_name = "SHARE")]
+    hit_share: Option<f64>,
+    /// Stop after so many requests
+    #[arg(long, value_name = "N")]
+    requests: Option<u64>,
+    /// Stop after so many seconds [default: 5 without --requests]
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// The filter to make, and more words for BF.RESERVE
+    #[arg(
+        long,
+        value_name = "CAPACITY,ERROR[,WORD...]",
+        default_value = "1000000,0.01"
+    )]
+    reserve: Reservation,
+    /// Items to add before the measured part [default: 100000 for probes, 0 for adds]
+    #[arg(long, value_name = "N")]
+    fill: Option<u64>,
+    /// Use the key as a run with --keep and this --fill and --seed left it
+    #[arg(long, value_name = "N", conflicts_with = "fill")]
+    filled: Option<u64>,
+    /// Leave the key on the server
+    #[arg(long)]
+    keep: bool,
+    /// The key of the filter; any but the default must not exist, unless --filled is given
+    #[arg(long, default_value = DEFAULT_KEY)]
+    key: String,
+    /// Threads to send from
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    threads: usize,
+    /// The seed of the items
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "\
+Every reply is checked: an error, a byte that was not due, or an added item that the filter does
+not know ends the run with exit code 1. Latency is that of a batch: from the first byte of
+--pipeline requests to the last byte of their replies. When the load generator is busy all the
+time, it is what was measured, not the server: give it --threads and cores of its own.
+
+The commands setbit and getbit are what clients without filter commands do: a request is then one
+item, its k SETBIT or GETBIT in a pipeline; --reserve says how large the bitmap is.
+
+Examples:
+  everbloom bench --command echo --pipeline 128
+  everbloom bench --command mexists --reserve 10000000,0.001 --fill 10000000 --pipeline 16
+  everbloom bench --command getbit --url redis://127.0.0.1:7000 --json";
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=1_000_000) => Ok(number),
+        _ => Err("expected a number from 1 to 1000000".to_owned()),
+    }
+}
+
+/// The flags, checked, and what follows from them.
+#[derive(Debug)]
+struct Setup {
+    target: Target,
+    recipe: Recipe,
+    /// Items to add; `None` when the key is used as it is.
+    fill: Option<u64>,
+    limit: Limit,
+    threads: usize,
+}
+
+/// Requests without an end in sight.
+const NO_LIMIT: Limit = Limit {
+    requests: u64::MAX,
+    time: Duration::MAX,
+};
+
+/// Items added before the measured part when the flags do not say.
+const FILL: u64 = 100_000;
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let setup = Setup::new(args)?;
+    let mut key = Prepared::new(&setup.target, &setup.recipe, &args.reserve, setup.fill)?;
+    if let Some(items) = setup.fill {
+        fill(&setup, items, &mut key)?;
+    }
+    let shares = split(args.clients, setup.threads);
+    let tally = load(&setup, &setup.recipe, args.pipeline, &shares, setup.limit)?;
+    if !args.keep {
+        key.delete()?;
+    }
+    let report = Report::new(args, &setup, &tally);
+    let text = if args.json {
+        report.json()
+    } else {
+        report.to_string()
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Setup {
+    fn new(args: &Args) -> Result<Self, Failure> {
+        let (host, port) = match &args.url {
+            Some(url) => crate::client::parse_url(url).map_err(Failure::Usage)?,
+            None => (args.host.clone(), args.port),
+        };
+        let target = Target {
+            host,
+            port,
+            protocol: everbloom_resp::Protocol::Resp2,
+            credentials: args.login.credentials(),
+        };
+        let verb = args.command;
+        let usual = if verb.probes() { FILL } else { 0 };
+        let present = args.filled.or(args.fill).unwrap_or(usual);
+        let (hit_share, limit) = (hit_share(args, present)?, limit(args)?);
+        let Some(bitmap) = Bitmap::new(args.reserve.capacity, args.reserve.error_rate) else {
+            let text = "--reserve: a Redis string has not enough bits for such a filter";
+            return Err(Failure::Usage(text.to_owned()));
+        };
+        Ok(Self {
+            target,
+            recipe: Recipe {
+                verb,
+                key: args.key.clone().into_bytes(),
+                items: if verb.takes_several() {
+                    args.items_per_command
+                } else {
+                    1
+                },
+                bitmap,
+                seed: args.seed,
+                present,
+                hit_share,
+                filling: false,
+            },
+            fill: (args.filled.is_none() && verb != Verb::Echo).then_some(present),
+            limit,
+            threads: args.threads.min(args.clients),
+        })
+    }
+}
+
+fn hit_share(args: &Args, present: u64) -> Result<f64, Failure> {
+    let usual = if args.command.probes() && present > 0 {
+        0.5
+    } else {
+        0.0
+    };
+    let share = args.hit_share.unwrap_or(usual);
+    if !(0.0..=1.0).contains(&share) {
+        return Err(Failure::Usage("--hit-share goes from 0 to 1".to_owned()));
+    }
+    if share > 0.0 && present == 0 {
+        let text = "--hit-share needs items that were added: give --fill";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    Ok(share)
+}
+
+fn limit(args: &Args) -> Result<Limit, Failure> {
+    let seconds = match (args.seconds, args.requests) {
+        (None, None) => Some(5.0),
+        (seconds, _) => seconds,
+    };
+    let time = match seconds.map(Duration::try_from_secs_f64) {
+        Some(Ok(time)) => time,
+        Some(Err(_)) => {
+            return Err(Failure::Usage("--seconds is not a time".to_owned()));
+        }
+        None => NO_LIMIT.time,
+    };
+    Ok(Limit {
+        requests: args.requests.unwrap_or(NO_LIMIT.requests),
+        time,
+    })
+}
+
+/// As even shares of the connections as there are threads.
+fn split(clients: usize, threads: usize) -> Vec<usize> {
+    (0..threads)
+        .map(|thread| clients / threads + usize::from(thread < clients % threads))
+        .collect()
+}
+
+/// Adds the items that the measured part will find.
+fn fill(setup: &Setup, items: u64, key: &mut Prepared) -> Result<(), Failure> {
+    let (verb, per_request, batch) = match setup.recipe.verb {
+        Verb::Setbit | Verb::Getbit => (Verb::Setbit, 1, 64),
+        _ => (Verb::Madd, 100, 16),
+    };
+    let recipe = Recipe {
+        verb,
+        items: per_request,
+        hit_share: 0.0,
+        filling: true,
+        ..setup.recipe.clone()
+    };
+    let per_request = per_request as u64;
+    let whole = Limit {
+        requests: items / per_request,
+        ..NO_LIMIT
+    };
+    if whole.requests > 0 {
+        load(setup, &recipe, batch, &[4], whole)?;
+    }
+    key.add_rest(&recipe, items - items % per_request..items)
+}
+
+/// Puts the load on, one thread for each share of the connections.
+fn load(
+    setup: &Setup,
+    recipe: &Recipe,
+    batch: usize,
+    shares: &[usize],
+    limit: Limit,
+) -> Result<Tally, Failure> {
+    let shared = Shared::default();
+    let shape = recipe.shape();
+    let mut loads = Vec::new();
+    let mut left = limit.requests;
+    for (thread, &clients) in shares.iter().enumerate() {
+        let streams = (0..clients)
+            .map(|_| Ok(Client::connect(&setup.target)?.into_stream()))
+            .collect::<Result<Vec<_>, Failure>>()?;
+        let ring = Ring::new(recipe.clone(), batch, clients, thread as u64);
+        let requests = left / (shares.len() - thread) as u64;
+        left -= requests;
+        let limit = Limit { requests, ..limit };
+        let load = Load::new(streams, ring, (recipe.verb, &shape), batch, limit, &shared)?;
+        loads.push(load);
+    }
+    let bar = progress(if recipe.filling { "filling" } else { "load" }, limit);
+    let outcome = wait(loads, &shared, &bar, limit);
+    bar.finish_and_clear();
+    outcome.map_err(|error| Failure::Server(error.to_string()))
+}
+
+/// Runs the threads and moves the bar.
+fn wait(
+    loads: Vec<Load<'_>>,
+    shared: &Shared,
+    bar: &ProgressBar,
+    limit: Limit,
+) -> Result<Tally, LoadError> {
+    let (sender, receiver) = channel();
+    thread::scope(|scope| {
+        for load in loads {
+            let sender = sender.clone();
+            // The receiver lives until all threads have sent.
+            scope.spawn(move || sender.send(load.run()).is_ok());
+        }
+        drop(sender);
+        let mut total = Ok(Tally::default());
+        loop {
+            match receiver.recv_timeout(Duration::from_millis(100)) {
+                Ok(Ok(tally)) => {
+                    if let Ok(total) = &mut total {
+                        total.merge(&tally);
+                    }
+                }
+                Ok(Err(error)) => {
+                    shared.stop.store(true, Ordering::Relaxed);
+                    // The first to fail tells why.
+                    total = total.and(Err(error));
+                }
+                Err(RecvTimeoutError::Disconnected) => return total,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if limit.requests == NO_LIMIT.requests {
+                bar.set_position(u64::try_from(bar.elapsed().as_millis()).unwrap_or(u64::MAX));
+            } else {
+                bar.set_position(shared.done.load(Ordering::Relaxed));
+            }
+        }
+    })
+}
+
+/// A bar on stderr, of requests or of time; indicatif shows nothing where stderr is not a terminal.
+fn progress(what: &'static str, limit: Limit) -> ProgressBar {
+    let steps = if limit.requests == NO_LIMIT.requests {
+        u64::try_from(limit.time.as_millis()).unwrap_or(u64::MAX)
+    } else {
+        limit.requests
+    };
+    let bar = ProgressBar::new(steps);
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}%") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar
+}

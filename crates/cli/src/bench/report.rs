@@ -1,0 +1,174 @@
+//! What a run found, as text or JSON.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::load::Tally;
+use super::{Args, Setup};
+
+/// Throughput, answers and latency of a run. Field names are the JSON's.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    host: String,
+    port: u16,
+    command: &'static str,
+    clients: usize,
+    pipeline: usize,
+    threads: usize,
+    items_per_request: usize,
+    /// More than 1 for a bitmap, where a request is the pipeline of one item.
+    commands_per_request: usize,
+    hit_share: f64,
+    filled: u64,
+    seed: u64,
+    seconds: f64,
+    requests: u64,
+    requests_per_second: f64,
+    commands_per_second: f64,
+    items: u64,
+    items_per_second: f64,
+    /// Items answered 1: found by a probe, new to an add.
+    positives: u64,
+    positive_share: Option<f64>,
+    /// Probes only: the share of items that were never added and are found.
+    false_positive_share: Option<f64>,
+    latency_us: Latency,
+    /// The share of the time in which the load generator was not waiting for the server.
+    generator_busy: f64,
+}
+
+/// Of a batch: from the first byte sent to the last byte of the replies.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Latency {
+    mean: f64,
+    p50: f64,
+    p99: f64,
+    p99_9: f64,
+    max: f64,
+}
+
+impl Report {
+    pub(super) fn new(args: &Args, setup: &Setup, tally: &Tally) -> Self {
+        let recipe = &setup.recipe;
+        let seconds = tally.elapsed.as_secs_f64();
+        let a_second = |count: u64| count as f64 / seconds.max(f64::MIN_POSITIVE);
+        let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        let latency = &tally.latency;
+        let threads_time = seconds * setup.threads as f64;
+        Self {
+            host: setup.target.host.clone(),
+            port: setup.target.port,
+            command: recipe.verb.name(),
+            clients: args.clients,
+            pipeline: args.pipeline,
+            threads: setup.threads,
+            items_per_request: recipe.shape().items,
+            commands_per_request: recipe.commands(),
+            hit_share: recipe.hit_share,
+            filled: recipe.present,
+            seed: recipe.seed,
+            seconds,
+            requests: tally.requests,
+            requests_per_second: a_second(tally.requests),
+            commands_per_second: a_second(tally.requests) * recipe.commands() as f64,
+            items: tally.items,
+            items_per_second: a_second(tally.items),
+            positives: tally.positives,
+            positive_share: share(tally.positives, tally.items),
+            false_positive_share: share(tally.other_positives, tally.others)
+                .filter(|_| recipe.verb.probes()),
+            latency_us: Latency {
+                mean: micros(latency.mean()),
+                p50: micros(latency.quantile(0.5)),
+                p99: micros(latency.quantile(0.99)),
+                p99_9: micros(latency.quantile(0.999)),
+                max: micros(latency.max()),
+            },
+            generator_busy: 1.0 - (tally.waited.as_secs_f64() / threads_time).clamp(0.0, 1.0),
+        }
+    }
+
+    pub(super) fn json(&self) -> String {
+        // Numbers and texts only: there is nothing that could fail.
+        let json = serde_json::to_string_pretty(self).unwrap_or_default();
+        format!("{json}\n")
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} at {} port {}: {} clients, pipeline {}, {} thread{}\n",
+            self.command,
+            self.host,
+            self.port,
+            self.clients,
+            self.pipeline,
+            self.threads,
+            if self.threads == 1 { "" } else { "s" }
+        )?;
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<16}{value}");
+        row(
+            "requests",
+            format!("{} in {:.2} s", grouped(self.requests as f64), self.seconds),
+        )?;
+        row("requests/s", grouped(self.requests_per_second))?;
+        if self.commands_per_request > 1 {
+            row("commands/s", grouped(self.commands_per_second))?;
+        }
+        if self.items > 0 {
+            row("items/s", grouped(self.items_per_second))?;
+        }
+        if let Some(share) = self.positive_share {
+            row("answered 1", format!("{:.3} %", 100.0 * share))?;
+        }
+        if let Some(share) = self.false_positive_share {
+            let text = format!("{:.3} % of what was never added", 100.0 * share);
+            row("false positives", text)?;
+        }
+        let latency = &self.latency_us;
+        row(
+            "latency",
+            format!(
+                "p50 {:.0} µs   p99 {:.0} µs   p99.9 {:.0} µs   max {:.0} µs",
+                latency.p50, latency.p99, latency.p99_9, latency.max
+            ),
+        )?;
+        let busy = format!("{:.0} % busy", 100.0 * self.generator_busy);
+        row("load generator", busy)
+    }
+}
+
+/// A whole number with its thousands apart.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        for (number, text) in [
+            (0.0, "0"),
+            (999.4, "999"),
+            (1000.0, "1 000"),
+            (1_234_567.0, "1 234 567"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}
