@@ -6,7 +6,7 @@ use everbloom_commands::number::integer;
 use everbloom_resp::{Protocol, Reply};
 
 use super::transaction::forget_watches;
-use super::{Call, Command, NO_KEY, Run, client, error, server};
+use super::{Call, Command, NO_KEY, Run, client, error, keys, server};
 use crate::session::ReplyMode;
 
 const BASE: Command = Command {
@@ -110,9 +110,9 @@ fn echo(call: &mut Call<'_>) -> Reply {
 }
 
 fn select(call: &mut Call<'_>) -> Reply {
-    let index = call.args.get(1).copied().and_then(integer);
-    let Some(index) = index.filter(|n| i32::try_from(*n).is_ok()) else {
-        return error::not_an_integer();
+    let index = match keys::int(call.arg(1)) {
+        Ok(index) => index,
+        Err(refusal) => return refusal,
     };
     match usize::try_from(index) {
         Ok(index) if index < call.server.keyspace.databases() => {

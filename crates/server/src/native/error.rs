@@ -29,9 +29,15 @@ pub fn wrong_arity(name: &str) -> Reply {
     ))
 }
 
+/// An argument as Redis prints it in errors: as a C string, which ends at a zero byte.
+pub fn shown(argument: &[u8]) -> String {
+    let text = argument.split(|byte| *byte == 0).next();
+    String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+}
+
 /// A word that is no subcommand.
 pub fn unknown_subcommand(word: &[u8], container: &str) -> Reply {
-    let shown = String::from_utf8_lossy(word.get(..128).unwrap_or(word)).into_owned();
+    let shown = shown(word.get(..128).unwrap_or(word));
     Reply::error(format!(
         "ERR unknown subcommand '{shown}'. Try {container} HELP."
     ))

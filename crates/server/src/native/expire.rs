@@ -162,7 +162,7 @@ impl Conditions {
                 b"GT" => &mut conditions.later,
                 b"LT" => &mut conditions.earlier,
                 _ => {
-                    let word = String::from_utf8_lossy(word);
+                    let word = error::shown(word);
                     return Err(Reply::error(format!("ERR Unsupported option {word}")));
                 }
             };

@@ -7,6 +7,7 @@ use everbloom_resp::Reply;
 use super::{Call, Command, NO_KEY, Run, answer, count, error, settle};
 use crate::glob;
 use crate::keyspace::{Entry, View, scan};
+use crate::stats::WorkerStats;
 use crate::system;
 
 /// The rows of this family.
@@ -136,15 +137,16 @@ impl<'a> Search<'a> {
         Ok(search)
     }
 
-    fn finds(&self, entry: &Entry) -> bool {
-        let named = |name: &[u8]| {
-            entry
-                .value
-                .type_name()
-                .as_bytes()
-                .eq_ignore_ascii_case(name)
-        };
-        name_matches(entry, self.pattern) && self.type_name.is_none_or(named)
+    fn finds(&self, entry: &Entry, stats: &WorkerStats) -> bool {
+        if !name_matches(entry, self.pattern) {
+            return false;
+        }
+        self.type_name.is_none_or(|wanted| {
+            // Redis looks the key up to learn its type, and counts that.
+            stats.keyspace_hits.add(1);
+            let name = entry.value.type_name().as_bytes();
+            name.eq_ignore_ascii_case(wanted)
+        })
     }
 }
 
@@ -153,7 +155,7 @@ fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let search = Search::parse(call.args_from(2))?;
     let mut found = Vec::new();
     let next = scan::step(view, call.session.db, cursor, search.count, |entry| {
-        if search.finds(entry) {
+        if search.finds(entry, call.stats) {
             found.push(Reply::bulk(entry.key()));
         }
     });
@@ -163,8 +165,10 @@ fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     ]))
 }
 
-/// A cursor as C's `strtoul` reads it, since Redis does: a sign is allowed, nothing at all is 0.
+/// A cursor as C's `strtoul` reads it, since Redis does: a sign is allowed, nothing at all is 0, and
+/// a zero byte is the end.
 fn cursor(text: &[u8]) -> Option<u64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let (negative, digits) = match text {
         [] => return Some(0),
         [b'-', digits @ ..] => (true, digits),

@@ -1,5 +1,11 @@
 //! What the socket tests share: a plain client, a server of ours, and Debian's redis-server.
-#![allow(dead_code, clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub)]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    missing_docs,
+    unreachable_pub
+)]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +17,11 @@ use everbloom_server::{Running, Server, Settings};
 
 /// Our server on a port of its own.
 pub fn server(settings: Settings) -> Running {
-    let settings = Settings { bind: vec!["127.0.0.1".into()], port: 0, ..settings };
+    let settings = Settings {
+        bind: vec!["127.0.0.1".into()],
+        port: 0,
+        ..settings
+    };
     Server::start(settings).unwrap()
 }
 
@@ -25,8 +35,13 @@ impl Client {
     pub fn connect(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        Client { stream, buf: Vec::new() }
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        Client {
+            stream,
+            buf: Vec::new(),
+        }
     }
 
     pub fn of(running: &Running) -> Self {
@@ -82,9 +97,20 @@ impl Redis {
     /// Starts one, or says loudly that there is none: then the test must skip, unless peers are
     /// required.
     pub fn start(extra: &[&str]) -> Option<Redis> {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let spawned = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .args([
+                "--port",
+                &port.to_string(),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+            ])
             .args(["--appendonly", "no", "--loglevel", "warning"])
             .args(extra)
             .stdout(Stdio::null())
@@ -96,7 +122,10 @@ impl Redis {
             eprintln!("SKIPPED: redis-server was not found");
             return None;
         };
-        let redis = Redis { child, addr: ([127, 0, 0, 1], port).into() };
+        let redis = Redis {
+            child,
+            addr: ([127, 0, 0, 1], port).into(),
+        };
         let deadline = Instant::now() + Duration::from_secs(10);
         while TcpStream::connect(redis.addr).is_err() {
             assert!(Instant::now() < deadline, "redis-server does not listen");
