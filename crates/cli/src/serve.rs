@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let running =
         Server::start(loaded.settings).map_err(|error| Failure::Server(error.to_string()))?;
     stop_on_signals(Arc::clone(running.server()))?;
-    running.wait();
+    running.wait().map_err(Failure::Server)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -58,6 +58,29 @@ pub struct Client {
 }
 
 impl Client {
+    /// A connection that is in no list: commands that the server runs by itself come from it.
+    pub fn unlisted(addr: SocketAddr) -> Self {
+        Self::new(0, addr, addr, Now::default())
+    }
+
+    fn new(id: u64, addr: SocketAddr, laddr: SocketAddr, now: Now) -> Self {
+        let state = ClientState {
+            resp: 2,
+            last_command: "NULL",
+            ..Default::default()
+        };
+        Client {
+            id,
+            addr,
+            laddr,
+            created: now.ms,
+            state: Mutex::new(state),
+            active: AtomicU64::new(now.ms),
+            killed: AtomicBool::new(false),
+            wake: Notify::new(),
+        }
+    }
+
     /// When the connection sent something last, Unix time in milliseconds.
     pub fn active(&self) -> u64 {
         self.active.load(Ordering::Relaxed)
@@ -108,20 +131,7 @@ impl Clients {
             return None;
         }
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let client = Arc::new(Client {
-            id,
-            addr,
-            laddr,
-            created: now.ms,
-            state: Mutex::new(ClientState {
-                resp: 2,
-                last_command: "NULL",
-                ..Default::default()
-            }),
-            active: AtomicU64::new(now.ms),
-            killed: AtomicBool::new(false),
-            wake: Notify::new(),
-        });
+        let client = Arc::new(Client::new(id, addr, laddr, now));
         open.insert(id, Arc::clone(&client));
         Some(client)
     }

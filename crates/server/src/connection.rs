@@ -16,6 +16,7 @@ use tracing::debug;
 use crate::clients::Client;
 use crate::clock::Now;
 use crate::config::Settings;
+use crate::config::settings::Fsync;
 use crate::dispatch::{self, Turn};
 use crate::lock::Footprint;
 use crate::native::transaction;
@@ -29,6 +30,7 @@ pub async fn serve(mut stream: TcpStream, worker: Rc<Worker>, client: Arc<Client
         session: Session::new(Arc::clone(&client), settings.requirepass.is_empty()),
         parser: RequestParser::new(),
         pending: Vec::new(),
+        counted: 0,
         worker,
     };
     let ended = tokio::select! {
@@ -46,6 +48,8 @@ struct Connection {
     parser: RequestParser,
     /// Bytes of a request that is not complete yet.
     pending: Vec<u8>,
+    /// Bytes of its buffers as the server's figures have them.
+    counted: usize,
     worker: Rc<Worker>,
 }
 
@@ -57,6 +61,7 @@ impl Connection {
                 return Ok(());
             }
             let replies = self.turn(read);
+            self.wait_for_disk().await;
             self.write(stream, replies).await?;
             if self.session.closing || self.session.client.is_killed() {
                 return stream.shutdown().await;
@@ -137,7 +142,7 @@ impl Connection {
             self.pending = input;
         }
         worker.batch.replace(batch);
-        self.publish(now, out.len());
+        self.publish(now, 0);
         out
     }
 
@@ -221,6 +226,14 @@ impl Connection {
         }
     }
 
+    /// With `appendfsync always`, replies leave only when the changes they speak of are on the disk.
+    async fn wait_for_disk(&mut self) {
+        let written = std::mem::take(&mut self.session.written);
+        if written > 0 && self.worker.settings().appendfsync == Fsync::Always {
+            self.worker.server.journal.durable(written).await;
+        }
+    }
+
     /// Sends replies: at once if the socket takes them, as it nearly always does.
     async fn write(&mut self, stream: &mut TcpStream, replies: Vec<u8>) -> io::Result<()> {
         let sent = if replies.is_empty() {
@@ -234,6 +247,7 @@ impl Connection {
         };
         let rest = replies.get(sent..).unwrap_or_default();
         if !rest.is_empty() {
+            self.publish(Now::read(), rest.len());
             stream.write_all(rest).await?;
             self.publish(Now::read(), 0);
         }
@@ -246,7 +260,8 @@ impl Connection {
     }
 
     /// Shows the others what they may know of this connection.
-    fn publish(&self, now: Now, unsent: usize) {
+    fn publish(&mut self, now: Now, unsent: usize) {
+        self.count_buffers(self.pending.capacity() + unsent);
         let session = &self.session;
         session.client.set_active(now);
         let mut state = session.client.state.lock();
@@ -257,7 +272,24 @@ impl Connection {
         state.output_buffer = unsent;
     }
 
+    /// Mostly nothing has changed, and no shared counter is written.
+    fn count_buffers(&mut self, bytes: usize) {
+        if bytes == self.counted {
+            return;
+        }
+        let grown = bytes.cast_signed() - self.counted.cast_signed();
+        self.counted = bytes;
+        // Wrapping addition of a negative number in two's complement is subtraction.
+        let grown = i64::try_from(grown).unwrap_or(0).cast_unsigned();
+        self.worker
+            .server
+            .stats
+            .buffers
+            .fetch_add(grown, Ordering::Relaxed);
+    }
+
     fn close(mut self) {
+        self.count_buffers(0);
         let keyspace = &self.worker.server.keyspace;
         transaction::end_watches(&mut self.session, |key, end| {
             let mut footprint = Footprint::none();

@@ -136,7 +136,9 @@ pub fn note_time(
 
 /// Writes a reply, unless the client wants none.
 pub fn send(turn: &mut Turn<'_>, reply: &Reply) {
-    turn.stats.errors.add(u64::from(reply.is_error()));
+    if let Reply::Error(text) = reply {
+        turn.stats.count_error(text);
+    }
     match turn.session.reply_mode {
         ReplyMode::On => encode(reply, turn.session.protocol, turn.out),
         ReplyMode::Off => {}
@@ -155,6 +157,9 @@ pub fn admit(turn: &Turn<'_>, command: &Registered, args: &[&[u8]]) -> Result<()
     }
     if command.deny_oom && turn.server.over_memory_limit(turn.settings) {
         return Err(out_of_memory());
+    }
+    if let Some(refusal) = turn.server.refusal(command, turn.settings) {
+        return Err(refusal);
     }
     if command.no_multi && turn.session.transaction.is_some() {
         return Err(Reply::error("ERR Command not allowed inside a transaction"));
@@ -226,7 +231,7 @@ pub fn run(call: &mut Call<'_>) -> Reply {
     let mut view = footprint.lock(keyspace, command.write, now);
     let mut record = call.server.journal.record();
     let reply = run_in_view(call, &mut view, &mut record);
-    call.server.journal.append(record);
+    call.session.wrote(call.server.journal.append(record));
     reply
 }
 

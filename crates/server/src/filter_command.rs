@@ -9,7 +9,7 @@ use crate::native::Call;
 use crate::place::Place;
 
 /// Runs a command on a filter under the lock of its one shard.
-pub fn run(call: &Call<'_>, row: &Command) -> Reply {
+pub fn run(call: &mut Call<'_>, row: &Command) -> Reply {
     let place = place(call);
     let lock = call.server.keyspace.shard(place.shard);
     match row.run {
@@ -18,7 +18,7 @@ pub fn run(call: &Call<'_>, row: &Command) -> Reply {
             let mut shard = lock.write();
             let mut record = call.server.journal.record();
             let reply = write(call, function, &mut shard, place, &mut record);
-            call.server.journal.append(record);
+            call.session.wrote(call.server.journal.append(record));
             reply
         }
     }

@@ -232,6 +232,11 @@ impl Journal {
         self.drained.notify_all();
     }
 
+    /// Whether nothing will follow.
+    pub fn is_closed(&self) -> bool {
+        self.queue.lock().closed
+    }
+
     /// Everything before `position` is on the disk now.
     pub fn set_durable(&self, position: u64) {
         self.durable.send_if_modified(|durable| {
@@ -304,7 +309,7 @@ mod tests {
         let mut both = journal.record();
         both.begin_transaction();
         for (db, key) in [(0, "a"), (1, "b")] {
-            both.effect(db, &Effect::Verbatim, &[b"DEL", key]);
+            both.effect(db, &Effect::Verbatim, &[b"DEL", key.as_bytes()]);
         }
         both.end_transaction();
         journal.append(both);

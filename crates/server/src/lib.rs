@@ -9,7 +9,7 @@
 //! | the request is checked, locked for, run, recorded | [`dispatch`], [`filter_command`], [`runs`] |
 //! | the key it works on | [`place`], [`lock`], [`keyspace`] |
 //! | Redis's own commands | [`native`] |
-//! | where its effect goes | [`journal`] |
+//! | where its effect goes | [`journal`], [`persistence`] |
 //!
 //! Around it: [`config`], [`registry`] (all commands by name), [`session`] and [`clients`] (a
 //! connection from inside and from outside), [`stats`], [`slowlog`], [`clock`], [`glob`], [`system`].
@@ -28,9 +28,11 @@ pub mod journal;
 pub mod keyspace;
 pub mod lock;
 pub mod native;
+pub mod persistence;
 pub mod place;
 pub mod rdb;
 pub mod registry;
+pub mod replay;
 pub mod running;
 pub mod runs;
 pub mod server;

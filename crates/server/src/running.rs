@@ -15,7 +15,9 @@ use tracing::{info, warn};
 use crate::clients::Client;
 use crate::clock::Now;
 use crate::config::Settings;
+use crate::persistence::{OpenError, Persistence, jobs, load, log};
 use crate::server::Server;
+use crate::stats::Sampler;
 use crate::worker::Worker;
 
 /// Why a server did not start.
@@ -29,6 +31,9 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Data(#[from] OpenError),
     /// A thread or an event loop cannot be made.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
@@ -39,6 +44,8 @@ pub enum StartError {
 pub struct Running {
     server: Arc<Server>,
     threads: Vec<JoinHandle<()>>,
+    /// Ends after the others, when the log is complete.
+    keeper: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -48,8 +55,10 @@ impl Server {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
         };
+        let persistence = Persistence::open(&settings)?;
         let listeners = listen(&settings)?;
-        let server = Server::new(settings, workers);
+        let server = Server::with_persistence(settings, workers, persistence);
+        server.set_loading(server.persistence().is_some());
         let addresses = listeners.iter().filter_map(|l| l.local_addr().ok());
         server.set_addresses(addresses.filter_map(|a| a.as_socket()).collect());
 
@@ -67,7 +76,29 @@ impl Server {
         threads.push(spawn("main", move |runtime| {
             runtime.block_on(attend(shared, listeners, senders));
         })?);
-        Ok(Running { server, threads })
+        let shared = Arc::clone(&server);
+        let keeper = std::thread::Builder::new()
+            .name("log".into())
+            .spawn(move || keep(&shared))?;
+        Ok(Running {
+            server,
+            threads,
+            keeper: Some(keeper),
+        })
+    }
+}
+
+/// Loads the data directory, and then writes the log.
+fn keep(server: &Arc<Server>) {
+    let Some(persistence) = server.persistence() else {
+        return;
+    };
+    match load::load(server, persistence) {
+        Ok(log) => {
+            server.set_loading(false);
+            log::run(server, persistence, log);
+        }
+        Err(problem) => server.fail(problem.to_string()),
     }
 }
 
@@ -82,17 +113,37 @@ impl Running {
         self.server.addresses().first().copied()
     }
 
-    /// Waits until the server was stopped and has ended.
-    pub fn wait(mut self) {
+    /// Returns once the data of an earlier run is loaded, or the server has failed.
+    pub fn wait_until_loaded(&self) {
+        while self.server.is_loading() && !self.server.is_stopping() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits until the server was stopped and has ended; an error says why it had to stop.
+    pub fn wait(mut self) -> Result<(), String> {
         self.join();
+        self.server.failure().map_or(Ok(()), Err)
     }
 
     fn join(&mut self) {
         for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the server has panicked");
-            }
+            joined(thread);
         }
+        let Some(keeper) = self.keeper.take() else {
+            return;
+        };
+        self.server.journal.close();
+        joined(keeper);
+        if self.server.failure().is_none() {
+            load::save_at_end(&self.server, self.server.save_at_end());
+        }
+    }
+}
+
+fn joined(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the server has panicked");
     }
 }
 
@@ -263,10 +314,16 @@ const PROTECTED_MODE: &str = "-DENIED everbloom is running in protected mode bec
 
 /// Removes expired keys and closes silent connections, `hz` times a second.
 async fn keep_house(server: Arc<Server>) {
+    let mut sampler = Sampler::new(&server.workers);
     loop {
         let settings = server.config.snapshot();
+        sampler.tick(&server.workers, &server.stats);
         tokio::time::sleep(Duration::from_secs(1) / settings.hz.clamp(1, 500)).await;
+        if server.is_loading() {
+            continue;
+        }
         server.remove_expired();
+        jobs::attend(&server);
         if settings.timeout > 0 {
             let now = Now::read();
             for client in server.clients.list() {

@@ -43,7 +43,6 @@ pub fn execute(turn: &mut Turn<'_>, batch: &Batch, args: &[&[u8]], first: usize)
     let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
     let request = args.get(batch.range(first)).unwrap_or_default();
     dispatch::note_time(turn, command, request, count, failed);
-    turn.stats.errors.add(failed);
     items.len()
 }
 
@@ -66,6 +65,7 @@ fn items_of_run<'a>(
 /// What one request would be refused for, each of the run must be: one by one, then.
 fn refused(turn: &Turn<'_>, command: &Registered) -> bool {
     !turn.session.authenticated
+        || turn.server.refusal(command, turn.settings).is_some()
         || (command.deny_oom && turn.server.over_memory_limit(turn.settings))
 }
 
@@ -92,6 +92,7 @@ fn add_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {
             Err(error) => {
                 failed += 1;
                 if let Reply::Error(text) = Reply::from(error) {
+                    turn.stats.count_error(&text);
                     encode_error(&text, turn.out);
                 }
             }
@@ -99,6 +100,6 @@ fn add_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {
     });
     shard.touch(place.db, key);
     record.effect(place.db, &change.effect(key), &[]);
-    turn.server.journal.append(record);
+    turn.session.wrote(turn.server.journal.append(record));
     failed
 }

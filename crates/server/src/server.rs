@@ -1,10 +1,12 @@
 //! The server: what all connections and workers share.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use everbloom_resp::Reply;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::clients::Clients;
@@ -12,7 +14,8 @@ use crate::clock::Now;
 use crate::config::{Config, Settings};
 use crate::journal::Journal;
 use crate::keyspace::Keyspace;
-use crate::registry::Registry;
+use crate::persistence::Persistence;
+use crate::registry::{Registered, Registry};
 use crate::slowlog::SlowLog;
 use crate::stats::{ServerStats, WorkerStats};
 
@@ -39,13 +42,47 @@ pub struct Server {
     pub run_id: String,
     /// Bytes of memory of this machine.
     pub total_memory: u64,
+    persistence: Option<Persistence>,
+    health: Health,
+    failure: Mutex<Option<String>>,
+    /// Whether the end is to save a snapshot, if a client has said so.
+    save_at_end: Mutex<Option<bool>>,
     addresses: OnceLock<Vec<SocketAddr>>,
     stop: watch::Sender<bool>,
 }
 
+/// What keeps some commands from running.
+#[derive(Debug, Default)]
+pub struct Health {
+    loading: AtomicBool,
+    log_failing: AtomicBool,
+    save_failing: AtomicBool,
+    /// Whether any of them is set: the one that every command looks at.
+    troubled: AtomicBool,
+}
+
+impl Health {
+    fn set(&self, flag: &AtomicBool, on: bool) {
+        flag.store(on, Ordering::Relaxed);
+        let any = [&self.loading, &self.log_failing, &self.save_failing];
+        let troubled = any.into_iter().any(|flag| flag.load(Ordering::Relaxed));
+        self.troubled.store(troubled, Ordering::Release);
+    }
+}
+
 impl Server {
-    /// A server with these settings and `workers` workers that does not listen yet.
+    /// A server with these settings and `workers` workers that does not listen yet, and has no
+    /// data directory.
     pub fn new(settings: Settings, workers: usize) -> Arc<Self> {
+        Self::with_persistence(settings, workers, None)
+    }
+
+    /// The same, with a data directory that is yet to be loaded.
+    pub fn with_persistence(
+        settings: Settings,
+        workers: usize,
+        persistence: Option<Persistence>,
+    ) -> Arc<Self> {
         let commands = Registry::get().commands().len();
         Arc::new(Server {
             keyspace: Keyspace::new(settings.databases),
@@ -57,6 +94,10 @@ impl Server {
             started: Instant::now(),
             run_id: crate::system::random_hex(40),
             total_memory: crate::system::total_memory(),
+            persistence,
+            health: Health::default(),
+            failure: Mutex::new(None),
+            save_at_end: Mutex::new(None),
             addresses: OnceLock::new(),
             stop: watch::Sender::new(false),
             config: Config::new(settings),
@@ -82,6 +123,93 @@ impl Server {
         }
     }
 
+    /// The data directory, if there is one.
+    pub fn persistence(&self) -> Option<&Persistence> {
+        self.persistence.as_ref()
+    }
+
+    /// Whether the data of an earlier run is being loaded.
+    pub fn is_loading(&self) -> bool {
+        self.health.loading.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_loading(&self, on: bool) {
+        self.health.set(&self.health.loading, on);
+    }
+
+    pub(crate) fn set_log_failing(&self, on: bool) {
+        self.health.set(&self.health.log_failing, on);
+    }
+
+    pub(crate) fn set_save_failing(&self, on: bool) {
+        self.health.set(&self.health.save_failing, on);
+    }
+
+    /// Why a command may not run now, if so: the data is being loaded, or writes are refused
+    /// because they could not be made to last.
+    #[inline]
+    pub fn refusal(&self, command: &Registered, settings: &Settings) -> Option<Reply> {
+        if !self.health.troubled.load(Ordering::Acquire) {
+            return None;
+        }
+        self.refusal_in_trouble(command, settings)
+    }
+
+    #[cold]
+    fn refusal_in_trouble(&self, command: &Registered, settings: &Settings) -> Option<Reply> {
+        if self.is_loading() && !command.flags.contains(&"loading") {
+            return Some(Reply::error(
+                "LOADING Redis is loading the dataset in memory",
+            ));
+        }
+        if !command.write && command.name != "PING" {
+            return None;
+        }
+        if self.health.log_failing.load(Ordering::Relaxed) {
+            let figures = self.persistence.as_ref().map(|p| &p.figures);
+            let error = figures
+                .and_then(|f| f.log_error.lock().clone())
+                .unwrap_or_default();
+            return Some(Reply::error(format!(
+                "MISCONF Errors writing to the AOF file: {error}"
+            )));
+        }
+        let refused = settings.stop_writes_on_bgsave_error
+            && !settings.save.is_empty()
+            && self.health.save_failing.load(Ordering::Relaxed);
+        refused.then(|| {
+            Reply::error(
+                "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to \
+                 persist to disk. Commands that may modify the data set are disabled, because \
+                 this instance is configured to report errors during writes if RDB snapshotting \
+                 fails (stop-writes-on-bgsave-error option). Please check the Redis logs for \
+                 details about the RDB error.",
+            )
+        })
+    }
+
+    /// Stops at once because of something that cannot be gone on after.
+    pub fn fail(&self, why: String) {
+        tracing::error!("{why}");
+        self.failure.lock().get_or_insert(why);
+        self.stop();
+    }
+
+    /// Why the server has failed, if it has.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().clone()
+    }
+
+    /// Says whether a snapshot is to be saved at the end, whatever the save points say.
+    pub fn set_save_at_end(&self, save: bool) {
+        *self.save_at_end.lock() = Some(save);
+    }
+
+    /// Whether a client has said that a snapshot is to be saved at the end, or that none is.
+    pub fn save_at_end(&self) -> Option<bool> {
+        *self.save_at_end.lock()
+    }
+
     /// Whether it was asked to stop.
     pub fn is_stopping(&self) -> bool {
         *self.stop.borrow()
@@ -96,8 +224,12 @@ impl Server {
     /// Bytes that keys, values and the buffers of connections take.
     pub fn used_memory(&self) -> u64 {
         let keys = u64::try_from(self.keyspace.memory()).unwrap_or(u64::MAX);
-        self.stats.peak_memory.fetch_max(keys, Ordering::Relaxed);
-        keys
+        let used = keys.saturating_add(self.stats.buffers.load(Ordering::Relaxed));
+        // Mostly a read: workers that only look must not fight for the cache line.
+        if used > self.stats.peak_memory.load(Ordering::Relaxed) {
+            self.stats.peak_memory.fetch_max(used, Ordering::Relaxed);
+        }
+        used
     }
 
     /// Whether more memory is taken than `maxmemory` allows.

@@ -69,6 +69,8 @@ pub struct Session {
     pub watches: Vec<Watch>,
     /// Whether replies are sent.
     pub reply_mode: ReplyMode,
+    /// The position in the journal behind the last change this connection made.
+    pub written: u64,
     /// Close the connection once the replies so far are sent.
     pub closing: bool,
 }
@@ -84,7 +86,14 @@ impl Session {
             transaction: None,
             watches: Vec::new(),
             reply_mode: ReplyMode::On,
+            written: 0,
             closing: false,
         }
+    }
+
+    /// Notes how far the journal must be on the disk before this connection's replies may leave.
+    #[inline]
+    pub fn wrote(&mut self, position: u64) {
+        self.written = self.written.max(position);
     }
 }

@@ -60,7 +60,7 @@ const DEEPEST: usize = 16;
 /// Loads settings from the words of a command line: perhaps a file (`-` is the standard input),
 /// then settings as `--name value ...` or `--name=value`, which override it.
 pub fn load(args: &[OsString]) -> Result<Loaded, LoadError> {
-    let mut loader = Loader::new(Settings::default());
+    let mut loader = Loader::new(Settings::serving());
     let mut options = args;
     if let Some((file, rest)) = args.split_first()
         && !file.to_string_lossy().starts_with("--")

@@ -173,7 +173,7 @@ fn exec(call: &mut Call<'_>) -> Reply {
         .map(|queued| run(call, queued, &mut view, &mut record))
         .collect();
     record.end_transaction();
-    call.server.journal.append(record);
+    call.session.wrote(call.server.journal.append(record));
     Reply::Array(replies)
 }
 
@@ -189,6 +189,9 @@ fn run(call: &mut Call<'_>, queued: &Queued, view: &mut View<'_>, record: &mut R
         now: call.now,
     };
     let reply = dispatch::run_in_view(&mut inner, view, record);
+    if let Reply::Error(text) = &reply {
+        call.stats.count_error(text);
+    }
     if let Some(stats) = call.stats.commands.get(queued.command.index) {
         stats.calls.add(1);
         stats.failed.add(u64::from(reply.is_error()));

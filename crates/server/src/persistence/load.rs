@@ -1,0 +1,430 @@
+//! Reading the data directory at the start, before the first command.
+//!
+//! With a log, the log is what counts. Where `appendonly` is on and there is no log yet, the snapshot
+//! is loaded and becomes the log's first base, so that turning the log on loses nothing. (Redis
+//! starts empty then.)
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use thiserror::Error;
+use tracing::{info, warn};
+
+use super::log::Log;
+use super::{Persistence, jobs, writer};
+use crate::aof::{self, CommandReader, FileInfo, Manifest, ReadLimits};
+use crate::clock::Now;
+use crate::config::Settings;
+use crate::keyspace::snapshot::Snapshot;
+use crate::keyspace::{Entry, Keyspace};
+use crate::rdb::{self, Event, Reader, WriteError};
+use crate::replay::{ReplayError, Replayer};
+use crate::server::Server;
+
+/// Why the data of an earlier run could not be loaded. Nothing was changed on the disk.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// A snapshot is damaged.
+    #[error("{file}: {source}")]
+    Rdb {
+        /// The file.
+        file: String,
+        /// What is wrong, and where.
+        source: rdb::ReadError,
+    },
+    /// A file of the log is damaged.
+    #[error(transparent)]
+    Log(#[from] aof::ReadError),
+    /// The log's manifest is damaged.
+    #[error(transparent)]
+    Manifest(#[from] aof::LoadError),
+    /// A command of the log cannot be run here.
+    #[error("{file}, byte {offset}: {problem}")]
+    Command {
+        /// The file.
+        file: String,
+        /// Where the command begins.
+        offset: u64,
+        /// Why not.
+        problem: ReplayError,
+    },
+    /// A file has a database that this server does not.
+    #[error("{file}: it has a database {db}, and `databases` is {databases}")]
+    Database {
+        /// The file.
+        file: String,
+        /// Its database.
+        db: u64,
+        /// How many there are here.
+        databases: usize,
+    },
+    /// A file has values of types that this server does not.
+    #[error(
+        "{file}: it holds values of types that this server does not have: {types}. To leave them \
+         out, start with --rdb-unknown-values skip (the file then loses them when it is saved \
+         again); otherwise load it in Redis or Valkey with the everbloom module"
+    )]
+    UnknownValues {
+        /// The file.
+        file: String,
+        /// How many keys of which type.
+        types: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The first base of the log cannot be written.
+    #[error("the log cannot be begun: {0}")]
+    Begin(#[from] WriteError),
+}
+
+/// Loads what there is, and begins or goes on with the log if one is to be kept.
+pub fn load(server: &Arc<Server>, persistence: &Persistence) -> Result<Option<Log>, LoadError> {
+    let settings = server.config.snapshot();
+    let started = Instant::now();
+    let loader = Loader {
+        server,
+        persistence,
+        settings: &settings,
+    };
+    let log = if settings.appendonly {
+        Some(loader.load_log()?)
+    } else {
+        loader.load_snapshot()?;
+        None
+    };
+    let keys: usize = loader.keys();
+    info!(keys, seconds = started.elapsed().as_secs_f64(), "loaded");
+    server.journal.set_logging(log.is_some());
+    persistence
+        .figures
+        .saved_changes
+        .store(server.journal.changes(), Relaxed);
+    Ok(log)
+}
+
+struct Loader<'l> {
+    server: &'l Arc<Server>,
+    persistence: &'l Persistence,
+    settings: &'l Settings,
+}
+
+impl Loader<'_> {
+    fn keys(&self) -> usize {
+        let keyspace = &self.server.keyspace;
+        let shards = (0..crate::keyspace::SHARDS).map(|index| keyspace.shard(index).read());
+        shards
+            .map(|shard| {
+                shard
+                    .dbs()
+                    .iter()
+                    .map(crate::keyspace::Db::len)
+                    .sum::<usize>()
+            })
+            .sum()
+    }
+
+    /// Opens a file, or says that there is none.
+    fn open(&self, file: &str) -> Result<Option<(Box<dyn Read + Send>, u64)>, LoadError> {
+        match self.persistence.storage.read(file) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(LoadError::Io {
+                file: file.into(),
+                source,
+            }),
+        }
+    }
+
+    fn load_snapshot(&self) -> Result<(), LoadError> {
+        let file = &self.settings.dbfilename;
+        if let Some((input, len)) = self.open(file)? {
+            info!(bytes = len, "loading {file}");
+            self.read_rdb(file, self.watched(input, len), false)?;
+        }
+        Ok(())
+    }
+
+    fn load_log(&self) -> Result<Log, LoadError> {
+        let persistence = self.persistence;
+        let manifest = Manifest::load(&*persistence.storage, &persistence.names)?;
+        if manifest.is_empty() {
+            self.load_snapshot()?;
+            return self.begin_log(manifest);
+        }
+        let files: Vec<FileInfo> = manifest.files().cloned().collect();
+        let mut size = 0;
+        let mut last_len = 0;
+        for (number, info) in files.iter().enumerate() {
+            let is_last = number + 1 == files.len();
+            last_len = self.load_log_file(&persistence.names.path(info), is_last)?;
+            size += last_len;
+            if number == 0 {
+                persistence.figures.log_base_size.store(last_len, Relaxed);
+            }
+        }
+        persistence.figures.log_size.store(size, Relaxed);
+        self.go_on(manifest, last_len)
+    }
+
+    /// Reads one file of the log; returns its length, after a cut if it had to be cut.
+    fn load_log_file(&self, file: &str, is_last: bool) -> Result<u64, LoadError> {
+        let Some((input, len)) = self.open(file)? else {
+            let source = io::Error::new(io::ErrorKind::NotFound, "the manifest names it");
+            return Err(LoadError::Io {
+                file: file.into(),
+                source,
+            });
+        };
+        info!(bytes = len, "loading {file}");
+        let mut input = self.watched(input, len);
+        let mut magic = Vec::new();
+        let io = |source| LoadError::Io {
+            file: file.into(),
+            source,
+        };
+        Read::by_ref(&mut input)
+            .take(5)
+            .read_to_end(&mut magic)
+            .map_err(io)?;
+        let is_rdb = magic == b"REDIS";
+        let input = io::Cursor::new(magic).chain(input);
+        let limits = ReadLimits::default();
+        let commands = if is_rdb {
+            let (input, offset) = self.read_rdb(file, input, true)?;
+            CommandReader::starting_at(offset, input, file, limits)
+        } else {
+            CommandReader::new(Box::new(input) as Box<dyn Read + '_>, file, limits)
+        };
+        match self.replay(file, commands) {
+            Ok(()) => Ok(len),
+            Err(LoadError::Log(aof::ReadError::Truncated { valid_up_to, .. }))
+                if is_last && self.settings.aof_load_truncated =>
+            {
+                warn!(
+                    "{file} ends in the middle of a command, at byte {len}: cut to {valid_up_to}, \
+                     as aof-load-truncated says"
+                );
+                let mut file = self.persistence.storage.append(file).map_err(io)?;
+                file.truncate(valid_up_to)
+                    .and_then(|()| file.sync())
+                    .map_err(io)?;
+                Ok(valid_up_to)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn replay<R: Read>(&self, file: &str, mut commands: CommandReader<R>) -> Result<(), LoadError> {
+        let mut replayer = Replayer::new(self.server, self.settings);
+        while let Some(unit) = commands.next_unit()? {
+            for command in unit.commands() {
+                let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
+                replayer.run(&args).map_err(|problem| LoadError::Command {
+                    file: file.into(),
+                    offset: command.offset,
+                    problem,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an RDB file; returns what follows it, and where.
+    fn read_rdb<'r, R: Read + 'r>(
+        &self,
+        file: &str,
+        input: R,
+        aof_base: bool,
+    ) -> Result<(Box<dyn Read + 'r>, u64), LoadError> {
+        let rdb = |source| LoadError::Rdb {
+            file: file.into(),
+            source,
+        };
+        let now = Now::read();
+        let databases = self.server.keyspace.databases();
+        let budget = self.server.filter_budget(self.settings);
+        let mut reader = Reader::new(input, budget).map_err(rdb)?;
+        let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
+        let mut db = 0;
+        let bytes = loop {
+            match reader.next_event().map_err(rdb)? {
+                Event::End { bytes } => break bytes,
+                Event::SelectDb(number) => {
+                    db = usize::try_from(number)
+                        .ok()
+                        .filter(|db| *db < databases)
+                        .ok_or_else(|| LoadError::Database {
+                            file: file.into(),
+                            db: number,
+                            databases,
+                        })?;
+                }
+                Event::Key {
+                    expires_at,
+                    key,
+                    value,
+                    ..
+                } => {
+                    // A key that a log's base has may be made to live on by the commands behind it.
+                    if aof_base || expires_at.is_none_or(|at| at > now.ms) {
+                        let entry = Entry::new(&key, value, expires_at, now.clock);
+                        insert(&self.server.keyspace, db, entry);
+                    }
+                }
+                Event::Skipped { type_name, key } => {
+                    // What belongs to no key is settings of modules we do not have.
+                    if key.is_some() || type_name == "function library" {
+                        *unknown.entry(type_name.into_owned()).or_default() += 1;
+                    }
+                }
+                Event::Aux { .. } | Event::Resize { .. } => {}
+            }
+        };
+        self.judge_unknown(file, &unknown)?;
+        let (rest, read_ahead) = reader.into_parts();
+        Ok((Box::new(io::Cursor::new(read_ahead).chain(rest)), bytes))
+    }
+
+    fn judge_unknown(
+        &self,
+        file: &str,
+        unknown: &BTreeMap<String, usize>,
+    ) -> Result<(), LoadError> {
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let types: Vec<String> = unknown
+            .iter()
+            .map(|(name, count)| format!("{count} of type {name}"))
+            .collect();
+        let types = types.join(", ");
+        if !self.settings.rdb_skip_unknown_values {
+            return Err(LoadError::UnknownValues {
+                file: file.into(),
+                types,
+            });
+        }
+        warn!("{file}: left out values of types that this server does not have: {types}");
+        Ok(())
+    }
+
+    /// Begins a log with what was loaded as its base.
+    fn begin_log(&self, manifest: Manifest) -> Result<Log, LoadError> {
+        let persistence = self.persistence;
+        let file = persistence.names.manifest();
+        let io = |source| LoadError::Io {
+            file: file.clone(),
+            source,
+        };
+        let storage = &*persistence.storage;
+        storage.create_dir(persistence.names.dir()).map_err(io)?;
+        storage.sync_dir("").map_err(io)?;
+        *persistence.manifest.lock() = (manifest, 0);
+        let temporary = format!("{}/temp.base.rdb", persistence.names.dir());
+        let snapshot = Snapshot::begin(&self.server.keyspace, || ());
+        let written = storage
+            .create(&temporary)
+            .map_err(WriteError::from)
+            .and_then(|mut file| {
+                let keyspace = &self.server.keyspace;
+                writer::write(keyspace, &snapshot, &mut *file, self.settings, true)
+            });
+        snapshot.end(&self.server.keyspace);
+        persistence
+            .install_base(&temporary, written?, true)
+            .map_err(io)?;
+        self.persistence.next_file().map_err(io)
+    }
+
+    /// Goes on with the log that was read, whose last file has `len` bytes.
+    fn go_on(&self, mut manifest: Manifest, len: u64) -> Result<Log, LoadError> {
+        let persistence = self.persistence;
+        let file = persistence.names.manifest();
+        let io = |source| LoadError::Io {
+            file: file.clone(),
+            source,
+        };
+        persistence.remove_history(&mut manifest).map_err(io)?;
+        let last = manifest.increments.last().cloned();
+        *persistence.manifest.lock() = (manifest, 0);
+        match last {
+            Some(last) => {
+                let file = persistence.storage.append(&persistence.names.path(&last));
+                Ok(Log::new(file.map_err(io)?, len))
+            }
+            None => persistence.next_file().map_err(io),
+        }
+    }
+
+    fn watched<R: Read>(&self, inner: R, len: u64) -> Watched<'_, R> {
+        let figures = &self.persistence.figures;
+        figures.loading_total.store(len, Relaxed);
+        figures.loading_done.store(0, Relaxed);
+        Watched {
+            inner,
+            done: 0,
+            len,
+            shown: Instant::now(),
+            started: Instant::now(),
+            figures,
+        }
+    }
+}
+
+fn insert(keyspace: &Keyspace, db: usize, entry: Entry) {
+    let hash = keyspace.hash(entry.key());
+    let mut shard = keyspace.shard(Keyspace::shard_of(hash)).write();
+    let db = shard.db_mut(db);
+    db.insert(hash, entry);
+    keyspace.settle(db);
+}
+
+/// A file being read, with its progress in the log and in INFO.
+struct Watched<'f, R> {
+    inner: R,
+    done: u64,
+    len: u64,
+    started: Instant,
+    shown: Instant,
+    figures: &'f super::figures::Figures,
+}
+
+impl<R: Read> Read for Watched<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buf)?;
+        self.done += u64::try_from(read).unwrap_or(0);
+        self.figures.loading_done.store(self.done, Relaxed);
+        if self.shown.elapsed().as_secs() >= 2 {
+            self.shown = Instant::now();
+            let share = self.done.saturating_mul(100) / self.len.max(1);
+            let passed = self.started.elapsed().as_secs();
+            let left = self.len.saturating_sub(self.done);
+            let remaining = left.saturating_mul(passed) / self.done.max(1);
+            info!(
+                "loading: {} of {} bytes, {share} %, {remaining} s left",
+                self.done, self.len
+            );
+        }
+        Ok(read)
+    }
+}
+
+/// A snapshot at the end, where save points say that snapshots are wanted.
+pub fn save_at_end(server: &Server, wanted: Option<bool>) {
+    let settings = server.config.snapshot();
+    if !wanted.unwrap_or(!settings.save.is_empty()) || server.persistence().is_none() {
+        return;
+    }
+    if let Err(problem) = jobs::save(server) {
+        tracing::error!("the snapshot at the end failed: {problem}");
+    }
+}

@@ -1,0 +1,151 @@
+//! A snapshot of the keyspace as an RDB file.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use crate::clock::Now;
+use crate::config::Settings;
+use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
+use crate::keyspace::{Keyspace, SHARDS, Value};
+use crate::rdb::{Aux, WriteError, WriteOptions, Writer};
+use crate::storage::StorageFile;
+
+/// The version of Redis that we say we are compatible with.
+pub const COMPATIBLE_VERSION: &str = "7.4.0";
+
+/// So many bytes are written before they are forced to the disk, as Redis does it: a long write of
+/// the system at the very end would hold up everything else on that disk.
+const SYNC_EVERY: u64 = 32 << 20;
+
+/// Writes everything that the snapshot holds, and syncs the file; returns its length.
+pub fn write(
+    keyspace: &Keyspace,
+    snapshot: &Arc<Snapshot>,
+    file: &mut dyn StorageFile,
+    settings: &Settings,
+    aof_base: bool,
+) -> Result<u64, WriteError> {
+    let options = WriteOptions {
+        compression: settings.rdbcompression,
+        checksum: settings.rdbchecksum,
+    };
+    let out = Paced { file, unsynced: 0 };
+    let mut rdb = Writer::new(out, options)?;
+    rdb.aux(&Aux {
+        version: COMPATIBLE_VERSION,
+        created: Now::read().ms / 1000,
+        used_memory: u64::try_from(keyspace.memory()).unwrap_or(u64::MAX),
+        aof_base: Some(aof_base),
+    })?;
+    let mut file = SnapshotWriter {
+        keyspace,
+        snapshot,
+        rdb,
+        db: None,
+        large: Vec::new(),
+    };
+    for shard in 0..SHARDS {
+        while !snapshot.walk(keyspace, shard) {
+            file.write_kept()?;
+        }
+        file.write_kept()?;
+    }
+    file.write_large()?;
+    let (out, bytes) = file.rdb.finish()?;
+    out.file.sync()?;
+    Ok(bytes)
+}
+
+struct SnapshotWriter<'s, W: Write> {
+    keyspace: &'s Keyspace,
+    snapshot: &'s Snapshot,
+    rdb: Writer<W>,
+    /// The database selected last.
+    db: Option<usize>,
+    /// Large filters, left to the end.
+    large: Vec<Kept>,
+}
+
+impl<W: Write> SnapshotWriter<'_, W> {
+    fn write_kept(&mut self) -> Result<(), WriteError> {
+        for kept in self.snapshot.take_kept() {
+            if matches!(kept.value, KeptValue::Large { .. }) {
+                self.large.push(kept);
+                continue;
+            }
+            self.select(kept.db)?;
+            match &kept.value {
+                KeptValue::Whole(Value::Text(text)) => {
+                    self.rdb.text(&kept.key, kept.expires_at, text)?;
+                }
+                KeptValue::Whole(Value::Filter(filter)) => {
+                    self.rdb.filter(&kept.key, kept.expires_at, filter)?;
+                }
+                KeptValue::Large { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write_large(&mut self) -> Result<(), WriteError> {
+        let mut piece = Vec::new();
+        loop {
+            // An emptied database may have brought some more.
+            self.write_kept()?;
+            let Some(kept) = self.large.pop() else {
+                return Ok(());
+            };
+            let KeptValue::Large { id, parts } = &kept.value else {
+                continue;
+            };
+            self.select(kept.db)?;
+            self.rdb.begin_filter(&kept.key, kept.expires_at, parts)?;
+            for layer in &parts.layers {
+                self.rdb.layer_head(layer)?;
+                let mut left = layer.bytes;
+                while left > 0 {
+                    piece.clear();
+                    if !self.snapshot.next_piece(self.keyspace, *id, &mut piece) {
+                        return Err(io::Error::other("a captured filter was lost").into());
+                    }
+                    self.rdb.layer_bytes(&piece)?;
+                    left = left.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+                }
+                self.rdb.layer_end(layer.items)?;
+            }
+            self.rdb.end_filter()?;
+            piece.clear();
+            self.snapshot.next_piece(self.keyspace, *id, &mut piece);
+        }
+    }
+
+    fn select(&mut self, db: usize) -> Result<(), WriteError> {
+        if self.db != Some(db) {
+            self.rdb.select_db(u64::try_from(db).unwrap_or(u64::MAX))?;
+            self.db = Some(db);
+        }
+        Ok(())
+    }
+}
+
+/// A file that is forced to the disk now and then while it is written.
+struct Paced<'f> {
+    file: &'f mut dyn StorageFile,
+    unsynced: u64,
+}
+
+impl Write for Paced<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.unsynced += u64::try_from(written).unwrap_or(0);
+        if self.unsynced >= SYNC_EVERY {
+            self.file.sync()?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

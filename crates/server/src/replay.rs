@@ -1,0 +1,86 @@
+//! Running commands that no client sent: those of the log.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::clients::Client;
+use crate::clock::Now;
+use crate::config::Settings;
+use crate::dispatch;
+use crate::native::Call;
+use crate::registry::Registry;
+use crate::server::Server;
+use crate::session::Session;
+use crate::stats::WorkerStats;
+
+/// Why a command could not be run again.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// There is none of this name.
+    #[error("unknown command '{0}'")]
+    Unknown(String),
+    /// It has too many arguments, or too few.
+    #[error("wrong number of arguments for '{0}'")]
+    Arity(&'static str),
+    /// It selects a database that is not there.
+    #[error("it selects a database beyond the {0} that the setting `databases` gives")]
+    Database(usize),
+}
+
+/// Runs commands one after the other, as a client with all rights would.
+#[derive(Debug)]
+pub struct Replayer<'s> {
+    server: &'s Arc<Server>,
+    settings: &'s Settings,
+    session: Session,
+    stats: Arc<WorkerStats>,
+}
+
+impl<'s> Replayer<'s> {
+    /// Begins in database 0.
+    pub fn new(server: &'s Arc<Server>, settings: &'s Settings) -> Self {
+        let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let client = Arc::new(Client::unlisted(nobody));
+        Replayer {
+            server,
+            settings,
+            session: Session::new(client, true),
+            stats: WorkerStats::new(Registry::get().commands().len()),
+        }
+    }
+
+    /// Runs a command. What it answers is not looked at: it has answered when it was logged.
+    ///
+    /// Nothing expires meanwhile: a key whose time has come by now had not expired for the commands
+    /// that found it.
+    pub fn run(&mut self, args: &[&[u8]]) -> Result<(), ReplayError> {
+        let name = args.first().copied().unwrap_or_default();
+        let Some(command) = Registry::get().find(name) else {
+            return Err(ReplayError::Unknown(
+                String::from_utf8_lossy(name).into_owned(),
+            ));
+        };
+        if !command.accepts(args.len()) {
+            return Err(ReplayError::Arity(command.lower));
+        }
+        let reply = dispatch::run(&mut Call {
+            server: self.server,
+            stats: &self.stats,
+            settings: self.settings,
+            session: &mut self.session,
+            command,
+            args,
+            now: Now {
+                ms: 0,
+                ..Now::read()
+            },
+        });
+        // What follows would change the keys of another database.
+        if command.name == "SELECT" && reply.is_error() {
+            return Err(ReplayError::Database(self.settings.databases));
+        }
+        Ok(())
+    }
+}
