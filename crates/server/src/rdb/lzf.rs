@@ -88,8 +88,10 @@ fn copy_back(out: &mut Vec<u8>, back: usize, count: usize, len: usize) -> Result
 pub struct Compressor {
     /// For the hash of three bytes: `base` of the string they were in, plus where, plus 1.
     table: Vec<u32>,
-    /// What is at most this in the table is of strings before.
+    /// What is at most this in the table is of strings before this one.
     base: u32,
+    /// The same for the next string.
+    next: u32,
 }
 
 impl Compressor {
@@ -98,11 +100,13 @@ impl Compressor {
         let len = u32::try_from(input.len())
             .ok()
             .filter(|len| *len < 1 << 31)?;
-        if self.table.is_empty() || self.base.checked_add(len).is_none() {
+        if self.table.is_empty() || self.next.checked_add(len).is_none() {
             self.table.clear();
             self.table.resize(1 << TABLE_BITS, 0);
-            self.base = 0;
+            self.next = 0;
         }
+        self.base = self.next;
+        self.next += len;
         let mut out = Packed::new(max);
         let mut at = 0;
         while at + 2 < input.len() && out.fits() {
@@ -129,7 +133,6 @@ impl Compressor {
         for at in at..input.len() {
             out.literal(input, at);
         }
-        self.base += len;
         out.finish()
     }
 
@@ -150,13 +153,17 @@ fn slot_of([a, b, c]: [u8; 3]) -> usize {
     usize::from(hash.to_le_bytes()[0]) | usize::from(hash.to_le_bytes()[1]) << 8
 }
 
-/// How many bytes from `at` on a reference to `place` can stand for; 0 when not three. More than
-/// three do not reach the last two bytes of all.
+/// How many bytes from `at` on a reference to `place` stands for; 0 when not three. It stops short
+/// of the last two bytes of all, except where liblzf, which looks at the first 3 or 19 bytes
+/// without asking, does not.
 fn common(input: &[u8], place: usize, at: usize) -> usize {
     let (Some(old), Some(new)) = (input.get(place..), input.get(at..)) else {
         return 0;
     };
-    let most = LONGEST.min(new.len() - 2).max(3);
+    let most = match LONGEST.min(new.len().saturating_sub(2)) {
+        most @ ..=16 => most.max(3),
+        most => most.max(19),
+    };
     let pairs = old.iter().zip(new).take(most);
     let count = pairs.take_while(|(old, new)| old == new).count();
     if count < 3 { 0 } else { count }

@@ -1,0 +1,274 @@
+//! A filter as fields: what is written, what every version reads, and what is refused.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+use std::convert::Infallible;
+
+use everbloom::{PartsError, ScalableBloomFilter};
+use everbloom_commands::format::value::{
+    FieldReader, FieldWriter, LoadError, load, save, save_head, save_layer_head,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+enum Field {
+    Unsigned(u64),
+    Double(f64),
+    Bytes(Vec<u8>),
+}
+use Field::{Bytes, Double, Unsigned};
+
+#[derive(Default)]
+struct Row(Vec<Field>);
+
+impl FieldWriter for Row {
+    type Error = Infallible;
+
+    fn unsigned(&mut self, value: u64) -> Result<(), Infallible> {
+        self.0.push(Unsigned(value));
+        Ok(())
+    }
+
+    fn double(&mut self, value: f64) -> Result<(), Infallible> {
+        self.0.push(Double(value));
+        Ok(())
+    }
+
+    fn bytes(&mut self, value: &[u8]) -> Result<(), Infallible> {
+        self.0.push(Bytes(value.to_vec()));
+        Ok(())
+    }
+}
+
+struct Rest<'a>(&'a [Field]);
+
+impl<'a> Rest<'a> {
+    fn next(&mut self) -> Result<&'a Field, &'static str> {
+        let (first, rest) = self.0.split_first().ok_or("missing")?;
+        self.0 = rest;
+        Ok(first)
+    }
+}
+
+impl FieldReader for Rest<'_> {
+    type Error = &'static str;
+
+    fn unsigned(&mut self) -> Result<u64, &'static str> {
+        match self.next()? {
+            Unsigned(value) => Ok(*value),
+            _ => Err("not unsigned"),
+        }
+    }
+
+    fn double(&mut self) -> Result<f64, &'static str> {
+        match self.next()? {
+            Double(value) => Ok(*value),
+            _ => Err("not a double"),
+        }
+    }
+
+    fn bytes(&mut self, _: u64) -> Result<Vec<u8>, &'static str> {
+        match self.next()? {
+            Bytes(value) => Ok(value.clone()),
+            _ => Err("not bytes"),
+        }
+    }
+}
+
+type Loaded = Result<ScalableBloomFilter, LoadError<&'static str>>;
+
+fn read(fields: &[Field], version: u32) -> Loaded {
+    load(&mut Rest(fields), version, 1 << 20)
+}
+
+fn fields(filter: &ScalableBloomFilter) -> Vec<Field> {
+    let mut row = Row::default();
+    let Ok(()) = save(filter, &mut row);
+    row.0
+}
+
+/// `BF.RESERVE k 0.01 3`, `BF.ADD k foo`, as recorded from RedisBloom.
+fn recorded() -> Vec<Field> {
+    vec![
+        Unsigned(1),
+        Unsigned(1),
+        Unsigned(5),
+        Unsigned(2),
+        Unsigned(3),
+        Double(0.005),
+        Unsigned(8),
+        Double(f64::from_le_bytes([
+            0xe9, 0x86, 0x2f, 0xb2, 0x35, 0x0e, 0x26, 0x40,
+        ])),
+        Unsigned(64),
+        Unsigned(0),
+        Bytes(vec![0, 0xa0, 0xaa, 0x0a, 0, 0, 0, 0]),
+        Unsigned(1),
+    ]
+}
+
+#[test]
+fn fields_are_those_of_redisbloom() {
+    let mut filter = ScalableBloomFilter::builder()
+        .error_rate(0.01)
+        .capacity(3)
+        .build()
+        .unwrap();
+    filter.insert("foo");
+    assert_eq!(fields(&filter), recorded());
+    assert_eq!(read(&recorded(), 4).unwrap(), filter);
+}
+
+#[test]
+fn grown_and_fixed_filters_come_back_equal() {
+    for capacity in [1, 10, 1000] {
+        let builder = ScalableBloomFilter::builder().capacity(capacity);
+        for builder in [builder, builder.expansion(4), builder.fixed()] {
+            let mut filter = builder.build().unwrap();
+            for item in 0..300_u32 {
+                let _ = filter.try_insert(&item.to_le_bytes());
+            }
+            assert_eq!(read(&fields(&filter), 4).unwrap(), filter);
+        }
+    }
+}
+
+#[test]
+fn parts_give_the_same_fields_as_the_whole() {
+    let mut filter = ScalableBloomFilter::builder().capacity(10).build().unwrap();
+    filter.extend((0..100_u32).map(u32::to_le_bytes));
+    let mut row = Row::default();
+    let Ok(()) = save_head(&filter.parts(), &mut row);
+    for layer in filter.layers() {
+        let Ok(()) = save_layer_head(&layer.parts(), &mut row);
+        row.0
+            .extend([Bytes(layer.as_bytes().to_vec()), Unsigned(layer.len())]);
+    }
+    assert_eq!(row.0, fields(&filter));
+}
+
+#[test]
+fn older_versions_lack_fields() {
+    let mut row = recorded();
+    row.remove(3);
+    for version in [2, 3] {
+        let filter = read(&row, version).unwrap();
+        assert_eq!((filter.options().bits(), filter.expansion()), (5, 2));
+    }
+    row.remove(2);
+    let filter = read(&row, 1).unwrap();
+    assert_eq!(
+        (filter.options().bits(), filter.expansion(), filter.len()),
+        (0, 2, 1)
+    );
+    assert_eq!(filter.options().hash_width().bits(), 32);
+    // The bit count follows from the capacity: 32 items at 16 bits, of which 12 are set.
+    let row = vec![
+        Unsigned(0),
+        Unsigned(1),
+        Unsigned(32),
+        Double(0.01),
+        Unsigned(12),
+        Double(16.03),
+        Bytes(vec![0; 64]),
+        Unsigned(0),
+    ];
+    assert_eq!(read(&row, 0).unwrap().layers()[0].bits(), 512);
+}
+
+#[test]
+fn newer_versions_are_refused() {
+    assert_eq!(read(&recorded(), 5).unwrap_err(), LoadError::Version(5));
+    assert_eq!(
+        read(&[], u32::MAX).unwrap_err(),
+        LoadError::Version(u32::MAX)
+    );
+}
+
+#[test]
+fn wide_fields_are_cut_and_sums_are_not_checked() {
+    let mut row = recorded();
+    for (place, width) in [(2, 32), (3, 32), (6, 32), (9, 8)] {
+        let Unsigned(value) = &mut row[place] else {
+            unreachable!()
+        };
+        *value |= 7 << width;
+    }
+    assert_eq!(read(&row, 4).unwrap(), read(&recorded(), 4).unwrap());
+    row[0] = Unsigned(100);
+    row[2] = Unsigned(0xfff5);
+    let filter = read(&row, 4).unwrap();
+    assert_eq!((filter.len(), filter.options().bits()), (100, 0xfff5));
+    assert_eq!(fields(&filter)[..3], row[..3]);
+}
+
+#[test]
+fn every_rule_has_its_error() {
+    let with = |place: usize, field: Field| {
+        let mut row = recorded();
+        row[place] = field;
+        read(&row, 4).unwrap_err()
+    };
+    let layer = 0;
+    let parts = LoadError::Parts;
+    assert_eq!(with(1, Unsigned(0)), parts(PartsError::NoLayers));
+    for rate in [
+        0.0,
+        -0.1,
+        1.0,
+        2.0,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+    ] {
+        assert_eq!(
+            with(5, Double(rate)),
+            parts(PartsError::ErrorRate { layer })
+        );
+    }
+    for hashes in [0, 7, 9, u64::from(u32::MAX)] {
+        assert_eq!(
+            with(6, Unsigned(hashes)),
+            parts(PartsError::Hashes { layer })
+        );
+    }
+    for bits in [f64::NAN, f64::INFINITY, -11.0, 0.0, 1e300] {
+        assert_eq!(with(7, Double(bits)), parts(PartsError::Hashes { layer }));
+    }
+    for bits in [0, 7, 63, 65, u64::MAX] {
+        assert_eq!(with(8, Unsigned(bits)), parts(PartsError::Bits { layer }));
+    }
+    for log2 in [7, 63, 64, 255] {
+        assert_eq!(with(9, Unsigned(log2)), parts(PartsError::Bits { layer }));
+    }
+    let limit = 1 << 20;
+    for bits in [limit * 8 + 8, u64::MAX - 7] {
+        assert_eq!(
+            with(8, Unsigned(bits)),
+            parts(PartsError::TooLarge { limit })
+        );
+    }
+    for bytes in [0_u8, 7, 9] {
+        let error = LoadError::BitArray {
+            layer,
+            bytes: bytes.into(),
+            expected: 8,
+        };
+        assert_eq!(with(10, Bytes(vec![0; bytes.into()])), error);
+    }
+    for place in 0..recorded().len() {
+        assert!(matches!(
+            with(place, Bytes(vec![])),
+            LoadError::Read(_) | LoadError::BitArray { .. }
+        ));
+        assert_eq!(
+            read(&recorded()[..place], 4).unwrap_err(),
+            LoadError::Read("missing")
+        );
+    }
+    // As many layers as claimed must be there, and not one more is asked for.
+    assert_eq!(with(1, Unsigned(u64::MAX)), LoadError::Read("missing"));
+}

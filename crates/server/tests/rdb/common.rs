@@ -1,0 +1,104 @@
+//! Reading a whole file, and filters to write.
+
+use std::io::Read;
+
+use everbloom::ScalableBloomFilter;
+use everbloom_server::keyspace::Value;
+use everbloom_server::rdb::{Event, ReadError, Reader};
+
+/// A key as it was read.
+#[derive(Debug, Clone)]
+pub struct Key {
+    pub db: u64,
+    pub name: Vec<u8>,
+    pub expires_at: Option<u64>,
+    pub idle: Option<u64>,
+    pub freq: Option<u8>,
+    pub value: Value,
+}
+
+/// A file as it was read.
+#[derive(Debug, Default)]
+pub struct Contents {
+    pub keys: Vec<Key>,
+    pub aux: Vec<(String, String)>,
+    pub skipped: Vec<(String, Option<Vec<u8>>)>,
+    pub resizes: Vec<(u64, u64)>,
+    pub bytes: u64,
+}
+
+impl Contents {
+    pub fn key(&self, db: u64, name: &[u8]) -> &Key {
+        let found = |key: &&Key| key.db == db && key.name == name;
+        self.keys
+            .iter()
+            .find(found)
+            .expect("the key is in the file")
+    }
+}
+
+pub fn read(file: impl Read) -> Result<Contents, ReadError> {
+    read_limited(file, u64::MAX)
+}
+
+pub fn read_limited(file: impl Read, max_filter_bytes: u64) -> Result<Contents, ReadError> {
+    let mut reader = Reader::new(file, max_filter_bytes)?;
+    let mut contents = Contents::default();
+    let mut db = 0;
+    loop {
+        match reader.next_event()? {
+            Event::Aux { name, value } => contents.aux.push((
+                String::from_utf8_lossy(&name).into(),
+                String::from_utf8_lossy(&value).into(),
+            )),
+            Event::SelectDb(number) => db = number,
+            Event::Resize { keys, expiring } => contents.resizes.push((keys, expiring)),
+            Event::Key {
+                expires_at,
+                idle,
+                freq,
+                key,
+                value,
+            } => {
+                contents.keys.push(Key {
+                    db,
+                    name: key,
+                    expires_at,
+                    idle,
+                    freq,
+                    value,
+                });
+            }
+            Event::Skipped { type_name, key } => contents.skipped.push((type_name.into(), key)),
+            Event::End { bytes } => {
+                assert_eq!(bytes, reader.position());
+                contents.bytes = bytes;
+                return Ok(contents);
+            }
+        }
+    }
+}
+
+pub fn text(value: &Value) -> &[u8] {
+    match value {
+        Value::Text(text) => text,
+        Value::Filter(_) => panic!("a filter instead of a string"),
+    }
+}
+
+pub fn filter(value: &Value) -> &ScalableBloomFilter {
+    match value {
+        Value::Filter(filter) => filter,
+        Value::Text(_) => panic!("a string instead of a filter"),
+    }
+}
+
+/// A filter of that capacity with that many items, which may be more.
+pub fn filter_of(capacity: u64, items: u64) -> ScalableBloomFilter {
+    let mut filter = ScalableBloomFilter::builder()
+        .capacity(capacity)
+        .build()
+        .unwrap();
+    filter.extend((0..items).map(|i| format!("item:{i}")));
+    filter
+}

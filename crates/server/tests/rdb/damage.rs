@@ -1,0 +1,283 @@
+//! Damaged files and payloads: an error that says where, or, when the damage cannot be seen, valid
+//! values; never a panic, and never memory for a length that is only claimed.
+
+use everbloom::{Check, PartsError, ScalableBloomFilter};
+use everbloom_server::keyspace::Value;
+use everbloom_server::rdb::crc64::crc64;
+use everbloom_server::rdb::{Fault, RestoreError, WriteOptions, Writer, dump, restore};
+use proptest::prelude::*;
+
+use crate::common::{Contents, filter, filter_of, read, read_limited};
+
+fn file(checksum: bool) -> Vec<u8> {
+    let options = WriteOptions {
+        compression: true,
+        checksum,
+    };
+    let mut writer = Writer::new(Vec::new(), options).unwrap();
+    writer.select_db(3).unwrap();
+    writer.resize(4, 1).unwrap();
+    writer
+        .text(b"integer", Some(4_102_444_800_000), b"-12345")
+        .unwrap();
+    writer.text(b"long", None, &b"abc".repeat(100)).unwrap();
+    writer.filter(b"filter", None, &filter_of(10, 70)).unwrap();
+    writer.filter(b"empty", None, &filter_of(500, 0)).unwrap();
+    writer.finish().unwrap().0
+}
+
+/// Every filter that comes out of a loader must be one that could be dumped and loaded again.
+fn validate(contents: &Contents) {
+    for key in &contents.keys {
+        if let Value::Filter(filter) = &key.value {
+            filter.parts().validate(u64::MAX, Check::RdbValue).unwrap();
+            assert!(
+                filter
+                    .layers()
+                    .iter()
+                    .all(|layer| layer.as_bytes().len() < 10_000)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_truncated_file_says_so() {
+    for checksum in [true, false] {
+        let file = file(checksum);
+        for len in 0..file.len() {
+            let error = read(&file[..len]).unwrap_err();
+            assert!(
+                matches!(error.fault, Fault::Truncated { .. }),
+                "{len}: {error}"
+            );
+            assert_eq!(error.offset, len as u64, "{error}");
+        }
+        assert_eq!(read(&file[..]).unwrap().keys.len(), 4);
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_or_gives_valid_values() {
+    let whole = file(true);
+    for bit in 0..whole.len() * 8 {
+        let mut file = whole.clone();
+        file[bit / 8] ^= 1 << (bit % 8);
+        assert!(read(&file[..]).is_err(), "bit {bit} with a checksum");
+        let end = file.len() - 8;
+        file[end..].fill(0);
+        if let Ok(contents) = read(&file[..]) {
+            validate(&contents);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_payload_is_refused_as_redis_refuses_it() {
+    let payload = dump(&Value::Filter(Box::new(filter_of(10, 70))), true).unwrap();
+    let envelope = "ERR DUMP payload version or checksum are wrong";
+    for len in 0..payload.len() {
+        assert_eq!(
+            restore(&payload[..len], u64::MAX).unwrap_err().to_string(),
+            envelope
+        );
+    }
+    for bit in 0..payload.len() * 8 {
+        let mut payload = payload.clone();
+        payload[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(
+            restore(&payload, u64::MAX).unwrap_err().to_string(),
+            envelope
+        );
+        // The same with a checksum that is right.
+        let body = payload.len() - 8;
+        let checksum = crc64(&payload[..body]);
+        payload[body..].copy_from_slice(&checksum.to_le_bytes());
+        match restore(&payload, u64::MAX) {
+            Ok(Value::Filter(filter)) => {
+                filter.parts().validate(u64::MAX, Check::RdbValue).unwrap();
+            }
+            Ok(Value::Text(_)) => {}
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text == "ERR Bad data format" || text == envelope, "{text}");
+            }
+        }
+    }
+}
+
+fn sealed(body: &[u8], version: u16) -> Vec<u8> {
+    let mut payload = [body, &version.to_le_bytes()].concat();
+    let checksum = crc64(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload
+}
+
+#[test]
+fn envelopes() {
+    for version in 0..=12 {
+        assert!(restore(&sealed(b"\x00\x01v", version), 0).is_ok());
+    }
+    let is_envelope = |result| matches!(result, Err(RestoreError::Envelope));
+    assert!(is_envelope(restore(&sealed(b"\x00\x01v", 13), 0)));
+    assert!(is_envelope(restore(b"", 0)));
+    // A checksum of 0 is no way around the check.
+    assert!(is_envelope(restore(
+        b"\x00\x01v\x09\x00\0\0\0\0\0\0\0\0",
+        0
+    )));
+    // What is between the value and the version does not matter.
+    assert!(restore(&sealed(b"\x00\x01vwhatever", 9), 0).is_ok());
+    assert!(matches!(
+        restore(&sealed(b"", 9), 0),
+        Err(RestoreError::Format(_))
+    ));
+    assert!(matches!(
+        restore(&sealed(b"\x01\x01\x01x", 9), 0),
+        Err(RestoreError::Foreign)
+    ));
+    assert!(matches!(
+        restore(&sealed(b"\xff", 9), 0),
+        Err(RestoreError::Format(_))
+    ));
+}
+
+#[test]
+fn headers() {
+    let fault = |file: &[u8]| read(file).unwrap_err().to_string();
+    assert_eq!(
+        fault(b"RIDES0009"),
+        "at byte 0: \"RIDES\" instead of the header \"REDIS\""
+    );
+    for version in ["0005", "0013", "9999", "+009", " 009", "00\u{e9}"] {
+        let file = format!("REDIS{version}\u{ff}\0\0\0\0\0\0\0\0");
+        let text = fault(file.as_bytes());
+        assert!(
+            text.contains("cannot be read: versions 6 to 12 can"),
+            "{text}"
+        );
+    }
+    for version in 6..=12 {
+        let file = [
+            format!("REDIS{version:04}").as_bytes(),
+            b"\xff\0\0\0\0\0\0\0\0",
+        ]
+        .concat();
+        assert_eq!(read(&file[..]).unwrap().bytes, 18);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let fault = |body: &[u8]| {
+        let file = [b"REDIS0009", body, b"\xff\0\0\0\0\0\0\0\0"].concat();
+        read(&file[..]).unwrap_err().to_string()
+    };
+    assert_eq!(
+        fault(b"\x1a\x01k"),
+        "at byte 9: the byte 1a instead of a type of value or an opcode"
+    );
+    assert_eq!(
+        fault(b"\x00\xc5"),
+        "at byte 10: the byte c5 instead of a key's name"
+    );
+    assert_eq!(
+        fault(b"\xfe\xc0\x01"),
+        "at byte 10: a string encoding instead of a database's number"
+    );
+    assert!(fault(b"\xf6").starts_with("at byte 9: a function library as release candidates"));
+    // Of ten bytes, which no three are compressed into.
+    assert_eq!(
+        fault(b"\x00\x01k\xc3\x03\x0a\x01ab"),
+        "at byte 12: damaged compressed data instead of a string value"
+    );
+    let file = [&file(true)[..file(true).len() - 8], &[1; 8]].concat();
+    let text = read(&file[..]).unwrap_err().to_string();
+    let place = format!(
+        "at byte {}: the checksum is 0101010101010101",
+        file.len() - 8
+    );
+    assert!(text.starts_with(&place), "{text}");
+}
+
+/// A gigabyte, a terabyte, everything is claimed, and a few bytes are there. The test would not
+/// survive asking for such memory and filling it.
+#[test]
+fn claimed_lengths_ask_for_no_memory() {
+    for claim in [1 << 30, 1 << 40, u64::MAX] {
+        let claim = [&[0x81][..], &u64::to_be_bytes(claim)].concat();
+        let bodies = [
+            [b"\x00", &claim[..], b"x"].concat(),
+            [b"\x00\x01k", &claim[..], b"x"].concat(),
+            [b"\x00\x01k\xc3", &claim[..], &claim[..], b"x"].concat(),
+            [b"\x00\x01k\xc3\x03", &claim[..], b"\xff\xff\xff"].concat(),
+            [b"\x01\x01k", &claim[..], b"\x01x"].concat(),
+            [b"\x0f\x01k", &claim[..], b"\x01x"].concat(),
+            [b"\xfa", &claim[..], b"\x01x"].concat(),
+        ];
+        for body in bodies {
+            let file = [b"REDIS0009", &body[..]].concat();
+            let error = read(&file[..]).unwrap_err();
+            assert!(error.offset <= file.len() as u64, "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_filter_over_the_limit_is_refused_before_its_bits_are_read() {
+    let mut writer = Writer::new(Vec::new(), WriteOptions::default()).unwrap();
+    let big = filter_of(1_000_000, 0);
+    writer.filter(b"k", None, &big).unwrap();
+    let (file, _) = writer.finish().unwrap();
+    let bytes = big.stream_len();
+    assert_eq!(
+        *filter(&read_limited(&file[..], bytes).unwrap().keys[0].value),
+        big
+    );
+    let error = read_limited(&file[..100], bytes - 1).unwrap_err();
+    let limit = bytes - 1;
+    assert!(matches!(error.fault, Fault::Filter(PartsError::TooLarge { limit: l }) if l == limit));
+}
+
+#[test]
+fn a_newer_encoding_of_filters_is_named() {
+    let filter = Value::Filter(Box::new(filter_of(10, 0)));
+    let mut payload = dump(&filter, true).unwrap();
+    payload[9] += 1;
+    let len = payload.len();
+    let Err(RestoreError::Format(error)) = restore(&sealed(&payload[..len - 10], 9), u64::MAX)
+    else {
+        panic!("version 5 was taken");
+    };
+    assert!(matches!(error.fault, Fault::FilterVersion(5)), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_bytes_do_no_harm(bytes: Vec<u8>) {
+        let file = [b"REDIS0011", &bytes[..]].concat();
+        let _ = read_limited(&file[..], 1 << 20);
+        let _ = restore(&bytes, 1 << 20);
+        let _ = restore(&sealed(&bytes, 12), 1 << 20);
+    }
+
+    #[test]
+    fn any_change_does_no_harm(changes: Vec<(usize, u8)>) {
+        let mut file = file(false);
+        let len = file.len();
+        for (place, byte) in changes {
+            file[9 + place % (len - 9)] = byte;
+        }
+        if let Ok(contents) = read_limited(&file[..], 1 << 20) {
+            for key in &contents.keys {
+                if let Value::Filter(filter) = &key.value {
+                    let filter: &ScalableBloomFilter = filter;
+                    filter.parts().validate(1 << 20, Check::RdbValue).unwrap();
+                    let _ = filter.contains("any item");
+                }
+            }
+        }
+    }
+}
