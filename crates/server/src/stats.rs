@@ -1,8 +1,12 @@
 //! Figures for INFO. Each worker counts for itself, so that counting costs no shared cache line;
 //! whoever asks adds up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// A counter that one thread writes and any thread reads.
 #[derive(Debug, Default)]
@@ -58,7 +62,12 @@ pub struct WorkerStats {
     pub keyspace_misses: Counter,
     /// Error replies.
     pub errors: Counter,
+    /// Error replies by their code, the first word.
+    pub error_codes: Mutex<BTreeMap<String, u64>>,
 }
+
+/// Error replies are counted by so many codes; Redis keeps as many.
+const MOST_CODES: usize = 128;
 
 impl WorkerStats {
     /// Zeroes for a server of `commands` commands.
@@ -70,11 +79,33 @@ impl WorkerStats {
             keyspace_hits: Counter::default(),
             keyspace_misses: Counter::default(),
             errors: Counter::default(),
+            error_codes: Mutex::default(),
         })
+    }
+
+    /// Commands that ran.
+    pub fn commands_run(&self) -> u64 {
+        self.commands
+            .iter()
+            .map(|command| command.calls.get())
+            .sum()
+    }
+
+    /// Counts an error reply.
+    pub fn count_error(&self, text: &str) {
+        self.errors.add(1);
+        let code = text.split(' ').next().unwrap_or(text);
+        let mut codes = self.error_codes.lock();
+        if let Some(count) = codes.get_mut(code) {
+            *count += 1;
+        } else if codes.len() < MOST_CODES {
+            codes.insert(code.to_owned(), 1);
+        }
     }
 
     /// Back to zero.
     pub fn reset(&self) {
+        self.error_codes.lock().clear();
         for command in &self.commands {
             for counter in [
                 &command.calls,
@@ -104,6 +135,14 @@ pub struct ServerStats {
     pub expired_keys: AtomicU64,
     /// The most memory that keys and buffers took.
     pub peak_memory: AtomicU64,
+    /// Bytes that the buffers of connections take now.
+    pub buffers: AtomicU64,
+    /// Commands a second, of late.
+    pub commands_per_second: AtomicU64,
+    /// Bytes read a second, of late.
+    pub input_per_second: AtomicU64,
+    /// Bytes written a second, of late.
+    pub output_per_second: AtomicU64,
     /// Connections closed because of a protocol error, or of buffers over their limit.
     pub protocol_errors: AtomicU64,
 }
@@ -117,7 +156,7 @@ impl ServerStats {
         }
     }
 
-    /// Back to zero, but for the peak of memory.
+    /// Back to zero, but for memory and what is measured anew every second.
     pub fn reset(&self) {
         for counter in [
             &self.connections,
@@ -128,4 +167,55 @@ impl ServerStats {
             counter.store(0, Ordering::Relaxed);
         }
     }
+}
+
+/// Measures once a second how fast the counters grow.
+#[derive(Debug)]
+pub struct Sampler {
+    at: Instant,
+    totals: [u64; 3],
+}
+
+impl Sampler {
+    /// Begins to measure.
+    pub fn new(workers: &[Arc<WorkerStats>]) -> Self {
+        Sampler {
+            at: Instant::now(),
+            totals: totals(workers),
+        }
+    }
+
+    /// Notes the rates, when a second has passed since it did so last.
+    pub fn tick(&mut self, workers: &[Arc<WorkerStats>], stats: &ServerStats) {
+        let elapsed = self.at.elapsed();
+        if elapsed < Duration::from_secs(1) {
+            return;
+        }
+        let totals = totals(workers);
+        let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let rates = [
+            &stats.commands_per_second,
+            &stats.input_per_second,
+            &stats.output_per_second,
+        ];
+        for ((rate, now), before) in rates.into_iter().zip(totals).zip(self.totals) {
+            // CONFIG RESETSTAT may have set the counters back.
+            let grown = now.saturating_sub(before);
+            rate.store(grown.saturating_mul(1000) / millis, Ordering::Relaxed);
+        }
+        *self = Sampler {
+            at: Instant::now(),
+            totals,
+        };
+    }
+}
+
+/// Commands, bytes read, bytes written.
+fn totals(workers: &[Arc<WorkerStats>]) -> [u64; 3] {
+    let sum = |of: fn(&WorkerStats) -> u64| workers.iter().map(|worker| of(worker)).sum();
+    [
+        sum(WorkerStats::commands_run),
+        sum(|worker| worker.net_input.get()),
+        sum(|worker| worker.net_output.get()),
+    ]
 }

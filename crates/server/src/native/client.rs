@@ -229,7 +229,7 @@ fn list(call: &mut Call<'_>) -> Reply {
     };
     let mut text = String::new();
     for client in call.server.clients.list() {
-        if chosen(&client) {
+        if chosen(&client) && !client.is_killed() {
             describe(call, &client, &mut text);
         }
     }
@@ -387,6 +387,7 @@ fn kill_matching(call: &mut Call<'_>, filter: &Filter) -> i64 {
     for client in call.server.clients.list() {
         let age = call.now.ms.saturating_sub(client.created) / 1000;
         let chosen = !filter.none
+            && !client.is_killed()
             && filter.id.is_none_or(|id| id == client.id)
             && filter.addr.is_none_or(|addr| addr == client.addr)
             && filter.laddr.is_none_or(|addr| addr == client.laddr)

@@ -131,7 +131,7 @@ fn info(call: &mut Call<'_>) -> Reply {
     let described = names.iter().map(|name| match find(name) {
         Some(Found::Command(command)) => describe(command),
         Some(Found::Subcommand(command, subcommand)) => describe_subcommand(command, subcommand),
-        None => Reply::NullArray,
+        None => Reply::Null,
     });
     Reply::Array(described.collect())
 }
@@ -224,6 +224,13 @@ fn categories_of(flags: &[&str], group: &str) -> Vec<&'static str> {
     if has("admin") {
         categories.push("@dangerous");
     }
+    // In the order in which ACL CAT lists them.
+    let place = |name: &str| {
+        CATEGORIES
+            .iter()
+            .position(|c| name.strip_prefix('@') == Some(*c))
+    };
+    categories.sort_by_key(|name| place(name));
     categories
 }
 

@@ -223,8 +223,8 @@ fn try_hello(call: &mut Call<'_>) -> Result<Reply, Reply> {
     if !call.session.authenticated {
         return Err(Reply::error(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
-             select the RESP protocol version at the same time",
+             HELLO AUTH <user> <pass> option can be used to authenticate the client and select \
+             the RESP protocol version at the same time",
         ));
     }
     let session = &mut *call.session;

@@ -1,5 +1,6 @@
 //! INFO: the figures of the server.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::atomic::Ordering;
 
@@ -64,6 +65,11 @@ const SECTIONS: &[Section] = &[
         title: "Commandstats",
         default: false,
         write: command_statistics,
+    },
+    Section {
+        title: "Errorstats",
+        default: true,
+        write: error_statistics,
     },
     Section {
         title: "Cluster",
@@ -250,8 +256,11 @@ fn total(report: &Report<'_, '_, '_>, counter: fn(&WorkerStats) -> &Counter) -> 
 
 fn commands(report: &Report<'_, '_, '_>) -> u64 {
     let workers = report.call.server.workers.iter();
-    let counts = workers.flat_map(|worker| worker.commands.iter());
-    counts.map(|command| command.calls.get()).sum()
+    workers.map(|worker| worker.commands_run()).sum()
+}
+
+fn kibibytes(bytes: u64) -> f64 {
+    percent(bytes, 102_400)
 }
 
 fn statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
@@ -262,6 +271,11 @@ fn statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
     writeln(out, "total_commands_processed", commands(report))?;
     writeln(
         out,
+        "instantaneous_ops_per_sec",
+        load(&stats.commands_per_second),
+    )?;
+    writeln(
+        out,
         "total_net_input_bytes",
         total(report, |w| &w.net_input),
     )?;
@@ -269,6 +283,16 @@ fn statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
         out,
         "total_net_output_bytes",
         total(report, |w| &w.net_output),
+    )?;
+    writeln(
+        out,
+        "instantaneous_input_kbps",
+        format_args!("{:.2}", kibibytes(load(&stats.input_per_second))),
+    )?;
+    writeln(
+        out,
+        "instantaneous_output_kbps",
+        format_args!("{:.2}", kibibytes(load(&stats.output_per_second))),
     )?;
     writeln(
         out,
@@ -332,6 +356,19 @@ fn command_statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Res
             command.lower,
             nanos / 1000,
         )?;
+    }
+    Ok(())
+}
+
+fn error_statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
+    let mut codes: BTreeMap<String, u64> = BTreeMap::new();
+    for worker in &report.call.server.workers {
+        for (code, count) in &*worker.error_codes.lock() {
+            *codes.entry(code.clone()).or_default() += count;
+        }
+    }
+    for (code, count) in codes {
+        write!(out, "errorstat_{code}:count={count}\r\n")?;
     }
     Ok(())
 }

@@ -321,7 +321,7 @@ fn slowlog_get(call: &mut Call<'_>) -> Reply {
     let asked = match call.args {
         [_, _] => Some(10),
         [_, _, number] => integer(number).filter(|n| *n >= -1),
-        _ => return error::wrong_arity("slowlog|get"),
+        _ => return subcommand::wrong_use(call),
     };
     let Some(asked) = asked else {
         return Reply::error("ERR count should be greater than or equal to -1");
@@ -357,6 +357,6 @@ fn acl_cat(call: &mut Call<'_>) -> Reply {
             let names = command::in_category(&wanted);
             Reply::Array(names.map(Reply::bulk).collect())
         }
-        _ => error::wrong_arity("acl|cat"),
+        _ => subcommand::wrong_use(call),
     }
 }

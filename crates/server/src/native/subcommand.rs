@@ -73,6 +73,16 @@ pub fn run(call: &mut Call<'_>, table: &'static [Subcommand]) -> Reply {
     }
 }
 
+/// What Redis says when the arity of a subcommand fits and its arguments still make no sense.
+pub fn wrong_use(call: &Call<'_>) -> Reply {
+    let word = call.args.get(1).copied().unwrap_or_default();
+    Reply::error(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
+        String::from_utf8_lossy(word),
+        call.command.name
+    ))
+}
+
 fn help(container: &str, table: &[Subcommand]) -> Reply {
     let mut lines = vec![format!(
         "{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
