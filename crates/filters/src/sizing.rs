@@ -27,14 +27,14 @@ use alloc::vec::Vec;
 
 use crate::math::{ceil, exp, ln, whole};
 
-/// RedisBloom's ln 2. It differs from the true value in the fifteenth digit, and that shows: an
-/// error rate of 0.25 gives 3 hashes, not 2.
+/// RedisBloom's ln 2, a little less than the true value.
 #[expect(
     clippy::approx_constant,
     reason = "the layout is defined with this value"
 )]
 pub const LN2: f64 = 0.693_147_180_559_945;
-/// RedisBloom's (ln 2)^2.
+/// RedisBloom's (ln 2)^2. It is a little less than the true value, and that shows: an error rate
+/// of 0.25 gives 3 hashes, not 2.
 pub const LN2_SQUARED: f64 = 0.480_453_013_918_201;
 /// The highest error rate of a scalable filter; a higher one is lowered to it.
 pub const RATE_CAP: f64 = 0.25;

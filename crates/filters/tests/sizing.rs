@@ -104,7 +104,7 @@ fn no_size() {
 
 #[test]
 fn corner_rates() {
-    // The true ln 2 would give 2 and 1 hashes.
+    // The true (ln 2)^2 would give 2 and 1 hashes.
     assert_eq!(
         LayerSize::new(1000, 0.25, Rounding::Words).unwrap().hashes,
         3
