@@ -450,6 +450,7 @@ fn nothing_about_growth_overflows() {
     };
     for (growth, options, capacity) in [
         (2, 5, u64::MAX),
+        (2, 5, (1 << 63) + 50),
         (u32::MAX, 5, 1 << 40),
         (1, 5, u64::MAX),
         (1, 7, 64),
