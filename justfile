@@ -20,6 +20,25 @@ doc:
 conformance:
     cargo test -p everbloom-conformance
 
+# All benchmarks, in 20 minutes on an idle machine; writes benches/results and prints the tables
+bench: _bench-build bench-library bench-server
+
+# Do the benchmarks work? Small and short, in a minute; the figures mean nothing
+bench-smoke: _bench-build
+    cargo run --release --manifest-path benches/Cargo.toml -- library --smoke --results target/bench-smoke
+    cargo run --release --manifest-path benches/Cargo.toml -- server --smoke --results target/bench-smoke
+
+# The filters against other crates
+bench-library:
+    cargo run --release --manifest-path benches/Cargo.toml -- library
+
+# `everbloom serve` against redis-server, which must be installed
+bench-server: _bench-build
+    cargo run --release --manifest-path benches/Cargo.toml -- server
+
+_bench-build:
+    cargo build --release -p everbloom-cli
+
 # Fuzz a target for some seconds; needs cargo-fuzz and a nightly toolchain
 fuzz target="resp_request" seconds="60":
     cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}

@@ -1,0 +1,157 @@
+//! The two servers, each pinned to the first core, and the load, pinned to the second.
+
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::machine::output;
+
+/// Cores of the servers and of the load.
+const SERVER_CORE: &str = "0";
+const LOAD_CORE: &str = "1";
+
+/// What `everbloom bench --json` prints, as far as it is used here.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    pub requests_per_second: f64,
+    pub items_per_second: f64,
+    pub requests: u64,
+    pub seconds: f64,
+    pub positive_share: Option<f64>,
+    pub false_positive_share: Option<f64>,
+    pub latency_us: Latency,
+    pub generator_busy: f64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Latency {
+    pub p50: f64,
+    pub p99: f64,
+    pub p99_9: f64,
+    pub max: f64,
+}
+
+/// A server, ended when dropped.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+    /// The command line without the port, for the report.
+    pub command: String,
+    pub version: String,
+    folder: PathBuf,
+}
+
+impl Server {
+    pub fn everbloom(program: &Path) -> Result<Self> {
+        ensure!(
+            program.exists(),
+            "{} is missing: cargo build --release",
+            program.display()
+        );
+        let words = ["serve", "--io-threads", "1", "--bind", "127.0.0.1"];
+        let version = output(&program.to_string_lossy(), &["--version"]);
+        Self::start(program, "everbloom", &words, version)
+    }
+
+    /// Debian's, without persistence: so is ours.
+    pub fn redis() -> Result<Self> {
+        let version = output("redis-server", &["--version"]);
+        ensure!(
+            !version.is_empty(),
+            "redis-server is missing: install the package redis-server"
+        );
+        // "Redis server v=7.0.15 sha=...": what follows the version tells nothing here.
+        let version = version.split(" sha=").next().unwrap_or_default().to_owned();
+        let words = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"];
+        Self::start(Path::new("redis-server"), "redis-server", &words, version)
+    }
+
+    fn start(program: &Path, name: &str, words: &[&str], version: String) -> Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let folder = std::env::temp_dir().join(format!("everbloom-benches-{name}-{port}"));
+        std::fs::create_dir_all(&folder)?;
+        let log = std::fs::File::create(folder.join("log"))?;
+        let child = pinned(SERVER_CORE, program)
+            .args(words)
+            .args(["--port", &port.to_string()])
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        let quoted = words.iter().map(|word| match *word {
+            "" => "''",
+            word => word,
+        });
+        let command = [name].into_iter().chain(quoted).collect::<Vec<_>>();
+        let server = Self {
+            child,
+            port,
+            command: command.join(" "),
+            version,
+            folder,
+        };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if Instant::now() > deadline {
+                bail!(
+                    "{name} does not listen; its log is in {}",
+                    server.folder.display()
+                );
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Killed or ended before, it is gone either way.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Runs `everbloom bench` against a server.
+pub fn bench(program: &Path, server: &Server, args: &[String]) -> Result<Figures> {
+    let output = pinned(LOAD_CORE, program)
+        .args(["bench", "--json", "--port", &server.port.to_string()])
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot start everbloom bench")?;
+    ensure!(
+        output.status.success(),
+        "everbloom bench {}: {}",
+        args.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).context("everbloom bench printed something else")
+}
+
+/// Whether there are two cores to pin to, and a program that does it.
+pub fn can_pin() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
+        && Command::new("taskset")
+            .args(["-c", LOAD_CORE, "true"])
+            .status()
+            .is_ok_and(|status| status.success())
+}
+
+fn pinned(core: &str, program: &Path) -> Command {
+    if !can_pin() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("taskset");
+    command.args([OsString::from("-c"), core.into(), program.into()]);
+    command
+}
