@@ -151,8 +151,6 @@ fn config_answers_as_redis_does() {
         "CONFIG SET io-threads 3",
         "CONFIG SET logfile x",
         "CONFIG SET save ''",
-        "CONFIG SET appendonly x",
-        "CONFIG SET appendonly no",
         "CONFIG SET requirepass ''",
         "CONFIG REWRITE",
         "CONFIG RESETSTAT",

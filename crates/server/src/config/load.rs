@@ -77,6 +77,7 @@ pub fn load(args: &[OsString]) -> Result<Loaded, LoadError> {
             loader.settings.config_file = Some(path);
         }
     }
+    loader.save_given = false;
     for words in sort(options)? {
         loader.apply(&words).map_err(|reason| LoadError {
             place: Place::CommandLine(words.join(" ")),
@@ -156,12 +157,17 @@ fn push_value(settings: &mut [Vec<String>], value: &str) {
 struct Loader {
     settings: Settings,
     warnings: Vec<String>,
+    /// Save points were given: a further line of them adds to them, the first replaces the default.
+    save_given: bool,
 }
 
 impl Loader {
     fn new(settings: Settings) -> Self {
-        let warnings = Vec::new();
-        Loader { settings, warnings }
+        Loader {
+            settings,
+            warnings: Vec::new(),
+            save_given: false,
+        }
     }
 
     fn read_file(&mut self, path: &Path, depth: usize) -> Result<(), LoadError> {
@@ -211,6 +217,9 @@ impl Loader {
             return self.load_module(values);
         }
         if let Some(parameter) = Parameter::find(name) {
+            if parameter.name == "save" {
+                return self.add_save_points(parameter, values);
+            }
             return match values {
                 [value] => parameter.set(&mut self.settings, value),
                 [_, ..] if parameter.list => parameter.set(&mut self.settings, &values.join(" ")),
@@ -229,6 +238,18 @@ impl Loader {
             }
             None => Err("Bad directive or wrong number of arguments".into()),
         }
+    }
+
+    fn add_save_points(&mut self, save: &Parameter, values: &[String]) -> Result<(), String> {
+        if values.is_empty() {
+            return Err("wrong number of arguments".into());
+        }
+        let mut text = values.join(" ");
+        if self.save_given && !text.is_empty() {
+            text = format!("{} {text}", (save.get)(&self.settings));
+        }
+        self.save_given = true;
+        save.set(&mut self.settings, &text)
     }
 
     /// RedisBloom is built in: its arguments are settings. Other modules cannot be had.

@@ -1,9 +1,11 @@
 //! Each setting as data: its name, how it is read and how it is shown.
 
+use std::path::{self, Path};
+
 use everbloom::sizing::RATE_CAP;
 use everbloom_commands::number::{self, NumberError};
 
-use super::Settings;
+use super::settings::{Fsync, Settings};
 use super::text::{choice, memory, number, show_yes_no, split_words, yes_no};
 
 /// One setting.
@@ -13,8 +15,8 @@ pub struct Parameter {
     pub name: &'static str,
     /// Another name that it answers to.
     pub alias: Option<&'static str>,
-    /// Whether CONFIG SET may change it.
-    pub mutable: bool,
+    /// Why CONFIG SET may not change it, if so.
+    pub fixed: Option<&'static str>,
     /// Whether it takes any number of words, not one.
     pub list: bool,
     /// Its value as text; [`Parameter::set`] gives the same value back from it.
@@ -41,11 +43,16 @@ impl Parameter {
 const BASE: Parameter = Parameter {
     name: "",
     alias: None,
-    mutable: true,
+    fixed: None,
     list: false,
     get: |_| String::new(),
     set: |_, _| Ok(()),
 };
+
+/// It is read at the start alone.
+const IMMUTABLE: Option<&str> = Some("can't set immutable config");
+/// Whoever could change it from afar could write files anywhere.
+const PROTECTED: Option<&str> = Some("can't set protected config");
 
 const LOG_LEVELS: &[&str] = &["debug", "verbose", "notice", "warning", "nothing"];
 const INT: i64 = 2_147_483_647;
@@ -55,7 +62,7 @@ const MEBIBYTE: i64 = 1 << 20;
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "bind",
-        mutable: false,
+        fixed: IMMUTABLE,
         list: true,
         get: |s| s.bind.join(" "),
         set: |s, text| {
@@ -69,14 +76,14 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "port",
-        mutable: false,
+        fixed: IMMUTABLE,
         get: |s| s.port.to_string(),
         set: |s, text| put(&mut s.port, number(text, 0, 65535)),
         ..BASE
     },
     Parameter {
         name: "tcp-backlog",
-        mutable: false,
+        fixed: IMMUTABLE,
         get: |s| s.tcp_backlog.to_string(),
         set: |s, text| put(&mut s.tcp_backlog, number(text, 0, INT)),
         ..BASE
@@ -95,14 +102,14 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "io-threads",
-        mutable: false,
+        fixed: IMMUTABLE,
         get: |s| s.io_threads.to_string(),
         set: |s, text| put(&mut s.io_threads, number(text, 0, 1024)),
         ..BASE
     },
     Parameter {
         name: "databases",
-        mutable: false,
+        fixed: IMMUTABLE,
         get: |s| s.databases.to_string(),
         // Every one of the shards holds its part of every database: more would be memory wasted.
         set: |s, text| put(&mut s.databases, number(text, 1, 4096)),
@@ -141,18 +148,127 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "save",
         list: true,
-        set: |_, text| match text {
-            "" => Ok(()),
-            _ => Err("keys are kept in memory only, so save must be \"\"".into()),
+        get: |s| {
+            let points = s.save.iter().map(|(after, most)| format!("{after} {most}"));
+            points.collect::<Vec<_>>().join(" ")
         },
+        set: |s, text| put(&mut s.save, save_points(text)),
+        ..BASE
+    },
+    Parameter {
+        name: "dir",
+        fixed: PROTECTED,
+        get: |s| {
+            let dir = s.dir.as_deref();
+            let absolute = |dir: &Path| path::absolute(dir).unwrap_or_else(|_| dir.into());
+            dir.map_or_else(String::new, |dir| absolute(dir).to_string_lossy().into())
+        },
+        set: |s, text| put(&mut s.dir, Ok((!text.is_empty()).then(|| text.into()))),
+        ..BASE
+    },
+    Parameter {
+        name: "dbfilename",
+        fixed: PROTECTED,
+        get: |s| s.dbfilename.clone(),
+        set: |s, text| put(&mut s.dbfilename, file_name(text, "dbfilename", "filename")),
+        ..BASE
+    },
+    Parameter {
+        name: "rdbcompression",
+        get: |s| show_yes_no(s.rdbcompression),
+        set: |s, text| put(&mut s.rdbcompression, yes_no(text)),
+        ..BASE
+    },
+    Parameter {
+        name: "rdbchecksum",
+        fixed: IMMUTABLE,
+        get: |s| show_yes_no(s.rdbchecksum),
+        set: |s, text| put(&mut s.rdbchecksum, yes_no(text)),
+        ..BASE
+    },
+    Parameter {
+        name: "stop-writes-on-bgsave-error",
+        get: |s| show_yes_no(s.stop_writes_on_bgsave_error),
+        set: |s, text| put(&mut s.stop_writes_on_bgsave_error, yes_no(text)),
+        ..BASE
+    },
+    Parameter {
+        name: "rdb-skip-unknown-values",
+        fixed: IMMUTABLE,
+        get: |s| show_yes_no(s.rdb_skip_unknown_values),
+        set: |s, text| put(&mut s.rdb_skip_unknown_values, yes_no(text)),
         ..BASE
     },
     Parameter {
         name: "appendonly",
-        get: |_| show_yes_no(false),
-        set: |_, text| match yes_no(text)? {
-            false => Ok(()),
-            true => Err("keys are kept in memory only, so appendonly must be no".into()),
+        fixed: IMMUTABLE,
+        get: |s| show_yes_no(s.appendonly),
+        set: |s, text| put(&mut s.appendonly, yes_no(text)),
+        ..BASE
+    },
+    Parameter {
+        name: "appenddirname",
+        fixed: IMMUTABLE,
+        get: |s| s.appenddirname.clone(),
+        set: |s, text| {
+            put(
+                &mut s.appenddirname,
+                file_name(text, "appenddirname", "dirname"),
+            )
+        },
+        ..BASE
+    },
+    Parameter {
+        name: "appendfilename",
+        fixed: IMMUTABLE,
+        get: |s| s.appendfilename.clone(),
+        set: |s, text| {
+            put(
+                &mut s.appendfilename,
+                file_name(text, "appendfilename", "filename"),
+            )
+        },
+        ..BASE
+    },
+    Parameter {
+        name: "appendfsync",
+        get: |s| {
+            let fsync = FSYNC.iter().find(|(_, fsync)| *fsync == s.appendfsync);
+            fsync.map_or("", |(word, _)| word).into()
+        },
+        set: |s, text| {
+            let word = choice(text, &FSYNC.map(|(word, _)| word))?;
+            let fsync = FSYNC.iter().find(|(known, _)| *known == word);
+            s.appendfsync = fsync.map_or(s.appendfsync, |(_, fsync)| *fsync);
+            Ok(())
+        },
+        ..BASE
+    },
+    Parameter {
+        name: "aof-load-truncated",
+        get: |s| show_yes_no(s.aof_load_truncated),
+        set: |s, text| put(&mut s.aof_load_truncated, yes_no(text)),
+        ..BASE
+    },
+    Parameter {
+        name: "auto-aof-rewrite-percentage",
+        get: |s| s.auto_aof_rewrite_percentage.to_string(),
+        set: |s, text| put(&mut s.auto_aof_rewrite_percentage, number(text, 0, INT)),
+        ..BASE
+    },
+    Parameter {
+        name: "auto-aof-rewrite-min-size",
+        get: |s| s.auto_aof_rewrite_min_size.to_string(),
+        set: |s, text| put(&mut s.auto_aof_rewrite_min_size, memory(text, 0, i64::MAX)),
+        ..BASE
+    },
+    Parameter {
+        name: "enable-debug-command",
+        fixed: IMMUTABLE,
+        get: |s| s.enable_debug_command.clone(),
+        set: |s, text| {
+            let word = choice(text, &["no", "yes", "local"]);
+            put(&mut s.enable_debug_command, word.map(Into::into))
         },
         ..BASE
     },
@@ -203,7 +319,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "logfile",
-        mutable: false,
+        fixed: IMMUTABLE,
         get: |s| s.logfile.clone(),
         set: |s, text| put(&mut s.logfile, Ok(text.into())),
         ..BASE
@@ -254,6 +370,39 @@ pub const PARAMETERS: &[Parameter] = &[
 fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
     *field = value?;
     Ok(())
+}
+
+/// The words for when the log is forced to the disk, in the order in which Redis lists them.
+const FSYNC: [(&str, Fsync); 3] = [
+    ("everysec", Fsync::EverySecond),
+    ("always", Fsync::Always),
+    ("no", Fsync::No),
+];
+
+/// Pairs of seconds and changes.
+fn save_points(text: &str) -> Result<Vec<(u64, u64)>, String> {
+    let invalid = || "Invalid save parameters".to_owned();
+    let numbers: Vec<u64> = text
+        .split_ascii_whitespace()
+        .map(|word| number(word, 0, i64::MAX).map_err(|_| invalid()))
+        .collect::<Result<_, _>>()?;
+    numbers
+        .chunks(2)
+        .map(|pair| match *pair {
+            [after, most] if after > 0 => Ok((after, most)),
+            _ => Err(invalid()),
+        })
+        .collect()
+}
+
+fn file_name(text: &str, setting: &str, kind: &str) -> Result<String, String> {
+    if text.contains('/') {
+        return Err(format!("{setting} can't be a path, just a {kind}"));
+    }
+    if matches!(text, "" | "." | "..") {
+        return Err(format!("{setting} can't be empty"));
+    }
+    Ok(text.into())
 }
 
 fn words(text: &str) -> Result<Vec<String>, String> {

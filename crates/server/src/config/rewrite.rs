@@ -60,7 +60,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn rewritten(old: &str, settings: &Settings, path: &Path) -> Result<String, LoadError> {
-    let said = load_text(Settings::default(), old, path)?;
+    let said = load_text(Settings::serving(), old, path)?;
     let mut done: Vec<&str> = Vec::new();
     let mut lines: Vec<String> = Vec::new();
     for line in old.lines() {
@@ -76,7 +76,7 @@ fn rewritten(old: &str, settings: &Settings, path: &Path) -> Result<String, Load
         }
     }
     // What is still different stands in no line, or an included file overrides the line.
-    let said = load_text(Settings::default(), &lines.join("\n"), path)?;
+    let said = load_text(Settings::serving(), &lines.join("\n"), path)?;
     let missing = PARAMETERS.iter().filter(|p| differs(p, &said, settings));
     let missing: Vec<String> = missing.map(|p| show(p, settings)).collect();
     if !missing.is_empty() && !lines.iter().any(|line| line == HEADING) {
@@ -115,10 +115,10 @@ mod tests {
 
     fn after(old: &str, change: impl FnOnce(&mut Settings)) -> String {
         let path = Path::new("test.conf");
-        let mut settings = load_text(Settings::default(), old, path).unwrap();
+        let mut settings = load_text(Settings::serving(), old, path).unwrap();
         change(&mut settings);
         let new = rewritten(old, &settings, path).unwrap();
-        assert_eq!(load_text(Settings::default(), &new, path), Ok(settings));
+        assert_eq!(load_text(Settings::serving(), &new, path), Ok(settings));
         new
     }
 

@@ -46,8 +46,17 @@ fn other_value(name: &str) -> Option<&'static str> {
         "maxmemory" | "bf-max-filter-bytes" => "123456",
         "proto-max-bulk-len" | "client-query-buffer-limit" => "2097152",
         "bf-error-rate" => "0.0010",
-        // They have one value only.
-        "maxmemory-policy" | "save" | "appendonly" => return None,
+        // It has one value only.
+        "maxmemory-policy" => return None,
+        "save" => "60 1 5 10",
+        "dir" => "/tmp/x",
+        "dbfilename" | "appenddirname" | "appendfilename" => "x.y",
+        "appendfsync" => "always",
+        "rdbcompression" | "rdbchecksum" | "stop-writes-on-bgsave-error" | "aof-load-truncated" => {
+            "no"
+        }
+        "rdb-skip-unknown-values" | "appendonly" => "yes",
+        "enable-debug-command" => "local",
         _ => "7",
     })
 }
@@ -114,6 +123,21 @@ fn every_field_can_be_set() {
         bf,
         bf_error_rate_text,
         bf_max_filter_bytes,
+        dir,
+        dbfilename,
+        save,
+        rdbcompression,
+        rdbchecksum,
+        stop_writes_on_bgsave_error,
+        rdb_skip_unknown_values,
+        appendonly,
+        appenddirname,
+        appendfilename,
+        appendfsync,
+        aof_load_truncated,
+        auto_aof_rewrite_percentage,
+        auto_aof_rewrite_min_size,
+        enable_debug_command,
         config_file: _,
     } = settings;
     assert_ne!(bind, default.bind);
@@ -139,6 +163,27 @@ fn every_field_can_be_set() {
     assert_ne!(bf.expansion, default.bf.expansion);
     assert_ne!(bf_error_rate_text, default.bf_error_rate_text);
     assert_ne!(bf_max_filter_bytes, default.bf_max_filter_bytes);
+    assert_ne!(dir, default.dir);
+    assert_ne!(dbfilename, default.dbfilename);
+    assert_ne!(save, default.save);
+    assert_ne!(rdbcompression, default.rdbcompression);
+    assert_ne!(rdbchecksum, default.rdbchecksum);
+    assert_ne!(
+        stop_writes_on_bgsave_error,
+        default.stop_writes_on_bgsave_error
+    );
+    assert_ne!(rdb_skip_unknown_values, default.rdb_skip_unknown_values);
+    assert_ne!(appendonly, default.appendonly);
+    assert_ne!(appenddirname, default.appenddirname);
+    assert_ne!(appendfilename, default.appendfilename);
+    assert_ne!(appendfsync, default.appendfsync);
+    assert_ne!(aof_load_truncated, default.aof_load_truncated);
+    assert_ne!(
+        auto_aof_rewrite_percentage,
+        default.auto_aof_rewrite_percentage
+    );
+    assert_ne!(auto_aof_rewrite_min_size, default.auto_aof_rewrite_min_size);
+    assert_ne!(enable_debug_command, default.enable_debug_command);
 }
 
 #[test]
@@ -160,7 +205,7 @@ fn names_are_unique_and_lower_case() {
 
 #[test]
 fn words_of_the_command_line() {
-    assert_eq!(loaded(""), Settings::default());
+    assert_eq!(loaded(""), Settings::serving());
     let settings = loaded("--port 7000 --bind a -::1 --hz=20 '--timeout 5' --MAXMEMORY 1gb");
     assert_eq!(settings.port, 7000);
     assert_eq!(settings.bind, ["a", "-::1"]);
@@ -173,6 +218,8 @@ fn words_of_the_command_line() {
     assert_eq!(loaded("--save --port 7000").port, 7000);
     assert_eq!(loaded("--save '' --port 7000 --save").port, 7000);
     assert_eq!(loaded("--port 1 --port 2").port, 2);
+    assert!(loaded("--port 1 --save").save.is_empty());
+    assert_eq!(loaded("--save 60 1 --save 5 10").save, [(60, 1), (5, 10)]);
 }
 
 #[test]
@@ -193,10 +240,7 @@ fn errors_of_the_command_line_name_the_setting() {
             "'--nosuch 1': Bad directive or wrong number of arguments",
         ),
         ("-- 1", "'--': a setting without a name"),
-        (
-            "--appendonly yes",
-            "'--appendonly yes': keys are kept in memory only, so appendonly must be no",
-        ),
+        ("--save 60", "'--save 60': Invalid save parameters"),
         (
             "--user default",
             "'--user default': not supported, and not safe to ignore",
@@ -215,12 +259,14 @@ fn errors_of_the_command_line_name_the_setting() {
 fn a_file_has_comments_quotes_and_repeated_lines() {
     let settings = from_text(
         "# a comment\n\n  port 7000\r\nPORT 7001\nrequirepass \"a b\\x21\"\nlogfile ''\n\
-         bind 127.0.0.1 -::1\nsave \"\"\nbf.bf-initial-size 500\n",
+         bind 127.0.0.1 -::1\nsave 60 1\nsave 5 10\nappendfsync ALWAYS\nbf.bf-initial-size 500\n",
     )
     .unwrap();
     assert_eq!(settings.port, 7001);
     assert_eq!(settings.requirepass, "a b!");
     assert_eq!(settings.bf.initial_size, 500);
+    assert_eq!(settings.save, [(60, 1), (5, 10)]);
+    assert_eq!(settings.appendfsync, settings::Fsync::Always);
 }
 
 #[test]
@@ -229,6 +275,10 @@ fn errors_of_a_file_name_the_line() {
         (
             "\nport x",
             "a.conf, line 2: 'port x': argument couldn't be parsed into an integer",
+        ),
+        (
+            "dbfilename a/b",
+            "a.conf, line 1: 'dbfilename a/b': dbfilename can't be a path, just a filename",
         ),
         (
             "port \"1",

@@ -94,8 +94,8 @@ fn try_set(call: &Call<'_>, pairs: &[&[u8]]) -> Result<(), Reply> {
                 "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
             )));
         };
-        if !parameter.mutable {
-            return Err(failed(name, "can't set immutable config"));
+        if let Some(reason) = parameter.fixed {
+            return Err(failed(name, reason));
         }
         if changes
             .iter()

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use everbloom_resp::Reply;
 
 use super::{Call, server};
 use crate::config::Settings;
 use crate::keyspace::View;
+use crate::persistence::figures::Figures;
 use crate::registry::Registry;
 use crate::stats::{Counter, WorkerStats};
 use crate::system;
@@ -237,16 +238,85 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 fn persistence(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
-    writeln(out, "loading", 0)?;
+    let server = report.call.server;
+    writeln(out, "loading", u8::from(server.is_loading()))?;
     writeln(out, "async_loading", 0)?;
+    let none = Figures::default();
+    let figures = server.persistence().map_or(&none, |p| &p.figures);
+    snapshots(report, figures, out)?;
+    log(report, figures, out)
+}
+
+fn status(failed: &AtomicBool) -> &'static str {
+    if failed.load(Ordering::Relaxed) {
+        "err"
+    } else {
+        "ok"
+    }
+}
+
+/// Seconds since a job began, -1 when it does not run.
+fn running_for(report: &Report<'_, '_, '_>, since: &AtomicU64) -> i64 {
+    match since.load(Ordering::Relaxed) {
+        0 => -1,
+        since => {
+            let passed = (report.call.now.ms / 1000).saturating_sub(since);
+            i64::try_from(passed).unwrap_or(i64::MAX)
+        }
+    }
+}
+
+fn snapshots(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt::Result {
+    let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    let changes = report.call.server.journal.changes();
+    let unsaved = changes.saturating_sub(load(&figures.saved_changes));
+    let since = &figures.saving_since;
+    writeln(out, "rdb_changes_since_last_save", unsaved)?;
+    writeln(out, "rdb_bgsave_in_progress", u8::from(load(since) > 0))?;
+    writeln(out, "rdb_last_save_time", load(&figures.last_save))?;
+    writeln(out, "rdb_last_bgsave_status", status(&figures.save_failed))?;
+    let seconds = figures.save_seconds.load(Ordering::Relaxed);
+    writeln(out, "rdb_last_bgsave_time_sec", seconds)?;
     writeln(
         out,
-        "rdb_changes_since_last_save",
-        report.call.server.journal.changes(),
+        "rdb_current_bgsave_time_sec",
+        running_for(report, since),
     )?;
-    writeln(out, "rdb_bgsave_in_progress", 0)?;
-    writeln(out, "aof_enabled", 0)?;
-    writeln(out, "aof_rewrite_in_progress", 0)
+    writeln(out, "rdb_saves", load(&figures.saves))
+}
+
+fn log(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt::Result {
+    let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    let enabled = report.call.server.journal.is_logging();
+    let since = &figures.rewriting_since;
+    let scheduled = figures.rewrite_scheduled.load(Ordering::Relaxed);
+    let failing = figures.log_error.lock().is_some();
+    writeln(out, "aof_enabled", u8::from(enabled))?;
+    writeln(out, "aof_rewrite_in_progress", u8::from(load(since) > 0))?;
+    writeln(out, "aof_rewrite_scheduled", u8::from(scheduled))?;
+    let seconds = figures.rewrite_seconds.load(Ordering::Relaxed);
+    writeln(out, "aof_last_rewrite_time_sec", seconds)?;
+    writeln(
+        out,
+        "aof_current_rewrite_time_sec",
+        running_for(report, since),
+    )?;
+    writeln(
+        out,
+        "aof_last_bgrewrite_status",
+        status(&figures.rewrite_failed),
+    )?;
+    writeln(out, "aof_rewrites", load(&figures.rewrites))?;
+    writeln(
+        out,
+        "aof_last_write_status",
+        if failing { "err" } else { "ok" },
+    )?;
+    if enabled {
+        writeln(out, "aof_current_size", load(&figures.log_size))?;
+        writeln(out, "aof_base_size", load(&figures.log_base_size))?;
+    }
+    Ok(())
 }
 
 fn total(report: &Report<'_, '_, '_>, counter: fn(&WorkerStats) -> &Counter) -> u64 {
@@ -266,7 +336,7 @@ fn kibibytes(bytes: u64) -> f64 {
 fn statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
     let server = report.call.server;
     let stats = &server.stats;
-    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     writeln(out, "total_connections_received", load(&stats.connections))?;
     writeln(out, "total_commands_processed", commands(report))?;
     writeln(

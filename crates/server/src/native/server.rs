@@ -304,8 +304,11 @@ fn shutdown(call: &mut Call<'_>) -> Reply {
     if abort {
         return Reply::error("ERR No shutdown in progress.");
     }
-    if save {
+    if save && call.server.persistence().is_none() {
         return Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
+    }
+    if save || nosave {
+        call.server.set_save_at_end(save);
     }
     tracing::warn!(
         client = call.session.client.id,
