@@ -351,8 +351,14 @@ impl Manifest {
     }
 
     /// Puts this manifest in place of the one on the disk.
+    ///
+    /// One that would not read back is refused: one that names nothing, or a file whose name is so
+    /// long that its line, with what is quoted in it, is too long.
     pub fn store(&self, storage: &dyn Storage, names: &Names) -> io::Result<()> {
-        storage.replace(&names.manifest(), self.to_text().as_bytes())
+        let (text, file) = (self.to_text(), names.manifest());
+        Manifest::parse(text.as_bytes(), &file)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        storage.replace(&file, text.as_bytes())
     }
 }
 
