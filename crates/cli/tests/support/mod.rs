@@ -56,6 +56,8 @@ impl Server {
 
     fn on(port: u16, file: Option<&str>, settings: &[&str]) -> Option<Self> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{port}"));
+        // What an earlier test left there, a data directory included, is none of this server's.
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let log = File::create(folder.join("log")).unwrap();
         let child = Command::new(EVERBLOOM)

@@ -1,0 +1,332 @@
+//! `kill -9` at random moments under load: what was acknowledged is there after a restart, as
+//! `appendfsync` promises, and nothing is there by halves.
+//!
+//! Each client writes keys of its own, one pipelined batch after the other. The log is the order of
+//! the effects, so what survives of a client must be a prefix of what it sent: all items of a
+//! filter up to some number, none behind it, and counts that agree with it exactly.
+//!
+//! `EVERBLOOM_KILL_ROUNDS` sets the number of rounds.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    clippy::indexing_slicing
+)]
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use everbloom_resp::{DecodeLimits, Reply, decode, encode_request};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const CLIENTS: usize = 4;
+
+struct Client {
+    stream: TcpStream,
+    buf: Vec<u8>,
+}
+
+impl Client {
+    fn connect(port: u16) -> Option<Client> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .ok()?;
+        Some(Client {
+            stream,
+            buf: Vec::new(),
+        })
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Option<()> {
+        self.stream.write_all(bytes).ok()
+    }
+
+    /// The next reply; `None` once the server is gone.
+    fn reply(&mut self) -> Option<Reply> {
+        let mut chunk = [0; 16 << 10];
+        loop {
+            if let Some((reply, used)) = decode(&self.buf, &DecodeLimits::default()).unwrap() {
+                self.buf.drain(..used);
+                return Some(reply);
+            }
+            match self.stream.read(&mut chunk) {
+                Ok(read) if read > 0 => self.buf.extend_from_slice(&chunk[..read]),
+                _ => return None,
+            }
+        }
+    }
+
+    fn call(&mut self, line: &str) -> Reply {
+        let mut out = Vec::new();
+        encode_request(&line.split(' ').collect::<Vec<_>>(), &mut out);
+        self.send(&out).unwrap();
+        self.reply().unwrap()
+    }
+}
+
+/// A server on a data directory, killed when dropped.
+struct Killed {
+    child: Child,
+    port: u16,
+}
+
+impl Killed {
+    fn start(folder: &Path, fsync: &str) -> Killed {
+        for _ in 0..20 {
+            let port = support::free_port();
+            let log = fs::File::options()
+                .create(true)
+                .append(true)
+                .open(folder.join("log"));
+            let log = log.unwrap();
+            let mut child = Command::new(support::EVERBLOOM)
+                .args(["serve", "--bind", "127.0.0.1", "--port", &port.to_string()])
+                .args(["--appendfsync", fsync, "--save", "", "--io-threads", "2"])
+                .args(["--auto-aof-rewrite-min-size", "1mb"])
+                .current_dir(folder)
+                .stdin(Stdio::null())
+                .stdout(log.try_clone().unwrap())
+                .stderr(log)
+                .spawn()
+                .unwrap();
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while Instant::now() < deadline {
+                if let Some(mut client) = Client::connect(port)
+                    && client.call("PING") == Reply::Simple("PONG".into())
+                {
+                    return Killed { child, port };
+                }
+                if child.try_wait().unwrap().is_some() {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(2));
+            }
+            let _ = child.kill();
+            let log = fs::read_to_string(folder.join("log")).unwrap();
+            assert!(
+                log.contains("cannot listen"),
+                "the server did not start again:\n{log}"
+            );
+        }
+        panic!("no free port");
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// What one client did in a round.
+struct Done {
+    /// Batches sent.
+    sent: usize,
+    /// When each acknowledged batch was acknowledged.
+    acknowledged: Vec<Instant>,
+}
+
+const BATCH: usize = 16;
+
+/// Sends batches until the server is gone, one or a few at a time.
+fn load(port: u16, name: &str, seed: u64) -> Done {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut done = Done {
+        sent: 0,
+        acknowledged: Vec::new(),
+    };
+    let Some(mut client) = Client::connect(port) else {
+        return done;
+    };
+    let mut waiting = 0;
+    loop {
+        let mut out = Vec::new();
+        for _ in 0..random.random_range(1..=4) {
+            encode_batch(name, done.sent, &mut out);
+            done.sent += 1;
+            waiting += 1;
+        }
+        if client.send(&out).is_none() {
+            return done;
+        }
+        while waiting > 0 {
+            // One reply for each command of a batch; the batch counts with its last.
+            for _ in 0..BATCH + 3 {
+                match client.reply() {
+                    Some(Reply::Error(error)) => panic!("{error}"),
+                    Some(_) => {}
+                    None => return done,
+                }
+            }
+            done.acknowledged.push(Instant::now());
+            waiting -= 1;
+        }
+        if random.random_bool(0.01) {
+            let _ = client.send(b"BGREWRITEAOF\r\n");
+            if client.reply().is_none() {
+                return done;
+            }
+        }
+    }
+}
+
+/// A batch: single adds, then a transaction of a batched add and a counter.
+fn encode_batch(client: &str, number: usize, out: &mut Vec<u8>) {
+    let filter = format!("filter:{client}");
+    for at in 0..BATCH - 1 {
+        encode_request(&["BF.ADD", &filter, &item(number, at)], out);
+    }
+    encode_request(&["MULTI"], out);
+    encode_request(
+        &[
+            "BF.MADD",
+            &filter,
+            &item(number, BATCH - 1),
+            &item(number, BATCH),
+        ],
+        out,
+    );
+    encode_request(&["INCR", &format!("count:{client}")], out);
+    encode_request(&["EXEC"], out);
+}
+
+fn item(batch: usize, at: usize) -> String {
+    format!("item:{batch}:{at}")
+}
+
+/// Checks that a prefix of what the client sent is there, and returns how many whole batches.
+fn survived(client: &mut Client, number: &str, sent: usize) -> usize {
+    let filter = format!("filter:{number}");
+    let whole = match client.call(&format!("GET count:{number}")) {
+        Reply::Bulk(text) => String::from_utf8(text).unwrap().parse().unwrap(),
+        Reply::Null => 0,
+        other => panic!("{other:?}"),
+    };
+    assert!(whole <= sent, "client {number}: {whole} of {sent}");
+    let Reply::Integer(items) = client.call(&format!("BF.CARD {filter}")) else {
+        panic!()
+    };
+    let items = usize::try_from(items).unwrap();
+    let all: Vec<String> = (0..sent)
+        .flat_map(|batch| (0..=BATCH).map(move |at| item(batch, at)))
+        .collect();
+    assert!(
+        items >= whole * (BATCH + 1),
+        "client {number}: {items} items, {whole} batches"
+    );
+    // The rest is single adds of one more batch; its transaction is whole or not there.
+    assert!(
+        items - whole * (BATCH + 1) < BATCH,
+        "client {number}: half a transaction"
+    );
+    for (first, items_in) in all.chunks(1000).enumerate() {
+        let mut out = Vec::new();
+        let mut request = vec!["BF.MEXISTS", &filter];
+        request.extend(items_in.iter().map(String::as_str));
+        encode_request(&request, &mut out);
+        client.send(&out).unwrap();
+        let Some(Reply::Array(found)) = client.reply() else {
+            panic!()
+        };
+        for (at, found) in found.iter().enumerate() {
+            let at = first * 1000 + at;
+            assert_eq!(
+                found == &Reply::Integer(1),
+                at < items,
+                "client {number}, item {at}"
+            );
+        }
+    }
+    whole
+}
+
+fn rounds() -> u32 {
+    std::env::var("EVERBLOOM_KILL_ROUNDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(200)
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kill-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Plays rounds; `promised` says whether a batch acknowledged so long before the kill must be there.
+fn play(fsync: &str, rounds: u32, longest: u64, promised: impl Fn(Duration) -> bool) {
+    let folder = folder(&format!("{fsync}-{longest}"));
+    for round in 0..rounds {
+        let mut random = StdRng::seed_from_u64(round.into());
+        let server = Killed::start(&folder, fsync);
+        let mut control = Client::connect(server.port).unwrap();
+        control.call("FLUSHALL");
+        // Names of this round: FLUSHALL itself may be what the kill undoes.
+        let names: Vec<String> = (0..CLIENTS)
+            .map(|number| format!("{round}-{number}"))
+            .collect();
+        for name in &names {
+            // So low a rate, and so few layers, that no item is a false positive.
+            control.call(&format!("BF.RESERVE filter:{name} 0.000000001 100000"));
+        }
+        let port = server.port;
+        let clients: Vec<_> = names
+            .iter()
+            .enumerate()
+            .map(|(number, name)| {
+                let (name, seed) = (name.clone(), u64::from(round) << 8 | number as u64);
+                thread::spawn(move || load(port, &name, seed))
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(random.random_range(1..longest)));
+        let killed = Instant::now();
+        server.kill();
+        let done: Vec<Done> = clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .collect();
+
+        let server = Killed::start(&folder, fsync);
+        let mut control = Client::connect(server.port).unwrap();
+        for (name, done) in names.iter().zip(&done) {
+            let there = survived(&mut control, name, done.sent);
+            let due = |at: &&Instant| promised(killed.saturating_duration_since(**at));
+            let due = done.acknowledged.iter().filter(due).count();
+            assert!(
+                there >= due,
+                "client {name}: {there} batches are there, {due} were promised"
+            );
+        }
+        server.kill();
+    }
+    let _ = fs::remove_dir_all(folder);
+}
+
+#[test]
+fn always_means_every_acknowledged_change() {
+    play("always", rounds(), 250, |_| true);
+}
+
+#[test]
+fn everysec_means_every_change_older_than_a_second() {
+    play("everysec", rounds(), 250, |age| {
+        age >= Duration::from_secs(1)
+    });
+}
+
+#[test]
+fn everysec_over_rounds_longer_than_a_second() {
+    play("everysec", rounds() / 20 + 1, 2500, |age| {
+        age >= Duration::from_secs(1)
+    });
+}
