@@ -16,6 +16,9 @@ use crate::machine::output;
 const SERVER_CORE: &str = "0";
 const LOAD_CORE: &str = "1";
 
+/// Both servers keep everything in memory only.
+const NO_FILES: &[&str] = &["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+
 /// What `everbloom bench --json` prints, as far as it is used here.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
@@ -54,12 +57,11 @@ impl Server {
             "{} is missing: cargo build --release",
             program.display()
         );
-        let words = ["serve", "--io-threads", "1", "--bind", "127.0.0.1"];
+        let words = [&["serve", "--io-threads", "1"], NO_FILES].concat();
         let version = output(&program.to_string_lossy(), &["--version"]);
         Self::start(program, "everbloom", &words, version)
     }
 
-    /// Debian's, without persistence: so is ours.
     pub fn redis() -> Result<Self> {
         let version = output("redis-server", &["--version"]);
         ensure!(
@@ -68,8 +70,7 @@ impl Server {
         );
         // "Redis server v=7.0.15 sha=...": what follows the version tells nothing here.
         let version = version.split(" sha=").next().unwrap_or_default().to_owned();
-        let words = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"];
-        Self::start(Path::new("redis-server"), "redis-server", &words, version)
+        Self::start(Path::new("redis-server"), "redis-server", NO_FILES, version)
     }
 
     fn start(program: &Path, name: &str, words: &[&str], version: String) -> Result<Self> {
