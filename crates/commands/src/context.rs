@@ -10,9 +10,18 @@ pub struct Context {
     /// How many bytes the bit arrays of one filter may take together. Creating a filter or a
     /// layer beyond it fails as if memory had run out.
     pub max_filter_bytes: u64,
+    /// How many bytes of memory there are to be had now, for whatever is created or grows.
+    pub free_bytes: u64,
     /// The protocol of the connection. Only BF.INFO with a field needs it: RESP2 gets the value
     /// alone, RESP3 a map with its label, and no reply type turns into both.
     pub protocol: Protocol,
+}
+
+impl Context {
+    /// How many bytes a filter may take that is made now.
+    pub fn max_new_filter_bytes(&self) -> u64 {
+        self.max_filter_bytes.min(self.free_bytes)
+    }
 }
 
 impl Default for Context {
@@ -20,6 +29,7 @@ impl Default for Context {
         Self {
             defaults: Defaults::default(),
             max_filter_bytes: u64::MAX,
+            free_bytes: u64::MAX,
             protocol: Protocol::default(),
         }
     }

@@ -13,7 +13,7 @@ use crate::filter_command;
 use crate::journal::Record;
 use crate::keyspace::View;
 use crate::lock::Footprint;
-use crate::native::{Call, Run, error};
+use crate::native::{Call, Run, debug, error};
 use crate::registry::{Kind, Registered, Registry};
 use crate::runs;
 use crate::server::Server;
@@ -52,7 +52,8 @@ impl Turn<'_> {
 pub fn context(server: &Server, settings: &Settings, session: &Session) -> Context {
     Context {
         defaults: settings.bf,
-        max_filter_bytes: server.filter_budget(settings),
+        max_filter_bytes: server.max_filter_bytes(settings),
+        free_bytes: server.free_memory(settings),
         protocol: session.protocol,
     }
 }
@@ -155,6 +156,9 @@ pub fn admit(turn: &Turn<'_>, command: &Registered, args: &[&[u8]]) -> Result<()
     if !turn.session.authenticated && !command.no_auth {
         return Err(Reply::error("NOAUTH Authentication required."));
     }
+    if command.protected {
+        debug::allowed(turn.session, turn.settings)?;
+    }
     if command.deny_oom && turn.server.over_memory_limit(turn.settings) {
         return Err(out_of_memory());
     }
@@ -218,6 +222,7 @@ pub fn run(call: &mut Call<'_>) -> Reply {
     let command = call.command;
     let (keyspace, now) = (&call.server.keyspace, call.now);
     let mut footprint = Footprint::none();
+    let mut exclusive = command.write;
     match command.kind {
         Kind::Filter(row) => return filter_command::run(call, row),
         Kind::Native(row) => match row.run {
@@ -225,10 +230,15 @@ pub fn run(call: &mut Call<'_>) -> Reply {
             Run::Read(_) | Run::Write(_) => {
                 footprint.add_keys(keyspace, command.keys, call.args);
             }
-            Run::ReadAll(_) | Run::WriteAll(_) => footprint = Footprint::Whole,
+            Run::ReadAll(_) => footprint = Footprint::Whole,
+            Run::WriteAll(_) => {
+                footprint = Footprint::Whole;
+                // DEBUG changes keys and does not count as a command that writes.
+                exclusive = true;
+            }
         },
     }
-    let mut view = footprint.lock(keyspace, command.write, now);
+    let mut view = footprint.lock(keyspace, exclusive, now);
     let mut record = call.server.journal.record();
     let reply = run_in_view(call, &mut view, &mut record);
     call.session.wrote(call.server.journal.append(record));

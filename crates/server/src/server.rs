@@ -42,6 +42,8 @@ pub struct Server {
     pub run_id: String,
     /// Bytes of memory of this machine.
     pub total_memory: u64,
+    /// Whether keys whose time has come are removed before anybody asks for them.
+    pub active_expire: AtomicBool,
     persistence: Option<Persistence>,
     health: Health,
     failure: Mutex<Option<String>>,
@@ -94,6 +96,7 @@ impl Server {
             started: Instant::now(),
             run_id: crate::system::random_hex(40),
             total_memory: crate::system::total_memory(),
+            active_expire: AtomicBool::new(true),
             persistence,
             health: Health::default(),
             failure: Mutex::new(None),
@@ -237,19 +240,21 @@ impl Server {
         settings.maxmemory > 0 && self.used_memory() > settings.maxmemory
     }
 
-    /// Bytes that one filter may take now: what is left of `maxmemory`, or of the machine's memory,
-    /// within `bf-max-filter-bytes`.
-    pub fn filter_budget(&self, settings: &Settings) -> u64 {
+    /// Bytes of memory that are left, of `maxmemory` or of the machine's.
+    pub fn free_memory(&self, settings: &Settings) -> u64 {
         let most = if settings.maxmemory > 0 {
             settings.maxmemory
         } else {
             self.total_memory
         };
-        let left = most.saturating_sub(self.used_memory());
-        if settings.bf_max_filter_bytes > 0 {
-            left.min(settings.bf_max_filter_bytes)
-        } else {
-            left
+        most.saturating_sub(self.used_memory())
+    }
+
+    /// Bytes that one filter may take.
+    pub fn max_filter_bytes(&self, settings: &Settings) -> u64 {
+        match settings.bf_max_filter_bytes {
+            0 => u64::MAX,
+            most => most,
         }
     }
 

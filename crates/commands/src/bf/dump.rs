@@ -107,7 +107,7 @@ impl<'a> LoadChunk<'a> {
             return Err(CommandError::NotFound);
         }
         let parts = header::decode(self.data).ok_or(CommandError::BadData)?;
-        ScalableBloomFilter::from_parts(&parts, context.max_filter_bytes)
+        ScalableBloomFilter::from_parts(&parts, context.max_new_filter_bytes())
             .map_err(|_| CommandError::BadData)
     }
 

@@ -63,14 +63,22 @@ pub(super) fn insert_items<'a>(
     mut emit: impl FnMut(Result<bool, CommandError>),
 ) -> Result<Insertion<'a>, CommandError> {
     let (filter, created) = filter_or_new(context, missing, slot)?;
+    // A filter that was made just now has used up memory, too.
+    let had = if created.is_some() {
+        0
+    } else {
+        filter.stream_len()
+    };
     let mut added = Vec::with_capacity(items.len());
     let mut rest = items;
     while !rest.is_empty() {
         let stretch = at_most_one_growth(filter).min(rest.len());
         let (now, later) = rest.split_at(stretch);
-        let used: u64 = filter.stream_len();
+        let has = filter.stream_len();
+        let allowed = context.max_filter_bytes.saturating_sub(has);
+        let free = context.free_bytes.saturating_sub(has.saturating_sub(had));
         let growth = GrowthLimit {
-            max_layer_bytes: context.max_filter_bytes.saturating_sub(used),
+            max_layer_bytes: allowed.min(free),
         };
         let mut tried = now.iter();
         let mut stopped = false;

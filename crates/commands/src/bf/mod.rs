@@ -47,7 +47,7 @@ impl Parameters {
             .error_rate(self.error_rate)
             .capacity(self.capacity)
             .expansion(self.expansion)
-            .max_layer_bytes(context.max_filter_bytes);
+            .max_layer_bytes(context.max_new_filter_bytes());
         let builder = if self.non_scaling {
             builder.fixed()
         } else {

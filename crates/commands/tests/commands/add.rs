@@ -58,6 +58,20 @@ fn a_filter_that_cannot_grow_goes_on_to_the_next_item() {
     assert_eq!(keys.filter("k").layers().len(), 1);
 }
 
+/// A filter that exists may grow into the memory that is free, however large it is itself.
+#[test]
+fn growth_is_limited_by_what_is_free_and_not_by_what_the_filter_has() {
+    let mut keys = Keyspace::default();
+    assert_eq!(keys.say("BF.RESERVE k 0.01 10000"), "+OK");
+    keys.context.free_bytes = 30_000;
+    let items: Vec<String> = (0..40_000).map(|i| i.to_string()).collect();
+    let replies = keys.say(&format!("BF.MADD k {}", items.join(" ")));
+    // The first layer has 13 792 bytes; the second needs 31 176 and is refused.
+    assert!(replies.contains("problem inserting into filter"));
+    keys.context.free_bytes = 40_000;
+    assert_eq!(keys.say("BF.ADD k another"), ":1");
+}
+
 #[test]
 fn growth_stops_at_the_limit_and_the_filter_stays_whole() {
     let mut keys = Keyspace::with_limit(1000);

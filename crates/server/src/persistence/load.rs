@@ -224,7 +224,8 @@ impl Loader<'_> {
     }
 
     fn replay<R: Read>(&self, file: &str, mut commands: CommandReader<R>) -> Result<(), LoadError> {
-        let mut replayer = Replayer::new(self.server, self.settings);
+        let settings = Settings { maxmemory: 0, bf_max_filter_bytes: 0, ..self.settings.clone() };
+        let mut replayer = Replayer::new(self.server, &settings);
         while let Some(unit) = commands.next_unit()? {
             for command in unit.commands() {
                 let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
@@ -251,7 +252,8 @@ impl Loader<'_> {
         };
         let now = Now::read();
         let databases = self.server.keyspace.databases();
-        let budget = self.server.filter_budget(self.settings);
+        // What was accepted once is not refused now because of a setting.
+        let budget = self.server.total_memory;
         let mut reader = Reader::new(input, budget).map_err(rdb)?;
         let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
         let mut db = 0;
