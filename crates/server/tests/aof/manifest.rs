@@ -439,10 +439,8 @@ proptest! {
     fn any_words_end_in_a_manifest_or_an_error(
         text in r#"((file|seq|type|x|b|i|h|[0-9]|["'\\/# ])[ \n]?){0,40}"#
     ) {
-        if let Ok(manifest) = parse(&text) {
-            if manifest != Manifest::default() {
-                prop_assert_eq!(parse(manifest.to_text()), Ok(manifest));
-            }
+        if let Ok(manifest) = parse(&text) && manifest != Manifest::default() {
+            prop_assert_eq!(parse(manifest.to_text()), Ok(manifest));
         }
     }
 }
