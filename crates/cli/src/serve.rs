@@ -45,6 +45,12 @@ as `--port 7000`. The main ones, with their defaults:
   maxmemory 0                  refuse writes above so much memory, such as 4gb; 0 is no limit
   proto-max-bulk-len 512mb     the longest argument of a command
   loglevel notice              debug, verbose, notice or warning
+  logfile \"\"                   where the log goes; empty is standard output
+
+  dir everbloom-data           the directory of snapshots and of the log of changes
+  appendonly yes               log every change, and read the log back at the start
+  appendfsync everysec         force the log to the disk: always, everysec or no
+  save 3600 1 300 100 60 10000 a snapshot after so many seconds with so many changes; \"\" is none
 
   bf-error-rate 0.01           the error rate of filters that BF.ADD creates
   bf-initial-size 100          their capacity
@@ -56,16 +62,32 @@ Examples:
   everbloom serve --bind 0.0.0.0 --requirepass 'correct horse' --maxmemory 4gb";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let loaded = load(&args.words).map_err(|error| Failure::Usage(error.to_string()))?;
+    let loaded = load(&args.words).map_err(|error| Failure::Server(error.to_string()))?;
     start_log(&loaded.settings)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
+    // Before the server starts, so that no signal is lost in between.
+    let signals = Signals::catch()?;
     let running =
         Server::start(loaded.settings).map_err(|error| Failure::Server(error.to_string()))?;
-    stop_on_signals(Arc::clone(running.server()))?;
+    greet(running.server());
+    signals.stop(Arc::clone(running.server()))?;
     running.wait().map_err(Failure::Server)?;
+    tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// One line that says what runs where.
+fn greet(server: &Server) {
+    let addresses: Vec<String> = server.addresses().iter().map(ToString::to_string).collect();
+    tracing::info!(
+        "everbloom {} listens on {}, process {}, {} threads",
+        env!("CARGO_PKG_VERSION"),
+        addresses.join(" and "),
+        std::process::id(),
+        server.workers.len()
+    );
 }
 
 /// The log goes to the file that the settings name, or to standard output, as Redis's does.
@@ -79,7 +101,7 @@ fn start_log(settings: &Settings) -> Result<(), Failure> {
             .append(true)
             .open(&settings.logfile)
             .map_err(|error| {
-                Failure::Usage(format!(
+                Failure::Server(format!(
                     "cannot write the log {}: {error}",
                     settings.logfile
                 ))
@@ -100,41 +122,81 @@ fn level(name: &str) -> LevelFilter {
     }
 }
 
-/// Ends the server in order when the terminal or the system asks for it.
-fn stop_on_signals(server: Arc<Server>) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            runtime.block_on(async {
-                if let Err(error) = asked_to_stop().await {
-                    tracing::error!("cannot wait for signals: {error}");
-                    return;
-                }
-                server.stop();
-            });
-        })?;
-    Ok(())
+/// The signals that ask for an end.
+struct Signals {
+    runtime: tokio::runtime::Runtime,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
 }
 
-#[cfg(unix)]
-async fn asked_to_stop() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("received SIGTERM, stopping"),
-        _ = interrupt.recv() => tracing::info!("received SIGINT, stopping"),
+impl Signals {
+    /// From now on they do not end the process by themselves.
+    fn catch() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()?;
+        #[cfg(unix)]
+        let (terminate, interrupt) = {
+            use tokio::signal::unix::{SignalKind, signal};
+            let _inside = runtime.enter();
+            (
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::interrupt())?,
+            )
+        };
+        Ok(Signals {
+            runtime,
+            #[cfg(unix)]
+            terminate,
+            #[cfg(unix)]
+            interrupt,
+        })
     }
-    Ok(())
-}
 
-#[cfg(not(unix))]
-async fn asked_to_stop() -> io::Result<()> {
-    tokio::signal::ctrl_c().await?;
-    tracing::info!("interrupted, stopping");
-    Ok(())
+    /// Ends the server in order when the terminal or the system asks for it, and the process at
+    /// once when somebody at the terminal asks again.
+    fn stop(mut self, server: Arc<Server>) -> io::Result<()> {
+        let attend = move || {
+            self.wait();
+            server.stop();
+            self.wait_for_interrupt();
+            tracing::warn!("interrupted again, ending at once");
+            std::process::exit(1);
+        };
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(attend)?;
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    fn wait(&mut self) {
+        self.runtime.block_on(async {
+            tokio::select! {
+                _ = self.terminate.recv() => tracing::info!("received SIGTERM, stopping"),
+                _ = self.interrupt.recv() => tracing::info!("received SIGINT, stopping"),
+            }
+        });
+    }
+
+    #[cfg(unix)]
+    fn wait_for_interrupt(&mut self) {
+        self.runtime.block_on(self.interrupt.recv());
+    }
+
+    #[cfg(not(unix))]
+    fn wait(&mut self) {
+        self.wait_for_interrupt();
+        tracing::info!("interrupted, stopping");
+    }
+
+    #[cfg(not(unix))]
+    fn wait_for_interrupt(&mut self) {
+        if let Err(error) = self.runtime.block_on(tokio::signal::ctrl_c()) {
+            tracing::error!("cannot wait for signals: {error}");
+            thread::park();
+        }
+    }
 }

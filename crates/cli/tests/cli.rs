@@ -42,12 +42,12 @@ fn help_of_serve_lists_the_settings() {
 fn serve_says_what_is_wrong_with_a_setting() {
     for words in [["--port", "high"], ["--no-such-setting", "1"]] {
         let outcome = everbloom(&[&["serve"][..], &words].concat());
-        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+        assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
         let setting = words.join(" ");
         assert!(outcome.stderr.contains(&setting), "{outcome:?}");
     }
     let outcome = everbloom(&["serve", "/no/such/everbloom.conf"]);
-    assert_eq!(outcome.status.code(), Some(2));
+    assert_eq!(outcome.status.code(), Some(1));
     assert!(
         outcome.stderr.contains("/no/such/everbloom.conf"),
         "{outcome:?}"

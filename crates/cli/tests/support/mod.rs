@@ -79,7 +79,7 @@ impl Server {
                 eprintln!("the server ended at once with {status}:\n{log}");
                 return None;
             }
-            if answers(port) {
+            if answers(port, settings) {
                 return Some(server);
             }
             thread::sleep(Duration::from_millis(20));
@@ -127,15 +127,22 @@ pub fn free_port() -> u16 {
         .port()
 }
 
-/// Any answer to PING will do: a server with a password refuses it.
-fn answers(port: u16) -> bool {
+/// Whether a server is there that has loaded what there is. One whose password these settings do
+/// not tell is taken as it is.
+fn answers(port: u16, settings: &[&str]) -> bool {
+    let password = settings
+        .iter()
+        .skip_while(|word| **word != "--requirepass")
+        .nth(1)
+        .unwrap_or(&"");
     let ping = || -> io::Result<bool> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        stream.write_all(b"PING\r\n")?;
-        let mut first = [0];
-        stream.read_exact(&mut first)?;
-        Ok(matches!(&first, b"+" | b"-"))
+        write!(stream, "AUTH \"{password}\"\r\nPING\r\nQUIT\r\n")?;
+        let mut replies = String::new();
+        stream.read_to_string(&mut replies)?;
+        let pong = replies.lines().nth(1).unwrap_or_default();
+        Ok(pong == "+PONG" || pong.starts_with("-NOAUTH"))
     };
     ping().unwrap_or(false)
 }
