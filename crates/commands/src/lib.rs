@@ -11,7 +11,7 @@
 //! | [`slot`], [`context`], [`outcome`] | what a host lends a command, and what it gets back |
 //! | [`error`] | every error text, once |
 //! | [`bf`] | the commands, one family a file; batches of pipelined commands |
-//! | [`mod@format`] | SCANDUMP headers and the number format of BF.DEBUG |
+//! | [`mod@format`] | SCANDUMP headers, values as typed fields, and the number format of BF.DEBUG |
 //!
 //! ```
 //! use everbloom_commands::{Context, Run, Slot, find};

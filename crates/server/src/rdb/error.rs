@@ -13,7 +13,6 @@ pub struct ReadError {
     /// How many bytes precede what is wrong.
     pub offset: u64,
     /// What is wrong.
-    #[source]
     pub fault: Fault,
 }
 

@@ -20,9 +20,8 @@ use super::value::put_filter;
 use super::{NEWEST_VERSION, WRITTEN_VERSION, kind};
 use crate::keyspace::Value;
 
-/// Version and checksum.
-const FOOTER: usize = 10;
-/// More than a value needs beside its bytes, a layer of a filter included.
+/// More than the fields of a layer, or those around all layers and the envelope, take beside the
+/// bits.
 const OVERHEAD: usize = 128;
 
 /// Why RESTORE refuses a payload. `Display` is what the client is told.
@@ -51,8 +50,8 @@ pub fn dump(value: &Value, compression: bool) -> Result<Vec<u8>, TryReserveError
     };
     let mut out = Vec::new();
     out.try_reserve_exact(value.memory().saturating_add((layers + 1) * OVERHEAD))?;
-    // Writing to a vector does not fail.
-    let _infallible: io::Result<()> = put_value(&mut out, &mut Strings::new(compression), value);
+    // Writing to a vector never fails.
+    let _: io::Result<()> = put_value(&mut out, &mut Strings::new(compression), value);
     out.extend_from_slice(&WRITTEN_VERSION.to_le_bytes());
     let checksum = crc64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
@@ -98,5 +97,3 @@ fn verify(payload: &[u8]) -> Option<&[u8]> {
     let known = u16::from_le_bytes(*version) <= NEWEST_VERSION;
     (known && crc64(signed) == u64::from_le_bytes(*checksum)).then_some(body)
 }
-
-const _: () = assert!(FOOTER == size_of::<u16>() + size_of::<u64>() && OVERHEAD > FOOTER);

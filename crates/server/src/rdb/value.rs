@@ -36,7 +36,11 @@ const BYTES: u64 = 5;
 /// a filter that is large and in use does not compress.
 pub const PLAIN_ABOVE: u64 = 64 << 10;
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+/// The type of filters as they are written.
+pub(crate) const FILTER: ModuleType = match ModuleType::new(TYPE_NAME, ENCODING_VERSION) {
+    Some(filter) => filter,
+    None => unreachable!(),
+};
 
 /// The type of a module's value: its name and the version of its encoding.
 ///
@@ -57,14 +61,18 @@ pub struct ModuleType {
 
 impl ModuleType {
     /// The type of that name, if it is one: nine characters of `A-Z a-z 0-9 - _`.
-    pub fn new(name: &str, version: u32) -> Option<ModuleType> {
+    pub const fn new(name: &str, version: u32) -> Option<ModuleType> {
         if name.len() != 9 || version >> 10 != 0 {
             return None;
         }
         let mut number = 0;
-        for byte in name.bytes() {
-            let digit = ALPHABET.iter().position(|letter| *letter == byte)?;
+        let mut rest = name.as_bytes();
+        while let Some((byte, others)) = rest.split_first() {
+            let Some(digit) = digit(*byte) else {
+                return None;
+            };
             number = number << 6 | digit as u64;
+            rest = others;
         }
         Some(ModuleType {
             name: number,
@@ -89,25 +97,34 @@ impl ModuleType {
     /// The name.
     pub fn name(self) -> String {
         let digits = (0..9).rev().map(|place| self.name >> (6 * place) & 63);
-        digits
-            .filter_map(|digit| ALPHABET.get(usize::try_from(digit).ok()?))
-            .map(|byte| char::from(*byte))
-            .collect()
-    }
-
-    /// The type of classic filters as they are written.
-    pub(crate) fn filter() -> ModuleType {
-        // Its parts are constants of which a test says that they make a type.
-        ModuleType::new(TYPE_NAME, ENCODING_VERSION).unwrap_or(ModuleType {
-            name: 0,
-            version: 0,
-        })
+        digits.filter_map(letter).collect()
     }
 
     /// Whether values of this type are classic filters, whatever version.
     pub(crate) fn is_filter(self) -> bool {
-        self.name == ModuleType::filter().name
+        self.name == FILTER.name
     }
+}
+
+/// The six bits that a character of a name stands for.
+const fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'-' => Some(62),
+        b'_' => Some(63),
+        _ => None,
+    }
+}
+
+/// The character that six bits stand for.
+fn letter(bits: u64) -> Option<char> {
+    let bytes = 0..=u8::MAX;
+    bytes
+        .filter(|byte| digit(*byte).map(u64::from) == Some(bits))
+        .map(char::from)
+        .next()
 }
 
 /// Writes the value of a filter, from the id to the end of the fields.
@@ -116,7 +133,7 @@ pub(crate) fn put_filter<W: Write>(
     strings: &mut Strings,
     filter: &ScalableBloomFilter,
 ) -> io::Result<()> {
-    put_length(out, ModuleType::filter().id())?;
+    put_length(out, FILTER.id())?;
     save(filter, &mut Fields { out, strings })?;
     put_end(out)
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::length::{Strings, put_length};
 use super::output::Output;
-use super::value::{Fields, ModuleType, PLAIN_ABOVE, put_bytes_head, put_end, put_filter};
+use super::value::{FILTER, Fields, PLAIN_ABOVE, put_bytes_head, put_end, put_filter};
 use super::{WRITTEN_VERSION, kind, opcode};
 
 /// How a file is written.
@@ -247,7 +247,7 @@ impl<W: Write> Writer<W> {
         parts: &FilterParts,
     ) -> Result<(), WriteError> {
         self.key(kind::MODULE, key, expires_at)?;
-        put_length(&mut self.out, ModuleType::filter().id())?;
+        put_length(&mut self.out, FILTER.id())?;
         save_head(parts, &mut self.fields())?;
         self.step = Step::Layers(parts.layers.len());
         Ok(())
