@@ -98,6 +98,8 @@ fn keep(server: &Arc<Server>) {
             server.set_loading(false);
             log::run(server, persistence, log);
         }
+        // What is there is not everything: it stays marked as loading and is saved nowhere.
+        Err(load::LoadError::Stopped) => info!("stopped while loading"),
         Err(problem) => server.fail(problem.to_string()),
     }
 }
@@ -135,7 +137,10 @@ impl Running {
         };
         self.server.journal.close();
         joined(keeper);
-        if self.server.failure().is_none() {
+        if let Some(persistence) = self.server.persistence() {
+            persistence.end_jobs();
+        }
+        if self.server.failure().is_none() && !self.server.is_loading() {
             load::save_at_end(&self.server, self.server.save_at_end());
         }
     }
@@ -268,7 +273,7 @@ async fn accept(
 /// Lets a connection in, or tells it why not.
 fn admit(server: &Server, stream: tokio::net::TcpStream, addr: SocketAddr) -> Option<Accepted> {
     let settings = server.config.snapshot();
-    if settings.protected_mode && settings.requirepass.is_empty() && !is_local(addr) {
+    if is_denied(&settings, addr) {
         let _ = stream.try_write(PROTECTED_MODE.as_bytes());
         return None;
     }
@@ -302,8 +307,10 @@ fn admit(server: &Server, stream: tokio::net::TcpStream, addr: SocketAddr) -> Op
     }
 }
 
-fn is_local(addr: SocketAddr) -> bool {
-    addr.ip().to_canonical().is_loopback()
+/// Protected mode: without a password, only this machine gets in.
+fn is_denied(settings: &Settings, addr: SocketAddr) -> bool {
+    let local = addr.ip().to_canonical().is_loopback();
+    settings.protected_mode && settings.requirepass.is_empty() && !local
 }
 
 const PROTECTED_MODE: &str = "-DENIED everbloom is running in protected mode because protected \
@@ -322,7 +329,9 @@ async fn keep_house(server: Arc<Server>) {
         if server.is_loading() {
             continue;
         }
-        server.remove_expired();
+        if server.active_expire.load(Ordering::Relaxed) {
+            server.remove_expired();
+        }
         jobs::attend(&server);
         if settings.timeout > 0 {
             let now = Now::read();
@@ -331,6 +340,38 @@ async fn keep_house(server: Arc<Server>) {
                     client.kill();
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protected_mode_lets_only_this_machine_in() {
+        let open = Settings::default();
+        let password = Settings {
+            requirepass: "secret".into(),
+            ..Settings::default()
+        };
+        let unprotected = Settings {
+            protected_mode: false,
+            ..Settings::default()
+        };
+        for local in [
+            "127.0.0.1:1",
+            "127.1.2.3:1",
+            "[::1]:1",
+            "[::ffff:127.0.0.1]:1",
+        ] {
+            assert!(!is_denied(&open, local.parse().unwrap()), "{local}");
+        }
+        for remote in ["10.0.0.1:1", "[fe80::1]:1", "[::ffff:10.0.0.1]:1"] {
+            let remote = remote.parse().unwrap();
+            assert!(is_denied(&open, remote), "{remote}");
+            assert!(!is_denied(&password, remote), "{remote}");
+            assert!(!is_denied(&unprotected, remote), "{remote}");
         }
     }
 }
