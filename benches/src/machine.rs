@@ -76,8 +76,9 @@ impl Machine {
         Ok(folder)
     }
 
-    /// Writes NAME.md and NAME.json and prints the former.
-    pub fn publish(
+    /// Writes NAME.md and NAME.json. A long run writes what it has so far, so that nothing is
+    /// lost when it is ended early.
+    pub fn write(
         &self,
         results: &Path,
         name: &str,
@@ -98,7 +99,6 @@ impl Machine {
         json.push('\n');
         fs::write(folder.join(name).with_extension("json"), json)?;
         fs::write(folder.join(name).with_extension("md"), markdown)?;
-        println!("{markdown}");
         eprintln!("written: {}/{name}.md and .json", folder.display());
         Ok(())
     }

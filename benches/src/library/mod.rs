@@ -79,9 +79,11 @@ pub fn run(options: &Options) -> Result<()> {
                 tables.push(Table { setting, rows });
             }
         }
+        let markdown = report::markdown(&machine, &tables);
+        machine.write(&options.results, "library", &markdown, &tables)?;
     }
-    let markdown = report::markdown(&machine, &tables);
-    machine.publish(&options.results, "library", &markdown, &tables)
+    println!("{}", report::markdown(&machine, &tables));
+    Ok(())
 }
 
 fn measure(setting: Setting, smoke: bool) -> Result<Vec<Row>> {

@@ -58,32 +58,36 @@ pub fn run(options: &Options) -> Result<()> {
         eprintln!("filling: {}", server(peer).version);
         process::bench(program, server(peer), &plan::preparation(peer, &scale))?;
     }
-    let mut outcomes: Vec<Outcome> = plan::cases(&scale)
-        .into_iter()
-        .map(|case| Outcome {
-            case,
-            rounds: Vec::new(),
-        })
-        .collect();
-    for round in 1..=scale.rounds {
-        eprintln!("round {round} of {}", scale.rounds);
-        for outcome in &mut outcomes {
-            let case = &outcome.case;
-            let figures = process::bench(program, server(case.peer), &case.args)?;
-            outcome.rounds.push(figures);
-        }
-    }
     let named = |server: &Server| Named {
         version: server.version.clone(),
         command: server.command.clone(),
     };
-    let results = Results {
+    let mut results = Results {
         scale,
         pinned: process::can_pin(),
         everbloom: named(&everbloom),
         redis: named(&redis),
-        outcomes,
+        outcomes: plan::cases(&scale).into_iter().map(Outcome::new).collect(),
     };
-    let markdown = report::markdown(&machine, &results);
-    machine.publish(&options.results, "server", &markdown, &results)
+    for round in 1..=scale.rounds {
+        eprintln!("round {round} of {}", scale.rounds);
+        for outcome in &mut results.outcomes {
+            let case = &outcome.case;
+            let figures = process::bench(program, server(case.peer), &case.args)?;
+            outcome.rounds.push(figures);
+        }
+        let markdown = report::markdown(&machine, &results);
+        machine.write(&options.results, "server", &markdown, &results)?;
+    }
+    println!("{}", report::markdown(&machine, &results));
+    Ok(())
+}
+
+impl Outcome {
+    fn new(case: Case) -> Self {
+        Self {
+            case,
+            rounds: Vec::new(),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The two servers, each pinned to the first core, and the load, pinned to the second.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -78,7 +78,10 @@ impl Server {
         let folder = std::env::temp_dir().join(format!("everbloom-benches-{name}-{port}"));
         std::fs::create_dir_all(&folder)?;
         let log = std::fs::File::create(folder.join("log"))?;
-        let child = pinned(SERVER_CORE, program)
+        // Whatever ends this program, its servers end with it.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--"])
+            .args(words_of(&pinned(SERVER_CORE, program)))
             .args(words)
             .args(["--port", &port.to_string()])
             .current_dir(&folder)
@@ -146,6 +149,10 @@ pub fn can_pin() -> bool {
             .args(["-c", LOAD_CORE, "true"])
             .status()
             .is_ok_and(|status| status.success())
+}
+
+fn words_of(command: &Command) -> impl Iterator<Item = &OsStr> {
+    std::iter::once(command.get_program()).chain(command.get_args())
 }
 
 fn pinned(core: &str, program: &Path) -> Command {

@@ -14,7 +14,7 @@ pub fn markdown(machine: &Machine, results: &Results) -> String {
     let _ = writeln!(
         text,
         "\n- everbloom: {}, `{}`\n- redis: {}, `{}`\n- {}; {CLIENTS} connections, {} s a run, \
-         medians of {}; filters of {} items at {RATE}, full when probed, the bitmap for as many \
+         medians of {} rounds; filters of {} items at {RATE}, full when probed, the bitmap for as many \
          holding {}\n",
         results.everbloom.version,
         results.everbloom.command,
@@ -26,7 +26,7 @@ pub fn markdown(machine: &Machine, results: &Results) -> String {
             "**not pinned to cores**"
         },
         scale.seconds,
-        scale.rounds,
+        results.outcomes.last().map_or(0, |o| o.rounds.len()),
         short(scale.items as f64),
         short(scale.bitmap_items as f64),
     );
