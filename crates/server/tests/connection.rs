@@ -327,7 +327,7 @@ fn what_clients_send_at_connect() {
         panic!()
     };
     assert_eq!(
-        Reply::Integer(docs.len() as i64 / 2),
+        Reply::Integer(i64::try_from(docs.len() / 2).unwrap()),
         client.line("COMMAND COUNT")
     );
     let add = client.line("COMMAND DOCS bf.insert");
