@@ -121,6 +121,9 @@ pub struct Batch {
     pub switches: Vec<usize>,
     /// The position of the end.
     pub end: u64,
+    /// Whether a log is kept at the end of it. If not, everything that the log is to hold is in this
+    /// batch and those before, for logging ends while all shards are locked.
+    pub logging: bool,
     /// Nothing will follow.
     pub last: bool,
 }
@@ -179,6 +182,11 @@ impl Journal {
         queue.end
     }
 
+    /// The position behind everything taken in so far.
+    pub fn end(&self) -> u64 {
+        self.queue.lock().end
+    }
+
     /// How many changes there were.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
@@ -219,6 +227,7 @@ impl Journal {
             bytes: mem::take(&mut queue.bytes),
             switches: mem::take(&mut queue.switches),
             end: queue.end,
+            logging: self.is_logging(),
             last: queue.closed,
         };
         self.drained.notify_all();

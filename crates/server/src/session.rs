@@ -71,6 +71,8 @@ pub struct Session {
     pub reply_mode: ReplyMode,
     /// The position in the journal behind the last change this connection made.
     pub written: u64,
+    /// EXEC is running: the shards that the queued commands name are locked already.
+    pub executing: bool,
     /// Close the connection once the replies so far are sent.
     pub closing: bool,
 }
@@ -87,6 +89,7 @@ impl Session {
             watches: Vec::new(),
             reply_mode: ReplyMode::On,
             written: 0,
+            executing: false,
             closing: false,
         }
     }

@@ -330,6 +330,16 @@ impl Manifest {
         }
     }
 
+    /// The manifest that is on the disk; one that names nothing when there is none.
+    pub fn read(storage: &dyn Storage, names: &Names) -> Result<Self, LoadError> {
+        let file = names.manifest();
+        match read_all(storage, &file) {
+            Ok(bytes) => Ok(Manifest::parse(&bytes, &file)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Manifest::default()),
+            Err(source) => Err(LoadError::Storage { file, source }),
+        }
+    }
+
     /// The manifest of a data directory; one that names nothing when there is no log.
     ///
     /// An old-style log, one file in the data directory itself, is adopted as Redis adopts it: it
@@ -337,12 +347,7 @@ impl Manifest {
     /// where the log has no files, or where an adoption was interrupted after its first step. A
     /// crash at any point leaves what the next start takes up.
     pub fn load(storage: &dyn Storage, names: &Names) -> Result<Self, LoadError> {
-        let file = names.manifest();
-        let manifest = match read_all(storage, &file) {
-            Ok(bytes) => Manifest::parse(&bytes, &file)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
-            Err(source) => return Err(LoadError::Storage { file, source }),
-        };
+        let manifest = Manifest::read(storage, names)?;
         let old = names.old_style();
         adopt(storage, names, manifest).map_err(|source| LoadError::Storage {
             file: old.to_owned(),

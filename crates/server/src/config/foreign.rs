@@ -51,7 +51,6 @@ const IGNORED: &[&str] = &[
     "aof-disable-auto-gc",
     "aof-rewrite-incremental-fsync",
     "aof-timestamp-enabled",
-    "aof-use-rdb-preamble",
     "aof_rewrite_cpulist",
     "bgsave_cpulist",
     "bind-source-addr",

@@ -193,15 +193,27 @@ pub const PARAMETERS: &[Parameter] = &[
         ..BASE
     },
     Parameter {
-        name: "rdb-skip-unknown-values",
+        name: "rdb-unknown-values",
         fixed: IMMUTABLE,
-        get: |s| show_yes_no(s.rdb_skip_unknown_values),
-        set: |s, text| put(&mut s.rdb_skip_unknown_values, yes_no(text)),
+        get: |s| {
+            if s.rdb_skip_unknown_values {
+                "skip"
+            } else {
+                "refuse"
+            }
+            .into()
+        },
+        set: |s, text| {
+            let word = choice(text, &["refuse", "skip"]);
+            put(
+                &mut s.rdb_skip_unknown_values,
+                word.map(|word| word == "skip"),
+            )
+        },
         ..BASE
     },
     Parameter {
         name: "appendonly",
-        fixed: IMMUTABLE,
         get: |s| show_yes_no(s.appendonly),
         set: |s, text| put(&mut s.appendonly, yes_no(text)),
         ..BASE
@@ -248,6 +260,18 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "aof-load-truncated",
         get: |s| show_yes_no(s.aof_load_truncated),
         set: |s, text| put(&mut s.aof_load_truncated, yes_no(text)),
+        ..BASE
+    },
+    Parameter {
+        // A base that is not an RDB file is read, and never written.
+        name: "aof-use-rdb-preamble",
+        get: |_| show_yes_no(true),
+        set: |_, text| match yes_no(text)? {
+            true => Ok(()),
+            false => {
+                Err("a rewritten log always begins with an RDB file, so this must be yes".into())
+            }
+        },
         ..BASE
     },
     Parameter {

@@ -46,8 +46,8 @@ fn other_value(name: &str) -> Option<&'static str> {
         "maxmemory" | "bf-max-filter-bytes" => "123456",
         "proto-max-bulk-len" | "client-query-buffer-limit" => "2097152",
         "bf-error-rate" => "0.0010",
-        // It has one value only.
-        "maxmemory-policy" => return None,
+        // They have one value only.
+        "maxmemory-policy" | "aof-use-rdb-preamble" => return None,
         "save" => "60 1 5 10",
         "dir" => "/tmp/x",
         "dbfilename" | "appenddirname" | "appendfilename" => "x.y",
@@ -55,7 +55,8 @@ fn other_value(name: &str) -> Option<&'static str> {
         "rdbcompression" | "rdbchecksum" | "stop-writes-on-bgsave-error" | "aof-load-truncated" => {
             "no"
         }
-        "rdb-skip-unknown-values" | "appendonly" => "yes",
+        "rdb-unknown-values" => "skip",
+        "appendonly" => "yes",
         "enable-debug-command" => "local",
         _ => "7",
     })
@@ -241,6 +242,11 @@ fn errors_of_the_command_line_name_the_setting() {
         ),
         ("-- 1", "'--': a setting without a name"),
         ("--save 60", "'--save 60': Invalid save parameters"),
+        (
+            "--aof-use-rdb-preamble no",
+            "'--aof-use-rdb-preamble no': a rewritten log always begins with an RDB file, so this \
+             must be yes",
+        ),
         (
             "--user default",
             "'--user default': not supported, and not safe to ignore",

@@ -72,6 +72,11 @@ impl<'k> View<'k> {
         self.now
     }
 
+    /// Makes another moment the one at which commands run; returns the one before.
+    pub(crate) fn set_now(&mut self, now: Now) -> Now {
+        mem::replace(&mut self.now, now)
+    }
+
     /// How many databases there are.
     pub fn databases(&self) -> usize {
         self.keyspace.databases()

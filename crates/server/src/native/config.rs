@@ -4,8 +4,10 @@ use everbloom_resp::Reply;
 
 use super::subcommand::{self, SUBCOMMAND, Subcommand};
 use super::{Call, error};
+use crate::config::Settings;
 use crate::config::parameter::{PARAMETERS, Parameter};
 use crate::glob;
+use crate::persistence::jobs;
 
 const ADMIN: &[&str] = &["admin", "noscript", "loading", "stale"];
 
@@ -105,7 +107,7 @@ fn try_set(call: &Call<'_>, pairs: &[&[u8]]) -> Result<(), Reply> {
         }
         changes.push((parameter, name, value));
     }
-    call.server.config.update(|settings| {
+    let apply = |settings: &mut Settings| {
         for (parameter, name, value) in &changes {
             str::from_utf8(value)
                 .map_err(|_| "argument must be UTF-8 text".to_owned())
@@ -113,6 +115,24 @@ fn try_set(call: &Call<'_>, pairs: &[&[u8]]) -> Result<(), Reply> {
                 .map_err(|reason| failed(name, &reason))?;
         }
         Ok(())
+    };
+    // Nothing is begun before all of it is known to be right.
+    let before = call.server.config.snapshot();
+    let mut after = Settings::clone(&before);
+    apply(&mut after)?;
+    if before.appendonly != after.appendonly {
+        turn_log(call, after.appendonly).map_err(|reason| failed("appendonly", &reason))?;
+    }
+    call.server.config.update(apply)
+}
+
+fn turn_log(call: &Call<'_>, on: bool) -> Result<(), String> {
+    if call.session.executing {
+        return Err("not allowed inside a transaction".into());
+    }
+    jobs::turn_log(call.server, on).map_err(|problem| {
+        let turned = if on { "on" } else { "off" };
+        format!("Unable to turn {turned} AOF: {problem}")
     })
 }
 

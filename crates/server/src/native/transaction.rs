@@ -168,10 +168,12 @@ fn exec(call: &mut Call<'_>) -> Reply {
     }
     let mut record = call.server.journal.record();
     record.begin_transaction();
+    call.session.executing = true;
     let replies = queued
         .iter()
         .map(|queued| run(call, queued, &mut view, &mut record))
         .collect();
+    call.session.executing = false;
     record.end_transaction();
     call.session.wrote(call.server.journal.append(record));
     Reply::Array(replies)

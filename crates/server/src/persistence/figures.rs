@@ -13,6 +13,8 @@ pub struct Figures {
     pub last_save: AtomicU64,
     /// Unix time at which the last snapshot in the background was tried.
     pub last_try: AtomicU64,
+    /// Unix time at which the last rewrite was tried.
+    pub last_rewrite_try: AtomicU64,
     /// Good snapshots since the start.
     pub saves: AtomicU64,
     /// Good rewrites since the start.
@@ -37,6 +39,8 @@ pub struct Figures {
     pub log_error: Mutex<Option<String>>,
     /// Bytes of all files of the log.
     pub log_size: AtomicU64,
+    /// Bytes of the file that the log is written to.
+    pub log_file_size: AtomicU64,
     /// Bytes of the log when it was begun or rewritten.
     pub log_base_size: AtomicU64,
     /// Bytes of the file that is being loaded,
@@ -52,6 +56,7 @@ impl Default for Figures {
             saved_changes: AtomicU64::new(0),
             last_save: AtomicU64::new(now),
             last_try: AtomicU64::new(0),
+            last_rewrite_try: AtomicU64::new(0),
             saves: AtomicU64::new(0),
             rewrites: AtomicU64::new(0),
             saving_since: AtomicU64::new(0),
@@ -64,6 +69,7 @@ impl Default for Figures {
             rewrite_seconds: AtomicI64::new(-1),
             log_error: Mutex::new(None),
             log_size: AtomicU64::new(0),
+            log_file_size: AtomicU64::new(0),
             log_base_size: AtomicU64::new(0),
             loading_total: AtomicU64::new(0),
             loading_done: AtomicU64::new(0),

@@ -4,7 +4,9 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
+use std::time::Duration;
 
 use thiserror::Error;
 use tracing::{error, info};
@@ -13,7 +15,9 @@ use super::{Persistence, writer};
 use crate::aof::{BaseFormat, Manifest};
 use crate::clock::Now;
 use crate::config::Settings;
+use crate::keyspace::View;
 use crate::keyspace::snapshot::Snapshot;
+use crate::lock::Footprint;
 use crate::rdb::WriteError;
 use crate::server::Server;
 
@@ -26,6 +30,12 @@ pub enum JobError {
     /// Another snapshot is being made.
     #[error("another snapshot is being made")]
     Busy,
+    /// The data is being loaded.
+    #[error("the data is being loaded")]
+    Loading,
+    /// A log was to be begun, and meanwhile none is wanted any more.
+    #[error("no log is wanted any more")]
+    Unwanted,
     /// The file was not written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -35,7 +45,7 @@ pub enum JobError {
 }
 
 /// Holds the right to make a snapshot.
-struct Turn<'p>(&'p Persistence);
+pub(super) struct Turn<'p>(&'p Persistence);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
@@ -46,7 +56,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Persistence {
-    fn turn(&self) -> Result<Turn<'_>, JobError> {
+    pub(super) fn turn(&self) -> Result<Turn<'_>, JobError> {
         let taken = self.busy.swap(true, std::sync::atomic::Ordering::Acquire);
         if taken {
             Err(JobError::Busy)
@@ -76,7 +86,7 @@ pub fn save_in_background(server: &Arc<Server>) -> Result<(), JobError> {
     persistence.figures.save_scheduled.store(false, Relaxed);
     std::mem::forget(turn);
     let shared = Arc::clone(server);
-    spawn("save", move || {
+    spawn(persistence, "save", move || {
         let Some(persistence) = shared.persistence() else {
             return;
         };
@@ -111,13 +121,14 @@ pub fn rewrite_in_background(server: &Arc<Server>, begin: bool) -> Result<(), Jo
     persistence.figures.rewrite_scheduled.store(false, Relaxed);
     std::mem::forget(turn);
     let shared = Arc::clone(server);
-    spawn("rewrite", move || {
+    spawn(persistence, "rewrite", move || {
         let Some(persistence) = shared.persistence() else {
             return;
         };
         let turn = Turn(persistence);
         let figures = &persistence.figures;
         let since = figures.rewriting_since.load(Relaxed);
+        figures.last_rewrite_try.store(since, Relaxed);
         let result = rewrite_now(&shared, persistence, begin);
         match &result {
             Ok(bytes) => {
@@ -138,11 +149,14 @@ pub fn rewrite_in_background(server: &Arc<Server>, begin: bool) -> Result<(), Jo
     Ok(())
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new()
-        .name(name.into())
-        .spawn(work)
-        .map(drop)
+fn spawn(
+    persistence: &Persistence,
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let thread = thread::Builder::new().name(name.into()).spawn(work)?;
+    *persistence.job.lock() = Some(thread);
+    Ok(())
 }
 
 fn save_now(server: &Server, persistence: &Persistence) -> Result<(), JobError> {
@@ -151,7 +165,38 @@ fn save_now(server: &Server, persistence: &Persistence) -> Result<(), JobError> 
     let snapshot = Snapshot::begin(&server.keyspace, || changes = server.journal.changes());
     let result = write_file(server, persistence, &snapshot, &settings, "temp.rdb", false);
     snapshot.end(&server.keyspace);
-    let result = result.and_then(|bytes| {
+    finish_save(server, persistence, &settings, result, changes)
+}
+
+/// Saves the keys of a view that holds all of them.
+pub(super) fn save_view(
+    server: &Server,
+    persistence: &Persistence,
+    view: &View<'_>,
+) -> Result<(), JobError> {
+    let _turn = persistence.turn()?;
+    let settings = server.config.snapshot();
+    let changes = server.journal.changes();
+    let written = persistence
+        .storage
+        .create("temp.rdb")
+        .map_err(JobError::from)
+        .and_then(|mut file| {
+            let memory = server.keyspace.memory();
+            Ok(writer::write_view(view, memory, &mut *file, &settings)?)
+        });
+    finish_save(server, persistence, &settings, written, changes)
+}
+
+/// Puts a snapshot that was written in its place.
+fn finish_save(
+    server: &Server,
+    persistence: &Persistence,
+    settings: &Settings,
+    written: Result<u64, JobError>,
+    changes: u64,
+) -> Result<(), JobError> {
+    let result = written.and_then(|bytes| {
         persistence
             .storage
             .rename("temp.rdb", &settings.dbfilename)?;
@@ -176,31 +221,70 @@ fn save_now(server: &Server, persistence: &Persistence) -> Result<(), JobError> 
 fn rewrite_now(server: &Server, persistence: &Persistence, begin: bool) -> Result<u64, JobError> {
     let settings = server.config.snapshot();
     let logging = begin || server.journal.is_logging();
-    if begin {
-        // Whatever log there was says nothing about what the keys are now.
-        persistence.retire_log()?;
-    }
-    let switches = persistence.manifest.lock().1;
+    // Whatever log there was says nothing about what the keys are now. Until there is another, it
+    // stays on the disk as it is.
+    let retired = begin.then(|| persistence.retire_log());
+    let switches = persistence.switches();
+    let mut begun = false;
     let snapshot = Snapshot::begin(&server.keyspace, || {
-        if logging {
+        begun = logging && (!begin || persistence.log_wanted.load(Relaxed));
+        if begun {
             server.journal.set_logging(true);
             server.journal.switch_file();
         }
     });
+    if begin && !begun {
+        snapshot.end(&server.keyspace);
+        if let Some(retired) = retired {
+            persistence.manifest.lock().0 = retired;
+        }
+        return Err(JobError::Unwanted);
+    }
     let temporary = format!("{}/temp.base.rdb", persistence.names.dir());
-    let result = write_file(server, persistence, &snapshot, &settings, &temporary, true);
+    let written = write_file(server, persistence, &snapshot, &settings, &temporary, true);
     snapshot.end(&server.keyspace);
-    let result = result.and_then(|bytes| {
+    let mut result = written.and_then(|bytes| {
         if logging {
-            persistence.wait_for_switch(switches);
+            persistence.wait_for_switch(switches)?;
         }
         persistence.install_base(&temporary, bytes, logging)?;
         Ok(bytes)
     });
-    if result.is_err() {
+    if let Err(problem) = &mut result {
         drop(persistence.storage.remove(&temporary));
+        if let Some(retired) = retired {
+            end_log(server);
+            if let Err(ended) = persistence.restore_log(retired, switches) {
+                *problem = ended.into();
+            }
+        }
     }
     result
+}
+
+/// Begins a log, or ends it. A log that begins does so in the background, where it is tried again
+/// until it succeeds.
+pub fn turn_log(server: &Arc<Server>, on: bool) -> Result<(), JobError> {
+    let persistence = server.persistence().ok_or(JobError::NoDirectory)?;
+    if server.is_loading() {
+        return Err(JobError::Loading);
+    }
+    persistence.log_wanted.store(on, Relaxed);
+    if !on {
+        end_log(server);
+        return Ok(());
+    }
+    rewrite_in_background(server, true).inspect_err(|_| {
+        persistence.log_wanted.store(false, Relaxed);
+    })
+}
+
+/// Ends the log: the thread that writes it brings what waits to the disk. The caller must hold no
+/// shard.
+fn end_log(server: &Server) {
+    let keyspace = &server.keyspace;
+    let _all = Footprint::Whole.lock(keyspace, true, Now::read());
+    server.journal.set_logging(false);
 }
 
 fn write_file(
@@ -215,7 +299,8 @@ fn write_file(
         persistence.storage.create_dir(persistence.names.dir())?;
     }
     let mut file = persistence.storage.create(name)?;
-    Ok(writer::write(
+    Ok(writer::write_unless(
+        &persistence.ending,
         &server.keyspace,
         snapshot,
         &mut *file,
@@ -238,21 +323,33 @@ impl Persistence {
         next.store(&*self.storage, &self.names)?;
         state.0 = next;
         self.figures.log_base_size.store(bytes, Relaxed);
-        self.figures.log_size.store(bytes, Relaxed);
+        // What was logged since the base was begun is in the last increment.
+        let since = self.figures.log_file_size.load(Relaxed);
+        let since = if logging { since } else { 0 };
+        self.figures.log_size.store(bytes + since, Relaxed);
         self.remove_history(&mut state.0)
     }
 
-    /// Makes all files of the log history, before another is begun.
-    fn retire_log(&self) -> io::Result<()> {
+    /// Forgets the log, before another is begun: its files become history, on the disk once the
+    /// other has a base. Returns what the log was.
+    fn retire_log(&self) -> Manifest {
         let mut state = self.manifest.lock();
-        let mut old = std::mem::take(&mut state.0);
-        old.history.extend(old.base.take());
-        old.history.append(&mut old.increments);
-        self.storage.create_dir(self.names.dir())?;
-        self.storage.sync_dir("")?;
-        old.store(&*self.storage, &self.names)?;
+        let old = state.0.clone();
+        let retired = &mut state.0;
+        retired.history.extend(retired.base.take());
+        retired.history.append(&mut retired.increments);
+        old
+    }
+
+    /// Takes [`Persistence::retire_log`] back after the other log came to nothing.
+    fn restore_log(&self, old: Manifest, switches: u64) -> io::Result<()> {
+        self.wait_for_switch(switches)?;
+        let mut state = self.manifest.lock();
+        for unused in &state.0.increments {
+            drop(self.storage.remove(&self.names.path(unused)));
+        }
         state.0 = old;
-        self.remove_history(&mut state.0)
+        Ok(())
     }
 
     /// Removes the files of history, then history itself.
@@ -273,12 +370,39 @@ impl Persistence {
         Ok(())
     }
 
+    /// How many times writing has gone on in a new file.
+    fn switches(&self) -> u64 {
+        self.manifest.lock().1
+    }
+
     /// Waits until the writer of the log has gone on to the file after `switches` others.
-    fn wait_for_switch(&self, switches: u64) {
+    fn wait_for_switch(&self, switches: u64) -> io::Result<()> {
         let mut state = self.manifest.lock();
         while state.1 <= switches {
-            self.switched.wait(&mut state);
+            if self.is_ending() {
+                return Err(io::Error::other("the server ends"));
+            }
+            self.switched
+                .wait_for(&mut state, Duration::from_millis(50));
         }
+        Ok(())
+    }
+
+    /// Whether work in the background is to be given up.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Relaxed)
+    }
+
+    /// Gives work in the background up, and returns when it has ended.
+    pub fn end_jobs(&self) {
+        self.ending.store(true, Relaxed);
+        let job = self.job.lock().take();
+        if let Some(thread) = job
+            && thread.join().is_err()
+        {
+            error!("a snapshot has panicked");
+        }
+        self.ending.store(false, Relaxed);
     }
 }
 
@@ -292,7 +416,10 @@ pub fn attend(server: &Arc<Server>) {
     }
     let settings = server.config.snapshot();
     let figures = &persistence.figures;
-    let started = if figures.rewrite_scheduled.load(Relaxed) || log_has_grown(server, &settings) {
+    let missing = persistence.log_wanted.load(Relaxed) && !server.journal.is_logging();
+    let started = if missing && rested(&figures.last_rewrite_try, &figures.rewrite_failed) {
+        rewrite_in_background(server, true)
+    } else if figures.rewrite_scheduled.load(Relaxed) || log_has_grown(server, &settings) {
         rewrite_in_background(server, false)
     } else if figures.save_scheduled.load(Relaxed) || save_is_due(server, persistence, &settings) {
         save_in_background(server)
@@ -307,13 +434,17 @@ pub fn attend(server: &Arc<Server>) {
 /// After a failure, a snapshot or a rewrite is not tried again for so many seconds.
 const RETRY_AFTER: u64 = 5;
 
+fn rested(last_try: &AtomicU64, failed: &AtomicBool) -> bool {
+    let passed = seconds().saturating_sub(last_try.load(Relaxed));
+    passed > RETRY_AFTER || !failed.load(Relaxed)
+}
+
 fn save_is_due(server: &Server, persistence: &Persistence, settings: &Settings) -> bool {
     let figures = &persistence.figures;
     let now = seconds();
     let changes = server.journal.changes() - figures.saved_changes.load(Relaxed);
     let passed = now.saturating_sub(figures.last_save.load(Relaxed));
-    let rested = now.saturating_sub(figures.last_try.load(Relaxed)) > RETRY_AFTER;
-    (rested || !figures.save_failed.load(Relaxed))
+    rested(&figures.last_try, &figures.save_failed)
         && settings
             .save
             .iter()
@@ -327,7 +458,7 @@ fn log_has_grown(server: &Server, settings: &Settings) -> bool {
     let figures = &persistence.figures;
     server.journal.is_logging()
         && settings.auto_aof_rewrite_percentage > 0
-        && !figures.rewrite_failed.load(Relaxed)
+        && rested(&figures.last_rewrite_try, &figures.rewrite_failed)
         && figures.log_size.load(Relaxed) > settings.auto_aof_rewrite_min_size
         && figures.log_growth() >= settings.auto_aof_rewrite_percentage
 }

@@ -19,7 +19,7 @@ use crate::aof::{self, CommandReader, FileInfo, Manifest, ReadLimits};
 use crate::clock::Now;
 use crate::config::Settings;
 use crate::keyspace::snapshot::Snapshot;
-use crate::keyspace::{Entry, Keyspace};
+use crate::keyspace::{Entry, Keyspace, View};
 use crate::rdb::{self, Event, Reader, WriteError};
 use crate::replay::{ReplayError, Replayer};
 use crate::server::Server;
@@ -81,6 +81,9 @@ pub enum LoadError {
         /// What the system says.
         source: io::Error,
     },
+    /// The server was asked to stop meanwhile.
+    #[error("asked to stop while loading")]
+    Stopped,
     /// The first base of the log cannot be written.
     #[error("the log cannot be begun: {0}")]
     Begin(#[from] WriteError),
@@ -98,6 +101,9 @@ pub fn load(server: &Arc<Server>, persistence: &Persistence) -> Result<Option<Lo
     let log = if settings.appendonly {
         Some(loader.load_log()?)
     } else {
+        // A log of earlier is not looked at; its names are not given again.
+        let manifest = Manifest::read(&*persistence.storage, &persistence.names)?;
+        *persistence.manifest.lock() = (manifest, 0);
         loader.load_snapshot()?;
         None
     };
@@ -117,6 +123,9 @@ struct Loader<'l> {
     settings: &'l Settings,
 }
 
+/// A file and its length.
+type Opened = (Box<dyn Read + Send>, u64);
+
 impl Loader<'_> {
     fn keys(&self) -> usize {
         let keyspace = &self.server.keyspace;
@@ -133,7 +142,7 @@ impl Loader<'_> {
     }
 
     /// Opens a file, or says that there is none.
-    fn open(&self, file: &str) -> Result<Option<(Box<dyn Read + Send>, u64)>, LoadError> {
+    fn open(&self, file: &str) -> Result<Option<Opened>, LoadError> {
         match self.persistence.storage.read(file) {
             Ok(opened) => Ok(Some(opened)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -148,7 +157,8 @@ impl Loader<'_> {
         let file = &self.settings.dbfilename;
         if let Some((input, len)) = self.open(file)? {
             info!(bytes = len, "loading {file}");
-            self.read_rdb(file, self.watched(input, len), false)?;
+            let mut target = Target::Keyspace(&self.server.keyspace);
+            self.read_rdb(file, self.watched(input, len), false, &mut target)?;
         }
         Ok(())
     }
@@ -160,23 +170,36 @@ impl Loader<'_> {
             self.load_snapshot()?;
             return self.begin_log(manifest);
         }
-        let files: Vec<FileInfo> = manifest.files().cloned().collect();
+        let last_len = self.load_files(&manifest, &mut Target::Keyspace(&self.server.keyspace))?;
+        self.go_on(manifest, last_len)
+    }
+
+    /// Reads all files of the log; returns the length of the last.
+    fn load_files(&self, log: &Manifest, target: &mut Target<'_, '_>) -> Result<u64, LoadError> {
+        let (names, figures) = (&self.persistence.names, &self.persistence.figures);
+        let files: Vec<FileInfo> = log.files().cloned().collect();
         let mut size = 0;
         let mut last_len = 0;
         for (number, info) in files.iter().enumerate() {
             let is_last = number + 1 == files.len();
-            last_len = self.load_log_file(&persistence.names.path(info), is_last)?;
+            last_len = self.load_log_file(&names.path(info), is_last, target)?;
             size += last_len;
             if number == 0 {
-                persistence.figures.log_base_size.store(last_len, Relaxed);
+                figures.log_base_size.store(last_len, Relaxed);
             }
         }
-        persistence.figures.log_size.store(size, Relaxed);
-        self.go_on(manifest, last_len)
+        figures.log_size.store(size, Relaxed);
+        figures.log_file_size.store(last_len, Relaxed);
+        Ok(last_len)
     }
 
     /// Reads one file of the log; returns its length, after a cut if it had to be cut.
-    fn load_log_file(&self, file: &str, is_last: bool) -> Result<u64, LoadError> {
+    fn load_log_file(
+        &self,
+        file: &str,
+        is_last: bool,
+        target: &mut Target<'_, '_>,
+    ) -> Result<u64, LoadError> {
         let Some((input, len)) = self.open(file)? else {
             let source = io::Error::new(io::ErrorKind::NotFound, "the manifest names it");
             return Err(LoadError::Io {
@@ -199,12 +222,12 @@ impl Loader<'_> {
         let input = io::Cursor::new(magic).chain(input);
         let limits = ReadLimits::default();
         let commands = if is_rdb {
-            let (input, offset) = self.read_rdb(file, input, true)?;
+            let (input, offset) = self.read_rdb(file, input, true, target)?;
             CommandReader::starting_at(offset, input, file, limits)
         } else {
             CommandReader::new(Box::new(input) as Box<dyn Read + '_>, file, limits)
         };
-        match self.replay(file, commands) {
+        match self.replay(file, commands, target) {
             Ok(()) => Ok(len),
             Err(LoadError::Log(aof::ReadError::Truncated { valid_up_to, .. }))
                 if is_last && self.settings.aof_load_truncated =>
@@ -223,18 +246,53 @@ impl Loader<'_> {
         }
     }
 
-    fn replay<R: Read>(&self, file: &str, mut commands: CommandReader<R>) -> Result<(), LoadError> {
-        let settings = Settings { maxmemory: 0, bf_max_filter_bytes: 0, ..self.settings.clone() };
+    fn replay<R: Read>(
+        &self,
+        file: &str,
+        mut commands: CommandReader<R>,
+        target: &mut Target<'_, '_>,
+    ) -> Result<(), LoadError> {
+        // What was accepted once is not refused now because of a setting.
+        let settings = Settings {
+            maxmemory: 0,
+            bf_max_filter_bytes: 0,
+            proto_max_bulk_len: usize::MAX,
+            ..self.settings.clone()
+        };
         let mut replayer = Replayer::new(self.server, &settings);
+        let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
         while let Some(unit) = commands.next_unit()? {
+            self.stop_if_asked()?;
             for command in unit.commands() {
                 let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
-                replayer.run(&args).map_err(|problem| LoadError::Command {
-                    file: file.into(),
-                    offset: command.offset,
-                    problem,
-                })?;
+                match target.run(&mut replayer, &args) {
+                    Ok(()) => {}
+                    Err(ReplayError::Unknown(name)) if self.settings.rdb_skip_unknown_values => {
+                        *unknown.entry(name).or_default() += 1;
+                    }
+                    Err(problem) => {
+                        return Err(LoadError::Command {
+                            file: file.into(),
+                            offset: command.offset,
+                            problem,
+                        });
+                    }
+                }
             }
+        }
+        if !unknown.is_empty() {
+            warn!("{file}: left out unknown commands: {unknown:?}");
+        }
+        if let Some((count, first)) = replayer.refusals() {
+            warn!("{file}: {count} commands were answered with an error, the first: {first}");
+        }
+        Ok(())
+    }
+
+    /// A server that is asked to stop need not load first.
+    fn stop_if_asked(&self) -> Result<(), LoadError> {
+        if self.server.is_stopping() {
+            return Err(LoadError::Stopped);
         }
         Ok(())
     }
@@ -245,6 +303,7 @@ impl Loader<'_> {
         file: &str,
         input: R,
         aof_base: bool,
+        target: &mut Target<'_, '_>,
     ) -> Result<(Box<dyn Read + 'r>, u64), LoadError> {
         let rdb = |source| LoadError::Rdb {
             file: file.into(),
@@ -276,10 +335,11 @@ impl Loader<'_> {
                     value,
                     ..
                 } => {
+                    self.stop_if_asked()?;
                     // A key that a log's base has may be made to live on by the commands behind it.
                     if aof_base || expires_at.is_none_or(|at| at > now.ms) {
                         let entry = Entry::new(&key, value, expires_at, now.clock);
-                        insert(&self.server.keyspace, db, entry);
+                        target.insert(db, entry);
                     }
                 }
                 Event::Skipped { type_name, key } => {
@@ -382,12 +442,88 @@ impl Loader<'_> {
     }
 }
 
-fn insert(keyspace: &Keyspace, db: usize, entry: Entry) {
-    let hash = keyspace.hash(entry.key());
-    let mut shard = keyspace.shard(Keyspace::shard_of(hash)).write();
-    let db = shard.db_mut(db);
-    db.insert(hash, entry);
-    keyspace.settle(db);
+/// Where what is read goes.
+enum Target<'t, 'k> {
+    /// Into the keyspace, a shard at a time.
+    Keyspace(&'t Keyspace),
+    /// Into a view that holds all of it.
+    View(&'t mut View<'k>),
+    /// To be looked at later.
+    Memory(&'t mut Vec<(usize, Entry)>),
+}
+
+impl Target<'_, '_> {
+    fn insert(&mut self, db: usize, entry: Entry) {
+        match self {
+            Target::Keyspace(keyspace) => {
+                let hash = keyspace.hash(entry.key());
+                let mut shard = keyspace.shard(Keyspace::shard_of(hash)).write();
+                let db = shard.db_mut(db);
+                db.insert(hash, entry);
+                keyspace.settle(db);
+            }
+            Target::View(view) => put(view, db, entry),
+            Target::Memory(entries) => entries.push((db, entry)),
+        }
+    }
+
+    fn run(&mut self, replayer: &mut Replayer<'_>, args: &[&[u8]]) -> Result<(), ReplayError> {
+        match self {
+            Target::View(view) => replayer.run_in_view(args, view),
+            Target::Keyspace(_) | Target::Memory(_) => replayer.run(args),
+        }
+    }
+}
+
+fn put(view: &mut View<'_>, db: usize, entry: Entry) {
+    let key: Box<[u8]> = entry.key().into();
+    view.insert(db, &key, entry.value, entry.expires_at);
+}
+
+/// The keys of the snapshot file, in place of those that the view holds. If it cannot be read,
+/// those stay.
+pub(super) fn load_snapshot_into(
+    server: &Arc<Server>,
+    persistence: &Persistence,
+    view: &mut View<'_>,
+) -> Result<(), LoadError> {
+    let settings = server.config.snapshot();
+    let loader = Loader {
+        server,
+        persistence,
+        settings: &settings,
+    };
+    let mut entries = Vec::new();
+    let file = &settings.dbfilename;
+    if let Some((input, _)) = loader.open(file)? {
+        loader.read_rdb(file, input, false, &mut Target::Memory(&mut entries))?;
+    }
+    for db in 0..view.databases() {
+        view.flush(db);
+    }
+    for (db, entry) in entries {
+        put(view, db, entry);
+    }
+    Ok(())
+}
+
+/// The keys of the log, in place of those that the view holds.
+pub(super) fn load_log_into(
+    server: &Arc<Server>,
+    persistence: &Persistence,
+    view: &mut View<'_>,
+) -> Result<(), LoadError> {
+    let settings = server.config.snapshot();
+    let loader = Loader {
+        server,
+        persistence,
+        settings: &settings,
+    };
+    let log = persistence.manifest.lock().0.clone();
+    for db in 0..view.databases() {
+        view.flush(db);
+    }
+    loader.load_files(&log, &mut Target::View(view)).map(drop)
 }
 
 /// A file being read, with its progress in the log and in INFO.
@@ -423,7 +559,14 @@ impl<R: Read> Read for Watched<'_, R> {
 /// A snapshot at the end, where save points say that snapshots are wanted.
 pub fn save_at_end(server: &Server, wanted: Option<bool>) {
     let settings = server.config.snapshot();
-    if !wanted.unwrap_or(!settings.save.is_empty()) || server.persistence().is_none() {
+    let Some(persistence) = server.persistence() else {
+        return;
+    };
+    let figures = &persistence.figures;
+    let saved = figures.saves.load(Relaxed) > 0
+        && !figures.save_failed.load(Relaxed)
+        && figures.saved_changes.load(Relaxed) == server.journal.changes();
+    if saved || !wanted.unwrap_or(!settings.save.is_empty()) {
         return;
     }
     if let Err(problem) = jobs::save(server) {

@@ -164,10 +164,9 @@ fn advance(
         {
             log.write(bytes)?;
             let written = u64::try_from(bytes.len()).unwrap_or(0);
-            persistence
-                .figures
-                .log_size
-                .fetch_add(written, Ordering::Relaxed);
+            let figures = &persistence.figures;
+            figures.log_size.fetch_add(written, Ordering::Relaxed);
+            figures.log_file_size.fetch_add(written, Ordering::Relaxed);
         }
         progress.bytes = until;
         if switch.is_none() {
@@ -178,6 +177,14 @@ fn advance(
         }
         *log = Some(persistence.next_file()?);
         progress.switches += 1;
+    }
+    if !batch.logging {
+        // No log is kept any more: it is complete.
+        if let Some(ended) = log {
+            ended.sync()?;
+            info!("the log ends here");
+        }
+        *log = None;
     }
     let Some(log) = log else { return Ok(()) };
     let due = match settings.appendfsync {
@@ -204,6 +211,7 @@ impl Persistence {
         if next.base.is_some() {
             next.store(&*self.storage, &self.names)?;
         }
+        self.figures.log_file_size.store(0, Ordering::Relaxed);
         *state = (next, state.1 + 1);
         self.switched.notify_all();
         Ok(Log::new(file, 0))

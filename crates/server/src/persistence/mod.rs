@@ -10,12 +10,14 @@
 //! - [`log`]: the thread that writes what the journal takes in
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
 //! - [`jobs`]: SAVE, BGSAVE, BGREWRITEAOF, and what starts them by itself
+//! - [`reload`]: the keys as they come back from the files, for DEBUG
 //! - [`figures`]: what INFO says of it
 
 pub mod figures;
 pub mod jobs;
 pub mod load;
 pub mod log;
+pub mod reload;
 pub mod writer;
 
 use std::fs::File;
@@ -23,6 +25,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
@@ -44,6 +47,12 @@ pub struct Persistence {
     switched: Condvar,
     /// A snapshot is being made, for whatever file.
     busy: AtomicBool,
+    /// A log is to be kept. Where none is, beginning it has failed and is tried again.
+    log_wanted: AtomicBool,
+    /// The thread that makes one in the background.
+    job: Mutex<Option<JoinHandle<()>>>,
+    /// The server ends: a snapshot in the background is given up.
+    ending: AtomicBool,
     /// What INFO says.
     pub figures: Figures,
     /// Keeps other servers out of the directory.
@@ -107,6 +116,9 @@ impl Persistence {
             manifest: Mutex::default(),
             switched: Condvar::new(),
             busy: AtomicBool::new(false),
+            log_wanted: AtomicBool::new(settings.appendonly),
+            job: Mutex::default(),
+            ending: AtomicBool::new(false),
             figures: Figures::default(),
             _lock: None,
         }

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::Now;
 use crate::config::Settings;
 use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
-use crate::keyspace::{Keyspace, SHARDS, Value};
+use crate::keyspace::{Keyspace, SHARDS, Value, View};
 use crate::rdb::{Aux, WriteError, WriteOptions, Writer};
 use crate::storage::StorageFile;
 
@@ -25,22 +26,25 @@ pub fn write(
     settings: &Settings,
     aof_base: bool,
 ) -> Result<u64, WriteError> {
-    let options = WriteOptions {
-        compression: settings.rdbcompression,
-        checksum: settings.rdbchecksum,
-    };
-    let out = Paced { file, unsynced: 0 };
-    let mut rdb = Writer::new(out, options)?;
-    rdb.aux(&Aux {
-        version: COMPATIBLE_VERSION,
-        created: Now::read().ms / 1000,
-        used_memory: u64::try_from(keyspace.memory()).unwrap_or(u64::MAX),
-        aof_base: Some(aof_base),
-    })?;
+    let never = AtomicBool::new(false);
+    write_unless(&never, keyspace, snapshot, file, settings, aof_base)
+}
+
+/// The same; once `given_up` is set, it fails.
+pub fn write_unless(
+    given_up: &AtomicBool,
+    keyspace: &Keyspace,
+    snapshot: &Arc<Snapshot>,
+    file: &mut dyn StorageFile,
+    settings: &Settings,
+    aof_base: bool,
+) -> Result<u64, WriteError> {
+    let rdb = begin(file, settings, keyspace.memory(), aof_base)?;
     let mut file = SnapshotWriter {
         keyspace,
         snapshot,
         rdb,
+        given_up,
         db: None,
         large: Vec::new(),
     };
@@ -56,10 +60,58 @@ pub fn write(
     Ok(bytes)
 }
 
+fn begin<'f>(
+    file: &'f mut dyn StorageFile,
+    settings: &Settings,
+    used_memory: usize,
+    aof_base: bool,
+) -> Result<Writer<Paced<'f>>, WriteError> {
+    let options = WriteOptions {
+        compression: settings.rdbcompression,
+        checksum: settings.rdbchecksum,
+    };
+    let out = Paced { file, unsynced: 0 };
+    let mut rdb = Writer::new(out, options)?;
+    rdb.aux(&Aux {
+        version: COMPATIBLE_VERSION,
+        created: Now::read().ms / 1000,
+        used_memory: u64::try_from(used_memory).unwrap_or(u64::MAX),
+        aof_base: Some(aof_base),
+    })?;
+    Ok(rdb)
+}
+
+/// Writes the keys of a view that holds all of them, and syncs the file; returns its length.
+pub fn write_view(
+    view: &View<'_>,
+    used_memory: usize,
+    file: &mut dyn StorageFile,
+    settings: &Settings,
+) -> Result<u64, WriteError> {
+    let mut rdb = begin(file, settings, used_memory, false)?;
+    for (db, number) in (0..view.databases()).zip(0..) {
+        let mut selected = false;
+        for (_, entry) in view.entries(db) {
+            if !selected {
+                rdb.select_db(number)?;
+                selected = true;
+            }
+            match &entry.value {
+                Value::Text(text) => rdb.text(entry.key(), entry.expires_at, text)?,
+                Value::Filter(filter) => rdb.filter(entry.key(), entry.expires_at, filter)?,
+            }
+        }
+    }
+    let (out, bytes) = rdb.finish()?;
+    out.file.sync()?;
+    Ok(bytes)
+}
+
 struct SnapshotWriter<'s, W: Write> {
     keyspace: &'s Keyspace,
     snapshot: &'s Snapshot,
     rdb: Writer<W>,
+    given_up: &'s AtomicBool,
     /// The database selected last.
     db: Option<usize>,
     /// Large filters, left to the end.
@@ -67,7 +119,15 @@ struct SnapshotWriter<'s, W: Write> {
 }
 
 impl<W: Write> SnapshotWriter<'_, W> {
+    fn go_on(&self) -> Result<(), WriteError> {
+        if self.given_up.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the server ends").into());
+        }
+        Ok(())
+    }
+
     fn write_kept(&mut self) -> Result<(), WriteError> {
+        self.go_on()?;
         for kept in self.snapshot.take_kept() {
             if matches!(kept.value, KeptValue::Large { .. }) {
                 self.large.push(kept);
@@ -104,6 +164,7 @@ impl<W: Write> SnapshotWriter<'_, W> {
                 self.rdb.layer_head(layer)?;
                 let mut left = layer.bytes;
                 while left > 0 {
+                    self.go_on()?;
                     piece.clear();
                     if !self.snapshot.next_piece(self.keyspace, *id, &mut piece) {
                         return Err(io::Error::other("a captured filter was lost").into());
