@@ -42,6 +42,8 @@ pub struct Registered {
     pub no_auth: bool,
     /// It is refused inside MULTI.
     pub no_multi: bool,
+    /// It is refused unless a setting allows it.
+    pub protected: bool,
 }
 
 impl Registered {
@@ -100,6 +102,8 @@ impl Registry {
                         deny_oom: has("denyoom"),
                         no_auth: has("no_auth"),
                         no_multi: has("no_multi"),
+                        // COMMAND does not show it, so it is no flag.
+                        protected: name == "DEBUG",
                         flags,
                     }
                 },

@@ -123,7 +123,7 @@ fn object(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
 
 /// The name of the form in which Redis keeps a value just set. (It keeps one that was appended to
 /// as `raw`, however short it is; here that leaves no trace.)
-fn encoding(entry: &Entry) -> &'static str {
+pub(super) fn encoding(entry: &Entry) -> &'static str {
     const LONGEST_EMBEDDED: usize = 44;
     match &entry.value {
         Value::Text(text) if integer(text).is_some() => "int",

@@ -10,6 +10,7 @@
 //! - [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL, ...
 //! - [`strings`]: GET, MGET, APPEND, ...; [`set`]: SET, GETEX and their kin; [`counters`]: INCR and
 //!   its kin, INCRBYFLOAT in [`extended`] precision
+//! - [`persistence`]: SAVE, BGREWRITEAOF, DUMP, RESTORE, ...; [`debug`]: DEBUG
 //! - [`server`]: SLOWLOG, TIME, SHUTDOWN, ..., and [`info`], [`config`], [`command`]
 //!
 //! [`subcommand`] is what commands with subcommands have in common, [`mod@error`] what all have.
@@ -19,12 +20,14 @@ pub mod command;
 pub mod config;
 pub mod connection;
 pub mod counters;
+pub mod debug;
 pub mod error;
 pub mod expire;
 pub mod extended;
 pub mod info;
 pub mod inspect;
 pub mod keys;
+pub mod persistence;
 pub mod server;
 pub mod set;
 pub mod strings;
@@ -178,6 +181,8 @@ pub fn commands() -> impl Iterator<Item = &'static Command> {
         strings::COMMANDS,
         set::COMMANDS,
         counters::COMMANDS,
+        persistence::COMMANDS,
+        debug::COMMANDS,
         server::COMMANDS,
     ]
     .into_iter()

@@ -8,6 +8,7 @@ use everbloom_resp::Reply;
 use super::command::{self, CATEGORIES};
 use super::subcommand::{self, SUBCOMMAND, Subcommand};
 use super::{Call, Command, NO_KEY, Run, config, error, info};
+use crate::persistence::jobs::{self, JobError};
 use crate::slowlog::SlowEntry;
 
 /// The version of Redis whose behaviour clients may expect; they choose features by it.
@@ -288,24 +289,37 @@ fn wait(call: &mut Call<'_>) -> Reply {
 }
 
 fn shutdown(call: &mut Call<'_>) -> Reply {
-    let (mut save, mut nosave, mut other, mut abort) = (false, false, false, false);
+    let (mut save, mut nosave, mut force, mut now, mut abort) = <(bool, _, _, _, _)>::default();
     for word in call.args.iter().skip(1) {
         match word.to_ascii_uppercase().as_slice() {
             b"SAVE" => save = true,
             b"NOSAVE" => nosave = true,
-            b"NOW" | b"FORCE" => other = true,
+            b"NOW" => now = true,
+            b"FORCE" => force = true,
             b"ABORT" => abort = true,
             _ => return error::syntax(),
         }
     }
-    if (save && nosave) || (abort && (save || nosave || other)) {
+    if (save && nosave) || (abort && (save || nosave || force || now)) {
         return error::syntax();
     }
     if abort {
         return Reply::error("ERR No shutdown in progress.");
     }
-    if save && call.server.persistence().is_none() {
+    if save && (call.server.persistence().is_none() || call.server.is_loading()) {
         return Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
+    }
+    let wanted = save || (!nosave && saves_at_end(call));
+    // Saved at once, so that a server whose keys cannot be saved goes on. What changes between now
+    // and the end is saved then, and so is everything when a snapshot is being made already.
+    if wanted && !force {
+        match jobs::save(call.server) {
+            Ok(()) | Err(JobError::Busy) => {}
+            Err(problem) => {
+                tracing::error!("not stopping, for the snapshot failed: {problem}");
+                return Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
+            }
+        }
     }
     if save || nosave {
         call.server.set_save_at_end(save);
@@ -318,6 +332,14 @@ fn shutdown(call: &mut Call<'_>) -> Reply {
     call.session.reply_mode = crate::session::ReplyMode::Off;
     call.server.stop();
     Reply::OK
+}
+
+/// Whether save points say that snapshots are wanted. While the data is being loaded there is
+/// nothing to save.
+fn saves_at_end(call: &Call<'_>) -> bool {
+    let settings = call.server.config.snapshot();
+    let directory = call.server.persistence().is_some();
+    directory && !settings.save.is_empty() && !call.server.is_loading()
 }
 
 fn slowlog_get(call: &mut Call<'_>) -> Reply {

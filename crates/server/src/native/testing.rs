@@ -47,7 +47,12 @@ impl Bench {
 
     /// Runs a line of words that are separated by single spaces; `''` is an empty word.
     pub fn run(&mut self, line: &str) -> Reply {
-        self.with_call(line, |call| {
+        self.run_words(&words(line))
+    }
+
+    /// Runs a command of any bytes.
+    pub fn run_words(&mut self, args: &[&[u8]]) -> Reply {
+        self.with_call(args, |call| {
             if !call.command.accepts(call.args.len()) {
                 return super::error::wrong_arity(call.command.lower);
             }
@@ -57,7 +62,11 @@ impl Bench {
 
     /// Runs a line of a writing command and returns all of its outcome.
     pub fn outcome(&mut self, line: &str) -> Outcome {
-        self.with_call(line, |call| {
+        self.outcome_of(&words(line))
+    }
+
+    fn outcome_of(&mut self, args: &[&[u8]]) -> Outcome {
+        self.with_call(args, |call| {
             let Kind::Native(row) = call.command.kind else {
                 panic!("a command of this server's own");
             };
@@ -71,9 +80,14 @@ impl Bench {
 
     /// What a log gets of a line: `None` for nothing, otherwise the command as words.
     pub fn logged(&mut self, line: &str) -> Option<String> {
-        match self.outcome(line).effect {
+        self.logged_words(&words(line))
+    }
+
+    /// The same of a command of any bytes.
+    pub fn logged_words(&mut self, args: &[&[u8]]) -> Option<String> {
+        match self.outcome_of(args).effect {
             Effect::None => None,
-            Effect::Verbatim => Some(line.to_owned()),
+            Effect::Verbatim => Some(String::from_utf8_lossy(&args.join(&b' ')).into_owned()),
             Effect::Replace(commands) => {
                 let words: Vec<String> = commands
                     .concat()
@@ -91,11 +105,7 @@ impl Bench {
         self.now.clock += u32::try_from(ms / 1000).unwrap();
     }
 
-    fn with_call<R>(&mut self, line: &str, work: impl FnOnce(&mut Call<'_>) -> R) -> R {
-        let args: Vec<&[u8]> = line
-            .split(' ')
-            .map(|word| if word == "''" { "" } else { word }.as_bytes())
-            .collect();
+    fn with_call<R>(&mut self, args: &[&[u8]], work: impl FnOnce(&mut Call<'_>) -> R) -> R {
         let settings = self.server.config.snapshot();
         let stats = Arc::clone(&self.server.workers[0]);
         work(&mut Call {
@@ -104,10 +114,16 @@ impl Bench {
             stats: &stats,
             settings: &settings,
             command: Registry::get().find(args[0]).unwrap(),
-            args: &args,
+            args,
             now: self.now,
         })
     }
+}
+
+fn words(line: &str) -> Vec<&[u8]> {
+    line.split(' ')
+        .map(|word| if word == "''" { "" } else { word }.as_bytes())
+        .collect()
 }
 
 /// A bulk reply.

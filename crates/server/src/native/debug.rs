@@ -1,0 +1,359 @@
+//! DEBUG: what tests of servers and clients need. Refused unless `enable-debug-command` allows it.
+//!
+//! It holds the whole keyspace, so that the others wait meanwhile, as they do in Redis.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use everbloom::hash::murmur64a;
+use everbloom::{FilterParts, LayerParts};
+use everbloom_commands::Outcome;
+use everbloom_resp::Reply;
+
+use super::{Call, Command, NO_KEY, Run, error, inspect, subcommand};
+use crate::config::Settings;
+use crate::keyspace::{Value, View};
+use crate::persistence::reload;
+use crate::rdb::payload;
+use crate::session::Session;
+
+/// The rows of this family.
+pub const COMMANDS: &[Command] = &[Command {
+    name: "DEBUG",
+    arity: -2,
+    flags: &["admin", "noscript", "loading", "stale"],
+    keys: NO_KEY,
+    group: "server",
+    since: "1.0.0",
+    summary: "A container for debugging commands.",
+    run: Run::WriteAll(|call, view| {
+        let reply = debug(call, view).unwrap_or_else(|refusal| refusal);
+        Outcome::unchanged(reply)
+    }),
+}];
+
+const HELP: &[&str] = &[
+    "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "DIGEST",
+    "    Output a hex signature representing the current DB content.",
+    "DIGEST-VALUE <key> [<key> ...]",
+    "    Output a hex signature of the values of all the specified keys.",
+    "LOADAOF",
+    "    Flush the AOF buffers on disk and reload the AOF in memory.",
+    "OBJECT <key>",
+    "    Show low level info about `key` and associated value.",
+    "RELOAD [option ...]",
+    "    Save the RDB on disk and reload it back to memory. Valid <option> values:",
+    "    * NOSAVE: the database will be loaded from an existing RDB file.",
+    "SET-ACTIVE-EXPIRE <0|1>",
+    "    Setting it to 0 disables expiring keys in background when they are not",
+    "    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
+    "    default.",
+    "SLEEP <seconds>",
+    "    Stop the server for <seconds>. Decimals allowed.",
+    "HELP",
+    "    Print this help.",
+];
+
+/// Whether the settings let this client use DEBUG.
+pub fn allowed(session: &Session, settings: &Settings) -> Result<(), Reply> {
+    let local = || session.client.addr.ip().to_canonical().is_loopback();
+    match settings.enable_debug_command.as_str() {
+        "yes" => Ok(()),
+        "local" if local() => Ok(()),
+        _ => Err(Reply::error(
+            "ERR DEBUG command not allowed. If the enable-debug-command option is set to \
+             \"local\", you can run it from a local connection, otherwise you need to set this \
+             option in the configuration file, and then restart the server.",
+        )),
+    }
+}
+
+fn debug(call: &mut Call<'_>, view: &mut View<'_>) -> Result<Reply, Reply> {
+    let word = call.arg(1).to_ascii_uppercase();
+    match (word.as_slice(), call.args_from(2)) {
+        (b"DIGEST", []) => Ok(Reply::simple(keyspace_digest(view).to_string())),
+        (b"DIGEST-VALUE", keys) => Ok(Reply::Array(
+            keys.iter()
+                .map(|key| value_digest(call, view, key))
+                .collect(),
+        )),
+        (b"HELP", []) => {
+            let lines = HELP.iter().map(|line| Reply::simple(*line));
+            Ok(Reply::Array(lines.collect()))
+        }
+        (b"LOADAOF", []) => load_log(call, view),
+        (b"OBJECT", [key]) => object(call, view, key),
+        (b"RELOAD", options) => load_snapshot(call, view, options),
+        (b"SET-ACTIVE-EXPIRE", [value]) => {
+            let on = *value != b"0";
+            call.server.active_expire.store(on, Ordering::Relaxed);
+            Ok(Reply::OK)
+        }
+        (b"SLEEP", [seconds]) => {
+            std::thread::sleep(duration(seconds));
+            Ok(Reply::OK)
+        }
+        _ => Err(subcommand::wrong_use(call)),
+    }
+}
+
+/// What is no number is no time, as in Redis.
+fn duration(seconds: &[u8]) -> Duration {
+    let seconds = str::from_utf8(seconds).ok().and_then(|s| s.parse().ok());
+    Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default()
+}
+
+/// Inside EXEC the earlier commands of the transaction are not in the log yet.
+fn not_in_transaction(call: &Call<'_>) -> Result<(), Reply> {
+    if call.session.executing {
+        return Err(Reply::error("ERR Command not allowed inside a transaction"));
+    }
+    Ok(())
+}
+
+fn load_snapshot(call: &Call<'_>, view: &mut View<'_>, options: &[&[u8]]) -> Result<Reply, Reply> {
+    let mut save = true;
+    for option in options {
+        if !option.eq_ignore_ascii_case(b"NOSAVE") {
+            let text = "ERR DEBUG RELOAD only supports the NOSAVE option.";
+            return Err(Reply::error(text));
+        }
+        save = false;
+    }
+    not_in_transaction(call)?;
+    reload::through_snapshot(call.server, view, save)
+        .map_err(|problem| failed(&problem, "ERR Error trying to load the RDB dump"))?;
+    Ok(Reply::OK)
+}
+
+fn load_log(call: &Call<'_>, view: &mut View<'_>) -> Result<Reply, Reply> {
+    not_in_transaction(call)?;
+    reload::through_log(call.server, view)
+        .map_err(|problem| failed(&problem, "ERR Error trying to load the AOF files"))?;
+    Ok(Reply::OK)
+}
+
+fn failed(problem: &reload::ReloadError, what: &str) -> Reply {
+    tracing::error!("reloading failed: {problem}");
+    Reply::error(format!("{what}, check server logs: {problem}"))
+}
+
+fn object(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Result<Reply, Reply> {
+    /// The type of the value, the version and the checksum.
+    const AROUND: usize = 1 + 2 + 8;
+    let entry = view
+        .peek(call.session.db, key)
+        .ok_or_else(error::no_such_key)?;
+    let payload = payload::dump(&entry.value, call.settings.rdbcompression);
+    let length = payload.map_or(0, |payload| payload.len().saturating_sub(AROUND));
+    Ok(Reply::simple(format!(
+        "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} lru_seconds_idle:{}",
+        inspect::encoding(entry),
+        entry.accessed() & 0xff_ffff,
+        call.now.clock.wrapping_sub(entry.accessed()),
+    )))
+}
+
+/// A fingerprint of keys and values that depends on nothing else: not on the order in which they
+/// came, nor on the process, nor on the version of the server. It is 160 bits of MurmurHash64A,
+/// for keys nobody made to collide.
+///
+/// Of a value: its type, then a string's bytes, or a filter's fields and bit arrays. Of a key:
+/// database, name, expiry (Unix time in milliseconds, or none) and value. Of the keyspace: those
+/// of its keys, xored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Digest([u64; 3]);
+
+const NOTHING: Digest = Digest([0; 3]);
+
+impl Digest {
+    fn new() -> Self {
+        Digest([1, 2, 3])
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        for lane in &mut self.0 {
+            // The length goes in too, so that pieces cannot run into each other.
+            *lane = murmur64a(bytes, *lane);
+        }
+    }
+
+    fn numbers(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.bytes(&number.to_le_bytes());
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        self.bytes(value.type_name().as_bytes());
+        match value {
+            Value::Text(text) => self.bytes(text),
+            Value::Filter(filter) => {
+                let FilterParts {
+                    items,
+                    options,
+                    growth,
+                    layers,
+                } = filter.parts();
+                self.numbers(&[items, options.into(), growth.into()]);
+                for layer in &layers {
+                    self.layer(layer);
+                }
+                for layer in filter.layers() {
+                    self.bytes(layer.as_bytes());
+                }
+            }
+        }
+    }
+
+    fn layer(&mut self, layer: &LayerParts) {
+        let (rate, bits) = (layer.error_rate.to_bits(), layer.bits_per_entry.to_bits());
+        let (hashes, log2_bits) = (layer.hashes.into(), layer.log2_bits.into());
+        self.numbers(&[layer.bytes, layer.bits, layer.items, rate, bits]);
+        self.numbers(&[hashes, layer.capacity, log2_bits]);
+    }
+
+    fn xor(&mut self, other: Digest) {
+        for (lane, other) in self.0.iter_mut().zip(other.0) {
+            *lane ^= other;
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second, third] = self.0;
+        write!(f, "{first:016x}{second:016x}{:08x}", third >> 32)
+    }
+}
+
+fn keyspace_digest(view: &View<'_>) -> Digest {
+    let mut all = NOTHING;
+    for (db, number) in (0..view.databases()).zip(0u64..) {
+        for (_, entry) in view.entries(db) {
+            let mut digest = Digest::new();
+            digest.numbers(&[number, entry.expires_at.unwrap_or(0)]);
+            digest.bytes(entry.key());
+            digest.value(&entry.value);
+            all.xor(digest);
+        }
+    }
+    all
+}
+
+fn value_digest(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Reply {
+    let mut digest = NOTHING;
+    if let Some(entry) = view.peek(call.session.db, key) {
+        digest = Digest::new();
+        digest.value(&entry.value);
+    }
+    Reply::simple(digest.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, err};
+    use super::*;
+
+    fn digest(bench: &mut Bench) -> String {
+        match bench.run("DEBUG DIGEST") {
+            Reply::Simple(text) => text.into_owned(),
+            other => panic!("a digest, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_digest_tells_everything_that_a_client_can_see() {
+        let mut bench = Bench::default();
+        assert_eq!(digest(&mut bench), "0".repeat(40));
+        let mut seen = vec![digest(&mut bench)];
+        for line in [
+            "SET a 1",
+            "SET a 2",
+            "SET b 2",
+            "PEXPIREAT a 99999999999999",
+            "PEXPIREAT a 99999999999998",
+            "RENAME b c",
+            "BF.RESERVE f 0.1 10",
+            "BF.ADD f x",
+            "BF.ADD f y",
+            "MOVE c 1",
+        ] {
+            bench.run(line);
+            let now = digest(&mut bench);
+            assert!(!seen.contains(&now), "{line}");
+            assert_eq!(now.len(), 40);
+            seen.push(now);
+        }
+    }
+
+    #[test]
+    fn a_digest_does_not_depend_on_order_or_process() {
+        let lines = ["SET a 1", "SET b 2", "BF.ADD f x", "BF.ADD f y"];
+        let mut forwards = Bench::default();
+        let mut backwards = Bench::default();
+        for line in lines {
+            forwards.run(line);
+        }
+        for line in ["BF.ADD f x", "BF.ADD f y", "SET b 2", "SET a 3", "SET a 1"] {
+            backwards.run(line);
+        }
+        assert_eq!(digest(&mut forwards), digest(&mut backwards));
+        assert_eq!(
+            digest(&mut forwards),
+            "e8ed1e8a0f66b1ab7d6215b42d4978534967dff5",
+            "the digest never changes its meaning"
+        );
+        let values = forwards.run("DEBUG DIGEST-VALUE a none b");
+        let Reply::Array(values) = values else {
+            panic!("an array")
+        };
+        assert_ne!(values[0], values[2]);
+        assert_eq!(values[1], Reply::simple("0".repeat(40)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_as_in_redis() {
+        let mut bench = Bench::default();
+        for line in [
+            "DEBUG FOO",
+            "DEBUG SLEEP",
+            "DEBUG OBJECT",
+            "DEBUG SET-ACTIVE-EXPIRE",
+        ] {
+            let word = line.split(' ').nth(1).unwrap();
+            let text = format!(
+                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try DEBUG HELP."
+            );
+            assert_eq!(bench.run(line), Reply::error(text));
+        }
+        assert_eq!(bench.run("DEBUG OBJECT none"), err("ERR no such key"));
+        assert_eq!(bench.run("DEBUG SLEEP x"), Reply::OK);
+        assert_eq!(
+            bench.run("DEBUG RELOAD MERGE"),
+            err("ERR DEBUG RELOAD only supports the NOSAVE option.")
+        );
+        bench.run("SET k v");
+        let Reply::Simple(text) = bench.run("DEBUG OBJECT k") else {
+            panic!("a line")
+        };
+        assert!(text.contains("encoding:embstr serializedlength:2 lru:"));
+    }
+
+    #[test]
+    fn only_those_are_let_in_whom_the_setting_names() {
+        let bench = Bench::default();
+        let with = |word: &str| {
+            let settings = Settings {
+                enable_debug_command: word.into(),
+                ..Settings::default()
+            };
+            allowed(&bench.session, &settings).is_ok()
+        };
+        assert!(!with("no"));
+        assert!(with("yes"));
+        assert!(with("local"), "the bench's client is on this machine");
+    }
+}

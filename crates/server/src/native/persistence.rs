@@ -1,0 +1,378 @@
+//! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, and DUMP and RESTORE.
+//!
+//! A log gets RESTORE with the expiry as a point in time, and so that it takes the place of
+//! whatever is there: replayed twice, it leaves what it left the first time.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use everbloom_commands::Outcome;
+use everbloom_commands::number::integer;
+use everbloom_resp::Reply;
+
+use super::{Call, Command, NO_KEY, ONE_KEY, Run, error, settle};
+use crate::clock::Now;
+use crate::keyspace::View;
+use crate::persistence::Persistence;
+use crate::persistence::jobs::{self, JobError};
+use crate::rdb::payload;
+
+const BASE: Command = Command {
+    name: "",
+    arity: 1,
+    flags: &["admin", "noscript", "no_async_loading"],
+    keys: NO_KEY,
+    group: "server",
+    since: "1.0.0",
+    summary: "",
+    run: Run::Plain(save),
+};
+
+/// The rows of this family.
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "SAVE",
+        flags: &["admin", "noscript", "no_async_loading", "no_multi"],
+        summary: "Saves all keys to the snapshot file.",
+        run: Run::Plain(save),
+        ..BASE
+    },
+    Command {
+        name: "BGSAVE",
+        arity: -1,
+        summary: "Saves all keys to the snapshot file in the background.",
+        run: Run::Plain(|call| background_save(call).unwrap_or_else(|refusal| refusal)),
+        ..BASE
+    },
+    Command {
+        name: "BGREWRITEAOF",
+        summary: "Rewrites the log in the background.",
+        run: Run::Plain(|call| rewrite_log(call).unwrap_or_else(|refusal| refusal)),
+        ..BASE
+    },
+    Command {
+        name: "LASTSAVE",
+        flags: &["loading", "stale", "fast"],
+        summary: "Returns the Unix time of the last good snapshot.",
+        run: Run::Plain(last_save),
+        ..BASE
+    },
+    Command {
+        name: "DUMP",
+        arity: 2,
+        flags: &["readonly"],
+        keys: ONE_KEY,
+        group: "generic",
+        since: "2.6.0",
+        summary: "Returns a value as bytes that RESTORE takes.",
+        run: Run::Read(dump),
+    },
+    Command {
+        name: "RESTORE",
+        arity: -4,
+        flags: &["write", "denyoom"],
+        keys: ONE_KEY,
+        group: "generic",
+        since: "2.6.0",
+        summary: "Creates a key from the bytes of DUMP.",
+        run: Run::Write(|call, view| settle(restore(call, view))),
+    },
+];
+
+fn data_directory<'c>(call: &Call<'c>) -> Result<&'c Persistence, Reply> {
+    call.server
+        .persistence()
+        .ok_or_else(|| refused(&JobError::NoDirectory))
+}
+
+fn refused(problem: &JobError) -> Reply {
+    Reply::error(format!("ERR {problem}"))
+}
+
+fn save_in_progress() -> Reply {
+    Reply::error("ERR Background save already in progress")
+}
+
+fn save(call: &mut Call<'_>) -> Reply {
+    match jobs::save(call.server) {
+        Ok(()) => Reply::OK,
+        Err(JobError::Busy) => save_in_progress(),
+        Err(problem) => {
+            tracing::error!("the snapshot failed: {problem}");
+            refused(&problem)
+        }
+    }
+}
+
+fn background_save(call: &Call<'_>) -> Result<Reply, Reply> {
+    let schedule = match call.args_from(1) {
+        [] => false,
+        [word] if word.eq_ignore_ascii_case(b"SCHEDULE") => true,
+        _ => return Err(error::syntax()),
+    };
+    let figures = &data_directory(call)?.figures;
+    let scheduled = || {
+        figures.save_scheduled.store(true, Relaxed);
+        Ok(Reply::simple("Background saving scheduled"))
+    };
+    if figures.saving_since.load(Relaxed) > 0 {
+        return Err(save_in_progress());
+    }
+    if call.session.executing {
+        return scheduled();
+    }
+    match jobs::save_in_background(call.server) {
+        Ok(()) => Ok(Reply::simple("Background saving started")),
+        Err(JobError::Busy) if schedule => scheduled(),
+        Err(JobError::Busy) if figures.rewriting_since.load(Relaxed) == 0 => {
+            Err(save_in_progress())
+        }
+        Err(JobError::Busy) => Err(Reply::error(
+            "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE \
+             SCHEDULE in order to schedule a BGSAVE whenever possible.",
+        )),
+        Err(problem) => Err(refused(&problem)),
+    }
+}
+
+fn rewrite_log(call: &Call<'_>) -> Result<Reply, Reply> {
+    let figures = &data_directory(call)?.figures;
+    let scheduled = || {
+        figures.rewrite_scheduled.store(true, Relaxed);
+        let text = "Background append only file rewriting scheduled";
+        Ok(Reply::simple(text))
+    };
+    if figures.rewriting_since.load(Relaxed) > 0 {
+        return Err(Reply::error(
+            "ERR Background append only file rewriting already in progress",
+        ));
+    }
+    if call.session.executing {
+        return scheduled();
+    }
+    match jobs::rewrite_in_background(call.server, false) {
+        Ok(()) => Ok(Reply::simple(
+            "Background append only file rewriting started",
+        )),
+        Err(JobError::Busy) => scheduled(),
+        Err(problem) => Err(refused(&problem)),
+    }
+}
+
+/// Without a data directory, the time of the start, as Redis says before its first snapshot.
+fn last_save(call: &mut Call<'_>) -> Reply {
+    let time = match call.server.persistence() {
+        Some(persistence) => persistence.figures.last_save.load(Relaxed),
+        None => (call.now.ms / 1000).saturating_sub(call.server.started.elapsed().as_secs()),
+    };
+    Reply::Integer(i64::try_from(time).unwrap_or(i64::MAX))
+}
+
+fn dump(call: &mut Call<'_>, view: &View<'_>) -> Reply {
+    let Some(entry) = call.look_up(view, call.arg(1)) else {
+        return Reply::Null;
+    };
+    match payload::dump(&entry.value, call.settings.rdbcompression) {
+        Ok(bytes) => Reply::Bulk(bytes),
+        Err(_) => Reply::error("ERR there is no memory for the payload"),
+    }
+}
+
+fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, key, bytes) = (call.session.db, call.arg(1), call.arg(3));
+    let options = RestoreOptions::parse(call.args_from(4))?;
+    let present = view.contains(db, key);
+    if present && !options.replace {
+        return Err(Reply::error("BUSYKEY Target key name already exists."));
+    }
+    let ttl = integer(call.arg(2)).ok_or_else(error::not_an_integer)?;
+    let ttl =
+        u64::try_from(ttl).map_err(|_| Reply::error("ERR Invalid TTL value, must be >= 0"))?;
+    let value = payload::restore(bytes, call.context().max_new_filter_bytes())
+        .map_err(|problem| Reply::error(problem.to_string()))?;
+
+    let expires_at = match ttl {
+        0 => None,
+        at if options.absolute => Some(at),
+        ttl => Some(call.now.ms.saturating_add(ttl)),
+    };
+    if expires_at.is_some_and(|at| at <= call.now.ms) {
+        if view.delete(db, key) {
+            return Ok(Outcome::replaced(Reply::OK, &[b"DEL", key]));
+        }
+        return Ok(Outcome::unchanged(Reply::OK));
+    }
+    let accessed = options.idle.map_or(call.now, |idle| Now {
+        clock: call.now.clock.wrapping_sub(idle),
+        ..call.now
+    });
+    view.insert(db, key, value, expires_at);
+    if let Some(entry) = view.peek(db, key) {
+        entry.access(accessed.clock);
+    }
+    let at = expires_at.unwrap_or(0).to_string();
+    Ok(Outcome::replaced(
+        Reply::OK,
+        &[b"RESTORE", key, at.as_bytes(), bytes, b"REPLACE", b"ABSTTL"],
+    ))
+}
+
+#[derive(Debug, Default)]
+struct RestoreOptions {
+    replace: bool,
+    /// The expiry is a point in time.
+    absolute: bool,
+    /// Seconds since the last access.
+    idle: Option<u32>,
+}
+
+impl RestoreOptions {
+    fn parse(words: &[&[u8]]) -> Result<Self, Reply> {
+        let mut options = RestoreOptions::default();
+        let mut frequency = false;
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match word.to_ascii_uppercase().as_slice() {
+                b"REPLACE" => options.replace = true,
+                b"ABSTTL" => options.absolute = true,
+                b"IDLETIME" if !frequency => {
+                    let idle = words.next().ok_or_else(error::syntax)?;
+                    let idle = integer(idle).ok_or_else(error::not_an_integer)?;
+                    let idle = u64::try_from(idle)
+                        .map_err(|_| Reply::error("ERR Invalid IDLETIME value, must be >= 0"))?;
+                    options.idle = Some(u32::try_from(idle).unwrap_or(u32::MAX));
+                }
+                // There is no LFU policy: the value is checked, and that is all.
+                b"FREQ" if options.idle.is_none() => {
+                    let given = words.next().ok_or_else(error::syntax)?;
+                    let given = integer(given).ok_or_else(error::not_an_integer)?;
+                    if !(0..=255).contains(&given) {
+                        return Err(Reply::error(
+                            "ERR Invalid FREQ value, must be >= 0 and <= 255",
+                        ));
+                    }
+                    frequency = true;
+                }
+                _ => return Err(error::syntax()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, bulk, err, int};
+    use super::*;
+
+    #[test]
+    fn a_value_dumped_is_restored_with_its_expiry() {
+        let mut bench = Bench::default();
+        bench.run("SET a hello");
+        bench.run("BF.ADD f x");
+        for (from, to) in [("a", "b"), ("f", "g")] {
+            let Reply::Bulk(bytes) = bench.run(&format!("DUMP {from}")) else {
+                panic!("a payload");
+            };
+            let restore = |bench: &mut Bench, ttl: &str, options: &[&[u8]]| {
+                let words: &[&[u8]] = &[b"RESTORE", to.as_bytes(), ttl.as_bytes(), &bytes];
+                bench.run_words(&[words, options].concat())
+            };
+            assert_eq!(restore(&mut bench, "0", &[]), Reply::OK);
+            assert_eq!(bench.run(&format!("DUMP {to}")), Reply::Bulk(bytes.clone()));
+            assert_eq!(
+                restore(&mut bench, "5000", &[]),
+                err("BUSYKEY Target key name already exists.")
+            );
+            assert_eq!(restore(&mut bench, "5000", &[b"replace"]), Reply::OK);
+            assert_eq!(bench.run(&format!("PTTL {to}")), int(5000));
+            let at = (bench.now.ms + 7000).to_string();
+            let options: &[&[u8]] = &[b"ABSTTL", b"REPLACE", b"IDLETIME", b"100"];
+            assert_eq!(restore(&mut bench, &at, options), Reply::OK);
+            assert_eq!(bench.run(&format!("PTTL {to}")), int(7000));
+            assert_eq!(bench.run(&format!("OBJECT IDLETIME {to}")), int(100));
+            // A time that has passed removes what was there.
+            assert_eq!(
+                restore(&mut bench, "1", &[b"ABSTTL", b"REPLACE"]),
+                Reply::OK
+            );
+            assert_eq!(bench.run(&format!("EXISTS {to}")), int(0));
+        }
+        assert_eq!(bench.run("DUMP none"), Reply::Null);
+        assert_eq!(bench.run("GET a"), bulk("hello"));
+    }
+
+    #[test]
+    fn a_log_gets_a_point_in_time() {
+        let mut bench = Bench::default();
+        bench.now.ms = 1_000_000;
+        let bytes = payload::dump(&crate::keyspace::Value::Text(Vec::new()), true).unwrap();
+        let payload = String::from_utf8_lossy(&bytes).into_owned();
+        let mut logged = |words: &[&[u8]]| {
+            let text = bench.logged_words(words)?;
+            Some(text.replace(&payload, "<payload>"))
+        };
+        let plain: &[&[u8]] = &[b"RESTORE", b"k", b"0", &bytes];
+        assert_eq!(
+            logged(plain).unwrap(),
+            "RESTORE k 0 <payload> REPLACE ABSTTL"
+        );
+        let relative: &[&[u8]] = &[b"RESTORE", b"k", b"500", &bytes, b"REPLACE"];
+        assert_eq!(
+            logged(relative).unwrap(),
+            "RESTORE k 1000500 <payload> REPLACE ABSTTL"
+        );
+        let past: &[&[u8]] = &[b"RESTORE", b"k", b"5", &bytes, b"REPLACE", b"ABSTTL"];
+        assert_eq!(logged(past).unwrap(), "DEL k");
+        assert_eq!(logged(past), None);
+        assert_eq!(logged(&[b"RESTORE", b"k", b"0", b"damaged"]), None);
+    }
+
+    #[test]
+    fn bad_arguments_have_redisses_texts_in_redisses_order() {
+        let mut bench = Bench::default();
+        bench.run("SET k v");
+        for (line, text) in [
+            ("RESTORE k x x", "BUSYKEY Target key name already exists."),
+            (
+                "RESTORE n x x",
+                "ERR value is not an integer or out of range",
+            ),
+            ("RESTORE n -1 x", "ERR Invalid TTL value, must be >= 0"),
+            (
+                "RESTORE n 0 x",
+                "ERR DUMP payload version or checksum are wrong",
+            ),
+            ("RESTORE n 0 x FREQ", "ERR syntax error"),
+            ("RESTORE n 0 x FREQ 1 IDLETIME 1", "ERR syntax error"),
+            ("RESTORE n 0 x IDLETIME 1 FREQ 1", "ERR syntax error"),
+            (
+                "RESTORE n 0 x FREQ 256",
+                "ERR Invalid FREQ value, must be >= 0 and <= 255",
+            ),
+            (
+                "RESTORE n 0 x IDLETIME -1",
+                "ERR Invalid IDLETIME value, must be >= 0",
+            ),
+            (
+                "RESTORE n 0 x FREQ x",
+                "ERR value is not an integer or out of range",
+            ),
+            ("RESTORE n 0 x NOW", "ERR syntax error"),
+            ("BGSAVE NOW", "ERR syntax error"),
+            ("BGSAVE SCHEDULE NOW", "ERR syntax error"),
+        ] {
+            assert_eq!(bench.run(line), err(text), "{line}");
+        }
+        assert_eq!(bench.run("GET k"), bulk("v"));
+    }
+
+    #[test]
+    fn without_a_data_directory_there_is_nothing_to_save_to() {
+        let mut bench = Bench::default();
+        for line in ["SAVE", "BGSAVE", "BGSAVE SCHEDULE", "BGREWRITEAOF"] {
+            let refusal = err("ERR the server has no data directory");
+            assert_eq!(bench.run(line), refusal, "{line}");
+        }
+        assert!(matches!(bench.run("LASTSAVE"), Reply::Integer(time) if time > 0));
+    }
+}
