@@ -34,8 +34,16 @@ impl Record {
             Effect::None => {}
             Effect::Verbatim => self.command(db, args),
             Effect::Replace(commands) => {
+                // A log that ends between two of them must not hold half an effect.
+                let together = commands.len() > 1 && !self.in_transaction && self.wanted;
+                if together {
+                    encode_request(&["MULTI"], &mut self.commands);
+                }
                 for command in commands {
                     self.command(db, command);
+                }
+                if together {
+                    encode_request(&["EXEC"], &mut self.commands);
                 }
             }
         }
@@ -337,6 +345,27 @@ mod tests {
         journal.append(none);
         assert_eq!(logged(&journal), "");
         assert_eq!(journal.changes(), 2);
+    }
+
+    #[test]
+    fn an_effect_of_several_commands_is_one_piece() {
+        let journal = Journal::default();
+        journal.set_logging(true);
+        let command = |word: &str| vec![b"SET".to_vec(), b"k".to_vec(), word.into()];
+        let two = Effect::Replace(vec![command("1"), command("2")]);
+        let mut record = journal.record();
+        record.effect(2, &two, &[]);
+        journal.append(record);
+        let text = logged(&journal);
+        let words: Vec<&str> = text.split(' ').filter(|w| w.len() > 2).collect();
+        assert_eq!(words, ["SELECT", "MULTI", "SET", "SET", "EXEC"]);
+        // Those of a transaction are within its piece.
+        let mut record = journal.record();
+        record.begin_transaction();
+        record.effect(2, &two, &[]);
+        record.end_transaction();
+        journal.append(record);
+        assert_eq!(logged(&journal).matches("MULTI").count(), 1);
     }
 
     #[test]

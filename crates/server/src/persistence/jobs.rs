@@ -221,6 +221,9 @@ fn finish_save(
 fn rewrite_now(server: &Server, persistence: &Persistence, begin: bool) -> Result<u64, JobError> {
     let settings = server.config.snapshot();
     let logging = begin || server.journal.is_logging();
+    // Before the thread that writes the log makes a file there.
+    persistence.storage.create_dir(persistence.names.dir())?;
+    persistence.storage.sync_dir("")?;
     // Whatever log there was says nothing about what the keys are now. Until there is another, it
     // stays on the disk as it is.
     let retired = begin.then(|| persistence.retire_log());
@@ -295,9 +298,6 @@ fn write_file(
     name: &str,
     aof_base: bool,
 ) -> Result<u64, JobError> {
-    if aof_base {
-        persistence.storage.create_dir(persistence.names.dir())?;
-    }
     let mut file = persistence.storage.create(name)?;
     Ok(writer::write_unless(
         &persistence.ending,

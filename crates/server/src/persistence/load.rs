@@ -415,16 +415,24 @@ impl Loader<'_> {
             file: file.clone(),
             source,
         };
+        let storage = &*persistence.storage;
+        // A process that was killed may have left names and bytes that were read now and are not
+        // yet on the disk: what is written from now on must not depend on them.
+        storage.sync_dir("").map_err(io)?;
+        storage.sync_dir(persistence.names.dir()).map_err(io)?;
         persistence.remove_history(&mut manifest).map_err(io)?;
-        let last = manifest.increments.last().cloned();
+        let last = manifest.files().last();
+        let last = last.map(|last| storage.append(&persistence.names.path(last)));
+        let last = last.transpose().map_err(io)?;
+        let is_increment = !manifest.increments.is_empty();
         *persistence.manifest.lock() = (manifest, 0);
-        match last {
-            Some(last) => {
-                let file = persistence.storage.append(&persistence.names.path(&last));
-                Ok(Log::new(file.map_err(io)?, len))
+        if let Some(mut file) = last {
+            file.sync().map_err(io)?;
+            if is_increment {
+                return Ok(Log::new(file, len));
             }
-            None => persistence.next_file().map_err(io),
         }
+        persistence.next_file().map_err(io)
     }
 
     fn watched<R: Read>(&self, inner: R, len: u64) -> Watched<'_, R> {

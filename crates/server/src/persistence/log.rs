@@ -57,6 +57,8 @@ impl Log {
         }
         if let Err(error) = self.file.write_all(bytes) {
             self.torn = true;
+            // The cut, too, must be on the disk before there is a file behind this one.
+            self.unsynced = true;
             // Redis, too, cuts off what a full disk has let through. If that fails, the next try
             // begins with it.
             self.torn = self.file.truncate(self.len).is_err();
