@@ -59,9 +59,9 @@ impl Db {
 
     /// Empties the database; returns how many keys it held, and what is left of them to be freed.
     pub fn take_all(&mut self) -> (usize, Option<Db>) {
-        let held = std::mem::take(self);
+        let mut held = std::mem::take(self);
         self.settled = held.settled;
-        self.snapshot = held.snapshot.clone();
+        self.snapshot = held.snapshot.take();
         let keys = held.len();
         match &self.snapshot {
             Some((snapshot, number)) => {

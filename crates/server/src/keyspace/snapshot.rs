@@ -105,10 +105,11 @@ impl Snapshot {
         }
         let unwritten: Vec<u64> = self.state.lock().large.keys().copied().collect();
         for id in unwritten {
-            self.with_filter(keyspace, id, |filter| {
-                filter.end_capture();
-            });
+            self.with_filter(keyspace, id, ScalableBloomFilter::end_capture);
         }
+        // What was removed after the last look is needed no more.
+        let rest = std::mem::take(&mut *self.state.lock());
+        drop(rest);
     }
 
     /// Keeps entries of one shard, some [`STEP`] bytes; true when none is left to keep.
@@ -121,14 +122,17 @@ impl Snapshot {
     /// The entries kept since this was asked last.
     pub fn take_kept(&self) -> Vec<Kept> {
         let mut state = self.state.lock();
-        let mut kept = std::mem::take(&mut state.kept);
+        self.adopt_emptied(&mut state);
+        std::mem::take(&mut state.kept)
+    }
+
+    /// Takes over, one by one, what the databases held that were emptied.
+    fn adopt_emptied(&self, state: &mut State) {
         for (db, mut emptied) in std::mem::take(&mut state.emptied) {
             for (hash, entry) in emptied.drain() {
-                self.adopt_locked(&mut state, db, hash, entry);
+                self.adopt_locked(state, db, hash, entry);
             }
         }
-        kept.append(&mut state.kept);
-        kept
     }
 
     /// Appends the next piece of a large filter's bits to `out`; false when there are no more.
@@ -156,6 +160,7 @@ impl Snapshot {
         loop {
             let (hash, key) = {
                 let mut state = self.state.lock();
+                self.adopt_emptied(&mut state);
                 if let Some(Entry {
                     value: Value::Filter(filter),
                     ..

@@ -1,0 +1,367 @@
+//! A snapshot is all keys as they were at one moment, whatever is done to them while it is written.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    clippy::indexing_slicing
+)]
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use everbloom::ScalableBloomFilter;
+use everbloom_server::Settings;
+use everbloom_server::clock::Now;
+use everbloom_server::keyspace::snapshot::Snapshot;
+use everbloom_server::keyspace::{Keyspace, Value, View};
+use everbloom_server::lock::Footprint;
+use everbloom_server::persistence::writer;
+use everbloom_server::rdb::{Event, Reader, dump};
+use everbloom_server::storage::StorageFile;
+use proptest::prelude::*;
+
+const DATABASES: usize = 3;
+
+/// A file in memory that lets something happen before each write.
+struct Meddled<'m> {
+    bytes: Vec<u8>,
+    meddle: Box<dyn FnMut() + Send + 'm>,
+}
+
+impl fmt::Debug for Meddled<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.bytes.len())
+    }
+}
+
+impl Write for Meddled<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (self.meddle)();
+        self.bytes.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl StorageFile for Meddled<'_> {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn truncate(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+type Contents = BTreeMap<(usize, Vec<u8>), (Option<u64>, Vec<u8>)>;
+
+fn whole(keyspace: &Keyspace) -> View<'_> {
+    Footprint::Whole.lock(keyspace, true, Now { ms: 1000, clock: 0 })
+}
+
+/// All keys with their expiries and their DUMP payloads.
+fn contents(keyspace: &Keyspace) -> Contents {
+    let view = whole(keyspace);
+    let mut contents = Contents::new();
+    for db in 0..DATABASES {
+        for (_, entry) in view.entries(db) {
+            let payload = dump(&entry.value, false).unwrap();
+            contents.insert((db, entry.key().to_vec()), (entry.expires_at, payload));
+        }
+    }
+    contents
+}
+
+fn read_back(file: &[u8]) -> Contents {
+    let mut reader = Reader::new(file, u64::MAX).unwrap();
+    let (mut contents, mut current) = (Contents::new(), 0);
+    loop {
+        match reader.next_event().unwrap() {
+            Event::SelectDb(db) => current = usize::try_from(db).unwrap(),
+            Event::Key {
+                expires_at,
+                key,
+                value,
+                ..
+            } => {
+                let payload = dump(&value, false).unwrap();
+                let twice = contents.insert((current, key), (expires_at, payload));
+                assert!(twice.is_none(), "a key is in the file twice");
+            }
+            Event::End { .. } => return contents,
+            Event::Aux { .. } | Event::Resize { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Something that a command does.
+#[derive(Debug, Clone)]
+enum Op {
+    Add {
+        db: usize,
+        key: u8,
+        items: u32,
+    },
+    Set {
+        db: usize,
+        key: u8,
+    },
+    Append {
+        db: usize,
+        key: u8,
+    },
+    Delete {
+        db: usize,
+        key: u8,
+    },
+    Expire {
+        db: usize,
+        key: u8,
+        at: u64,
+    },
+    Rename {
+        db: usize,
+        key: u8,
+        to: u8,
+        to_db: usize,
+    },
+    Overwrite {
+        db: usize,
+        key: u8,
+    },
+    LoadChunk {
+        db: usize,
+        key: u8,
+        at: u64,
+    },
+    Flush {
+        db: usize,
+    },
+    Swap {
+        a: usize,
+        b: usize,
+    },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let db = || 0..DATABASES;
+    let key = || 0..8u8;
+    prop_oneof![
+        6 => (db(), key(), 1..400u32).prop_map(|(db, key, items)| Op::Add { db, key, items }),
+        2 => (db(), key()).prop_map(|(db, key)| Op::Set { db, key }),
+        2 => (db(), key()).prop_map(|(db, key)| Op::Append { db, key }),
+        2 => (db(), key()).prop_map(|(db, key)| Op::Delete { db, key }),
+        1 => (db(), key(), 1500..2000u64).prop_map(|(db, key, at)| Op::Expire { db, key, at }),
+        3 => (db(), key(), key(), db())
+            .prop_map(|(db, key, to, to_db)| Op::Rename { db, key, to, to_db }),
+        1 => (db(), key()).prop_map(|(db, key)| Op::Overwrite { db, key }),
+        1 => (db(), key(), 0..600_000u64).prop_map(|(db, key, at)| Op::LoadChunk { db, key, at }),
+        1 => db().prop_map(|db| Op::Flush { db }),
+        1 => (db(), db()).prop_map(|(a, b)| Op::Swap { a, b }),
+    ]
+}
+
+fn name(key: u8) -> Vec<u8> {
+    format!("key:{key}").into_bytes()
+}
+
+/// Filters under even keys, every other one of them large.
+fn new_filter(key: u8) -> Value {
+    let capacity = if key % 4 == 0 { 400_000 } else { 100 };
+    let filter = ScalableBloomFilter::builder()
+        .capacity(capacity)
+        .build()
+        .unwrap();
+    Value::Filter(Box::new(filter))
+}
+
+fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
+    let mut view = whole(keyspace);
+    match *op {
+        Op::Add { db, key, items } => {
+            if !view.contains(db, &name(key)) {
+                view.insert(db, &name(key), new_filter(key), None);
+            }
+            view.modify(db, &name(key), |value| {
+                if let Value::Filter(filter) = value {
+                    filter.extend((0..items).map(|i| format!("{seed}:{i}")));
+                }
+            });
+        }
+        Op::Set { db, key } | Op::Overwrite { db, key } => {
+            let text = format!("value {seed}").into_bytes();
+            view.insert(db, &name(key), Value::Text(text), None);
+        }
+        Op::Append { db, key } => {
+            view.modify(db, &name(key), |value| {
+                if let Value::Text(text) = value {
+                    text.extend_from_slice(b" and more");
+                }
+            });
+        }
+        Op::Delete { db, key } => {
+            view.delete(db, &name(key));
+        }
+        Op::Expire { db, key, at } => {
+            view.set_expiry(db, &name(key), Some(at));
+        }
+        Op::Rename { db, key, to, to_db } => {
+            if let Some(entry) = view.take(db, &name(key)) {
+                view.insert(to_db, &name(to), entry.value, entry.expires_at);
+            }
+        }
+        Op::LoadChunk { db, key, at } => {
+            view.modify(db, &name(key), |value| {
+                if let Value::Filter(filter) = value {
+                    // A chunk that does not fit changes nothing.
+                    let _ = filter.load_chunk(at, &[0x5a; 3000]);
+                }
+            });
+        }
+        Op::Flush { db } => {
+            view.flush(db);
+        }
+        Op::Swap { a, b } => view.swap(a, b),
+    }
+}
+
+fn check(before: &[Op], during: &[Op]) {
+    let keyspace = Keyspace::new(DATABASES);
+    for (seed, op) in before.iter().enumerate() {
+        apply(&keyspace, op, u32::try_from(seed).unwrap());
+    }
+    let then = contents(&keyspace);
+    let snapshot = Snapshot::begin(&keyspace, || ());
+    let mut ops = during.iter().enumerate();
+    let mut meddle = || {
+        for (seed, op) in ops.by_ref().take(3) {
+            apply(&keyspace, op, 1000 + u32::try_from(seed).unwrap());
+        }
+    };
+    // Some before the walk has begun, the rest between the writes.
+    meddle();
+    let mut file = Meddled {
+        bytes: Vec::new(),
+        meddle: Box::new(meddle),
+    };
+    let settings = Settings {
+        rdbcompression: false,
+        ..Settings::default()
+    };
+    writer::write(&keyspace, &snapshot, &mut file, &settings, false).unwrap();
+    snapshot.end(&keyspace);
+    assert!(
+        read_back(&file.bytes) == then,
+        "the file is not what the keys were"
+    );
+    assert_eq!(
+        Arc::strong_count(&snapshot),
+        1,
+        "a database still keeps for it"
+    );
+
+    // Another snapshot, of what the keys are now, shows that the first has left nothing behind.
+    let now = contents(&keyspace);
+    let snapshot = Snapshot::begin(&keyspace, || ());
+    let mut file = Meddled {
+        bytes: Vec::new(),
+        meddle: Box::new(|| ()),
+    };
+    writer::write(&keyspace, &snapshot, &mut file, &settings, false).unwrap();
+    snapshot.end(&keyspace);
+    assert!(
+        read_back(&file.bytes) == now,
+        "the second file is not what the keys are"
+    );
+    whole(&keyspace).flush(0);
+    whole(&keyspace).flush(1);
+    whole(&keyspace).flush(2);
+    assert_eq!(keyspace.memory(), 0, "the account of memory is off");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_snapshot_is_one_moment(
+        before in prop::collection::vec(op(), 1..40),
+        during in prop::collection::vec(op(), 1..120),
+    ) {
+        check(&before, &during);
+    }
+}
+
+/// The large filter goes through everything that can happen to it while its pieces are fetched.
+#[test]
+fn a_large_filter_is_followed_wherever_it_goes() {
+    let add = |items| Op::Add {
+        db: 0,
+        key: 0,
+        items,
+    };
+    let before = [
+        add(300_000),
+        Op::Add {
+            db: 1,
+            key: 4,
+            items: 1000,
+        },
+        Op::Set { db: 0, key: 1 },
+    ];
+    let ways: [&[Op]; 7] = [
+        &[add(50_000), add(50_000), add(50_000), add(50_000)],
+        &[
+            Op::Rename {
+                db: 0,
+                key: 0,
+                to: 3,
+                to_db: 2,
+            },
+            Op::Rename {
+                db: 2,
+                key: 3,
+                to: 5,
+                to_db: 0,
+            },
+        ],
+        &[add(10), Op::Delete { db: 0, key: 0 }, add(10)],
+        &[add(10), Op::Overwrite { db: 0, key: 0 }],
+        &[add(10), Op::Flush { db: 0 }, add(10)],
+        &[
+            add(10),
+            Op::Swap { a: 0, b: 2 },
+            Op::Rename {
+                db: 2,
+                key: 0,
+                to: 1,
+                to_db: 1,
+            },
+        ],
+        &[
+            Op::LoadChunk {
+                db: 0,
+                key: 0,
+                at: 500_000,
+            },
+            Op::LoadChunk {
+                db: 0,
+                key: 0,
+                at: 100,
+            },
+        ],
+    ];
+    for way in ways {
+        check(&before, way);
+        // The same, begun only when the file is half written.
+        let later: Vec<Op> = (0..4)
+            .map(|_| Op::Append { db: 0, key: 1 })
+            .chain(way.iter().cloned())
+            .collect();
+        check(&before, &later);
+    }
+}
