@@ -112,6 +112,7 @@ impl Killed {
                 thread::sleep(Duration::from_millis(2));
             }
             let _ = child.kill();
+            let _ = child.wait();
             let log = fs::read_to_string(folder.join("log")).unwrap();
             assert!(
                 log.contains("cannot listen"),

@@ -39,7 +39,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// [`matches`] without regard to the case of ASCII letters.
+/// [`matches()`] without regard to the case of ASCII letters.
 pub fn matches_any_case(pattern: &[u8], text: &[u8]) -> bool {
     matches(&pattern.to_ascii_lowercase(), &text.to_ascii_lowercase())
 }

@@ -112,6 +112,8 @@ struct Queue {
     bytes: Vec<u8>,
     /// Where the log goes on in a new file: offsets in `bytes`, rising.
     switches: Vec<usize>,
+    /// How many there were over the whole life of the journal.
+    switched: u64,
     /// Position of the end of `bytes`, counted over the whole life of the journal.
     end: u64,
     /// The database that the log has selected last.
@@ -213,14 +215,16 @@ impl Journal {
     }
 
     /// What comes from now on goes into a new file. All shards must be locked, so that the file
-    /// begins at one moment of the whole keyspace.
-    pub fn switch_file(&self) {
+    /// begins at one moment of the whole keyspace. Returns how many times this was done.
+    pub fn switch_file(&self) -> u64 {
         let mut queue = self.queue.lock();
         let at = queue.bytes.len();
         queue.switches.push(at);
+        queue.switched += 1;
         queue.db = None;
         queue.writer_waits = false;
         self.filled.notify_one();
+        queue.switched
     }
 
     /// The writer's end: what waits to be written, once there is something, or after `patience`.

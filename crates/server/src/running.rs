@@ -51,11 +51,19 @@ pub struct Running {
 impl Server {
     /// Starts a server: when this returns, connections to its addresses are accepted.
     pub fn start(settings: Settings) -> Result<Running, StartError> {
+        let persistence = Persistence::open(&settings)?;
+        Self::start_on(settings, persistence)
+    }
+
+    /// The same, with a data directory that is open already, or none.
+    pub fn start_on(
+        settings: Settings,
+        persistence: Option<Persistence>,
+    ) -> Result<Running, StartError> {
         let workers = match settings.io_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
         };
-        let persistence = Persistence::open(&settings)?;
         let listeners = listen(&settings)?;
         let server = Server::with_persistence(settings, workers, persistence);
         server.set_loading(server.persistence().is_some());

@@ -1,4 +1,5 @@
 //! Of any number of clients that add the same new item at the same time, exactly one gets 1.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod support;
 
@@ -34,10 +35,16 @@ fn add_all(mut client: Client, depth: usize) -> Vec<bool> {
 
 #[test]
 fn every_item_is_answered_1_exactly_once() {
-    let running = server(Settings { io_threads: 4, ..Settings::default() });
+    let running = server(Settings {
+        io_threads: 4,
+        ..Settings::default()
+    });
     let mut control = Client::of(&running);
     // So low a rate that no item is a false positive: then every one must be answered 1.
-    assert_eq!(control.line("BF.RESERVE once 0.0000000001 100000"), Reply::OK);
+    assert_eq!(
+        control.line("BF.RESERVE once 0.0000000001 100000"),
+        Reply::OK
+    );
     let answers: Vec<Vec<bool>> = thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|n| {
@@ -46,11 +53,17 @@ fn every_item_is_answered_1_exactly_once() {
                 scope.spawn(move || add_all(client, depth))
             })
             .collect();
-        clients.into_iter().map(|client| client.join().unwrap()).collect()
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .collect()
     });
     for item in 0..ITEMS {
         let ones = answers.iter().filter(|answers| answers[item]).count();
         assert_eq!(ones, 1, "item:{item}");
     }
-    assert_eq!(control.line("BF.CARD once"), Reply::Integer(i64::try_from(ITEMS).unwrap()));
+    assert_eq!(
+        control.line("BF.CARD once"),
+        Reply::Integer(i64::try_from(ITEMS).unwrap())
+    );
 }

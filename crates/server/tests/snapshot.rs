@@ -172,7 +172,7 @@ fn name(key: u8) -> Vec<u8> {
 
 /// Filters under even keys, every other one of them large.
 fn new_filter(key: u8) -> Value {
-    let capacity = if key % 4 == 0 { 400_000 } else { 100 };
+    let capacity = if key.is_multiple_of(4) { 400_000 } else { 100 };
     let filter = ScalableBloomFilter::builder()
         .capacity(capacity)
         .build()

@@ -2,7 +2,7 @@
 //!
 //! - [`items`]: the items, each a function of its number
 //! - [`requests`]: requests encoded before the clock starts
-//! - [`load`]: the event loop that sends them
+//! - [`mod@load`]: the event loop that sends them
 //! - [`scan`]: every reply checked as it comes
 //! - [`histogram`], [`report`]: what came of it
 
@@ -35,7 +35,7 @@ use target::{DEFAULT_KEY, Prepared, Reservation};
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The server as redis://HOST[:PORT], in place of --host and --port
+    /// The server as `redis://HOST[:PORT]`, in place of --host and --port
     #[arg(long, value_name = "URL", conflicts_with_all = ["host", "port"])]
     url: Option<String>,
     /// The server's host name or address

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// The seed of the random strings, to repeat a run [default: a new one each run]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Measure the filters of a server instead of embedded ones: redis://HOST[:PORT]
+    /// Measure the filters of a server instead of embedded ones: `redis://HOST[:PORT]`
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]

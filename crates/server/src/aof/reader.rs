@@ -125,7 +125,7 @@ enum Stop {
 /// Streams the units of a log file; ends after the first error.
 ///
 /// Memory is bounded by the unit that is being read: for a command, about twice the bytes of it
-/// that have been read, and [`PIECE`] more.
+/// that have been read, and 1 MiB more.
 #[derive(Debug)]
 pub struct CommandReader<R> {
     input: R,

@@ -21,6 +21,9 @@ use super::{Keyspace, SHARDS};
 /// A filter of more bytes than this is captured in pieces; one of fewer is copied, which takes some
 /// ten microseconds.
 const LARGE: u64 = 64 << 10;
+/// How often a captured filter is looked for. It is found at the second look at the latest, unless it
+/// moves again in between.
+const MOST_LOOKS: usize = 10_000;
 /// About how many bytes the walk keeps under one lock.
 const STEP: usize = 256 << 10;
 
@@ -112,7 +115,7 @@ impl Snapshot {
         drop(rest);
     }
 
-    /// Keeps entries of one shard, some [`STEP`] bytes; true when none is left to keep.
+    /// Keeps entries of one shard, some 256 KiB; true when none is left to keep.
     pub fn walk(&self, keyspace: &Keyspace, shard: usize) -> bool {
         let mut budget = STEP;
         let mut shard = keyspace.shard(shard).write();
@@ -157,7 +160,7 @@ impl Snapshot {
         work: impl FnOnce(&mut ScalableBloomFilter) -> R,
     ) -> Option<R> {
         let mut work = Some(work);
-        loop {
+        for _ in 0..MOST_LOOKS {
             let (hash, key) = {
                 let mut state = self.state.lock();
                 self.adopt_emptied(&mut state);
@@ -184,6 +187,7 @@ impl Snapshot {
             }
             // It was moved or removed since its place was read: its new place is known by now.
         }
+        None
     }
 
     /// The number that entries carry which are kept, or are younger than the snapshot.

@@ -241,10 +241,41 @@ fn persistence(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
     let server = report.call.server;
     writeln(out, "loading", u8::from(server.is_loading()))?;
     writeln(out, "async_loading", 0)?;
+    // There is no child process, so nothing is copied on write.
+    writeln(out, "current_cow_peak", 0)?;
+    writeln(out, "current_cow_size", 0)?;
+    writeln(out, "current_cow_size_age", 0)?;
+    writeln(out, "current_fork_perc", "0.00")?;
     let none = Figures::default();
     let figures = server.persistence().map_or(&none, |p| &p.figures);
     snapshots(report, figures, out)?;
-    log(report, figures, out)
+    log(report, figures, out)?;
+    writeln(out, "module_fork_in_progress", 0)?;
+    writeln(out, "module_fork_last_cow_size", 0)?;
+    log_files(report, figures, out)?;
+    if server.is_loading() {
+        loading(report, figures, out)?;
+    }
+    Ok(())
+}
+
+fn loading(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt::Result {
+    let total = figures.loading_total.load(Ordering::Relaxed);
+    let done = figures.loading_done.load(Ordering::Relaxed);
+    let passed = report.call.server.started.elapsed().as_secs();
+    let start = (report.call.now.ms / 1000).saturating_sub(passed);
+    let left = total.saturating_sub(done).saturating_mul(passed) / done.max(1);
+    let share = percent(done, total);
+    writeln(out, "loading_start_time", start)?;
+    writeln(out, "loading_total_bytes", total)?;
+    writeln(
+        out,
+        "loading_rdb_used_mem",
+        report.call.server.used_memory(),
+    )?;
+    writeln(out, "loading_loaded_bytes", done)?;
+    writeln(out, "loading_loaded_perc", format_args!("{share:.2}"))?;
+    writeln(out, "loading_eta_seconds", left)
 }
 
 fn status(failed: &AtomicBool) -> &'static str {
@@ -282,7 +313,11 @@ fn snapshots(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -
         "rdb_current_bgsave_time_sec",
         running_for(report, since),
     )?;
-    writeln(out, "rdb_saves", load(&figures.saves))
+    writeln(out, "rdb_saves", load(&figures.saves))?;
+    writeln(out, "rdb_last_cow_size", 0)?;
+    let (keys, expired) = (&figures.loaded_keys, &figures.loaded_expired);
+    writeln(out, "rdb_last_load_keys_expired", load(expired))?;
+    writeln(out, "rdb_last_load_keys_loaded", load(keys))
 }
 
 fn log(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt::Result {
@@ -307,16 +342,30 @@ fn log(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt:
         status(&figures.rewrite_failed),
     )?;
     writeln(out, "aof_rewrites", load(&figures.rewrites))?;
+    let failures = load(&figures.rewrite_failures);
+    writeln(out, "aof_rewrites_consecutive_failures", failures)?;
     writeln(
         out,
         "aof_last_write_status",
         if failing { "err" } else { "ok" },
     )?;
-    if enabled {
-        writeln(out, "aof_current_size", load(&figures.log_size))?;
-        writeln(out, "aof_base_size", load(&figures.log_base_size))?;
+    writeln(out, "aof_last_cow_size", 0)
+}
+
+fn log_files(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt::Result {
+    let journal = &report.call.server.journal;
+    if !journal.is_logging() {
+        return Ok(());
     }
-    Ok(())
+    let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    let waiting = journal.end().saturating_sub(journal.durable_now());
+    let scheduled = figures.rewrite_scheduled.load(Ordering::Relaxed);
+    writeln(out, "aof_current_size", load(&figures.log_size))?;
+    writeln(out, "aof_base_size", load(&figures.log_base_size))?;
+    writeln(out, "aof_pending_rewrite", u8::from(scheduled))?;
+    writeln(out, "aof_buffer_length", waiting)?;
+    writeln(out, "aof_pending_bio_fsync", 0)?;
+    writeln(out, "aof_delayed_fsync", 0)
 }
 
 fn total(report: &Report<'_, '_, '_>, counter: fn(&WorkerStats) -> &Counter) -> u64 {

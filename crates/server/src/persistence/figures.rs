@@ -43,6 +43,12 @@ pub struct Figures {
     pub log_file_size: AtomicU64,
     /// Bytes of the log when it was begun or rewritten.
     pub log_base_size: AtomicU64,
+    /// Rewrites that failed since the last good one.
+    pub rewrite_failures: AtomicU64,
+    /// Keys of the snapshots that were loaded last,
+    pub loaded_keys: AtomicU64,
+    /// and keys there that had expired.
+    pub loaded_expired: AtomicU64,
     /// Bytes of the file that is being loaded,
     pub loading_total: AtomicU64,
     /// and how many of them have been.
@@ -71,6 +77,9 @@ impl Default for Figures {
             log_size: AtomicU64::new(0),
             log_file_size: AtomicU64::new(0),
             log_base_size: AtomicU64::new(0),
+            rewrite_failures: AtomicU64::new(0),
+            loaded_keys: AtomicU64::new(0),
+            loaded_expired: AtomicU64::new(0),
             loading_total: AtomicU64::new(0),
             loading_done: AtomicU64::new(0),
         }

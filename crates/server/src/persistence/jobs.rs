@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use thiserror::Error;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::{Persistence, writer};
 use crate::aof::{BaseFormat, Manifest};
@@ -134,8 +134,12 @@ pub fn rewrite_in_background(server: &Arc<Server>, begin: bool) -> Result<(), Jo
             Ok(bytes) => {
                 info!(bytes, "the log was rewritten");
                 figures.rewrites.fetch_add(1, Relaxed);
+                figures.rewrite_failures.store(0, Relaxed);
             }
-            Err(problem) => error!("the log could not be rewritten: {problem}"),
+            Err(problem) => {
+                error!("the log could not be rewritten: {problem}");
+                figures.rewrite_failures.fetch_add(1, Relaxed);
+            }
         }
         figures.rewrite_failed.store(result.is_err(), Relaxed);
         figures.rewrite_seconds.store(elapsed(since), Relaxed);
@@ -220,23 +224,25 @@ fn finish_save(
 
 fn rewrite_now(server: &Server, persistence: &Persistence, begin: bool) -> Result<u64, JobError> {
     let settings = server.config.snapshot();
-    let logging = begin || server.journal.is_logging();
     // Before the thread that writes the log makes a file there.
     persistence.storage.create_dir(persistence.names.dir())?;
     persistence.storage.sync_dir("")?;
     // Whatever log there was says nothing about what the keys are now. Until there is another, it
     // stays on the disk as it is.
     let retired = begin.then(|| persistence.retire_log());
-    let switches = persistence.switches();
-    let mut begun = false;
+    let mut switch = None;
     let snapshot = Snapshot::begin(&server.keyspace, || {
-        begun = logging && (!begin || persistence.log_wanted.load(Relaxed));
-        if begun {
+        let logging = if begin {
+            persistence.log_wanted.load(Relaxed)
+        } else {
+            server.journal.is_logging()
+        };
+        if logging {
             server.journal.set_logging(true);
-            server.journal.switch_file();
+            switch = Some(server.journal.switch_file());
         }
     });
-    if begin && !begun {
+    if begin && switch.is_none() {
         snapshot.end(&server.keyspace);
         if let Some(retired) = retired {
             persistence.manifest.lock().0 = retired;
@@ -247,17 +253,17 @@ fn rewrite_now(server: &Server, persistence: &Persistence, begin: bool) -> Resul
     let written = write_file(server, persistence, &snapshot, &settings, &temporary, true);
     snapshot.end(&server.keyspace);
     let mut result = written.and_then(|bytes| {
-        if logging {
-            persistence.wait_for_switch(switches)?;
+        if let Some(switch) = switch {
+            persistence.wait_for_switch(switch)?;
         }
-        persistence.install_base(&temporary, bytes, logging)?;
+        persistence.install_base(&temporary, bytes, switch.is_some())?;
         Ok(bytes)
     });
     if let Err(problem) = &mut result {
         drop(persistence.storage.remove(&temporary));
-        if let Some(retired) = retired {
+        if let (Some(retired), Some(switch)) = (retired, switch) {
             end_log(server);
-            if let Err(ended) = persistence.restore_log(retired, switches) {
+            if let Err(ended) = persistence.restore_log(retired, switch) {
                 *problem = ended.into();
             }
         }
@@ -327,7 +333,11 @@ impl Persistence {
         let since = self.figures.log_file_size.load(Relaxed);
         let since = if logging { since } else { 0 };
         self.figures.log_size.store(bytes + since, Relaxed);
-        self.remove_history(&mut state.0)
+        // The new log counts already; what is left over goes with the next.
+        if let Err(problem) = self.remove_history(&mut state.0) {
+            warn!("files of the log before could not be removed: {problem}");
+        }
+        Ok(())
     }
 
     /// Forgets the log, before another is begun: its files become history, on the disk once the
@@ -342,13 +352,18 @@ impl Persistence {
     }
 
     /// Takes [`Persistence::retire_log`] back after the other log came to nothing.
-    fn restore_log(&self, old: Manifest, switches: u64) -> io::Result<()> {
-        self.wait_for_switch(switches)?;
+    fn restore_log(&self, old: Manifest, switch: u64) -> io::Result<()> {
+        self.wait_for_switch(switch)?;
         let mut state = self.manifest.lock();
+        // What failed may have been the last step, the sync, behind which the new manifest counts:
+        // its files must stay.
+        let now = Manifest::read(&*self.storage, &self.names).unwrap_or(old);
         for unused in &state.0.increments {
-            drop(self.storage.remove(&self.names.path(unused)));
+            if now.files().all(|file| file.name != unused.name) {
+                drop(self.storage.remove(&self.names.path(unused)));
+            }
         }
-        state.0 = old;
+        state.0 = now;
         Ok(())
     }
 
@@ -370,15 +385,11 @@ impl Persistence {
         Ok(())
     }
 
-    /// How many times writing has gone on in a new file.
-    fn switches(&self) -> u64 {
-        self.manifest.lock().1
-    }
-
-    /// Waits until the writer of the log has gone on to the file after `switches` others.
-    fn wait_for_switch(&self, switches: u64) -> io::Result<()> {
+    /// Waits until the writer of the log has gone on to a new file for the `switch`-th time. Those
+    /// before may have waited long: for a disk that was full.
+    fn wait_for_switch(&self, switch: u64) -> io::Result<()> {
         let mut state = self.manifest.lock();
-        while state.1 <= switches {
+        while state.1 < switch {
             if self.is_ending() {
                 return Err(io::Error::other("the server ends"));
             }

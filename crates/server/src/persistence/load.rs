@@ -314,6 +314,7 @@ impl Loader<'_> {
         // What was accepted once is not refused now because of a setting.
         let budget = self.server.total_memory;
         let mut reader = Reader::new(input, budget).map_err(rdb)?;
+        let figures = &self.persistence.figures;
         let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
         let mut db = 0;
         let bytes = loop {
@@ -340,6 +341,9 @@ impl Loader<'_> {
                     if aof_base || expires_at.is_none_or(|at| at > now.ms) {
                         let entry = Entry::new(&key, value, expires_at, now.clock);
                         target.insert(db, entry);
+                        figures.loaded_keys.fetch_add(1, Relaxed);
+                    } else {
+                        figures.loaded_expired.fetch_add(1, Relaxed);
                     }
                 }
                 Event::Skipped { type_name, key } => {

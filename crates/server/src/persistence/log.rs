@@ -178,6 +178,8 @@ fn advance(
             log.sync()?;
         }
         *log = Some(persistence.next_file()?);
+        persistence.manifest.lock().1 += 1;
+        persistence.switched.notify_all();
         progress.switches += 1;
     }
     if !batch.logging {
@@ -214,8 +216,7 @@ impl Persistence {
             next.store(&*self.storage, &self.names)?;
         }
         self.figures.log_file_size.store(0, Ordering::Relaxed);
-        *state = (next, state.1 + 1);
-        self.switched.notify_all();
+        state.0 = next;
         Ok(Log::new(file, 0))
     }
 }

@@ -42,7 +42,7 @@ pub struct Persistence {
     pub storage: Arc<dyn Storage>,
     /// How the log's files are named.
     pub names: Names,
-    /// The log's manifest, and how many times writing has gone on in a new file.
+    /// The log's manifest, and how many of the journal's switches to a new file are done.
     manifest: Mutex<(Manifest, u64)>,
     switched: Condvar,
     /// A snapshot is being made, for whatever file.

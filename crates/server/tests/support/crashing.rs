@@ -59,7 +59,7 @@ pub struct CrashingDisk {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct State {
     /// By the number that the names point to. A file stays when its last name is gone: it may be
     /// open, and the removal may not last.
@@ -207,6 +207,18 @@ impl CrashingDisk {
         let survivors = self.lock().survivors(&mut Choice::new(seed));
         CrashingDisk {
             state: Arc::new(Mutex::new(survivors)),
+        }
+    }
+
+    /// A disk as it is when only the process has died: everything is there, and what was unsynced
+    /// still is.
+    pub fn after_kill(&self) -> CrashingDisk {
+        let state = State {
+            crash_at: None,
+            ..self.lock().clone()
+        };
+        CrashingDisk {
+            state: Arc::new(Mutex::new(state)),
         }
     }
 
