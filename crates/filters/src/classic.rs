@@ -322,10 +322,16 @@ impl ClassicLayer {
     /// Sets the item's bits and counts it.
     #[inline]
     pub(crate) fn insert(&mut self, pair: HashPair) {
+        self.insert_uncounted(pair);
+        self.items = self.items.saturating_add(1);
+    }
+
+    /// Sets the item's bits.
+    #[inline]
+    pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
         for position in self.positions(pair) {
             self.bits.set(position);
         }
-        self.items = self.items.saturating_add(1);
     }
 
     /// Asks for the cache lines that [`contains_first`](Self::contains_first) will look at.

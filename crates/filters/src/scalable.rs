@@ -478,8 +478,14 @@ impl ScalableBloomFilter {
             if let Some(capture) = &mut self.recording.0 {
                 layer.note_insert(pair, newest, capture);
             }
-            layer.insert(pair);
-            self.items = self.items.saturating_add(1);
+            match self.items.checked_add(1) {
+                Some(items) => {
+                    layer.insert(pair);
+                    self.items = items;
+                }
+                // The counts of the layers must stay what adds up to the filter's.
+                None => layer.insert_uncounted(pair),
+            }
         }
     }
 

@@ -301,6 +301,21 @@ proptest! {
     }
 }
 
+#[test]
+fn counts_at_their_end_still_add_up() {
+    let mut parts = good();
+    for layer in &mut parts.layers {
+        layer.items = 0;
+    }
+    (parts.layers[0].items, parts.items) = (u64::MAX, u64::MAX);
+    let mut filter = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+    assert!(filter.insert("x"));
+    assert!(filter.contains("x"));
+    assert_eq!(filter.parts(), parts);
+    let bytes = filter.to_bytes();
+    assert_eq!(ScalableBloomFilter::from_bytes(&bytes), Ok(filter));
+}
+
 #[cfg(feature = "serde")]
 #[test]
 fn serde_carries_the_bytes() {

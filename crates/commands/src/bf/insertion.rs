@@ -6,6 +6,7 @@ use crate::error::CommandError;
 use crate::format::header;
 use crate::outcome::Effect;
 use crate::slot::Slot;
+use everbloom::sizing::Rounding;
 use everbloom::{GrowthLimit, InsertError, ScalableBloomFilter};
 use std::ops::ControlFlow;
 
@@ -107,10 +108,14 @@ fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
         return usize::MAX;
     };
     let room = newest.capacity().saturating_sub(newest.len());
-    let next = newest
-        .capacity()
-        .saturating_mul(filter.expansion().into())
-        .max(1);
+    let next = match filter.options().rounding() {
+        // It may take few items although its bits are many: nothing is known but the first.
+        Rounding::Log2 => 1,
+        Rounding::Words | Rounding::PowerOfTwo => newest
+            .capacity()
+            .saturating_mul(filter.expansion().into())
+            .max(1),
+    };
     usize::try_from(room.saturating_add(next)).unwrap_or(usize::MAX)
 }
 

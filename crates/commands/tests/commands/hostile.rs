@@ -158,6 +158,35 @@ fn a_loaded_filter_that_cannot_grow_fails_clean() {
     assert_eq!(keys.say("BF.INFO l CAPACITY"), "*1 :9223372036854775807");
 }
 
+#[test]
+fn a_filter_that_has_counted_as_far_as_it_can_dumps_and_loads() {
+    let mut parts = good();
+    parts.layers.push(parts.layers[0]);
+    (parts.layers[0].items, parts.items) = (u64::MAX, u64::MAX);
+    let mut keys = Keyspace::with_limit(1 << 20);
+    keys.call(&[b"BF.LOADCHUNK", b"k", b"1", &header::encode_parts(&parts)]);
+    assert_eq!(keys.say("BF.ADD k a"), ":1");
+    assert_eq!(keys.say("BF.EXISTS k a"), ":1");
+    assert_eq!(load(&header::encode(keys.filter("k"))), "+OK");
+}
+
+#[test]
+fn several_growths_in_one_command_keep_to_the_limit() {
+    // With logarithms as capacities a layer of 2^12 bits takes no more than five items at this
+    // rate, and the one after it has 2^20 bits.
+    let mut parts = good();
+    (parts.options, parts.growth) = (6, 4);
+    let layer = &mut parts.layers[0];
+    (layer.capacity, layer.items, parts.items) = (3, 3, 3);
+    layer.error_rate = 1e-156;
+    let mut keys = Keyspace::with_limit((1 << 17) + 16);
+    let reply = keys.call(&[b"BF.LOADCHUNK", b"k", b"1", &header::encode_parts(&parts)]);
+    assert!(!reply.is_error(), "{reply:?}");
+    keys.say("BF.MADD k a b c d e f g h i j k l m n o p q r s t u v w x y z");
+    let bytes = keys.filter("k").stream_len();
+    assert!(bytes <= keys.context.max_filter_bytes, "{bytes} bytes");
+}
+
 fn argument() -> impl Strategy<Value = Vec<u8>> {
     let words: Vec<Vec<u8>> = [
         "k",
