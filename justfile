@@ -39,9 +39,12 @@ bench-server: _bench-build
 _bench-build:
     cargo build --release -p everbloom-cli
 
-# Fuzz a target for some seconds; needs cargo-fuzz and a nightly toolchain
-fuzz target="resp_request" seconds="60":
-    cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
+# Fuzz a target, or all in turn, for some seconds each; needs cargo-fuzz and a nightly toolchain
+fuzz target="all" seconds="60":
+    for name in {{ if target == "all" { "$(cargo fuzz list)" } else { target } }}; do \
+        cargo +nightly fuzz run "$name" -- \
+            -max_total_time={{ seconds }} -rss_limit_mb=4096 -len_control=50 || exit; \
+    done
 
 # Licences, advisories and sources of the dependencies; needs cargo-deny
 deny:
