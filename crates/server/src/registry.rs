@@ -42,6 +42,8 @@ pub struct Registered {
     pub no_auth: bool,
     /// It is refused inside MULTI.
     pub no_multi: bool,
+    /// It runs while data is being loaded.
+    pub while_loading: bool,
     /// It is refused unless a setting allows it.
     pub protected: bool,
 }
@@ -65,6 +67,9 @@ pub struct Registry {
     commands: Vec<Registered>,
     by_name: HashMap<&'static [u8], usize, foldhash::fast::FixedState>,
 }
+
+/// Commands whose flags their subcommands have, each of them `loading`.
+const CONTAINERS: [&str; 5] = ["ACL", "CLIENT", "CONFIG", "LATENCY", "SLOWLOG"];
 
 /// Names are no longer than this.
 const LONGEST: usize = 32;
@@ -102,6 +107,7 @@ impl Registry {
                         deny_oom: has("denyoom"),
                         no_auth: has("no_auth"),
                         no_multi: has("no_multi"),
+                        while_loading: has("loading") || CONTAINERS.contains(&name),
                         // COMMAND does not show it, so it is no flag.
                         protected: name == "DEBUG",
                         flags,

@@ -160,7 +160,7 @@ impl Server {
 
     #[cold]
     fn refusal_in_trouble(&self, command: &Registered, settings: &Settings) -> Option<Reply> {
-        if self.is_loading() && !command.flags.contains(&"loading") {
+        if self.is_loading() && !command.while_loading {
             return Some(Reply::error(
                 "LOADING Redis is loading the dataset in memory",
             ));

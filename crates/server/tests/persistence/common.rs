@@ -1,0 +1,124 @@
+//! Servers on data directories, and what one asks them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use everbloom_resp::Reply;
+use everbloom_server::{Running, Settings};
+
+use crate::support::{Client, server};
+
+/// A server that keeps a log in `dir`, and lets tests DEBUG.
+pub(crate) fn logging(dir: &Path) -> Settings {
+    Settings {
+        appendonly: true,
+        ..snapshots(dir)
+    }
+}
+
+/// A server that makes snapshots in `dir` when it is told to.
+pub(crate) fn snapshots(dir: &Path) -> Settings {
+    Settings {
+        dir: Some(dir.into()),
+        enable_debug_command: "yes".into(),
+        ..Settings::default()
+    }
+}
+
+/// A server that has loaded its data, and a client of it.
+pub(crate) fn start(settings: Settings) -> (Running, Client) {
+    let running = server(settings);
+    running.wait_until_loaded();
+    assert_eq!(running.server().failure(), None);
+    let client = Client::of(&running);
+    (running, client)
+}
+
+/// Why a server ends that cannot load its data.
+pub(crate) fn failure(settings: Settings) -> String {
+    let running = server(settings);
+    running.wait_until_loaded();
+    running
+        .wait()
+        .expect_err("the server should not have started")
+}
+
+pub(crate) fn digest(client: &mut Client) -> String {
+    match client.line("DEBUG DIGEST") {
+        Reply::Simple(text) => text.into_owned(),
+        other => panic!("no digest: {other:?}"),
+    }
+}
+
+/// Runs lines none of which may fail.
+pub(crate) fn run(client: &mut Client, lines: &[&str]) {
+    for line in lines {
+        let reply = client.line(line);
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+    }
+}
+
+/// A field of INFO.
+pub(crate) fn info(client: &mut Client, field: &str) -> String {
+    let text = match client.line("INFO everything") {
+        Reply::Bulk(bytes) => String::from_utf8(bytes).unwrap(),
+        other => panic!("no info: {other:?}"),
+    };
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {field} in {text}"))
+        .to_owned()
+}
+
+/// Waits until a field of INFO has a value.
+pub(crate) fn until(client: &mut Client, field: &str, wanted: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while info(client, field) != wanted {
+        assert!(
+            Instant::now() < deadline,
+            "{field} is not {wanted}:\n{:?}",
+            client.line("INFO persistence")
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Every file below a directory, with its bytes.
+pub(crate) fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push((path.clone(), fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for (path, bytes) in files(from) {
+        let target = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::write(target, bytes).unwrap();
+    }
+}
+
+pub(crate) fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+/// The file of the log that is being written.
+pub(crate) fn last_increment(dir: &Path) -> PathBuf {
+    let log = dir.join("appendonlydir");
+    let manifest = fs::read_to_string(log.join("appendonly.aof.manifest")).unwrap();
+    let line = manifest.lines().last().unwrap();
+    log.join(line.split(' ').nth(1).unwrap())
+}

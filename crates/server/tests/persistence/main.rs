@@ -1,0 +1,21 @@
+//! A server with a data directory: what it keeps, what it finds, what it does in trouble.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    missing_docs
+)]
+
+mod common;
+#[path = "../support/crashing.rs"]
+mod crashing;
+mod found;
+mod jobs;
+mod peers;
+mod restart;
+#[path = "../support/mod.rs"]
+mod support;
+mod trouble;
