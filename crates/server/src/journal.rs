@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use everbloom_commands::Effect;
+use everbloom_commands::bf::insertion::Insertion;
 use everbloom_resp::encode_request;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
@@ -46,6 +47,22 @@ impl Record {
                     encode_request(&["EXEC"], &mut self.commands);
                 }
             }
+        }
+    }
+
+    /// Notes what a run of adds changed: as its effect, without a copy of each item.
+    pub fn insertion(&mut self, db: usize, key: &[u8], insertion: Insertion<'_>) {
+        if insertion.created.is_some() {
+            return self.effect(db, &insertion.effect(key), &[]);
+        }
+        if !insertion.added.is_empty() {
+            let head = [b"BF.MADD".as_slice(), key];
+            let args: Vec<&[u8]> = head.into_iter().chain(insertion.added).collect();
+            if self.wanted {
+                let lengths = args.iter().map(|arg| arg.len() + MOST_FRAMING);
+                self.commands.reserve(lengths.sum());
+            }
+            self.command(db, &args);
         }
     }
 
@@ -102,6 +119,8 @@ pub struct Journal {
     drained: Condvar,
     changes: AtomicU64,
     logging: AtomicBool,
+    /// The writer is not woken for each record, but when a thread has nothing else to do.
+    gathering: AtomicBool,
     /// Everything before this position is on the disk.
     durable: watch::Sender<u64>,
 }
@@ -110,6 +129,8 @@ pub struct Journal {
 #[derive(Debug, Default)]
 struct Queue {
     bytes: Vec<u8>,
+    /// A buffer to go on with when `bytes` is taken: one that has its pages already.
+    spare: Vec<u8>,
     /// Where the log goes on in a new file: offsets in `bytes`, rising.
     switches: Vec<usize>,
     /// How many there were over the whole life of the journal.
@@ -141,6 +162,12 @@ pub struct Batch {
 /// With more than this many bytes waiting, commands wait for the writer.
 const FAR_BEHIND: usize = 256 << 20;
 
+/// An argument takes at most so many bytes beside its own: `$`, its length, two line ends.
+const MOST_FRAMING: usize = 25;
+
+/// A buffer that grew beyond this is not kept.
+const MOST_SPARE: usize = 8 << 20;
+
 impl Default for Journal {
     fn default() -> Self {
         Journal {
@@ -149,6 +176,7 @@ impl Default for Journal {
             drained: Condvar::new(),
             changes: AtomicU64::new(0),
             logging: AtomicBool::new(false),
+            gathering: AtomicBool::new(false),
             durable: watch::Sender::new(0),
         }
     }
@@ -185,7 +213,7 @@ impl Journal {
         queue.db = record.db;
         queue.bytes.extend_from_slice(&record.commands);
         queue.end += u64::try_from(queue.bytes.len() - before).unwrap_or(0);
-        if queue.writer_waits {
+        if queue.writer_waits && !self.gathering.load(Ordering::Relaxed) {
             queue.writer_waits = false;
             self.filled.notify_one();
         }
@@ -200,6 +228,25 @@ impl Journal {
     /// How many changes there were.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Says whether to let records gather until [`Journal::nudge`]: where replies wait for the disk,
+    /// the records of all connections that are served in one turn of an event loop then share one
+    /// fsync, instead of the first having one to itself.
+    pub fn gather(&self, on: bool) {
+        self.gathering.store(on, Ordering::Relaxed);
+    }
+
+    /// Wakes the writer for the records that have gathered: the event loop is about to sleep.
+    pub fn nudge(&self) {
+        if !self.gathering.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut queue = self.queue.lock();
+        if queue.writer_waits && !queue.bytes.is_empty() {
+            queue.writer_waits = false;
+            self.filled.notify_one();
+        }
     }
 
     /// Whether a log is kept.
@@ -235,8 +282,10 @@ impl Journal {
             self.filled.wait_for(&mut queue, patience);
             queue.writer_waits = false;
         }
+        let spare = mem::take(&mut queue.spare);
+        let bytes = mem::replace(&mut queue.bytes, spare);
         let batch = Batch {
-            bytes: mem::take(&mut queue.bytes),
+            bytes,
             switches: mem::take(&mut queue.switches),
             end: queue.end,
             logging: self.is_logging(),
@@ -244,6 +293,14 @@ impl Journal {
         };
         self.drained.notify_all();
         batch
+    }
+
+    /// Takes a buffer back that was written.
+    pub fn give_back(&self, mut bytes: Vec<u8>) {
+        if bytes.capacity() <= MOST_SPARE {
+            bytes.clear();
+            self.queue.lock().spare = bytes;
+        }
     }
 
     /// Nothing will follow: the writer writes what waits and ends.

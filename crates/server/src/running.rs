@@ -75,13 +75,17 @@ impl Server {
         for (index, stats) in server.workers.iter().enumerate() {
             let (sender, receiver) = mpsc::unbounded_channel();
             senders.push(sender);
-            let (server, stats) = (Arc::clone(&server), Arc::clone(stats));
-            threads.push(spawn(&format!("worker-{index}"), move |runtime| {
-                runtime.block_on(Worker::new(server, stats).run(receiver));
-            })?);
+            let (shared, stats) = (Arc::clone(&server), Arc::clone(stats));
+            threads.push(spawn(
+                &format!("worker-{index}"),
+                &server,
+                move |runtime| {
+                    runtime.block_on(Worker::new(shared, stats).run(receiver));
+                },
+            )?);
         }
         let shared = Arc::clone(&server);
-        threads.push(spawn("main", move |runtime| {
+        threads.push(spawn("main", &server, move |runtime| {
             runtime.block_on(attend(shared, listeners, senders));
         })?);
         let shared = Arc::clone(&server);
@@ -167,12 +171,18 @@ impl Drop for Running {
     }
 }
 
+/// Starts a thread with an event loop, which nudges the journal before it sleeps.
 fn spawn(
     name: &str,
+    server: &Arc<Server>,
     work: impl FnOnce(tokio::runtime::Runtime) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .on_thread_park({
+            let server = Arc::clone(server);
+            move || server.journal.nudge()
+        })
         .build()?;
     std::thread::Builder::new()
         .name(name.into())

@@ -99,7 +99,7 @@ fn add_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {
         })
     });
     shard.touch(place.db, key);
-    record.effect(place.db, &change.effect(key), &[]);
+    record.insertion(place.db, key, change);
     turn.session.wrote(turn.server.journal.append(record));
     failed
 }

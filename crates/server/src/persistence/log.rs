@@ -20,6 +20,8 @@ use crate::storage::StorageFile;
 
 /// How long to wait for something to write before looking whether it is time for an fsync.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// The same where records gather: an event loop that never sleeps does not say that it has some.
+const GATHERED: Duration = Duration::from_millis(2);
 /// Where nobody waits for the disk, so long is collected before the next write.
 const COLLECT: Duration = Duration::from_millis(2);
 /// How long to wait before a failed write is tried again.
@@ -83,7 +85,10 @@ impl Log {
 pub fn run(server: &Arc<Server>, persistence: &Persistence, mut log: Option<Log>) {
     loop {
         let settings = server.config.snapshot();
-        let batch = server.journal.take(PATIENCE);
+        let always = settings.appendfsync == Fsync::Always;
+        server.journal.gather(always);
+        let patience = if always { GATHERED } else { PATIENCE };
+        let batch = server.journal.take(patience);
         let wrote = !batch.bytes.is_empty();
         if !write_batch(server, persistence, &mut log, &batch) {
             return;
@@ -93,7 +98,8 @@ pub fn run(server: &Arc<Server>, persistence: &Persistence, mut log: Option<Log>
             info!("the log is complete");
             return;
         }
-        if wrote && settings.appendfsync != Fsync::Always {
+        server.journal.give_back(batch.bytes);
+        if wrote && !always {
             thread::sleep(COLLECT);
         }
     }

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::clock::Now;
 use crate::config::Settings;
@@ -70,7 +72,11 @@ fn begin<'f>(
         compression: settings.rdbcompression,
         checksum: settings.rdbchecksum,
     };
-    let out = Paced { file, unsynced: 0 };
+    let out = Paced {
+        file,
+        unsynced: 0,
+        rested: Instant::now(),
+    };
     let mut rdb = Writer::new(out, options)?;
     rdb.aux(&Aux {
         version: COMPATIBLE_VERSION,
@@ -189,14 +195,26 @@ impl<W: Write> SnapshotWriter<'_, W> {
     }
 }
 
-/// A file that is forced to the disk now and then while it is written.
+/// A file that is forced to the disk now and then while it is written, by a thread that rests now
+/// and then: on a core that it shares with a worker it would run to the end of its time slice, some
+/// milliseconds, before a request is answered.
 struct Paced<'f> {
     file: &'f mut dyn StorageFile,
     unsynced: u64,
+    rested: Instant,
 }
+
+/// So long the thread works,
+const WORK: Duration = Duration::from_micros(500);
+/// and so long it rests then.
+const REST: Duration = Duration::from_micros(100);
 
 impl Write for Paced<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.rested.elapsed() >= WORK {
+            thread::sleep(REST);
+            self.rested = Instant::now();
+        }
         let written = self.file.write(bytes)?;
         self.unsynced += u64::try_from(written).unwrap_or(0);
         if self.unsynced >= SYNC_EVERY {
