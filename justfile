@@ -36,6 +36,10 @@ bench-library:
 bench-server: _bench-build
     cargo run --release --manifest-path benches/Cargo.toml -- server
 
+# What snapshots and the log cost, beside redis-server; needs python3 and redis-server
+bench-persistence: _bench-build
+    python3 benches/persistence/run.py
+
 _bench-build:
     cargo build --release -p everbloom-cli
 
