@@ -230,7 +230,7 @@ impl Connection {
     async fn wait_for_disk(&mut self) {
         let written = std::mem::take(&mut self.session.written);
         if written > 0 && self.worker.settings().appendfsync == Fsync::Always {
-            self.worker.server.journal.durable(written).await;
+            self.worker.durable(written).await;
         }
     }
 

@@ -324,14 +324,13 @@ impl Journal {
         });
     }
 
-    /// Returns once everything before `position` is on the disk.
-    pub async fn durable(&self, position: u64) {
-        // The sender lives in `self`, so the channel cannot close.
-        let _ = self
-            .durable
-            .subscribe()
-            .wait_for(|durable| *durable >= position)
-            .await;
+    /// Calls `further` each time more is on the disk; never returns.
+    pub async fn each_durable(&self, further: impl Fn()) {
+        let mut durable = self.durable.subscribe();
+        // The sender lives in `self`, so the channel does not close.
+        while durable.changed().await.is_ok() {
+            further();
+        }
     }
 
     /// The position before which everything is on the disk.

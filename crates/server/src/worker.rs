@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use everbloom_resp::Batch;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 
 use crate::clients::Client;
@@ -22,6 +22,9 @@ use crate::stats::WorkerStats;
 const INPUT: usize = 64 << 10;
 /// An output buffer that grew beyond this is not kept.
 const OUTPUT_KEPT: usize = 1 << 20;
+
+/// A connection as the main thread hands it over.
+pub type Accepted = (TcpStream, Arc<Client>);
 
 /// What the connections of one thread share.
 pub struct Worker {
@@ -37,6 +40,8 @@ pub struct Worker {
     pub args: Cell<Vec<&'static [u8]>>,
     output: Cell<Vec<u8>>,
     settings: RefCell<(u64, Arc<Settings>)>,
+    /// Connections wait here for the disk.
+    synced: Notify,
 }
 
 impl Worker {
@@ -51,6 +56,19 @@ impl Worker {
             args: Cell::new(Vec::new()),
             output: Cell::new(Vec::new()),
             settings: RefCell::new(settings),
+            synced: Notify::new(),
+        }
+    }
+
+    /// Returns once everything before this position of the journal is on the disk.
+    pub async fn durable(&self, position: u64) {
+        loop {
+            // In this order no step forward is missed.
+            let further = self.synced.notified();
+            if self.server.journal.durable_now() >= position {
+                return;
+            }
+            further.await;
         }
     }
 
@@ -78,25 +96,34 @@ impl Worker {
     }
 
     /// Serves the connections that arrive from `accepted`, until no more can and all are closed.
-    pub async fn run(self, mut accepted: mpsc::UnboundedReceiver<(TcpStream, Arc<Client>)>) {
+    pub async fn run(self, accepted: mpsc::UnboundedReceiver<Accepted>) {
         let worker = Rc::new(self);
-        let local = LocalSet::new();
-        local
-            .run_until(async {
-                while let Some((stream, client)) = accepted.recv().await {
-                    match tokio::net::TcpStream::from_std(stream) {
-                        Ok(stream) => {
-                            let worker = Rc::clone(&worker);
-                            tokio::task::spawn_local(connection::serve(stream, worker, client));
-                        }
-                        Err(error) => {
-                            tracing::warn!(%error, "cannot serve an accepted connection");
-                            worker.server.clients.leave(client.id);
-                        }
+        let journal = &worker.server.journal;
+        tokio::select! {
+            () = serve_all(&worker, accepted) => {}
+            // One wake-up of this thread for all connections that wait; they wake each other here.
+            () = journal.each_durable(|| worker.synced.notify_waiters()) => {}
+        }
+    }
+}
+
+async fn serve_all(worker: &Rc<Worker>, mut accepted: mpsc::UnboundedReceiver<Accepted>) {
+    let local = LocalSet::new();
+    local
+        .run_until(async {
+            while let Some((stream, client)) = accepted.recv().await {
+                match tokio::net::TcpStream::from_std(stream) {
+                    Ok(stream) => {
+                        let worker = Rc::clone(worker);
+                        tokio::task::spawn_local(connection::serve(stream, worker, client));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot serve an accepted connection");
+                        worker.server.clients.leave(client.id);
                     }
                 }
-            })
-            .await;
-        local.await;
-    }
+            }
+        })
+        .await;
+    local.await;
 }

@@ -234,7 +234,7 @@ fn keyspace_digest(view: &View<'_>) -> Digest {
     for (db, number) in (0..view.databases()).zip(0u64..) {
         for (_, entry) in view.entries(db) {
             let mut digest = Digest::new();
-            digest.numbers(&[number, entry.expires_at.unwrap_or(0)]);
+            digest.numbers(&[number, entry.expires_at().unwrap_or(0)]);
             digest.bytes(entry.key());
             digest.value(&entry.value);
             all.xor(digest);
