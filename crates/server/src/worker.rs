@@ -38,7 +38,8 @@ pub struct Worker {
     pub batch: Cell<Batch>,
     /// Their arguments; empty between batches, kept for its allocation.
     pub args: Cell<Vec<&'static [u8]>>,
-    output: Cell<Vec<u8>>,
+    /// Buffers for replies, as many as there were connections with unsent ones.
+    outputs: RefCell<Vec<Vec<u8>>>,
     settings: RefCell<(u64, Arc<Settings>)>,
     /// Connections wait here for the disk.
     synced: Notify,
@@ -54,7 +55,7 @@ impl Worker {
             input: RefCell::new(vec![0; INPUT].into_boxed_slice()),
             batch: Cell::new(Batch::new()),
             args: Cell::new(Vec::new()),
-            output: Cell::new(Vec::new()),
+            outputs: RefCell::new(Vec::new()),
             settings: RefCell::new(settings),
             synced: Notify::new(),
         }
@@ -84,14 +85,14 @@ impl Worker {
 
     /// An empty buffer for replies.
     pub fn take_output(&self) -> Vec<u8> {
-        self.output.take()
+        self.outputs.borrow_mut().pop().unwrap_or_default()
     }
 
     /// Gives a buffer back.
     pub fn give_output(&self, mut output: Vec<u8>) {
         if output.capacity() <= OUTPUT_KEPT {
             output.clear();
-            self.output.set(output);
+            self.outputs.borrow_mut().push(output);
         }
     }
 
