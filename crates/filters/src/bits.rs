@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Bits are kept as bytes, because a loaded filter may have a length that is no multiple of 8. The
-//! only unsafe code of the crate is here: zeroed allocation that may fail, and prefetching.
+//! unsafe code here is zeroed allocation that may fail, advice to the system, and prefetching.
 #![allow(unsafe_code)]
 
 use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -36,6 +36,7 @@ impl BitArray {
         if start.is_null() {
             return Err(AllocError);
         }
+        advise_huge_pages(start, len);
         let slice = core::ptr::slice_from_raw_parts_mut(start, len);
         // SAFETY: the block is `len` initialised bytes, came from the global allocator with the
         // layout of `[u8; len]`, and nothing else owns it.
@@ -139,9 +140,32 @@ fn mask_of(position: u64) -> u8 {
     1 << (position & 7)
 }
 
+/// From how many bytes on an array gets huge pages: the size of one.
+#[cfg(all(feature = "std", target_os = "linux"))]
+const HUGE: usize = 2 << 20;
+
+/// Asks the system to put memory that was just allocated on huge pages, if it is much: with small
+/// ones nearly every lookup in a large filter also misses the processor's table of pages. A system
+/// that has no huge pages does not mind.
+#[allow(unused_variables, reason = "not every system can be asked")]
+pub(crate) fn advise_huge_pages(start: *mut u8, len: usize) {
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    if len >= HUGE {
+        // The smallest page there is; where pages are larger, the system refuses the start.
+        const PAGE: usize = 4096;
+        let lead = start.align_offset(PAGE).min(len);
+        let whole = (len - lead) / PAGE * PAGE;
+        // SAFETY: the range lies within one live allocation, and this advice changes neither what
+        // the memory holds nor whether it can be reached. A failure leaves everything as it was.
+        unsafe {
+            libc::madvise(start.wrapping_add(lead).cast(), whole, libc::MADV_HUGEPAGE);
+        }
+    }
+}
+
 #[inline]
 #[allow(unused_variables, reason = "not every target can prefetch")]
-fn prefetch(address: *const u8) {
+pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint: it never faults, whatever the address.
     unsafe {

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 use core::mem::size_of;
 
 use crate::bits::BitArray;
-use crate::capture::Capture;
 use crate::hash::{HashPair, Modulus};
 use crate::math::whole;
 use crate::sizing::{LayerSize, textbook};
@@ -28,9 +27,16 @@ pub enum BuildError {
     /// without a bit count.
     #[error("a bit count and a hash count belong together and leave no error rate to choose")]
     Conflict,
-    /// No size fits, such as for an error rate half of which is 0.
+    /// No size fits, such as for an error rate half of which is 0, or one below
+    /// [`MIN_RATE`](crate::sizing::blocked::MIN_RATE) in the blocked layout.
     #[error("no filter has such a capacity and error rate")]
     Unsizable,
+    /// A key or a seed was given for the classic layout, whose hash has none.
+    #[error("a key or a seed is for the blocked layout")]
+    UnexpectedKey,
+    /// The blocked layout needs a key or a seed where there is no system to ask for a random one.
+    #[error("the blocked layout needs a key or a seed")]
+    NoKey,
     /// A layer would be larger than the limit.
     #[error("a bit array of {bytes} bytes is over the limit")]
     TooLarge {
@@ -225,23 +231,12 @@ impl ClassicLayer {
         self.modulus.get()
     }
 
-    /// Makes every bit 1 that is 1 in the other layer, which has the same length.
-    pub(crate) fn union_bits(&mut self, other: &ClassicLayer) {
-        for (byte, more) in self.bits.as_bytes_mut().iter_mut().zip(other.as_bytes()) {
-            *byte |= more;
-        }
-    }
-
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         self.bits.as_bytes_mut()
     }
 
     pub(crate) fn set_len(&mut self, items: u64) {
         self.items = items;
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.items >= self.capacity
     }
 
     #[inline]
@@ -305,16 +300,15 @@ impl ClassicLayer {
         self.bits.test_all(x.map(|x| self.modulus.reduce(x)))
     }
 
-    /// Tells the capture which bytes [`insert`](Self::insert) is about to change.
-    #[cold]
-    pub(crate) fn note_insert(&self, pair: HashPair, number: usize, capture: &mut Capture) {
+    /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
+    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64, u8)) {
         for position in self.positions(pair) {
             if !self.bits.test(position) {
                 let byte = position / 8;
                 let old = usize::try_from(byte)
                     .ok()
                     .and_then(|at| self.as_bytes().get(at));
-                capture.note(self, number, byte, old.copied().unwrap_or_default());
+                note(byte, old.copied().unwrap_or_default());
             }
         }
     }

@@ -1,11 +1,13 @@
 //! A group of items on its way through the layers: all hashed first, so that the waits for memory
 //! overlap.
 //!
-//! An item that is not in a layer usually fails within the first few bits, so only those are asked
+//! In the blocked layout an item has one cache line a layer. In the classic one it has many, and an
+//! item that is not in a layer usually fails within the first few bits, so only those are asked
 //! for ahead of time; the other bits are asked for when the first ones were all 1.
 
 use crate::classic::ClassicLayer;
-use crate::hash::{HashPair, HashWidth};
+use crate::hash::HashPair;
+use crate::layer::{Hasher, Layer};
 
 /// The most items of a group, the bits of a mask.
 pub(crate) const GROUP: usize = 32;
@@ -21,15 +23,26 @@ impl Group {
     #[inline]
     pub(crate) fn next<'a>(
         items: &mut impl Iterator<Item = &'a [u8]>,
-        width: HashWidth,
+        hasher: &Hasher,
     ) -> Option<Group> {
         let mut group = Group {
             pairs: [HashPair::default(); GROUP],
             len: 0,
         };
-        for (slot, item) in group.pairs.iter_mut().zip(items) {
-            *slot = HashPair::new(item, width);
-            group.len += 1;
+        let slots = group.pairs.iter_mut().zip(items);
+        match hasher {
+            Hasher::Classic(width) => {
+                for (slot, item) in slots {
+                    *slot = HashPair::new(item, *width);
+                    group.len += 1;
+                }
+            }
+            Hasher::Blocked(secrets) => {
+                for (slot, item) in slots {
+                    *slot = secrets.hash(item);
+                    group.len += 1;
+                }
+            }
         }
         (group.len > 0).then_some(group)
     }
@@ -63,15 +76,39 @@ impl Group {
 
     /// The items that are in any of the layers; the last layer is looked at first.
     #[inline]
-    pub(crate) fn contained(&self, layers: &[ClassicLayer]) -> u32 {
+    pub(crate) fn contained(&self, layers: &[Layer]) -> u32 {
+        let far = self.prefetch_blocks(layers);
         let mut open = self.all();
-        for layer in layers.iter().rev() {
-            open &= !self.contained_in(layer, open);
+        // While the far blocks come, there is time for the near layers. Without far ones this is
+        // the newest layer first, which is the largest and the likeliest to have an item.
+        let (near, far) = layers.split_at(layers.len() - far);
+        for layer in near.iter().rev().chain(far.iter().rev()) {
+            open &= !match layer {
+                Layer::Classic(layer) => self.contained_in(layer, open),
+                Layer::Blocked(layer) => layer.contained(&self.pairs, open),
+            };
             if open == 0 {
                 break;
             }
         }
         self.all() & !open
+    }
+
+    /// Asks for the items' blocks in the newest layers, as far as these are blocked and far away;
+    /// returns how many layers that is.
+    #[inline]
+    fn prefetch_blocks(&self, layers: &[Layer]) -> usize {
+        let mut far = 0;
+        for layer in layers.iter().rev() {
+            match layer {
+                Layer::Blocked(layer) if layer.is_far() => {
+                    self.pairs().iter().for_each(|pair| layer.prefetch(*pair));
+                    far += 1;
+                }
+                _ => break,
+            }
+        }
+        far
     }
 
     /// Those of the items in the mask that are in the layer.
@@ -93,10 +130,13 @@ impl Group {
         self.select(candidates).fold(0, test)
     }
 
-    /// Asks for all cache lines of the items that are not in the mask.
+    /// Asks for the other cache lines of the items that are not in the mask.
     #[inline]
-    pub(crate) fn prefetch_others(&self, layer: &ClassicLayer, mask: u32) {
-        if layer.is_far() {
+    pub(crate) fn prefetch_others(&self, layer: &Layer, mask: u32) {
+        // In the blocked layout there is no other line.
+        if let Layer::Classic(layer) = layer
+            && layer.is_far()
+        {
             self.select(self.all() & !mask)
                 .for_each(|(_, pair)| layer.prefetch_rest(pair));
         }

@@ -65,6 +65,7 @@ fn loaded(options: impl Strategy<Value = u32>) -> impl Strategy<Value = Scalable
             items,
             options,
             growth,
+            key: None,
             layers,
         };
         ScalableBloomFilter::from_parts(&parts, LIMIT).unwrap()
@@ -461,6 +462,7 @@ fn nothing_about_growth_overflows() {
             items: u64::MAX,
             options,
             growth,
+            key: None,
             layers,
         };
         let mut filter = ScalableBloomFilter::from_parts(&parts, 8).unwrap();
@@ -483,6 +485,7 @@ fn nothing_about_growth_overflows() {
         items: 0,
         options: 5,
         growth: 2,
+        key: None,
         layers,
     };
     let mut filter = ScalableBloomFilter::from_parts(&parts, 8).unwrap();
@@ -620,6 +623,7 @@ fn old_options_name_their_rules() {
             items: 0,
             options: bits,
             growth: 2,
+            key: None,
             layers: vec![layer],
         };
         ScalableBloomFilter::from_parts(&parts, LIMIT)

@@ -188,6 +188,7 @@ pub fn load<R: FieldReader>(
         items,
         options: 0,
         growth: OLD_GROWTH,
+        key: None,
         layers: Vec::new(),
     };
     if version >= OPTIONS_SINCE {

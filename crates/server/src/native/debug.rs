@@ -195,9 +195,13 @@ impl Digest {
                     items,
                     options,
                     growth,
+                    key,
                     layers,
                 } = filter.parts();
                 self.numbers(&[items, options.into(), growth.into()]);
+                if let Some(key) = key {
+                    self.bytes(&key.to_bytes());
+                }
                 for layer in &layers {
                     self.layer(layer);
                 }
