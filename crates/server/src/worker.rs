@@ -21,7 +21,9 @@ use crate::stats::WorkerStats;
 /// Bytes read from a socket at once: some thousand small commands, and still within the L2 cache.
 const INPUT: usize = 64 << 10;
 /// An output buffer that grew beyond this is not kept.
-const OUTPUT_KEPT: usize = 1 << 20;
+const OUTPUT_KEPT: usize = 256 << 10;
+/// Nor are more of them than this.
+const OUTPUTS_KEPT: usize = 64;
 
 /// A connection as the main thread hands it over.
 pub type Accepted = (TcpStream, Arc<Client>);
@@ -90,9 +92,10 @@ impl Worker {
 
     /// Gives a buffer back.
     pub fn give_output(&self, mut output: Vec<u8>) {
-        if output.capacity() <= OUTPUT_KEPT {
+        let mut outputs = self.outputs.borrow_mut();
+        if output.capacity() <= OUTPUT_KEPT && outputs.len() < OUTPUTS_KEPT {
             output.clear();
-            self.outputs.borrow_mut().push(output);
+            outputs.push(output);
         }
     }
 
