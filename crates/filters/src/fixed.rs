@@ -321,7 +321,7 @@ impl BloomFilter {
             group.prefetch_others(&self.layer, found);
             for (index, &pair) in group.pairs().iter().enumerate() {
                 // An item may have come with one before it in the group.
-                replies.push(found >> index & 1 == 0 && self.insert_pair(pair));
+                replies.push(found >> index & 1 == 0 && self.layer.insert_if_new(pair));
             }
         }
         replies

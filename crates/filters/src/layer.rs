@@ -306,11 +306,26 @@ impl Layer {
         }
     }
 
+    /// Sets the item's bits; counts it, and says so, unless all of them were set before.
+    #[inline]
+    pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
+        match self {
+            Layer::Classic(layer) => layer.insert_if_new(pair),
+            Layer::Blocked(layer) => {
+                let new = !layer.contains(pair);
+                if new {
+                    layer.insert(pair);
+                }
+                new
+            }
+        }
+    }
+
     /// Sets the item's bits.
     #[inline]
     pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
         match self {
-            Layer::Classic(layer) => layer.insert_uncounted(pair),
+            Layer::Classic(layer) => drop(layer.insert_uncounted(pair)),
             Layer::Blocked(layer) => layer.insert_uncounted(pair),
         }
     }

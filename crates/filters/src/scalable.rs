@@ -510,7 +510,11 @@ impl ScalableBloomFilter {
             for (index, &pair) in group.pairs().iter().enumerate() {
                 // What was found stays found. What was not can only have come into the layer
                 // that was the newest and its successors, by an item before this one.
-                let reply = if found >> index & 1 == 1 || self.found_from(newest, pair) {
+                let reply = if found >> index & 1 == 1 {
+                    Ok(false)
+                } else if let Some(new) = self.insert_where_room(newest, pair) {
+                    Ok(new)
+                } else if self.found_from(newest, pair) {
                     Ok(false)
                 } else {
                     insert(self, pair).map(|()| true)
@@ -520,6 +524,20 @@ impl ScalableBloomFilter {
                 }
             }
         }
+    }
+
+    /// Inserts an item that is in none of the layers before number `newest`, if that is still the
+    /// newest, has room, and nobody wants to know what changes; whether the item was new.
+    #[inline]
+    fn insert_where_room(&mut self, newest: usize, pair: HashPair) -> Option<bool> {
+        let is_newest = self.layers.len() == newest + 1;
+        let layer = self.layers.get_mut(newest)?;
+        if !is_newest || layer.is_full() || self.recording.0.is_some() || self.items == u64::MAX {
+            return None;
+        }
+        let new = layer.insert_if_new(pair);
+        self.items += u64::from(new);
+        Some(new)
     }
 
     /// Inserts an item that is in no layer.
