@@ -57,6 +57,13 @@ impl BitArray {
         &mut self.0
     }
 
+    /// Lets the bytes be moved to another place; they must stay as many.
+    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        let len = self.0.len();
+        self.0 = relocate(core::mem::take(&mut self.0));
+        assert_eq!(self.0.len(), len, "relocated bits stay as many");
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> u64 {
         self.0.len() as u64

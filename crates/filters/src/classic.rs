@@ -209,6 +209,10 @@ impl ClassicLayer {
         size_of::<Self>() + self.as_bytes().len()
     }
 
+    pub(crate) fn bits_mut(&mut self) -> &mut BitArray {
+        &mut self.bits
+    }
+
     pub(crate) fn size(&self) -> LayerSize {
         LayerSize {
             capacity: self.capacity,

@@ -53,6 +53,7 @@ mod group;
 mod item;
 mod math;
 mod options;
+mod relocate;
 mod scalable;
 #[cfg(feature = "serde")]
 mod serde;
