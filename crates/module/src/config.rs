@@ -17,7 +17,7 @@ use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
 
 use crate::raw::config::{self as host, NumberSetting, TextSetting};
 use crate::raw::context::{Args, HostContext, LogLevel};
-use crate::raw::load::{is_valkey, server_version};
+use crate::raw::load::{is_valkey, machine_memory, server_version};
 
 /// The first Redis that has settings of modules without the module's name in front.
 const REDIS_8: i32 = 0x0008_0000;
@@ -62,6 +62,9 @@ static LIMIT: Number = Number::new(0);
 static RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 static START_RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 
+/// How much memory the machine has, in bytes.
+static MACHINE: AtomicU64 = AtomicU64::new(u64::MAX);
+
 /// Whether the host is setting every setting for the first time: to what its file says, or to the
 /// default. A setting with two names must not lose by the one what it got by the other.
 static LOADING: AtomicBool = AtomicBool::new(false);
@@ -99,16 +102,19 @@ pub(crate) fn defaults() -> Defaults {
     }
 }
 
-/// How many bytes the bit arrays of one filter may take together, for clients.
+/// How many bytes the bit arrays of one filter may take together, for clients. Without a limit that
+/// is the machine's memory: allocators promise more, and whoever uses it is killed.
 pub(crate) fn max_filter_bytes() -> u64 {
+    let machine = MACHINE.load(Relaxed);
     match LIMIT.get() {
-        0 => u64::MAX,
-        limit => limit.unsigned_abs(),
+        0 => machine,
+        limit => machine.min(limit.unsigned_abs()),
     }
 }
 
 /// Reads the load arguments and registers the settings. An error is for the log.
 pub(crate) fn load(context: &HostContext<'_>, args: Args<'_>) -> Result<(), String> {
+    MACHINE.store(machine_memory(context).unwrap_or(u64::MAX), Relaxed);
     let mut rate = String::from("0.01");
     read_arguments(context, args, &mut rate)?;
     if !host::available() {

@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 
 use super::ffi::{
     Apply, CommandFn, CommandHandle, CommandInfo, Ctx, Cursor, DefragCtx, Digest, GetNumber,
-    GetText, InfoCtx, InfoFn, Io, KeyHandle, SetNumber, SetText, Str, TypeHandle, TypeMethods,
+    GetText, InfoCtx, InfoFn, Io, KeyHandle, ServerInfo, SetNumber, SetText, Str, TypeHandle,
+    TypeMethods,
 };
 
 /// The function that finds the others: it writes the function of that name where the second
@@ -83,6 +84,11 @@ api! {
         ) -> *mut TypeHandle;
         register_info_func: "RegisterInfoFunc", fn(*mut Ctx, InfoFn;) -> c_int;
         get_context_flags: "GetContextFlags", fn(*mut Ctx;) -> c_int;
+        get_server_info: "GetServerInfo", fn(*mut Ctx, *const c_char;) -> *mut ServerInfo;
+        free_server_info: "FreeServerInfo", fn(*mut Ctx, *mut ServerInfo;);
+        server_info_unsigned: "ServerInfoGetFieldUnsigned", fn(
+            *mut ServerInfo, *const c_char, *mut c_int;
+        ) -> u64;
         log: "Log", fn(*mut Ctx, *const c_char, *const c_char; ...);
 
         string_ptr_len: "StringPtrLen", fn(*const Str, *mut usize;) -> *const c_char;

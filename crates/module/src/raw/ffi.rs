@@ -35,6 +35,8 @@ opaque! {
     InfoCtx;
     /// A defragmentation in progress.
     DefragCtx;
+    /// What INFO says, for a module to read.
+    ServerInfo;
 }
 
 pub(crate) const OK: c_int = 0;

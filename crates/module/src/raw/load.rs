@@ -76,6 +76,23 @@ pub(crate) fn server_version() -> Option<c_int> {
     api().get_server_version.map(|version| unsafe { version() })
 }
 
+/// How many bytes of memory the machine has, as the host says in INFO.
+pub(crate) fn machine_memory(context: &HostContext<'_>) -> Option<u64> {
+    let api = api();
+    // SAFETY: a valid context and a C string.
+    let info = unsafe { (api.get_server_info)(context.raw(), c"memory".as_ptr()) };
+    if info.is_null() {
+        return None;
+    }
+    let mut error = OK;
+    let field = c"total_system_memory".as_ptr();
+    // SAFETY: what the host gave, a C string and a place for an error.
+    let bytes = unsafe { (api.server_info_unsigned)(info, field, &raw mut error) };
+    // SAFETY: what the host gave, which is not used hereafter.
+    unsafe { (api.free_server_info)(context.raw(), info) };
+    (error == OK && bytes > 0).then_some(bytes)
+}
+
 /// Whether the host is Valkey.
 pub(crate) fn is_valkey() -> bool {
     api().valkey
