@@ -11,11 +11,11 @@
 
 // mod cluster;
 mod conformance;
-// mod exchange;
-// mod golden;
-// mod hostile;
-// mod lifetime;
-// mod replication;
+mod exchange;
+mod golden;
+mod hostile;
+mod lifetime;
+mod replication;
 mod settings;
 mod support;
 mod usage;
