@@ -9,7 +9,7 @@
     unreachable_pub
 )]
 
-// mod cluster;
+mod cluster;
 mod conformance;
 mod exchange;
 mod golden;

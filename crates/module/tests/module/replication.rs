@@ -6,7 +6,7 @@ use std::thread;
 use everbloom_resp::Reply;
 
 use crate::lifetime::{answers, fill};
-use crate::support::{Client, Host, wait_for};
+use crate::support::{Client, Host, StopOnDrop, wait_for};
 
 /// Other defaults than the primary's, and a limit that its filters exceed.
 const OTHER_DEFAULTS: [&str; 6] = ["ERROR_RATE", "0.2", "INITIAL_SIZE", "3", "EXPANSION", "0"];
@@ -81,6 +81,7 @@ fn replicas_under_load_are_equal_and_catch_up() {
                 scope.spawn(move || load(&mut client, seed, stop))
             })
             .collect();
+        let stopper = StopOnDrop(&stop);
         let mut client = primary.client();
         thread::sleep(std::time::Duration::from_millis(700));
         // The link breaks and the replica comes back: it gets what it missed.
@@ -103,7 +104,7 @@ fn replicas_under_load_are_equal_and_catch_up() {
             .ok(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
         steady.client().until("master_link_status", "up");
         thread::sleep(std::time::Duration::from_millis(500));
-        stop.store(true, Ordering::Relaxed);
+        drop(stopper);
         loads.into_iter().map(|load| load.join().unwrap()).sum()
     });
     assert!(total > 500, "{total}");
@@ -163,7 +164,7 @@ fn what_changes_nothing_is_not_sent() {
         "BF.INSERT f ITEMS a d",
         "BF.EXISTS f a",
     ] {
-        client.ok(&line.replace("BF.ADD f d", "BF.ADD f a"));
+        client.ok(line);
     }
     check_equal(&primary, &[&replica]);
     assert_eq!(calls(&replica), before);

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -70,10 +71,18 @@ pub fn host_program() -> Option<PathBuf> {
 
 /// Runs redis-cli, which must succeed.
 pub fn redis_cli(args: &[&str]) -> String {
+    try_redis_cli(args).unwrap_or_else(|text| panic!("{args:?}\n{text}"))
+}
+
+/// Runs redis-cli; an error is what it printed.
+pub fn try_redis_cli(args: &[&str]) -> Result<String, String> {
     let output = Command::new("redis-cli").args(args).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{args:?}\n{text}");
-    text
+    if output.status.success() {
+        Ok(text)
+    } else {
+        Err(text)
+    }
 }
 
 /// A server with the module, in a directory of its own, ended when dropped.
@@ -382,5 +391,14 @@ pub fn elements(reply: Reply) -> Vec<Reply> {
     match reply {
         Reply::Array(elements) | Reply::Set(elements) => elements,
         other => panic!("no array: {other:?}"),
+    }
+}
+
+/// Tells threads to stop, also when the test fails.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
