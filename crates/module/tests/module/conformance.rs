@@ -4,7 +4,7 @@ use everbloom_conformance::dump::{self, Offer};
 use everbloom_conformance::runner::Place;
 use everbloom_conformance::{Rules, TcpSubject, golden, run, transcript};
 
-use crate::support::Host;
+use crate::support::{Host, from_redis_7};
 
 const RULES: Rules<'_> = Rules {
     skip_cases: &[("cf-", "cuckoo filters are not part of this project")],
@@ -12,11 +12,11 @@ const RULES: Rules<'_> = Rules {
 };
 
 /// What another host, or one of another version, answers otherwise: a copy, which RedisBloom refuses
-/// to make, and payloads of RDB versions that Redis 7.0 does not know.
+/// to make, and payloads of RDB versions that are too new for it.
 fn of_the_host(place: &Place) -> bool {
     match place.case.as_str() {
         "generic-commands" => matches!(place.step, 16 | 17),
-        "restore-rdb-versions" => matches!(place.step, 6..=9),
+        "restore-rdb-versions" => matches!(place.step, 4..=9),
         _ => false,
     }
 }
@@ -25,7 +25,12 @@ fn of_the_host(place: &Place) -> bool {
 fn every_recorded_reply_is_given_again() {
     let Some(host) = Host::start(&[]) else { return };
     let mut subject = TcpSubject::connect(host.addr()).unwrap();
-    let cases = transcript::read(&golden().join("transcripts.jsonl")).unwrap();
+    let mut cases = transcript::read(&golden().join("transcripts.jsonl")).unwrap();
+    let all = cases.len();
+    if !from_redis_7() {
+        // Older hosts let modules answer in RESP2 only.
+        cases.retain(|case| case.resp == 2);
+    }
     let mut report = run(&cases, &RULES, &mut subject).unwrap();
     report
         .differences
@@ -38,7 +43,11 @@ fn every_recorded_reply_is_given_again() {
         report.skipped.len(),
         report.skipped_cases.len(),
     );
-    assert_eq!(found, (48, 1170, 14, 42, 24), "{report}");
+    if cases.len() == all {
+        assert_eq!(found, (48, 1170, 14, 42, 24), "{report}");
+    } else {
+        assert_eq!(found, (24, 585, 7, 21, 12), "{report}");
+    }
 }
 
 #[test]

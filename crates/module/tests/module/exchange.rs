@@ -6,7 +6,7 @@ use everbloom_resp::Reply;
 use everbloom_server::{Running, Server, Settings};
 
 use crate::lifetime::{answers, fill};
-use crate::support::{Client, Host, elements};
+use crate::support::{Client, Host, elements, from_redis_7};
 
 fn everbloom(settings: Settings) -> (Running, Client) {
     let settings = Settings {
@@ -36,6 +36,9 @@ fn shared_answers(client: &mut Client) -> Vec<Reply> {
 
 #[test]
 fn files_and_logs_go_both_ways() {
+    if !from_redis_7() {
+        return;
+    }
     for appendonly in [false, true] {
         let word = if appendonly { "yes" } else { "no" };
         let dir = tempfile::tempdir().unwrap();

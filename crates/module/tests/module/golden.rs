@@ -9,11 +9,11 @@ use everbloom_resp::{DecodeLimits, Reply, decode};
 use everbloom_server::rdb::crc64::crc64;
 use serde_json::Value as Json;
 
-use crate::support::{Client, Host, elements};
+use crate::support::{Client, Host, elements, from_redis_7};
 
-/// The newest RDB version that Redis 7.0 loads. The recordings are of version 12, which has nothing
+/// The newest RDB version that Redis 6.2 loads. The recordings are of version 12, which has nothing
 /// that these files need.
-const VERSION: u16 = 10;
+const VERSION: u16 = 9;
 
 /// A payload of DUMP around a type byte and a value.
 pub fn envelope(value: &[u8]) -> Vec<u8> {
@@ -71,7 +71,10 @@ fn check_key(client: &mut Client, json: &Json) {
     client.ok(&format!("SELECT {}", json["db"]));
     let at = json["expire_ms"].as_i64().unwrap_or(-1);
     let reply = client.call(&[b"PEXPIRETIME", &key[..]]);
-    assert_eq!(reply, Reply::Integer(at), "{name}");
+    if !reply.is_error() {
+        // Redis 7.0 on.
+        assert_eq!(reply, Reply::Integer(at), "{name}");
+    }
     if let Some(value) = json.get("value") {
         assert_eq!(
             client.call(&[b"GET", &key[..]]),
@@ -251,6 +254,9 @@ fn recorded_values_of_every_version_load() {
 
 #[test]
 fn recorded_logs_load() {
+    if !from_redis_7() {
+        return;
+    }
     for name in ["rdb-base", "command-base"] {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (

@@ -4,7 +4,7 @@ use std::fs;
 
 use everbloom_resp::Reply;
 
-use crate::support::{Client, Host, elements, wait_for};
+use crate::support::{Client, Host, elements, from_redis_7, wait_for};
 
 /// Filters of several kinds: grown, fixed, reserved and empty, with binary items, large, expiring.
 pub fn fill(client: &mut Client) {
@@ -67,7 +67,9 @@ pub fn answers(client: &mut Client) -> Vec<Reply> {
     ]));
     client.ok("SELECT 5");
     answers.push(client.ok("BF.EXISTS expiring soon"));
-    answers.push(client.ok("PEXPIRETIME expiring"));
+    answers.push(Reply::Boolean(client.number("PTTL expiring") > 0));
+    // Redis 7.0 on; an error elsewhere.
+    answers.push(client.line("PEXPIRETIME expiring"));
     client.ok("SELECT 0");
     answers
 }
@@ -126,6 +128,9 @@ fn a_log_brings_everything_back() {
 /// What is logged is what changed, with every parameter of what was made.
 #[test]
 fn the_log_has_effects_and_not_requests() {
+    if !from_redis_7() {
+        return;
+    }
     let Some(mut host) = Host::start(&["--appendonly", "yes"]) else {
         return;
     };
@@ -171,6 +176,9 @@ fn the_log_has_effects_and_not_requests() {
 /// A log that was written under other defaults makes the same filters.
 #[test]
 fn a_log_needs_no_defaults() {
+    if !from_redis_7() {
+        return;
+    }
     let Some(host) = Host::start(&["--appendonly", "yes"]) else {
         return;
     };

@@ -6,15 +6,19 @@ use std::thread;
 use everbloom_resp::Reply;
 
 use crate::lifetime::{answers, fill};
-use crate::support::{Client, Host, StopOnDrop, wait_for};
+use crate::support::{Client, Host, StopOnDrop, from_redis_7, wait_for};
+
+/// A setting that Redis has from 7.0 on.
+const LIMIT: &str = "--bf.bf-max-filter-bytes";
 
 /// Other defaults than the primary's, and a limit that its filters exceed.
 const OTHER_DEFAULTS: [&str; 6] = ["ERROR_RATE", "0.2", "INITIAL_SIZE", "3", "EXPANSION", "0"];
 
 fn replica_of(primary: &Host, settings: &[&str], words: &[&str]) -> Host {
     let port = primary.port.to_string();
-    let address = format!("127.0.0.1 {port}");
-    let more = ["--replicaof", address.as_str()];
+    let more = ["--replicaof", "127.0.0.1", port.as_str()];
+    let known = !settings[..].contains(&LIMIT) || from_redis_7();
+    let settings = if known { settings } else { &[] };
     let host = Host::with_args(&[settings, &more].concat(), words).unwrap();
     host.client().until("master_link_status", "up");
     host
@@ -70,7 +74,7 @@ fn replicas_under_load_are_equal_and_catch_up() {
     let Some(primary) = Host::start(&["--repl-backlog-size", "64mb"]) else {
         return;
     };
-    let limits = ["--bf.bf-max-filter-bytes", "1kb"];
+    let limits = [LIMIT, "1kb"];
     let steady = replica_of(&primary, &limits, &OTHER_DEFAULTS);
     let mut restarted = replica_of(&primary, &["--appendonly", "yes"], &[]);
     let stop = AtomicBool::new(false);
@@ -183,7 +187,7 @@ fn a_replica_over_its_limit_follows() {
     let Some(primary) = Host::start(&[]) else {
         return;
     };
-    let replica = replica_of(&primary, &["--bf.bf-max-filter-bytes", "100"], &[]);
+    let replica = replica_of(&primary, &[LIMIT, "100"], &[]);
     replica.client().ok("CONFIG SET maxmemory 1");
     replica
         .client()

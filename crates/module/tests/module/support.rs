@@ -69,6 +69,28 @@ pub fn host_program() -> Option<PathBuf> {
     found
 }
 
+/// The version of a server, as far as it is one: 7.0, 8.1.
+pub fn version(program: &Path) -> (u32, u32) {
+    let output = Command::new(program).arg("--version").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut numbers = text.split("v=").nth(1).unwrap().split('.');
+    let mut number = || numbers.next().unwrap().parse().unwrap();
+    (number(), number())
+}
+
+/// A host from Redis 7.0 on, or nothing, with a word about it: what a test is about is not in older
+/// ones.
+pub fn from_redis_7() -> bool {
+    match host_program() {
+        None => false,
+        Some(program) if version(&program) >= (7, 0) => true,
+        Some(_) => {
+            eprintln!("SKIPPED: the server is older than Redis 7.0");
+            false
+        }
+    }
+}
+
 /// Runs redis-cli, which must succeed.
 pub fn redis_cli(args: &[&str]) -> String {
     try_redis_cli(args).unwrap_or_else(|text| panic!("{args:?}\n{text}"))
@@ -129,7 +151,7 @@ impl Host {
     pub fn on_file(dir: TempDir, program: &Path) -> Host {
         let (file, port) = (dir.path().join("redis.conf"), free_port());
         let text = std::fs::read_to_string(&file).unwrap();
-        let more = "bind 127.0.0.1\nsave \"\"\nenable-debug-command yes\n";
+        let more = "bind 127.0.0.1\nsave \"\"\n";
         std::fs::write(&file, format!("port {port}\n{more}{text}")).unwrap();
         let settings = vec![file.to_str().unwrap().to_owned()];
         let child = spawn(program, dir.path(), port, &settings, &[]);
@@ -153,15 +175,14 @@ impl Host {
     }
 
     pub fn stop(&mut self, how: &str) {
-        let mut client = self.client();
-        client.send(
-            format!("SHUTDOWN {how}")
-                .trim()
-                .split(' ')
-                .collect::<Vec<_>>()
-                .as_slice(),
-        );
-        assert_eq!(client.try_reply(), None, "the server should end");
+        let line = format!("SHUTDOWN {how}");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // Refused while the first log of a replica is being written.
+        wait_for("the end of the server", || {
+            let mut client = self.client();
+            client.send(&words);
+            client.try_reply().is_none()
+        });
         self.child.wait().unwrap();
     }
 
@@ -239,12 +260,15 @@ fn spawn(program: &Path, dir: &Path, port: u16, settings: &[String], args: &[Str
     if settings.first().is_none_or(|first| first.starts_with("--")) {
         command
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--save", "", "--enable-debug-command", "yes"])
+            .args(["--save", ""])
             // No pause before a replica without a disk: tests are short.
             .args(["--repl-diskless-sync-delay", "0"])
             .arg("--loadmodule")
             .arg(module())
             .args(args);
+        if version(program) >= (7, 0) {
+            command.args(["--enable-debug-command", "yes"]);
+        }
     }
     command
         .args(settings)

@@ -2,7 +2,7 @@
 
 use everbloom_resp::Reply;
 
-use crate::support::{Client, Host, elements, redis_cli, wait_for};
+use crate::support::{Client, Host, elements, from_redis_7, redis_cli, wait_for};
 
 #[test]
 fn commands_are_registered_as_the_table_says() {
@@ -12,7 +12,9 @@ fn commands_are_registered_as_the_table_says() {
         let info = elements(client.line(&format!("COMMAND INFO {}", row.lower)));
         let info = elements(info[0].clone());
         assert_eq!(info[0].as_bytes(), Some(row.lower.as_bytes()));
-        assert_eq!(info[1].as_integer(), Some(row.arity.into()), "{}", row.name);
+        if from_redis_7() {
+            assert_eq!(info[1].as_integer(), Some(row.arity.into()), "{}", row.name);
+        }
         let mut flags: Vec<String> = elements(info[2].clone()).iter().map(text_of).collect();
         flags.retain(|flag| flag != "module");
         let wanted: Vec<&str> = row.flags.iter().map(|flag| flag.name()).collect();
@@ -28,6 +30,9 @@ fn commands_are_registered_as_the_table_says() {
 
 #[test]
 fn redis_cli_shows_the_documentation() {
+    if !from_redis_7() {
+        return;
+    }
     let Some(host) = Host::start(&[]) else { return };
     let text = redis_cli(&[
         "-p",
@@ -88,6 +93,26 @@ fn keys_are_renamed_copied_expired_and_deleted() {
     assert_eq!(client.number("DBSIZE"), 0);
 }
 
+/// A digest tells filters apart that differ in one bit, and in their parameters.
+#[test]
+fn digests_are_of_everything() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    let mut digests = Vec::new();
+    for (expansion, item) in [("2", "x"), ("2", "y"), ("3", "x")] {
+        client.ok(&format!("BF.RESERVE f 0.01 100 EXPANSION {expansion}"));
+        client.ok(&format!("BF.ADD f {item}"));
+        digests.push(client.digest());
+        client.ok("DEL f");
+    }
+    client.ok("BF.RESERVE f 0.01 100");
+    client.ok("BF.ADD f x");
+    assert_eq!(client.digest(), digests[0]);
+    digests.sort();
+    digests.dedup();
+    assert_eq!(digests.len(), 3);
+}
+
 #[test]
 fn transactions_and_watches() {
     let Some(host) = Host::start(&[]) else { return };
@@ -145,8 +170,10 @@ fn access_control_lists_apply() {
     let mut client = host.client();
     client.ok("BF.ADD f a");
     // Redis 7.2 and Valkey know commands of modules by their categories.
-    let readers = elements(client.ok("COMMAND LIST FILTERBY ACLCAT read"));
-    let known = readers.iter().any(|name| text_of(name) == "bf.exists");
+    let known = match client.line("COMMAND LIST FILTERBY ACLCAT read") {
+        Reply::Array(readers) => readers.iter().any(|name| text_of(name) == "bf.exists"),
+        _ => false,
+    };
     let read = if known { "+@read" } else { "+bf.exists" };
     client.ok(&format!(
         "ACL SETUSER reader on nopass ~f* -@all {read} +auth"
