@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -280,12 +280,18 @@ fn spawn(program: &Path, dir: &Path, port: u16, settings: &[String], args: &[Str
         .unwrap()
 }
 
-/// A port that is free, and whose counterpart for a cluster's bus is a port, too.
+/// A port that is free, no other test was given, and no connection gets by chance: a server that
+/// starts again must find it free. The counterpart for a cluster's bus, 10000 above, is as well.
 pub fn free_port() -> u16 {
+    const FIRST: u32 = 12_000;
+    const COUNT: u32 = 10_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(97);
     loop {
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = socket.local_addr().unwrap().port();
-        if port < 55_000 && TcpListener::bind(("127.0.0.1", port + 10_000)).is_ok() {
+        let next = start.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(FIRST + next % COUNT).unwrap();
+        let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if free(port) && free(port + 10_000) {
             return port;
         }
     }
