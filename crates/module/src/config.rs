@@ -112,18 +112,17 @@ pub(crate) fn max_filter_bytes() -> u64 {
     }
 }
 
-/// Reads the load arguments and registers the settings. An error is for the log.
-pub(crate) fn load(context: &HostContext<'_>, args: Args<'_>) -> Result<(), String> {
+/// Registers the settings, with the error rate that [`read_arguments`] found. An error is for the
+/// log.
+pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), String> {
     MACHINE.store(machine_memory(context).unwrap_or(u64::MAX), Relaxed);
-    let mut rate = String::from("0.01");
-    read_arguments(context, args, &mut rate)?;
     if !host::available() {
         return Ok(());
     }
     ERROR_RATE.put("bf-error-rate", rate.as_bytes())?;
     let bare = !is_valkey() && server_version().is_some_and(|version| version >= REDIS_8);
     for (name, bare) in [("bf-error-rate", bare), ("bloom-fp-rate", false)] {
-        let registered = host::register_text(context, name, &rate, bare, &ERROR_RATE);
+        let registered = host::register_text(context, name, rate, bare, &ERROR_RATE);
         registered.then_some(()).ok_or_else(|| refused(name))?;
     }
     let numbers: [(&str, &str, &'static NumberSetting); 3] = [
@@ -156,12 +155,10 @@ fn refused(name: &str) -> String {
     format!("the setting {name} could not be registered")
 }
 
-/// Load arguments as RedisBloom has them: pairs of a word and its value.
-fn read_arguments(
-    context: &HostContext<'_>,
-    args: Args<'_>,
-    rate: &mut String,
-) -> Result<(), String> {
+/// Reads load arguments as RedisBloom has them, pairs of a word and its value; the error rate comes
+/// back as text. An error is for the log.
+pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Result<String, String> {
+    let mut rate = String::from("0.01");
     let mut words = args.iter();
     while let Some(word) = words.next() {
         let word = String::from_utf8_lossy(word).to_ascii_uppercase();
@@ -173,7 +170,7 @@ fn read_arguments(
             "ERROR_RATE" => {
                 set_rate(&word, value)?;
                 START_RATE.store(RATE.load(Relaxed), Relaxed);
-                *rate = String::from_utf8_lossy(value).into_owned();
+                rate = String::from_utf8_lossy(value).into_owned();
             }
             "INITIAL_SIZE" => {
                 let size = number::capacity(value).map_err(|_| wrong())?;
@@ -191,7 +188,7 @@ fn read_arguments(
             _ => return Err(format!("unknown argument {word}")),
         }
     }
-    Ok(())
+    Ok(rate)
 }
 
 /// Sets the error rate; false when the text is not to be kept.

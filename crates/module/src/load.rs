@@ -22,6 +22,8 @@ pub(crate) fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), 
         return Err("another module has the name bf: RedisBloom, or this one".into());
     }
     host::log_panics();
+    // Before anything is registered, which a host may keep when loading fails.
+    let rate = config::read_arguments(context, args)?;
     host::declare_options(context);
     types::register(context)?;
     host::add_acl_category(context, c"bloom");
@@ -29,7 +31,7 @@ pub(crate) fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), 
         register(context, row)?;
     }
     host::register_info(context);
-    config::load(context, args)?;
+    config::register(context, &rate)?;
     let line = format!("everbloom {} is loaded", env!("CARGO_PKG_VERSION"));
     context.log(LogLevel::Notice, &line);
     Ok(())

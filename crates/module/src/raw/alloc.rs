@@ -202,3 +202,48 @@ unsafe fn start(block: *mut u8, layout: Layout) -> *mut u8 {
     // SAFETY: `aligned` wrote it there.
     unsafe { block.sub(size_of::<*mut u8>()).cast::<*mut u8>().read() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks aligned to more than a host does, from a host that aligns to 16 and no more.
+    #[test]
+    fn aligned_blocks_lie_in_what_the_host_gave() {
+        for (size, align) in [(1, 32), (64, 64), (100, 64), (4096, 4096), (7, 1), (48, 16)] {
+            for offset in [0, 16, 32, 48] {
+                let layout = Layout::from_size_align(size, align).unwrap();
+                let mut host = vec![0_u8; size + 2 * align + 128];
+                let end = host.as_ptr().addr() + host.len();
+                let given = host
+                    .as_mut_ptr()
+                    .wrapping_add(host.as_ptr().align_offset(16) + offset);
+                let mut asked = 0;
+                let allocate = |size| {
+                    asked = size;
+                    given.cast()
+                };
+                // SAFETY: the vector is long enough for what is asked for, at any offset.
+                let block = unsafe { aligned(layout, allocate) };
+                assert_eq!(block.addr() % align, 0);
+                assert!(block.addr() >= given.addr());
+                assert!(block.addr() + size <= given.addr() + asked);
+                assert!(given.addr() + asked <= end);
+                // SAFETY: the block is `size` bytes of the vector.
+                unsafe { block.write_bytes(0xff, size) };
+                // SAFETY: the block came from there with this layout.
+                assert_eq!(unsafe { start(block, layout) }, given);
+            }
+        }
+    }
+
+    #[test]
+    fn no_memory_is_no_block() {
+        let layout = Layout::from_size_align(100, 64).unwrap();
+        // SAFETY: null is allowed.
+        assert!(unsafe { aligned(layout, |_| null_mut()) }.is_null());
+        let huge = Layout::from_size_align(isize::MAX as usize - 63, 64).unwrap();
+        // SAFETY: as above.
+        assert!(unsafe { aligned(huge, |_| null_mut()) }.is_null());
+    }
+}

@@ -4,6 +4,7 @@ use std::any::TypeId;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::api::api;
 use super::context::{HostContext, HostStr};
@@ -42,28 +43,34 @@ pub(crate) trait DataType: Sized + Send + Sync + 'static {
 }
 
 /// What the host gave for a data type.
-pub(crate) struct Registration(OnceLock<Registered>);
-
-struct Registered {
-    rust_type: TypeId,
-    handle: *mut TypeHandle,
+pub(crate) struct Registration {
+    rust_type: OnceLock<TypeId>,
+    handle: AtomicPtr<TypeHandle>,
 }
-
-// SAFETY: the handle is a name for the host, which is never followed here.
-unsafe impl Send for Registered {}
-// SAFETY: as above.
-unsafe impl Sync for Registered {}
 
 impl Registration {
     pub(crate) const fn new() -> Self {
-        Registration(OnceLock::new())
+        Registration {
+            rust_type: OnceLock::new(),
+            handle: AtomicPtr::new(null_mut()),
+        }
     }
 
     /// The host's handle, if this is the registration of that type. The check is what makes a
     /// value's pointer safe to follow, whatever a [`DataType`] says.
     pub(super) fn handle(&self, rust_type: TypeId) -> Option<*mut TypeHandle> {
-        let registered = self.0.get()?;
-        (registered.rust_type == rust_type).then_some(registered.handle)
+        let handle = self.handle.load(Ordering::Acquire);
+        (self.rust_type.get() == Some(&rust_type) && !handle.is_null()).then_some(handle)
+    }
+
+    /// Keeps the handle for a type; false when this is the registration of another one.
+    fn keep(&self, rust_type: TypeId, handle: *mut TypeHandle) -> bool {
+        let ours = *self.rust_type.get_or_init(|| rust_type) == rust_type;
+        if ours {
+            // Anew, when an earlier attempt to load the module failed after this.
+            self.handle.store(handle, Ordering::Release);
+        }
+        ours
     }
 }
 
@@ -90,14 +97,7 @@ pub(crate) fn register<T: DataType>(context: &HostContext<'_>) -> bool {
     // copies.
     let handle =
         unsafe { (api().create_data_type)(ctx, T::NAME.as_ptr(), T::VERSION, &raw const methods) };
-    if handle.is_null() {
-        return false;
-    }
-    let registered = Registered {
-        rust_type: TypeId::of::<T>(),
-        handle,
-    };
-    T::registration().0.set(registered).is_ok()
+    !handle.is_null() && T::registration().keep(TypeId::of::<T>(), handle)
 }
 
 // The functions below are only for the host. It passes values of the type, as `Key::set`, `load`

@@ -309,3 +309,33 @@ fn large_filters_are_freed_lazily() {
     client.ok("UNLINK large");
     client.until("lazyfreed_objects", "1");
 }
+
+/// Only hosts with an allocator of their own can do it, which Debian's has not.
+#[test]
+fn filters_are_defragmented() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    if client.line("CONFIG SET activedefrag yes").is_error() {
+        eprintln!("SKIPPED: the server cannot defragment");
+        return;
+    }
+    for line in [
+        "active-defrag-ignore-bytes 1",
+        "active-defrag-threshold-lower 0",
+        "active-defrag-cycle-min 60",
+    ] {
+        client.ok(&format!("CONFIG SET {line}"));
+    }
+    for i in 0..20_000 {
+        client.ok(&format!("BF.INSERT f{i} CAPACITY 20 ITEMS a b c"));
+    }
+    fill(&mut client);
+    for i in (0..20_000).filter(|i| i % 4 != 0) {
+        client.ok(&format!("DEL f{i}"));
+    }
+    let before = answers(&mut client);
+    wait_for("blocks that moved", || {
+        client.info("bf_bloom_defrag_hits") != "0"
+    });
+    assert_eq!(answers(&mut client), before);
+}

@@ -206,6 +206,32 @@ fn a_second_module_of_that_name_is_refused() {
     assert_eq!(client.number("BF.EXISTS f x"), 1);
 }
 
+/// A host that runs loads the module, once it is asked in the right words.
+#[test]
+fn a_load_that_failed_can_be_repeated() {
+    if !from_redis_7() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("redis.conf");
+    std::fs::write(file, "enable-module-command yes\n").unwrap();
+    let host = Host::on_file(dir, &host_program().unwrap());
+    let mut client = host.client();
+    let load = format!("MODULE LOAD {}", module().display());
+    for wrong in ["ERROR_RATE 7", "NONSENSE 1", "INITIAL_SIZE"] {
+        client.error(&format!("{load} {wrong}"));
+    }
+    client.ok(&format!("{load} INITIAL_SIZE 77"));
+    client.ok("BF.ADD f x");
+    assert_eq!(
+        elements(client.ok("BF.INFO f CAPACITY")),
+        [Reply::Integer(77)]
+    );
+    client.ok("SAVE");
+    assert_eq!(client.number("COPY f g"), 1);
+    assert_eq!(client.number("BF.EXISTS g x"), 1);
+}
+
 #[test]
 fn a_filter_may_not_be_larger_than_its_limit() {
     if !from_redis_7() {
