@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 use super::api::{Api, host};
 
 /// What the host's allocators align to: 16 bytes on all machines of 64 bits, as C asks for.
-const HOST_ALIGN: usize = 16;
+pub(super) const HOST_ALIGN: usize = 16;
 
 /// From how many bytes on a request is worth trying first.
 const LARGE: usize = 1 << 20;

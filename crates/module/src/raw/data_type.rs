@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::alloc::HOST_ALIGN;
 use super::api::api;
 use super::context::{HostContext, HostStr};
 use super::ffi::{Ctx, DefragCtx, Digest, Io, Str, TYPE_METHODS_VERSION, TypeHandle, TypeMethods};
@@ -76,6 +77,9 @@ impl Registration {
 
 /// Registers a data type; false when the host refuses it, as it does when it has one of that name.
 pub(crate) fn register<T: DataType>(context: &HostContext<'_>) -> bool {
+    // A defragmentation moves a value by the start of its block, which is where the host put it only
+    // if the host's own alignment is enough.
+    const { assert!(align_of::<T>() <= HOST_ALIGN) };
     let methods = TypeMethods {
         version: TYPE_METHODS_VERSION,
         rdb_load: load::<T>,

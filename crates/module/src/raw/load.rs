@@ -121,13 +121,15 @@ pub(crate) fn register_command(
     created == OK
 }
 
-/// Makes an ACL category known, if the host has that.
-pub(crate) fn add_acl_category(context: &HostContext<'_>, name: &CStr) {
-    if let Some(add) = api().add_acl_category {
-        // It fails where the host has the category already, which is as well.
-        // SAFETY: a valid context and a C string, which the host copies.
-        unsafe { add(context.raw(), name.as_ptr()) };
-    }
+/// Makes an ACL category known. False when the host has no categories of modules.
+pub(crate) fn add_acl_category(context: &HostContext<'_>, name: &CStr) -> bool {
+    let Some(add) = api().add_acl_category else {
+        return false;
+    };
+    // It fails where the host has the category already, which is as well.
+    // SAFETY: a valid context and a C string, which the host copies.
+    unsafe { add(context.raw(), name.as_ptr()) };
+    true
 }
 
 /// Puts a command into ACL categories, words without their `@`, if the host has that.

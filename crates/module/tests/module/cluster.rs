@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use everbloom_resp::Reply;
 
 use crate::support::{
-    Client, Host, PATIENCE, StopOnDrop, elements, redis_cli, try_redis_cli, wait_for,
+    Client, Host, PATIENCE, StopOnDrop, elements, has_redis_cli, redis_cli, try_redis_cli, wait_for,
 };
 
 const FILTERS: usize = 1000;
@@ -158,6 +158,9 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Option<Cluster> {
+        if !has_redis_cli() {
+            return None;
+        }
         let settings = [
             "--cluster-enabled",
             "yes",

@@ -2,7 +2,7 @@
 
 use everbloom_resp::Reply;
 
-use crate::support::{Client, Host, elements, from_redis_7, redis_cli, wait_for};
+use crate::support::{Client, Host, elements, from_redis_7, has_redis_cli, redis_cli, wait_for};
 
 #[test]
 fn commands_are_registered_as_the_table_says() {
@@ -30,7 +30,7 @@ fn commands_are_registered_as_the_table_says() {
 
 #[test]
 fn redis_cli_shows_the_documentation() {
-    if !from_redis_7() {
+    if !from_redis_7() || !has_redis_cli() {
         return;
     }
     let Some(host) = Host::start(&[]) else { return };
