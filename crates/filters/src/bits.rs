@@ -172,6 +172,15 @@ impl BitArray {
         }
     }
 
+    /// Lets the bytes be moved to another place, if there are any; they must stay as many.
+    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        if let Bits::Dense(bytes) = &mut self.0 {
+            let len = bytes.len();
+            *bytes = relocate(core::mem::take(bytes));
+            assert_eq!(bytes.len(), len, "relocated bits stay as many");
+        }
+    }
+
     /// Length in bytes.
     #[inline]
     pub(crate) fn len(&self) -> u64 {

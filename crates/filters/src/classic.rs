@@ -210,6 +210,10 @@ impl ClassicLayer {
         size_of::<Self>() + self.bits.memory()
     }
 
+    pub(crate) fn bits_mut(&mut self) -> &mut BitArray {
+        &mut self.bits
+    }
+
     pub(crate) fn size(&self) -> LayerSize {
         self.shape.size
     }

@@ -60,6 +60,7 @@ mod item;
 mod layer;
 mod math;
 mod options;
+mod relocate;
 mod scalable;
 #[cfg(feature = "serde")]
 mod serde;
