@@ -52,6 +52,7 @@ pub mod sizing;
 
 mod bits;
 mod blocked;
+mod builder;
 pub mod capture;
 mod classic;
 mod fixed;
@@ -72,6 +73,7 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
 }
 
 pub use blocked::BlockedLayer;
+pub use builder::ScalableBuilder;
 pub use bytes::BytesError;
 pub use classic::{BuildError, ClassicLayer};
 pub use dump::{Check, ChunkError, FilterParts, LayerParts, PartsError};
@@ -79,4 +81,4 @@ pub use fixed::{BloomBuilder, BloomFilter, UnionError};
 pub use item::hashed;
 pub use layer::{Layer, Layout};
 pub use options::Options;
-pub use scalable::{GrowthLimit, InsertError, ScalableBloomFilter, ScalableBuilder};
+pub use scalable::{GrowthLimit, InsertError, ScalableBloomFilter};
