@@ -169,7 +169,8 @@ impl LayerParts {
         Ok(())
     }
 
-    /// Checks everything that the parts of a layer in the classic layout must satisfy; `layer` is its number, for the error.
+    /// Checks everything that the parts of a layer in the classic layout must satisfy; `layer` is
+    /// its number, for the error.
     ///
     /// # Errors
     ///
@@ -392,8 +393,8 @@ impl ScalableBloomFilter {
     }
 }
 
-/// A layer of these parts, which are valid, all its bits 0. Without an error of its own, its bits are
-/// wrong.
+/// A layer of these parts, which are valid, all its bits 0. Without an error of its own, its bits
+/// are wrong.
 fn empty_layer(
     parts: &LayerParts,
     key: Option<Key>,

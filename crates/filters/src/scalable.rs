@@ -2,8 +2,9 @@
 //!
 //! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.) Each layer has half
 //! the error rate of the one before, and as 1/2 + 1/4 + ... = 1 the whole keeps the rate asked for,
-//! as far as double hashing is as good as independent hashes. In the blocked layout each layer takes a
-//! part of what the layers before it have left, see [`sizing::blocked`](crate::sizing::blocked).
+//! as far as double hashing is as good as independent hashes. In the blocked layout each layer
+//! takes a part of what the layers before it have left, see
+//! [`sizing::blocked`](crate::sizing::blocked).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
