@@ -28,7 +28,8 @@ use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
 /// | `bits`, `error_rate` | capacity and hash count |
 ///
 /// Bits are rounded up to a multiple of 64, in the blocked layout of 512. There, hashes are from
-/// [`blocked::MIN_HASHES`] to [`blocked::MAX_HASHES`], and error rates at least [`blocked::MIN_RATE`].
+/// [`blocked::MIN_HASHES`] to [`blocked::MAX_HASHES`], and error rates at least
+/// [`blocked::MIN_RATE`].
 ///
 /// ```
 /// use everbloom::BloomFilter;

@@ -10,8 +10,8 @@ use crate::classic::{ClassicLayer, RUN};
 use crate::hash::HashPair;
 use crate::layer::{Hasher, Layer};
 
-/// Calls `emit` for each group of items in turn, with the mask of those that are in one of the layers,
-/// and how many items there are.
+/// Calls `emit` for each group of items in turn, with the mask of those that are in one of the
+/// layers, and how many items there are.
 ///
 /// The blocks of a group are asked for before the group ahead of it is tested, so that memory has
 /// something to do all the time.
@@ -38,7 +38,8 @@ pub(crate) fn contained_groups<'a>(
 /// The most items of a group, the bits of a mask.
 pub(crate) const GROUP: usize = 32;
 
-/// Up to [`GROUP`] hashed items, to be filled again and again. Sets of them are masks, bit i for item i.
+/// Up to [`GROUP`] hashed items, to be filled again and again. Sets of them are masks, bit i for
+/// item i.
 #[derive(Default)]
 pub(crate) struct Group {
     pairs: [HashPair; GROUP],
