@@ -187,7 +187,7 @@ fn layer_by_layer_gives_the_same_fields() {
     let Ok(()) = save_head(&filter.parts(), &mut row);
     for layer in filter.layers() {
         let Ok(()) = save_layer_head(Layout::Blocked, &layer.parts(), &mut row);
-        let Ok(()) = row.bytes(layer.as_bytes());
+        let Ok(()) = row.bytes(&layer.as_bytes());
         let Ok(()) = row.unsigned(layer.len());
     }
     assert_eq!(row.0, fields(&filter));

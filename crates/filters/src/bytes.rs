@@ -211,7 +211,7 @@ fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
         out.extend([layer.log2_bits, 0, 0, 0]);
     }
     for layer in layers {
-        out.extend_from_slice(layer.as_bytes());
+        out.extend_from_slice(&layer.as_bytes());
     }
     let checksum = murmur64a(&out, 0);
     out.extend(checksum.to_le_bytes());

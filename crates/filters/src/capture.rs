@@ -202,8 +202,8 @@ impl ScalableBloomFilter {
         let bytes = layer.as_bytes();
         match capture.changed.remove(&capture.next) {
             Some(Page::Copy(copy)) => out.extend_from_slice(&copy),
-            Some(Page::Notes(notes)) => out.extend_from_slice(&undone(bytes, index, &notes)),
-            None => out.extend_from_slice(&undone(bytes, index, &[])),
+            Some(Page::Notes(notes)) => out.extend_from_slice(&undone(&bytes, index, &notes)),
+            None => out.extend_from_slice(&undone(&bytes, index, &[])),
         }
         let more = (index + 1).saturating_mul(PAGE as u64) < layer.bytes();
         capture.next = if more {

@@ -3,6 +3,7 @@
 //! Every loader (a dump, an RDB file, [`from_bytes`](crate::ScalableBloomFilter)) ends in
 //! [`ScalableBloomFilter::from_parts`], which checks all parts before it allocates anything.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -349,12 +350,15 @@ impl ScalableBloomFilter {
     /// The bytes of that stream from `offset` to the end of that layer, at most `max`; `None` at
     /// and past the end.
     #[must_use]
-    pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<&[u8]> {
+    pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
         let mut offset = offset;
         for layer in self.layers() {
             if offset < layer.bytes() {
-                let rest = layer.as_bytes().get(usize::try_from(offset).ok()?..)?;
-                return Some(rest.get(..max).unwrap_or(rest));
+                let start = usize::try_from(offset).ok()?;
+                return Some(match layer.as_bytes() {
+                    Cow::Borrowed(bytes) => Cow::Borrowed(at_most(max, bytes.get(start..)?)),
+                    Cow::Owned(bytes) => at_most(max, bytes.get(start..)?).to_vec().into(),
+                });
             }
             offset -= layer.bytes();
         }
@@ -377,19 +381,24 @@ impl ScalableBloomFilter {
                     return Err(ChunkError::TooLong);
                 }
                 if let Some(capture) = &mut capture {
-                    capture.note_range(layer.as_bytes(), number, offset, data.len() as u64);
+                    capture.note_range(&layer.as_bytes(), number, offset, data.len() as u64);
                 }
                 let place = layer
                     .as_bytes_mut()
                     .get_mut(start..end)
                     .ok_or(ChunkError::TooLong)?;
                 place.copy_from_slice(data);
+                layer.shrink();
                 return Ok(());
             }
             offset -= layer.bytes();
         }
         Err(ChunkError::NoLayer)
     }
+}
+
+fn at_most(max: usize, bytes: &[u8]) -> &[u8] {
+    bytes.get(..max).unwrap_or(bytes)
 }
 
 /// A layer of these parts, which are valid, all its bits 0. Without an error of its own, its bits are

@@ -1,5 +1,6 @@
 //! One layer on its own: a filter of fixed size.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -375,7 +376,9 @@ impl BloomFilter {
 
     /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
     #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
+    ///
+    /// Borrowed, but for a small array with few ones, of which only their positions are kept.
+    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         self.layer.as_bytes()
     }
 

@@ -1,5 +1,6 @@
 //! A layer of either layout: one match an operation.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use core::mem::size_of;
 
@@ -172,10 +173,12 @@ impl Layer {
 
     /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
     #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
+    ///
+    /// Borrowed, but for a small array with few ones, of which only their positions are kept.
+    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match self {
             Layer::Classic(layer) => layer.as_bytes(),
-            Layer::Blocked(layer) => layer.as_bytes(),
+            Layer::Blocked(layer) => Cow::Borrowed(layer.as_bytes()),
         }
     }
 
@@ -207,14 +210,18 @@ impl Layer {
         }
     }
 
+    /// What it occupies in memory beside itself, in bytes.
+    pub(crate) fn heap(&self) -> usize {
+        match self {
+            Layer::Classic(layer) => layer.memory_usage() - size_of::<ClassicLayer>(),
+            Layer::Blocked(layer) => layer.memory_usage(),
+        }
+    }
+
     /// What it occupies in memory, in bytes, itself included.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        let elsewhere = match self {
-            Layer::Classic(layer) => layer.memory_usage() - size_of::<ClassicLayer>(),
-            Layer::Blocked(layer) => layer.memory_usage(),
-        };
-        size_of::<Self>() + elsewhere
+        size_of::<Self>() + self.heap()
     }
 
     pub(crate) fn size(&self) -> LayerSize {
@@ -234,7 +241,7 @@ impl Layer {
 
     /// Makes every bit 1 that is 1 in the other layer, which has the same length.
     pub(crate) fn union_bits(&mut self, other: &Layer) {
-        for (byte, more) in self.as_bytes_mut().iter_mut().zip(other.as_bytes()) {
+        for (byte, more) in self.as_bytes_mut().iter_mut().zip(&*other.as_bytes()) {
             *byte |= more;
         }
     }
@@ -243,6 +250,13 @@ impl Layer {
         match self {
             Layer::Classic(layer) => layer.as_bytes_mut(),
             Layer::Blocked(layer) => layer.as_bytes_mut(),
+        }
+    }
+
+    /// Gives memory back that few bits do not need.
+    pub(crate) fn shrink(&mut self) {
+        if let Layer::Classic(layer) = self {
+            layer.shrink();
         }
     }
 
@@ -305,7 +319,7 @@ impl Layer {
     #[cold]
     pub(crate) fn note_insert(&self, pair: HashPair, number: usize, capture: &mut Capture) {
         let bytes = self.as_bytes();
-        let note = |byte, old| capture.note(bytes, number, byte, old);
+        let note = |byte, old| capture.note(&bytes, number, byte, old);
         match self {
             Layer::Classic(layer) => layer.note_insert(pair, note),
             Layer::Blocked(layer) => layer.note_insert(pair, note),

@@ -63,6 +63,7 @@ mod options;
 mod scalable;
 #[cfg(feature = "serde")]
 mod serde;
+mod shape;
 
 pub use blocked::BlockedLayer;
 pub use bytes::BytesError;

@@ -12,6 +12,8 @@ use core::fmt;
 use core::mem::size_of;
 use core::ops::ControlFlow;
 
+use smallvec::SmallVec;
+
 use crate::blocked::BlockedLayer;
 use crate::capture::{Capture, Recording};
 use crate::classic::{BuildError, ClassicLayer};
@@ -154,16 +156,9 @@ impl ScalableBuilder {
         }
         let scaling = !self.fixed && self.expansion > 0;
         let layer = self.first_layer(scaling)?;
-        let mut layers = Vec::new();
-        layers
-            .try_reserve_exact(1)
-            .map_err(|_| BuildError::OutOfMemory {
-                bytes: layer.bytes(),
-            })?;
-        layers.push(layer);
         let options = Options::modern(scaling);
         Ok(ScalableBloomFilter {
-            layers,
+            layers: SmallVec::from_buf([layer]),
             items: 0,
             options,
             growth: self.expansion,
@@ -212,7 +207,7 @@ impl ScalableBuilder {
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
     /// Oldest first, never empty.
-    layers: Vec<Layer>,
+    layers: SmallVec<[Layer; 1]>,
     items: u64,
     options: Options,
     growth: u32,
@@ -242,7 +237,7 @@ impl ScalableBloomFilter {
     ) -> ScalableBloomFilter {
         debug_assert!(!layers.is_empty());
         ScalableBloomFilter {
-            layers,
+            layers: layers.into(),
             items,
             options,
             growth,
@@ -440,14 +435,19 @@ impl ScalableBloomFilter {
     /// What the filter occupies in memory, in bytes, itself included.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        let spare = self.layers.capacity() - self.layers.len();
-        let layers: usize = self.layers.iter().map(Layer::memory_usage).sum();
+        let layers: usize = self.layers.iter().map(Layer::heap).sum();
+        // The first layer has its place within the filter, until there is a second.
+        let places = if self.layers.spilled() {
+            self.layers.capacity()
+        } else {
+            0
+        };
         let capture = self
             .recording
             .0
             .as_ref()
             .map_or(0, |capture| capture.memory_usage());
-        size_of::<Self>() + spare * size_of::<Layer>() + layers + capture
+        size_of::<Self>() + places * size_of::<Layer>() + layers + capture
     }
 
     pub(crate) fn recording(&self) -> &Recording {
@@ -464,7 +464,7 @@ impl ScalableBloomFilter {
     }
 
     pub(crate) fn into_layers(self) -> Vec<Layer> {
-        self.layers
+        self.layers.into_vec()
     }
 
     pub(crate) fn layers_mut(&mut self) -> &mut [Layer] {

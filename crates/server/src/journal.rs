@@ -12,6 +12,7 @@ use everbloom_commands::Effect;
 use everbloom_commands::bf::insertion::Insertion;
 use everbloom_resp::encode_request;
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 use tokio::sync::watch;
 
 /// The effects of one command, or of one transaction.
@@ -51,18 +52,28 @@ impl Record {
     }
 
     /// Notes what a run of adds changed: as its effect, without a copy of each item.
-    pub fn insertion(&mut self, db: usize, key: &[u8], insertion: Insertion<'_>) {
-        if insertion.created.is_some() {
-            return self.effect(db, &insertion.effect(key), &[]);
+    pub fn insertion<'a>(&mut self, db: usize, key: &'a [u8], insertion: Insertion<'a>) {
+        let created = insertion.created.as_deref();
+        // A log that ends between the two must not hold half of it.
+        let together =
+            created.is_some() && !insertion.added.is_empty() && !self.in_transaction && self.wanted;
+        if together {
+            encode_request(&["MULTI"], &mut self.commands);
+        }
+        if let Some(header) = created {
+            self.command(db, &[b"BF.LOADCHUNK".as_slice(), key, b"1", header]);
         }
         if !insertion.added.is_empty() {
             let head = [b"BF.MADD".as_slice(), key];
-            let args: Vec<&[u8]> = head.into_iter().chain(insertion.added).collect();
+            let args: SmallVec<[&[u8]; 16]> = head.into_iter().chain(insertion.added).collect();
             if self.wanted {
                 let lengths = args.iter().map(|arg| arg.len() + MOST_FRAMING);
                 self.commands.reserve(lengths.sum());
             }
             self.command(db, &args);
+        }
+        if together {
+            encode_request(&["EXEC"], &mut self.commands);
         }
     }
 

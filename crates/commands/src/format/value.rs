@@ -131,7 +131,7 @@ pub fn save<W: FieldWriter>(filter: &ScalableBloomFilter, writer: &mut W) -> Res
     save_head(&filter.parts(), writer)?;
     for layer in filter.layers() {
         save_layer_head(layer.layout(), &layer.parts(), writer)?;
-        writer.bytes(layer.as_bytes())?;
+        writer.bytes(&layer.as_bytes())?;
         writer.unsigned(layer.len())?;
     }
     Ok(())

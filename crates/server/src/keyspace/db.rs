@@ -224,10 +224,7 @@ impl Db {
     }
 
     fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
-        let found = self
-            .table
-            .find_entry(hash, |e| e.is(hash, key))
-            .ok()?;
+        let found = self.table.find_entry(hash, |e| e.is(hash, key)).ok()?;
         let (entry, _) = found.remove();
         self.forget(&entry);
         Some(*entry)

@@ -115,3 +115,18 @@ impl Entry {
         size_of::<Entry>() + key + self.value.memory()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_filter_is_one_allocation() {
+        let mut filter = ScalableBloomFilter::builder().build().unwrap();
+        filter.insert("item");
+        let entry = Entry::new(b"twelve bytes", Value::Filter(filter), None, 0);
+        assert_eq!(entry.memory(), size_of::<Entry>());
+        // With its place in a half-empty table and the allocator's word it is under 200 bytes.
+        assert!(size_of::<Entry>() <= 160, "{}", size_of::<Entry>());
+    }
+}

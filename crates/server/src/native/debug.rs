@@ -206,7 +206,7 @@ impl Digest {
                     self.layer(layer);
                 }
                 for layer in filter.layers() {
-                    self.bytes(layer.as_bytes());
+                    self.bytes(&layer.as_bytes());
                 }
             }
         }
