@@ -31,7 +31,7 @@
 //!               +8   u64  items in this layer
 //!               +16  u64  capacity
 //!               +24  f64  error rate
-//!               +32  u32  hashes, from 1 to 32
+//!               +32  u32  hashes, from 2 to 32
 //!               +36  u32  0
 //!
 //! both

@@ -155,13 +155,13 @@ impl LayerParts {
         }
         let block = u64::from(blocked::BLOCK_BITS / 8);
         if self.bytes == 0
-            || self.bytes % block != 0
+            || !self.bytes.is_multiple_of(block)
             || self.bytes.checked_mul(8) != Some(self.bits)
             || self.log2_bits != 0
         {
             return Err(PartsError::Bits { layer });
         }
-        if !(1..=blocked::MAX_HASHES).contains(&self.hashes) {
+        if !(blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&self.hashes) {
             return Err(PartsError::Hashes { layer });
         }
         if self.capacity == 0 {

@@ -8,7 +8,7 @@ use core::slice;
 
 use crate::blocked::BlockedLayer;
 use crate::classic::{BuildError, ClassicLayer};
-use crate::group::Group;
+use crate::group::{self, Group};
 use crate::hash::{HashPair, HashWidth, Key};
 use crate::layer::{Hasher, Layer, Layout};
 use crate::math::whole;
@@ -27,8 +27,8 @@ use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
 /// | `bits`, `capacity` | the best hash count, error rate at that capacity |
 /// | `bits`, `error_rate` | capacity and hash count |
 ///
-/// Bits are rounded up to a multiple of 64, in the blocked layout of 512. There, hashes are at most
-/// [`blocked::MAX_HASHES`], and error rates at least [`blocked::MIN_RATE`].
+/// Bits are rounded up to a multiple of 64, in the blocked layout of 512. There, hashes are from
+/// [`blocked::MIN_HASHES`] to [`blocked::MAX_HASHES`], and error rates at least [`blocked::MIN_RATE`].
 ///
 /// ```
 /// use everbloom::BloomFilter;
@@ -148,7 +148,9 @@ impl BloomBuilder {
         let whole_blocks = |bits: u64| bits.div_ceil(512).saturating_mul(512);
         let size = match (self.bits, self.hashes, self.capacity, self.error_rate) {
             (None, None, Some(capacity), rate) => BlockedSize::new(capacity, rate.unwrap_or(0.01)),
-            (Some(_), Some(hashes), ..) if hashes > blocked::MAX_HASHES => {
+            (Some(_), Some(hashes), ..)
+                if !(blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&hashes) =>
+            {
                 return Err(BuildError::Hashes);
             }
             (Some(bits), Some(hashes), capacity, None) => {
@@ -304,7 +306,7 @@ impl BloomFilter {
             Layer::Classic(layer) => {
                 layer.contains(HashPair::new(item.as_ref(), HashWidth::Bits64))
             }
-            Layer::Blocked(layer) => layer.contains(layer.hash(item.as_ref())),
+            Layer::Blocked(layer) => layer.contains_item(item.as_ref()),
         }
     }
 
@@ -313,7 +315,8 @@ impl BloomFilter {
         let mut replies = Vec::with_capacity(items.len());
         let mut items = items.iter().map(AsRef::as_ref);
         let hasher = self.hasher();
-        while let Some(group) = Group::next(&mut items, &hasher) {
+        let mut group = Group::default();
+        while group.fill(&mut items, &hasher) {
             let found = group.contained(slice::from_ref(&self.layer));
             group.prefetch_others(&self.layer, found);
             for (index, &pair) in group.pairs().iter().enumerate() {
@@ -328,12 +331,9 @@ impl BloomFilter {
     #[must_use]
     pub fn contains_all<T: AsRef<[u8]>>(&self, items: &[T]) -> Vec<bool> {
         let mut replies = Vec::with_capacity(items.len());
-        let mut items = items.iter().map(AsRef::as_ref);
-        let hasher = self.hasher();
-        while let Some(group) = Group::next(&mut items, &hasher) {
-            let found = group.contained(slice::from_ref(&self.layer));
-            replies.extend((0..group.pairs().len()).map(|index| found >> index & 1 == 1));
-        }
+        let layers = slice::from_ref(&self.layer);
+        let items = items.iter().map(AsRef::as_ref);
+        group::contained_each(layers, &self.hasher(), items, |found| replies.push(found));
         replies
     }
 

@@ -5,46 +5,73 @@
 //! item that is not in a layer usually fails within the first few bits, so only those are asked
 //! for ahead of time; the other bits are asked for when the first ones were all 1.
 
+use crate::blocked;
 use crate::classic::ClassicLayer;
 use crate::hash::HashPair;
 use crate::layer::{Hasher, Layer};
 
+/// Calls `emit` for each item in turn with whether it is in one of the layers.
+///
+/// The blocks of a group are asked for before the group ahead of it is tested, so that memory has
+/// something to do all the time.
+#[inline]
+pub(crate) fn contained_each<'a>(
+    layers: &[Layer],
+    hasher: &Hasher,
+    mut items: impl Iterator<Item = &'a [u8]>,
+    mut emit: impl FnMut(bool),
+) {
+    let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
+    let mut more = now.fill(&mut items, hasher);
+    let mut far = now.prefetch_blocks(layers);
+    while more {
+        more = next.fill(&mut items, hasher);
+        let far_next = next.prefetch_blocks(layers);
+        let found = now.contained_after_prefetch(layers, far);
+        for index in 0..now.len {
+            emit(found >> index & 1 == 1);
+        }
+        core::mem::swap(&mut now, &mut next);
+        far = far_next;
+    }
+}
+
 /// The most items of a group, the bits of a mask.
 pub(crate) const GROUP: usize = 32;
 
-/// Up to [`GROUP`] hashed items. Sets of them are masks, bit i for item i.
+/// Up to [`GROUP`] hashed items, to be filled again and again. Sets of them are masks, bit i for item i.
+#[derive(Default)]
 pub(crate) struct Group {
     pairs: [HashPair; GROUP],
     len: usize,
 }
 
 impl Group {
-    /// Hashes the next items, as many as there are and fit.
+    /// Hashes the next items, as many as there are and fit; false when there are none.
     #[inline]
-    pub(crate) fn next<'a>(
+    pub(crate) fn fill<'a>(
+        &mut self,
         items: &mut impl Iterator<Item = &'a [u8]>,
         hasher: &Hasher,
-    ) -> Option<Group> {
-        let mut group = Group {
-            pairs: [HashPair::default(); GROUP],
-            len: 0,
-        };
-        let slots = group.pairs.iter_mut().zip(items);
+    ) -> bool {
+        let mut len = 0;
+        let slots = self.pairs.iter_mut().zip(items);
         match hasher {
             Hasher::Classic(width) => {
                 for (slot, item) in slots {
                     *slot = HashPair::new(item, *width);
-                    group.len += 1;
+                    len += 1;
                 }
             }
             Hasher::Blocked(secrets) => {
                 for (slot, item) in slots {
                     *slot = secrets.hash(item);
-                    group.len += 1;
+                    len += 1;
                 }
             }
         }
-        (group.len > 0).then_some(group)
+        self.len = len;
+        len > 0
     }
 
     /// The items in order.
@@ -78,20 +105,35 @@ impl Group {
     #[inline]
     pub(crate) fn contained(&self, layers: &[Layer]) -> u32 {
         let far = self.prefetch_blocks(layers);
-        let mut open = self.all();
+        self.contained_after_prefetch(layers, far)
+    }
+
+    /// The same after [`prefetch_blocks`](Self::prefetch_blocks), which said how many layers are
+    /// far.
+    #[inline]
+    fn contained_after_prefetch(&self, layers: &[Layer], far: usize) -> u32 {
         // While the far blocks come, there is time for the near layers. Without far ones this is
         // the newest layer first, which is the largest and the likeliest to have an item.
         let (near, far) = layers.split_at(layers.len() - far);
-        for layer in near.iter().rev().chain(far.iter().rev()) {
-            open &= !match layer {
-                Layer::Classic(layer) => self.contained_in(layer, open),
-                Layer::Blocked(layer) => layer.contained(&self.pairs, open),
-            };
+        let found = self.contained_in_any(near, self.all());
+        found | self.contained_in_any(far, self.all() & !found)
+    }
+
+    /// Those of the items in the mask that are in any of the layers.
+    #[inline]
+    fn contained_in_any(&self, layers: &[Layer], mask: u32) -> u32 {
+        if let Some(Layer::Blocked(_)) = layers.first() {
+            let layers = layers.iter().filter_map(Layer::as_blocked);
+            return blocked::contained(layers, &self.pairs, mask);
+        }
+        let mut open = mask;
+        for layer in layers.iter().rev().filter_map(Layer::as_classic) {
+            open &= !self.contained_in(layer, open);
             if open == 0 {
                 break;
             }
         }
-        self.all() & !open
+        mask & !open
     }
 
     /// Asks for the items' blocks in the newest layers, as far as these are blocked and far away;

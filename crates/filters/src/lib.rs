@@ -65,6 +65,13 @@ mod scalable;
 mod serde;
 mod shape;
 
+/// For the fuzzer: whether all ways to test blocks agree.
+#[cfg(fuzzing)]
+#[must_use]
+pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashes: u32) -> bool {
+    blocked::agreement::holds(arrays, items, mask, hashes)
+}
+
 pub use blocked::BlockedLayer;
 pub use bytes::BytesError;
 pub use classic::{BuildError, ClassicLayer};

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::blocked::BlockedLayer;
 use crate::capture::{Capture, Recording};
 use crate::classic::{BuildError, ClassicLayer};
-use crate::group::Group;
+use crate::group::{self, Group};
 use crate::hash::{HashPair, Key};
 use crate::layer::{Hasher, Layer, Layout};
 use crate::math::{exp_m1, ln_1p};
@@ -304,20 +304,14 @@ impl ScalableBloomFilter {
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.
     ///
     /// A group of items is hashed and its memory asked for before the first of them is tested, so
-    /// that the waits for a large filter's cache lines overlap.
+    /// that the waits for a large filter's cache lines overlap. Items are taken from the iterator
+    /// ahead.
     pub fn contains_batch<'a>(
         &self,
         items: impl Iterator<Item = &'a [u8]>,
-        mut emit: impl FnMut(bool),
+        emit: impl FnMut(bool),
     ) {
-        let mut items = items;
-        let hasher = self.hasher();
-        while let Some(group) = Group::next(&mut items, &hasher) {
-            let found = group.contained(&self.layers);
-            for index in 0..group.pairs().len() {
-                emit(found >> index & 1 == 1);
-            }
-        }
+        group::contained_each(&self.layers, &self.hasher(), items, emit);
     }
 
     /// Calls `emit` with [`try_insert`](Self::try_insert) of each item in turn; when `emit` breaks,
@@ -506,7 +500,8 @@ impl ScalableBloomFilter {
     ) {
         let mut items = items;
         let hasher = self.hasher();
-        while let Some(group) = Group::next(&mut items, &hasher) {
+        let mut group = Group::default();
+        while group.fill(&mut items, &hasher) {
             let found = group.contained(&self.layers);
             let newest = self.layers.len().saturating_sub(1);
             if let Some(layer) = self.layers.last() {
@@ -579,7 +574,7 @@ impl ScalableBloomFilter {
             Layer::Blocked(newest) => {
                 let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
                 let left = self.error_rate() - taken;
-                let size = BlockedSize::next(newest.capacity(), self.growth, left);
+                let size = newest.size().next(self.growth, left);
                 let size = size.ok_or(InsertError::CannotGrow)?;
                 BlockedLayer::new(&size, newest.key(), max_bytes)
                     .map(|layer| Layer::Blocked(Box::new(layer)))

@@ -69,6 +69,10 @@ impl BlockArray {
     /// The number of the block that a hash value chooses: the part of the array that the value is of
     /// 2^64. (Lemire, "Fast random integer generation in an interval", 2019, section 3.)
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "an index is less than a number of blocks in memory"
+    )]
     pub(crate) fn index_of(&self, a: u64) -> usize {
         ((u128::from(a) * self.blocks as u128) >> 64) as usize
     }

@@ -2,56 +2,80 @@
 
 use core::arch::x86_64::{
     __m256i, _mm256_and_si256, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps,
-    _mm256_cmpgt_epi32, _mm256_load_si256, _mm256_mullo_epi32, _mm256_permutevar8x32_epi32,
-    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi32, _mm256_sllv_epi32, _mm256_srli_epi32,
-    _mm256_testc_si256,
+    _mm256_load_si256, _mm256_mullo_epi32, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
+    _mm256_set1_epi64x, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_testc_si256,
 };
 
+use super::any;
 use super::array::{Block, BlockArray};
-use super::portable::MULTIPLIERS;
+use super::layer::BlockedLayer;
+use super::portable::Lanes;
 use crate::hash::HashPair;
 
-#[repr(align(32))]
-struct Aligned([u32; 32]);
-static ALIGNED: Aligned = Aligned(MULTIPLIERS);
-
-/// Those of the items in the mask that are in the array.
+/// Whether the item is in the layer.
 #[target_feature(enable = "avx2")]
-pub(super) fn contained(array: &BlockArray, pairs: &[HashPair; 32], mask: u32, hashes: u32) -> u32 {
+pub(super) fn contains_item(layer: &BlockedLayer, item: &[u8]) -> bool {
+    match layer.hash_usual(item) {
+        Some(pair) => contains_pair(layer, pair),
+        None => contains_unusual(layer, item),
+    }
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+fn contains_unusual(layer: &BlockedLayer, item: &[u8]) -> bool {
+    contains_pair(layer, layer.hash(item))
+}
+
+/// Whether the hashed item is in the layer.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn contains_pair(layer: &BlockedLayer, pair: HashPair) -> bool {
+    let (array, lanes) = layer.parts_to_test();
+    contains(array.block_of(pair.a), pair.b, lanes)
+}
+
+/// Those of the items in the mask that are in any of the arrays.
+#[target_feature(enable = "avx2")]
+pub(super) fn contained(
+    arrays: &[&BlockArray],
+    pairs: &[HashPair; 32],
+    mask: u32,
+    lanes: &Lanes,
+) -> u32 {
     super::select(pairs, mask, |pair| {
-        contains(array.block_of(pair.a), pair.b, hashes)
+        any(arrays, pair.a, |block| contains(block, pair.b, lanes))
     })
 }
 
 /// Whether all bits of the item are 1.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn contains(block: &Block, b: u64, hashes: u32) -> bool {
-    let hashes = hashes.clamp(1, 32).cast_signed();
+fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     let half: *const __m256i = (&raw const *block).cast();
     // SAFETY: a block is 64 bytes, two halves, and aligned to as many.
     let block = unsafe { (_mm256_load_si256(half), _mm256_load_si256(half.add(1))) };
+    // Even lanes are the lower half of `b`, odd ones the upper.
     let b = _mm256_set1_epi64x(b.cast_signed());
-    let (rounds, _) = ALIGNED.0.as_chunks::<8>();
-    let mut left = hashes;
-    for multipliers in rounds {
-        // SAFETY: eight words, at a multiple of 32 bytes from the start of what is aligned so.
+    let (rounds, _) = lanes.multipliers.as_flattened().as_chunks::<8>();
+    let mut all = true;
+    for (round, multipliers) in (0..lanes.hashes).step_by(8).zip(rounds) {
+        // SAFETY: eight words, a multiple of 32 bytes from a start that is aligned to 64.
         let multipliers = unsafe { _mm256_load_si256(multipliers.as_ptr().cast()) };
-        if !test(block, _mm256_mullo_epi32(b, multipliers), left) {
-            return false;
+        let found = test(block, _mm256_mullo_epi32(b, multipliers));
+        // The first eight are mostly all.
+        if round == 0 && lanes.hashes <= 8 {
+            return found;
         }
-        left -= 8;
-        if left <= 0 {
-            break;
-        }
+        all &= found;
     }
-    true
+    all
 }
 
-/// Whether the bits at the positions in the first `count` lanes are 1.
+/// Whether the bits at the positions in all lanes are 1.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn test(block: (__m256i, __m256i), products: __m256i, count: i32) -> bool {
+fn test(block: (__m256i, __m256i), products: __m256i) -> bool {
     // The top four bits are the word: the topmost says in which half, which is what a blend looks
     // at, and the other three are what a permutation looks at.
     let word = _mm256_srli_epi32::<28>(products);
@@ -60,9 +84,6 @@ fn test(block: (__m256i, __m256i), products: __m256i, count: i32) -> bool {
     let words = _mm256_blendv_ps(low, high, _mm256_castsi256_ps(products));
     // The next five bits are the bit in the word.
     let bit = _mm256_and_si256(_mm256_srli_epi32::<23>(products), _mm256_set1_epi32(31));
-    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    let wanted = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), lanes);
-    let one = _mm256_srli_epi32::<31>(wanted);
-    let bits = _mm256_sllv_epi32(one, bit);
+    let bits = _mm256_sllv_epi32(_mm256_set1_epi32(1), bit);
     _mm256_testc_si256(_mm256_castps_si256(words), bits) == 1
 }

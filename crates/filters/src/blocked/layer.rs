@@ -5,14 +5,14 @@ use core::mem::size_of;
 
 use super::Kernel;
 use super::array::{BLOCK, Block, BlockArray};
-use super::portable::{self, positions};
+use super::portable::Lanes;
 use crate::classic::BuildError;
 use crate::hash::{HashPair, Key, Secrets};
 use crate::math::{ln_1p, powf, whole};
-use crate::sizing::blocked::{BLOCK_BITS, BlockedSize, MAX_HASHES};
+use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
 
 /// From how many bytes on asking for blocks ahead of time pays: more than the nearest caches hold.
-const FAR: usize = 512 << 10;
+const FAR: usize = 2 << 20;
 
 /// One bit array of a filter in the blocked layout: fixed in size, made for a capacity and an error
 /// rate.
@@ -30,7 +30,7 @@ pub struct BlockedLayer {
     items: u64,
     capacity: u64,
     error_rate: f64,
-    hashes: u32,
+    lanes: &'static Lanes,
     kernel: Kernel,
     key: Key,
     secrets: Secrets,
@@ -47,7 +47,8 @@ impl BlockedLayer {
         if bytes > max_bytes {
             return Err(BuildError::TooLarge { bytes });
         }
-        if bytes == 0 || bytes % BLOCK as u64 != 0 || !(1..=MAX_HASHES).contains(&size.hashes) {
+        let lanes = Lanes::new(size.hashes).ok_or(BuildError::Unsizable)?;
+        if bytes == 0 || !bytes.is_multiple_of(BLOCK as u64) {
             return Err(BuildError::Unsizable);
         }
         let array = BlockArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
@@ -56,7 +57,7 @@ impl BlockedLayer {
             items: 0,
             capacity: size.capacity,
             error_rate: size.error_rate,
-            hashes: size.hashes,
+            lanes,
             kernel: Kernel::detect(),
             key,
             secrets: Secrets::new(key),
@@ -102,7 +103,7 @@ impl BlockedLayer {
     /// Bits set by an item, all in one block.
     #[must_use]
     pub fn hashes(&self) -> u32 {
-        self.hashes
+        self.lanes.hashes
     }
 
     /// The key of the hash.
@@ -130,7 +131,7 @@ impl BlockedLayer {
     #[must_use]
     pub fn estimated_error_rate(&self) -> f64 {
         let blocks = self.array.blocks();
-        let hashes = f64::from(self.hashes);
+        let hashes = f64::from(self.hashes());
         let rate = |block| powf(ones(block) / f64::from(BLOCK_BITS), hashes);
         blocks.iter().map(rate).sum::<f64>() / blocks.len() as f64
     }
@@ -143,7 +144,7 @@ impl BlockedLayer {
         // So many throws leave so many of 512 cells occupied on average.
         let throws = |block| ln_1p(-ones(block).min(bits - 1.0) / bits) / ln_1p(-1.0 / bits);
         let throws: f64 = self.array.blocks().iter().map(throws).sum();
-        whole(throws / f64::from(self.hashes) + 0.5)
+        whole(throws / f64::from(self.hashes()) + 0.5)
     }
 
     /// What it occupies in memory, in bytes.
@@ -156,7 +157,7 @@ impl BlockedLayer {
         BlockedSize {
             capacity: self.capacity,
             error_rate: self.error_rate,
-            hashes: self.hashes,
+            hashes: self.hashes(),
             bytes: self.bytes(),
         }
     }
@@ -187,17 +188,39 @@ impl BlockedLayer {
         self.as_bytes().len() >= FAR
     }
 
-    /// Whether all bits of the item are 1.
-    #[inline]
-    pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        let block = self.array.block_of(pair.a);
-        self.kernel.contains(block, pair.b, self.hashes)
+    /// Hashes an item of a usual length.
+    #[inline(always)]
+    pub(super) fn hash_usual(&self, item: &[u8]) -> Option<HashPair> {
+        self.secrets.hash_usual(item)
     }
 
-    /// Those of the items in the mask that are in the layer.
+    /// What a kernel tests in, and with.
+    #[inline(always)]
+    pub(super) fn parts_to_test(&self) -> (&BlockArray, &Lanes) {
+        (&self.array, self.lanes)
+    }
+
+    /// Whether all bits of the item are 1.
     #[inline]
-    pub(crate) fn contained(&self, pairs: &[HashPair; 32], mask: u32) -> u32 {
-        self.kernel.contained(&self.array, pairs, mask, self.hashes)
+    pub(crate) fn contains_item(&self, item: &[u8]) -> bool {
+        self.kernel.contains_item(self, item)
+    }
+
+    /// Whether all bits of the hashed item are 1.
+    #[inline]
+    pub(crate) fn contains(&self, pair: HashPair) -> bool {
+        self.kernel.contains_pair(self, pair)
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_kernel(&mut self, kernel: Kernel) {
+        self.kernel = kernel;
+    }
+
+    /// How it is tested.
+    #[inline]
+    pub(super) fn kernel(&self) -> Kernel {
+        self.kernel
     }
 
     /// Asks for the item's block.
@@ -209,8 +232,7 @@ impl BlockedLayer {
     /// Sets the item's bits.
     #[inline]
     pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
-        let hashes = self.hashes;
-        portable::insert(self.array.block_of_mut(pair.a), pair.b, hashes);
+        self.lanes.insert(self.array.block_of_mut(pair.a), pair.b);
     }
 
     /// Sets the item's bits and counts it.
@@ -223,7 +245,7 @@ impl BlockedLayer {
     /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
     pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64, u8)) {
         let start = self.array.index_of(pair.a) * BLOCK;
-        for position in positions(pair.b, self.hashes) {
+        for position in self.lanes.positions(pair.b) {
             let byte = start + (position / 8) as usize;
             let old = self.as_bytes().get(byte).copied().unwrap_or_default();
             if old >> (position % 8) & 1 == 0 {
@@ -258,7 +280,7 @@ impl fmt::Debug for BlockedLayer {
             .field("items", &self.items)
             .field("capacity", &self.capacity)
             .field("error_rate", &self.error_rate)
-            .field("hashes", &self.hashes)
+            .field("hashes", &self.hashes())
             .field("kernel", &self.kernel)
             .finish_non_exhaustive()
     }

@@ -24,6 +24,7 @@ pub use layer::BlockedLayer;
 
 use crate::hash::HashPair;
 use array::{Block, BlockArray};
+use portable::Lanes;
 
 /// A way to test blocks. That a value exists proves that the processor can do it.
 #[derive(Clone, Copy, Debug)]
@@ -57,12 +58,18 @@ macro_rules! has {
     }};
 }
 
+/// What `avx512.rs` needs.
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    [has!("avx512f"), has!("avx512vl"), has!("bmi2")] == [true; 3]
+}
+
 impl Kernel {
     /// The best there is.
     pub(crate) fn detect() -> Kernel {
         #[cfg(target_arch = "x86_64")]
         {
-            if has!("avx512f") {
+            if has_avx512() {
                 return Kernel(Set::Avx512);
             }
             if has!("avx2") {
@@ -82,48 +89,120 @@ impl Kernel {
         #[cfg(target_arch = "x86_64")]
         {
             all.extend(has!("avx2").then_some(Kernel(Set::Avx2)));
-            all.extend(has!("avx512f").then_some(Kernel(Set::Avx512)));
+            all.extend(has_avx512().then_some(Kernel(Set::Avx512)));
         }
         #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
         all.push(Kernel(Set::Neon));
         all
     }
 
-    /// Whether all bits of the item with this second hash value are 1.
+    /// Whether the item is in the layer. One call does it all, so that only one is not inlined.
     #[inline]
-    fn contains(self, block: &Block, b: u64, hashes: u32) -> bool {
+    fn contains_item(self, layer: &BlockedLayer, item: &[u8]) -> bool {
         match self.0 {
-            Set::Portable => portable::contains(block, b, hashes),
+            Set::Portable => portable_contains(layer, layer.hash(item)),
             // SAFETY: the value proves that the processor has AVX2.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::contains(block, b, hashes) },
+            Set::Avx2 => unsafe { avx2::contains_item(layer, item) },
             // SAFETY: the value proves that the processor has AVX-512.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::contains(block, b, hashes) },
+            Set::Avx512 => unsafe { avx512::contains_item(layer, item) },
             // SAFETY: the compiler was told that the processor has NEON.
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::contains(block, b, hashes) },
+            Set::Neon => unsafe { neon::contains_item(layer, item) },
         }
     }
 
-    /// Those of the items in the mask that are in the array: bit i for `pairs[i]`.
+    /// Whether the hashed item is in the layer.
     #[inline]
-    fn contained(self, array: &BlockArray, pairs: &[HashPair; 32], mask: u32, hashes: u32) -> u32 {
+    fn contains_pair(self, layer: &BlockedLayer, pair: HashPair) -> bool {
+        match self.0 {
+            Set::Portable => portable_contains(layer, pair),
+            // SAFETY: the value proves that the processor has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::contains_pair(layer, pair) },
+            // SAFETY: the value proves that the processor has AVX-512.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::contains_pair(layer, pair) },
+            // SAFETY: the compiler was told that the processor has NEON.
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Set::Neon => unsafe { neon::contains_pair(layer, pair) },
+        }
+    }
+
+    /// Those of the items in the mask that are in any of the arrays: bit i for `pairs[i]`.
+    #[inline]
+    fn contained(
+        self,
+        arrays: &[&BlockArray],
+        pairs: &[HashPair; 32],
+        mask: u32,
+        lanes: &Lanes,
+    ) -> u32 {
         match self.0 {
             Set::Portable => select(pairs, mask, |pair| {
-                portable::contains(array.block_of(pair.a), pair.b, hashes)
+                any(arrays, pair.a, |block| lanes.contains(block, pair.b))
             }),
             // SAFETY: the value proves that the processor has AVX2.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::contained(array, pairs, mask, hashes) },
+            Set::Avx2 => unsafe { avx2::contained(arrays, pairs, mask, lanes) },
             // SAFETY: the value proves that the processor has AVX-512.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::contained(array, pairs, mask, hashes) },
+            Set::Avx512 => unsafe { avx512::contained(arrays, pairs, mask, lanes) },
             // SAFETY: the compiler was told that the processor has NEON.
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::contained(array, pairs, mask, hashes) },
+            Set::Neon => unsafe { neon::contained(arrays, pairs, mask, lanes) },
         }
     }
+}
+
+#[inline]
+fn portable_contains(layer: &BlockedLayer, pair: HashPair) -> bool {
+    let (array, lanes) = layer.parts_to_test();
+    lanes.contains(array.block_of(pair.a), pair.b)
+}
+
+/// Whether one of the blocks that the hash value chooses passes the test, without a branch between
+/// them. Inlined as [`select`] is.
+#[inline(always)]
+fn any(arrays: &[&BlockArray], a: u64, test: impl Fn(&Block) -> bool) -> bool {
+    let tests = arrays.iter().map(|array| test(array.block_of(a)));
+    tests.fold(false, |any, found| any | found)
+}
+
+/// The most layers that are tested together.
+const TOGETHER: usize = 8;
+
+/// Those of the items in the mask that are in any of the layers; the last layer is looked at first.
+/// Layers with the same number of hashes are tested together.
+pub(crate) fn contained<'a>(
+    layers: impl DoubleEndedIterator<Item = &'a BlockedLayer>,
+    pairs: &[HashPair; 32],
+    mask: u32,
+) -> u32 {
+    let mut found = 0;
+    let mut layers = layers.rev().peekable();
+    while let Some(newest) = layers.next() {
+        let (array, lanes) = newest.parts_to_test();
+        let mut arrays = [array; TOGETHER];
+        let mut count = 1;
+        for slot in arrays.iter_mut().skip(1) {
+            let alike = layers.next_if(|layer| layer.hashes() == newest.hashes());
+            let Some(layer) = alike else {
+                break;
+            };
+            *slot = layer.parts_to_test().0;
+            count += 1;
+        }
+        let arrays = arrays.get(..count).unwrap_or_default();
+        found |= newest
+            .kernel()
+            .contained(arrays, pairs, mask & !found, lanes);
+        if found == mask {
+            break;
+        }
+    }
+    found
 }
 
 /// Those of the items in the mask that pass the test. Inlined, so that the test is compiled for the
@@ -146,4 +225,147 @@ fn select(pairs: &[HashPair; 32], mask: u32, test: impl Fn(HashPair) -> bool) ->
         }
     }
     found
+}
+
+/// Answers of all kernels to one item, for the fuzzer.
+#[cfg(any(test, fuzzing))]
+pub(crate) mod agreement {
+    use super::array::BlockArray;
+    use super::portable::Lanes;
+    use super::{Kernel, TOGETHER};
+    use crate::hash::HashPair;
+
+    /// Whether every kernel says of every item what the definition says, one by one and in a
+    /// group, in one array and in several. Each array is 128 bytes of `arrays`.
+    pub(crate) fn holds(
+        arrays: &[[u8; 128]],
+        items: &[(u64, u64)],
+        mask: u32,
+        hashes: u32,
+    ) -> bool {
+        let Some(lanes) = Lanes::new(hashes) else {
+            return true;
+        };
+        let filled = arrays.iter().take(TOGETHER).filter_map(|bytes| {
+            let mut array = BlockArray::zeroed(128).ok()?;
+            array.as_bytes_mut().copy_from_slice(bytes);
+            Some(array)
+        });
+        let arrays: alloc::vec::Vec<BlockArray> = filled.collect();
+        let arrays: alloc::vec::Vec<&BlockArray> = arrays.iter().collect();
+        let mut pairs = [HashPair::default(); 32];
+        for (pair, (a, b)) in pairs.iter_mut().zip(items) {
+            *pair = HashPair { a: *a, b: *b };
+        }
+        // Bit by bit, from the bytes.
+        let is_set = |array: &BlockArray, a: u64, position: u32| {
+            let block = if a >> 63 == 1 { 64 } else { 0 };
+            let byte = array.as_bytes().get(block + position as usize / 8);
+            byte.is_some_and(|byte| byte & 1 << (position % 8) != 0)
+        };
+        let mut expected = 0;
+        for (index, pair) in pairs.iter().enumerate() {
+            let one = |array: &&BlockArray| {
+                lanes
+                    .positions(pair.b)
+                    .all(|position| is_set(array, pair.a, position))
+            };
+            expected |= u32::from(arrays.iter().any(one)) << index;
+        }
+        let agrees = |kernel: Kernel| kernel.contained(&arrays, &pairs, mask, lanes);
+        Kernel::all()
+            .into_iter()
+            .all(|kernel| agrees(kernel) == expected & mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec::Vec;
+    use core::mem::size_of;
+
+    use proptest::prelude::*;
+
+    use super::layer::BlockedLayer;
+    use super::{Kernel, agreement, contained};
+    use crate::classic::ClassicLayer;
+    use crate::hash::{HashPair, Key};
+    use crate::layer::Layer;
+    use crate::sizing::blocked::BlockedSize;
+
+    /// Blocks as full as those of a filter, nearly full or nearly empty.
+    fn array() -> impl Strategy<Value = [u8; 128]> {
+        let byte = prop_oneof![
+            any::<u8>(),
+            Just(0xff),
+            Just(0),
+            (0_u8..8).prop_map(|b| !(1 << b))
+        ];
+        prop_oneof![
+            prop::collection::vec(any::<u8>(), 128),
+            prop::collection::vec(prop_oneof![9 => Just(0xff), 1 => byte], 128),
+        ]
+        .prop_map(|bytes| bytes.try_into().unwrap())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn all_kernels_agree(
+            arrays in prop::collection::vec(array(), 0..9),
+            items in prop::collection::vec(any::<(u64, u64)>(), 0..33),
+            mask in prop_oneof![any::<u32>(), Just(u32::MAX)],
+            hashes in 0_u32..34,
+        ) {
+            prop_assert!(agreement::holds(&arrays, &items, mask, hashes));
+        }
+
+        /// As above, in whole layers, and with items that are there.
+        #[test]
+        fn layers_answer_alike_with_every_kernel(
+            hashes in 2_u32..33, blocks in 1_u64..20, count in 0_u32..300, seed in any::<u64>(),
+        ) {
+            let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
+            let mut layer = BlockedLayer::new(&size, Key::from_seed(seed), u64::MAX).unwrap();
+            for number in 0..count {
+                layer.insert(layer.hash(&number.to_le_bytes()));
+            }
+            let items: Vec<Vec<u8>> = (0..2 * count)
+                .map(|number| match number % 3 {
+                    0 => number.to_le_bytes().to_vec(),
+                    1 => u64::from(number).to_le_bytes().to_vec(),
+                    _ => format!("an item of more than sixteen bytes: {number}").into_bytes(),
+                })
+                .collect();
+            let mut answers = Vec::new();
+            for kernel in Kernel::all() {
+                layer.set_kernel(kernel);
+                let single: Vec<bool> =
+                    items.iter().map(|item| layer.contains_item(item)).collect();
+                let hashed: Vec<bool> =
+                    items.iter().map(|item| layer.contains(layer.hash(item))).collect();
+                let mut together = Vec::new();
+                for group in items.chunks(32) {
+                    let mut pairs = [HashPair::default(); 32];
+                    for (pair, item) in pairs.iter_mut().zip(group) {
+                        *pair = layer.hash(item);
+                    }
+                    let found = contained([&layer].into_iter(), &pairs, u32::MAX);
+                    together.extend((0..group.len()).map(|index| found >> index & 1 == 1));
+                }
+                answers.extend([single, hashed, together]);
+            }
+            for number in (0..count).step_by(3) {
+                prop_assert!(answers[0][number as usize]);
+            }
+            prop_assert!(answers.windows(2).all(|two| two[0] == two[1]));
+        }
+    }
+
+    #[test]
+    fn a_classic_layer_costs_no_byte_more() {
+        assert_eq!(size_of::<Layer>(), size_of::<ClassicLayer>());
+    }
 }

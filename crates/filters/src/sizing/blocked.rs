@@ -22,6 +22,8 @@ use crate::math::{ln, sqrt, whole};
 
 /// Bits of a block.
 pub const BLOCK_BITS: u32 = 512;
+/// The least bits that an item sets. One would do for error rates above a third, which nobody wants.
+pub const MIN_HASHES: u32 = 2;
 /// The most bits that an item sets.
 pub const MAX_HASHES: u32 = 32;
 /// The lowest error rate of a layer. Below it, the 64 bits of the hash that choose an item's bits
@@ -44,7 +46,7 @@ pub struct BlockedSize {
     pub capacity: u64,
     /// The error rate when it is full.
     pub error_rate: f64,
-    /// Bits set by an item, from 1 to [`MAX_HASHES`].
+    /// Bits set by an item, from [`MIN_HASHES`] to [`MAX_HASHES`].
     pub hashes: u32,
     /// Length of the bit array in bytes, a multiple of 64.
     pub bytes: u64,
@@ -61,10 +63,14 @@ impl BlockedSize {
     /// ```
     #[must_use]
     pub fn new(capacity: u64, error_rate: f64) -> Option<BlockedSize> {
-        if capacity == 0 || !(error_rate >= MIN_RATE && error_rate < 1.0) {
+        if capacity == 0 || !(MIN_RATE..1.0).contains(&error_rate) {
             return None;
         }
         let (load, hashes) = best_load(error_rate);
+        BlockedSize::with_load(capacity, error_rate, load, hashes)
+    }
+
+    fn with_load(capacity: u64, error_rate: f64, load: f64, hashes: u32) -> Option<BlockedSize> {
         // Rounded up, and once more where the quotient was rounded down.
         let blocks = whole(capacity as f64 / load).saturating_add(1);
         if blocks > (1 << 63) / u64::from(BLOCK_BITS) {
@@ -78,21 +84,22 @@ impl BlockedSize {
         })
     }
 
-    /// Dimensions of a layer of at least so many bits and exactly so many hashes; `None` when a
-    /// count is 0, the bits are more than 2^63 or the hashes more than [`MAX_HASHES`].
+    /// Dimensions of a layer of at least so many bits and exactly so many hashes; `None` when there
+    /// are no bits or more than 2^63, or the hashes are not from [`MIN_HASHES`] to [`MAX_HASHES`].
     ///
     /// The capacity is the given one, or else the largest for which the hash count is the best; the
     /// error rate is the one expected at that capacity.
     #[must_use]
     pub fn from_bits(bits: u64, hashes: u32, capacity: Option<u64>) -> Option<BlockedSize> {
-        if bits == 0 || bits > 1 << 63 || !(1..=MAX_HASHES).contains(&hashes) {
+        if bits == 0 || bits > 1 << 63 || !(MIN_HASHES..=MAX_HASHES).contains(&hashes) {
             return None;
         }
         let blocks = bits.div_ceil(BLOCK_BITS.into());
         let capacity = capacity.unwrap_or_else(|| {
             let most = f64::from(BLOCK_BITS) * core::f64::consts::LN_2 / f64::from(hashes);
             let load = largest(most, |load| {
-                hashes == 1 || block_error_rate(load, hashes) <= block_error_rate(load, hashes - 1)
+                hashes == MIN_HASHES
+                    || block_error_rate(load, hashes) <= block_error_rate(load, hashes - 1)
             });
             whole(load * blocks as f64).max(1)
         });
@@ -115,24 +122,43 @@ impl BlockedSize {
     /// [`share`], or all when it does not grow. A rate above [`RATE_CAP`] is lowered to it.
     #[must_use]
     pub fn first(capacity: u64, error_rate: f64, scaling: bool) -> Option<BlockedSize> {
-        let part = if scaling { share(capacity) } else { 1.0 };
-        BlockedSize::new(capacity, error_rate.min(RATE_CAP) * part)
+        let rate = error_rate.min(RATE_CAP);
+        if !scaling {
+            return BlockedSize::new(capacity, rate);
+        }
+        // What is best for the first large layer after small ones, which will be most of a chain.
+        let (_, hashes) = best_load(rate * 0.3);
+        BlockedSize::in_chain(capacity, rate * share(capacity), hashes)
     }
 
-    /// Dimensions of the layer after a full one of a capacity, when `left` of the error rate asked
+    /// As [`new`](Self::new), with so many hashes unless that takes many more bits. Layers with the
+    /// same hashes are tested together, so that a chain is worth a few bits.
+    fn in_chain(capacity: u64, error_rate: f64, hashes: u32) -> Option<BlockedSize> {
+        let best = BlockedSize::new(capacity, error_rate)?;
+        if best.hashes == hashes {
+            return Some(best);
+        }
+        let load = load_of(hashes, error_rate * SIZED_FOR);
+        let alike = BlockedSize::with_load(capacity, error_rate, load, hashes);
+        alike
+            .filter(|alike| alike.bytes <= best.bytes + best.bytes / 8)
+            .or(Some(best))
+    }
+
+    /// Dimensions of the layer after this one, when `left` of the error rate asked
     /// for is not taken by the layers there are; `None` when there is none.
     ///
     /// While layers are small, the next one has [`SMALL_EXPANSION`] times the capacity, or
     /// `expansion` times if that is more: a chain of small layers costs lookups more than memory.
     #[must_use]
-    pub fn next(capacity: u64, expansion: u32, left: f64) -> Option<BlockedSize> {
-        let factor = if capacity < LARGE {
+    pub fn next(&self, expansion: u32, left: f64) -> Option<BlockedSize> {
+        let factor = if self.capacity < LARGE {
             expansion.max(SMALL_EXPANSION)
         } else {
             expansion
         };
-        let capacity = capacity.checked_mul(factor.into())?;
-        BlockedSize::new(capacity, left * share(capacity))
+        let capacity = self.capacity.checked_mul(factor.into())?;
+        BlockedSize::in_chain(capacity, left * share(capacity), self.hashes)
     }
 
     /// As fields of a layer of either layout.
@@ -149,7 +175,7 @@ impl BlockedSize {
 }
 
 /// From which capacity on a layer is large.
-pub const LARGE: u64 = 1 << 18;
+pub const LARGE: u64 = 1 << 20;
 /// How many times the capacity of a small layer the next one has at least. Four such steps lead
 /// from the default capacity of 100 to ten million: 10^(5/4) = 17.8.
 pub const SMALL_EXPANSION: u32 = 18;
@@ -174,7 +200,7 @@ pub(crate) fn whole_rate(capacity: u64, error_rate: f64) -> f64 {
 /// is no room for one.
 #[must_use]
 pub fn capacity(bits: u64, error_rate: f64) -> u64 {
-    if !(error_rate >= MIN_RATE && error_rate < 1.0) {
+    if !(MIN_RATE..1.0).contains(&error_rate) {
         return 0;
     }
     let (load, _) = best_load(error_rate);
@@ -222,14 +248,15 @@ pub fn block_error_rate(load: f64, hashes: u32) -> f64 {
 fn best_load(error_rate: f64) -> (f64, u32) {
     let error_rate = error_rate * SIZED_FOR;
     // From the optimum of the classic layout, which is higher, downhill: the loads have one peak.
-    let start = (-ln(error_rate) / core::f64::consts::LN_2).clamp(1.0, f64::from(MAX_HASHES));
+    let start = (-ln(error_rate) / core::f64::consts::LN_2)
+        .clamp(f64::from(MIN_HASHES), f64::from(MAX_HASHES));
     let mut hashes = u32::try_from(whole(start)).unwrap_or(MAX_HASHES);
     let mut load = load_of(hashes, error_rate);
     let mut improve = |step: fn(u32) -> u32| {
         let mut improved = false;
         loop {
             let next = step(hashes);
-            if !(1..=MAX_HASHES).contains(&next) {
+            if !(MIN_HASHES..=MAX_HASHES).contains(&next) {
                 return improved;
             }
             let other = load_of(next, error_rate);
@@ -248,9 +275,9 @@ fn best_load(error_rate: f64) -> (f64, u32) {
 /// The hash count with the lowest error rate at a load.
 fn best_hashes(load: f64) -> u32 {
     let rate = |hashes: &u32| block_error_rate(load, *hashes);
-    (1..=MAX_HASHES)
+    (MIN_HASHES..=MAX_HASHES)
         .min_by(|one, other| rate(one).total_cmp(&rate(other)))
-        .unwrap_or(1)
+        .unwrap_or(MIN_HASHES)
 }
 
 /// The load at which a rate is reached, rounded down.
