@@ -303,9 +303,7 @@ impl BloomFilter {
     #[must_use]
     pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
         match &self.layer {
-            Layer::Classic(layer) => {
-                layer.contains(HashPair::new(item.as_ref(), HashWidth::Bits64))
-            }
+            Layer::Classic(layer) => classic_contains(layer, item.as_ref()),
             Layer::Blocked(layer) => layer.contains_item(item.as_ref()),
         }
     }
@@ -333,7 +331,9 @@ impl BloomFilter {
         let mut replies = Vec::with_capacity(items.len());
         let layers = slice::from_ref(&self.layer);
         let items = items.iter().map(AsRef::as_ref);
-        group::contained_each(layers, &self.hasher(), items, |found| replies.push(found));
+        group::contained_groups(layers, &self.hasher(), items, |found, count| {
+            replies.extend((0..count).map(|index| found >> index & 1 == 1));
+        });
         replies
     }
 
@@ -454,6 +454,12 @@ impl BloomFilter {
         }
         new
     }
+}
+
+/// Not inlined, so that a lookup in the blocked layout has no registers to save.
+#[inline(never)]
+fn classic_contains(layer: &ClassicLayer, item: &[u8]) -> bool {
+    layer.contains(HashPair::new(item, HashWidth::Bits64))
 }
 
 impl<T: AsRef<[u8]>> Extend<T> for BloomFilter {

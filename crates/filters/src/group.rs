@@ -10,16 +10,17 @@ use crate::classic::ClassicLayer;
 use crate::hash::HashPair;
 use crate::layer::{Hasher, Layer};
 
-/// Calls `emit` for each item in turn with whether it is in one of the layers.
+/// Calls `emit` for each group of items in turn, with the mask of those that are in one of the layers,
+/// and how many items there are.
 ///
 /// The blocks of a group are asked for before the group ahead of it is tested, so that memory has
 /// something to do all the time.
 #[inline]
-pub(crate) fn contained_each<'a>(
+pub(crate) fn contained_groups<'a>(
     layers: &[Layer],
     hasher: &Hasher,
     mut items: impl Iterator<Item = &'a [u8]>,
-    mut emit: impl FnMut(bool),
+    mut emit: impl FnMut(u32, usize),
 ) {
     let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
     let mut more = now.fill(&mut items, hasher);
@@ -28,9 +29,7 @@ pub(crate) fn contained_each<'a>(
         more = next.fill(&mut items, hasher);
         let far_next = next.prefetch_blocks(layers);
         let found = now.contained_after_prefetch(layers, far);
-        for index in 0..now.len {
-            emit(found >> index & 1 == 1);
-        }
+        emit(found, now.pairs().len());
         core::mem::swap(&mut now, &mut next);
         far = far_next;
     }

@@ -297,7 +297,10 @@ impl ScalableBloomFilter {
     #[must_use]
     pub fn contains_all<T: AsRef<[u8]>>(&self, items: &[T]) -> Vec<bool> {
         let mut replies = Vec::with_capacity(items.len());
-        self.contains_batch(items.iter().map(AsRef::as_ref), |reply| replies.push(reply));
+        let items = items.iter().map(AsRef::as_ref);
+        group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
+            replies.extend((0..count).map(|index| found >> index & 1 == 1));
+        });
         replies
     }
 
@@ -309,9 +312,11 @@ impl ScalableBloomFilter {
     pub fn contains_batch<'a>(
         &self,
         items: impl Iterator<Item = &'a [u8]>,
-        emit: impl FnMut(bool),
+        mut emit: impl FnMut(bool),
     ) {
-        group::contained_each(&self.layers, &self.hasher(), items, emit);
+        group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
+            (0..count).for_each(|index| emit(found >> index & 1 == 1));
+        });
     }
 
     /// Calls `emit` with [`try_insert`](Self::try_insert) of each item in turn; when `emit` breaks,

@@ -14,12 +14,18 @@ use super::layer::BlockedLayer;
 use super::portable::Lanes;
 use crate::hash::HashPair;
 
-/// Whether the item is in the layer.
+/// Whether the item is in the layer, which has at most `MOST` hashes: 8, 16 or 32.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-pub(super) fn contains_item(layer: &BlockedLayer, item: &[u8]) -> bool {
-    match layer.hash_usual(item) {
-        Some(pair) => contains_pair(layer, pair),
-        None => contains_unusual(layer, item),
+pub(super) fn contains_item<const MOST: u32>(layer: &BlockedLayer, item: &[u8]) -> bool {
+    let Some(pair) = layer.hash_usual(item) else {
+        return contains_unusual(layer, item);
+    };
+    let (array, lanes) = layer.parts_to_test();
+    let block = array.block_of(pair.a);
+    match MOST {
+        8 => Eight::new(pair.b, lanes).are_in(block),
+        16 => Sixteen::new(pair.b, &lanes.multipliers[0]).are_in(block),
+        _ => contains(block, pair.b, lanes),
     }
 }
 
@@ -46,20 +52,40 @@ pub(super) fn contained(
     mask: u32,
     lanes: &Lanes,
 ) -> u32 {
+    // The loop over the arrays is unrolled for as many as there usually are.
+    match *arrays {
+        [a] => contained_in([a], pairs, mask, lanes),
+        [a, b] => contained_in([a, b], pairs, mask, lanes),
+        [a, b, c] => contained_in([a, b, c], pairs, mask, lanes),
+        [a, b, c, d] => contained_in([a, b, c, d], pairs, mask, lanes),
+        _ => arrays.iter().fold(0, |found, array| {
+            found | contained_in([*array], pairs, mask & !found, lanes)
+        }),
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn contained_in<const N: usize>(
+    arrays: [&BlockArray; N],
+    pairs: &[HashPair; 32],
+    mask: u32,
+    lanes: &Lanes,
+) -> u32 {
     if lanes.hashes <= 8 {
         return super::select(pairs, mask, |pair| {
             let bits = Eight::new(pair.b, lanes);
-            any(arrays, pair.a, |block| bits.are_in(block))
+            any(&arrays, pair.a, |block| bits.are_in(block))
         });
     }
     if lanes.hashes <= 16 {
         return super::select(pairs, mask, |pair| {
             let bits = Sixteen::new(pair.b, &lanes.multipliers[0]);
-            any(arrays, pair.a, |block| bits.are_in(block))
+            any(&arrays, pair.a, |block| bits.are_in(block))
         });
     }
     super::select(pairs, mask, |pair| {
-        any(arrays, pair.a, |block| contains(block, pair.b, lanes))
+        any(&arrays, pair.a, |block| contains(block, pair.b, lanes))
     })
 }
 

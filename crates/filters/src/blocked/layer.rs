@@ -3,9 +3,9 @@
 use core::fmt;
 use core::mem::size_of;
 
-use super::Kernel;
 use super::array::{BLOCK, Block, BlockArray};
 use super::portable::Lanes;
+use super::{ItemTest, Kernel};
 use crate::classic::BuildError;
 use crate::hash::{HashPair, Key, Secrets};
 use crate::math::{ln_1p, powf, whole};
@@ -32,6 +32,7 @@ pub struct BlockedLayer {
     error_rate: f64,
     lanes: &'static Lanes,
     kernel: Kernel,
+    item_test: ItemTest,
     key: Key,
     secrets: Secrets,
 }
@@ -51,6 +52,7 @@ impl BlockedLayer {
         if bytes == 0 || !bytes.is_multiple_of(BLOCK as u64) {
             return Err(BuildError::Unsizable);
         }
+        let kernel = Kernel::detect();
         let array = BlockArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
         Ok(BlockedLayer {
             array,
@@ -58,7 +60,8 @@ impl BlockedLayer {
             capacity: size.capacity,
             error_rate: size.error_rate,
             lanes,
-            kernel: Kernel::detect(),
+            kernel,
+            item_test: kernel.item_test(size.hashes),
             key,
             secrets: Secrets::new(key),
         })
@@ -203,7 +206,7 @@ impl BlockedLayer {
     /// Whether all bits of the item are 1.
     #[inline]
     pub(crate) fn contains_item(&self, item: &[u8]) -> bool {
-        self.kernel.contains_item(self, item)
+        self.item_test.contains(self, item)
     }
 
     /// Whether all bits of the hashed item are 1.
@@ -215,6 +218,7 @@ impl BlockedLayer {
     #[cfg(test)]
     pub(super) fn set_kernel(&mut self, kernel: Kernel) {
         self.kernel = kernel;
+        self.item_test = kernel.item_test(self.hashes());
     }
 
     /// How it is tested.

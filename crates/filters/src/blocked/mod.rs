@@ -96,21 +96,21 @@ impl Kernel {
         all
     }
 
-    /// Whether the item is in the layer. One call does it all, so that only one is not inlined.
-    #[inline]
-    fn contains_item(self, layer: &BlockedLayer, item: &[u8]) -> bool {
-        match self.0 {
-            Set::Portable => portable_contains(layer, layer.hash(item)),
-            // SAFETY: the value proves that the processor has AVX2.
+    /// The test of single items in layers with so many hashes.
+    fn item_test(self, hashes: u32) -> ItemTest {
+        ItemTest(match self.0 {
+            Set::Portable => portable_contains_item,
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::contains_item(layer, item) },
-            // SAFETY: the value proves that the processor has AVX-512.
+            Set::Avx2 => avx2::contains_item,
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::contains_item(layer, item) },
-            // SAFETY: the compiler was told that the processor has NEON.
+            Set::Avx512 => match hashes {
+                0..=8 => avx512::contains_item::<8>,
+                9..=16 => avx512::contains_item::<16>,
+                _ => avx512::contains_item::<32>,
+            },
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::contains_item(layer, item) },
-        }
+            Set::Neon => neon::contains_item,
+        })
     }
 
     /// Whether the hashed item is in the layer.
@@ -154,6 +154,24 @@ impl Kernel {
             Set::Neon => unsafe { neon::contained(arrays, pairs, mask, lanes) },
         }
     }
+}
+
+/// Tests single items in the layer that it was chosen for. One call hashes and tests, because neither
+/// can be inlined where the instructions are not known to exist.
+#[derive(Clone, Copy)]
+pub(crate) struct ItemTest(unsafe fn(&BlockedLayer, &[u8]) -> bool);
+
+impl ItemTest {
+    #[inline]
+    fn contains(self, layer: &BlockedLayer, item: &[u8]) -> bool {
+        // SAFETY: only `Kernel::item_test` makes such values, and a kernel proves that the
+        // processor has the instructions.
+        unsafe { (self.0)(layer, item) }
+    }
+}
+
+fn portable_contains_item(layer: &BlockedLayer, item: &[u8]) -> bool {
+    portable_contains(layer, layer.hash(item))
 }
 
 #[inline]

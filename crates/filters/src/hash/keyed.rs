@@ -120,9 +120,14 @@ impl Secrets {
     /// The two values of an item.
     #[inline]
     pub(crate) fn hash(&self, item: &[u8]) -> HashPair {
-        if let Some(pair) = self.hash_usual(item) {
-            return pair;
+        match self.hash_usual(item) {
+            Some(pair) => pair,
+            None => self.hash_unusual(item),
         }
+    }
+
+    #[inline(never)]
+    fn hash_unusual(&self, item: &[u8]) -> HashPair {
         let [s0, s1, ..] = self.0;
         let product = match short(item) {
             Some((first, last)) => product(first ^ s0, last ^ s1),
