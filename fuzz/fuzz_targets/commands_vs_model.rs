@@ -545,7 +545,7 @@ impl Model {
             }
             Size::Blocked(newest) => {
                 let left = self.rate - self.rates.iter().sum::<f64>();
-                Size::Blocked(BlockedSize::next(newest.capacity, self.expansion, left)?)
+                Size::Blocked(newest.next(self.expansion, left)?)
             }
         };
         (self.bytes + next.bytes() <= self.limit).then_some(next)

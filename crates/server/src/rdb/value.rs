@@ -276,7 +276,7 @@ impl<R: Read> FieldReader for FieldsIn<'_, R> {
     }
 
     fn bytes(&mut self, expected: u64) -> Result<Vec<u8>, ReadError> {
-        const WHAT: &str = "the bytes of a filter";
+        const WHAT: &str = "a string of a filter";
         opcode(self.0, BYTES, WHAT)?;
         length::string_of(self.0, expected, WHAT)
     }

@@ -117,16 +117,3 @@ fn a_limit_is_for_filters_of_either_layout() {
         assert!(restore(&payload, filter.stream_len() - 1).is_err());
     }
 }
-#[test]
-fn zz_generate() {
-    let mut f = ScalableBloomFilter::builder()
-        .error_rate(0.01)
-        .capacity(3)
-        .layout(Layout::Blocked)
-        .seed(42)
-        .build()
-        .unwrap();
-    f.extend((0..100).map(|item| format!("item:{item}")));
-    let v = Value::Filter(f.clone());
-    std::fs::write("/tmp/plan/blocked.json", format!("{{\n  \"header\": \"{}\",\n  \"payload\": \"{}\",\n  \"compressed\": \"{}\",\n  \"file\": \"{}\"\n}}\n", hex(&header::encode(&f)), hex(&dump(&v,false).unwrap()), hex(&dump(&v,true).unwrap()), hex(&file(&f)))).unwrap();
-}

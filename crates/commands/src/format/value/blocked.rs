@@ -10,7 +10,7 @@
 //! then for each layer, oldest first:
 //!   capacity                   unsigned  at least 1
 //!   error rate                 double    between 0 and 1
-//!   hashes                     unsigned  1 to 32
+//!   hashes                     unsigned  2 to 32
 //!   bytes of the bit array     unsigned  a multiple of 64, not 0
 //!   bit array                  bytes     as many as that says
 //!   items in the layer         unsigned
