@@ -7,10 +7,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use everbloom::sizing::{LayerSize, Rounding};
+use everbloom::Layout;
+use everbloom::sizing::blocked::BlockedSize;
+use everbloom::sizing::{LayerSize, Rounding, RATE_CAP};
 use everbloom_commands::bf::{add::add_run, exists::exists_run};
 use everbloom_commands::format::header;
-use everbloom_commands::{COMMANDS, Context, Defaults, ReadSlot};
+use everbloom_commands::{COMMANDS, Context, Defaults, KeySource, ReadSlot};
 use everbloom_resp::{Protocol, Reply};
 use keyspace::{Keyspace, Value, pieces};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -38,6 +40,7 @@ struct Host {
     rate: Rate,
     capacity: u8,
     expansion: Expansion,
+    blocked: bool,
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -69,6 +72,14 @@ enum Expansion {
 struct Growth {
     expansion: Option<Expansion>,
     non_scaling: bool,
+    layout: Option<Blocked>,
+}
+
+/// A layout, and its seed when it is blocked and has one.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Blocked {
+    No,
+    Yes(Option<u64>),
 }
 
 #[derive(Arbitrary, Debug)]
@@ -150,10 +161,20 @@ struct Model {
     layers: u64,
     capacity: u64,
     bytes: u64,
-    newest: LayerSize,
+    newest: Size,
+    /// Of all layers, oldest first.
+    rates: Vec<f64>,
+    /// The error rate asked for.
+    rate: f64,
     items_in_newest: u64,
     /// The most that `bytes` may become.
     limit: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Size {
+    Classic(LayerSize),
+    Blocked(BlockedSize),
 }
 
 /// What a filter is made with, or why it is not.
@@ -184,6 +205,15 @@ impl Run {
             Step::Info(key) => self.info(*key),
             Step::Copy(from, to) => self.copy(*from, *to),
             Step::Raw(command, key, words) => self.raw(*command, *key, words),
+        }
+    }
+
+    /// The layout of a filter that is made with these options.
+    fn layout(&self, growth: &Growth) -> Layout {
+        match growth.layout {
+            None => self.context().defaults.layout,
+            Some(Blocked::No) => Layout::Classic,
+            Some(Blocked::Yes(_)) => Layout::Blocked,
         }
     }
 
@@ -224,14 +254,25 @@ impl Run {
             error_rate,
             initial_size,
             expansion,
+            layout,
         } = self.context().defaults;
-        self.made(error_rate, initial_size, expansion, expansion == 0)
+        self.made(error_rate, initial_size, expansion, expansion == 0, layout)
     }
 
-    fn made(&self, rate: f64, capacity: u64, expansion: u32, fixed: bool) -> Made {
-        let first =
-            LayerSize::first(capacity, rate, !fixed).ok_or("ERR could not create filter")?;
-        if first.bytes > self.context().max_filter_bytes {
+    fn made(
+        &self,
+        rate: f64,
+        capacity: u64,
+        expansion: u32,
+        fixed: bool,
+        layout: Layout,
+    ) -> Made {
+        let first = match layout {
+            Layout::Classic => LayerSize::first(capacity, rate, !fixed).map(Size::Classic),
+            Layout::Blocked => BlockedSize::first(capacity, rate, !fixed).map(Size::Blocked),
+        };
+        let first = first.ok_or("ERR could not create filter")?;
+        if first.bytes() > self.context().max_filter_bytes {
             return Err("ERR Insufficient memory to create filter");
         }
         Ok(Model {
@@ -241,8 +282,10 @@ impl Run {
             expansion,
             layers: 1,
             capacity,
-            bytes: first.bytes,
+            bytes: first.bytes(),
             newest: first,
+            rates: vec![first.error_rate()],
+            rate: rate.min(RATE_CAP),
             items_in_newest: 0,
             limit: self.context().max_filter_bytes,
         })
@@ -253,6 +296,7 @@ impl Run {
         growth.append_to(&mut words);
         let words: Vec<Vec<u8>> = words.into_iter().map(String::into_bytes).collect();
 
+        let layout = self.layout(growth);
         let default = self.context().defaults.expansion;
         let fixed_by_word = growth.non_scaling || default == 0;
         let expansion = growth.expansion.map(Expansion::get);
@@ -269,6 +313,7 @@ impl Run {
                 capacity.into(),
                 expansion.unwrap_or(default),
                 fixed,
+                layout,
             )
         };
         let reply = self.call(&["BF.RESERVE", key.name()], &words);
@@ -306,7 +351,8 @@ impl Run {
             let fixed = insert.growth.non_scaling || defaults.expansion == 0 || expansion == 0;
             let rate = insert.rate.map_or(defaults.error_rate, Rate::get);
             let capacity = insert.capacity.map_or(defaults.initial_size, u64::from);
-            self.made(rate, capacity, expansion, fixed)
+            let layout = self.layout(&insert.growth);
+            self.made(rate, capacity, expansion, fixed, layout)
         };
         if insert.capacity == Some(0) {
             assert_eq!(self.call(&words, &items), Reply::error("Bad capacity"));
@@ -468,7 +514,7 @@ impl Model {
         if self.certain.contains(item) {
             return assert_eq!(*reply, Reply::Boolean(false));
         }
-        let full = self.items_in_newest >= self.newest.capacity;
+        let full = self.items_in_newest >= self.newest.capacity();
         match reply {
             // A false positive: all its bits are there, and stay.
             Reply::Boolean(false) => assert!(self.items > 0, "found in nothing"),
@@ -492,17 +538,49 @@ impl Model {
     }
 
     /// The next layer, when there is one and memory for it.
-    fn next(&self) -> Option<LayerSize> {
-        let next = self.newest.next(self.expansion, Rounding::Words)?;
-        (self.bytes + next.bytes <= self.limit).then_some(next)
+    fn next(&self) -> Option<Size> {
+        let next = match self.newest {
+            Size::Classic(newest) => {
+                Size::Classic(newest.next(self.expansion, Rounding::Words)?)
+            }
+            Size::Blocked(newest) => {
+                let left = self.rate - self.rates.iter().sum::<f64>();
+                Size::Blocked(newest.next(self.expansion, left)?)
+            }
+        };
+        (self.bytes + next.bytes() <= self.limit).then_some(next)
     }
 
     fn grow(&mut self) {
         self.newest = self.next().expect("it cannot grow");
         self.items_in_newest = 0;
         self.layers += 1;
-        self.capacity += self.newest.capacity;
-        self.bytes += self.newest.bytes;
+        self.capacity += self.newest.capacity();
+        self.bytes += self.newest.bytes();
+        self.rates.push(self.newest.error_rate());
+    }
+}
+
+impl Size {
+    fn capacity(&self) -> u64 {
+        match self {
+            Size::Classic(size) => size.capacity,
+            Size::Blocked(size) => size.capacity,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Size::Classic(size) => size.bytes,
+            Size::Blocked(size) => size.bytes,
+        }
+    }
+
+    fn error_rate(&self) -> f64 {
+        match self {
+            Size::Classic(size) => size.error_rate,
+            Size::Blocked(size) => size.error_rate,
+        }
     }
 }
 
@@ -532,7 +610,14 @@ impl Items {
 impl Host {
     fn keyspace(&self) -> Keyspace {
         let capacity = u64::from(self.capacity).max(1);
-        Keyspace::with_defaults(self.rate.get(), capacity, self.expansion.get())
+        let mut keys =
+            Keyspace::with_defaults(self.rate.get(), capacity, self.expansion.get());
+        if self.blocked {
+            keys.context.defaults.layout = Layout::Blocked;
+        }
+        // The same for every filter, so that a filter can be made twice.
+        keys.context.keys = KeySource(|| everbloom::hash::Key::from_seed(1));
+        keys
     }
 }
 
@@ -578,12 +663,25 @@ impl Growth {
         if let Some(expansion) = self.expansion {
             words.extend(["EXPANSION".to_owned(), expansion.get().to_string()]);
         }
+        match self.layout {
+            None => {}
+            Some(Blocked::No) => words.extend(["LAYOUT", "CLASSIC"].map(str::to_owned)),
+            Some(Blocked::Yes(None)) => words.extend(["LAYOUT", "BLOCKED"].map(str::to_owned)),
+            Some(Blocked::Yes(Some(seed))) => {
+                let seed = seed.to_string();
+                words.extend(["SEED", &seed, "LAYOUT", "BLOCKED"].map(str::to_owned));
+            }
+        }
     }
 }
 
 impl Word {
     fn bytes(&self) -> Vec<u8> {
-        const KNOWN: [&str; 20] = [
+        const KNOWN: [&str; 24] = [
+            "LAYOUT",
+            "BLOCKED",
+            "CLASSIC",
+            "SEED",
             "ITEMS",
             "CAPACITY",
             "ERROR",
@@ -610,7 +708,15 @@ impl Word {
             Word::Number(number) => number.to_string().into_bytes(),
             Word::Header(capacity) => {
                 let builder = everbloom::ScalableBloomFilter::builder();
-                let filter = builder.capacity(u64::from(*capacity).max(1)).build();
+                let layout = match capacity % 2 {
+                    0 => Layout::Classic,
+                    _ => Layout::Blocked,
+                };
+                let builder = builder.capacity(u64::from(*capacity).max(1));
+                let filter = match layout {
+                    Layout::Classic => builder.build(),
+                    Layout::Blocked => builder.layout(layout).seed(1).build(),
+                };
                 header::encode(&filter.unwrap())
             }
             Word::Bytes(bytes) => bytes.clone(),

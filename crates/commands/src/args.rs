@@ -66,6 +66,19 @@ impl<'a> Args<'a> {
         })
     }
 
+    /// A cursor behind the first argument not yet taken that is `word` in any case.
+    pub fn rest_after_word(&self, word: &[u8]) -> Option<Self> {
+        let at = self
+            .rest
+            .iter()
+            .position(|arg| arg.eq_ignore_ascii_case(word))?;
+        let rest = self.rest.get(at + 1..)?;
+        Some(Self {
+            rest,
+            ..self.clone()
+        })
+    }
+
     /// All arguments must have been read.
     pub fn finish(self) -> Result<(), CommandError> {
         if self.rest.is_empty() {

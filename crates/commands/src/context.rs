@@ -1,5 +1,7 @@
 //! What a command must know besides its arguments and its key.
 
+use everbloom::Layout;
+use everbloom::hash::Key;
 use everbloom_resp::Protocol;
 
 /// The surroundings of one call: configuration, limits and the protocol of the connection.
@@ -15,6 +17,8 @@ pub struct Context {
     /// The protocol of the connection. Only BF.INFO with a field needs it: RESP2 gets the value
     /// alone, RESP3 a map with its label, and no reply type turns into both.
     pub protocol: Protocol,
+    /// Where the keys of new filters in the blocked layout come from.
+    pub keys: KeySource,
 }
 
 impl Context {
@@ -31,12 +35,32 @@ impl Default for Context {
             max_filter_bytes: u64::MAX,
             free_bytes: u64::MAX,
             protocol: Protocol::default(),
+            keys: KeySource::default(),
         }
     }
 }
 
+/// Where the keys of new filters in the blocked layout come from: a function of the host, called
+/// once for each such filter that is made without a seed. What a log or a replica replays has the
+/// key in it and does not ask again.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySource(pub fn() -> Key);
+
+impl Default for KeySource {
+    /// Keys that nobody can guess.
+    fn default() -> Self {
+        Self(Key::random)
+    }
+}
+
+impl PartialEq for KeySource {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::fn_addr_eq(self.0, other.0)
+    }
+}
+
 /// The configured parameters of new filters (`bf-error-rate`, `bf-initial-size`,
-/// `bf-expansion-factor`).
+/// `bf-expansion-factor`, `bf-default-layout`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Defaults {
     /// The error rate of a filter, over all its layers.
@@ -45,6 +69,8 @@ pub struct Defaults {
     pub initial_size: u64,
     /// The growth from layer to layer; 0 makes every new filter non-scaling.
     pub expansion: u32,
+    /// The layout. RedisBloom knows the classic one only, which therefore is the default.
+    pub layout: Layout,
 }
 
 impl Default for Defaults {
@@ -53,6 +79,7 @@ impl Default for Defaults {
             error_rate: 0.01,
             initial_size: 100,
             expansion: 2,
+            layout: Layout::Classic,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Every error text of the commands, once.
 //!
 //! The texts are RedisBloom's to the letter, including those without the `ERR` prefix: clients
-//! match on them.
+//! match on them. Those about layouts and seeds, which RedisBloom does not have, follow its manner.
 
 use everbloom::BuildError;
 use everbloom_resp::Reply;
@@ -48,6 +48,30 @@ pub enum CommandError {
     /// BF.RESERVE: an expansion for a filter that may not grow.
     #[error("Nonscaling filters cannot expand")]
     NonScalingExpansion,
+    /// BF.RESERVE: the word LAYOUT without a layout after it.
+    #[error("ERR no layout")]
+    LayoutMissing,
+    /// BF.RESERVE: no layout is called so.
+    #[error("ERR bad layout")]
+    BadLayout,
+    /// BF.RESERVE: the word SEED without a number after it.
+    #[error("ERR no seed")]
+    SeedMissing,
+    /// BF.RESERVE: the seed is not an integer.
+    #[error("ERR bad seed")]
+    SeedSyntax,
+    /// BF.RESERVE: the seed does not fit 64 bits.
+    #[error("ERR seed must be in the range [0, 18446744073709551615]")]
+    SeedRange,
+    /// A seed for a filter of the classic layout, whose hash has none.
+    #[error("ERR a seed needs LAYOUT BLOCKED")]
+    SeedOfClassic,
+    /// BF.INSERT: no layout is called so.
+    #[error("Bad layout")]
+    InsertLayout,
+    /// BF.INSERT: the seed is not an integer or does not fit 64 bits.
+    #[error("Bad seed")]
+    InsertSeed,
     /// BF.INSERT: the capacity is not an integer or out of range.
     #[error("Bad capacity")]
     InsertCapacity,

@@ -36,7 +36,7 @@ pub mod outcome;
 pub mod slot;
 pub mod table;
 
-pub use context::{Context, Defaults};
+pub use context::{Context, Defaults, KeySource};
 pub use error::CommandError;
 pub use outcome::{Effect, Outcome};
 pub use slot::{ReadSlot, Slot};

@@ -57,6 +57,21 @@ pub fn expansion(text: &[u8]) -> Result<u32, NumberError> {
         .ok_or(NumberError::Range)
 }
 
+/// A seed: an integer from 0 to 2^64 - 1.
+pub fn seed(text: &[u8]) -> Result<u64, NumberError> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    match digits {
+        b"0" if text.len() == 1 => {}
+        [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {}
+        _ => return Err(NumberError::Syntax),
+    }
+    // Only ASCII digits and a sign are left; what can still be wrong is the range.
+    let number = std::str::from_utf8(text).map(str::parse);
+    number
+        .map_err(|_| NumberError::Syntax)?
+        .map_err(|_| NumberError::Range)
+}
+
 /// A decimal floating-point number; `inf` and `infinity` are numbers, NaN is not.
 pub fn float(text: &[u8]) -> Option<f64> {
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
@@ -111,6 +126,33 @@ mod tests {
         ];
         for text in bad {
             assert_eq!(integer(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn seeds_are_canonical_decimals_of_64_bits() {
+        assert_eq!(seed(b"0"), Ok(0));
+        assert_eq!(seed(b"18446744073709551615"), Ok(u64::MAX));
+        for text in [
+            &b"18446744073709551616"[..],
+            b"-1",
+            b"-99999999999999999999",
+        ] {
+            assert_eq!(seed(text), Err(NumberError::Range));
+        }
+        for text in [
+            &b""[..],
+            b"-",
+            b"-0",
+            b"00",
+            b"01",
+            b"+1",
+            b"1.0",
+            b"0x1",
+            b" 1",
+            b"\xff",
+        ] {
+            assert_eq!(seed(text), Err(NumberError::Syntax));
         }
     }
 

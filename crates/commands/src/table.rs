@@ -1,7 +1,7 @@
 //! Every command as data. Hosts register, document and dispatch from this table; adding a command
 //! is one file under [`bf`](crate::bf) and one row here.
 
-use crate::bf::{add, debug, dump, exists, info, insert, reserve};
+use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::outcome::Outcome;
@@ -28,7 +28,7 @@ pub struct Command {
     pub tips: &'static [&'static str],
     /// The group of COMMAND DOCS.
     pub group: &'static str,
-    /// The RedisBloom version that first had the command.
+    /// The RedisBloom version that first had the command, or [`OURS`].
     pub since: &'static str,
     /// One line that says what the command does.
     pub summary: &'static str,
@@ -204,6 +204,7 @@ const FIRST: KeySpec = KeySpec {
 };
 const WRITE: &[Flag] = &[Flag::Write, Flag::DenyOom];
 const READ: &[Flag] = &[Flag::ReadOnly, Flag::Fast];
+const SLOW_READ: &[Flag] = &[Flag::ReadOnly];
 const ACL_WRITE: &[&str] = &["@write", "@bloom"];
 const ACL_FAST_WRITE: &[&str] = &["@write", "@fast", "@bloom"];
 const ACL_READ: &[&str] = &["@read", "@bloom"];
@@ -223,6 +224,18 @@ const EXPANSION: Argument = Argument::new("expansion", ArgumentKind::Integer)
     .token("EXPANSION")
     .optional();
 const NONSCALING: Argument = Argument::word("nonscaling", "NONSCALING").optional();
+const LAYOUT: Argument = Argument::new(
+    "layout",
+    ArgumentKind::OneOf(&[
+        Argument::word("classic", "CLASSIC"),
+        Argument::word("blocked", "BLOCKED"),
+    ]),
+)
+.token("LAYOUT")
+.optional();
+const SEED: Argument = Argument::new("seed", ArgumentKind::Integer)
+    .token("SEED")
+    .optional();
 const INFO_FIELD: Argument = Argument::new(
     "field",
     ArgumentKind::OneOf(&[
@@ -234,6 +247,9 @@ const INFO_FIELD: Argument = Argument::new(
     ]),
 )
 .optional();
+
+/// The version of this project that first had the commands that RedisBloom does not have.
+pub const OURS: &str = "0.1.0";
 
 /// What the rows have in common.
 const BASE: Command = Command {
@@ -313,6 +329,8 @@ pub static COMMANDS: &[Command] = &[
             EXPANSION,
             Argument::word("nocreate", "NOCREATE").optional(),
             NONSCALING,
+            LAYOUT,
+            SEED,
             ITEM.token("ITEMS").multiple(),
         ],
         run: Run::Write(insert::insert),
@@ -326,7 +344,7 @@ pub static COMMANDS: &[Command] = &[
         acl: ACL_FAST_WRITE,
         summary: "Creates an empty filter for an error rate and a capacity",
         complexity: "O(m) for the m bytes that are zeroed",
-        arguments: &[KEY, ERROR, CAPACITY, EXPANSION, NONSCALING],
+        arguments: &[KEY, ERROR, CAPACITY, EXPANSION, NONSCALING, LAYOUT, SEED],
         run: Run::Write(reserve::reserve),
         ..BASE
     },
@@ -384,6 +402,19 @@ pub static COMMANDS: &[Command] = &[
         complexity: "O(l) for l layers",
         arguments: &[KEY],
         run: Run::Read(debug::debug),
+        ..BASE
+    },
+    Command {
+        name: "BF.STATS",
+        lower: stats::STATS,
+        arity: 2,
+        flags: SLOW_READ,
+        tips: DONT_CACHE,
+        since: OURS,
+        summary: "Shows the layout, the fill and the expected error rate of a filter",
+        complexity: "O(m) for the m bytes of the filter",
+        arguments: &[KEY],
+        run: Run::Read(stats::stats),
         ..BASE
     },
 ];

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use everbloom_commands::Context;
+use everbloom::hash::Key;
+use everbloom_commands::{Context, KeySource};
 use everbloom_resp::{Batch, Reply, encode};
 
 use crate::clock::Now;
@@ -55,6 +56,7 @@ pub fn context(server: &Server, settings: &Settings, session: &Session) -> Conte
         max_filter_bytes: server.max_filter_bytes(settings),
         free_bytes: server.free_memory(settings),
         protocol: session.protocol,
+        keys: KeySource(Key::random),
     }
 }
 

@@ -11,7 +11,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use everbloom::ScalableBloomFilter;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_server::Settings;
 use everbloom_server::clock::Now;
 use everbloom_server::keyspace::snapshot::Snapshot;
@@ -170,11 +170,17 @@ fn name(key: u8) -> Vec<u8> {
     format!("key:{key}").into_bytes()
 }
 
-/// Filters under even keys, every other one of them large.
+/// Filters under even keys, every other one of them large, and the upper half blocked.
 fn new_filter(key: u8) -> Value {
     let capacity = if key.is_multiple_of(4) { 400_000 } else { 100 };
+    let layout = if key < 4 {
+        Layout::Classic
+    } else {
+        Layout::Blocked
+    };
     let filter = ScalableBloomFilter::builder()
         .capacity(capacity)
+        .layout(layout)
         .build()
         .unwrap();
     Value::Filter(filter)
@@ -300,11 +306,16 @@ proptest! {
 /// The large filter goes through everything that can happen to it while its pieces are fetched.
 #[test]
 fn a_large_filter_is_followed_wherever_it_goes() {
-    let add = |items| Op::Add {
-        db: 0,
-        key: 0,
-        items,
-    };
+    follow(0);
+}
+
+#[test]
+fn so_is_one_of_the_blocked_layout() {
+    follow(4);
+}
+
+fn follow(key: u8) {
+    let add = |items| Op::Add { db: 0, key, items };
     let before = [
         add(300_000),
         Op::Add {
@@ -319,7 +330,7 @@ fn a_large_filter_is_followed_wherever_it_goes() {
         &[
             Op::Rename {
                 db: 0,
-                key: 0,
+                key,
                 to: 3,
                 to_db: 2,
             },
@@ -330,15 +341,15 @@ fn a_large_filter_is_followed_wherever_it_goes() {
                 to_db: 0,
             },
         ],
-        &[add(10), Op::Delete { db: 0, key: 0 }, add(10)],
-        &[add(10), Op::Overwrite { db: 0, key: 0 }],
+        &[add(10), Op::Delete { db: 0, key }, add(10)],
+        &[add(10), Op::Overwrite { db: 0, key }],
         &[add(10), Op::Flush { db: 0 }, add(10)],
         &[
             add(10),
             Op::Swap { a: 0, b: 2 },
             Op::Rename {
                 db: 2,
-                key: 0,
+                key,
                 to: 1,
                 to_db: 1,
             },
@@ -346,12 +357,12 @@ fn a_large_filter_is_followed_wherever_it_goes() {
         &[
             Op::LoadChunk {
                 db: 0,
-                key: 0,
+                key,
                 at: 500_000,
             },
             Op::LoadChunk {
                 db: 0,
-                key: 0,
+                key,
                 at: 100,
             },
         ],

@@ -1,4 +1,5 @@
-//! BF.DEBUG: every layer of a filter, in lines of text.
+//! BF.DEBUG: every layer of a filter, in lines of text. Those of the blocked layout say at their end
+//! how many bits a block has, which RedisBloom's lines do not.
 
 use super::answer;
 use crate::args::Args;
@@ -6,7 +7,8 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::g;
 use crate::slot::ReadSlot;
-use everbloom::ScalableBloomFilter;
+use everbloom::sizing::blocked::BLOCK_BITS;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_resp::Reply;
 
 pub(crate) const DEBUG: &str = "bf.debug";
@@ -25,7 +27,7 @@ fn parse(mut args: Args<'_>) -> Result<(), CommandError> {
 fn describe(filter: &ScalableBloomFilter) -> Reply {
     let width = filter.options().hash_width().bits();
     let layers = filter.layers().iter().map(|layer| {
-        format!(
+        let line = format!(
             "bytes:{} bits:{} hashes:{} hashwidth:{} capacity:{} size:{} ratio:{}",
             layer.bytes(),
             layer.bits(),
@@ -34,7 +36,11 @@ fn describe(filter: &ScalableBloomFilter) -> Reply {
             layer.capacity(),
             layer.len(),
             g::format(layer.error_rate()),
-        )
+        );
+        match layer.layout() {
+            Layout::Classic => line,
+            Layout::Blocked => format!("{line} blockbits:{BLOCK_BITS}"),
+        }
     });
     let lines = std::iter::once(format!("size:{}", filter.len())).chain(layers);
     Reply::Array(lines.map(Reply::bulk).collect())

@@ -5,6 +5,7 @@ use super::add::insert_all;
 use crate::args::Args;
 use crate::context::{Context, Defaults};
 use crate::error::CommandError;
+use crate::format::layout;
 use crate::number;
 use crate::outcome::{Effect, Outcome};
 use crate::slot::Slot;
@@ -21,7 +22,7 @@ struct Insert<'a> {
     items: &'a [&'a [u8]],
 }
 
-/// An option word. Only its start is looked at.
+/// An option word. Only its start is looked at, but of those that RedisBloom does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Items,
@@ -30,6 +31,8 @@ enum Word {
     Expansion,
     NoCreate,
     NonScaling,
+    Layout,
+    Seed,
 }
 
 impl Word {
@@ -42,6 +45,8 @@ impl Word {
             (b'e', _, _) => Some(Self::Expansion),
             (b'n', _, Some(b'c')) => Some(Self::NoCreate),
             (b'n', _, _) => Some(Self::NonScaling),
+            _ if text.eq_ignore_ascii_case(b"LAYOUT") => Some(Self::Layout),
+            _ if text.eq_ignore_ascii_case(b"SEED") => Some(Self::Seed),
             _ => None,
         }
     }
@@ -70,13 +75,22 @@ impl<'a> Insert<'a> {
                     parameters.expansion = number::expansion(args.next_bytes()?)
                         .map_err(|_| CommandError::InsertExpansion)?;
                 }
+                Word::Layout => {
+                    parameters.layout =
+                        layout::parse(args.next_bytes()?).ok_or(CommandError::InsertLayout)?;
+                }
+                Word::Seed => {
+                    let seed = number::seed(args.next_bytes()?);
+                    parameters.seed = Some(seed.map_err(|_| CommandError::InsertSeed)?);
+                }
             }
         }
+        let items = args.next_rest()?;
         Ok(Self {
             key,
-            parameters,
+            parameters: parameters.check()?,
             create,
-            items: args.next_rest()?,
+            items,
         })
     }
 
@@ -93,7 +107,8 @@ impl<'a> Insert<'a> {
     }
 }
 
-/// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item ...`
+/// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING]
+/// [LAYOUT CLASSIC | BLOCKED] [SEED seed] ITEMS item ...`
 pub fn insert(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
     match Insert::parse(Args::new(INSERT, args), &context.defaults) {
         Ok(insert) => Outcome::answered(insert.execute(context, slot)),

@@ -13,10 +13,12 @@ pub mod info;
 pub mod insert;
 pub mod insertion;
 pub mod reserve;
+pub mod stats;
 
 use crate::context::{Context, Defaults};
 use crate::error::CommandError;
-use everbloom::ScalableBloomFilter;
+use everbloom::hash::Key;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_resp::Reply;
 
 /// What a filter is to be made with.
@@ -28,6 +30,9 @@ pub(crate) struct Parameters {
     /// another reason keeps the number without using it.
     pub(crate) expansion: u32,
     pub(crate) non_scaling: bool,
+    pub(crate) layout: Layout,
+    /// The seed of a blocked filter's hash; without one its key comes from the host.
+    pub(crate) seed: Option<u64>,
 }
 
 impl From<Defaults> for Parameters {
@@ -37,21 +42,37 @@ impl From<Defaults> for Parameters {
             capacity: defaults.initial_size,
             expansion: defaults.expansion,
             non_scaling: defaults.expansion == 0,
+            layout: defaults.layout,
+            seed: None,
         }
     }
 }
 
 impl Parameters {
+    /// Options that contradict each other whatever the key holds.
+    pub(crate) fn check(self) -> Result<Self, CommandError> {
+        if self.seed.is_some() && self.layout == Layout::Classic {
+            return Err(CommandError::SeedOfClassic);
+        }
+        Ok(self)
+    }
+
     pub(crate) fn build(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
         let builder = ScalableBloomFilter::builder()
             .error_rate(self.error_rate)
             .capacity(self.capacity)
             .expansion(self.expansion)
+            .layout(self.layout)
             .max_layer_bytes(context.max_new_filter_bytes());
         let builder = if self.non_scaling {
             builder.fixed()
         } else {
             builder
+        };
+        let builder = match (self.layout, self.seed) {
+            (Layout::Classic, _) => builder,
+            (Layout::Blocked, Some(seed)) => builder.key(Key::from_seed(seed)),
+            (Layout::Blocked, None) => builder.key((context.keys.0)()),
         };
         Ok(builder.build()?)
     }

@@ -4,15 +4,16 @@ use super::Parameters;
 use crate::args::Args;
 use crate::context::{Context, Defaults};
 use crate::error::CommandError;
-use crate::format::header;
+use crate::format::{header, layout};
 use crate::number::{self, NumberError};
 use crate::outcome::{Effect, Outcome};
 use crate::slot::Slot;
+use everbloom::Layout;
 use everbloom_resp::Reply;
 
 pub(crate) const RESERVE: &str = "bf.reserve";
 
-/// Options behind the capacity: EXPANSION, its number and NONSCALING.
+/// RedisBloom's options behind the capacity: EXPANSION, its number and NONSCALING.
 const MOST_OPTIONS: usize = 3;
 
 #[derive(Debug)]
@@ -26,7 +27,10 @@ impl<'a> Reserve<'a> {
         let key = args.next_bytes()?;
         let error_rate = args.next_bytes()?;
         let capacity = args.next_bytes()?;
-        if args.remaining() > MOST_OPTIONS {
+        let layout = args.rest_after_word(b"LAYOUT");
+        let seed = args.rest_after_word(b"SEED");
+        let more = [&layout, &seed].into_iter().flatten().count() * 2;
+        if args.remaining() > MOST_OPTIONS + more {
             return Err(args.wrong_arity());
         }
         let error_rate = number::error_rate(error_rate).map_err(|error| match error {
@@ -38,14 +42,17 @@ impl<'a> Reserve<'a> {
             NumberError::Range => CommandError::CapacityRange,
         })?;
         let (expansion, non_scaling) = growth(&args, defaults)?;
+        let parameters = Parameters {
+            error_rate,
+            capacity,
+            expansion,
+            non_scaling,
+            layout: layout.map_or(Ok(defaults.layout), layout_of)?,
+            seed: seed.map(seed_of).transpose()?,
+        };
         Ok(Self {
             key,
-            parameters: Parameters {
-                error_rate,
-                capacity,
-                expansion,
-                non_scaling,
-            },
+            parameters: parameters.check()?,
         })
     }
 
@@ -89,7 +96,24 @@ fn growth(args: &Args<'_>, defaults: &Defaults) -> Result<(u32, bool), CommandEr
     }
 }
 
-/// `BF.RESERVE key error_rate capacity [EXPANSION expansion] [NONSCALING]`
+/// The layout behind the word LAYOUT. RedisBloom does not know this word nor SEED, so only the
+/// arguments behind the capacity are searched for them: a key of that name is a key.
+fn layout_of(mut behind: Args<'_>) -> Result<Layout, CommandError> {
+    let word = behind.next_optional().ok_or(CommandError::LayoutMissing)?;
+    layout::parse(word).ok_or(CommandError::BadLayout)
+}
+
+/// The number behind the word SEED.
+fn seed_of(mut behind: Args<'_>) -> Result<u64, CommandError> {
+    let text = behind.next_optional().ok_or(CommandError::SeedMissing)?;
+    number::seed(text).map_err(|error| match error {
+        NumberError::Syntax => CommandError::SeedSyntax,
+        NumberError::Range => CommandError::SeedRange,
+    })
+}
+
+/// `BF.RESERVE key error_rate capacity [EXPANSION expansion | NONSCALING]
+/// [LAYOUT CLASSIC | BLOCKED] [SEED seed]`
 pub fn reserve(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
     match Reserve::parse(Args::new(RESERVE, args), &context.defaults) {
         Ok(reserve) => Outcome::answered(reserve.execute(context, slot)),

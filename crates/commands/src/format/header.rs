@@ -1,28 +1,15 @@
-//! The header of a SCANDUMP stream.
+//! The header of a SCANDUMP stream, of either layout.
 //!
-//! Little-endian and packed, 20 bytes and 53 more for each layer, oldest layer first:
-//!
-//! ```text
-//!  0        8      12      16      20
-//!  +--------+------+-------+-------+   then for each layer
-//!  | items  |layers|options|growth |
-//!  |  u64   | u32  |  u32  |  u32  |
-//!  +--------+------+-------+-------+
-//!
-//!  0       8       16      24      32      40     44       52
-//!  +-------+-------+-------+-------+-------+------+--------+-+
-//!  | bytes | bits  | items | error | bits/ |hashes|capacity|n2
-//!  |  u64  |  u64  |  u64  |  f64  |item f64 u32  |  u64   |u8
-//!  +-------+-------+-------+-------+-------+------+--------+-+
-//! ```
-//!
-//! This module knows the layout only. Whether the numbers describe a filter is for
+//! `classic` and `blocked` know how the numbers lie. Whether they describe a filter is for
 //! [`ScalableBloomFilter::from_parts`] to say.
+//!
+//! No header of one layout is one of the other: where RedisBloom's has its layer count, the first
+//! bytes of the blocked one say 436 million, which would make a header of 23 GB.
 
-use everbloom::{FilterParts, LayerParts, ScalableBloomFilter};
+mod blocked;
+mod classic;
 
-const FIXED_BYTES: usize = 20;
-const LAYER_BYTES: usize = 53;
+use everbloom::{FilterParts, ScalableBloomFilter};
 
 /// The header of a filter.
 pub fn encode(filter: &ScalableBloomFilter) -> Vec<u8> {
@@ -31,58 +18,19 @@ pub fn encode(filter: &ScalableBloomFilter) -> Vec<u8> {
 
 /// The header of a filter given as parts.
 pub fn encode_parts(parts: &FilterParts) -> Vec<u8> {
-    let mut out = Vec::with_capacity(FIXED_BYTES + parts.layers.len() * LAYER_BYTES);
-    // A chain of 2^32 layers does not fit any memory: every layer but the last holds an item.
-    let layers = u32::try_from(parts.layers.len()).unwrap_or(u32::MAX);
-    out.extend_from_slice(&parts.items.to_le_bytes());
-    out.extend_from_slice(&layers.to_le_bytes());
-    out.extend_from_slice(&parts.options.to_le_bytes());
-    out.extend_from_slice(&parts.growth.to_le_bytes());
-    for layer in &parts.layers {
-        out.extend_from_slice(&layer.bytes.to_le_bytes());
-        out.extend_from_slice(&layer.bits.to_le_bytes());
-        out.extend_from_slice(&layer.items.to_le_bytes());
-        out.extend_from_slice(&layer.error_rate.to_le_bytes());
-        out.extend_from_slice(&layer.bits_per_entry.to_le_bytes());
-        out.extend_from_slice(&layer.hashes.to_le_bytes());
-        out.extend_from_slice(&layer.capacity.to_le_bytes());
-        out.push(layer.log2_bits);
+    match parts.key {
+        None => classic::encode(parts),
+        Some(key) => blocked::encode(parts, key),
     }
-    out
 }
 
-/// The parts that a header names, or nothing when its length is not what its layer count says.
+/// The parts that a header names, or nothing when its length is not what its layer count says, or
+/// it is of a version that is not known.
 pub fn decode(header: &[u8]) -> Option<FilterParts> {
-    let mut rest = header;
-    let items = take(&mut rest).map(u64::from_le_bytes)?;
-    let count = take(&mut rest).map(u32::from_le_bytes)?;
-    let options = take(&mut rest).map(u32::from_le_bytes)?;
-    let growth = take(&mut rest).map(u32::from_le_bytes)?;
-    let count = usize::try_from(count).ok()?;
-    // Before anything is allocated: the layers that are claimed must be there.
-    if count.checked_mul(LAYER_BYTES)? != rest.len() {
-        return None;
+    match header.strip_prefix(&blocked::MAGIC) {
+        Some(rest) => blocked::decode(rest),
+        None => classic::decode(header),
     }
-    let mut layers = Vec::with_capacity(count);
-    for _ in 0..count {
-        layers.push(LayerParts {
-            bytes: take(&mut rest).map(u64::from_le_bytes)?,
-            bits: take(&mut rest).map(u64::from_le_bytes)?,
-            items: take(&mut rest).map(u64::from_le_bytes)?,
-            error_rate: take(&mut rest).map(f64::from_le_bytes)?,
-            bits_per_entry: take(&mut rest).map(f64::from_le_bytes)?,
-            hashes: take(&mut rest).map(u32::from_le_bytes)?,
-            capacity: take(&mut rest).map(u64::from_le_bytes)?,
-            log2_bits: take(&mut rest).map(u8::from_le_bytes)?,
-        });
-    }
-    Some(FilterParts {
-        items,
-        options,
-        growth,
-        key: None,
-        layers,
-    })
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

@@ -1,44 +1,33 @@
-//! A filter as typed fields, in RedisBloom's order.
+//! A filter as typed fields, in an order that never changes.
 //!
-//! What a host keeps of a value, an RDB file or a module's, is a row of fields of three types. This
-//! module knows their order and meaning; how a field becomes bytes is the host's affair, behind
-//! [`FieldWriter`] and [`FieldReader`].
-//!
-//! ```text
-//! field                              type      versions
-//! items in the filter                unsigned  all
-//! number of layers                   unsigned  all
-//! options                            unsigned  from 2 on; before: 0
-//! growth (expansion)                 unsigned  from 4 on; before: 2
-//! then for each layer, oldest first:
-//!   capacity                         unsigned  all
-//!   error rate                       double    all
-//!   hashes                           unsigned  all
-//!   bits per item                    double    all
-//!   bits                             unsigned  from 1 on; before: floor(capacity * bits per item)
-//!   n2, logarithm of the modulus     unsigned  from 1 on; before: 0
-//!   bit array                        bytes     all; bits / 8 of them
-//!   items in the layer               unsigned  all
-//! ```
-//!
-//! Version 4 is written, 0 to 4 are read.
+//! What a host keeps of a value, an RDB file or a module's, is a row of fields of three types. These
+//! modules know their order and meaning; how a field becomes bytes is the host's affair, behind
+//! [`FieldWriter`] and [`FieldReader`]. Each layout has a type of its own: [`classic`] is
+//! RedisBloom's, [`blocked`] ours. Both have the same shape: fields of the filter, then for each
+//! layer its fields, its bit array, and last its item count.
 
-use everbloom::{Check, FilterParts, LayerParts, PartsError, ScalableBloomFilter};
+pub mod blocked;
+pub mod classic;
+
+use everbloom::{FilterParts, LayerParts, Layout, PartsError, ScalableBloomFilter};
 use thiserror::Error;
 
-/// The name of the type, nine characters as a module type must have.
-pub const TYPE_NAME: &str = "MBbloom--";
+/// A type of values, as an RDB file and a module's host know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueType {
+    /// Its name, nine characters as a module type must have. TYPE answers it.
+    pub name: &'static str,
+    /// The version that is written, and the newest that is read.
+    pub version: u32,
+}
 
-/// The version that is written, and the newest that is read.
-pub const ENCODING_VERSION: u32 = 4;
-
-/// Options of a filter came with this version.
-const OPTIONS_SINCE: u32 = 2;
-/// The expansion came with this version; until then it was [`OLD_GROWTH`].
-const GROWTH_SINCE: u32 = 4;
-const OLD_GROWTH: u32 = 2;
-/// Bit counts came with this version; until then they followed from the capacity.
-const BITS_SINCE: u32 = 1;
+/// The type of filters in a layout.
+pub const fn value_type(layout: Layout) -> ValueType {
+    match layout {
+        Layout::Classic => classic::TYPE,
+        Layout::Blocked => blocked::TYPE,
+    }
+}
 
 /// Where fields go.
 pub trait FieldWriter {
@@ -101,9 +90,17 @@ pub enum LoadError<E> {
     /// A field is missing or of another type.
     #[error("{0}")]
     Read(E),
-    /// The version is newer than [`ENCODING_VERSION`].
-    #[error("version {0} of {TYPE_NAME} is newer than {ENCODING_VERSION}")]
-    Version(u32),
+    /// No such version of the type is known.
+    #[error("version {version} of {type_name} is not known")]
+    Version {
+        /// The name of the type.
+        type_name: &'static str,
+        /// The version.
+        version: u32,
+    },
+    /// A field has a value that no filter has.
+    #[error("{0}: a value that no filter has")]
+    Field(&'static str),
     /// The fields contradict each other, or are too large.
     #[error("{0}")]
     Parts(PartsError),
@@ -114,7 +111,7 @@ pub enum LoadError<E> {
         layer: usize,
         /// Its length.
         bytes: u64,
-        /// The length that the bit count asks for.
+        /// The length that the layer says.
         expected: u64,
     },
 }
@@ -125,7 +122,7 @@ impl<E> From<PartsError> for LoadError<E> {
     }
 }
 
-/// Writes a filter.
+/// Writes a filter as a value of [its layout's type](value_type).
 ///
 /// # Errors
 ///
@@ -133,7 +130,7 @@ impl<E> From<PartsError> for LoadError<E> {
 pub fn save<W: FieldWriter>(filter: &ScalableBloomFilter, writer: &mut W) -> Result<(), W::Error> {
     save_head(&filter.parts(), writer)?;
     for layer in filter.layers() {
-        save_layer_head(&layer.parts(), writer)?;
+        save_layer_head(layer.layout(), &layer.parts(), writer)?;
         writer.bytes(&layer.as_bytes())?;
         writer.unsigned(layer.len())?;
     }
@@ -146,10 +143,10 @@ pub fn save<W: FieldWriter>(filter: &ScalableBloomFilter, writer: &mut W) -> Res
 ///
 /// The writer's.
 pub fn save_head<W: FieldWriter>(parts: &FilterParts, writer: &mut W) -> Result<(), W::Error> {
-    writer.unsigned(parts.items)?;
-    writer.unsigned(parts.layers.len() as u64)?;
-    writer.unsigned(parts.options.into())?;
-    writer.unsigned(parts.growth.into())
+    match parts.key {
+        None => classic::save_head(parts, writer),
+        Some(key) => blocked::save_head(parts, key, writer),
+    }
 }
 
 /// Writes the fields of a layer before its bit array. After that, its item count remains.
@@ -157,116 +154,74 @@ pub fn save_head<W: FieldWriter>(parts: &FilterParts, writer: &mut W) -> Result<
 /// # Errors
 ///
 /// The writer's.
-pub fn save_layer_head<W: FieldWriter>(layer: &LayerParts, writer: &mut W) -> Result<(), W::Error> {
-    writer.unsigned(layer.capacity)?;
-    writer.double(layer.error_rate)?;
-    writer.unsigned(layer.hashes.into())?;
-    writer.double(layer.bits_per_entry)?;
-    writer.unsigned(layer.bits)?;
-    writer.unsigned(layer.log2_bits.into())
+pub fn save_layer_head<W: FieldWriter>(
+    layout: Layout,
+    layer: &LayerParts,
+    writer: &mut W,
+) -> Result<(), W::Error> {
+    match layout {
+        Layout::Classic => classic::save_layer_head(layer, writer),
+        Layout::Blocked => blocked::save_layer_head(layer, writer),
+    }
 }
 
-/// Reads a filter whose bit arrays together have at most `limit` bytes.
-///
-/// Fields wider than what they are kept in are cut, and neither the sum of the items nor unknown
-/// option bits are looked at, all of it as RedisBloom does.
+/// Reads a value of a layout's type: a filter whose bit arrays together have at most `limit` bytes.
 ///
 /// # Errors
 ///
 /// [`LoadError`]
 pub fn load<R: FieldReader>(
+    layout: Layout,
     reader: &mut R,
     version: u32,
     limit: u64,
 ) -> Result<ScalableBloomFilter, LoadError<R::Error>> {
-    if version > ENCODING_VERSION {
-        return Err(LoadError::Version(version));
+    match layout {
+        Layout::Classic => classic::load(reader, version, limit),
+        Layout::Blocked => blocked::load(reader, version, limit),
     }
-    let items = reader.unsigned().map_err(LoadError::Read)?;
-    let count = reader.unsigned().map_err(LoadError::Read)?;
-    let mut parts = FilterParts {
-        items,
-        options: 0,
-        growth: OLD_GROWTH,
-        key: None,
-        layers: Vec::new(),
-    };
-    if version >= OPTIONS_SINCE {
-        parts.options = low_32(reader.unsigned().map_err(LoadError::Read)?);
+}
+
+/// Layers that have arrived, and their bit arrays.
+struct Arrived {
+    layers: Vec<LayerParts>,
+    arrays: Vec<Vec<u8>>,
+    /// Bytes that bit arrays may still have.
+    left: u64,
+    limit: u64,
+}
+
+impl Arrived {
+    fn new(limit: u64) -> Arrived {
+        Arrived {
+            layers: Vec::new(),
+            arrays: Vec::new(),
+            left: limit,
+            limit,
+        }
     }
-    if version >= GROWTH_SINCE {
-        parts.growth = low_32(reader.unsigned().map_err(LoadError::Read)?);
-    }
-    // Neither grows but with layers that have arrived.
-    let mut arrays = Vec::new();
-    let mut left = limit;
-    for index in 0..count {
-        let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let mut layer = load_layer_head(reader, version)?;
-        layer.validate(index)?;
-        left = left
+
+    /// Reads the bit array and the item count of a layer whose other fields were read and are valid.
+    fn push<R: FieldReader>(
+        &mut self,
+        mut layer: LayerParts,
+        reader: &mut R,
+    ) -> Result<(), LoadError<R::Error>> {
+        self.left = self
+            .left
             .checked_sub(layer.bytes)
-            .ok_or(PartsError::TooLarge { limit })?;
+            .ok_or(PartsError::TooLarge { limit: self.limit })?;
         let array = reader.bytes(layer.bytes).map_err(LoadError::Read)?;
         if array.len() as u64 != layer.bytes {
             return Err(LoadError::BitArray {
-                layer: index,
+                layer: self.layers.len(),
                 bytes: array.len() as u64,
                 expected: layer.bytes,
             });
         }
         layer.items = reader.unsigned().map_err(LoadError::Read)?;
-        arrays.push(array);
-        parts.layers.push(layer);
+        self.arrays.push(array);
+        self.layers.push(layer);
+        Ok(())
     }
-    let check = Check::RdbValue;
-    Ok(ScalableBloomFilter::from_parts_and_bits(
-        &parts, arrays, limit, check,
-    )?)
-}
-
-fn load_layer_head<R: FieldReader>(
-    reader: &mut R,
-    version: u32,
-) -> Result<LayerParts, LoadError<R::Error>> {
-    let capacity = reader.unsigned().map_err(LoadError::Read)?;
-    let error_rate = reader.double().map_err(LoadError::Read)?;
-    let hashes = low_32(reader.unsigned().map_err(LoadError::Read)?);
-    let bits_per_entry = reader.double().map_err(LoadError::Read)?;
-    let (bits, log2_bits) = if version >= BITS_SINCE {
-        let bits = reader.unsigned().map_err(LoadError::Read)?;
-        (bits, low_8(reader.unsigned().map_err(LoadError::Read)?))
-    } else {
-        (bits_of_version_0(capacity, bits_per_entry), 0)
-    };
-    Ok(LayerParts {
-        // A bit count that is no multiple of 8 is left to the check of the parts.
-        bytes: bits / 8,
-        bits,
-        items: 0,
-        error_rate,
-        bits_per_entry,
-        hashes,
-        capacity,
-        log2_bits,
-    })
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, and what is no number becomes 0, which no layer may have"
-)]
-fn bits_of_version_0(capacity: u64, bits_per_entry: f64) -> u64 {
-    (capacity as f64 * bits_per_entry) as u64
-}
-
-fn low_32(value: u64) -> u32 {
-    let [a, b, c, d, ..] = value.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
-}
-
-fn low_8(value: u64) -> u8 {
-    let [low, ..] = value.to_le_bytes();
-    low
 }

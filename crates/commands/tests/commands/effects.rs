@@ -1,6 +1,8 @@
 //! The log says everything: replayed by a host with other defaults it gives the same filters.
 
 use crate::keyspace::{Keyspace, Value, pieces};
+use everbloom::Layout;
+use everbloom_commands::{Context, Defaults};
 use proptest::prelude::*;
 
 /// Commands on a few keys, most of them valid.
@@ -17,6 +19,13 @@ pub(crate) fn command() -> impl Strategy<Value = Vec<Vec<u8>>> {
             prop::sample::select(vec![" EXPANSION 0", " EXPANSION 1", " EXPANSION 4"])
                 .prop_map(str::to_owned),
             Just(" EXPANSION 0 NONSCALING".to_owned()),
+            prop::sample::select(vec![
+                " LAYOUT BLOCKED",
+                " LAYOUT BLOCKED SEED 7 NONSCALING",
+                " LAYOUT CLASSIC",
+                " LAYOUT BLOCKED EXPANSION 1",
+            ])
+            .prop_map(str::to_owned),
         ]
     };
     let insert_option = prop_oneof![
@@ -52,9 +61,11 @@ pub(crate) fn command() -> impl Strategy<Value = Vec<Vec<u8>>> {
                 data,
             ]
         });
-    let load_header = (key(), 1_u64..30).prop_map(|(key, capacity)| {
+    let layout = || prop::sample::select(vec![Layout::Classic, Layout::Blocked]);
+    let load_header = (key(), 1_u64..30, layout()).prop_map(|(key, capacity, layout)| {
         let filter = everbloom::ScalableBloomFilter::builder()
             .capacity(capacity)
+            .layout(layout)
             .build()
             .unwrap();
         let header = pieces(&filter).remove(0).1;
@@ -63,13 +74,32 @@ pub(crate) fn command() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop_oneof![8 => line.prop_map(words), 1 => load, 1 => load_header]
 }
 
-fn defaults() -> impl Strategy<Value = (f64, u64, u32)> {
+fn defaults() -> impl Strategy<Value = Defaults> {
     let rates = prop::sample::select(vec![0.01, 0.25, 0.9, 1e-6, 5e-324]);
     (
         rates,
         prop::sample::select(vec![1, 3, 100]),
         prop::sample::select(vec![0, 1, 2, 32768]),
+        prop::sample::select(vec![Layout::Classic, Layout::Blocked]),
     )
+        .prop_map(|(error_rate, initial_size, expansion, layout)| Defaults {
+            error_rate,
+            initial_size,
+            expansion,
+            layout,
+        })
+}
+
+/// A host with these defaults, whose new keys are as random as those of any.
+fn host(defaults: Defaults) -> Keyspace {
+    let context = Context {
+        defaults,
+        ..Context::default()
+    };
+    Keyspace {
+        context,
+        ..Keyspace::default()
+    }
 }
 
 proptest! {
@@ -77,12 +107,12 @@ proptest! {
 
     #[test]
     fn replayed_under_other_defaults_the_log_gives_the_same_filters(
-        (rate, size, expansion) in defaults(),
-        (other_rate, other_size, other_expansion) in defaults(),
+        here in defaults(),
+        there in defaults(),
         limit in prop::sample::select(vec![u64::MAX, 2000, 300]),
         commands in prop::collection::vec(command(), 1..40),
     ) {
-        let mut keys = Keyspace::with_defaults(rate, size, expansion);
+        let mut keys = host(here);
         keys.context.max_filter_bytes = limit.min(1 << 22);
         keys.keys.insert(b"other".to_vec(), Value::Other);
         for command in &commands {
@@ -92,7 +122,7 @@ proptest! {
             // What changed is logged. (A chunk that says what is there already is logged too.)
             prop_assert!(keys.log.len() > logged || before == keys.dumps());
         }
-        let mut replica = Keyspace::with_defaults(other_rate, other_size, other_expansion);
+        let mut replica = host(there);
         replica.replay(&keys.log);
         prop_assert_eq!(replica.dumps(), keys.dumps());
     }
@@ -108,4 +138,17 @@ fn only_items_that_were_added_are_logged() {
         keys.log_text(),
         ["BF.LOADCHUNK k 1 <73 bytes>", "BF.MADD k a b"]
     );
+}
+
+#[test]
+fn a_blocked_filter_is_logged_with_its_key() {
+    let mut keys = Keyspace::default();
+    keys.say("BF.INSERT k CAPACITY 2 NONSCALING LAYOUT BLOCKED ITEMS a a b c");
+    keys.say("BF.ADD k a");
+    assert_eq!(
+        keys.log_text(),
+        ["BF.LOADCHUNK k 1 <88 bytes>", "BF.MADD k a b"]
+    );
+    let key = keys.filter("k").key().unwrap().to_bytes();
+    assert_eq!(keys.log[0][3][36..52], key);
 }

@@ -28,6 +28,7 @@ impl Keyspace {
             error_rate,
             initial_size,
             expansion,
+            ..Defaults::default()
         };
         Self {
             context: Context {

@@ -15,6 +15,7 @@ mod effects;
 mod hostile;
 mod insert;
 mod keyspace;
+mod layout;
 mod model;
 mod reads;
 mod reserve;

@@ -3,6 +3,7 @@
 use std::path::{self, Path};
 
 use everbloom::sizing::RATE_CAP;
+use everbloom_commands::format::layout;
 use everbloom_commands::number::{self, NumberError};
 
 use super::settings::{Fsync, Settings};
@@ -55,6 +56,7 @@ const IMMUTABLE: Option<&str> = Some("can't set immutable config");
 const PROTECTED: Option<&str> = Some("can't set protected config");
 
 const LOG_LEVELS: &[&str] = &["debug", "verbose", "notice", "warning", "nothing"];
+const LAYOUTS: &[&str] = &["classic", "blocked"];
 const INT: i64 = 2_147_483_647;
 const MEBIBYTE: i64 = 1 << 20;
 
@@ -380,6 +382,18 @@ pub const PARAMETERS: &[Parameter] = &[
             let expansion = number::expansion(text.as_bytes());
             let expansion = expansion.map_err(|e| refused(e, "bf-expansion-factor", "[0, 32768]"));
             put(&mut s.bf.expansion, expansion)
+        },
+        ..BASE
+    },
+    Parameter {
+        name: "bf-default-layout",
+        alias: Some("bf.bf-default-layout"),
+        get: |s| layout::name(s.bf.layout).into(),
+        set: |s, text| {
+            let word = choice(text, LAYOUTS)?;
+            let found = layout::parse(word.as_bytes());
+            s.bf.layout = found.unwrap_or(s.bf.layout);
+            Ok(())
         },
         ..BASE
     },

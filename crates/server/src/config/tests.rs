@@ -58,6 +58,7 @@ fn other_value(name: &str) -> Option<&'static str> {
         "rdb-unknown-values" => "skip",
         "appendonly" => "yes",
         "enable-debug-command" => "local",
+        "bf-default-layout" => "blocked",
         _ => "7",
     })
 }
@@ -162,6 +163,7 @@ fn every_field_can_be_set() {
     assert_ne!(bf.error_rate, default.bf.error_rate);
     assert_ne!(bf.initial_size, default.bf.initial_size);
     assert_ne!(bf.expansion, default.bf.expansion);
+    assert_ne!(bf.layout, default.bf.layout);
     assert_ne!(bf_error_rate_text, default.bf_error_rate_text);
     assert_ne!(bf_max_filter_bytes, default.bf_max_filter_bytes);
     assert_ne!(dir, default.dir);

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use everbloom::ScalableBloomFilter;
+use everbloom_commands::format::value::value_type;
 use smallvec::SmallVec;
 
 /// What a key can hold.
@@ -19,7 +20,7 @@ impl Value {
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Text(_) => "string",
-            Value::Filter(_) => "MBbloom--",
+            Value::Filter(filter) => value_type(filter.layout()).name,
         }
     }
 

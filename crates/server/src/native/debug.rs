@@ -283,6 +283,8 @@ mod tests {
             "BF.RESERVE f 0.1 10",
             "BF.ADD f x",
             "BF.ADD f y",
+            "BF.RESERVE b 0.1 10 LAYOUT BLOCKED SEED 1",
+            "BF.ADD b x",
             "MOVE c 1",
         ] {
             bench.run(line);
@@ -316,6 +318,25 @@ mod tests {
         };
         assert_ne!(values[0], values[2]);
         assert_eq!(values[1], Reply::simple("0".repeat(40)));
+    }
+
+    #[test]
+    fn a_digest_tells_layouts_and_keys_apart() {
+        let value = |line: &str| {
+            let mut bench = Bench::default();
+            assert_eq!(bench.run(line), Reply::OK, "{line}");
+            bench.run("BF.MADD f a b c");
+            bench.run("DEBUG DIGEST-VALUE f")
+        };
+        let blocked = value("BF.RESERVE f 0.1 10 LAYOUT BLOCKED SEED 1");
+        assert_eq!(value("BF.RESERVE f 0.1 10 SEED 1 LAYOUT BLOCKED"), blocked);
+        for line in [
+            "BF.RESERVE f 0.1 10",
+            "BF.RESERVE f 0.1 10 LAYOUT BLOCKED SEED 2",
+            "BF.RESERVE f 0.1 10 LAYOUT BLOCKED",
+        ] {
+            assert_ne!(value(line), blocked, "{line}");
+        }
     }
 
     #[test]

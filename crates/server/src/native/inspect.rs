@@ -228,11 +228,13 @@ mod tests {
     fn values_tell_how_they_are_kept() {
         let mut bench = Bench::default();
         bench.run("BF.ADD filter x");
+        bench.run("BF.RESERVE blocked 0.01 10 LAYOUT BLOCKED");
         bench.run(&format!("SET raw {}", "x".repeat(45)));
         bench.run(&format!("SET short {}", "x".repeat(44)));
         bench.run("MSET int -17 notint 017 empty ''");
         for (key, name) in [
             ("filter", "raw"),
+            ("blocked", "raw"),
             ("raw", "raw"),
             ("short", "embstr"),
             ("int", "int"),

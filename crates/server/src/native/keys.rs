@@ -243,6 +243,9 @@ mod tests {
         assert_eq!(bench.run("TOUCH a none f"), int(2));
         assert_eq!(bench.run("TYPE a"), Reply::simple("string"));
         assert_eq!(bench.run("TYPE f"), Reply::simple("MBbloom--"));
+        bench.run("BF.RESERVE g 0.01 10 LAYOUT BLOCKED");
+        assert_eq!(bench.run("TYPE g"), Reply::simple("everbloom"));
+        assert_eq!(bench.run("DEL g"), int(1));
         assert_eq!(bench.run("TYPE none"), Reply::simple("none"));
         assert_eq!(bench.logged("DEL none"), None);
         assert_eq!(bench.logged("DEL a none").unwrap(), "DEL a none");
@@ -290,5 +293,7 @@ mod tests {
         assert_eq!(bench.run("COPY f g"), refusal);
         assert_eq!(bench.run("COPY f a"), int(0));
         assert_eq!(bench.run("MOVE f 0"), int(1));
+        bench.run("BF.RESERVE blocked 0.01 10 LAYOUT BLOCKED");
+        assert_eq!(bench.run("COPY blocked g"), refusal);
     }
 }

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use everbloom::Layout;
+use everbloom_commands::Defaults;
 use thiserror::Error;
 use tracing::{info, warn};
 
@@ -256,6 +258,11 @@ impl Loader<'_> {
         let settings = Settings {
             maxmemory: 0,
             bf_max_filter_bytes: 0,
+            // Our own log says the layout of every filter. One that does not is RedisBloom's.
+            bf: Defaults {
+                layout: Layout::Classic,
+                ..self.settings.bf
+            },
             proto_max_bulk_len: usize::MAX,
             ..self.settings.clone()
         };

@@ -43,8 +43,13 @@ pub enum Fault {
     #[error("no valid filter: {0}")]
     Filter(PartsError),
     /// A filter's encoding is newer than this server knows.
-    #[error("version {0} of a filter cannot be read: versions 0 to 4 can")]
-    FilterVersion(u32),
+    #[error("version {version} of a value of type {type_name} cannot be read")]
+    FilterVersion {
+        /// The type, as TYPE answers it.
+        type_name: &'static str,
+        /// The version.
+        version: u32,
+    },
     /// The checksum does not match.
     #[error("the checksum is {stored:016x} instead of {computed:016x}")]
     Checksum {

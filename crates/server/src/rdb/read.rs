@@ -255,11 +255,11 @@ pub(super) fn read_value<R: Read>(
         }
         kind::MODULE => {
             let module_type = value::module_type(source)?;
-            if !module_type.is_filter() {
+            let Some(layout) = module_type.layout() else {
                 value::skip_fields(source)?;
                 return Ok(Loaded::Foreign(module_type.name().into()));
-            }
-            let filter = value::filter(source, module_type.version, max_filter_bytes)?;
+            };
+            let filter = value::filter(source, layout, module_type.version, max_filter_bytes)?;
             Ok(Loaded::Value(Value::Filter(filter)))
         }
         _ => match skip::skip_value(source, type_byte)? {

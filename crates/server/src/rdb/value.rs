@@ -15,9 +15,9 @@
 
 use std::io::{self, Read, Write};
 
-use everbloom::ScalableBloomFilter;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::value::{
-    ENCODING_VERSION, FieldReader, FieldWriter, LoadError, TYPE_NAME, load, save,
+    FieldReader, FieldWriter, LoadError, load, save, value_type,
 };
 
 use super::error::{Fault, ReadError};
@@ -36,11 +36,17 @@ const BYTES: u64 = 5;
 /// a filter that is large and in use does not compress.
 pub const PLAIN_ABOVE: u64 = 64 << 10;
 
-/// The type of filters as they are written.
-pub(crate) const FILTER: ModuleType = match ModuleType::new(TYPE_NAME, ENCODING_VERSION) {
-    Some(filter) => filter,
-    None => unreachable!(),
-};
+/// The types of filters as they are written.
+const CLASSIC: ModuleType = type_of(Layout::Classic);
+const BLOCKED: ModuleType = type_of(Layout::Blocked);
+
+const fn type_of(layout: Layout) -> ModuleType {
+    let known = value_type(layout);
+    match ModuleType::new(known.name, known.version) {
+        Some(module_type) => module_type,
+        None => unreachable!(),
+    }
+}
 
 /// The type of a module's value: its name and the version of its encoding.
 ///
@@ -100,9 +106,19 @@ impl ModuleType {
         digits.filter_map(letter).collect()
     }
 
-    /// Whether values of this type are classic filters, whatever version.
-    pub(crate) fn is_filter(self) -> bool {
-        self.name == FILTER.name
+    /// The type of filters in a layout, as they are written.
+    pub(crate) fn of(layout: Layout) -> ModuleType {
+        match layout {
+            Layout::Classic => CLASSIC,
+            Layout::Blocked => BLOCKED,
+        }
+    }
+
+    /// The layout of the filters that values of this type are, whatever version.
+    pub(crate) fn layout(self) -> Option<Layout> {
+        [Layout::Classic, Layout::Blocked]
+            .into_iter()
+            .find(|layout| ModuleType::of(*layout).name == self.name)
     }
 }
 
@@ -133,7 +149,7 @@ pub(crate) fn put_filter<W: Write>(
     strings: &mut Strings,
     filter: &ScalableBloomFilter,
 ) -> io::Result<()> {
-    put_length(out, FILTER.id())?;
+    put_length(out, ModuleType::of(filter.layout()).id())?;
     save(filter, &mut Fields { out, strings })?;
     put_end(out)
 }
@@ -182,18 +198,24 @@ pub(crate) fn module_type<R: Read>(source: &mut Source<R>) -> Result<ModuleType,
     length::length(source, "a module type's id").map(ModuleType::from_id)
 }
 
-/// Reads the fields of a filter of that version and their end.
+/// Reads the fields of a filter of that layout and version, and their end.
 pub(crate) fn filter<R: Read>(
     source: &mut Source<R>,
+    layout: Layout,
     version: u32,
     max_bytes: u64,
 ) -> Result<ScalableBloomFilter, ReadError> {
-    let loaded = load(&mut FieldsIn(source), version, max_bytes);
+    let loaded = load(layout, &mut FieldsIn(source), version, max_bytes);
     let filter = loaded.map_err(|error| {
         let offset = source.offset();
         match error {
             LoadError::Read(error) => error,
-            LoadError::Version(version) => ReadError::new(offset, Fault::FilterVersion(version)),
+            LoadError::Version { type_name, version } => {
+                ReadError::new(offset, Fault::FilterVersion { type_name, version })
+            }
+            LoadError::Field(name) => {
+                ReadError::unexpected(offset, name, "a value that no filter has")
+            }
             LoadError::Parts(error) => ReadError::new(offset, Fault::Filter(error)),
             LoadError::BitArray { bytes, .. } => {
                 ReadError::unexpected(offset, "a bit array", format_args!("{bytes} bytes"))
@@ -254,7 +276,7 @@ impl<R: Read> FieldReader for FieldsIn<'_, R> {
     }
 
     fn bytes(&mut self, expected: u64) -> Result<Vec<u8>, ReadError> {
-        const WHAT: &str = "the bit array of a filter";
+        const WHAT: &str = "a string of a filter";
         opcode(self.0, BYTES, WHAT)?;
         length::string_of(self.0, expected, WHAT)
     }

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use everbloom::{FilterParts, LayerParts, ScalableBloomFilter};
+use everbloom::{FilterParts, LayerParts, Layout, ScalableBloomFilter};
 use everbloom_commands::format::value::{FieldWriter, save_head, save_layer_head};
 use thiserror::Error;
 
 use super::length::{Strings, put_length};
 use super::output::Output;
-use super::value::{FILTER, Fields, PLAIN_ABOVE, put_bytes_head, put_end, put_filter};
+use super::value::{Fields, ModuleType, PLAIN_ABOVE, put_bytes_head, put_end, put_filter};
 use super::{WRITTEN_VERSION, kind, opcode};
 
 /// How a file is written.
@@ -67,15 +67,23 @@ pub enum WriteError {
 enum Step {
     /// Between keys.
     Keys,
-    /// In a filter, between layers, so many of which are to come.
-    Layers(usize),
+    /// In a filter, between layers.
+    Layers(Layers),
     /// In a bit array.
     Bits(BitArray),
 }
 
+/// The layers of a filter that are to come.
+#[derive(Clone, Copy, Debug)]
+struct Layers {
+    layout: Layout,
+    left: usize,
+}
+
 #[derive(Debug)]
 struct BitArray {
-    layers: usize,
+    /// Those after this one.
+    layers: Layers,
     announced: u64,
     left: u64,
     /// What came of a short bit array, which is written as a string at the end.
@@ -247,9 +255,13 @@ impl<W: Write> Writer<W> {
         parts: &FilterParts,
     ) -> Result<(), WriteError> {
         self.key(kind::MODULE, key, expires_at)?;
-        put_length(&mut self.out, FILTER.id())?;
+        let layout = parts.layout();
+        put_length(&mut self.out, ModuleType::of(layout).id())?;
         save_head(parts, &mut self.fields())?;
-        self.step = Step::Layers(parts.layers.len());
+        self.step = Step::Layers(Layers {
+            layout,
+            left: parts.layers.len(),
+        });
         Ok(())
     }
 
@@ -259,10 +271,14 @@ impl<W: Write> Writer<W> {
     ///
     /// [`WriteError`]
     pub fn layer_head(&mut self, layer: &LayerParts) -> Result<(), WriteError> {
-        let Step::Layers(layers @ 1..) = self.step else {
+        let Step::Layers(Layers {
+            layout,
+            left: left @ 1..,
+        }) = self.step
+        else {
             return Err(WriteError::Order("a layer"));
         };
-        save_layer_head(layer, &mut self.fields())?;
+        save_layer_head(layout, layer, &mut self.fields())?;
         let announced = layer.bytes;
         let gathered = if announced > PLAIN_ABOVE {
             put_bytes_head(&mut self.out, announced)?;
@@ -270,7 +286,10 @@ impl<W: Write> Writer<W> {
         } else {
             Some(Vec::new())
         };
-        let layers = layers - 1;
+        let layers = Layers {
+            layout,
+            left: left - 1,
+        };
         self.step = Step::Bits(BitArray {
             layers,
             announced,
@@ -333,7 +352,7 @@ impl<W: Write> Writer<W> {
     ///
     /// [`WriteError`], also when layers are missing.
     pub fn end_filter(&mut self) -> Result<(), WriteError> {
-        let Step::Layers(0) = self.step else {
+        let Step::Layers(Layers { left: 0, .. }) = self.step else {
             return Err(WriteError::Order("the end of a filter"));
         };
         put_end(&mut self.out)?;

@@ -30,6 +30,14 @@ const LINES: &[&str] = &[
     "BF.INSERT byinsert CAPACITY 7 ERROR 0.2 NONSCALING ITEMS a b",
     "BF.RESERVE large 0.0001 300000",
     "BF.ADD large x",
+    "BF.RESERVE blocked 0.001 2 LAYOUT BLOCKED EXPANSION 3",
+    "BF.MADD blocked a b c d e f g h i j k l m n o p q r s t u v w x y z 1 2 3 4 5 6 7 8 9 10 11 12",
+    "BF.INSERT seeded LAYOUT BLOCKED SEED 7 CAPACITY 7 NONSCALING ITEMS a b",
+    "BF.RESERVE blocked-large 0.0001 300000 LAYOUT BLOCKED",
+    "BF.ADD blocked-large x",
+    "CONFIG SET bf-default-layout blocked",
+    "BF.ADD blocked-by-default x",
+    "CONFIG SET bf-default-layout classic",
     "SELECT 3",
     "SET plain three",
     "BF.ADD f 3",
@@ -63,11 +71,13 @@ const LINES: &[&str] = &[
 
 fn fill(client: &mut Client) {
     run(client, LINES);
-    let Reply::Bulk(payload) = client.line("DUMP f") else {
-        panic!("a payload")
-    };
-    let restore: [&[u8]; 4] = [b"RESTORE", b"restored", b"77777777", &payload];
-    assert_eq!(client.call(&restore), Reply::OK);
+    for (from, to) in [("f", &b"restored"[..]), ("blocked", b"blocked-restored")] {
+        let Reply::Bulk(payload) = client.line(&format!("DUMP {from}")) else {
+            panic!("a payload")
+        };
+        let restore: [&[u8]; 4] = [b"RESTORE", to, b"77777777", &payload];
+        assert_eq!(client.call(&restore), Reply::OK);
+    }
 }
 
 /// Details that a digest alone would not explain.
@@ -82,6 +92,23 @@ fn check(client: &mut Client) {
         (0, "BF.CARD restored", Reply::Integer(26)),
         (0, "BF.EXISTS renamed x", Reply::Integer(1)),
         (0, "BF.EXISTS large x", Reply::Integer(1)),
+        (0, "TYPE large", Reply::simple("MBbloom--")),
+        (0, "TYPE blocked", Reply::simple("everbloom")),
+        (0, "BF.CARD blocked", Reply::Integer(38)),
+        (
+            0,
+            "BF.INFO blocked FILTERS",
+            Reply::Array(vec![Reply::Integer(2)]),
+        ),
+        (
+            0,
+            "BF.INFO seeded CAPACITY",
+            Reply::Array(vec![Reply::Integer(7)]),
+        ),
+        (0, "BF.EXISTS blocked-large x", Reply::Integer(1)),
+        (0, "TYPE blocked-by-default", Reply::simple("everbloom")),
+        (0, "BF.EXISTS blocked-by-default x", Reply::Integer(1)),
+        (0, "BF.CARD blocked-restored", Reply::Integer(38)),
         (2, "GET copied", Reply::bulk("vw")),
         (3, "BF.EXISTS f 3", Reply::Integer(1)),
         (4, "EXISTS empty", Reply::Integer(1)),

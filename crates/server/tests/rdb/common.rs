@@ -2,9 +2,11 @@
 
 use std::io::Read;
 
-use everbloom::ScalableBloomFilter;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_server::keyspace::Value;
 use everbloom_server::rdb::{Event, ReadError, Reader};
+
+pub const LAYOUTS: [Layout; 2] = [Layout::Classic, Layout::Blocked];
 
 /// A key as it was read.
 #[derive(Debug, Clone)]
@@ -95,8 +97,14 @@ pub fn filter(value: &Value) -> &ScalableBloomFilter {
 
 /// A filter of that capacity with that many items, which may be more.
 pub fn filter_of(capacity: u64, items: u64) -> ScalableBloomFilter {
+    filter_in(Layout::Classic, capacity, items)
+}
+
+/// The same in a layout.
+pub fn filter_in(layout: Layout, capacity: u64, items: u64) -> ScalableBloomFilter {
     let mut filter = ScalableBloomFilter::builder()
         .capacity(capacity)
+        .layout(layout)
         .build()
         .unwrap();
     filter.extend((0..items).map(|i| format!("item:{i}")));

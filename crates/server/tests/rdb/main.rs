@@ -11,6 +11,7 @@
     unreachable_pub
 )]
 
+mod blocked;
 mod common;
 mod damage;
 mod foreign;

@@ -5,7 +5,7 @@ use everbloom::ScalableBloomFilter;
 use everbloom_server::rdb::{WriteError, WriteOptions, Writer};
 use proptest::prelude::*;
 
-use crate::common::{filter_of, read};
+use crate::common::{LAYOUTS, filter_in, filter_of, read};
 
 fn writer(options: WriteOptions) -> Writer<Vec<u8>> {
     Writer::new(Vec::new(), options).unwrap()
@@ -38,8 +38,9 @@ proptest! {
         piece in prop_oneof![1..100_usize, 1000..300_000_usize],
         compression: bool,
         checksum: bool,
+        blocked: bool,
     ) {
-        let filter = filter_of(capacity, items);
+        let filter = filter_in(LAYOUTS[usize::from(blocked)], capacity, items);
         let options = WriteOptions { compression, checksum };
         let mut whole = writer(options);
         whole.filter(b"key", Some(5), &filter).unwrap();

@@ -6,7 +6,7 @@ use everbloom_server::rdb::crc64::{Crc64, crc64};
 use everbloom_server::rdb::{WriteOptions, Writer, dump, lzf, restore};
 use proptest::prelude::*;
 
-use crate::common::{Contents, Key, filter, filter_of, read, text};
+use crate::common::{Contents, Key, LAYOUTS, filter, filter_in, read, text};
 
 fn crc64_bit_by_bit(bytes: &[u8]) -> u64 {
     let mut crc = 0;
@@ -41,17 +41,22 @@ fn strings() -> impl Strategy<Value = Vec<u8>> {
 
 fn filters() -> impl Strategy<Value = ScalableBloomFilter> {
     let sizes = prop_oneof![1..200_u64, 50_000..300_000_u64];
-    (sizes, 0..400_u64, any::<bool>(), 0..5_u32).prop_map(|(capacity, items, fixed, expansion)| {
-        let builder = ScalableBloomFilter::builder()
-            .capacity(capacity)
-            .expansion(expansion);
-        let builder = if fixed { builder.fixed() } else { builder };
-        let mut filter = builder.build().unwrap();
-        for item in 0..items {
-            let _ = filter.try_insert(&item.to_le_bytes());
-        }
-        filter
-    })
+    let growth = (any::<bool>(), 0..5_u32);
+    let layouts = proptest::sample::select(LAYOUTS.to_vec());
+    (sizes, 0..400_u64, growth, layouts).prop_map(
+        |(capacity, items, (fixed, expansion), layout)| {
+            let builder = ScalableBloomFilter::builder()
+                .capacity(capacity)
+                .expansion(expansion)
+                .layout(layout);
+            let builder = if fixed { builder.fixed() } else { builder };
+            let mut filter = builder.build().unwrap();
+            for item in 0..items {
+                let _ = filter.try_insert(&item.to_le_bytes());
+            }
+            filter
+        },
+    )
 }
 
 fn values() -> impl Strategy<Value = Value> {
@@ -183,17 +188,19 @@ impl std::io::Read for Drip<'_> {
 
 #[test]
 fn a_file_may_arrive_in_drips() {
-    let value = Value::Filter(filter_of(200_000, 10));
-    let key = Key {
-        db: 1,
-        name: b"k".into(),
-        expires_at: Some(7),
-        idle: None,
-        freq: None,
-        value,
-    };
-    let file = write(std::slice::from_ref(&key), WriteOptions::default());
-    assert_equal(&read(Drip(&file, 0)).unwrap(), &[key]);
+    for layout in LAYOUTS {
+        let value = Value::Filter(filter_in(layout, 200_000, 10));
+        let key = Key {
+            db: 1,
+            name: b"k".into(),
+            expires_at: Some(7),
+            idle: None,
+            freq: None,
+            value,
+        };
+        let file = write(std::slice::from_ref(&key), WriteOptions::default());
+        assert_equal(&read(Drip(&file, 0)).unwrap(), &[key]);
+    }
 }
 
 #[test]

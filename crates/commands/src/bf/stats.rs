@@ -1,0 +1,60 @@
+//! BF.STATS: what BF.INFO has no field for. Clients of RedisBloom take BF.INFO apart by the number
+//! of its fields, so that what is more has a command of its own.
+
+use super::{answer, count};
+use crate::args::Args;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::format::layout;
+use crate::slot::ReadSlot;
+use everbloom::ScalableBloomFilter;
+use everbloom::hash::Key;
+use everbloom_resp::Reply;
+
+pub(crate) const STATS: &str = "bf.stats";
+
+/// `BF.STATS key`
+pub fn stats(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
+    let parsed = parse(Args::new(STATS, args));
+    answer(parsed.and_then(|()| slot.required()).map(describe))
+}
+
+fn parse(mut args: Args<'_>) -> Result<(), CommandError> {
+    args.next_bytes()?;
+    args.finish()
+}
+
+fn describe(filter: &ScalableBloomFilter) -> Reply {
+    let layers = filter.layers();
+    let entries = [
+        ("layout", Reply::simple(layout::name(filter.layout()))),
+        ("key", filter.key().map_or(Reply::Null, hex)),
+        ("layers", count(layers.len() as u64)),
+        ("bits", count(filter.stream_len().saturating_mul(8))),
+        ("memory", count(filter.memory_usage() as u64)),
+        ("items", count(filter.len())),
+        ("capacity", count(filter.capacity())),
+        ("fill-ratio", Reply::Double(filter.fill_ratio())),
+        ("error-rate", Reply::Double(filter.error_rate())),
+        (
+            "expected-error-rate",
+            Reply::Double(filter.estimated_error_rate()),
+        ),
+        ("items-until-next-layer", items_until_next_layer(filter)),
+    ];
+    let entry = |(label, value)| (Reply::simple(label), value);
+    Reply::Map(entries.into_iter().map(entry).collect())
+}
+
+fn hex(key: Key) -> Reply {
+    let digits = key.to_bytes().map(|byte| format!("{byte:02x}"));
+    Reply::bulk(digits.concat())
+}
+
+/// New items that the newest layer still takes. A filter that does not grow will have no other.
+fn items_until_next_layer(filter: &ScalableBloomFilter) -> Reply {
+    match filter.layers().last() {
+        Some(newest) if !filter.is_fixed() => count(newest.capacity().saturating_sub(newest.len())),
+        _ => Reply::Null,
+    }
+}

@@ -1,0 +1,97 @@
+//! The header of the blocked layout.
+//!
+//! Little-endian and packed, 52 bytes and 36 more for each layer, oldest layer first:
+//!
+//! ```text
+//!  0            12      14     16      24     28      32      36     52
+//!  +------------+-------+------+-------+------+-------+-------+------+   then for each layer
+//!  | "everbloom"|version|layout| items |layers|options|growth | key  |
+//!  | 0d 0a 1a   |u16: 1 |u16: 1|  u64  | u32  |  u32  |  u32  | 16 B |
+//!  +------------+-------+------+-------+------+-------+-------+------+
+//!
+//!  0       8       16       24      32     36
+//!  +-------+-------+--------+-------+------+
+//!  | bytes | items |capacity| error |hashes|
+//!  |  u64  |  u64  |  u64   |  f64  | u32  |
+//!  +-------+-------+--------+-------+------+
+//! ```
+//!
+//! The line break and the end-of-text in the first bytes do not survive a transfer as text, which
+//! would spoil the rest too.
+
+use everbloom::hash::Key;
+use everbloom::{FilterParts, LayerParts};
+
+use super::take;
+
+/// What every header of this kind starts with, and none of RedisBloom's.
+pub(super) const MAGIC: [u8; 12] = *b"everbloom\r\n\x1a";
+const VERSION: u16 = 1;
+/// The number of the blocked layout. 0 is not used.
+const LAYOUT: u16 = 1;
+
+const FIXED_BYTES: usize = 52;
+const LAYER_BYTES: usize = 36;
+
+pub(super) fn encode(parts: &FilterParts, key: Key) -> Vec<u8> {
+    let mut out = Vec::with_capacity(FIXED_BYTES + parts.layers.len() * LAYER_BYTES);
+    // A chain of 2^32 layers does not fit any memory: every layer but the last holds an item.
+    let layers = u32::try_from(parts.layers.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&LAYOUT.to_le_bytes());
+    out.extend_from_slice(&parts.items.to_le_bytes());
+    out.extend_from_slice(&layers.to_le_bytes());
+    out.extend_from_slice(&parts.options.to_le_bytes());
+    out.extend_from_slice(&parts.growth.to_le_bytes());
+    out.extend_from_slice(&key.to_bytes());
+    for layer in &parts.layers {
+        out.extend_from_slice(&layer.bytes.to_le_bytes());
+        out.extend_from_slice(&layer.items.to_le_bytes());
+        out.extend_from_slice(&layer.capacity.to_le_bytes());
+        out.extend_from_slice(&layer.error_rate.to_le_bytes());
+        out.extend_from_slice(&layer.hashes.to_le_bytes());
+    }
+    out
+}
+
+/// `header` comes without the magic.
+pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
+    let mut rest = header;
+    let version = take(&mut rest).map(u16::from_le_bytes)?;
+    let layout = take(&mut rest).map(u16::from_le_bytes)?;
+    if (version, layout) != (VERSION, LAYOUT) {
+        return None;
+    }
+    let items = take(&mut rest).map(u64::from_le_bytes)?;
+    let count = take(&mut rest).map(u32::from_le_bytes)?;
+    let options = take(&mut rest).map(u32::from_le_bytes)?;
+    let growth = take(&mut rest).map(u32::from_le_bytes)?;
+    let key = take(&mut rest).map(Key::from_bytes)?;
+    let count = usize::try_from(count).ok()?;
+    // Before anything is allocated: the layers that are claimed must be there.
+    if count.checked_mul(LAYER_BYTES)? != rest.len() {
+        return None;
+    }
+    let mut layers = Vec::with_capacity(count);
+    for _ in 0..count {
+        let bytes = take(&mut rest).map(u64::from_le_bytes)?;
+        layers.push(LayerParts {
+            bytes,
+            bits: bytes.checked_mul(8)?,
+            items: take(&mut rest).map(u64::from_le_bytes)?,
+            capacity: take(&mut rest).map(u64::from_le_bytes)?,
+            error_rate: take(&mut rest).map(f64::from_le_bytes)?,
+            bits_per_entry: 0.0,
+            hashes: take(&mut rest).map(u32::from_le_bytes)?,
+            log2_bits: 0,
+        });
+    }
+    Some(FilterParts {
+        items,
+        options,
+        growth,
+        key: Some(key),
+        layers,
+    })
+}

@@ -1,0 +1,116 @@
+//! Values of the blocked layout.
+//!
+//! ```text
+//! field                        type      what it must be
+//! items in the filter          unsigned  the sum of the layers' items
+//! number of layers             unsigned  at least 1
+//! options                      unsigned  5, or 13 when the filter does not grow
+//! growth (expansion)           unsigned  below 2^32
+//! key of the hash              bytes     16 of them
+//! then for each layer, oldest first:
+//!   capacity                   unsigned  at least 1
+//!   error rate                 double    between 0 and 1
+//!   hashes                     unsigned  2 to 32
+//!   bytes of the bit array     unsigned  a multiple of 64, not 0
+//!   bit array                  bytes     as many as that says
+//!   items in the layer         unsigned
+//! ```
+//!
+//! Version 1. Nobody else writes this type, so nothing odd in it is let pass.
+
+use everbloom::hash::Key;
+use everbloom::{Check, FilterParts, LayerParts, ScalableBloomFilter};
+
+use super::{Arrived, FieldReader, FieldWriter, LoadError, ValueType};
+
+/// The type.
+pub const TYPE: ValueType = ValueType {
+    name: "everbloom",
+    version: 1,
+};
+
+pub(super) fn save_head<W: FieldWriter>(
+    parts: &FilterParts,
+    key: Key,
+    writer: &mut W,
+) -> Result<(), W::Error> {
+    writer.unsigned(parts.items)?;
+    writer.unsigned(parts.layers.len() as u64)?;
+    writer.unsigned(parts.options.into())?;
+    writer.unsigned(parts.growth.into())?;
+    writer.bytes(&key.to_bytes())
+}
+
+pub(super) fn save_layer_head<W: FieldWriter>(
+    layer: &LayerParts,
+    writer: &mut W,
+) -> Result<(), W::Error> {
+    writer.unsigned(layer.capacity)?;
+    writer.double(layer.error_rate)?;
+    writer.unsigned(layer.hashes.into())?;
+    writer.unsigned(layer.bytes)
+}
+
+pub(super) fn load<R: FieldReader>(
+    reader: &mut R,
+    version: u32,
+    limit: u64,
+) -> Result<ScalableBloomFilter, LoadError<R::Error>> {
+    if version != TYPE.version {
+        return Err(LoadError::Version {
+            type_name: TYPE.name,
+            version,
+        });
+    }
+    let items = reader.unsigned().map_err(LoadError::Read)?;
+    let count = reader.unsigned().map_err(LoadError::Read)?;
+    let options = narrow(reader, "options")?;
+    let growth = narrow(reader, "growth")?;
+    let key = reader.bytes(16).map_err(LoadError::Read)?;
+    let key = key.try_into().map_err(|_| LoadError::Field("key"))?;
+    // Grows but with layers that have arrived.
+    let mut arrived = Arrived::new(limit);
+    for _ in 0..count {
+        let layer = load_layer_head(reader)?;
+        layer.validate_blocked(arrived.layers.len())?;
+        arrived.push(layer, reader)?;
+    }
+    let parts = FilterParts {
+        items,
+        options,
+        growth,
+        key: Some(Key::from_bytes(key)),
+        layers: arrived.layers,
+    };
+    let check = Check::DumpHeader;
+    Ok(ScalableBloomFilter::from_parts_and_bits(
+        &parts,
+        arrived.arrays,
+        limit,
+        check,
+    )?)
+}
+
+fn load_layer_head<R: FieldReader>(reader: &mut R) -> Result<LayerParts, LoadError<R::Error>> {
+    let capacity = reader.unsigned().map_err(LoadError::Read)?;
+    let error_rate = reader.double().map_err(LoadError::Read)?;
+    let hashes = narrow(reader, "hashes")?;
+    let bytes = reader.unsigned().map_err(LoadError::Read)?;
+    Ok(LayerParts {
+        bytes,
+        // What is too large for a bit count is left to the check of the parts.
+        bits: bytes.wrapping_mul(8),
+        items: 0,
+        error_rate,
+        bits_per_entry: 0.0,
+        hashes,
+        capacity,
+        log2_bits: 0,
+    })
+}
+
+/// A field of at most 32 bits.
+fn narrow<R: FieldReader>(reader: &mut R, name: &'static str) -> Result<u32, LoadError<R::Error>> {
+    let value = reader.unsigned().map_err(LoadError::Read)?;
+    u32::try_from(value).map_err(|_| LoadError::Field(name))
+}

@@ -1,0 +1,344 @@
+//! A filter of the blocked layout as fields and as a header: bytes that never change, and what is
+//! refused.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+use std::convert::Infallible;
+
+use everbloom::hash::Key;
+use everbloom::{Layout, PartsError, ScalableBloomFilter};
+use everbloom_commands::format::header;
+use everbloom_commands::format::value::{
+    FieldReader, FieldWriter, LoadError, ValueType, load, save, save_head, save_layer_head,
+    value_type,
+};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Field {
+    Unsigned(u64),
+    Double(f64),
+    Bytes(Vec<u8>),
+}
+use Field::{Bytes, Double, Unsigned};
+
+#[derive(Default)]
+struct Row(Vec<Field>);
+
+impl FieldWriter for Row {
+    type Error = Infallible;
+
+    fn unsigned(&mut self, value: u64) -> Result<(), Infallible> {
+        self.0.push(Unsigned(value));
+        Ok(())
+    }
+
+    fn double(&mut self, value: f64) -> Result<(), Infallible> {
+        self.0.push(Double(value));
+        Ok(())
+    }
+
+    fn bytes(&mut self, value: &[u8]) -> Result<(), Infallible> {
+        self.0.push(Bytes(value.to_vec()));
+        Ok(())
+    }
+}
+
+struct Rest<'a>(&'a [Field]);
+
+impl<'a> Rest<'a> {
+    fn next(&mut self) -> Result<&'a Field, &'static str> {
+        let (first, rest) = self.0.split_first().ok_or("missing")?;
+        self.0 = rest;
+        Ok(first)
+    }
+}
+
+impl FieldReader for Rest<'_> {
+    type Error = &'static str;
+
+    fn unsigned(&mut self) -> Result<u64, &'static str> {
+        match self.next()? {
+            Unsigned(value) => Ok(*value),
+            _ => Err("not unsigned"),
+        }
+    }
+
+    fn double(&mut self) -> Result<f64, &'static str> {
+        match self.next()? {
+            Double(value) => Ok(*value),
+            _ => Err("not a double"),
+        }
+    }
+
+    fn bytes(&mut self, _: u64) -> Result<Vec<u8>, &'static str> {
+        match self.next()? {
+            Bytes(value) => Ok(value.clone()),
+            _ => Err("not bytes"),
+        }
+    }
+}
+
+type Loaded = Result<ScalableBloomFilter, LoadError<&'static str>>;
+
+fn read(fields: &[Field]) -> Loaded {
+    load(Layout::Blocked, &mut Rest(fields), 1, 1 << 20)
+}
+
+fn fields(filter: &ScalableBloomFilter) -> Vec<Field> {
+    let mut row = Row::default();
+    let Ok(()) = save(filter, &mut row);
+    row.0
+}
+
+/// `BF.RESERVE k 0.01 20 NONSCALING LAYOUT BLOCKED SEED 1`, `BF.ADD k foo`.
+fn recorded() -> Vec<Field> {
+    vec![
+        Unsigned(1),
+        Unsigned(1),
+        Unsigned(13),
+        Unsigned(2),
+        Bytes(KEY.to_vec()),
+        Unsigned(20),
+        Double(0.01),
+        Unsigned(6),
+        Unsigned(64),
+        Bytes(BITS.to_vec()),
+        Unsigned(1),
+    ]
+}
+
+/// The key of seed 1.
+const KEY: [u8; 16] = [
+    0xc1, 0x5c, 0x02, 0x89, 0xec, 0x2d, 0x0a, 0x91, 0x67, 0xec, 0x8e, 0x65, 0xa1, 0x8d, 0xeb, 0xbe,
+];
+/// The block that holds `foo` alone: bits 191 242 258 270 410 458, computed by a program of its own.
+const BITS: [u8; 64] = [
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4,
+    0, 4, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0,
+    0, 0,
+];
+
+/// The header of the same filter.
+const HEADER: &str = "65766572626c6f6f6d0d0a1a 0100 0100 0100000000000000 01000000 0d000000 02000000 \
+    c15c0289ec2d0a9167ec8e65a18debbe \
+    4000000000000000 0100000000000000 1400000000000000 7b14ae47e17a843f 06000000";
+
+fn one_item() -> ScalableBloomFilter {
+    let mut filter = ScalableBloomFilter::builder()
+        .error_rate(0.01)
+        .capacity(20)
+        .fixed()
+        .layout(Layout::Blocked)
+        .seed(1)
+        .build()
+        .unwrap();
+    filter.insert("foo");
+    filter
+}
+
+fn grown() -> ScalableBloomFilter {
+    let mut filter = ScalableBloomFilter::builder()
+        .capacity(3)
+        .layout(Layout::Blocked)
+        .build()
+        .unwrap();
+    filter.extend((0..1000).map(|i| i.to_string()));
+    assert!(filter.layers().len() > 2);
+    filter
+}
+
+#[test]
+fn fields_are_those_that_were_recorded() {
+    assert_eq!(fields(&one_item()), recorded());
+    let filter = read(&recorded()).unwrap();
+    assert_eq!(filter, one_item());
+    assert!(filter.contains("foo") && !filter.contains("bar"));
+}
+
+#[test]
+fn a_header_is_the_one_that_was_recorded() {
+    let header = header::encode(&one_item());
+    let hex: String = header.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, HEADER.replace(' ', ""));
+    let parts = header::decode(&header).unwrap();
+    assert_eq!(parts.key, Some(Key::from_bytes(KEY)));
+    assert_eq!(header::encode_parts(&parts), header);
+}
+
+#[test]
+fn the_type_has_a_name_of_nine_characters() {
+    let expected = ValueType {
+        name: "everbloom",
+        version: 1,
+    };
+    assert_eq!(value_type(Layout::Blocked), expected);
+    assert_eq!(expected.name.len(), 9);
+}
+
+#[test]
+fn layer_by_layer_gives_the_same_fields() {
+    let filter = grown();
+    let mut row = Row::default();
+    let Ok(()) = save_head(&filter.parts(), &mut row);
+    for layer in filter.layers() {
+        let Ok(()) = save_layer_head(Layout::Blocked, &layer.parts(), &mut row);
+        let Ok(()) = row.bytes(&layer.as_bytes());
+        let Ok(()) = row.unsigned(layer.len());
+    }
+    assert_eq!(row.0, fields(&filter));
+    assert_eq!(read(&row.0).unwrap(), filter);
+}
+
+#[test]
+fn other_versions_are_refused() {
+    for version in [0, 2, u32::MAX] {
+        let loaded = load(Layout::Blocked, &mut Rest(&recorded()), version, 1 << 20);
+        let type_name = "everbloom";
+        assert_eq!(
+            loaded.unwrap_err(),
+            LoadError::Version { type_name, version }
+        );
+    }
+}
+
+#[test]
+fn a_field_that_no_filter_has_is_named() {
+    let layer = 0;
+    let wrong = |at: usize, field: Field| {
+        let mut fields = recorded();
+        fields[at] = field;
+        read(&fields).unwrap_err()
+    };
+    let parts = LoadError::Parts;
+    assert_eq!(wrong(0, Unsigned(2)), parts(PartsError::Items));
+    assert_eq!(wrong(10, Unsigned(2)), parts(PartsError::Items));
+    assert_eq!(wrong(1, Unsigned(0)), parts(PartsError::NoLayers));
+    assert_eq!(wrong(1, Unsigned(2)), LoadError::Read("missing"));
+    assert_eq!(wrong(1, Unsigned(u64::MAX)), LoadError::Read("missing"));
+    for options in [0, 1, 4, 7, 12, 15, 21] {
+        assert_eq!(wrong(2, Unsigned(options)), parts(PartsError::Options));
+    }
+    assert_eq!(wrong(2, Unsigned(1 << 32 | 5)), LoadError::Field("options"));
+    assert_eq!(wrong(3, Unsigned(1 << 32)), LoadError::Field("growth"));
+    for key in [vec![], vec![1; 15], vec![1; 17]] {
+        assert_eq!(wrong(4, Bytes(key)), LoadError::Field("key"));
+    }
+    assert_eq!(wrong(5, Unsigned(0)), parts(PartsError::Capacity { layer }));
+    for rate in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(
+            wrong(6, Double(rate)),
+            parts(PartsError::ErrorRate { layer })
+        );
+    }
+    for hashes in [0, 1, 33, u64::from(u32::MAX)] {
+        assert_eq!(
+            wrong(7, Unsigned(hashes)),
+            parts(PartsError::Hashes { layer })
+        );
+    }
+    assert_eq!(wrong(7, Unsigned(1 << 32 | 6)), LoadError::Field("hashes"));
+    for bytes in [0, 63, 65, 1 << 61, u64::MAX] {
+        assert_eq!(wrong(8, Unsigned(bytes)), parts(PartsError::Bits { layer }));
+    }
+    let limit = 1 << 20;
+    assert_eq!(
+        wrong(8, Unsigned(limit + 64)),
+        parts(PartsError::TooLarge { limit })
+    );
+    let short = LoadError::BitArray {
+        layer,
+        bytes: 63,
+        expected: 64,
+    };
+    assert_eq!(wrong(9, Bytes(vec![0; 63])), short);
+    for at in 0..recorded().len() {
+        assert!(
+            matches!(
+                wrong(at, Bytes(vec![])),
+                LoadError::Read(_) | LoadError::Field("key") | LoadError::BitArray { .. }
+            ),
+            "{at}"
+        );
+        assert_eq!(
+            read(&recorded()[..at]).unwrap_err(),
+            LoadError::Read("missing")
+        );
+    }
+}
+
+#[test]
+fn limits_are_for_all_bit_arrays_together() {
+    let filter = grown();
+    let row = fields(&filter);
+    let within = |limit| load(Layout::Blocked, &mut Rest(&row), 1, limit);
+    assert!(within(filter.stream_len()).is_ok());
+    let limit = filter.stream_len() - 1;
+    let error = LoadError::Parts(PartsError::TooLarge { limit });
+    assert_eq!(within(limit).unwrap_err(), error);
+}
+
+#[test]
+fn a_value_is_none_of_the_other_layouts() {
+    let classic = ScalableBloomFilter::builder().build().unwrap();
+    assert!(read(&fields(&classic)).is_err());
+    for version in 0..=4 {
+        let loaded = load(Layout::Classic, &mut Rest(&recorded()), version, 1 << 20);
+        assert!(loaded.is_err());
+    }
+}
+
+#[test]
+fn a_header_of_another_version_layout_or_length_is_none() {
+    let header = header::encode(&grown());
+    assert!(header::decode(&header).is_some());
+    // The magic; version and layout; the number of layers.
+    for at in (0..16).chain(24..28) {
+        for bit in 0..8 {
+            let mut other = header.clone();
+            other[at] ^= 1 << bit;
+            assert_eq!(header::decode(&other), None, "byte {at} bit {bit}");
+        }
+    }
+    for len in 0..header.len() {
+        assert_eq!(header::decode(&header[..len]), None);
+    }
+    let mut longer = header.clone();
+    longer.push(0);
+    assert_eq!(header::decode(&longer), None);
+}
+
+/// RedisBloom asks of a header that its length is 20 bytes and 53 for each of the layers, whose number
+/// is at byte 8, and that no bit above 15 is set in its options, at byte 12.
+#[test]
+fn redisbloom_would_refuse_a_header() {
+    let header = header::encode(&grown());
+    let u32_at = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap());
+    assert!(20 + 53 * u64::from(u32_at(8)) > 1 << 34);
+    assert!(u32_at(12) > 15);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Whatever is in it, a header either makes a filter whose header it is, or none.
+    #[test]
+    fn a_damaged_header_never_makes_another_filter(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut header = header::encode(&grown());
+        for (at, byte) in changes {
+            let at = at.index(header.len());
+            header[at] = byte;
+        }
+        let parts = header::decode(&header);
+        let filter = parts.and_then(|p| ScalableBloomFilter::from_parts(&p, 1 << 20).ok());
+        if let Some(filter) = filter {
+            prop_assert_eq!(header::encode(&filter), header);
+        }
+    }
+}
