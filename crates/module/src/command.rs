@@ -3,7 +3,8 @@
 //! The host calls one command at a time. What follows an effect (the reply, the replicas, events)
 //! comes after the key is closed: an event may make another module run a command on the same key.
 
-use everbloom_commands::{Command, Context, Effect, Outcome, ReadSlot, Run, Slot, find};
+use everbloom::{Layout, ScalableBloomFilter};
+use everbloom_commands::{Command, Context, Effect, KeySource, Outcome, ReadSlot, Run, Slot, find};
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
@@ -11,7 +12,7 @@ use crate::config;
 use crate::raw::context::{Args, HostContext, HostStr, LogLevel};
 use crate::raw::key::{Found, Key};
 use crate::reply;
-use crate::types::Filter;
+use crate::types::{BlockedFilter, ClassicFilter};
 
 /// As many arguments as most commands have, without an allocation.
 const FEW: usize = 8;
@@ -63,6 +64,7 @@ fn context(host: &HostContext<'_>) -> Context {
         } else {
             Protocol::Resp2
         },
+        keys: KeySource::default(),
     }
 }
 
@@ -74,12 +76,19 @@ fn read(
     words: &[&[u8]],
 ) -> Reply {
     let key = Key::open_to_read(host, name);
-    let slot = match key.as_ref().map(Key::value::<Filter>) {
-        None | Some(Found::Nothing) => ReadSlot::Missing,
-        Some(Found::Value(value)) => ReadSlot::Filter(value.filter()),
-        Some(Found::OtherType) => ReadSlot::OtherType,
-    };
-    function(context, words, slot)
+    function(context, words, key.as_ref().map_or(ReadSlot::Missing, slot))
+}
+
+/// What a reading command finds.
+fn slot<'k>(key: &'k Key<'_>) -> ReadSlot<'k> {
+    match key.value::<ClassicFilter>() {
+        Found::Nothing => ReadSlot::Missing,
+        Found::Value(value) => ReadSlot::Filter(value.filter()),
+        Found::OtherType => match key.value::<BlockedFilter>() {
+            Found::Value(value) => ReadSlot::Filter(value.filter()),
+            Found::Nothing | Found::OtherType => ReadSlot::OtherType,
+        },
+    }
 }
 
 /// What a command did to its key, for the events.
@@ -124,22 +133,29 @@ fn write_slot(
     let mut key = Key::open_to_write(host, name)?;
     let mut created = None;
     let mut change = Change::default();
-    let outcome = match key.value_mut::<Filter>() {
-        Found::Value(value) => {
-            let before = value.filter().len();
-            let outcome =
-                value.change(|filter| function(context, words, &mut Slot::Filter(filter)));
-            change.added = value.filter().len() != before;
-            outcome
-        }
-        Found::OtherType => function(context, words, &mut Slot::OtherType),
+    let mut work = |filter: &mut ScalableBloomFilter| {
+        let before = filter.len();
+        let outcome = function(context, words, &mut Slot::Filter(filter));
+        change.added = filter.len() != before;
+        outcome
+    };
+    let outcome = match key.value_mut::<ClassicFilter>() {
+        Found::Value(value) => value.change(&mut work),
+        Found::OtherType => match key.value_mut::<BlockedFilter>() {
+            Found::Value(value) => value.change(&mut work),
+            Found::Nothing | Found::OtherType => function(context, words, &mut Slot::OtherType),
+        },
         Found::Nothing => function(context, words, &mut Slot::Vacant(&mut created)),
     };
     if let Some(filter) = created {
         change.created = true;
         // The header of a dump brings its counts along, and adds nothing.
         change.added = outcome.effect != Effect::Verbatim && !filter.is_empty();
-        if !key.set(Box::new(Filter::new(filter))) {
+        let set = match filter.layout() {
+            Layout::Classic => key.set(Box::new(ClassicFilter::new(filter))),
+            Layout::Blocked => key.set(Box::new(BlockedFilter::new(filter))),
+        };
+        if !set {
             return None;
         }
     }

@@ -11,6 +11,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
+use everbloom::Layout;
 use everbloom::sizing::RATE_CAP;
 use everbloom_commands::Defaults;
 use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
@@ -99,6 +100,7 @@ pub(crate) fn defaults() -> Defaults {
         // Within their ranges, which are those of the settings.
         initial_size: SIZE.get().unsigned_abs(),
         expansion: u32::try_from(GROWTH.get()).unwrap_or(0),
+        layout: Layout::Classic,
     }
 }
 

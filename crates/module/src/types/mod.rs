@@ -1,19 +1,19 @@
 //! The data types that the module registers: one for each layout of filters.
-//!
-//! A layout is a file here that says what its values are and implements
-//! [`DataType`](crate::raw::data_type::DataType) for them, a line in [`register`], and an arm where
-//! [`crate::command`] looks at what a key holds.
 
-mod classic;
+mod filter;
 
-pub(crate) use classic::Filter;
+/// A filter in the classic layout.
+pub(crate) type ClassicFilter = filter::Filter<false>;
+/// A filter in the blocked layout.
+pub(crate) type BlockedFilter = filter::Filter<true>;
 
 use crate::raw::context::HostContext;
 use crate::raw::data_type::{DataType, register as register_type};
 
 /// Registers all of them.
 pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
-    register_one::<Filter>(context)
+    register_one::<ClassicFilter>(context)?;
+    register_one::<BlockedFilter>(context)
 }
 
 fn register_one<T: DataType>(context: &HostContext<'_>) -> Result<(), String> {

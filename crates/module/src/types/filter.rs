@@ -1,19 +1,20 @@
-//! RedisBloom's filters: `MBbloom--`, every version that it loads.
+//! Filters: in the classic layout RedisBloom's `MBbloom--`, every version that it loads, and in the
+//! blocked layout `everbloom`.
 
 use std::ffi::{CStr, c_int};
 
-use everbloom::{Check, ScalableBloomFilter};
+use everbloom::{Check, Layout, ScalableBloomFilter};
 use everbloom_commands::bf::dump::piece;
 use everbloom_commands::format::header;
-use everbloom_commands::format::value::{ENCODING_VERSION, load, save};
+use everbloom_commands::format::value::{load, save, value_type};
 
 use crate::info::{self, Counted};
 use crate::raw::data_type::{DataType, Registration};
 use crate::raw::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
 
-/// A filter that a key holds, and its part of what INFO counts.
+/// A filter of one layout that a key holds, and its part of what INFO counts.
 #[derive(Debug)]
-pub(crate) struct Filter {
+pub(crate) struct Filter<const BLOCKED: bool> {
     filter: ScalableBloomFilter,
     counted: Counted,
 }
@@ -21,7 +22,13 @@ pub(crate) struct Filter {
 /// How many bytes are a unit of work when they are freed: a page.
 const EFFORT: u64 = 4096;
 
-impl Filter {
+impl<const BLOCKED: bool> Filter<BLOCKED> {
+    const LAYOUT: Layout = if BLOCKED {
+        Layout::Blocked
+    } else {
+        Layout::Classic
+    };
+
     pub(crate) fn new(filter: ScalableBloomFilter) -> Self {
         let counted = Counted::new(&filter);
         Filter { filter, counted }
@@ -40,18 +47,19 @@ impl Filter {
     }
 }
 
-impl DataType for Filter {
-    const NAME: &'static CStr = c"MBbloom--";
-    const VERSION: c_int = ENCODING_VERSION.cast_signed();
+impl<const BLOCKED: bool> DataType for Filter<BLOCKED> {
+    const NAME: &'static CStr = if BLOCKED { c"everbloom" } else { c"MBbloom--" };
+    const VERSION: c_int = value_type(Self::LAYOUT).version.cast_signed();
 
     fn registration() -> &'static Registration {
-        static REGISTRATION: Registration = Registration::new();
-        &REGISTRATION
+        static REGISTRATIONS: [Registration; 2] = [Registration::new(), Registration::new()];
+        let [classic, blocked] = &REGISTRATIONS;
+        if BLOCKED { blocked } else { classic }
     }
 
     /// Any size that there is memory for: what a file or a primary has is not for us to refuse.
     fn load(loader: &mut Loader<'_>, version: u32) -> Option<Self> {
-        match load(loader, version, u64::MAX) {
+        match load(Self::LAYOUT, loader, version, u64::MAX) {
             Ok(filter) => Some(Filter::new(filter)),
             Err(error) => {
                 loader.log(&format!("no valid Bloom filter: {error}"));
@@ -130,10 +138,11 @@ impl DataType for Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everbloom_commands::format::value::TYPE_NAME;
 
     #[test]
-    fn the_type_is_the_one_of_the_format() {
-        assert_eq!(Filter::NAME.to_str(), Ok(TYPE_NAME));
+    fn the_types_are_those_of_the_format() {
+        let name = |layout| value_type(layout).name;
+        assert_eq!(Filter::<false>::NAME.to_str(), Ok(name(Layout::Classic)));
+        assert_eq!(Filter::<true>::NAME.to_str(), Ok(name(Layout::Blocked)));
     }
 }
