@@ -4,7 +4,7 @@
 use std::hash::BuildHasher;
 
 use everbloom::hash::{HashPair, HashWidth};
-use everbloom::{BloomFilter, GrowthLimit, ScalableBloomFilter};
+use everbloom::{BloomFilter, BuildError, GrowthLimit, Layout, ScalableBloomFilter};
 use foldhash::fast::FixedState;
 use growable_bloom_filter::GrowableBloom;
 use std::ops::ControlFlow;
@@ -92,6 +92,9 @@ const fn entry<F: Filter>(name: &'static str) -> Entry {
 pub const SUBJECTS: &[Entry] = &[
     entry::<BloomFilter>("everbloom, fixed"),
     entry::<ScalableBloomFilter>("everbloom, scalable"),
+    entry::<Blocked>("everbloom, blocked"),
+    entry::<BlockedScalable>("everbloom, blocked, scalable"),
+    entry::<BlockedGrown>("everbloom, blocked, grown from 100"),
     entry::<Plain>("classic layout with `%`"),
     entry::<fastbloom::BloomFilter<FixedState>>("fastbloom, foldhash"),
     entry::<bloomfilter::Bloom<[u8]>>("bloomfilter"),
@@ -164,6 +167,53 @@ impl Filter for ScalableBloomFilter {
         Some(self.memory_usage())
     }
 }
+
+/// A filter in the blocked layout, made in one of three ways, with the calls of the type inside.
+macro_rules! blocked {
+    ($name:ident, $inner:ty, $make:expr) => {
+        pub struct $name($inner);
+
+        impl Filter for $name {
+            fn new(capacity: usize, rate: f64) -> Self {
+                let make: fn(u64, f64) -> Result<$inner, BuildError> = $make;
+                Self(make(capacity as u64, rate).expect("it fits into memory"))
+            }
+
+            fn insert(&mut self, item: &[u8]) {
+                self.0.insert(item);
+            }
+
+            fn contains(&self, item: &[u8]) -> bool {
+                self.0.contains(item)
+            }
+
+            fn insert_batch(&mut self, items: &[&[u8]]) -> bool {
+                Filter::insert_batch(&mut self.0, items)
+            }
+
+            fn contains_batch(&self, items: &[&[u8]]) -> Option<usize> {
+                Filter::contains_batch(&self.0, items)
+            }
+
+            fn bytes(&self) -> Option<usize> {
+                Filter::bytes(&self.0)
+            }
+        }
+    };
+}
+
+blocked!(Blocked, BloomFilter, |capacity, rate| {
+    let builder = BloomFilter::builder().layout(Layout::Blocked);
+    builder.capacity(capacity).error_rate(rate).build()
+});
+blocked!(BlockedScalable, ScalableBloomFilter, |capacity, rate| {
+    let builder = ScalableBloomFilter::builder().layout(Layout::Blocked);
+    builder.capacity(capacity).error_rate(rate).build()
+});
+blocked!(BlockedGrown, ScalableBloomFilter, |_, rate| {
+    let builder = ScalableBloomFilter::builder().layout(Layout::Blocked);
+    builder.capacity(100).error_rate(rate).build()
+});
 
 /// The classic layout as RedisBloom computes it: one item at a time, `%` for each position. What
 /// the batches of everbloom are measured against.

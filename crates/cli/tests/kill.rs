@@ -72,6 +72,12 @@ impl Client {
         self.send(&out).unwrap();
         self.reply().unwrap()
     }
+
+    /// Whether the server has loaded what there is; `None` when it hangs up.
+    fn is_loaded(&mut self) -> Option<bool> {
+        self.send(b"PING\r\n")?;
+        Some(self.reply()? == Reply::Simple("PONG".into()))
+    }
 }
 
 /// A server on a data directory, killed when dropped.
@@ -81,51 +87,50 @@ struct Killed {
 }
 
 impl Killed {
+    /// Starts a server on a port of its own choice, and waits until it has loaded.
     fn start(folder: &Path, fsync: &str) -> Killed {
-        for _ in 0..20 {
-            let port = support::free_port();
-            let log = fs::File::options()
-                .create(true)
-                .append(true)
-                .open(folder.join("log"));
-            let log = log.unwrap();
-            let mut child = Command::new(support::EVERBLOOM)
-                .args(["serve", "--bind", "127.0.0.1", "--port", &port.to_string()])
-                .args(["--appendfsync", fsync, "--save", "", "--io-threads", "2"])
-                .args(["--auto-aof-rewrite-min-size", "1mb"])
-                .current_dir(folder)
-                .stdin(Stdio::null())
-                .stdout(log.try_clone().unwrap())
-                .stderr(log)
-                .spawn()
-                .unwrap();
-            let deadline = Instant::now() + Duration::from_secs(30);
-            while Instant::now() < deadline {
-                if let Some(mut client) = Client::connect(port)
-                    && client.call("PING") == Reply::Simple("PONG".into())
-                {
-                    return Killed { child, port };
+        let path = folder.join("log");
+        let log = fs::File::create(&path).unwrap();
+        let child = Command::new(support::EVERBLOOM)
+            .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
+            .args(["--appendfsync", fsync, "--save", "", "--io-threads", "2"])
+            .args(["--auto-aof-rewrite-min-size", "1mb"])
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut server = Killed { child, port: 0 };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while Instant::now() < deadline && server.child.try_wait().unwrap().is_none() {
+            let log = fs::read_to_string(&path).unwrap();
+            if let Some(port) = port_in(&log) {
+                server.port = port;
+                match Client::connect(port).and_then(|mut client| client.is_loaded()) {
+                    Some(true) => return server,
+                    Some(false) => {}
+                    None => break,
                 }
-                if child.try_wait().unwrap().is_some() {
-                    break;
-                }
-                thread::sleep(Duration::from_millis(2));
             }
-            let _ = child.kill();
-            let _ = child.wait();
-            let log = fs::read_to_string(folder.join("log")).unwrap();
-            assert!(
-                log.contains("cannot listen"),
-                "the server did not start again:\n{log}"
-            );
+            thread::sleep(Duration::from_millis(2));
         }
-        panic!("no free port");
+        let _ = server.child.kill();
+        let _ = server.child.wait();
+        let log = fs::read_to_string(&path).unwrap();
+        panic!("the server did not start again:\n{log}");
     }
 
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+}
+
+/// The port in the line with which a server says where it listens.
+fn port_in(log: &str) -> Option<u16> {
+    let (_, rest) = log.split_once("listens on 127.0.0.1:")?;
+    rest.split_once(',')?.0.parse().ok()
 }
 
 /// What one client did in a round.

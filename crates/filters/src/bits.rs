@@ -6,12 +6,15 @@
 //! weight     1 2 4 8 ... 128   1 2 ...      least significant bit first
 //! ```
 //!
-//! Bits are kept as bytes, because a loaded filter may have a length that is no multiple of 8. The
-//! only unsafe code of the crate is here: zeroed allocation that may fail, and prefetching.
+//! Bits are kept as bytes, because a loaded filter may have a length that is no multiple of 8; of a
+//! small array with few ones, their positions are kept instead. The
+//! unsafe code here is zeroed allocation that may fail, advice to the system, and prefetching.
 #![allow(unsafe_code)]
 
 use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -20,58 +23,188 @@ use core::fmt;
 pub(crate) struct AllocError;
 
 /// A fixed number of bytes of bits.
-#[derive(PartialEq)]
-pub(crate) struct BitArray(Box<[u8]>);
+pub(crate) struct BitArray(Bits);
+
+enum Bits {
+    /// All of them.
+    Dense(Box<[u8]>),
+    /// The positions of those that are 1, in an array that is small and has few of them: most
+    /// filters of many never get more than an item, and this way they need no memory for bits.
+    Few(Few),
+}
+
+/// The most positions of [`Few`]: two items at an error rate of 0.01, one at any above 0.0001.
+const MOST: usize = 17;
+
+/// The longest array whose positions fit [`Few`], in bytes.
+const LONGEST: usize = 1 << 13;
+
+#[derive(Clone, Copy)]
+struct Few {
+    len: u8,
+    bytes: u16,
+    positions: [u16; MOST],
+}
+
+impl Few {
+    /// No bit is 1; `None` when the array is too long.
+    fn none(bytes: usize) -> Option<Few> {
+        let short = u16::try_from(bytes).ok().filter(|_| bytes <= LONGEST)?;
+        Some(Few {
+            len: 0,
+            bytes: short,
+            positions: [0; MOST],
+        })
+    }
+
+    /// The bits of an array that is small and has few that are 1.
+    fn of(bytes: &[u8]) -> Option<Few> {
+        let mut few = Few::none(bytes.len())?;
+        for (at, byte) in bytes.iter().enumerate().filter(|(_, byte)| **byte != 0) {
+            for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
+                if !few.set(at as u64 * 8 + bit) {
+                    return None;
+                }
+            }
+        }
+        Some(few)
+    }
+
+    #[inline]
+    fn positions(&self) -> &[u16] {
+        self.positions.get(..self.len.into()).unwrap_or_default()
+    }
+
+    #[inline]
+    fn test(&self, position: u64) -> bool {
+        self.positions()
+            .iter()
+            .any(|&one| u64::from(one) == position)
+    }
+
+    /// Makes the bit 1; false when there is no room for its position.
+    #[inline]
+    fn set(&mut self, position: u64) -> bool {
+        if self.test(position) {
+            return true;
+        }
+        let place = self.positions.get_mut(usize::from(self.len));
+        let (Some(place), Ok(position)) = (place, u16::try_from(position)) else {
+            return false;
+        };
+        *place = position;
+        self.len += 1;
+        true
+    }
+
+    fn to_dense(self) -> Box<[u8]> {
+        let mut bytes = vec![0; self.bytes.into()];
+        for &position in self.positions() {
+            if let Some(byte) = bytes.get_mut(usize::from(position / 8)) {
+                *byte |= 1 << (position % 8);
+            }
+        }
+        bytes.into_boxed_slice()
+    }
+}
 
 impl BitArray {
     /// All bits 0. Large arrays get their pages from the system only when they are written.
     pub(crate) fn zeroed(bytes: u64) -> Result<BitArray, AllocError> {
         let len = usize::try_from(bytes).map_err(|_| AllocError)?;
-        if len == 0 {
-            return Ok(BitArray(Box::default()));
+        match Few::none(len) {
+            Some(few) => Ok(BitArray(Bits::Few(few))),
+            None => Ok(BitArray(Bits::Dense(zeroed(len)?))),
         }
-        let layout = Layout::array::<u8>(len).map_err(|_| AllocError)?;
-        // SAFETY: the layout has a size other than 0.
-        let start = unsafe { alloc_zeroed(layout) };
-        if start.is_null() {
-            return Err(AllocError);
-        }
-        let slice = core::ptr::slice_from_raw_parts_mut(start, len);
-        // SAFETY: the block is `len` initialised bytes, came from the global allocator with the
-        // layout of `[u8; len]`, and nothing else owns it.
-        Ok(BitArray(unsafe { Box::from_raw(slice) }))
     }
 
-    /// The bytes as they are. A vector without spare capacity is not copied.
+    /// The bytes as they are. A long vector without spare capacity is not copied.
     pub(crate) fn from_vec(bytes: Vec<u8>) -> BitArray {
-        BitArray(bytes.into_boxed_slice())
+        BitArray(match Few::of(&bytes) {
+            Some(few) => Bits::Few(few),
+            None => Bits::Dense(bytes.into_boxed_slice()),
+        })
     }
 
+    /// The bytes: borrowed, unless the array has none because few of its bits are 1.
     #[inline]
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.0
+    pub(crate) fn as_bytes(&self) -> Cow<'_, [u8]> {
+        match &self.0 {
+            Bits::Dense(bytes) => Cow::Borrowed(bytes),
+            Bits::Few(few) => Cow::Owned(few.to_dense().into_vec()),
+        }
     }
 
     #[inline]
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
+        if let Bits::Few(few) = &self.0 {
+            self.0 = Bits::Dense(few.to_dense());
+        }
+        match &mut self.0 {
+            Bits::Dense(bytes) => bytes,
+            // Not reached.
+            Bits::Few(_) => Default::default(),
+        }
     }
 
     /// Lets the bytes be moved to another place; they must stay as many.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        let len = self.0.len();
-        self.0 = relocate(core::mem::take(&mut self.0));
-        assert_eq!(self.0.len(), len, "relocated bits stay as many");
+        if let Bits::Dense(bytes) = &mut self.0 {
+            let len = bytes.len();
+            *bytes = relocate(core::mem::take(bytes));
+            assert_eq!(bytes.len(), len, "relocated bits stay as many");
+        }
     }
 
+    /// A byte; 0 outside the array.
+    pub(crate) fn byte(&self, at: u64) -> u8 {
+        match &self.0 {
+            Bits::Dense(bytes) => usize::try_from(at)
+                .ok()
+                .and_then(|at| bytes.get(at))
+                .copied(),
+            Bits::Few(few) => {
+                let ones = few.positions().iter().map(|one| u64::from(*one));
+                let ones = ones.filter(|one| one / 8 == at);
+                Some(ones.fold(0, |byte, one| byte | 1 << (one % 8)))
+            }
+        }
+        .unwrap_or(0)
+    }
+
+    /// Gives memory back that few bits do not need.
+    pub(crate) fn shrink(&mut self) {
+        if let Bits::Dense(bytes) = &self.0
+            && let Some(few) = Few::of(bytes)
+        {
+            self.0 = Bits::Few(few);
+        }
+    }
+
+    /// Length in bytes.
     #[inline]
     pub(crate) fn len(&self) -> u64 {
-        self.0.len() as u64
+        match &self.0 {
+            Bits::Dense(bytes) => bytes.len() as u64,
+            Bits::Few(few) => few.bytes.into(),
+        }
+    }
+
+    /// Bytes of memory beside the array itself.
+    pub(crate) fn memory(&self) -> usize {
+        match &self.0 {
+            Bits::Dense(bytes) => bytes.len(),
+            Bits::Few(_) => 0,
+        }
     }
 
     /// The number of bits that are 1. Takes time linear in the length.
     pub(crate) fn count_ones(&self) -> u64 {
-        let (words, rest) = self.0.as_chunks::<8>();
+        let bytes = match &self.0 {
+            Bits::Dense(bytes) => bytes,
+            Bits::Few(few) => return few.len.into(),
+        };
+        let (words, rest) = bytes.as_chunks::<8>();
         let words = words
             .iter()
             .map(|word| u64::from(u64::from_le_bytes(*word).count_ones()));
@@ -86,7 +219,10 @@ impl BitArray {
         reason = "a layer's modulus is at most its bit count"
     )]
     pub(crate) fn test(&self, position: u64) -> bool {
-        self.0[byte_of(position)] & mask_of(position) != 0
+        match &self.0 {
+            Bits::Dense(bytes) => bytes[byte_of(position)] & mask_of(position) != 0,
+            Bits::Few(few) => few.test(position),
+        }
     }
 
     /// Whether all of the bits are 1, without a branch between them. Panics when a position is
@@ -97,8 +233,13 @@ impl BitArray {
         reason = "a layer's modulus is at most its bit count"
     )]
     pub(crate) fn test_all(&self, positions: [u64; 4]) -> bool {
-        let bits = positions.map(|position| self.0[byte_of(position)] >> (position & 7));
-        bits.iter().fold(1, |all, bit| all & bit) == 1
+        match &self.0 {
+            Bits::Dense(bytes) => {
+                let bits = positions.map(|position| bytes[byte_of(position)] >> (position & 7));
+                bits.iter().fold(1, |all, bit| all & bit) == 1
+            }
+            Bits::Few(few) => positions.iter().all(|&position| few.test(position)),
+        }
     }
 
     /// Makes the bit 1. Panics when the position is outside the array.
@@ -108,31 +249,93 @@ impl BitArray {
         reason = "a layer's modulus is at most its bit count"
     )]
     pub(crate) fn set(&mut self, position: u64) {
-        self.0[byte_of(position)] |= mask_of(position);
+        match &mut self.0 {
+            Bits::Dense(bytes) => bytes[byte_of(position)] |= mask_of(position),
+            Bits::Few(few) => {
+                if !few.set(position) {
+                    self.0 = Bits::Dense(few.to_dense());
+                    self.set(position);
+                }
+            }
+        }
+    }
+
+    /// Makes all of the bits 1; whether one of them was 0. Panics when a position is outside the
+    /// array.
+    #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a layer's modulus is at most its bit count"
+    )]
+    pub(crate) fn set_all(&mut self, positions: impl Iterator<Item = u64>) -> bool {
+        if let Bits::Dense(bytes) = &mut self.0 {
+            let set = |all: u8, position: u64| {
+                let byte = &mut bytes[byte_of(position)];
+                let all = all & *byte >> (position & 7);
+                *byte |= mask_of(position);
+                all
+            };
+            return positions.fold(1, set) & 1 == 0;
+        }
+        positions.fold(false, |new, position| {
+            let old = self.test(position);
+            self.set(position);
+            new | !old
+        })
     }
 
     /// Asks the processor to fetch the cache line of a bit that will be read soon.
     #[inline]
     pub(crate) fn prefetch(&self, position: u64) {
-        prefetch(self.0.as_ptr().wrapping_add(byte_of(position)));
+        if let Bits::Dense(bytes) = &self.0 {
+            prefetch(bytes.as_ptr().wrapping_add(byte_of(position)));
+        }
     }
+}
+
+/// So many zeros, if there is memory for them.
+fn zeroed(len: usize) -> Result<Box<[u8]>, AllocError> {
+    if len == 0 {
+        return Ok(Box::default());
+    }
+    let layout = Layout::array::<u8>(len).map_err(|_| AllocError)?;
+    // SAFETY: the layout has a size other than 0.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return Err(AllocError);
+    }
+    advise_huge_pages(start, len);
+    let slice = core::ptr::slice_from_raw_parts_mut(start, len);
+    // SAFETY: the block is `len` initialised bytes, came from the global allocator with the
+    // layout of `[u8; len]`, and nothing else owns it.
+    Ok(unsafe { Box::from_raw(slice) })
 }
 
 impl Clone for BitArray {
     fn clone(&self) -> BitArray {
-        match BitArray::zeroed(self.len()) {
+        let bytes = match &self.0 {
+            Bits::Dense(bytes) => bytes,
+            Bits::Few(few) => return BitArray(Bits::Few(*few)),
+        };
+        match zeroed(bytes.len()) {
             Ok(mut copy) => {
-                copy.0.copy_from_slice(&self.0);
-                copy
+                copy.copy_from_slice(bytes);
+                BitArray(Bits::Dense(copy))
             }
-            Err(AllocError) => handle_alloc_error(Layout::for_value::<[u8]>(&self.0)),
+            Err(AllocError) => handle_alloc_error(Layout::for_value::<[u8]>(bytes)),
         }
+    }
+}
+
+impl PartialEq for BitArray {
+    fn eq(&self, other: &BitArray) -> bool {
+        self.as_bytes() == other.as_bytes()
     }
 }
 
 impl fmt::Debug for BitArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.0.len())
+        write!(f, "{} bytes", self.len())
     }
 }
 
@@ -146,9 +349,37 @@ fn mask_of(position: u64) -> u8 {
     1 << (position & 7)
 }
 
+/// From how many bytes on an array gets huge pages: the size of one.
+#[cfg(all(feature = "std", target_os = "linux"))]
+const HUGE: usize = 2 << 20;
+
+/// Asks the system to put zeroed memory that was just allocated on huge pages, if it is much: with small
+/// ones nearly every lookup in a large filter also misses the processor's table of pages. A system
+/// that has no huge pages does not mind.
+#[allow(unused_variables, reason = "not every system can be asked")]
+pub(crate) fn advise_huge_pages(start: *mut u8, len: usize) {
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    if len >= HUGE {
+        // The smallest page there is; where pages are larger, the system refuses the start.
+        const PAGE: usize = 4096;
+        let lead = start.align_offset(PAGE).min(len);
+        let whole = (len - lead) / PAGE * PAGE;
+        let first = start.wrapping_add(lead).cast();
+        // SAFETY: the range lies within one live allocation, and neither advice changes whether it
+        // can be reached. The second gives pages back that the allocator has used before, so that
+        // they return as huge ones: memory of no file then reads as zeros, which it holds, and
+        // memory of a file as what was written there, which is zeros, too. A failure leaves
+        // everything as it was.
+        unsafe {
+            libc::madvise(first, whole, libc::MADV_HUGEPAGE);
+            libc::madvise(first, whole, libc::MADV_DONTNEED);
+        }
+    }
+}
+
 #[inline]
 #[allow(unused_variables, reason = "not every target can prefetch")]
-fn prefetch(address: *const u8) {
+pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint: it never faults, whatever the address.
     unsafe {
@@ -163,5 +394,72 @@ fn prefetch(address: *const u8) {
             in(reg) address,
             options(nostack, preserves_flags, readonly)
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::{BitArray, LONGEST, MOST};
+
+    #[test]
+    fn an_array_of_few_ones_takes_no_memory() {
+        assert_eq!(size_of::<BitArray>(), 40);
+        let mut bits = BitArray::zeroed(144).unwrap();
+        for position in 0..MOST as u64 {
+            bits.set(position * 5);
+            assert_eq!(bits.memory(), 0);
+        }
+        bits.set(0);
+        assert_eq!(bits.memory(), 0, "it was set before");
+        bits.set(1);
+        assert_eq!(bits.memory(), 144);
+        let long = BitArray::zeroed(LONGEST as u64 + 1).unwrap();
+        assert_eq!(long.memory(), LONGEST + 1);
+    }
+
+    proptest! {
+        /// Whatever is set, an array that may keep positions says what plain bytes say.
+        #[test]
+        fn few_and_dense_agree(
+            bytes in 1_usize..40,
+            set in prop::collection::vec(any::<u64>(), 0..2 * MOST),
+        ) {
+            let mut bits = BitArray::zeroed(bytes as u64).unwrap();
+            let mut plain = alloc::vec![0_u8; bytes];
+            for position in set {
+                let position = position % (bytes as u64 * 8);
+                let new = plain[(position / 8) as usize] >> (position % 8) & 1 == 0;
+                if position % 2 == 0 {
+                    bits.set(position);
+                } else {
+                    prop_assert_eq!(bits.set_all([position].into_iter()), new);
+                }
+                plain[(position / 8) as usize] |= 1 << (position % 8);
+                prop_assert_eq!(&*bits.as_bytes(), &plain[..]);
+            }
+            let ones = plain.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>();
+            prop_assert_eq!((bits.count_ones(), bits.len()), (ones, bytes as u64));
+            let all: Vec<bool> = (0..bytes as u64 * 8).map(|at| bits.test(at)).collect();
+            for (at, &one) in all.iter().enumerate() {
+                prop_assert_eq!(one, plain[at / 8] >> (at % 8) & 1 == 1);
+                let four = [at, at / 2, 0, all.len() - 1];
+                let expected = four.iter().all(|&at| all[at]);
+                prop_assert_eq!(bits.test_all(four.map(|at| at as u64)), expected);
+                prop_assert_eq!(bits.byte(at as u64 / 8), plain[at / 8]);
+            }
+            let loaded = BitArray::from_vec(plain.clone());
+            prop_assert!(loaded == bits && bits.clone() == bits);
+            prop_assert_eq!(loaded.memory() == 0, ones <= MOST as u64);
+            let mut shrunk = bits.clone();
+            shrunk.as_bytes_mut();
+            prop_assert_eq!(shrunk.memory(), bytes);
+            shrunk.shrink();
+            prop_assert!(shrunk == bits);
+            prop_assert_eq!(shrunk.memory(), loaded.memory());
+        }
     }
 }

@@ -5,13 +5,15 @@
 //! ```text
 //! offset  size  field
 //!      0     8  magic: "EVRBLOOM"
-//!      8     2  version: 1
+//!      8     2  version: 1 = classic layout, 2 = blocked layout
 //!     10     1  kind: 1 = BloomFilter, 2 = ScalableBloomFilter
 //!     11     1  0
 //!     12     4  options: 1 NOROUND, 2 ENTS_IS_BITS, 4 FORCE64, 8 NO_SCALING
 //!     16     4  growth (expansion)
 //!     20     4  number of layers, n
 //!     24     8  items in the filter
+//!
+//! version 1
 //!     32  48 n  layers, oldest first
 //!               +0   u64  bytes of the bit array
 //!               +8   u64  items in this layer
@@ -21,28 +23,45 @@
 //!               +40  u32  hashes
 //!               +44  u8   log2 of the modulus, 0 when that is 8 times the bytes
 //!               +45  3 x  0
+//!
+//! version 2
+//!     32    16  key
+//!     48  40 n  layers, oldest first
+//!               +0   u64  bytes of the bit array, a multiple of 64
+//!               +8   u64  items in this layer
+//!               +16  u64  capacity
+//!               +24  f64  error rate
+//!               +32  u32  hashes, from 2 to 32
+//!               +36  u32  0
+//!
+//! both
 //!      ?     ?  bit arrays end to end, oldest layer first
 //!      ?     8  MurmurHash64A, seed 0, of all bytes before
 //! ```
 //!
-//! A `BloomFilter` is one layer with options 13, growth 0, log2 0 and at least one hash. Readers
-//! refuse every other version, so that a byte never changes its meaning. The length of the whole is
+//! A `BloomFilter` is one layer with options 13, growth 0, log2 0 and at least one hash. In version 2
+//! options are 5 or 13. Readers refuse every other version, so that a byte never changes its meaning. The length of the whole is
 //! exact, and it is compared with the lengths inside before memory is asked for.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::classic::ClassicLayer;
 use crate::dump::{Check, FilterParts, LayerParts, PartsError};
 use crate::fixed::BloomFilter;
-use crate::hash::murmur64a;
+use crate::hash::{Key, murmur64a};
+use crate::layer::{Layer, Layout};
 use crate::options::Options;
 use crate::scalable::ScalableBloomFilter;
 
 const MAGIC: [u8; 8] = *b"EVRBLOOM";
-const VERSION: u16 = 1;
+/// The version of the classic layout.
+const CLASSIC: u16 = 1;
+/// The version of the blocked layout.
+const BLOCKED: u16 = 2;
 const HEADER: usize = 32;
-const LAYER: usize = 48;
+const KEY: usize = 16;
+const CLASSIC_LAYER: usize = 48;
+const BLOCKED_LAYER: usize = 40;
 const CHECKSUM: usize = 8;
 
 /// Why bytes are not a filter.
@@ -126,6 +145,7 @@ impl BloomFilter {
             items: layer.len(),
             options,
             growth: 0,
+            key: self.key(),
             layers,
         };
         write(Kind::Fixed, &parts, core::slice::from_ref(layer))
@@ -156,32 +176,42 @@ impl BloomFilter {
     }
 }
 
-fn write(kind: Kind, parts: &FilterParts, layers: &[ClassicLayer]) -> Vec<u8> {
+fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
     let bits: usize = layers.iter().map(|layer| layer.as_bytes().len()).sum();
-    let mut out = Vec::with_capacity(HEADER + LAYER * layers.len() + bits + CHECKSUM);
+    let head = HEADER + KEY + CLASSIC_LAYER * layers.len();
+    let mut out = Vec::with_capacity(head + bits + CHECKSUM);
+    let version = match parts.layout() {
+        Layout::Classic => CLASSIC,
+        Layout::Blocked => BLOCKED,
+    };
     out.extend(MAGIC);
-    out.extend(VERSION.to_le_bytes());
+    out.extend(version.to_le_bytes());
     out.extend([kind as u8, 0]);
     out.extend(parts.options.to_le_bytes());
     out.extend(parts.growth.to_le_bytes());
-    // A layer has half the error rate of the one before, so there are never many.
+    // A layer has at most half the error rate of the one before, so there are never many.
     out.extend(
         u32::try_from(layers.len())
             .unwrap_or(u32::MAX)
             .to_le_bytes(),
     );
     out.extend(parts.items.to_le_bytes());
+    if let Some(key) = parts.key {
+        out.extend(key.to_bytes());
+    }
     for layer in &parts.layers {
         out.extend(layer.bytes.to_le_bytes());
         out.extend(layer.items.to_le_bytes());
         out.extend(layer.capacity.to_le_bytes());
         out.extend(layer.error_rate.to_le_bytes());
-        out.extend(layer.bits_per_entry.to_le_bytes());
+        if version == CLASSIC {
+            out.extend(layer.bits_per_entry.to_le_bytes());
+        }
         out.extend(layer.hashes.to_le_bytes());
         out.extend([layer.log2_bits, 0, 0, 0]);
     }
     for layer in layers {
-        out.extend_from_slice(layer.as_bytes());
+        out.extend_from_slice(&layer.as_bytes());
     }
     let checksum = murmur64a(&out, 0);
     out.extend(checksum.to_le_bytes());
@@ -217,9 +247,11 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
         return Err(BytesError::Magic);
     }
     let version = u16::from_le_bytes(input.take()?);
-    if version != VERSION {
-        return Err(BytesError::Version(version));
-    }
+    let (key_len, layer_len) = match version {
+        CLASSIC => (0, CLASSIC_LAYER),
+        BLOCKED => (KEY, BLOCKED_LAYER),
+        _ => return Err(BytesError::Version(version)),
+    };
     let (content, checksum) = bytes
         .split_last_chunk::<CHECKSUM>()
         .ok_or(BytesError::Length)?;
@@ -228,8 +260,9 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
     let growth = input.u32()?;
     let count = usize::try_from(input.u32()?).map_err(|_| BytesError::Length)?;
     let items = input.u64()?;
-    let table = count.checked_mul(LAYER).ok_or(BytesError::Length)?;
-    let bits_start = table.checked_add(HEADER).ok_or(BytesError::Length)?;
+    let table = count.checked_mul(layer_len).ok_or(BytesError::Length)?;
+    let bits_start = table.checked_add(HEADER + key_len);
+    let bits_start = bits_start.ok_or(BytesError::Length)?;
     let bits = content.get(bits_start..).ok_or(BytesError::Length)?;
     // Before the kind and the rest, so that damage is called damage.
     if murmur64a(content, 0) != u64::from_le_bytes(*checksum) {
@@ -241,18 +274,23 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
     if zero != 0 {
         return Err(BytesError::Reserved);
     }
+    let key = match version {
+        CLASSIC => None,
+        _ => Some(Key::from_bytes(input.take()?)),
+    };
     let mut layers = Vec::new();
     layers
         .try_reserve_exact(count)
         .map_err(|_| PartsError::OutOfMemory)?;
     for _ in 0..count {
-        layers.push(input.layer()?);
+        layers.push(input.layer(version)?);
     }
     Ok((
         FilterParts {
             items,
             options,
             growth,
+            key,
             layers,
         },
         bits,
@@ -281,12 +319,15 @@ impl Input<'_> {
         self.take().map(f64::from_le_bytes)
     }
 
-    fn layer(&mut self) -> Result<LayerParts, BytesError> {
+    fn layer(&mut self, version: u16) -> Result<LayerParts, BytesError> {
         let bytes = self.u64()?;
         let items = self.u64()?;
         let capacity = self.u64()?;
         let error_rate = self.f64()?;
-        let bits_per_entry = self.f64()?;
+        let bits_per_entry = match version {
+            CLASSIC => self.f64()?,
+            _ => bytes as f64 * 8.0 / capacity as f64,
+        };
         let hashes = self.u32()?;
         let [log2_bits, zeros @ ..] = self.take::<4>()?;
         if zeros != [0; 3] {

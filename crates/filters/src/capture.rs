@@ -30,7 +30,6 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::classic::ClassicLayer;
 use crate::dump::FilterParts;
 use crate::scalable::ScalableBloomFilter;
 
@@ -90,12 +89,12 @@ impl Capture {
         page.0 < self.layers && page >= self.next
     }
 
-    /// A byte of the layer number `layer` is about to change from `old`.
+    /// A byte of the bit array of layer `number` is about to change from `old`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a remainder of PAGE fits 32 bits"
     )]
-    pub(crate) fn note(&mut self, layer: &ClassicLayer, number: usize, byte: u64, old: u8) {
+    pub(crate) fn note(&mut self, bytes: &[u8], number: usize, byte: u64, old: u8) {
         let page = (number, byte / PAGE as u64);
         if !self.wants(page) {
             return;
@@ -108,13 +107,13 @@ impl Capture {
             notes.push(((byte % PAGE as u64) as u32, old));
             if notes.len() > MOST_NOTES {
                 // The note just made says what the byte is now, so the copy undoes it rightly.
-                *state = Page::Copy(undone(layer, page.1, notes).into());
+                *state = Page::Copy(undone(bytes, page.1, notes).into());
             }
         }
     }
 
-    /// Bytes of the layer are about to be overwritten.
-    pub(crate) fn note_range(&mut self, layer: &ClassicLayer, number: usize, start: u64, len: u64) {
+    /// Bytes of that bit array are about to be overwritten.
+    pub(crate) fn note_range(&mut self, bytes: &[u8], number: usize, start: u64, len: u64) {
         if len == 0 {
             return;
         }
@@ -128,7 +127,7 @@ impl Capture {
                 .entry(page)
                 .or_insert_with(|| Page::Notes(Vec::new()));
             if let Page::Notes(notes) = state {
-                *state = Page::Copy(undone(layer, index, notes).into());
+                *state = Page::Copy(undone(bytes, index, notes).into());
             }
         }
     }
@@ -143,12 +142,12 @@ impl Capture {
     }
 }
 
-/// A page of a layer with what the notes say undone, the newest first.
-fn undone(layer: &ClassicLayer, index: u64, notes: &[(u32, u8)]) -> Vec<u8> {
+/// A page of a bit array with what the notes say undone, the newest first.
+fn undone(bytes: &[u8], index: u64, notes: &[(u32, u8)]) -> Vec<u8> {
     let start = usize::try_from(index)
         .unwrap_or(usize::MAX)
         .saturating_mul(PAGE);
-    let rest = layer.as_bytes().get(start..).unwrap_or_default();
+    let rest = bytes.get(start..).unwrap_or_default();
     let mut page = rest.get(..PAGE).unwrap_or(rest).to_vec();
     for (at, old) in notes.iter().rev() {
         if let Some(byte) = page.get_mut(*at as usize) {
@@ -200,10 +199,11 @@ impl ScalableBloomFilter {
         let Some(layer) = self.layers().get(number) else {
             return false;
         };
+        let bytes = layer.as_bytes();
         match capture.changed.remove(&capture.next) {
             Some(Page::Copy(copy)) => out.extend_from_slice(&copy),
-            Some(Page::Notes(notes)) => out.extend_from_slice(&undone(layer, index, &notes)),
-            None => out.extend_from_slice(&undone(layer, index, &[])),
+            Some(Page::Notes(notes)) => out.extend_from_slice(&undone(&bytes, index, &notes)),
+            None => out.extend_from_slice(&undone(&bytes, index, &[])),
         }
         let more = (index + 1).saturating_mul(PAGE as u64) < layer.bytes();
         capture.next = if more {

@@ -1,12 +1,14 @@
 //! One layer in RedisBloom's bit layout: a bit array and what it was made for.
 
+use alloc::borrow::Cow;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::size_of;
 
 use crate::bits::BitArray;
-use crate::capture::Capture;
-use crate::hash::{HashPair, Modulus};
+use crate::hash::HashPair;
 use crate::math::whole;
+use crate::shape::Shape;
 use crate::sizing::{LayerSize, textbook};
 
 /// Why a filter cannot be made.
@@ -28,9 +30,16 @@ pub enum BuildError {
     /// without a bit count.
     #[error("a bit count and a hash count belong together and leave no error rate to choose")]
     Conflict,
-    /// No size fits, such as for an error rate half of which is 0.
+    /// No size fits, such as for an error rate half of which is 0, or one below
+    /// [`MIN_RATE`](crate::sizing::blocked::MIN_RATE) in the blocked layout.
     #[error("no filter has such a capacity and error rate")]
     Unsizable,
+    /// A key or a seed was given for the classic layout, whose hash has none.
+    #[error("a key or a seed is for the blocked layout")]
+    UnexpectedKey,
+    /// The blocked layout needs a key or a seed where there is no system to ask for a random one.
+    #[error("the blocked layout needs a key or a seed")]
+    NoKey,
     /// A layer would be larger than the limit.
     #[error("a bit array of {bytes} bytes is over the limit")]
     TooLarge {
@@ -46,7 +55,7 @@ pub enum BuildError {
 }
 
 /// How many bits of an item are tested before the first branch.
-const RUN: u32 = 4;
+pub(crate) const RUN: u32 = 4;
 
 /// From how many bytes on a bit array counts as far away.
 const FAR: u64 = 4 << 20;
@@ -76,12 +85,7 @@ fn modulus_of(size: &LayerSize) -> Result<u64, BuildError> {
 pub struct ClassicLayer {
     bits: BitArray,
     items: u64,
-    capacity: u64,
-    error_rate: f64,
-    bits_per_entry: f64,
-    modulus: Modulus,
-    hashes: u32,
-    log2_bits: u8,
+    shape: Arc<Shape>,
 }
 
 impl ClassicLayer {
@@ -110,12 +114,7 @@ impl ClassicLayer {
         ClassicLayer {
             bits,
             items: 0,
-            capacity: size.capacity,
-            error_rate: size.error_rate,
-            bits_per_entry: size.bits_per_entry,
-            modulus: Modulus::new(modulus),
-            hashes: size.hashes,
-            log2_bits: size.log2_bits,
+            shape: Shape::shared(size, modulus),
         }
     }
 
@@ -146,36 +145,38 @@ impl ClassicLayer {
     /// Items it is made for.
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        self.capacity
+        self.shape.size.capacity
     }
 
     /// The error rate it is made for.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
-        self.error_rate
+        self.shape.size.error_rate
     }
 
     /// Bits per item of the capacity, before any rounding.
     #[must_use]
     pub fn bits_per_entry(&self) -> f64 {
-        self.bits_per_entry
+        self.shape.size.bits_per_entry
     }
 
     /// Bits set by an item.
     #[must_use]
     pub fn hashes(&self) -> u32 {
-        self.hashes
+        self.shape.size.hashes
     }
 
     /// Logarithm of the modulus of bit positions; 0 when the modulus is [`bits`](Self::bits).
     #[must_use]
     pub fn log2_bits(&self) -> u8 {
-        self.log2_bits
+        self.shape.size.log2_bits
     }
 
     /// The bit array: position `p` is bit `p % 8`, least significant first, of byte `p / 8`.
     #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
+    ///
+    /// Borrowed, but for a small array with few ones, of which only their positions are kept.
+    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         self.bits.as_bytes()
     }
 
@@ -188,25 +189,25 @@ impl ClassicLayer {
     /// The error rate to expect now, from the bits that are 1. Takes time linear in the length.
     #[must_use]
     pub fn estimated_error_rate(&self) -> f64 {
-        textbook::error_rate_from_fill(self.fill_ratio(), f64::from(self.hashes))
+        textbook::error_rate_from_fill(self.fill_ratio(), f64::from(self.hashes()))
     }
 
     /// How many different items were inserted, estimated from the bits that are 1; when all are,
     /// the most that a fill can tell. Takes time linear in the length.
     #[must_use]
     pub fn estimated_len(&self) -> u64 {
-        if self.hashes == 0 {
+        if self.hashes() == 0 {
             return self.items;
         }
         let bits = self.modulus() as f64;
         let ones = (self.bits.count_ones() as f64).min(bits - 1.0);
-        whole(textbook::items_from_ones(bits, f64::from(self.hashes), ones) + 0.5)
+        whole(textbook::items_from_ones(bits, f64::from(self.hashes()), ones) + 0.5)
     }
 
-    /// What it occupies in memory, in bytes.
+    /// What it occupies in memory, in bytes. What layers of equal parameters share is left out.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        size_of::<Self>() + self.as_bytes().len()
+        size_of::<Self>() + self.bits.memory()
     }
 
     pub(crate) fn bits_mut(&mut self) -> &mut BitArray {
@@ -214,43 +215,30 @@ impl ClassicLayer {
     }
 
     pub(crate) fn size(&self) -> LayerSize {
-        LayerSize {
-            capacity: self.capacity,
-            error_rate: self.error_rate,
-            bits_per_entry: self.bits_per_entry,
-            hashes: self.hashes,
-            bytes: self.bytes(),
-            log2_bits: self.log2_bits,
-        }
+        self.shape.size
     }
 
     /// The number of bits that positions are taken modulo of.
     pub(crate) fn modulus(&self) -> u64 {
-        self.modulus.get()
-    }
-
-    /// Makes every bit 1 that is 1 in the other layer, which has the same length.
-    pub(crate) fn union_bits(&mut self, other: &ClassicLayer) {
-        for (byte, more) in self.bits.as_bytes_mut().iter_mut().zip(other.as_bytes()) {
-            *byte |= more;
-        }
+        self.shape.modulus.get()
     }
 
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         self.bits.as_bytes_mut()
     }
 
+    /// Gives memory back that few bits do not need.
+    pub(crate) fn shrink(&mut self) {
+        self.bits.shrink();
+    }
+
     pub(crate) fn set_len(&mut self, items: u64) {
         self.items = items;
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.items >= self.capacity
-    }
-
     #[inline]
     fn positions(&self, pair: HashPair) -> impl Iterator<Item = u64> + use<> {
-        pair.reduced(self.hashes, self.modulus)
+        pair.reduced(self.hashes(), self.shape.modulus)
     }
 
     /// Whether it is too large for the processor's nearer caches, so that asking for cache lines
@@ -269,7 +257,7 @@ impl ClassicLayer {
     /// Whether the item's first bits, [`RUN`] of them, are 1.
     #[inline]
     pub(crate) fn contains_first(&self, pair: HashPair) -> bool {
-        if self.hashes < RUN {
+        if self.hashes() < RUN {
             return self
                 .positions(pair)
                 .all(|position| self.bits.test(position));
@@ -281,7 +269,7 @@ impl ClassicLayer {
     #[inline]
     pub(crate) fn contains_rest(&self, pair: HashPair) -> bool {
         let mut pair = pair;
-        let mut left = self.hashes;
+        let mut left = self.hashes();
         while left >= 2 * RUN {
             left -= RUN;
             pair = pair.skip(RUN);
@@ -291,7 +279,7 @@ impl ClassicLayer {
         }
         let mut rest = pair
             .skip(RUN)
-            .reduced(left.saturating_sub(RUN), self.modulus);
+            .reduced(left.saturating_sub(RUN), self.shape.modulus);
         rest.all(|position| self.bits.test(position))
     }
 
@@ -299,6 +287,12 @@ impl ClassicLayer {
     /// in a half-full layer a branch after each would be a coin toss for the processor.
     #[inline]
     fn run(&self, pair: HashPair) -> bool {
+        self.test_all(self.run_of(pair))
+    }
+
+    /// [`RUN`] positions from the pair's first on.
+    #[inline]
+    pub(crate) fn run_of(&self, pair: HashPair) -> [u64; RUN as usize] {
         let (a, b) = (pair.a, pair.b);
         let x = [
             a,
@@ -306,19 +300,29 @@ impl ClassicLayer {
             a.wrapping_add(b << 1),
             a.wrapping_add(b << 1).wrapping_add(b),
         ];
-        self.bits.test_all(x.map(|x| self.modulus.reduce(x)))
+        x.map(|x| self.shape.modulus.reduce(x))
     }
 
-    /// Tells the capture which bytes [`insert`](Self::insert) is about to change.
-    #[cold]
-    pub(crate) fn note_insert(&self, pair: HashPair, number: usize, capture: &mut Capture) {
+    /// Whether the bits at these positions are 1.
+    #[inline]
+    pub(crate) fn test_all(&self, positions: [u64; RUN as usize]) -> bool {
+        self.bits.test_all(positions)
+    }
+
+    /// Asks for the cache lines of these positions.
+    #[inline]
+    pub(crate) fn prefetch(&self, positions: [u64; RUN as usize]) {
+        for position in positions {
+            self.bits.prefetch(position);
+        }
+    }
+
+    /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
+    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64, u8)) {
         for position in self.positions(pair) {
             if !self.bits.test(position) {
                 let byte = position / 8;
-                let old = usize::try_from(byte)
-                    .ok()
-                    .and_then(|at| self.as_bytes().get(at));
-                capture.note(self, number, byte, old.copied().unwrap_or_default());
+                note(byte, self.bits.byte(byte));
             }
         }
     }
@@ -330,27 +334,26 @@ impl ClassicLayer {
         self.items = self.items.saturating_add(1);
     }
 
-    /// Sets the item's bits.
+    /// Sets the item's bits; counts it, and says so, unless all of them were set before.
     #[inline]
-    pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
-        for position in self.positions(pair) {
-            self.bits.set(position);
-        }
+    pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
+        let new = self.insert_uncounted(pair);
+        self.items = self.items.saturating_add(u64::from(new));
+        new
     }
 
-    /// Asks for the cache lines that [`contains_first`](Self::contains_first) will look at.
+    /// Sets the item's bits; whether one of them was not.
     #[inline]
-    pub(crate) fn prefetch_first(&self, pair: HashPair) {
-        for position in pair.reduced(self.hashes.min(RUN), self.modulus) {
-            self.bits.prefetch(position);
-        }
+    pub(crate) fn insert_uncounted(&mut self, pair: HashPair) -> bool {
+        let positions = self.positions(pair);
+        self.bits.set_all(positions)
     }
 
     /// Asks for the cache lines of the item's other bits.
     #[inline]
     pub(crate) fn prefetch_rest(&self, pair: HashPair) {
-        let rest = self.hashes.saturating_sub(RUN);
-        for position in pair.skip(RUN).reduced(rest, self.modulus) {
+        let rest = self.hashes().saturating_sub(RUN);
+        for position in pair.skip(RUN).reduced(rest, self.shape.modulus) {
             self.bits.prefetch(position);
         }
     }

@@ -3,11 +3,17 @@
 //! Every loader (a dump, an RDB file, [`from_bytes`](crate::ScalableBloomFilter)) ends in
 //! [`ScalableBloomFilter::from_parts`], which checks all parts before it allocates anything.
 
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::blocked::BlockedLayer;
 use crate::classic::{BuildError, ClassicLayer};
+use crate::hash::Key;
+use crate::layer::{Layer, Layout};
 use crate::options::Options;
 use crate::scalable::ScalableBloomFilter;
+use crate::sizing::blocked::{self, BlockedSize};
 use crate::sizing::{self, LayerSize};
 
 /// Everything about a filter but its bits.
@@ -19,6 +25,8 @@ pub struct FilterParts {
     pub options: u32,
     /// Expansion.
     pub growth: u32,
+    /// The key of a filter in the blocked layout; one in the classic layout has none.
+    pub key: Option<Key>,
     /// Oldest first.
     pub layers: Vec<LayerParts>,
 }
@@ -34,7 +42,7 @@ pub struct LayerParts {
     pub items: u64,
     /// Error rate of this layer.
     pub error_rate: f64,
-    /// Bits per item.
+    /// Bits per item. In the blocked layout it follows from the rest, and is not read.
     pub bits_per_entry: f64,
     /// Bits set by an item.
     pub hashes: u32,
@@ -61,7 +69,7 @@ pub enum PartsError {
     /// There are no layers.
     #[error("a filter has at least one layer")]
     NoLayers,
-    /// An option bit without a meaning is set.
+    /// An option bit without a meaning is set, or one that the blocked layout does not have.
     #[error("unknown option bits")]
     Options,
     /// The filter's item count is not the sum of the layers'.
@@ -82,6 +90,12 @@ pub enum PartsError {
     /// The hash count does not follow from the bits per item, or those are no sensible number.
     #[error("layer {layer}: the hash count does not follow from the bits per item")]
     Hashes {
+        /// Which layer, from 0.
+        layer: usize,
+    },
+    /// A layer in the blocked layout has capacity 0.
+    #[error("layer {layer}: the capacity is 0")]
+    Capacity {
         /// Which layer, from 0.
         layer: usize,
     },
@@ -119,7 +133,44 @@ impl LayerParts {
         }
     }
 
-    /// Checks everything that a layer's parts must satisfy; `layer` is its number, for the error.
+    fn blocked_size(&self) -> BlockedSize {
+        BlockedSize {
+            capacity: self.capacity,
+            error_rate: self.error_rate,
+            hashes: self.hashes,
+            bytes: self.bytes,
+        }
+    }
+
+    /// Checks everything that the parts of a layer in the blocked layout must satisfy; `layer` is
+    /// its number, for the error.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken.
+    pub fn validate_blocked(&self, layer: usize) -> Result<(), PartsError> {
+        // Written so that NaN fails.
+        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
+            return Err(PartsError::ErrorRate { layer });
+        }
+        let block = u64::from(blocked::BLOCK_BITS / 8);
+        if self.bytes == 0
+            || !self.bytes.is_multiple_of(block)
+            || self.bytes.checked_mul(8) != Some(self.bits)
+            || self.log2_bits != 0
+        {
+            return Err(PartsError::Bits { layer });
+        }
+        if !(blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&self.hashes) {
+            return Err(PartsError::Hashes { layer });
+        }
+        if self.capacity == 0 {
+            return Err(PartsError::Capacity { layer });
+        }
+        Ok(())
+    }
+
+    /// Checks everything that the parts of a layer in the classic layout must satisfy; `layer` is its number, for the error.
     ///
     /// # Errors
     ///
@@ -146,6 +197,16 @@ impl LayerParts {
 }
 
 impl FilterParts {
+    /// The layout, which is the blocked one when there is a key.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        if self.key.is_some() {
+            Layout::Blocked
+        } else {
+            Layout::Classic
+        }
+    }
+
     /// Checks everything that a filter's parts must satisfy; allocates nothing.
     ///
     /// # Errors
@@ -156,14 +217,22 @@ impl FilterParts {
             return Err(PartsError::NoLayers);
         }
         for (index, layer) in self.layers.iter().enumerate() {
-            layer.validate(index)?;
+            match self.layout() {
+                Layout::Classic => layer.validate(index)?,
+                Layout::Blocked => layer.validate_blocked(index)?,
+            }
         }
         let sum = |field: fn(&LayerParts) -> u64| {
             self.layers
                 .iter()
                 .try_fold(0_u64, |sum, layer| sum.checked_add(field(layer)))
         };
-        if check == Check::DumpHeader {
+        // Nobody else writes the blocked layout, so that nothing odd in it is let pass.
+        let blocked = self.layout() == Layout::Blocked;
+        if blocked && self.options & !Options::NO_SCALING != Options::modern(true).bits() {
+            return Err(PartsError::Options);
+        }
+        if check == Check::DumpHeader || blocked {
             if self.options & !Options::KNOWN != 0 {
                 return Err(PartsError::Options);
             }
@@ -186,7 +255,8 @@ impl ScalableBloomFilter {
             items: self.len(),
             options: self.options().bits(),
             growth: self.expansion(),
-            layers: self.layers().iter().map(ClassicLayer::parts).collect(),
+            key: self.key(),
+            layers: self.layers().iter().map(Layer::parts).collect(),
         }
     }
 
@@ -211,17 +281,12 @@ impl ScalableBloomFilter {
         check: Check,
     ) -> Result<Self, PartsError> {
         parts.validate(limit, check)?;
-        Self::assembled(parts, |size| {
-            ClassicLayer::new(size, limit).map_err(|error| match error {
-                BuildError::OutOfMemory { .. } => Some(PartsError::OutOfMemory),
-                BuildError::TooLarge { .. } => Some(PartsError::TooLarge { limit }),
-                _ => None,
-            })
-        })
+        Self::assembled(parts, |layer| empty_layer(layer, parts.key, limit))
     }
 
     /// As [`from_parts_checked`](Self::from_parts_checked), with the bit arrays, one for each
-    /// layer. A vector without spare capacity becomes part of the filter without being copied.
+    /// layer. In the classic layout a vector without spare capacity becomes part of the filter
+    /// without being copied.
     ///
     /// # Errors
     ///
@@ -235,9 +300,19 @@ impl ScalableBloomFilter {
     ) -> Result<Self, PartsError> {
         parts.validate(limit, check)?;
         let mut bits = bits.into_iter();
-        Self::assembled(parts, |size| {
+        Self::assembled(parts, |layer| {
             let bits = bits.next().ok_or(None)?;
-            ClassicLayer::with_bits(size, bits).map_err(|_| None)
+            if parts.key.is_none() {
+                let layer = ClassicLayer::with_bits(&layer.size(), bits).map_err(|_| None)?;
+                return Ok(Layer::Classic(layer));
+            }
+            // Blocks have an alignment that a vector of bytes does not have.
+            if bits.len() as u64 != layer.bytes {
+                return Err(None);
+            }
+            let mut layer = empty_layer(layer, parts.key, limit)?;
+            layer.as_bytes_mut().copy_from_slice(&bits);
+            Ok(layer)
         })
     }
 
@@ -245,14 +320,14 @@ impl ScalableBloomFilter {
     /// error in the layer's bits.
     fn assembled(
         parts: &FilterParts,
-        mut make: impl FnMut(&LayerSize) -> Result<ClassicLayer, Option<PartsError>>,
+        mut make: impl FnMut(&LayerParts) -> Result<Layer, Option<PartsError>>,
     ) -> Result<Self, PartsError> {
         let mut layers = Vec::new();
         layers
             .try_reserve_exact(parts.layers.len())
             .map_err(|_| PartsError::OutOfMemory)?;
         for (index, part) in parts.layers.iter().enumerate() {
-            let layer = make(&part.size());
+            let layer = make(part);
             let mut layer =
                 layer.map_err(|error| error.unwrap_or(PartsError::Bits { layer: index }))?;
             layer.set_len(part.items);
@@ -269,18 +344,21 @@ impl ScalableBloomFilter {
     /// Bytes of all bit arrays laid end to end, oldest layer first.
     #[must_use]
     pub fn stream_len(&self) -> u64 {
-        self.layers().iter().map(ClassicLayer::bytes).sum()
+        self.layers().iter().map(Layer::bytes).sum()
     }
 
     /// The bytes of that stream from `offset` to the end of that layer, at most `max`; `None` at
     /// and past the end.
     #[must_use]
-    pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<&[u8]> {
+    pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
         let mut offset = offset;
         for layer in self.layers() {
             if offset < layer.bytes() {
-                let rest = layer.as_bytes().get(usize::try_from(offset).ok()?..)?;
-                return Some(rest.get(..max).unwrap_or(rest));
+                let start = usize::try_from(offset).ok()?;
+                return Some(match layer.as_bytes() {
+                    Cow::Borrowed(bytes) => Cow::Borrowed(at_most(max, bytes.get(start..)?)),
+                    Cow::Owned(bytes) => at_most(max, bytes.get(start..)?).to_vec().into(),
+                });
             }
             offset -= layer.bytes();
         }
@@ -303,13 +381,14 @@ impl ScalableBloomFilter {
                     return Err(ChunkError::TooLong);
                 }
                 if let Some(capture) = &mut capture {
-                    capture.note_range(layer, number, offset, data.len() as u64);
+                    capture.note_range(&layer.as_bytes(), number, offset, data.len() as u64);
                 }
                 let place = layer
                     .as_bytes_mut()
                     .get_mut(start..end)
                     .ok_or(ChunkError::TooLong)?;
                 place.copy_from_slice(data);
+                layer.shrink();
                 return Ok(());
             }
             offset -= layer.bytes();
@@ -318,7 +397,30 @@ impl ScalableBloomFilter {
     }
 }
 
-impl ClassicLayer {
+fn at_most(max: usize, bytes: &[u8]) -> &[u8] {
+    bytes.get(..max).unwrap_or(bytes)
+}
+
+/// A layer of these parts, which are valid, all its bits 0. Without an error of its own, its bits are
+/// wrong.
+fn empty_layer(
+    parts: &LayerParts,
+    key: Option<Key>,
+    limit: u64,
+) -> Result<Layer, Option<PartsError>> {
+    let layer = match key {
+        None => ClassicLayer::new(&parts.size(), limit).map(Layer::Classic),
+        Some(key) => BlockedLayer::new(&parts.blocked_size(), key, limit)
+            .map(|layer| Layer::Blocked(Box::new(layer))),
+    };
+    layer.map_err(|error| match error {
+        BuildError::OutOfMemory { .. } => Some(PartsError::OutOfMemory),
+        BuildError::TooLarge { .. } => Some(PartsError::TooLarge { limit }),
+        _ => None,
+    })
+}
+
+impl Layer {
     /// Everything about the layer but its bits.
     #[must_use]
     pub fn parts(&self) -> LayerParts {

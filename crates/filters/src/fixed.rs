@@ -1,15 +1,20 @@
 //! One layer on its own: a filter of fixed size.
 
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::slice;
 
+use crate::blocked::BlockedLayer;
 use crate::classic::{BuildError, ClassicLayer};
-use crate::group::Group;
-use crate::hash::{HashPair, HashWidth};
+use crate::group::{self, Group};
+use crate::hash::{HashPair, HashWidth, Key};
+use crate::layer::{Hasher, Layer, Layout};
 use crate::math::whole;
 use crate::options::Options;
 use crate::scalable::ScalableBloomFilter;
+use crate::sizing::blocked::{self, BlockedSize};
 use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
 
 /// Parameters of a [`BloomFilter`] to be.
@@ -22,7 +27,8 @@ use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
 /// | `bits`, `capacity` | the best hash count, error rate at that capacity |
 /// | `bits`, `error_rate` | capacity and hash count |
 ///
-/// Bits are rounded up to a multiple of 64.
+/// Bits are rounded up to a multiple of 64, in the blocked layout of 512. There, hashes are from
+/// [`blocked::MIN_HASHES`] to [`blocked::MAX_HASHES`], and error rates at least [`blocked::MIN_RATE`].
 ///
 /// ```
 /// use everbloom::BloomFilter;
@@ -41,6 +47,8 @@ pub struct BloomBuilder {
     bits: Option<u64>,
     hashes: Option<u32>,
     max_bytes: Option<u64>,
+    layout: Layout,
+    key: Option<Key>,
 }
 
 impl BloomBuilder {
@@ -69,6 +77,25 @@ impl BloomBuilder {
         self
     }
 
+    /// Where the bits of an item lie: [`Layout::Classic`] by default.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// The key of the blocked layout's hash; by default a random one. Filters can be united that
+    /// have the same key.
+    pub fn key(mut self, key: Key) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// The key that a seed stands for: filters with the same seed and parameters that get the same
+    /// items are the same.
+    pub fn seed(self, seed: u64) -> Self {
+        self.key(Key::from_seed(seed))
+    }
+
     /// The most bytes the bit array may have; no limit by default.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
@@ -82,12 +109,20 @@ impl BloomBuilder {
     /// [`BuildError`] says which parameter is missing or out of its range, or that memory is
     /// missing.
     pub fn build(self) -> Result<BloomFilter, BuildError> {
-        let size = self.size()?;
-        let layer = ClassicLayer::new(&size, self.max_bytes.unwrap_or(u64::MAX))?;
+        self.check()?;
+        let max_bytes = self.max_bytes.unwrap_or(u64::MAX);
+        let layer = match self.layout.key(self.key)? {
+            None => Layer::Classic(ClassicLayer::new(&self.classic_size()?, max_bytes)?),
+            Some(key) => {
+                let layer = BlockedLayer::new(&self.blocked_size()?, key, max_bytes)?;
+                Layer::Blocked(Box::new(layer))
+            }
+        };
         Ok(BloomFilter { layer })
     }
 
-    fn size(self) -> Result<LayerSize, BuildError> {
+    /// Whether each parameter is in its range.
+    fn check(&self) -> Result<(), BuildError> {
         if self
             .error_rate
             .is_some_and(|rate| !(rate > 0.0 && rate < 1.0))
@@ -106,11 +141,53 @@ impl BloomBuilder {
         {
             return Err(BuildError::Hashes);
         }
+        Ok(())
+    }
+
+    fn blocked_size(&self) -> Result<BlockedSize, BuildError> {
+        let whole_blocks = |bits: u64| bits.div_ceil(512).saturating_mul(512);
+        let size = match (self.bits, self.hashes, self.capacity, self.error_rate) {
+            (None, None, Some(capacity), rate) => BlockedSize::new(capacity, rate.unwrap_or(0.01)),
+            (Some(_), Some(hashes), ..)
+                if !(blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&hashes) =>
+            {
+                return Err(BuildError::Hashes);
+            }
+            (Some(bits), Some(hashes), capacity, None) => {
+                BlockedSize::from_bits(bits, hashes, capacity)
+            }
+            (Some(bits), None, Some(capacity), None) => {
+                let best = blocked::hashes(whole_blocks(bits), capacity);
+                BlockedSize::from_bits(bits, best, Some(capacity))
+            }
+            (Some(bits), None, None, Some(rate)) => {
+                let bits = whole_blocks(bits);
+                // At a low rate not even one item may have room; it still gets a filter for one.
+                let capacity = blocked::capacity(bits, rate).max(1);
+                BlockedSize::new(capacity, rate).map(|size| BlockedSize {
+                    bytes: size.bytes.max(bits / 8),
+                    ..size
+                })
+            }
+            _ => return Err(self.not_enough()),
+        };
+        size.ok_or(BuildError::Unsizable)
+    }
+
+    /// What is wrong with parameters that do not make a size.
+    fn not_enough(&self) -> BuildError {
+        match (self.bits, self.hashes, self.capacity, self.error_rate) {
+            (None, None, None, _) => BuildError::Capacity,
+            (Some(_), None, None, None) => BuildError::Hashes,
+            _ => BuildError::Conflict,
+        }
+    }
+
+    fn classic_size(&self) -> Result<LayerSize, BuildError> {
         let size = match (self.bits, self.hashes, self.capacity, self.error_rate) {
             (None, None, Some(capacity), rate) => {
                 LayerSize::new(capacity, rate.unwrap_or(0.01), Rounding::Words)
             }
-            (None, None, None, _) => return Err(BuildError::Capacity),
             (Some(bits), Some(hashes), capacity, None) => {
                 LayerSize::from_bits(bits, hashes, capacity)
             }
@@ -130,8 +207,7 @@ impl BloomBuilder {
                     ..size
                 })
             }
-            (Some(_), None, None, None) => return Err(BuildError::Hashes),
-            (Some(_), _, _, Some(_)) | (None, Some(_), _, _) => return Err(BuildError::Conflict),
+            _ => return Err(self.not_enough()),
         };
         size.ok_or(BuildError::Unsizable)
     }
@@ -139,8 +215,8 @@ impl BloomBuilder {
 
 /// A Bloom filter of fixed size.
 ///
-/// Its bits are those of a non-scaling filter of RedisBloom with the same parameters; `From` makes
-/// it one that dumps.
+/// In the classic layout its bits are those of a non-scaling filter of RedisBloom with the same
+/// parameters; `From` makes it one that dumps.
 ///
 /// ```
 /// use everbloom::BloomFilter;
@@ -162,12 +238,18 @@ impl BloomBuilder {
 /// 0.1 % to 5.6 %, see [`textbook::overfilled_error_rate`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct BloomFilter {
-    layer: ClassicLayer,
+    layer: Layer,
 }
 
 /// Why two filters cannot be united: a parameter in which they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnionError {
+    /// The layouts differ.
+    #[error("the filters have different layouts")]
+    Layout,
+    /// The keys of the blocked layout differ, or the seeds they were made from.
+    #[error("the filters have different keys")]
+    Key,
     /// The bit counts differ.
     #[error("the filters have different bit counts")]
     Bits,
@@ -189,36 +271,55 @@ impl BloomFilter {
     }
 
     /// Only for layers as [`BloomBuilder`] makes them.
-    pub(crate) fn from_layer(layer: ClassicLayer) -> BloomFilter {
+    pub(crate) fn from_layer(layer: Layer) -> BloomFilter {
         BloomFilter { layer }
     }
 
-    pub(crate) fn layer(&self) -> &ClassicLayer {
+    /// Its one layer.
+    #[must_use]
+    pub fn layer(&self) -> &Layer {
         &self.layer
+    }
+
+    /// Where the bits of an item lie.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.layer.layout()
+    }
+
+    /// The key of the hash, in the blocked layout.
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        self.layer.key()
     }
 
     /// Inserts an item; true when it is new, which is to say that [`contains`](Self::contains)
     /// was false.
     pub fn insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> bool {
-        self.insert_pair(hash(item.as_ref()))
+        self.insert_pair(self.layer.hash(item.as_ref(), HashWidth::Bits64))
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
     pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
-        self.layer.contains(hash(item.as_ref()))
+        match &self.layer {
+            Layer::Classic(layer) => classic_contains(layer, item.as_ref()),
+            Layer::Blocked(layer) => layer.contains_item(item.as_ref()),
+        }
     }
 
     /// [`insert`](Self::insert) for each item in turn, faster than one by one.
     pub fn insert_all<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Vec<bool> {
         let mut replies = Vec::with_capacity(items.len());
         let mut items = items.iter().map(AsRef::as_ref);
-        while let Some(group) = Group::next(&mut items, HashWidth::Bits64) {
+        let hasher = self.hasher();
+        let mut group = Group::default();
+        while group.fill(&mut items, &hasher) {
             let found = group.contained(slice::from_ref(&self.layer));
             group.prefetch_others(&self.layer, found);
             for (index, &pair) in group.pairs().iter().enumerate() {
                 // An item may have come with one before it in the group.
-                replies.push(found >> index & 1 == 0 && self.insert_pair(pair));
+                replies.push(found >> index & 1 == 0 && self.layer.insert_if_new(pair));
             }
         }
         replies
@@ -228,11 +329,11 @@ impl BloomFilter {
     #[must_use]
     pub fn contains_all<T: AsRef<[u8]>>(&self, items: &[T]) -> Vec<bool> {
         let mut replies = Vec::with_capacity(items.len());
-        let mut items = items.iter().map(AsRef::as_ref);
-        while let Some(group) = Group::next(&mut items, HashWidth::Bits64) {
-            let found = group.contained(slice::from_ref(&self.layer));
-            replies.extend((0..group.pairs().len()).map(|index| found >> index & 1 == 1));
-        }
+        let layers = slice::from_ref(&self.layer);
+        let items = items.iter().map(AsRef::as_ref);
+        group::contained_groups(layers, &self.hasher(), items, |found, count| {
+            replies.extend((0..count).map(|index| found >> index & 1 == 1));
+        });
         replies
     }
 
@@ -273,9 +374,11 @@ impl BloomFilter {
         self.layer.hashes()
     }
 
-    /// The bit array: position `p` is bit `p % 8`, least significant first, of byte `p / 8`.
+    /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
     #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
+    ///
+    /// Borrowed, but for a small array with few ones, of which only their positions are kept.
+    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         self.layer.as_bytes()
     }
 
@@ -313,6 +416,12 @@ impl BloomFilter {
     ///
     /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
     pub fn union(&mut self, other: &BloomFilter) -> Result<(), UnionError> {
+        if self.layout() != other.layout() {
+            return Err(UnionError::Layout);
+        }
+        if self.key() != other.key() {
+            return Err(UnionError::Key);
+        }
         if self.bits() != other.bits() {
             return Err(UnionError::Bits);
         }
@@ -333,6 +442,10 @@ impl BloomFilter {
         Ok(())
     }
 
+    fn hasher(&self) -> Hasher {
+        self.layer.hasher(HashWidth::Bits64)
+    }
+
     #[inline]
     fn insert_pair(&mut self, pair: HashPair) -> bool {
         let new = !self.layer.contains(pair);
@@ -343,9 +456,10 @@ impl BloomFilter {
     }
 }
 
-#[inline]
-fn hash(item: &[u8]) -> HashPair {
-    HashPair::new(item, HashWidth::Bits64)
+/// Not inlined, so that a lookup in the blocked layout has no registers to save.
+#[inline(never)]
+fn classic_contains(layer: &ClassicLayer, item: &[u8]) -> bool {
+    layer.contains(HashPair::new(item, HashWidth::Bits64))
 }
 
 impl<T: AsRef<[u8]>> Extend<T> for BloomFilter {

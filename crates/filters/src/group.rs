@@ -1,37 +1,76 @@
 //! A group of items on its way through the layers: all hashed first, so that the waits for memory
 //! overlap.
 //!
-//! An item that is not in a layer usually fails within the first few bits, so only those are asked
+//! In the blocked layout an item has one cache line a layer. In the classic one it has many, and an
+//! item that is not in a layer usually fails within the first few bits, so only those are asked
 //! for ahead of time; the other bits are asked for when the first ones were all 1.
 
-use crate::classic::ClassicLayer;
-use crate::hash::{HashPair, HashWidth};
+use crate::blocked;
+use crate::classic::{ClassicLayer, RUN};
+use crate::hash::HashPair;
+use crate::layer::{Hasher, Layer};
+
+/// Calls `emit` for each group of items in turn, with the mask of those that are in one of the layers,
+/// and how many items there are.
+///
+/// The blocks of a group are asked for before the group ahead of it is tested, so that memory has
+/// something to do all the time.
+#[inline]
+pub(crate) fn contained_groups<'a>(
+    layers: &[Layer],
+    hasher: &Hasher,
+    mut items: impl Iterator<Item = &'a [u8]>,
+    mut emit: impl FnMut(u32, usize),
+) {
+    let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
+    let mut more = now.fill(&mut items, hasher);
+    let mut far = now.prefetch_blocks(layers);
+    while more {
+        more = next.fill(&mut items, hasher);
+        let far_next = next.prefetch_blocks(layers);
+        let found = now.contained_after_prefetch(layers, far);
+        emit(found, now.pairs().len());
+        core::mem::swap(&mut now, &mut next);
+        far = far_next;
+    }
+}
 
 /// The most items of a group, the bits of a mask.
 pub(crate) const GROUP: usize = 32;
 
-/// Up to [`GROUP`] hashed items. Sets of them are masks, bit i for item i.
+/// Up to [`GROUP`] hashed items, to be filled again and again. Sets of them are masks, bit i for item i.
+#[derive(Default)]
 pub(crate) struct Group {
     pairs: [HashPair; GROUP],
     len: usize,
 }
 
 impl Group {
-    /// Hashes the next items, as many as there are and fit.
+    /// Hashes the next items, as many as there are and fit; false when there are none.
     #[inline]
-    pub(crate) fn next<'a>(
+    pub(crate) fn fill<'a>(
+        &mut self,
         items: &mut impl Iterator<Item = &'a [u8]>,
-        width: HashWidth,
-    ) -> Option<Group> {
-        let mut group = Group {
-            pairs: [HashPair::default(); GROUP],
-            len: 0,
-        };
-        for (slot, item) in group.pairs.iter_mut().zip(items) {
-            *slot = HashPair::new(item, width);
-            group.len += 1;
+        hasher: &Hasher,
+    ) -> bool {
+        let mut len = 0;
+        let slots = self.pairs.iter_mut().zip(items);
+        match hasher {
+            Hasher::Classic(width) => {
+                for (slot, item) in slots {
+                    *slot = HashPair::new(item, *width);
+                    len += 1;
+                }
+            }
+            Hasher::Blocked(secrets) => {
+                for (slot, item) in slots {
+                    *slot = secrets.hash(item);
+                    len += 1;
+                }
+            }
         }
-        (group.len > 0).then_some(group)
+        self.len = len;
+        len > 0
     }
 
     /// The items in order.
@@ -63,40 +102,108 @@ impl Group {
 
     /// The items that are in any of the layers; the last layer is looked at first.
     #[inline]
-    pub(crate) fn contained(&self, layers: &[ClassicLayer]) -> u32 {
-        let mut open = self.all();
-        for layer in layers.iter().rev() {
+    pub(crate) fn contained(&self, layers: &[Layer]) -> u32 {
+        let far = self.prefetch_blocks(layers);
+        self.contained_after_prefetch(layers, far)
+    }
+
+    /// The same after [`prefetch_blocks`](Self::prefetch_blocks), which said how many layers are
+    /// far.
+    #[inline]
+    fn contained_after_prefetch(&self, layers: &[Layer], far: usize) -> u32 {
+        // While the far blocks come, there is time for the near layers. Without far ones this is
+        // the newest layer first, which is the largest and the likeliest to have an item.
+        let (near, far) = layers.split_at(layers.len() - far);
+        let found = self.contained_in_any(near, self.all());
+        found | self.contained_in_any(far, self.all() & !found)
+    }
+
+    /// Those of the items in the mask that are in any of the layers.
+    #[inline]
+    fn contained_in_any(&self, layers: &[Layer], mask: u32) -> u32 {
+        if let Some(Layer::Blocked(_)) = layers.first() {
+            let layers = layers.iter().filter_map(Layer::as_blocked);
+            return blocked::contained(layers, &self.pairs, mask);
+        }
+        let mut open = mask;
+        for layer in layers.iter().rev().filter_map(Layer::as_classic) {
             open &= !self.contained_in(layer, open);
             if open == 0 {
                 break;
             }
         }
-        self.all() & !open
+        mask & !open
+    }
+
+    /// Asks for the items' blocks in the newest layers, as far as these are blocked and far away;
+    /// returns how many layers that is.
+    #[inline]
+    fn prefetch_blocks(&self, layers: &[Layer]) -> usize {
+        let mut far = 0;
+        for layer in layers.iter().rev() {
+            match layer {
+                Layer::Blocked(layer) if layer.is_far() => {
+                    self.pairs().iter().for_each(|pair| layer.prefetch(*pair));
+                    far += 1;
+                }
+                _ => break,
+            }
+        }
+        far
     }
 
     /// Those of the items in the mask that are in the layer.
     #[inline]
     fn contained_in(&self, layer: &ClassicLayer, mask: u32) -> u32 {
-        if layer.is_far() {
-            self.select(mask)
-                .for_each(|(_, pair)| layer.prefetch_first(pair));
+        if layer.is_far() && layer.hashes() >= RUN {
+            return self.contained_far(layer, mask);
         }
         let test =
             |found: u32, (index, pair)| found | u32::from(layer.contains_first(pair)) << index;
         let candidates = self.select(mask).fold(0, test);
-        if layer.is_far() {
-            self.select(candidates)
-                .for_each(|(_, pair)| layer.prefetch_rest(pair));
-        }
         let test =
             |found: u32, (index, pair)| found | u32::from(layer.contains_rest(pair)) << index;
         self.select(candidates).fold(0, test)
     }
 
-    /// Asks for all cache lines of the items that are not in the mask.
+    /// The same in rounds: [`RUN`] bits of every item that is still a candidate are asked for, then
+    /// all of them are tested. Each position is computed once.
     #[inline]
-    pub(crate) fn prefetch_others(&self, layer: &ClassicLayer, mask: u32) {
-        if layer.is_far() {
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a bit of a u32 has a number below 32"
+    )]
+    fn contained_far(&self, layer: &ClassicLayer, mask: u32) -> u32 {
+        let mut positions = [[0; RUN as usize]; GROUP];
+        let mut candidates = mask;
+        let last = layer.hashes() - RUN;
+        let mut first = 0;
+        loop {
+            for (index, pair) in self.select(candidates) {
+                let run = layer.run_of(pair.skip(first));
+                layer.prefetch(run);
+                positions[index as usize % GROUP] = run;
+            }
+            let test = |found: u32, (index, _)| {
+                let run = positions[index as usize % GROUP];
+                found | u32::from(layer.test_all(run)) << index
+            };
+            candidates = self.select(candidates).fold(0, test);
+            if first == last || candidates == 0 {
+                return candidates;
+            }
+            // The last run may begin within the one before: some bits are then tested twice.
+            first = (first + RUN).min(last);
+        }
+    }
+
+    /// Asks for the other cache lines of the items that are not in the mask.
+    #[inline]
+    pub(crate) fn prefetch_others(&self, layer: &Layer, mask: u32) {
+        // In the blocked layout there is no other line.
+        if let Layer::Classic(layer) = layer
+            && layer.is_far()
+        {
             self.select(self.all() & !mask)
                 .for_each(|(_, pair)| layer.prefetch_rest(pair));
         }

@@ -23,12 +23,15 @@ mod imp {
     pub(crate) fn ceil(x: f64) -> f64 {
         x.ceil()
     }
+    pub(crate) fn sqrt(x: f64) -> f64 {
+        x.sqrt()
+    }
 }
 
 #[cfg(not(feature = "std"))]
 mod imp {
     pub(crate) use super::precise::ln;
-    pub(crate) use libm::{ceil, exp, expm1 as exp_m1, log1p as ln_1p, pow as powf};
+    pub(crate) use libm::{ceil, exp, expm1 as exp_m1, log1p as ln_1p, pow as powf, sqrt};
 }
 
 /// The natural logarithm, correctly rounded but for cases too close to call.

@@ -2,19 +2,22 @@
 
 use alloc::boxed::Box;
 
+use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
     /// Hands the bit array of a layer, by its number from 0, to `relocate` and takes back what that
-    /// gives: the same bytes, at another place perhaps. Without such a layer nothing happens.
+    /// gives: the same bytes, at another place perhaps. Nothing happens without such a layer, nor to
+    /// one that is in the blocked layout, whose blocks lie as they must.
     ///
     /// # Panics
     ///
     /// When it gives back another number of bytes; the layer is of no use then.
     pub fn relocate_bits(&mut self, layer: usize, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         let (layers, _) = self.layers_and_capture();
-        if let Some(layer) = layers.get_mut(layer) {
-            layer.bits_mut().relocate(relocate);
+        match layers.get_mut(layer) {
+            Some(Layer::Classic(layer)) => layer.bits_mut().relocate(relocate),
+            Some(Layer::Blocked(_)) | None => {}
         }
     }
 }
@@ -26,8 +29,11 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     fn filter() -> ScalableBloomFilter {
-        let mut filter = ScalableBloomFilter::builder().capacity(10).build().unwrap();
-        filter.extend((0..50).map(|i: u32| i.to_le_bytes()));
+        let mut filter = ScalableBloomFilter::builder()
+            .capacity(1000)
+            .build()
+            .unwrap();
+        filter.extend((0..5000).map(|i: u32| i.to_le_bytes()));
         assert!(filter.layers().len() > 2);
         filter
     }

@@ -2,21 +2,28 @@
 //!
 //! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.) Each layer has half
 //! the error rate of the one before, and as 1/2 + 1/4 + ... = 1 the whole keeps the rate asked for,
-//! as far as double hashing is as good as independent hashes.
+//! as far as double hashing is as good as independent hashes. In the blocked layout each layer takes a
+//! part of what the layers before it have left, see [`sizing::blocked`](crate::sizing::blocked).
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
 use core::mem::size_of;
 use core::ops::ControlFlow;
 
+use smallvec::SmallVec;
+
+use crate::blocked::BlockedLayer;
 use crate::capture::{Capture, Recording};
 use crate::classic::{BuildError, ClassicLayer};
-use crate::group::Group;
-use crate::hash::HashPair;
+use crate::group::{self, Group};
+use crate::hash::{HashPair, Key};
+use crate::layer::{Hasher, Layer, Layout};
 use crate::math::{exp_m1, ln_1p};
 use crate::options::Options;
 use crate::sizing::LayerSize;
+use crate::sizing::blocked::{self, BlockedSize};
 
 /// Why an item was not inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +85,8 @@ pub struct ScalableBuilder {
     expansion: u32,
     fixed: bool,
     max_layer_bytes: u64,
+    layout: Layout,
+    key: Option<Key>,
 }
 
 impl ScalableBuilder {
@@ -96,7 +105,8 @@ impl ScalableBuilder {
     }
 
     /// How many times the capacity of a layer the next one has, 2 by default. 0 makes a filter
-    /// that does not grow.
+    /// that does not grow. In the blocked layout this is for large layers, and small ones grow by
+    /// more, see [`BlockedSize::next`].
     pub fn expansion(mut self, factor: u32) -> Self {
         self.expansion = factor;
         self
@@ -106,6 +116,24 @@ impl ScalableBuilder {
     pub fn fixed(mut self) -> Self {
         self.fixed = true;
         self
+    }
+
+    /// Where the bits of an item lie: [`Layout::Classic`] by default.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// The key of the blocked layout's hash; by default a random one.
+    pub fn key(mut self, key: Key) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// The key that a seed stands for: filters with the same seed and parameters that get the same
+    /// items in the same order are the same.
+    pub fn seed(self, seed: u64) -> Self {
+        self.key(Key::from_seed(seed))
     }
 
     /// The most bytes the bit array may have; no limit by default.
@@ -127,26 +155,36 @@ impl ScalableBuilder {
             return Err(BuildError::Capacity);
         }
         let scaling = !self.fixed && self.expansion > 0;
-        let size = LayerSize::first(self.capacity, self.error_rate, scaling)
-            .ok_or(BuildError::Unsizable)?;
-        let layer = ClassicLayer::new(&size, self.max_layer_bytes)?;
-        let mut layers = Vec::new();
-        layers
-            .try_reserve_exact(1)
-            .map_err(|_| BuildError::OutOfMemory { bytes: size.bytes })?;
-        layers.push(layer);
+        let layer = self.first_layer(scaling)?;
         let options = Options::modern(scaling);
         Ok(ScalableBloomFilter {
-            layers,
+            layers: SmallVec::from_buf([layer]),
             items: 0,
             options,
             growth: self.expansion,
             recording: Recording::default(),
         })
     }
+
+    fn first_layer(&self, scaling: bool) -> Result<Layer, BuildError> {
+        let (capacity, rate, limit) = (self.capacity, self.error_rate, self.max_layer_bytes);
+        match self.layout.key(self.key)? {
+            None => {
+                let size = LayerSize::first(capacity, rate, scaling);
+                let size = size.ok_or(BuildError::Unsizable)?;
+                Ok(Layer::Classic(ClassicLayer::new(&size, limit)?))
+            }
+            Some(key) => {
+                let size = BlockedSize::first(capacity, rate, scaling);
+                let size = size.ok_or(BuildError::Unsizable)?;
+                let layer = BlockedLayer::new(&size, key, limit)?;
+                Ok(Layer::Blocked(Box::new(layer)))
+            }
+        }
+    }
 }
 
-/// A Bloom filter that grows: a chain of layers, each larger than the one before and with half its
+/// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
 /// error rate. It is what a key of the `BF.*` commands holds.
 ///
 /// ```
@@ -169,7 +207,7 @@ impl ScalableBuilder {
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
     /// Oldest first, never empty.
-    layers: Vec<ClassicLayer>,
+    layers: SmallVec<[Layer; 1]>,
     items: u64,
     options: Options,
     growth: u32,
@@ -185,19 +223,21 @@ impl ScalableBloomFilter {
             expansion: 2,
             fixed: false,
             max_layer_bytes: u64::MAX,
+            layout: Layout::Classic,
+            key: None,
         }
     }
 
     /// Only for values that [`dump`](crate::dump) has validated.
     pub(crate) fn from_layers(
-        layers: Vec<ClassicLayer>,
+        layers: Vec<Layer>,
         items: u64,
         options: Options,
         growth: u32,
     ) -> ScalableBloomFilter {
         debug_assert!(!layers.is_empty());
         ScalableBloomFilter {
-            layers,
+            layers: layers.into(),
             items,
             options,
             growth,
@@ -257,26 +297,26 @@ impl ScalableBloomFilter {
     #[must_use]
     pub fn contains_all<T: AsRef<[u8]>>(&self, items: &[T]) -> Vec<bool> {
         let mut replies = Vec::with_capacity(items.len());
-        self.contains_batch(items.iter().map(AsRef::as_ref), |reply| replies.push(reply));
+        let items = items.iter().map(AsRef::as_ref);
+        group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
+            replies.extend((0..count).map(|index| found >> index & 1 == 1));
+        });
         replies
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.
     ///
     /// A group of items is hashed and its memory asked for before the first of them is tested, so
-    /// that the waits for a large filter's cache lines overlap.
+    /// that the waits for a large filter's cache lines overlap. Items are taken from the iterator
+    /// ahead.
     pub fn contains_batch<'a>(
         &self,
         items: impl Iterator<Item = &'a [u8]>,
         mut emit: impl FnMut(bool),
     ) {
-        let mut items = items;
-        while let Some(group) = Group::next(&mut items, self.options.hash_width()) {
-            let found = group.contained(&self.layers);
-            for index in 0..group.pairs().len() {
-                emit(found >> index & 1 == 1);
-            }
-        }
+        group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
+            (0..count).for_each(|index| emit(found >> index & 1 == 1));
+        });
     }
 
     /// Calls `emit` with [`try_insert`](Self::try_insert) of each item in turn; when `emit` breaks,
@@ -313,11 +353,32 @@ impl ScalableBloomFilter {
     /// The error rate asked for, after the cap.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
-        let first = self.layers.first().map_or(0.0, ClassicLayer::error_rate);
-        if self.is_fixed() { first } else { first * 2.0 }
+        let Some(first) = self.layers.first() else {
+            return 0.0;
+        };
+        match (self.is_fixed(), first) {
+            (true, first) => first.error_rate(),
+            (false, Layer::Classic(first)) => first.error_rate() * 2.0,
+            (false, Layer::Blocked(first)) => {
+                blocked::whole_rate(first.capacity(), first.error_rate())
+            }
+        }
     }
 
-    /// How many times the capacity of a layer the next one has.
+    /// Where the bits of an item lie.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.layers.first().map_or(Layout::Classic, Layer::layout)
+    }
+
+    /// The key of the hash, in the blocked layout.
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        self.layers.first().and_then(Layer::key)
+    }
+
+    /// How many times the capacity of a layer the next one has; in the blocked layout of a large
+    /// layer.
     #[must_use]
     pub fn expansion(&self) -> u32 {
         self.growth
@@ -331,7 +392,7 @@ impl ScalableBloomFilter {
 
     /// The layers, oldest first; at least one.
     #[must_use]
-    pub fn layers(&self) -> &[ClassicLayer] {
+    pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
@@ -344,7 +405,7 @@ impl ScalableBloomFilter {
     /// The part of the bits of all layers that are 1. Takes time linear in their size.
     #[must_use]
     pub fn fill_ratio(&self) -> f64 {
-        let bits = |layer: &ClassicLayer| layer.modulus() as f64;
+        let bits = |layer: &Layer| layer.modulus() as f64;
         let ones: f64 = self
             .layers
             .iter()
@@ -357,7 +418,7 @@ impl ScalableBloomFilter {
     /// time linear in their size.
     #[must_use]
     pub fn estimated_error_rate(&self) -> f64 {
-        let right = |layer: &ClassicLayer| ln_1p(-layer.estimated_error_rate());
+        let right = |layer: &Layer| ln_1p(-layer.estimated_error_rate());
         -exp_m1(self.layers.iter().map(right).sum())
     }
 
@@ -373,14 +434,19 @@ impl ScalableBloomFilter {
     /// What the filter occupies in memory, in bytes, itself included.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        let spare = self.layers.capacity() - self.layers.len();
-        let layers: usize = self.layers.iter().map(ClassicLayer::memory_usage).sum();
+        let layers: usize = self.layers.iter().map(Layer::heap).sum();
+        // The first layer has its place within the filter, until there is a second.
+        let places = if self.layers.spilled() {
+            self.layers.capacity()
+        } else {
+            0
+        };
         let capture = self
             .recording
             .0
             .as_ref()
             .map_or(0, |capture| capture.memory_usage());
-        size_of::<Self>() + spare * size_of::<ClassicLayer>() + layers + capture
+        size_of::<Self>() + places * size_of::<Layer>() + layers + capture
     }
 
     pub(crate) fn recording(&self) -> &Recording {
@@ -392,21 +458,30 @@ impl ScalableBloomFilter {
     }
 
     /// The layers and the capture in progress, to be changed together.
-    pub(crate) fn layers_and_capture(&mut self) -> (&mut [ClassicLayer], Option<&mut Capture>) {
+    pub(crate) fn layers_and_capture(&mut self) -> (&mut [Layer], Option<&mut Capture>) {
         (&mut self.layers, self.recording.0.as_deref_mut())
     }
 
-    pub(crate) fn into_layers(self) -> Vec<ClassicLayer> {
-        self.layers
+    pub(crate) fn into_layers(self) -> Vec<Layer> {
+        self.layers.into_vec()
     }
 
-    pub(crate) fn layers_mut(&mut self) -> &mut [ClassicLayer] {
+    pub(crate) fn layers_mut(&mut self) -> &mut [Layer] {
         &mut self.layers
     }
 
     #[inline]
     fn hash(&self, item: &[u8]) -> HashPair {
-        HashPair::new(item, self.options.hash_width())
+        match self.layers.first() {
+            Some(layer) => layer.hash(item, self.options.hash_width()),
+            None => HashPair::default(),
+        }
+    }
+
+    fn hasher(&self) -> Hasher {
+        let width = self.options.hash_width();
+        let first = self.layers.first();
+        first.map_or(Hasher::Classic(width), |layer| layer.hasher(width))
     }
 
     /// Whether the item is in one of the layers from that one on.
@@ -429,7 +504,9 @@ impl ScalableBloomFilter {
         mut emit: impl FnMut(Result<bool, E>) -> ControlFlow<()>,
     ) {
         let mut items = items;
-        while let Some(group) = Group::next(&mut items, self.options.hash_width()) {
+        let hasher = self.hasher();
+        let mut group = Group::default();
+        while group.fill(&mut items, &hasher) {
             let found = group.contained(&self.layers);
             let newest = self.layers.len().saturating_sub(1);
             if let Some(layer) = self.layers.last() {
@@ -438,7 +515,11 @@ impl ScalableBloomFilter {
             for (index, &pair) in group.pairs().iter().enumerate() {
                 // What was found stays found. What was not can only have come into the layer
                 // that was the newest and its successors, by an item before this one.
-                let reply = if found >> index & 1 == 1 || self.found_from(newest, pair) {
+                let reply = if found >> index & 1 == 1 {
+                    Ok(false)
+                } else if let Some(new) = self.insert_where_room(newest, pair) {
+                    Ok(new)
+                } else if self.found_from(newest, pair) {
                     Ok(false)
                 } else {
                     insert(self, pair).map(|()| true)
@@ -450,10 +531,24 @@ impl ScalableBloomFilter {
         }
     }
 
+    /// Inserts an item that is in none of the layers before number `newest`, if that is still the
+    /// newest, has room, and nobody wants to know what changes; whether the item was new.
+    #[inline]
+    fn insert_where_room(&mut self, newest: usize, pair: HashPair) -> Option<bool> {
+        let is_newest = self.layers.len() == newest + 1;
+        let layer = self.layers.get_mut(newest)?;
+        if !is_newest || layer.is_full() || self.recording.0.is_some() || self.items == u64::MAX {
+            return None;
+        }
+        let new = layer.insert_if_new(pair);
+        self.items += u64::from(new);
+        Some(new)
+    }
+
     /// Inserts an item that is in no layer.
     #[inline]
     fn insert_new(&mut self, pair: HashPair, growth: GrowthLimit) -> Result<(), InsertError> {
-        if self.layers.last().is_none_or(ClassicLayer::is_full) {
+        if self.layers.last().is_none_or(Layer::is_full) {
             if self.is_fixed() {
                 return Err(InsertError::Full);
             }
@@ -492,13 +587,26 @@ impl ScalableBloomFilter {
     #[cold]
     fn grow(&mut self, limit: GrowthLimit) -> Result<(), InsertError> {
         let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
-        let size = newest.size().next(self.growth, self.options.rounding());
-        let size = size.ok_or(InsertError::CannotGrow)?;
+        let max_bytes = limit.max_layer_bytes;
+        let layer = match newest {
+            Layer::Classic(newest) => {
+                let size = newest.size().next(self.growth, self.options.rounding());
+                let size = size.ok_or(InsertError::CannotGrow)?;
+                ClassicLayer::new(&size, max_bytes).map(Layer::Classic)
+            }
+            Layer::Blocked(newest) => {
+                let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
+                let left = self.error_rate() - taken;
+                let size = newest.size().next(self.growth, left);
+                let size = size.ok_or(InsertError::CannotGrow)?;
+                BlockedLayer::new(&size, newest.key(), max_bytes)
+                    .map(|layer| Layer::Blocked(Box::new(layer)))
+            }
+        };
+        let layer = layer.map_err(|_| InsertError::CannotGrow)?;
         self.layers
             .try_reserve_exact(1)
             .map_err(|_| InsertError::CannotGrow)?;
-        let layer =
-            ClassicLayer::new(&size, limit.max_layer_bytes).map_err(|_| InsertError::CannotGrow)?;
         self.layers.push(layer);
         Ok(())
     }

@@ -21,6 +21,7 @@
 //! | items | bits that are 1 | | [`textbook::items_from_ones`] |
 //! | memory | capacities and error rates | [`memory_table`] | |
 
+pub mod blocked;
 pub mod textbook;
 
 use alloc::vec::Vec;

@@ -118,7 +118,7 @@ fn forged_bytes_are_refused() {
         BloomFilter::from_bytes(&forge(&bytes, |bytes| change(bytes))).unwrap_err()
     };
     assert_eq!(read(&|b| b[0] = b'X'), BytesError::Magic);
-    assert_eq!(read(&|b| b[8] = 2), BytesError::Version(2));
+    assert_eq!(read(&|b| b[8] = 3), BytesError::Version(3));
     assert_eq!(read(&|b| b[10] = 2), BytesError::Kind);
     assert_eq!(read(&|b| b[11] = 1), BytesError::Reserved);
     assert_eq!(read(&|b| b[12] = 5), BytesError::Reserved);

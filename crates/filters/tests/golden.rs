@@ -57,6 +57,7 @@ fn parse_header(bytes: &[u8]) -> FilterParts {
         items: u64_at(0),
         options: u32_at(12),
         growth: u32_at(16),
+        key: None,
         layers: (0..count).map(layer).collect(),
     }
 }

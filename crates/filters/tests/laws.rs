@@ -65,6 +65,7 @@ fn loaded(options: impl Strategy<Value = u32>) -> impl Strategy<Value = Scalable
             items,
             options,
             growth,
+            key: None,
             layers,
         };
         ScalableBloomFilter::from_parts(&parts, LIMIT).unwrap()
@@ -127,7 +128,7 @@ fn load_copy(filter: &ScalableBloomFilter, chunk: usize) -> ScalableBloomFilter 
     let mut copy = ScalableBloomFilter::from_parts(&filter.parts(), LIMIT).unwrap();
     let mut offset = 0;
     while let Some(data) = filter.stream_chunk(offset, chunk) {
-        copy.load_chunk(offset, data).unwrap();
+        copy.load_chunk(offset, &data).unwrap();
         offset += data.len() as u64;
     }
     assert_eq!(offset, filter.stream_len());
@@ -461,6 +462,7 @@ fn nothing_about_growth_overflows() {
             items: u64::MAX,
             options,
             growth,
+            key: None,
             layers,
         };
         let mut filter = ScalableBloomFilter::from_parts(&parts, 8).unwrap();
@@ -483,6 +485,7 @@ fn nothing_about_growth_overflows() {
         items: 0,
         options: 5,
         growth: 2,
+        key: None,
         layers,
     };
     let mut filter = ScalableBloomFilter::from_parts(&parts, 8).unwrap();
@@ -512,10 +515,10 @@ fn chunks_must_lie_within_a_layer() {
     assert_eq!(filter.load_chunk(3, &[]), Ok(()));
     assert!(filter == before);
     assert_eq!(filter.load_chunk(16, &[0xff; 32]), Ok(()));
-    assert!(filter.layers()[1].as_bytes() == [0xff; 32]);
+    assert!(*filter.layers()[1].as_bytes() == [0xff; 32]);
     assert_eq!(filter.layers()[0].as_bytes(), before.layers()[0].as_bytes());
     assert_eq!(filter.stream_chunk(15, 100).unwrap().len(), 1);
-    assert_eq!(filter.stream_chunk(16, 7), Some(&[0xff; 7][..]));
+    assert_eq!(filter.stream_chunk(16, 7).as_deref(), Some(&[0xff; 7][..]));
     assert_eq!(filter.stream_chunk(48, 7), None);
     assert_eq!(filter.stream_chunk(u64::MAX, 7), None);
 }
@@ -620,6 +623,7 @@ fn old_options_name_their_rules() {
             items: 0,
             options: bits,
             growth: 2,
+            key: None,
             layers: vec![layer],
         };
         ScalableBloomFilter::from_parts(&parts, LIMIT)

@@ -62,6 +62,9 @@ impl Connection {
             }
             let replies = self.turn(read);
             self.wait_for_disk().await;
+            // Replies leave when every connection that has something to say was heard: a client's
+            // thread is then woken once for all of its connections, and not for each anew.
+            tokio::task::yield_now().await;
             self.write(stream, replies).await?;
             if self.session.closing || self.session.client.is_killed() {
                 return stream.shutdown().await;
@@ -230,7 +233,7 @@ impl Connection {
     async fn wait_for_disk(&mut self) {
         let written = std::mem::take(&mut self.session.written);
         if written > 0 && self.worker.settings().appendfsync == Fsync::Always {
-            self.worker.server.journal.durable(written).await;
+            self.worker.durable(written).await;
         }
     }
 

@@ -12,6 +12,7 @@ use everbloom_commands::Effect;
 use everbloom_commands::bf::insertion::Insertion;
 use everbloom_resp::encode_request;
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 use tokio::sync::watch;
 
 /// The effects of one command, or of one transaction.
@@ -51,18 +52,28 @@ impl Record {
     }
 
     /// Notes what a run of adds changed: as its effect, without a copy of each item.
-    pub fn insertion(&mut self, db: usize, key: &[u8], insertion: Insertion<'_>) {
-        if insertion.created.is_some() {
-            return self.effect(db, &insertion.effect(key), &[]);
+    pub fn insertion<'a>(&mut self, db: usize, key: &'a [u8], insertion: Insertion<'a>) {
+        let created = insertion.created.as_deref();
+        // A log that ends between the two must not hold half of it.
+        let together =
+            created.is_some() && !insertion.added.is_empty() && !self.in_transaction && self.wanted;
+        if together {
+            encode_request(&["MULTI"], &mut self.commands);
+        }
+        if let Some(header) = created {
+            self.command(db, &[b"BF.LOADCHUNK".as_slice(), key, b"1", header]);
         }
         if !insertion.added.is_empty() {
             let head = [b"BF.MADD".as_slice(), key];
-            let args: Vec<&[u8]> = head.into_iter().chain(insertion.added).collect();
+            let args: SmallVec<[&[u8]; 16]> = head.into_iter().chain(insertion.added).collect();
             if self.wanted {
                 let lengths = args.iter().map(|arg| arg.len() + MOST_FRAMING);
                 self.commands.reserve(lengths.sum());
             }
             self.command(db, &args);
+        }
+        if together {
+            encode_request(&["EXEC"], &mut self.commands);
         }
     }
 
@@ -324,14 +335,13 @@ impl Journal {
         });
     }
 
-    /// Returns once everything before `position` is on the disk.
-    pub async fn durable(&self, position: u64) {
-        // The sender lives in `self`, so the channel cannot close.
-        let _ = self
-            .durable
-            .subscribe()
-            .wait_for(|durable| *durable >= position)
-            .await;
+    /// Calls `further` each time more is on the disk; never returns.
+    pub async fn each_durable(&self, further: impl Fn()) {
+        let mut durable = self.durable.subscribe();
+        // The sender lives in `self`, so the channel does not close.
+        while durable.changed().await.is_ok() {
+            further();
+        }
     }
 
     /// The position before which everything is on the disk.

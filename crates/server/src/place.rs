@@ -80,7 +80,7 @@ impl<'k> Place<'k> {
             .flatten()
             .or_else(|| run(&mut Slot::Vacant(&mut created)));
         if let Some(filter) = created {
-            let value = Value::Filter(Box::new(filter));
+            let value = Value::Filter(filter);
             db.insert(self.hash, Entry::new(self.key, value, None, self.now.clock));
         }
         server.keyspace.settle(db);

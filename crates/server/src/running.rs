@@ -1,7 +1,7 @@
 //! Starting a server, and ending it.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -12,13 +12,12 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-use crate::clients::Client;
 use crate::clock::Now;
 use crate::config::Settings;
 use crate::persistence::{OpenError, Persistence, jobs, load, log};
 use crate::server::Server;
 use crate::stats::Sampler;
-use crate::worker::Worker;
+use crate::worker::{Accepted, Worker};
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
@@ -239,8 +238,6 @@ fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<Socket> {
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
-
-type Accepted = (TcpStream, Arc<Client>);
 
 /// The main thread's work: accepts connections and does what must be done now and then.
 async fn attend(

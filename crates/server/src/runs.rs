@@ -1,7 +1,9 @@
-//! Runs: pipelined BF.ADD or BF.EXISTS on one key, executed as one batch.
+//! Runs: pipelined BF.ADD or BF.EXISTS on one key, executed as one batch. One alone is a run, too.
 //!
 //! One lock, one look-up of the key, all items hashed and their memory fetched before the first is
 //! tested; the replies are those of one-by-one execution.
+
+use smallvec::SmallVec;
 
 use everbloom_commands::bf::{add, exists};
 use everbloom_resp::encode::{encode_boolean, encode_error};
@@ -12,8 +14,8 @@ use crate::place::Place;
 use crate::registry::{Registered, Registry};
 use crate::session::ReplyMode;
 
-/// Shorter runs gain nothing.
-const SHORTEST: usize = 2;
+/// The items of a run: as many as fit before memory must be asked for.
+type Items<'a> = SmallVec<[&'a [u8]; 16]>;
 
 /// Executes the run that begins with request `first`, if one does; returns how many requests it
 /// took, 0 for none.
@@ -21,11 +23,7 @@ pub fn execute(turn: &mut Turn<'_>, batch: &Batch, args: &[&[u8]], first: usize)
     let Some([name, key, _]) = args.get(batch.range(first)) else {
         return 0;
     };
-    let items = items_of_run(batch, args, first, name, key);
-    if items.len() < SHORTEST
-        || turn.session.transaction.is_some()
-        || turn.session.reply_mode != ReplyMode::On
-    {
+    if turn.session.transaction.is_some() || turn.session.reply_mode != ReplyMode::On {
         return 0;
     }
     let Some(command) = Registry::get().find(name) else {
@@ -39,6 +37,8 @@ pub fn execute(turn: &mut Turn<'_>, batch: &Batch, args: &[&[u8]], first: usize)
     if refused(turn, command) {
         return 0;
     }
+    turn.last = Some(command);
+    let items = items_of_run(batch, args, first, name, key);
     let failed = run(turn, key, &items);
     let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
     let request = args.get(batch.range(first)).unwrap_or_default();
@@ -53,7 +53,7 @@ fn items_of_run<'a>(
     first: usize,
     name: &[u8],
     key: &[u8],
-) -> Vec<&'a [u8]> {
+) -> Items<'a> {
     (first..batch.len())
         .map_while(|request| match args.get(batch.range(request)) {
             Some([other, k, item]) if *other == name && *k == key => Some(*item),

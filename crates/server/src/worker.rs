@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use everbloom_resp::Batch;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 
 use crate::clients::Client;
@@ -21,7 +21,12 @@ use crate::stats::WorkerStats;
 /// Bytes read from a socket at once: some thousand small commands, and still within the L2 cache.
 const INPUT: usize = 64 << 10;
 /// An output buffer that grew beyond this is not kept.
-const OUTPUT_KEPT: usize = 1 << 20;
+const OUTPUT_KEPT: usize = 256 << 10;
+/// Nor are more of them than this.
+const OUTPUTS_KEPT: usize = 64;
+
+/// A connection as the main thread hands it over.
+pub type Accepted = (TcpStream, Arc<Client>);
 
 /// What the connections of one thread share.
 pub struct Worker {
@@ -35,8 +40,11 @@ pub struct Worker {
     pub batch: Cell<Batch>,
     /// Their arguments; empty between batches, kept for its allocation.
     pub args: Cell<Vec<&'static [u8]>>,
-    output: Cell<Vec<u8>>,
+    /// Buffers for replies, as many as there were connections with unsent ones.
+    outputs: RefCell<Vec<Vec<u8>>>,
     settings: RefCell<(u64, Arc<Settings>)>,
+    /// Connections wait here for the disk.
+    synced: Notify,
 }
 
 impl Worker {
@@ -49,8 +57,21 @@ impl Worker {
             input: RefCell::new(vec![0; INPUT].into_boxed_slice()),
             batch: Cell::new(Batch::new()),
             args: Cell::new(Vec::new()),
-            output: Cell::new(Vec::new()),
+            outputs: RefCell::new(Vec::new()),
             settings: RefCell::new(settings),
+            synced: Notify::new(),
+        }
+    }
+
+    /// Returns once everything before this position of the journal is on the disk.
+    pub async fn durable(&self, position: u64) {
+        loop {
+            // In this order no step forward is missed.
+            let further = self.synced.notified();
+            if self.server.journal.durable_now() >= position {
+                return;
+            }
+            further.await;
         }
     }
 
@@ -66,37 +87,47 @@ impl Worker {
 
     /// An empty buffer for replies.
     pub fn take_output(&self) -> Vec<u8> {
-        self.output.take()
+        self.outputs.borrow_mut().pop().unwrap_or_default()
     }
 
     /// Gives a buffer back.
     pub fn give_output(&self, mut output: Vec<u8>) {
-        if output.capacity() <= OUTPUT_KEPT {
+        let mut outputs = self.outputs.borrow_mut();
+        if output.capacity() <= OUTPUT_KEPT && outputs.len() < OUTPUTS_KEPT {
             output.clear();
-            self.output.set(output);
+            outputs.push(output);
         }
     }
 
     /// Serves the connections that arrive from `accepted`, until no more can and all are closed.
-    pub async fn run(self, mut accepted: mpsc::UnboundedReceiver<(TcpStream, Arc<Client>)>) {
+    pub async fn run(self, accepted: mpsc::UnboundedReceiver<Accepted>) {
         let worker = Rc::new(self);
-        let local = LocalSet::new();
-        local
-            .run_until(async {
-                while let Some((stream, client)) = accepted.recv().await {
-                    match tokio::net::TcpStream::from_std(stream) {
-                        Ok(stream) => {
-                            let worker = Rc::clone(&worker);
-                            tokio::task::spawn_local(connection::serve(stream, worker, client));
-                        }
-                        Err(error) => {
-                            tracing::warn!(%error, "cannot serve an accepted connection");
-                            worker.server.clients.leave(client.id);
-                        }
+        let journal = &worker.server.journal;
+        tokio::select! {
+            () = serve_all(&worker, accepted) => {}
+            // One wake-up of this thread for all connections that wait; they wake each other here.
+            () = journal.each_durable(|| worker.synced.notify_waiters()) => {}
+        }
+    }
+}
+
+async fn serve_all(worker: &Rc<Worker>, mut accepted: mpsc::UnboundedReceiver<Accepted>) {
+    let local = LocalSet::new();
+    local
+        .run_until(async {
+            while let Some((stream, client)) = accepted.recv().await {
+                match tokio::net::TcpStream::from_std(stream) {
+                    Ok(stream) => {
+                        let worker = Rc::clone(worker);
+                        tokio::task::spawn_local(connection::serve(stream, worker, client));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot serve an accepted connection");
+                        worker.server.clients.leave(client.id);
                     }
                 }
-            })
-            .await;
-        local.await;
-    }
+            }
+        })
+        .await;
+    local.await;
 }

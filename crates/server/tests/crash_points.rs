@@ -75,7 +75,6 @@ struct Machine {
     server: Arc<Server>,
     keeper: Option<JoinHandle<()>>,
     session: Session,
-    runtime: tokio::runtime::Runtime,
 }
 
 impl Machine {
@@ -92,10 +91,6 @@ impl Machine {
             server,
             keeper: Some(keeper),
             session: Session::new(client, true),
-            runtime: tokio::runtime::Builder::new_current_thread()
-                .enable_time()
-                .build()
-                .unwrap(),
         })
     }
 
@@ -138,19 +133,18 @@ impl Machine {
         if written == 0 {
             return true;
         }
-        let server = &self.server;
-        let durable = self.runtime.block_on(async {
-            let durable = server.journal.durable(written);
-            let both = async {
-                tokio::select! {
-                    biased;
-                    () = durable => true,
-                    () = server.stopping() => false,
-                }
-            };
-            tokio::time::timeout(Duration::from_secs(60), both).await
-        });
-        durable.expect("the log is written or the server fails")
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.server.journal.durable_now() < written {
+            if self.server.is_stopping() {
+                return false;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the log is written or the server fails"
+            );
+            thread::sleep(Duration::from_micros(20));
+        }
+        true
     }
 
     /// Waits for work in the background.
@@ -196,7 +190,7 @@ fn state_of(server: &Server) -> State {
                 let mut hasher = DefaultHasher::new();
                 payload.hash(&mut hasher);
                 let name = String::from_utf8_lossy(entry.key()).into_owned();
-                let value = (entry.expires_at, payload.len(), hasher.finish());
+                let value = (entry.expires_at(), payload.len(), hasher.finish());
                 state.insert((number, name), value);
             }
         }

@@ -70,7 +70,7 @@ fn contents(keyspace: &Keyspace) -> Contents {
     for db in 0..DATABASES {
         for (_, entry) in view.entries(db) {
             let payload = dump(&entry.value, false).unwrap();
-            contents.insert((db, entry.key().to_vec()), (entry.expires_at, payload));
+            contents.insert((db, entry.key().to_vec()), (entry.expires_at(), payload));
         }
     }
     contents
@@ -177,7 +177,7 @@ fn new_filter(key: u8) -> Value {
         .capacity(capacity)
         .build()
         .unwrap();
-    Value::Filter(Box::new(filter))
+    Value::Filter(filter)
 }
 
 fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
@@ -212,7 +212,8 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
         }
         Op::Rename { db, key, to, to_db } => {
             if let Some(entry) = view.take(db, &name(key)) {
-                view.insert(to_db, &name(to), entry.value, entry.expires_at);
+                let expires_at = entry.expires_at();
+                view.insert(to_db, &name(to), entry.value, expires_at);
             }
         }
         Op::LoadChunk { db, key, at } => {

@@ -7,6 +7,8 @@ use crate::format::header;
 use crate::outcome::Effect;
 use crate::slot::Slot;
 use everbloom::sizing::Rounding;
+use smallvec::SmallVec;
+
 use everbloom::{GrowthLimit, InsertError, ScalableBloomFilter};
 use std::ops::ControlFlow;
 
@@ -16,7 +18,7 @@ pub struct Insertion<'a> {
     /// The SCANDUMP header of the empty filter, when the insertion created it.
     pub created: Option<Vec<u8>>,
     /// The items that were added, in order; not those that tested positive or were refused.
-    pub added: Vec<&'a [u8]>,
+    pub added: SmallVec<[&'a [u8]; 8]>,
 }
 
 impl Insertion<'_> {
@@ -70,7 +72,7 @@ pub(super) fn insert_items<'a>(
     } else {
         filter.stream_len()
     };
-    let mut added = Vec::with_capacity(items.len());
+    let mut added = SmallVec::with_capacity(items.len());
     let mut rest = items;
     while !rest.is_empty() {
         let stretch = at_most_one_growth(filter).min(rest.len());
@@ -86,7 +88,7 @@ pub(super) fn insert_items<'a>(
         filter.insert_batch(now.iter().copied(), growth, |result| {
             let item = tried.next();
             if result == Ok(true) {
-                added.extend(item);
+                added.extend(item.copied());
             }
             emit(result.map_err(CommandError::from));
             stopped = result == Err(InsertError::Full) && after_full == AfterFull::Stop;

@@ -80,6 +80,7 @@ pub fn decode(header: &[u8]) -> Option<FilterParts> {
         items,
         options,
         growth,
+        key: None,
         layers,
     })
 }

@@ -134,7 +134,7 @@ pub fn save<W: FieldWriter>(filter: &ScalableBloomFilter, writer: &mut W) -> Res
     save_head(&filter.parts(), writer)?;
     for layer in filter.layers() {
         save_layer_head(&layer.parts(), writer)?;
-        writer.bytes(layer.as_bytes())?;
+        writer.bytes(&layer.as_bytes())?;
         writer.unsigned(layer.len())?;
     }
     Ok(())
@@ -188,6 +188,7 @@ pub fn load<R: FieldReader>(
         items,
         options: 0,
         growth: OLD_GROWTH,
+        key: None,
         layers: Vec::new(),
     };
     if version >= OPTIONS_SINCE {

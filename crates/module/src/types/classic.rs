@@ -83,7 +83,7 @@ impl DataType for Filter {
     fn digest(&self, digester: &mut Digester<'_>) {
         digester.add(&header::encode(&self.filter));
         for layer in self.filter.layers() {
-            digester.add(layer.as_bytes());
+            digester.add(&layer.as_bytes());
         }
         digester.end();
     }
@@ -95,15 +95,17 @@ impl DataType for Filter {
     }
 
     fn copy(&self) -> Option<Self> {
-        let parts = self.filter.parts();
-        let mut copy =
-            ScalableBloomFilter::from_parts_checked(&parts, u64::MAX, Check::RdbValue).ok()?;
-        let mut offset = 0;
-        while let Some(chunk) = self.filter.stream_chunk(offset, usize::MAX) {
-            copy.load_chunk(offset, chunk).ok()?;
-            offset += chunk.len() as u64;
+        let mut arrays = Vec::with_capacity(self.filter.layers().len());
+        for layer in self.filter.layers() {
+            let bytes = layer.as_bytes();
+            let mut array = Vec::new();
+            array.try_reserve_exact(bytes.len()).ok()?;
+            array.extend_from_slice(&bytes);
+            arrays.push(array);
         }
-        Some(Filter::new(copy))
+        let (parts, check) = (self.filter.parts(), Check::RdbValue);
+        let copy = ScalableBloomFilter::from_parts_and_bits(&parts, arrays, u64::MAX, check);
+        copy.ok().map(Filter::new)
     }
 
     fn defragment(&mut self, defragmenter: &mut Defragmenter<'_>) -> bool {

@@ -13,7 +13,7 @@ use crate::clock::Now;
 /// hash of that same key.
 #[derive(Debug, Default)]
 pub struct Db {
-    table: HashTable<(u64, Entry)>,
+    table: HashTable<Box<Entry>>,
     memory: isize,
     settled: isize,
     expiring: usize,
@@ -74,7 +74,7 @@ impl Db {
 
     /// Takes all entries out, with their hashes.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, Entry)> {
-        self.table.drain()
+        self.table.drain().map(|entry| (entry.hash, *entry))
     }
 
     /// Makes a snapshot the one that changes are kept for, or ends that.
@@ -87,7 +87,7 @@ impl Db {
         let Some((snapshot, number)) = &self.snapshot else {
             return true;
         };
-        for (hash, entry) in self.table.iter_mut() {
+        for entry in self.table.iter_mut() {
             if entry.epoch == snapshot.epoch() {
                 continue;
             }
@@ -95,7 +95,7 @@ impl Db {
                 return false;
             }
             let before = entry.value.memory().cast_signed();
-            *budget = budget.saturating_sub(snapshot.keep(*number, *hash, entry).max(64));
+            *budget = budget.saturating_sub(snapshot.keep(*number, entry).max(64));
             self.memory += entry.value.memory().cast_signed() - before;
         }
         true
@@ -120,32 +120,28 @@ impl Db {
     }
 
     fn entry_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
-        let found = self
-            .table
-            .find_mut(hash, |(h, e)| *h == hash && e.key() == key);
-        found.map(|(_, entry)| entry)
+        let found = self.table.find_mut(hash, |e| e.is(hash, key));
+        found.map(|entry| &mut **entry)
     }
 
     /// Whether an entry of this key is there, expired or not.
     pub fn contains(&self, hash: u64, key: &[u8]) -> bool {
-        self.table
-            .find(hash, |(h, e)| *h == hash && e.key() == key)
-            .is_some()
+        self.table.find(hash, |e| e.is(hash, key)).is_some()
     }
 
     /// All entries that are alive at `now`, with their hashes.
     pub fn iter(&self, now: u64) -> impl Iterator<Item = (u64, &Entry)> {
         self.table
             .iter()
-            .filter(move |(_, e)| !e.is_expired(now))
-            .map(|(h, e)| (*h, e))
+            .filter(move |e| !e.is_expired(now))
+            .map(|e| (e.hash, &**e))
     }
 
     /// The sum of the times left until expiry, in milliseconds, of the keys that have one.
     pub fn time_left(&self, now: u64) -> u64 {
         self.table
             .iter()
-            .filter_map(|(_, e)| e.expires_at)
+            .filter_map(|e| e.expires_at())
             .fold(0u64, |sum, at| sum.saturating_add(at.saturating_sub(now)))
     }
 
@@ -161,8 +157,8 @@ impl Db {
     #[inline]
     pub fn peek(&self, hash: u64, key: &[u8], now: u64) -> Option<&Entry> {
         self.table
-            .find(hash, |(h, e)| *h == hash && e.key() == key)
-            .map(|(_, entry)| entry)
+            .find(hash, |e| e.is(hash, key))
+            .map(|entry| &**entry)
             .filter(|entry| !entry.is_expired(now))
     }
 
@@ -171,8 +167,8 @@ impl Db {
         self.expiring > 0
             && self
                 .table
-                .find(hash, |(h, e)| *h == hash && e.key() == key)
-                .is_some_and(|(_, e)| e.is_expired(now))
+                .find(hash, |e| e.is(hash, key))
+                .is_some_and(|e| e.is_expired(now))
     }
 
     /// Changes the value of `key` in place, if it is alive, and keeps account of its size.
@@ -184,16 +180,13 @@ impl Db {
         now: Now,
         change: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
-        let found = self
-            .table
-            .find_mut(hash, |(h, e)| *h == hash && e.key() == key);
-        let (_, entry) = found?;
+        let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
         if entry.is_expired(now.ms) {
             return None;
         }
         entry.access(now.clock);
         let before = entry.value.memory();
-        keep(self.snapshot.as_ref(), hash, entry);
+        keep(self.snapshot.as_ref(), entry);
         let result = change(&mut entry.value);
         self.memory += entry.value.memory().cast_signed() - before.cast_signed();
         Some(result)
@@ -201,6 +194,7 @@ impl Db {
 
     /// Puts an entry in, in place of an older one of the same key, which is removed for good.
     pub fn insert(&mut self, hash: u64, mut entry: Entry) -> Option<Leftover> {
+        entry.hash = hash;
         let old = self.discard(hash, entry.key());
         if let Some((snapshot, _)) = &self.snapshot {
             entry.epoch = snapshot.epoch();
@@ -211,15 +205,15 @@ impl Db {
             }
         }
         self.memory += entry.memory().cast_signed();
-        self.note_expiry(entry.expires_at);
-        self.table.insert_unique(hash, (hash, entry), |(h, _)| *h);
+        self.note_expiry(entry.expires_at());
+        self.table.insert_unique(hash, Box::new(entry), |e| e.hash);
         old
     }
 
     /// Takes an entry out, expired or not, to be put elsewhere.
     pub fn take(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let mut entry = self.remove(hash, key)?;
-        keep(self.snapshot.as_ref(), hash, &mut entry);
+        keep(self.snapshot.as_ref(), &mut entry);
         Some(entry)
     }
 
@@ -230,13 +224,10 @@ impl Db {
     }
 
     fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
-        let found = self
-            .table
-            .find_entry(hash, |(h, e)| *h == hash && e.key() == key)
-            .ok()?;
-        let ((_, entry), _) = found.remove();
+        let found = self.table.find_entry(hash, |e| e.is(hash, key)).ok()?;
+        let (entry, _) = found.remove();
         self.forget(&entry);
-        Some(entry)
+        Some(*entry)
     }
 
     /// Lets a removed entry go, to the snapshot if that needs it.
@@ -249,17 +240,15 @@ impl Db {
 
     /// Sets or clears the expiry of a key that is alive; false when there is none.
     pub fn set_expiry(&mut self, hash: u64, key: &[u8], at: Option<u64>, now: u64) -> bool {
-        let found = self
-            .table
-            .find_mut(hash, |(h, e)| *h == hash && e.key() == key);
-        let Some((_, entry)) = found.filter(|(_, entry)| !entry.is_expired(now)) else {
+        let found = self.table.find_mut(hash, |e| e.is(hash, key));
+        let Some(entry) = found.filter(|entry| !entry.is_expired(now)) else {
             return false;
         };
         let before = entry.value.memory().cast_signed();
-        keep(self.snapshot.as_ref(), hash, entry);
+        keep(self.snapshot.as_ref(), entry);
         self.memory += entry.value.memory().cast_signed() - before;
-        let had = entry.expires_at.take().is_some();
-        entry.expires_at = at;
+        let had = entry.expires_at().is_some();
+        entry.set_expires_at(at);
         self.expiring -= usize::from(had);
         self.note_expiry(at);
         true
@@ -273,17 +262,17 @@ impl Db {
     /// Removes all expired entries and finds the next time at which one expires; returns their
     /// keys, with what is left of each.
     pub fn remove_expired(&mut self, now: u64) -> Vec<(Box<[u8]>, Leftover)> {
-        let gone: Vec<(u64, Entry)> = self.table.extract_if(|(_, e)| e.is_expired(now)).collect();
+        let gone: Vec<Box<Entry>> = self.table.extract_if(|e| e.is_expired(now)).collect();
         self.earliest_expiry = self
             .table
             .iter()
-            .filter_map(|(_, e)| e.expires_at)
+            .filter_map(|e| e.expires_at())
             .min()
             .unwrap_or(u64::MAX);
         gone.into_iter()
-            .map(|(hash, entry)| {
+            .map(|entry| {
                 self.forget(&entry);
-                (entry.key().into(), self.leave(hash, entry))
+                (entry.key().into(), self.leave(entry.hash, *entry))
             })
             .collect()
     }
@@ -301,17 +290,17 @@ impl Db {
 
     fn forget(&mut self, entry: &Entry) {
         self.memory -= entry.memory().cast_signed();
-        self.expiring -= usize::from(entry.expires_at.is_some());
+        self.expiring -= usize::from(entry.expires_at().is_some());
     }
 }
 
 /// Keeps an entry for the snapshot before its first change.
 #[inline]
-fn keep(snapshot: Option<&(Arc<Snapshot>, usize)>, hash: u64, entry: &mut Entry) {
+fn keep(snapshot: Option<&(Arc<Snapshot>, usize)>, entry: &mut Entry) {
     if let Some((snapshot, number)) = snapshot
         && entry.epoch != snapshot.epoch()
     {
-        snapshot.keep(*number, hash, entry);
+        snapshot.keep(*number, entry);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use everbloom::ScalableBloomFilter;
+use smallvec::SmallVec;
 
 /// What a key can hold.
 #[derive(Debug, Clone)]
@@ -10,7 +11,7 @@ pub enum Value {
     /// A string of bytes.
     Text(Vec<u8>),
     /// A Bloom filter.
-    Filter(Box<ScalableBloomFilter>),
+    Filter(ScalableBloomFilter),
 }
 
 impl Value {
@@ -26,19 +27,25 @@ impl Value {
     pub fn memory(&self) -> usize {
         match self {
             Value::Text(text) => text.capacity(),
-            Value::Filter(filter) => filter.memory_usage(),
+            Value::Filter(filter) => filter.memory_usage() - size_of::<ScalableBloomFilter>(),
         }
     }
 }
 
-/// One key of one database.
+/// No expiry.
+const NEVER: u64 = u64::MAX;
+
+/// One key of one database. A key of a usual length and a small filter lie within it, so that they
+/// cost no allocations of their own.
 #[derive(Debug)]
 pub struct Entry {
-    key: Box<[u8]>,
+    /// The keyspace's hash of the key.
+    pub(super) hash: u64,
+    key: SmallVec<[u8; 16]>,
     /// The value.
     pub value: Value,
     /// Unix time in milliseconds from which the key is gone.
-    pub expires_at: Option<u64>,
+    expires_at: u64,
     accessed: AtomicU32,
     /// The number of the last snapshot that has kept this entry, or is older than it.
     pub(super) epoch: u32,
@@ -48,9 +55,10 @@ impl Entry {
     /// A key made now; `clock` is the server's clock in seconds.
     pub fn new(key: &[u8], value: Value, expires_at: Option<u64>, clock: u32) -> Self {
         Entry {
-            key: key.into(),
+            hash: 0,
+            key: SmallVec::from_slice(key),
             value,
-            expires_at,
+            expires_at: expires_at.unwrap_or(NEVER),
             accessed: AtomicU32::new(clock),
             epoch: 0,
         }
@@ -62,10 +70,27 @@ impl Entry {
         &self.key
     }
 
+    /// Whether it is the entry of this key, which has this hash.
+    #[inline]
+    pub(super) fn is(&self, hash: u64, key: &[u8]) -> bool {
+        self.hash == hash && self.key() == key
+    }
+
     /// Whether the key is gone at `now`, milliseconds of Unix time.
     #[inline]
     pub fn is_expired(&self, now: u64) -> bool {
-        self.expires_at.is_some_and(|at| at <= now)
+        self.expires_at <= now
+    }
+
+    /// Unix time in milliseconds from which the key is gone, if it has an expiry.
+    #[inline]
+    pub fn expires_at(&self) -> Option<u64> {
+        (self.expires_at != NEVER).then_some(self.expires_at)
+    }
+
+    /// Sets or clears the expiry.
+    pub(super) fn set_expires_at(&mut self, at: Option<u64>) {
+        self.expires_at = at.unwrap_or(NEVER);
     }
 
     /// Notes an access at `clock`, seconds of the server's clock.
@@ -81,6 +106,26 @@ impl Entry {
 
     /// Bytes of the entry, its key and its value.
     pub fn memory(&self) -> usize {
-        size_of::<Entry>() + self.key.len() + self.value.memory()
+        let key = if self.key.spilled() {
+            self.key.capacity()
+        } else {
+            0
+        };
+        size_of::<Entry>() + key + self.value.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_filter_is_one_allocation() {
+        let mut filter = ScalableBloomFilter::builder().build().unwrap();
+        filter.insert("item");
+        let entry = Entry::new(b"twelve bytes", Value::Filter(filter), None, 0);
+        assert_eq!(entry.memory(), size_of::<Entry>());
+        // With its place in a half-empty table and the allocator's word it is under 200 bytes.
+        assert!(size_of::<Entry>() <= 160, "{}", size_of::<Entry>());
     }
 }

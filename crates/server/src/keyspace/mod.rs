@@ -36,6 +36,9 @@ pub const SHARD_BITS: u32 = 10;
 /// The number of shards.
 pub const SHARDS: usize = 1 << SHARD_BITS;
 
+/// Where the number of the shard is in a hash: below the seven highest bits.
+pub const SHARD_SHIFT: u32 = 64 - 7 - SHARD_BITS;
+
 /// All keys of all databases.
 #[derive(Debug)]
 pub struct Keyspace {
@@ -73,9 +76,9 @@ impl Keyspace {
     /// The number of the shard that holds keys of this hash.
     #[inline]
     pub fn shard_of(hash: u64) -> usize {
-        // The top bits choose the shard; hashbrown uses the low ones and the seven highest: a few
-        // tag bits are then the same within a shard, which costs a compare in a million lookups.
-        usize::try_from(hash >> (64 - SHARD_BITS)).unwrap_or(0)
+        // Neither the low bits nor the seven highest: by these hashbrown tells the keys of a shard
+        // apart, so they must not be the same for all of them.
+        usize::try_from(hash >> SHARD_SHIFT).unwrap_or(0) & (SHARDS - 1)
     }
 
     /// The lock of shard `index`.

@@ -7,14 +7,14 @@
 
 use super::entry::Entry;
 use super::view::View;
-use super::{SHARD_BITS, SHARDS};
+use super::{SHARD_SHIFT, SHARDS};
 
 const POSITION_BITS: u32 = 40;
 const POSITIONS: u64 = 1 << POSITION_BITS;
 
 /// The place of a hash within its shard.
 fn position(hash: u64) -> u64 {
-    (hash << SHARD_BITS) >> (64 - POSITION_BITS)
+    (hash >> (SHARD_SHIFT - POSITION_BITS)) % POSITIONS
 }
 
 /// One step of a walk over database `db` from `cursor` on (0 at first): hands about `count` keys, or

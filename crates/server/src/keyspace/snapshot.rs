@@ -196,13 +196,13 @@ impl Snapshot {
     }
 
     /// Keeps an entry that stays in the keyspace. Its shard is locked.
-    pub(super) fn keep(&self, db: usize, hash: u64, entry: &mut Entry) -> usize {
+    pub(super) fn keep(&self, db: usize, entry: &mut Entry) -> usize {
         entry.epoch = self.epoch;
         let mut state = self.state.lock();
-        let (key, expires_at): (Box<[u8]>, _) = (entry.key().into(), entry.expires_at);
+        let (key, expires_at): (Box<[u8]>, _) = (entry.key().into(), entry.expires_at());
         let value = match &mut entry.value {
             Value::Filter(filter) if filter.stream_len() > LARGE => {
-                let (id, parts) = state.begin_capture(filter, hash, &key);
+                let (id, parts) = state.begin_capture(filter, entry.hash, &key);
                 KeptValue::Large { id, parts }
             }
             value => KeptValue::Whole(value.clone()),
@@ -232,7 +232,7 @@ impl Snapshot {
     }
 
     fn adopt_locked(&self, state: &mut State, db: usize, hash: u64, mut entry: Entry) {
-        let (key, expires_at): (Box<[u8]>, _) = (entry.key().into(), entry.expires_at);
+        let (key, expires_at): (Box<[u8]>, _) = (entry.key().into(), entry.expires_at());
         let kept = entry.epoch == self.epoch;
         let value = match &mut entry.value {
             Value::Filter(filter) => match filter.capture_id().filter(|_| kept) {

@@ -195,14 +195,18 @@ impl Digest {
                     items,
                     options,
                     growth,
+                    key,
                     layers,
                 } = filter.parts();
                 self.numbers(&[items, options.into(), growth.into()]);
+                if let Some(key) = key {
+                    self.bytes(&key.to_bytes());
+                }
                 for layer in &layers {
                     self.layer(layer);
                 }
                 for layer in filter.layers() {
-                    self.bytes(layer.as_bytes());
+                    self.bytes(&layer.as_bytes());
                 }
             }
         }
@@ -234,7 +238,7 @@ fn keyspace_digest(view: &View<'_>) -> Digest {
     for (db, number) in (0..view.databases()).zip(0u64..) {
         for (_, entry) in view.entries(db) {
             let mut digest = Digest::new();
-            digest.numbers(&[number, entry.expires_at.unwrap_or(0)]);
+            digest.numbers(&[number, entry.expires_at().unwrap_or(0)]);
             digest.bytes(entry.key());
             digest.value(&entry.value);
             all.xor(digest);

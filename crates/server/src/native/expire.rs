@@ -207,7 +207,7 @@ fn expire(call: &Call<'_>, view: &mut View<'_>, unit: Unit, base: Base) -> Resul
     let Some(entry) = view.get(db, key) else {
         return Ok(Outcome::unchanged(0));
     };
-    let present = entry.expires_at.and_then(|at| i64::try_from(at).ok());
+    let present = entry.expires_at().and_then(|at| i64::try_from(at).ok());
     if !conditions.allow(present, at) {
         return Ok(Outcome::unchanged(0));
     }
@@ -235,7 +235,7 @@ pub(super) fn expires_at(reply: impl Into<Reply>, key: &[u8], at: u64) -> Outcom
 
 fn persist(call: &mut Call<'_>, view: &mut View<'_>) -> Outcome {
     let (db, key) = (call.session.db, call.arg(1));
-    let expires = view.get(db, key).is_some_and(|e| e.expires_at.is_some());
+    let expires = view.get(db, key).is_some_and(|e| e.expires_at().is_some());
     if !expires {
         return Outcome::unchanged(0);
     }
@@ -247,7 +247,7 @@ fn expiry(call: &Call<'_>, view: &View<'_>, unit: Unit, base: Base) -> Reply {
     let Some(entry) = call.peek(view, call.arg(1)) else {
         return Reply::Integer(-2);
     };
-    let Some(at) = entry.expires_at else {
+    let Some(at) = entry.expires_at() else {
         return Reply::Integer(-1);
     };
     let at = i64::try_from(at).unwrap_or(i64::MAX);

@@ -139,7 +139,8 @@ fn rename(call: &Call<'_>, view: &mut View<'_>, replace: bool) -> Result<Outcome
     let Some(entry) = view.take(db, from) else {
         return Err(error::no_such_key());
     };
-    view.insert(db, to, entry.value, entry.expires_at);
+    let expires_at = entry.expires_at();
+    view.insert(db, to, entry.value, expires_at);
     Ok(Outcome::verbatim(done))
 }
 
@@ -159,7 +160,7 @@ fn copy(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         // RedisBloom gives its host no way to copy a filter, and clients may rely on the refusal.
         return Err(Reply::error("ERR not supported for this module key"));
     };
-    let (value, expires_at) = (Value::Text(text.clone()), entry.expires_at);
+    let (value, expires_at) = (Value::Text(text.clone()), entry.expires_at());
     view.insert(options.db, to, value, expires_at);
     Ok(Outcome::verbatim(1))
 }
@@ -203,7 +204,8 @@ fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let effect = moved.as_ref().map_or(Effect::None, |_| Effect::Verbatim);
     let touched = moved.is_some();
     if let Some(entry) = moved {
-        view.insert(to, key, entry.value, entry.expires_at);
+        let expires_at = entry.expires_at();
+        view.insert(to, key, entry.value, expires_at);
     }
     Ok(Outcome {
         reply: flag(touched),

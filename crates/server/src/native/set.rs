@@ -209,7 +209,7 @@ fn set(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         return Ok(Outcome::unchanged(reply));
     }
     if options.lifetime == Lifetime::Kept {
-        let kept = present.and_then(|entry| entry.expires_at);
+        let kept = present.and_then(|entry| entry.expires_at());
         view.insert(db, key, Value::Text(text.to_vec()), kept);
         return Ok(Outcome::replaced(reply, &[b"SET", key, text, b"KEEPTTL"]));
     }
@@ -285,7 +285,7 @@ fn getex(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         return Ok(Outcome::unchanged(Reply::Null));
     };
     let reply = Reply::bulk(text);
-    let expires = entry.is_some_and(|entry| entry.expires_at.is_some());
+    let expires = entry.is_some_and(|entry| entry.expires_at().is_some());
     match lifetime {
         Lifetime::Until(time) => {
             let until = time.resolve(call)?;

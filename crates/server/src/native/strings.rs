@@ -144,7 +144,7 @@ pub(super) fn bulk_or_null(text: Option<&[u8]>) -> Reply {
 
 /// Puts a string under a key that keeps the expiry it has.
 pub(super) fn overwrite(view: &mut View<'_>, db: usize, key: &[u8], text: Vec<u8>) {
-    let expires_at = view.peek(db, key).and_then(|entry| entry.expires_at);
+    let expires_at = view.peek(db, key).and_then(|entry| entry.expires_at());
     view.insert(db, key, Value::Text(text), expires_at);
 }
 

@@ -489,7 +489,8 @@ impl Target<'_, '_> {
 
 fn put(view: &mut View<'_>, db: usize, entry: Entry) {
     let key: Box<[u8]> = entry.key().into();
-    view.insert(db, &key, entry.value, entry.expires_at);
+    let expires_at = entry.expires_at();
+    view.insert(db, &key, entry.value, expires_at);
 }
 
 /// The keys of the snapshot file, in place of those that the view holds. If it cannot be read,

@@ -103,8 +103,8 @@ pub fn write_view(
                 selected = true;
             }
             match &entry.value {
-                Value::Text(text) => rdb.text(entry.key(), entry.expires_at, text)?,
-                Value::Filter(filter) => rdb.filter(entry.key(), entry.expires_at, filter)?,
+                Value::Text(text) => rdb.text(entry.key(), entry.expires_at(), text)?,
+                Value::Filter(filter) => rdb.filter(entry.key(), entry.expires_at(), filter)?,
             }
         }
     }

@@ -260,7 +260,7 @@ pub(super) fn read_value<R: Read>(
                 return Ok(Loaded::Foreign(module_type.name().into()));
             }
             let filter = value::filter(source, module_type.version, max_filter_bytes)?;
-            Ok(Loaded::Value(Value::Filter(Box::new(filter))))
+            Ok(Loaded::Value(Value::Filter(filter)))
         }
         _ => match skip::skip_value(source, type_byte)? {
             Some(name) => Ok(Loaded::Foreign(name.into())),

@@ -74,7 +74,7 @@ fn a_flipped_bit_is_an_error_or_gives_valid_values() {
 
 #[test]
 fn a_damaged_payload_is_refused_as_redis_refuses_it() {
-    let payload = dump(&Value::Filter(Box::new(filter_of(10, 70))), true).unwrap();
+    let payload = dump(&Value::Filter(filter_of(10, 70)), true).unwrap();
     let envelope = "ERR DUMP payload version or checksum are wrong";
     for len in 0..payload.len() {
         assert_eq!(
@@ -241,7 +241,7 @@ fn a_filter_over_the_limit_is_refused_before_its_bits_are_read() {
 
 #[test]
 fn a_newer_encoding_of_filters_is_named() {
-    let filter = Value::Filter(Box::new(filter_of(10, 0)));
+    let filter = Value::Filter(filter_of(10, 0));
     let mut payload = dump(&filter, true).unwrap();
     payload[9] += 1;
     let len = payload.len();

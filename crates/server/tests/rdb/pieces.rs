@@ -87,7 +87,7 @@ fn steps_out_of_order_are_errors() {
     out_of_order(writer.filter(b"k", None, &filter));
     writer.layer_head(&layer).unwrap();
     out_of_order(writer.layer_head(&layer));
-    writer.layer_bytes(filter.layers()[0].as_bytes()).unwrap();
+    writer.layer_bytes(&filter.layers()[0].as_bytes()).unwrap();
     writer.layer_end(0).unwrap();
     out_of_order(writer.layer_head(&layer));
     out_of_order(writer.finish().map(|_| ()));
@@ -102,7 +102,7 @@ fn the_counts_are_those_given() {
     let mut writer = writer(WriteOptions::default());
     writer.begin_filter(b"k", None, &parts).unwrap();
     writer.layer_head(&parts.layers[0]).unwrap();
-    writer.layer_bytes(filter.layers()[0].as_bytes()).unwrap();
+    writer.layer_bytes(&filter.layers()[0].as_bytes()).unwrap();
     writer.layer_end(8).unwrap();
     writer.end_filter().unwrap();
     let contents = read(&writer.finish().unwrap().0[..]).unwrap();

@@ -1,9 +1,15 @@
-//! The two hash values of an item in the classic layout, and the bit positions they give.
+//! The two hash values of an item, and the bit positions they give.
 //!
-//! An item is hashed twice, the second time with the first value as the seed, and the positions
-//! are `(a + i * b) mod 2^64 mod m` for `i = 0, 1, ...` (double hashing: Kirsch and Mitzenmacher,
-//! "Less hashing, same performance", 2006). The functions are Austin Appleby's MurmurHash64A and,
-//! for filters of early RedisBloom versions, his 32-bit MurmurHash2.
+//! In the classic layout an item is hashed twice, the second time with the first value as the
+//! seed, and the positions are `(a + i * b) mod 2^64 mod m` for `i = 0, 1, ...` (double hashing:
+//! Kirsch and Mitzenmacher, "Less hashing, same performance", 2006). The functions are Austin
+//! Appleby's MurmurHash64A and, for filters of early RedisBloom versions, his 32-bit MurmurHash2. The blocked layout has a keyed
+//! hash of this library's own, see [`Key`].
+
+mod keyed;
+
+pub use keyed::Key;
+pub(crate) use keyed::Secrets;
 
 const MUL64: u64 = 0xc6a4_a793_5bd1_e995;
 const MUL32: u32 = 0x5bd1_e995;
@@ -105,14 +111,14 @@ impl HashWidth {
 /// The two hash values of an item; they serve every layer of a filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashPair {
-    /// The first position before reduction.
+    /// Classic: the first position before reduction. Blocked: what chooses the block.
     pub a: u64,
-    /// The distance between positions before reduction.
+    /// Classic: the distance between positions before reduction. Blocked: what chooses the bits.
     pub b: u64,
 }
 
 impl HashPair {
-    /// Hashes an item.
+    /// Hashes an item as the classic layout does; [`Key::hash`] is the blocked one's.
     ///
     /// ```
     /// use everbloom::hash::{HashPair, HashWidth};
@@ -140,7 +146,7 @@ impl HashPair {
         }
     }
 
-    /// The positions of the item in a bit array of `modulus` bits, `hashes` of them; none when the
+    /// The positions of the item in a classic bit array of `modulus` bits, `hashes` of them; none when the
     /// modulus is 0.
     ///
     /// This is for programs that keep their bits elsewhere, such as in a bitmap on a server.

@@ -1,0 +1,165 @@
+//! The bit array of a blocked layer: blocks that are cache lines.
+
+use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use core::fmt;
+use core::ptr::NonNull;
+use core::slice;
+
+use crate::bits::{AllocError, advise_huge_pages, prefetch};
+
+/// Bytes of a block, which is a cache line.
+pub(crate) const BLOCK: usize = 64;
+
+/// One block. Bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(crate) struct Block(pub(crate) [u8; BLOCK]);
+
+/// A fixed number of blocks.
+///
+/// They are part of an allocation that is a little larger, and not an aligned allocation: for an
+/// alignment of 64 the standard allocator writes its zeros itself, and all memory of a large filter
+/// would be there before it is needed.
+pub(crate) struct BlockArray {
+    /// The first block, aligned.
+    start: NonNull<Block>,
+    /// How many there are.
+    blocks: usize,
+    /// How many bytes of the allocation lie before the first, less than 64.
+    lead: usize,
+}
+
+// SAFETY: the array owns its memory, as a box does, and gives out references by its own only.
+unsafe impl Send for BlockArray {}
+// SAFETY: as above; nothing changes through a shared reference.
+unsafe impl Sync for BlockArray {}
+
+impl BlockArray {
+    /// All bits 0. Large arrays get their pages from the system only when they are written.
+    pub(crate) fn zeroed(bytes: u64) -> Result<BlockArray, AllocError> {
+        let len = usize::try_from(bytes).map_err(|_| AllocError)?;
+        let blocks = len / BLOCK;
+        if blocks == 0 {
+            return Err(AllocError);
+        }
+        let layout = allocation(blocks).ok_or(AllocError)?;
+        // SAFETY: the layout has a size other than 0.
+        let base = unsafe { alloc_zeroed(layout) };
+        let base = NonNull::new(base).ok_or(AllocError)?;
+        advise_huge_pages(base.as_ptr(), layout.size());
+        let lead = base.as_ptr().align_offset(BLOCK);
+        debug_assert!(lead < BLOCK);
+        // SAFETY: the allocation is BLOCK - 1 bytes longer than the blocks, and `lead` is at most
+        // that, because the alignment of bytes can always be reached.
+        let start = unsafe { base.add(lead) }.cast();
+        Ok(BlockArray {
+            start,
+            blocks,
+            lead,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn blocks(&self) -> &[Block] {
+        // SAFETY: `start` is aligned and `blocks` blocks behind it are initialised, live and
+        // borrowed as long as `self`; any bytes are a block.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.blocks) }
+    }
+
+    /// The number of the block that a hash value chooses: the part of the array that the value is of
+    /// 2^64. (Lemire, "Fast random integer generation in an interval", 2019, section 3.)
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "an index is less than a number of blocks in memory"
+    )]
+    pub(crate) fn index_of(&self, a: u64) -> usize {
+        ((u128::from(a) * self.blocks as u128) >> 64) as usize
+    }
+
+    /// The block that a hash value chooses.
+    #[inline]
+    pub(crate) fn block_of(&self, a: u64) -> &Block {
+        let index = self.index_of(a);
+        // SAFETY: a * blocks < 2^64 * blocks, so that the index is less than the number of blocks.
+        unsafe { self.blocks().get_unchecked(index) }
+    }
+
+    /// The block that a hash value chooses.
+    #[inline]
+    pub(crate) fn block_of_mut(&mut self, a: u64) -> &mut Block {
+        let index = self.index_of(a);
+        // SAFETY: as in `block_of`.
+        unsafe { self.blocks_mut().get_unchecked_mut(index) }
+    }
+
+    #[inline]
+    fn blocks_mut(&mut self) -> &mut [Block] {
+        // SAFETY: as in `blocks`, and `self` is borrowed for this alone.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.blocks) }
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        // SAFETY: as in `blocks`; a block is 64 bytes without padding.
+        unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.blocks * BLOCK) }
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `blocks_mut`; a block is 64 bytes without padding, and any bytes are one.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.blocks * BLOCK) }
+    }
+
+    /// Bytes of the allocation.
+    pub(crate) fn memory_usage(&self) -> usize {
+        (self.blocks + 1) * BLOCK - 1
+    }
+
+    /// Asks the processor to fetch a block that will be read soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, a: u64) {
+        prefetch(self.start.as_ptr().wrapping_add(self.index_of(a)).cast());
+    }
+}
+
+/// The allocation that so many blocks are part of.
+fn allocation(blocks: usize) -> Option<Layout> {
+    let bytes = blocks.checked_mul(BLOCK)?.checked_add(BLOCK - 1)?;
+    Layout::array::<u8>(bytes).ok()
+}
+
+impl Drop for BlockArray {
+    fn drop(&mut self) {
+        if let Some(layout) = allocation(self.blocks) {
+            // SAFETY: `lead` bytes before `start` is where the allocation begins, which was made
+            // with this layout, and nobody uses it after this.
+            unsafe { dealloc(self.start.cast::<u8>().sub(self.lead).as_ptr(), layout) };
+        }
+    }
+}
+
+impl Clone for BlockArray {
+    fn clone(&self) -> BlockArray {
+        let bytes = self.as_bytes();
+        match BlockArray::zeroed(bytes.len() as u64) {
+            Ok(mut copy) => {
+                copy.as_bytes_mut().copy_from_slice(bytes);
+                copy
+            }
+            Err(AllocError) => handle_alloc_error(Layout::for_value(bytes)),
+        }
+    }
+}
+
+impl PartialEq for BlockArray {
+    fn eq(&self, other: &BlockArray) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl fmt::Debug for BlockArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} blocks", self.blocks)
+    }
+}

@@ -1,0 +1,89 @@
+//! Eight bits of an item at a time, with AVX2.
+
+use core::arch::x86_64::{
+    __m256i, _mm256_and_si256, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps,
+    _mm256_load_si256, _mm256_mullo_epi32, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
+    _mm256_set1_epi64x, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_testc_si256,
+};
+
+use super::any;
+use super::array::{Block, BlockArray};
+use super::layer::BlockedLayer;
+use super::portable::Lanes;
+use crate::hash::HashPair;
+
+/// Whether the item is in the layer.
+#[target_feature(enable = "avx2")]
+pub(super) fn contains_item(layer: &BlockedLayer, item: &[u8]) -> bool {
+    match layer.hash_usual(item) {
+        Some(pair) => contains_pair(layer, pair),
+        None => contains_unusual(layer, item),
+    }
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+fn contains_unusual(layer: &BlockedLayer, item: &[u8]) -> bool {
+    contains_pair(layer, layer.hash(item))
+}
+
+/// Whether the hashed item is in the layer.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn contains_pair(layer: &BlockedLayer, pair: HashPair) -> bool {
+    let (array, lanes) = layer.parts_to_test();
+    contains(array.block_of(pair.a), pair.b, lanes)
+}
+
+/// Those of the items in the mask that are in any of the arrays.
+#[target_feature(enable = "avx2")]
+pub(super) fn contained(
+    arrays: &[&BlockArray],
+    pairs: &[HashPair; 32],
+    mask: u32,
+    lanes: &Lanes,
+) -> u32 {
+    super::select(pairs, mask, |pair| {
+        any(arrays, pair.a, |block| contains(block, pair.b, lanes))
+    })
+}
+
+/// Whether all bits of the item are 1.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
+    let half: *const __m256i = (&raw const *block).cast();
+    // SAFETY: a block is 64 bytes, two halves, and aligned to as many.
+    let block = unsafe { (_mm256_load_si256(half), _mm256_load_si256(half.add(1))) };
+    // Even lanes are the lower half of `b`, odd ones the upper.
+    let b = _mm256_set1_epi64x(b.cast_signed());
+    let (rounds, _) = lanes.multipliers.as_flattened().as_chunks::<8>();
+    let mut all = true;
+    for (round, multipliers) in (0..lanes.hashes).step_by(8).zip(rounds) {
+        // SAFETY: eight words, a multiple of 32 bytes from a start that is aligned to 64.
+        let multipliers = unsafe { _mm256_load_si256(multipliers.as_ptr().cast()) };
+        let found = test(block, _mm256_mullo_epi32(b, multipliers));
+        // The first eight are mostly all.
+        if round == 0 && lanes.hashes <= 8 {
+            return found;
+        }
+        all &= found;
+    }
+    all
+}
+
+/// Whether the bits at the positions in all lanes are 1.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn test(block: (__m256i, __m256i), products: __m256i) -> bool {
+    // The top four bits are the word: the topmost says in which half, which is what a blend looks
+    // at, and the other three are what a permutation looks at.
+    let word = _mm256_srli_epi32::<28>(products);
+    let low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(block.0, word));
+    let high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(block.1, word));
+    let words = _mm256_blendv_ps(low, high, _mm256_castsi256_ps(products));
+    // The next five bits are the bit in the word.
+    let bit = _mm256_and_si256(_mm256_srli_epi32::<23>(products), _mm256_set1_epi32(31));
+    let bits = _mm256_sllv_epi32(_mm256_set1_epi32(1), bit);
+    _mm256_testc_si256(_mm256_castps_si256(words), bits) == 1
+}

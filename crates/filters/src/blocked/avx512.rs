@@ -1,0 +1,167 @@
+//! Eight or sixteen bits of an item at a time, with AVX-512.
+
+use core::arch::x86_64::{
+    __m256i, __m512i, _mm256_load_si256, _mm256_mullo_epi32, _mm256_permutex2var_epi32,
+    _mm256_rolv_epi32, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_srli_epi32,
+    _mm256_testc_si256, _mm512_load_si512, _mm512_loadu_si512, _mm512_mullo_epi32,
+    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_srli_epi32, _mm512_testn_epi32_mask,
+};
+
+use super::any;
+use super::array::{Block, BlockArray};
+use super::layer::BlockedLayer;
+use super::portable::Lanes;
+use crate::hash::HashPair;
+
+/// Whether the item is in the layer, which has at most `MOST` hashes: 8, 16 or 32.
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+pub(super) fn contains_item<const MOST: u32>(layer: &BlockedLayer, item: &[u8]) -> bool {
+    let Some(pair) = layer.hash_usual(item) else {
+        return contains_unusual(layer, item);
+    };
+    let (array, lanes) = layer.parts_to_test();
+    let block = array.block_of(pair.a);
+    match MOST {
+        8 => Eight::new(pair.b, lanes).are_in(block),
+        16 => Sixteen::new(pair.b, &lanes.multipliers[0]).are_in(block),
+        _ => contains(block, pair.b, lanes),
+    }
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn contains_unusual(layer: &BlockedLayer, item: &[u8]) -> bool {
+    contains_pair(layer, layer.hash(item))
+}
+
+/// Whether the hashed item is in the layer.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+pub(super) fn contains_pair(layer: &BlockedLayer, pair: HashPair) -> bool {
+    let (array, lanes) = layer.parts_to_test();
+    contains(array.block_of(pair.a), pair.b, lanes)
+}
+
+/// Those of the items in the mask that are in any of the arrays. Where an item's bits lie in a block is
+/// found once for all arrays.
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+pub(super) fn contained(
+    arrays: &[&BlockArray],
+    pairs: &[HashPair; 32],
+    mask: u32,
+    lanes: &Lanes,
+) -> u32 {
+    // The loop over the arrays is unrolled for as many as there usually are.
+    match *arrays {
+        [a] => contained_in([a], pairs, mask, lanes),
+        [a, b] => contained_in([a, b], pairs, mask, lanes),
+        [a, b, c] => contained_in([a, b, c], pairs, mask, lanes),
+        [a, b, c, d] => contained_in([a, b, c, d], pairs, mask, lanes),
+        _ => arrays.iter().fold(0, |found, array| {
+            found | contained_in([*array], pairs, mask & !found, lanes)
+        }),
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn contained_in<const N: usize>(
+    arrays: [&BlockArray; N],
+    pairs: &[HashPair; 32],
+    mask: u32,
+    lanes: &Lanes,
+) -> u32 {
+    if lanes.hashes <= 8 {
+        return super::select(pairs, mask, |pair| {
+            let bits = Eight::new(pair.b, lanes);
+            any(&arrays, pair.a, |block| bits.are_in(block))
+        });
+    }
+    if lanes.hashes <= 16 {
+        return super::select(pairs, mask, |pair| {
+            let bits = Sixteen::new(pair.b, &lanes.multipliers[0]);
+            any(&arrays, pair.a, |block| bits.are_in(block))
+        });
+    }
+    super::select(pairs, mask, |pair| {
+        any(&arrays, pair.a, |block| contains(block, pair.b, lanes))
+    })
+}
+
+/// Whether all bits of the item are 1.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
+    if lanes.hashes <= 8 {
+        return Eight::new(b, lanes).are_in(block);
+    }
+    let found = Sixteen::new(b, &lanes.multipliers[0]).are_in(block);
+    if lanes.hashes <= 16 {
+        return found;
+    }
+    found & Sixteen::new(b, &lanes.multipliers[1]).are_in(block)
+}
+
+/// Up to eight bits of an item: the word of each, and the bit in that word. The top four bits of a
+/// product are the word, the next five the bit.
+struct Eight {
+    words: __m256i,
+    bits: __m256i,
+}
+
+impl Eight {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,bmi2")]
+    fn new(b: u64, lanes: &Lanes) -> Eight {
+        let multipliers = lanes.multipliers.as_ptr();
+        // SAFETY: the multipliers are 64 bytes, aligned to as many.
+        let multipliers = unsafe { _mm256_load_si256(multipliers.cast()) };
+        // Even lanes are the lower half of `b`, odd ones the upper.
+        let products = _mm256_mullo_epi32(_mm256_set1_epi64x(b.cast_signed()), multipliers);
+        Eight {
+            words: _mm256_srli_epi32::<28>(products),
+            // A rotation counts modulo 32.
+            bits: _mm256_rolv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32::<23>(products)),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,bmi2")]
+    fn are_in(&self, block: &Block) -> bool {
+        let half: *const __m256i = (&raw const *block).cast();
+        // SAFETY: a block is 64 bytes, two halves, and aligned to as many.
+        let (low, high) = unsafe { (_mm256_load_si256(half), _mm256_load_si256(half.add(1))) };
+        let words = _mm256_permutex2var_epi32(low, self.words, high);
+        _mm256_testc_si256(words, self.bits) == 1
+    }
+}
+
+/// Sixteen bits of an item, as above.
+struct Sixteen {
+    words: __m512i,
+    bits: __m512i,
+}
+
+impl Sixteen {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,bmi2")]
+    fn new(b: u64, multipliers: &[u32; 16]) -> Sixteen {
+        // SAFETY: sixteen words are 64 bytes; they may lie anywhere.
+        let multipliers = unsafe { _mm512_loadu_si512(multipliers.as_ptr().cast()) };
+        let products = _mm512_mullo_epi32(_mm512_set1_epi64(b.cast_signed()), multipliers);
+        Sixteen {
+            words: _mm512_srli_epi32::<28>(products),
+            bits: _mm512_rolv_epi32(_mm512_set1_epi32(1), _mm512_srli_epi32::<23>(products)),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,bmi2")]
+    fn are_in(&self, block: &Block) -> bool {
+        // SAFETY: a block is 64 bytes, and aligned to as many.
+        let block = unsafe { _mm512_load_si512((&raw const *block).cast()) };
+        let words = _mm512_permutexvar_epi32(self.words, block);
+        _mm512_testn_epi32_mask(words, self.bits) == 0
+    }
+}

@@ -1,0 +1,123 @@
+//! Testing and setting bits of a block on any processor. What the other kernels must agree with.
+
+use super::array::Block;
+use crate::sizing::blocked::{MAX_HASHES, MIN_HASHES};
+
+/// The most bits of an item, as a length.
+const MOST: usize = MAX_HASHES as usize;
+
+/// What an item's second hash value is multiplied by, for each of its bits: the upper halves of the
+/// first numbers of SplitMix64 with state 0, made odd.
+const MULTIPLIERS: [u32; MOST] = [
+    0xe220_a839,
+    0x6e78_9e6b,
+    0x06c4_5d19,
+    0xf88b_b8a9,
+    0x1b39_896b,
+    0x53cb_9f0d,
+    0x2c82_9abf,
+    0xc584_133b,
+    0x3ee5_7891,
+    0xf3b8_488d,
+    0x657e_ecdd,
+    0xc2d3_26e1,
+    0x8621_a03f,
+    0x8e1f_7555,
+    0xb54e_0f17,
+    0x84bb_3f97,
+    0x7d29_825d,
+    0xc3cf_1711,
+    0x3466_e9a1,
+    0xd81a_8d2b,
+    0xdb01_602b,
+    0xa903_8a93,
+    0xedf5_f1d9,
+    0x5449_6ad7,
+    0xdd7c_01d5,
+    0x935e_82f1,
+    0x69b8_2ebd,
+    0x40d2_9eb5,
+    0xa2f0_9dab,
+    0xee52_1d7b,
+    0xf169_52ef,
+    0x377d_35df,
+];
+
+/// The multipliers of so many hashes, in 32 lanes. The lanes that are left over repeat the first two
+/// in turn, so that a kernel that works on all lanes of a vector asks for no bit more.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Lanes {
+    /// The first sixteen lanes, and the others.
+    pub(super) multipliers: [[u32; 16]; 2],
+    pub(super) hashes: u32,
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "computed while compiling"
+)]
+static LANES: [Lanes; MOST + 1] = {
+    let mut all = [const {
+        Lanes {
+            multipliers: [[0; 16]; 2],
+            hashes: 0,
+        }
+    }; MOST + 1];
+    let mut hashes = 0;
+    while hashes <= MOST {
+        let mut lane = 0;
+        while lane < MOST {
+            let source = if lane < hashes { lane } else { lane & 1 };
+            all[hashes].multipliers[lane / 16][lane % 16] = MULTIPLIERS[source];
+            lane += 1;
+        }
+        all[hashes].hashes = hashes as u32;
+        hashes += 1;
+    }
+    all
+};
+
+impl Lanes {
+    /// `None` when there are no such filters.
+    pub(super) fn new(hashes: u32) -> Option<&'static Lanes> {
+        let lanes = LANES.get(usize::try_from(hashes).ok()?);
+        lanes.filter(|_| hashes >= MIN_HASHES)
+    }
+
+    /// The positions of an item's bits in its block, from 0 to 511.
+    ///
+    /// The even ones come from the lower half of the second hash value, the odd ones from the upper
+    /// half: the top 9 bits of its product with a multiplier. (Dietzfelbinger, Hagerup, Katajainen
+    /// and Penttonen, "A reliable randomized algorithm for the closest-pair problem", 1997, section
+    /// 2.)
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the halves are 32 bits")]
+    pub(super) fn positions(&self, b: u64) -> impl Iterator<Item = u32> + Clone {
+        let halves = [b as u32, (b >> 32) as u32].into_iter().cycle();
+        let products = self.multipliers.as_flattened().iter().zip(halves);
+        let products = products.map(|(multiplier, half)| half.wrapping_mul(*multiplier));
+        products
+            .map(|product| product >> 23)
+            .take(self.hashes as usize)
+    }
+
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a position is below 512")]
+    pub(super) fn contains(&self, block: &Block, b: u64) -> bool {
+        let test = |position: u32| block.0[(position >> 3) as usize & 63] >> (position & 7);
+        self.positions(b)
+            .fold(1, |all, position| all & test(position))
+            == 1
+    }
+
+    /// Sets the item's bits.
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a position is below 512")]
+    pub(super) fn insert(&self, block: &mut Block, b: u64) {
+        for position in self.positions(b) {
+            block.0[(position >> 3) as usize & 63] |= 1 << (position & 7);
+        }
+    }
+}

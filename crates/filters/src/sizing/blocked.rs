@@ -1,0 +1,430 @@
+//! How large a filter of the blocked layout must be.
+//!
+//! All `k` bits of an item lie in one block of 512. With `lambda` items a block on average, the
+//! number of items in the block of an absent item is Poisson distributed, so the error rate is the
+//! mixture
+//!
+//! ```text
+//! sum over j of  lambda^j e^-lambda / j!  *  E[(X / 512)^k],   X = bits set by j items
+//! ```
+//!
+//! (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007, section
+//! 3.1, has the mixture with the classic formula inside.) `X` is how many of 512 cells are occupied
+//! after `t = j k` throws; its first three moments are known exactly (Kolchin, Sevast'yanov and
+//! Chistyakov, "Random allocations", 1978, chapter 1), and the expectation follows from them within
+//! 0.1 %. In blocks of few the number of items is binomial, which is less spread: the rate is then
+//! below what is computed here.
+
+use alloc::vec::Vec;
+
+use super::{LayerSize, RATE_CAP, textbook};
+use crate::math::{ln, sqrt, whole};
+
+/// Bits of a block.
+pub const BLOCK_BITS: u32 = 512;
+/// The least bits that an item sets. One would do for error rates above a third, which nobody wants.
+pub const MIN_HASHES: u32 = 2;
+/// The most bits that an item sets.
+pub const MAX_HASHES: u32 = 32;
+/// The lowest error rate of a layer. Below it, the 64 bits of the hash that choose an item's bits
+/// would begin to show.
+pub const MIN_RATE: f64 = 1e-13;
+
+/// The part of an error rate that a layer is sized for. The rest is for the spread among filters: the
+/// items of one lie a little less evenly than those of another.
+const SIZED_FOR: f64 = 0.99;
+
+/// Bytes of a block.
+const BLOCK_BYTES: u64 = (BLOCK_BITS / 8) as u64;
+/// The most items a block may hold on average: at a single hash, an error rate of 0.9998.
+const MAX_LOAD: f64 = 4096.0;
+
+/// The dimensions of one blocked layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockedSize {
+    /// Items it is made for.
+    pub capacity: u64,
+    /// The error rate when it is full.
+    pub error_rate: f64,
+    /// Bits set by an item, from [`MIN_HASHES`] to [`MAX_HASHES`].
+    pub hashes: u32,
+    /// Length of the bit array in bytes, a multiple of 64.
+    pub bytes: u64,
+}
+
+impl BlockedSize {
+    /// The smallest dimensions for a capacity and an error rate; `None` when the capacity is 0, the
+    /// rate is below [`MIN_RATE`] or not less than 1, or the bits would be more than 2^63.
+    ///
+    /// ```
+    /// use everbloom::sizing::blocked::BlockedSize;
+    /// let size = BlockedSize::new(1_000_000, 0.01).unwrap();
+    /// assert_eq!((size.bits(), size.hashes), (9_942_528, 6));
+    /// ```
+    #[must_use]
+    pub fn new(capacity: u64, error_rate: f64) -> Option<BlockedSize> {
+        if capacity == 0 || !(MIN_RATE..1.0).contains(&error_rate) {
+            return None;
+        }
+        let (load, hashes) = best_load(error_rate);
+        BlockedSize::with_load(capacity, error_rate, load, hashes)
+    }
+
+    fn with_load(capacity: u64, error_rate: f64, load: f64, hashes: u32) -> Option<BlockedSize> {
+        // Rounded up, and once more where the quotient was rounded down.
+        let blocks = whole(capacity as f64 / load).saturating_add(1);
+        if blocks > (1 << 63) / u64::from(BLOCK_BITS) {
+            return None;
+        }
+        Some(BlockedSize {
+            capacity,
+            error_rate,
+            hashes,
+            bytes: blocks * BLOCK_BYTES,
+        })
+    }
+
+    /// Dimensions of a layer of at least so many bits and exactly so many hashes; `None` when there
+    /// are no bits or more than 2^63, or the hashes are not from [`MIN_HASHES`] to [`MAX_HASHES`].
+    ///
+    /// The capacity is the given one, or else the largest for which the hash count is the best; the
+    /// error rate is the one expected at that capacity.
+    #[must_use]
+    pub fn from_bits(bits: u64, hashes: u32, capacity: Option<u64>) -> Option<BlockedSize> {
+        if bits == 0 || bits > 1 << 63 || !(MIN_HASHES..=MAX_HASHES).contains(&hashes) {
+            return None;
+        }
+        let blocks = bits.div_ceil(BLOCK_BITS.into());
+        let capacity = capacity.unwrap_or_else(|| {
+            let most = f64::from(BLOCK_BITS) * core::f64::consts::LN_2 / f64::from(hashes);
+            let load = largest(most, |load| {
+                hashes == MIN_HASHES
+                    || block_error_rate(load, hashes) <= block_error_rate(load, hashes - 1)
+            });
+            whole(load * blocks as f64).max(1)
+        });
+        let rate = block_error_rate(capacity as f64 / blocks as f64, hashes);
+        Some(BlockedSize {
+            capacity,
+            error_rate: rate.clamp(MIN_RATE, 1.0_f64.next_down()),
+            hashes,
+            bytes: blocks * BLOCK_BYTES,
+        })
+    }
+
+    /// Length of the bit array in bits.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.bytes.saturating_mul(8)
+    }
+
+    /// Dimensions of the first layer of a scalable filter: its part of the error rate is
+    /// [`share`], or all when it does not grow. A rate above [`RATE_CAP`] is lowered to it.
+    #[must_use]
+    pub fn first(capacity: u64, error_rate: f64, scaling: bool) -> Option<BlockedSize> {
+        let rate = error_rate.min(RATE_CAP);
+        if !scaling {
+            return BlockedSize::new(capacity, rate);
+        }
+        // What is best for the first large layer after small ones, which will be most of a chain.
+        let (_, hashes) = best_load(rate * 0.3);
+        BlockedSize::in_chain(capacity, rate * share(capacity), hashes)
+    }
+
+    /// As [`new`](Self::new), with so many hashes unless that takes many more bits. Layers with the
+    /// same hashes are tested together, so that a chain is worth a few bits.
+    fn in_chain(capacity: u64, error_rate: f64, hashes: u32) -> Option<BlockedSize> {
+        let best = BlockedSize::new(capacity, error_rate)?;
+        if best.hashes == hashes {
+            return Some(best);
+        }
+        let load = load_of(hashes, error_rate * SIZED_FOR);
+        let alike = BlockedSize::with_load(capacity, error_rate, load, hashes);
+        alike
+            .filter(|alike| alike.bytes <= best.bytes + best.bytes / 8)
+            .or(Some(best))
+    }
+
+    /// Dimensions of the layer after this one, when `left` of the error rate asked
+    /// for is not taken by the layers there are; `None` when there is none.
+    ///
+    /// While layers are small, the next one has [`SMALL_EXPANSION`] times the capacity, or
+    /// `expansion` times if that is more: a chain of small layers costs lookups more than memory.
+    #[must_use]
+    pub fn next(&self, expansion: u32, left: f64) -> Option<BlockedSize> {
+        let factor = if self.capacity < LARGE {
+            expansion.max(SMALL_EXPANSION)
+        } else {
+            expansion
+        };
+        let capacity = self.capacity.checked_mul(factor.into())?;
+        BlockedSize::in_chain(capacity, left * share(capacity), self.hashes)
+    }
+
+    /// As fields of a layer of either layout.
+    pub(crate) fn as_layer(&self) -> LayerSize {
+        LayerSize {
+            capacity: self.capacity,
+            error_rate: self.error_rate,
+            bits_per_entry: self.bits() as f64 / self.capacity as f64,
+            hashes: self.hashes,
+            bytes: self.bytes,
+            log2_bits: 0,
+        }
+    }
+}
+
+/// From which capacity on a layer is large.
+pub const LARGE: u64 = 1 << 20;
+/// How many times the capacity of a small layer the next one has at least. Four such steps lead
+/// from the default capacity of 100 to ten million: 10^(5/4) = 17.8.
+pub const SMALL_EXPANSION: u32 = 18;
+
+/// The part that a layer of such a capacity takes of the error rate that the layers before it have
+/// left. The sum stays below the whole, however many layers there will be.
+///
+/// A small layer of a chain will be a small part of the filter, and bits spent on its error rate
+/// are few: it leaves most to those that come. A large one takes half, as in the classic layout.
+#[must_use]
+pub fn share(capacity: u64) -> f64 {
+    if capacity < LARGE { 0.125 } else { 0.5 }
+}
+
+/// The error rate asked for of a filter whose first layer has this capacity and error rate.
+pub(crate) fn whole_rate(capacity: u64, error_rate: f64) -> f64 {
+    // A share is a power of two, so that this is exactly what was asked for.
+    error_rate / share(capacity)
+}
+
+/// The most items that a layer of at most so many bits is made for at an error rate; 0 when there
+/// is no room for one.
+#[must_use]
+pub fn capacity(bits: u64, error_rate: f64) -> u64 {
+    if !(MIN_RATE..1.0).contains(&error_rate) {
+        return 0;
+    }
+    let (load, _) = best_load(error_rate);
+    let blocks = bits / u64::from(BLOCK_BITS);
+    let mut items = whole(load * blocks as f64);
+    // The size adds a block where the quotient comes out whole.
+    while items > 0 && whole(items as f64 / load).saturating_add(1) > blocks {
+        items -= 1 + items / (1 << 53);
+    }
+    items
+}
+
+/// The error rate of a layer of so many bits, hashes and items; bits count in whole blocks.
+///
+/// ```
+/// use everbloom::sizing::blocked;
+/// let rate = blocked::error_rate(9_942_528, 6, 1_000_000);
+/// assert!((0.0098..0.01).contains(&rate));
+/// ```
+#[must_use]
+pub fn error_rate(bits: u64, hashes: u32, items: u64) -> f64 {
+    let blocks = bits / u64::from(BLOCK_BITS);
+    if blocks == 0 {
+        return if items == 0 { 0.0 } else { 1.0 };
+    }
+    block_error_rate(items as f64 / blocks as f64, hashes)
+}
+
+/// The hash count with the lowest error rate for so many bits and items.
+#[must_use]
+pub fn hashes(bits: u64, items: u64) -> u32 {
+    let blocks = (bits / u64::from(BLOCK_BITS)).max(1);
+    best_hashes(items as f64 / blocks as f64)
+}
+
+/// The error rate at a load, which is the mean number of items in a block. Loads above 4096 count
+/// as that.
+#[must_use]
+pub fn block_error_rate(load: f64, hashes: u32) -> f64 {
+    let load = load.clamp(0.0, MAX_LOAD);
+    Curve::new(hashes, load).error_rate(load)
+}
+
+/// The largest load that keeps the error rate, and its hash count.
+fn best_load(error_rate: f64) -> (f64, u32) {
+    let error_rate = error_rate * SIZED_FOR;
+    // From the optimum of the classic layout, which is higher, downhill: the loads have one peak.
+    let start = (-ln(error_rate) / core::f64::consts::LN_2)
+        .clamp(f64::from(MIN_HASHES), f64::from(MAX_HASHES));
+    let mut hashes = u32::try_from(whole(start)).unwrap_or(MAX_HASHES);
+    let mut load = load_of(hashes, error_rate);
+    let mut improve = |step: fn(u32) -> u32| {
+        let mut improved = false;
+        loop {
+            let next = step(hashes);
+            if !(MIN_HASHES..=MAX_HASHES).contains(&next) {
+                return improved;
+            }
+            let other = load_of(next, error_rate);
+            if other <= load {
+                return improved;
+            }
+            (hashes, load, improved) = (next, other, true);
+        }
+    };
+    if !improve(|hashes| hashes - 1) {
+        improve(|hashes| hashes + 1);
+    }
+    (load, hashes)
+}
+
+/// The hash count with the lowest error rate at a load.
+fn best_hashes(load: f64) -> u32 {
+    let rate = |hashes: &u32| block_error_rate(load, *hashes);
+    (MIN_HASHES..=MAX_HASHES)
+        .min_by(|one, other| rate(one).total_cmp(&rate(other)))
+        .unwrap_or(MIN_HASHES)
+}
+
+/// The load at which a rate is reached, rounded down.
+fn load_of(hashes: u32, error_rate: f64) -> f64 {
+    // If all blocks held the same, the load could be a little higher than this.
+    let most = textbook::capacity_with_hashes(BLOCK_BITS.into(), hashes.into(), error_rate);
+    let most = (most * 1.05 + 1.0).min(MAX_LOAD);
+    let curve = Curve::new(hashes, most);
+    largest(most, |load| curve.error_rate(load) <= error_rate)
+}
+
+/// The largest load up to `most` of which something is true that is true of all smaller ones.
+fn largest(most: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..44 {
+        let middle = (low + high) / 2.0;
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The error rate as a function of the load, for one hash count.
+struct Curve {
+    /// The error rate of a block that holds 0, 1, ... items.
+    rates: Vec<f64>,
+}
+
+impl Curve {
+    /// For loads up to `most`.
+    fn new(hashes: u32, most: f64) -> Curve {
+        let mut cells = Occupancy::new(hashes);
+        let rates = (0..=whole(most + spread(most))).map(|_| {
+            let rate = cells.all_occupied();
+            cells.throw();
+            rate
+        });
+        Curve {
+            rates: rates.collect(),
+        }
+    }
+
+    /// Ascends with the load.
+    fn error_rate(&self, load: f64) -> f64 {
+        let (first, last) = (load - spread(load), load + spread(load));
+        let first = whole(first);
+        let rates =
+            usize::try_from(first).map_or(&[][..], |at| self.rates.get(at..).unwrap_or(&[]));
+        let count = usize::try_from(whole(last) - first).unwrap_or(usize::MAX);
+        // Weights are relative to the first one: e^-load may be too small for a number.
+        let (mut weight, mut items) = (1.0, first as f64);
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for rate in rates.iter().take(count) {
+            sum += weight * rate;
+            weights += weight;
+            items += 1.0;
+            weight *= load / items;
+        }
+        sum / weights
+    }
+}
+
+/// How far from the mean items are counted: nine standard deviations, beyond which there are less
+/// than 10^-15 of the blocks.
+fn spread(load: f64) -> f64 {
+    9.0 * sqrt(load) + 24.0
+}
+
+/// 512 cells after some throws, a number of them at a time.
+struct Occupancy {
+    hashes: u32,
+    /// `(1 - r / 512)^throws` for r = 1, 2, 3: the chance that r given cells are empty.
+    empty: [f64; 3],
+    /// What one item multiplies these by.
+    step: [f64; 3],
+}
+
+impl Occupancy {
+    /// No throws yet.
+    fn new(hashes: u32) -> Occupancy {
+        let stays = [1.0, 2.0, 3.0].map(|cells| 1.0 - cells / f64::from(BLOCK_BITS));
+        Occupancy {
+            hashes,
+            empty: [1.0; 3],
+            step: stays.map(|stays| power(stays, hashes)),
+        }
+    }
+
+    fn throw(&mut self) {
+        for (empty, step) in self.empty.iter_mut().zip(self.step) {
+            *empty *= step;
+        }
+    }
+
+    /// The chance that as many cells as an item has bits, chosen at random, are all occupied:
+    /// `E[(X / 512)^k]`.
+    ///
+    /// For a normal `X` that is a polynomial's mean, which Gauss and Hermite's sum of five gives;
+    /// the third moment adds what the normal distribution lacks (Edgeworth's first term).
+    fn all_occupied(&self) -> f64 {
+        const NODES: [(f64, f64); 5] = [
+            (0.0, 8.0 / 15.0),
+            (1.355_626_179_974_266, 0.222_075_922_005_612_6),
+            (-1.355_626_179_974_266, 0.222_075_922_005_612_6),
+            (2.856_970_013_872_806, 0.011_257_411_327_720_69),
+            (-2.856_970_013_872_806, 0.011_257_411_327_720_69),
+        ];
+        let n = f64::from(BLOCK_BITS);
+        let [one, two, three] = self.empty;
+        // Moments of the empty cells, as parts of all.
+        let mean = one;
+        let second = one / n + two * (n - 1.0) / n;
+        let third = one / (n * n)
+            + 3.0 * two * (n - 1.0) / (n * n)
+            + three * (n - 1.0) * (n - 2.0) / (n * n);
+        let variance = (second - mean * mean).max(0.0);
+        let skew = third - 3.0 * mean * second + 2.0 * mean * mean * mean;
+        let (full, deviation) = (1.0 - mean, sqrt(variance));
+        let k = f64::from(self.hashes);
+        let falling = k * (k - 1.0) * (k - 2.0) / 6.0;
+        let mut sum = 0.0;
+        for (node, weight) in NODES {
+            let x = (full + deviation * node).clamp(0.0, 1.0);
+            // The occupied cells are skewed the other way round.
+            let correction = if self.hashes > 2 {
+                -falling * skew * power(x, self.hashes - 3)
+            } else {
+                0.0
+            };
+            sum += weight * (power(x, self.hashes) + correction);
+        }
+        sum.clamp(0.0, 1.0)
+    }
+}
+
+/// `x^exponent`, without a logarithm.
+fn power(x: f64, exponent: u32) -> f64 {
+    let (mut result, mut base, mut exponent) = (1.0, x, exponent);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    result
+}
