@@ -433,7 +433,7 @@ mod tests {
             for position in set {
                 let position = position % (bytes as u64 * 8);
                 let new = plain[(position / 8) as usize] >> (position % 8) & 1 == 0;
-                if position % 2 == 0 {
+                if position.is_multiple_of(2) {
                     bits.set(position);
                 } else {
                     prop_assert_eq!(bits.set_all([position].into_iter()), new);

@@ -260,13 +260,6 @@ impl Layer {
         }
     }
 
-    /// Lets the bytes be moved to another place, in the classic layout.
-    pub(crate) fn relocate_bits(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        if let Layer::Classic(layer) = self {
-            layer.bits_mut().relocate(relocate);
-        }
-    }
-
     pub(crate) fn set_len(&mut self, items: u64) {
         match self {
             Layer::Classic(layer) => layer.set_len(items),

@@ -2,21 +2,22 @@
 
 use alloc::boxed::Box;
 
+use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
     /// Hands the bit array of a layer, by its number from 0, to `relocate` and takes back what that
-    /// gives: the same bytes, at another place perhaps. Without such a layer nothing happens, nor with
-    /// one that has no array of its own because few of its bits are 1, nor in the blocked layout,
-    /// whose blocks have an alignment.
+    /// gives: the same bytes, at another place perhaps. Nothing happens without such a layer, nor to
+    /// one that is in the blocked layout, whose blocks lie as they must.
     ///
     /// # Panics
     ///
     /// When it gives back another number of bytes; the layer is of no use then.
     pub fn relocate_bits(&mut self, layer: usize, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         let (layers, _) = self.layers_and_capture();
-        if let Some(layer) = layers.get_mut(layer) {
-            layer.relocate_bits(relocate);
+        match layers.get_mut(layer) {
+            Some(Layer::Classic(layer)) => layer.bits_mut().relocate(relocate),
+            Some(Layer::Blocked(_)) | None => {}
         }
     }
 }

@@ -75,12 +75,9 @@ impl Counted {
     /// Counts a value anew that may have changed.
     pub(crate) fn update(&mut self, filter: &ScalableBloomFilter) {
         put(&SUMS.items, &mut self.items, filter.len());
-        let layers = filter.layers().len() as u64;
-        if layers != self.layers {
-            put(&SUMS.layers, &mut self.layers, layers);
-            put(&SUMS.capacity, &mut self.capacity, filter.capacity());
-            put(&SUMS.memory, &mut self.memory, filter.memory_usage() as u64);
-        }
+        put(&SUMS.layers, &mut self.layers, filter.layers().len() as u64);
+        put(&SUMS.capacity, &mut self.capacity, filter.capacity());
+        put(&SUMS.memory, &mut self.memory, filter.memory_usage() as u64);
     }
 }
 

@@ -77,8 +77,8 @@ impl Registration {
 
 /// Registers a data type; false when the host refuses it, as it does when it has one of that name.
 pub(crate) fn register<T: DataType>(context: &HostContext<'_>) -> bool {
-    // A defragmentation moves a value by the start of its block, which is where the host put it only
-    // if the host's own alignment is enough.
+    // A defragmentation moves a value by the start of its block, which is where the host put it
+    // only if the host's own alignment is enough.
     const { assert!(align_of::<T>() <= HOST_ALIGN) };
     let methods = TypeMethods {
         version: TYPE_METHODS_VERSION,
