@@ -20,6 +20,14 @@ doc:
 conformance:
     cargo test -p everbloom-conformance
 
+# Build the module of Valkey and Redis: target/release/libeverbloom_module.so
+module:
+    cargo build --release -p everbloom-module
+
+# The module inside redis-server, or the server that VALKEY_SERVER or REDIS_SERVER names
+module-test *args:
+    cargo test -p everbloom-module {{ args }}
+
 # All benchmarks, in 20 minutes on an idle machine; writes benches/results and prints the tables
 bench: _bench-build bench-library bench-server
 

@@ -4,6 +4,7 @@
 //! `everbloom bench` on them in turn. Both print markdown and write it, with the raw figures as
 //! JSON, to results/DATE-CPU. docs/benchmarks.md says what they show.
 
+mod concurrency;
 mod library;
 mod machine;
 mod server;
@@ -19,10 +20,11 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server [--smoke] [--everbloom PROGRAM] [--results FOLDER]
+Usage: everbloom-benches library|server|concurrency [--smoke] [--everbloom PROGRAM] [--results FOLDER]
 
-  library    everbloom and other crates: time, false positives, bits per item
-  server     everbloom serve and redis-server under the load of everbloom bench
+  library      everbloom and other crates: time, false positives, bits per item
+  server       everbloom serve and redis-server under the load of everbloom bench
+  concurrency  one filter, one and two threads
 
   --smoke              small and short: does it work?
   --everbloom PROGRAM  the command to start [default: the repository's release build]
@@ -51,13 +53,14 @@ fn main() -> Result<()> {
             ("--smoke", _) => options.smoke = true,
             ("--everbloom", _) => options.everbloom = args.next().unwrap_or_default().into(),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
-            ("library" | "server", None) => what = Some(arg),
+            ("library" | "server" | "concurrency", None) => what = Some(arg),
             _ => bail!("{USAGE}"),
         }
     }
     match what.as_deref() {
         Some("library") => library::run(&options),
         Some("server") => server::run(&options),
+        Some("concurrency") => concurrency::run(&options),
         _ => bail!("{USAGE}"),
     }
 }

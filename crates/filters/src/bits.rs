@@ -172,6 +172,15 @@ impl BitArray {
         }
     }
 
+    /// Lets the bytes be moved to another place, if there are any; they must stay as many.
+    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        if let Bits::Dense(bytes) = &mut self.0 {
+            let len = bytes.len();
+            *bytes = relocate(core::mem::take(bytes));
+            assert_eq!(bytes.len(), len, "relocated bits stay as many");
+        }
+    }
+
     /// Length in bytes.
     #[inline]
     pub(crate) fn len(&self) -> u64 {
@@ -251,6 +260,30 @@ impl BitArray {
         }
     }
 
+    /// Makes all of the bits 1; whether one of them was 0. Panics when a position is outside the
+    /// array.
+    #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a layer's modulus is at most its bit count"
+    )]
+    pub(crate) fn set_all(&mut self, positions: impl Iterator<Item = u64>) -> bool {
+        if let Bits::Dense(bytes) = &mut self.0 {
+            let set = |all: u8, position: u64| {
+                let byte = &mut bytes[byte_of(position)];
+                let all = all & *byte >> (position & 7);
+                *byte |= mask_of(position);
+                all
+            };
+            return positions.fold(1, set) & 1 == 0;
+        }
+        positions.fold(false, |new, position| {
+            let old = self.test(position);
+            self.set(position);
+            new | !old
+        })
+    }
+
     /// Asks the processor to fetch the cache line of a bit that will be read soon.
     #[inline]
     pub(crate) fn prefetch(&self, position: u64) {
@@ -320,7 +353,7 @@ fn mask_of(position: u64) -> u8 {
 #[cfg(all(feature = "std", target_os = "linux"))]
 const HUGE: usize = 2 << 20;
 
-/// Asks the system to put memory that was just allocated on huge pages, if it is much: with small
+/// Asks the system to put zeroed memory that was just allocated on huge pages, if it is much: with small
 /// ones nearly every lookup in a large filter also misses the processor's table of pages. A system
 /// that has no huge pages does not mind.
 #[allow(unused_variables, reason = "not every system can be asked")]
@@ -331,10 +364,15 @@ pub(crate) fn advise_huge_pages(start: *mut u8, len: usize) {
         const PAGE: usize = 4096;
         let lead = start.align_offset(PAGE).min(len);
         let whole = (len - lead) / PAGE * PAGE;
-        // SAFETY: the range lies within one live allocation, and this advice changes neither what
-        // the memory holds nor whether it can be reached. A failure leaves everything as it was.
+        let first = start.wrapping_add(lead).cast();
+        // SAFETY: the range lies within one live allocation, and neither advice changes whether it
+        // can be reached. The second gives pages back that the allocator has used before, so that
+        // they return as huge ones: memory of no file then reads as zeros, which it holds, and
+        // memory of a file as what was written there, which is zeros, too. A failure leaves
+        // everything as it was.
         unsafe {
-            libc::madvise(start.wrapping_add(lead).cast(), whole, libc::MADV_HUGEPAGE);
+            libc::madvise(first, whole, libc::MADV_HUGEPAGE);
+            libc::madvise(first, whole, libc::MADV_DONTNEED);
         }
     }
 }
@@ -394,7 +432,12 @@ mod tests {
             let mut plain = alloc::vec![0_u8; bytes];
             for position in set {
                 let position = position % (bytes as u64 * 8);
-                bits.set(position);
+                let new = plain[(position / 8) as usize] >> (position % 8) & 1 == 0;
+                if position % 2 == 0 {
+                    bits.set(position);
+                } else {
+                    prop_assert_eq!(bits.set_all([position].into_iter()), new);
+                }
                 plain[(position / 8) as usize] |= 1 << (position % 8);
                 prop_assert_eq!(&*bits.as_bytes(), &plain[..]);
             }

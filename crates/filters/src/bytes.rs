@@ -39,9 +39,10 @@
 //!      ?     8  MurmurHash64A, seed 0, of all bytes before
 //! ```
 //!
-//! A `BloomFilter` is one layer with options 13, growth 0, log2 0 and at least one hash. In version 2
-//! options are 5 or 13. Readers refuse every other version, so that a byte never changes its meaning. The length of the whole is
-//! exact, and it is compared with the lengths inside before memory is asked for.
+//! A `BloomFilter` is one layer with options 13, growth 0, log2 0 and at least one hash. In
+//! version 2 options are 5 or 13. Readers refuse every other version, so that a byte never changes
+//! its meaning. The length of the whole is exact, and it is compared with the lengths inside
+//! before memory is asked for.
 
 use alloc::vec;
 use alloc::vec::Vec;

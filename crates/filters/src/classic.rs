@@ -55,7 +55,7 @@ pub enum BuildError {
 }
 
 /// How many bits of an item are tested before the first branch.
-const RUN: u32 = 4;
+pub(crate) const RUN: u32 = 4;
 
 /// From how many bytes on a bit array counts as far away.
 const FAR: u64 = 4 << 20;
@@ -210,6 +210,10 @@ impl ClassicLayer {
         size_of::<Self>() + self.bits.memory()
     }
 
+    pub(crate) fn bits_mut(&mut self) -> &mut BitArray {
+        &mut self.bits
+    }
+
     pub(crate) fn size(&self) -> LayerSize {
         self.shape.size
     }
@@ -283,6 +287,12 @@ impl ClassicLayer {
     /// in a half-full layer a branch after each would be a coin toss for the processor.
     #[inline]
     fn run(&self, pair: HashPair) -> bool {
+        self.test_all(self.run_of(pair))
+    }
+
+    /// [`RUN`] positions from the pair's first on.
+    #[inline]
+    pub(crate) fn run_of(&self, pair: HashPair) -> [u64; RUN as usize] {
         let (a, b) = (pair.a, pair.b);
         let x = [
             a,
@@ -290,7 +300,21 @@ impl ClassicLayer {
             a.wrapping_add(b << 1),
             a.wrapping_add(b << 1).wrapping_add(b),
         ];
-        self.bits.test_all(x.map(|x| self.shape.modulus.reduce(x)))
+        x.map(|x| self.shape.modulus.reduce(x))
+    }
+
+    /// Whether the bits at these positions are 1.
+    #[inline]
+    pub(crate) fn test_all(&self, positions: [u64; RUN as usize]) -> bool {
+        self.bits.test_all(positions)
+    }
+
+    /// Asks for the cache lines of these positions.
+    #[inline]
+    pub(crate) fn prefetch(&self, positions: [u64; RUN as usize]) {
+        for position in positions {
+            self.bits.prefetch(position);
+        }
     }
 
     /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
@@ -310,20 +334,19 @@ impl ClassicLayer {
         self.items = self.items.saturating_add(1);
     }
 
-    /// Sets the item's bits.
+    /// Sets the item's bits; counts it, and says so, unless all of them were set before.
     #[inline]
-    pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
-        for position in self.positions(pair) {
-            self.bits.set(position);
-        }
+    pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
+        let new = self.insert_uncounted(pair);
+        self.items = self.items.saturating_add(u64::from(new));
+        new
     }
 
-    /// Asks for the cache lines that [`contains_first`](Self::contains_first) will look at.
+    /// Sets the item's bits; whether one of them was not.
     #[inline]
-    pub(crate) fn prefetch_first(&self, pair: HashPair) {
-        for position in pair.reduced(self.hashes().min(RUN), self.shape.modulus) {
-            self.bits.prefetch(position);
-        }
+    pub(crate) fn insert_uncounted(&mut self, pair: HashPair) -> bool {
+        let positions = self.positions(pair);
+        self.bits.set_all(positions)
     }
 
     /// Asks for the cache lines of the item's other bits.

@@ -170,7 +170,8 @@ impl LayerParts {
         Ok(())
     }
 
-    /// Checks everything that the parts of a layer in the classic layout must satisfy; `layer` is its number, for the error.
+    /// Checks everything that the parts of a layer in the classic layout must satisfy; `layer` is
+    /// its number, for the error.
     ///
     /// # Errors
     ///
@@ -401,8 +402,8 @@ fn at_most(max: usize, bytes: &[u8]) -> &[u8] {
     bytes.get(..max).unwrap_or(bytes)
 }
 
-/// A layer of these parts, which are valid, all its bits 0. Without an error of its own, its bits are
-/// wrong.
+/// A layer of these parts, which are valid, all its bits 0. Without an error of its own, its bits
+/// are wrong.
 fn empty_layer(
     parts: &LayerParts,
     key: Option<Key>,

@@ -28,7 +28,8 @@ use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
 /// | `bits`, `error_rate` | capacity and hash count |
 ///
 /// Bits are rounded up to a multiple of 64, in the blocked layout of 512. There, hashes are from
-/// [`blocked::MIN_HASHES`] to [`blocked::MAX_HASHES`], and error rates at least [`blocked::MIN_RATE`].
+/// [`blocked::MIN_HASHES`] to [`blocked::MAX_HASHES`], and error rates at least
+/// [`blocked::MIN_RATE`].
 ///
 /// ```
 /// use everbloom::BloomFilter;
@@ -319,7 +320,7 @@ impl BloomFilter {
             group.prefetch_others(&self.layer, found);
             for (index, &pair) in group.pairs().iter().enumerate() {
                 // An item may have come with one before it in the group.
-                replies.push(found >> index & 1 == 0 && self.insert_pair(pair));
+                replies.push(found >> index & 1 == 0 && self.layer.insert_if_new(pair));
             }
         }
         replies

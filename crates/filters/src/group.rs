@@ -6,12 +6,12 @@
 //! for ahead of time; the other bits are asked for when the first ones were all 1.
 
 use crate::blocked;
-use crate::classic::ClassicLayer;
+use crate::classic::{ClassicLayer, RUN};
 use crate::hash::HashPair;
 use crate::layer::{Hasher, Layer};
 
-/// Calls `emit` for each group of items in turn, with the mask of those that are in one of the layers,
-/// and how many items there are.
+/// Calls `emit` for each group of items in turn, with the mask of those that are in one of the
+/// layers, and how many items there are.
 ///
 /// The blocks of a group are asked for before the group ahead of it is tested, so that memory has
 /// something to do all the time.
@@ -38,7 +38,8 @@ pub(crate) fn contained_groups<'a>(
 /// The most items of a group, the bits of a mask.
 pub(crate) const GROUP: usize = 32;
 
-/// Up to [`GROUP`] hashed items, to be filled again and again. Sets of them are masks, bit i for item i.
+/// Up to [`GROUP`] hashed items, to be filled again and again. Sets of them are masks, bit i for
+/// item i.
 #[derive(Default)]
 pub(crate) struct Group {
     pairs: [HashPair; GROUP],
@@ -155,20 +156,46 @@ impl Group {
     /// Those of the items in the mask that are in the layer.
     #[inline]
     fn contained_in(&self, layer: &ClassicLayer, mask: u32) -> u32 {
-        if layer.is_far() {
-            self.select(mask)
-                .for_each(|(_, pair)| layer.prefetch_first(pair));
+        if layer.is_far() && layer.hashes() >= RUN {
+            return self.contained_far(layer, mask);
         }
         let test =
             |found: u32, (index, pair)| found | u32::from(layer.contains_first(pair)) << index;
         let candidates = self.select(mask).fold(0, test);
-        if layer.is_far() {
-            self.select(candidates)
-                .for_each(|(_, pair)| layer.prefetch_rest(pair));
-        }
         let test =
             |found: u32, (index, pair)| found | u32::from(layer.contains_rest(pair)) << index;
         self.select(candidates).fold(0, test)
+    }
+
+    /// The same in rounds: [`RUN`] bits of every item that is still a candidate are asked for, then
+    /// all of them are tested. Each position is computed once.
+    #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a bit of a u32 has a number below 32"
+    )]
+    fn contained_far(&self, layer: &ClassicLayer, mask: u32) -> u32 {
+        let mut positions = [[0; RUN as usize]; GROUP];
+        let mut candidates = mask;
+        let last = layer.hashes() - RUN;
+        let mut first = 0;
+        loop {
+            for (index, pair) in self.select(candidates) {
+                let run = layer.run_of(pair.skip(first));
+                layer.prefetch(run);
+                positions[index as usize % GROUP] = run;
+            }
+            let test = |found: u32, (index, _)| {
+                let run = positions[index as usize % GROUP];
+                found | u32::from(layer.test_all(run)) << index
+            };
+            candidates = self.select(candidates).fold(0, test);
+            if first == last || candidates == 0 {
+                return candidates;
+            }
+            // The last run may begin within the one before: some bits are then tested twice.
+            first = (first + RUN).min(last);
+        }
     }
 
     /// Asks for the other cache lines of the items that are not in the mask.

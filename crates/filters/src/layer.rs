@@ -260,6 +260,13 @@ impl Layer {
         }
     }
 
+    /// Lets the bytes be moved to another place, in the classic layout.
+    pub(crate) fn relocate_bits(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        if let Layer::Classic(layer) = self {
+            layer.bits_mut().relocate(relocate);
+        }
+    }
+
     pub(crate) fn set_len(&mut self, items: u64) {
         match self {
             Layer::Classic(layer) => layer.set_len(items),
@@ -306,11 +313,26 @@ impl Layer {
         }
     }
 
+    /// Sets the item's bits; counts it, and says so, unless all of them were set before.
+    #[inline]
+    pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
+        match self {
+            Layer::Classic(layer) => layer.insert_if_new(pair),
+            Layer::Blocked(layer) => {
+                let new = !layer.contains(pair);
+                if new {
+                    layer.insert(pair);
+                }
+                new
+            }
+        }
+    }
+
     /// Sets the item's bits.
     #[inline]
     pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
         match self {
-            Layer::Classic(layer) => layer.insert_uncounted(pair),
+            Layer::Classic(layer) => drop(layer.insert_uncounted(pair)),
             Layer::Blocked(layer) => layer.insert_uncounted(pair),
         }
     }

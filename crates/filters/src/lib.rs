@@ -1,8 +1,8 @@
 //! Bloom filters: bit for bit RedisBloom's, or one cache line an item.
 //!
 //! A Bloom filter remembers which items it has seen in about ten bits an item, whatever their
-//! size. "Never seen" is certain; "seen" is wrong for a small part of the items, the error rate that
-//! was asked for.
+//! size. "Never seen" is certain; "seen" is wrong for a small part of the items, the error rate
+//! that was asked for.
 //!
 //! | use | when |
 //! |---|---|
@@ -21,12 +21,12 @@
 //! # Ok::<(), everbloom::BuildError>(())
 //! ```
 //!
-//! Both come in two layouts. [`Layout::Classic`], the default, is RedisBloom's. [`Layout::Blocked`] is
-//! this library's own: several times faster, exact in its error rate also when grown, and safe from
-//! items crafted to collide, for a few per cent more bits.
+//! Both come in two layouts. [`Layout::Classic`], the default, is RedisBloom's.
+//! [`Layout::Blocked`] is this library's own: several times faster, exact in its error rate also
+//! when grown, and safe from items crafted to collide, for a few per cent more bits.
 //!
-//! Items are anything byte-like: `&str`, `String`, `[u8; N]`, `Vec<u8>`; [`hashed`] makes an item of
-//! any [`Hash`](core::hash::Hash) value.
+//! Items are anything byte-like: `&str`, `String`, `[u8; N]`, `Vec<u8>`; [`hashed`] makes an item
+//! of any [`Hash`](core::hash::Hash) value.
 //!
 //! - [`sizing`]: bits and hash count from capacity and error rate, and every inverse
 //! - [`dump`]: a filter as plain parts and chunks of bits, for RedisBloom's formats
@@ -52,6 +52,7 @@ pub mod sizing;
 
 mod bits;
 mod blocked;
+mod builder;
 pub mod capture;
 mod classic;
 mod fixed;
@@ -60,6 +61,7 @@ mod item;
 mod layer;
 mod math;
 mod options;
+mod relocate;
 mod scalable;
 #[cfg(feature = "serde")]
 mod serde;
@@ -73,6 +75,7 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
 }
 
 pub use blocked::BlockedLayer;
+pub use builder::ScalableBuilder;
 pub use bytes::BytesError;
 pub use classic::{BuildError, ClassicLayer};
 pub use dump::{Check, ChunkError, FilterParts, LayerParts, PartsError};
@@ -80,4 +83,4 @@ pub use fixed::{BloomBuilder, BloomFilter, UnionError};
 pub use item::hashed;
 pub use layer::{Layer, Layout};
 pub use options::Options;
-pub use scalable::{GrowthLimit, InsertError, ScalableBloomFilter, ScalableBuilder};
+pub use scalable::{GrowthLimit, InsertError, ScalableBloomFilter};

@@ -2,8 +2,9 @@
 //!
 //! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.) Each layer has half
 //! the error rate of the one before, and as 1/2 + 1/4 + ... = 1 the whole keeps the rate asked for,
-//! as far as double hashing is as good as independent hashes. In the blocked layout each layer takes a
-//! part of what the layers before it have left, see [`sizing::blocked`](crate::sizing::blocked).
+//! as far as double hashing is as good as independent hashes. In the blocked layout each layer
+//! takes a part of what the layers before it have left, see
+//! [`sizing::blocked`](crate::sizing::blocked).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,15 +16,15 @@ use core::ops::ControlFlow;
 use smallvec::SmallVec;
 
 use crate::blocked::BlockedLayer;
+use crate::builder::ScalableBuilder;
 use crate::capture::{Capture, Recording};
-use crate::classic::{BuildError, ClassicLayer};
+use crate::classic::ClassicLayer;
 use crate::group::{self, Group};
 use crate::hash::{HashPair, Key};
 use crate::layer::{Hasher, Layer, Layout};
 use crate::math::{exp_m1, ln_1p};
 use crate::options::Options;
-use crate::sizing::LayerSize;
-use crate::sizing::blocked::{self, BlockedSize};
+use crate::sizing::blocked;
 
 /// Why an item was not inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,122 +69,6 @@ impl Default for GrowthLimit {
     }
 }
 
-/// Parameters of a [`ScalableBloomFilter`] to be.
-///
-/// ```
-/// use everbloom::{BuildError, ScalableBloomFilter};
-/// let builder = ScalableBloomFilter::builder().error_rate(0.001).capacity(1_000_000);
-/// assert_eq!(builder.build()?.layers()[0].hashes(), 11);
-/// assert_eq!(builder.capacity(0).build(), Err(BuildError::Capacity));
-/// # Ok::<(), BuildError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[must_use = "a builder does nothing until build is called"]
-pub struct ScalableBuilder {
-    error_rate: f64,
-    capacity: u64,
-    expansion: u32,
-    fixed: bool,
-    max_layer_bytes: u64,
-    layout: Layout,
-    key: Option<Key>,
-}
-
-impl ScalableBuilder {
-    /// The error rate, 0.01 by default. A rate above [`RATE_CAP`] is lowered to it.
-    ///
-    /// [`RATE_CAP`]: crate::sizing::RATE_CAP
-    pub fn error_rate(mut self, rate: f64) -> Self {
-        self.error_rate = rate;
-        self
-    }
-
-    /// Items the first layer is made for, 100 by default.
-    pub fn capacity(mut self, items: u64) -> Self {
-        self.capacity = items;
-        self
-    }
-
-    /// How many times the capacity of a layer the next one has, 2 by default. 0 makes a filter
-    /// that does not grow. In the blocked layout this is for large layers, and small ones grow by
-    /// more, see [`BlockedSize::next`].
-    pub fn expansion(mut self, factor: u32) -> Self {
-        self.expansion = factor;
-        self
-    }
-
-    /// Makes a filter that does not grow. It keeps the expansion as a number without effect.
-    pub fn fixed(mut self) -> Self {
-        self.fixed = true;
-        self
-    }
-
-    /// Where the bits of an item lie: [`Layout::Classic`] by default.
-    pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
-        self
-    }
-
-    /// The key of the blocked layout's hash; by default a random one.
-    pub fn key(mut self, key: Key) -> Self {
-        self.key = Some(key);
-        self
-    }
-
-    /// The key that a seed stands for: filters with the same seed and parameters that get the same
-    /// items in the same order are the same.
-    pub fn seed(self, seed: u64) -> Self {
-        self.key(Key::from_seed(seed))
-    }
-
-    /// The most bytes the bit array may have; no limit by default.
-    pub fn max_layer_bytes(mut self, bytes: u64) -> Self {
-        self.max_layer_bytes = bytes;
-        self
-    }
-
-    /// Makes the filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] says which parameter is out of its range, or that memory is missing.
-    pub fn build(self) -> Result<ScalableBloomFilter, BuildError> {
-        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
-            return Err(BuildError::ErrorRate);
-        }
-        if self.capacity == 0 {
-            return Err(BuildError::Capacity);
-        }
-        let scaling = !self.fixed && self.expansion > 0;
-        let layer = self.first_layer(scaling)?;
-        let options = Options::modern(scaling);
-        Ok(ScalableBloomFilter {
-            layers: SmallVec::from_buf([layer]),
-            items: 0,
-            options,
-            growth: self.expansion,
-            recording: Recording::default(),
-        })
-    }
-
-    fn first_layer(&self, scaling: bool) -> Result<Layer, BuildError> {
-        let (capacity, rate, limit) = (self.capacity, self.error_rate, self.max_layer_bytes);
-        match self.layout.key(self.key)? {
-            None => {
-                let size = LayerSize::first(capacity, rate, scaling);
-                let size = size.ok_or(BuildError::Unsizable)?;
-                Ok(Layer::Classic(ClassicLayer::new(&size, limit)?))
-            }
-            Some(key) => {
-                let size = BlockedSize::first(capacity, rate, scaling);
-                let size = size.ok_or(BuildError::Unsizable)?;
-                let layer = BlockedLayer::new(&size, key, limit)?;
-                Ok(Layer::Blocked(Box::new(layer)))
-            }
-        }
-    }
-}
-
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
 /// error rate. It is what a key of the `BF.*` commands holds.
 ///
@@ -217,27 +102,20 @@ pub struct ScalableBloomFilter {
 impl ScalableBloomFilter {
     /// Starts with RedisBloom's defaults: error rate 0.01, capacity 100, expansion 2.
     pub fn builder() -> ScalableBuilder {
-        ScalableBuilder {
-            error_rate: 0.01,
-            capacity: 100,
-            expansion: 2,
-            fixed: false,
-            max_layer_bytes: u64::MAX,
-            layout: Layout::Classic,
-            key: None,
-        }
+        ScalableBuilder::new()
     }
 
-    /// Only for values that [`dump`](crate::dump) has validated.
+    /// Only for values that the builder made or [`dump`](crate::dump) has validated.
     pub(crate) fn from_layers(
-        layers: Vec<Layer>,
+        layers: impl Into<SmallVec<[Layer; 1]>>,
         items: u64,
         options: Options,
         growth: u32,
     ) -> ScalableBloomFilter {
+        let layers = layers.into();
         debug_assert!(!layers.is_empty());
         ScalableBloomFilter {
-            layers: layers.into(),
+            layers,
             items,
             options,
             growth,
@@ -515,7 +393,11 @@ impl ScalableBloomFilter {
             for (index, &pair) in group.pairs().iter().enumerate() {
                 // What was found stays found. What was not can only have come into the layer
                 // that was the newest and its successors, by an item before this one.
-                let reply = if found >> index & 1 == 1 || self.found_from(newest, pair) {
+                let reply = if found >> index & 1 == 1 {
+                    Ok(false)
+                } else if let Some(new) = self.insert_where_room(newest, pair) {
+                    Ok(new)
+                } else if self.found_from(newest, pair) {
                     Ok(false)
                 } else {
                     insert(self, pair).map(|()| true)
@@ -525,6 +407,20 @@ impl ScalableBloomFilter {
                 }
             }
         }
+    }
+
+    /// Inserts an item that is in none of the layers before number `newest`, if that is still the
+    /// newest, has room, and nobody wants to know what changes; whether the item was new.
+    #[inline]
+    fn insert_where_room(&mut self, newest: usize, pair: HashPair) -> Option<bool> {
+        let is_newest = self.layers.len() == newest + 1;
+        let layer = self.layers.get_mut(newest)?;
+        if !is_newest || layer.is_full() || self.recording.0.is_some() || self.items == u64::MAX {
+            return None;
+        }
+        let new = layer.insert_if_new(pair);
+        self.items += u64::from(new);
+        Some(new)
     }
 
     /// Inserts an item that is in no layer.

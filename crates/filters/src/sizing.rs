@@ -188,8 +188,8 @@ pub fn bits_per_entry(error_rate: f64) -> f64 {
     (ln(error_rate) / LN2_SQUARED).abs()
 }
 
-/// Hash count for bits per item: `ceil(ln 2 * bits_per_entry)`; `None` when that is no number from 0
-/// to [`MAX_HASHES`].
+/// Hash count for bits per item: `ceil(ln 2 * bits_per_entry)`; `None` when that is no number from
+/// 0 to [`MAX_HASHES`].
 #[must_use]
 pub fn hashes(bits_per_entry: f64) -> Option<u32> {
     let count = ceil(LN2 * bits_per_entry);

@@ -377,7 +377,7 @@ proptest! {
         let mut loaded = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
         let (mut at, mut bits) = (0, Vec::new());
         while let Some(chunk) = filter.stream_chunk(at, 100) {
-            loaded.load_chunk(at, chunk).unwrap();
+            loaded.load_chunk(at, &chunk).unwrap();
             at += chunk.len() as u64;
         }
         for layer in filter.layers() {
@@ -540,7 +540,7 @@ mod bytes {
         assert_eq!(number(72), first.error_rate().to_bits());
         assert_eq!(number(80), first.hashes().into());
         assert_eq!(number(88), filter.layers()[1].bytes());
-        assert_eq!(&bytes[128..192], first.as_bytes());
+        assert_eq!(&bytes[128..192], &*first.as_bytes());
     }
 
     #[test]

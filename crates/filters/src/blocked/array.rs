@@ -66,8 +66,8 @@ impl BlockArray {
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.blocks) }
     }
 
-    /// The number of the block that a hash value chooses: the part of the array that the value is of
-    /// 2^64. (Lemire, "Fast random integer generation in an interval", 2019, section 3.)
+    /// The number of the block that a hash value chooses: the part of the array that the value is
+    /// of 2^64. (Lemire, "Fast random integer generation in an interval", 2019, section 3.)
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,

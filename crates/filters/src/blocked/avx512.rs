@@ -43,8 +43,8 @@ pub(super) fn contains_pair(layer: &BlockedLayer, pair: HashPair) -> bool {
     contains(array.block_of(pair.a), pair.b, lanes)
 }
 
-/// Those of the items in the mask that are in any of the arrays. Where an item's bits lie in a block is
-/// found once for all arrays.
+/// Those of the items in the mask that are in any of the arrays. Where an item's bits lie in a
+/// block is found once for all arrays.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
 pub(super) fn contained(
     arrays: &[&BlockArray],

@@ -1,9 +1,10 @@
 //! The blocked layout: all bits of an item in one block of 512 bits, which is a cache line.
 //!
 //! The naive Bloom filter asks memory for one cache line a bit. Here the first hash value chooses a
-//! block, and the second one the bits in it, so that a lookup waits for memory once. (Putze, Sanders
-//! and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007.) What that costs in bits,
-//! as some blocks get more items than others, is in [`sizing::blocked`](crate::sizing::blocked).
+//! block, and the second one the bits in it, so that a lookup waits for memory once. (Putze,
+//! Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007.) What that costs
+//! in bits, as some blocks get more items than others, is in
+//! [`sizing::blocked`](crate::sizing::blocked).
 //!
 //! Each way to test a block has a file of its own: `portable`, which is the definition, and one for
 //! each set of instructions. All give the same answers. Which one is used is decided here, in
@@ -97,6 +98,7 @@ impl Kernel {
     }
 
     /// The test of single items in layers with so many hashes.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     fn item_test(self, hashes: u32) -> ItemTest {
         ItemTest(match self.0 {
             Set::Portable => portable_contains_item,
@@ -156,8 +158,8 @@ impl Kernel {
     }
 }
 
-/// Tests single items in the layer that it was chosen for. One call hashes and tests, because neither
-/// can be inlined where the instructions are not known to exist.
+/// Tests single items in the layer that it was chosen for. One call hashes and tests, because
+/// neither can be inlined where the instructions are not known to exist.
 #[derive(Clone, Copy)]
 pub(crate) struct ItemTest(unsafe fn(&BlockedLayer, &[u8]) -> bool);
 

@@ -43,8 +43,8 @@ const MULTIPLIERS: [u32; MOST] = [
     0x377d_35df,
 ];
 
-/// The multipliers of so many hashes, in 32 lanes. The lanes that are left over repeat the first two
-/// in turn, so that a kernel that works on all lanes of a vector asks for no bit more.
+/// The multipliers of so many hashes, in 32 lanes. The lanes that are left over repeat the first
+/// two in turn, so that a kernel that works on all lanes of a vector asks for no bit more.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Lanes {

@@ -3,8 +3,8 @@
 //! In the classic layout an item is hashed twice, the second time with the first value as the
 //! seed, and the positions are `(a + i * b) mod 2^64 mod m` for `i = 0, 1, ...` (double hashing:
 //! Kirsch and Mitzenmacher, "Less hashing, same performance", 2006). The functions are Austin
-//! Appleby's MurmurHash64A and, for filters of early RedisBloom versions, his 32-bit MurmurHash2. The blocked layout has a keyed
-//! hash of this library's own, see [`Key`].
+//! Appleby's MurmurHash64A and, for filters of early RedisBloom versions, his 32-bit MurmurHash2.
+//! The blocked layout has a keyed hash of this library's own, see [`Key`].
 
 mod keyed;
 
@@ -123,8 +123,8 @@ impl HashPair {
     /// ```
     /// use everbloom::hash::{HashPair, HashWidth};
     /// let pair = HashPair::new(b"foo", HashWidth::Bits64);
-    /// assert_eq!(pair.positions(8, 1152).collect::<Vec<_>>(), [269, 847, 145, 723, 21, 599, 25, 475]);
-    /// ```
+    /// assert_eq!(pair.positions(8, 1152).collect::<Vec<_>>(), [269, 847, 145, 723, 21, 599, 25,
+    /// 475]); ```
     #[must_use]
     #[inline]
     pub fn new(item: &[u8], width: HashWidth) -> HashPair {
@@ -146,8 +146,8 @@ impl HashPair {
         }
     }
 
-    /// The positions of the item in a classic bit array of `modulus` bits, `hashes` of them; none when the
-    /// modulus is 0.
+    /// The positions of the item in a classic bit array of `modulus` bits, `hashes` of them; none
+    /// when the modulus is 0.
     ///
     /// This is for programs that keep their bits elsewhere, such as in a bitmap on a server.
     pub fn positions(self, hashes: u32, modulus: u64) -> impl Iterator<Item = u64> + Clone {

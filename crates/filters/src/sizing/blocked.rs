@@ -22,7 +22,8 @@ use crate::math::{ln, sqrt, whole};
 
 /// Bits of a block.
 pub const BLOCK_BITS: u32 = 512;
-/// The least bits that an item sets. One would do for error rates above a third, which nobody wants.
+/// The least bits that an item sets. One would do for error rates above a third, which nobody
+/// wants.
 pub const MIN_HASHES: u32 = 2;
 /// The most bits that an item sets.
 pub const MAX_HASHES: u32 = 32;
@@ -30,8 +31,8 @@ pub const MAX_HASHES: u32 = 32;
 /// would begin to show.
 pub const MIN_RATE: f64 = 1e-13;
 
-/// The part of an error rate that a layer is sized for. The rest is for the spread among filters: the
-/// items of one lie a little less evenly than those of another.
+/// The part of an error rate that a layer is sized for. The rest is for the spread among filters:
+/// the items of one lie a little less evenly than those of another.
 const SIZED_FOR: f64 = 0.99;
 
 /// Bytes of a block.

@@ -1,0 +1,140 @@
+//! The parameters of a scalable filter, and its first layer.
+
+use alloc::boxed::Box;
+
+use crate::blocked::BlockedLayer;
+use crate::classic::{BuildError, ClassicLayer};
+use crate::hash::Key;
+use crate::layer::{Layer, Layout};
+use crate::options::Options;
+use crate::scalable::ScalableBloomFilter;
+use crate::sizing::LayerSize;
+use crate::sizing::blocked::BlockedSize;
+
+/// Parameters of a [`ScalableBloomFilter`] to be.
+///
+/// ```
+/// use everbloom::{BuildError, ScalableBloomFilter};
+/// let builder = ScalableBloomFilter::builder().error_rate(0.001).capacity(1_000_000);
+/// assert_eq!(builder.build()?.layers()[0].hashes(), 11);
+/// assert_eq!(builder.capacity(0).build(), Err(BuildError::Capacity));
+/// # Ok::<(), BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use = "a builder does nothing until build is called"]
+pub struct ScalableBuilder {
+    error_rate: f64,
+    capacity: u64,
+    expansion: u32,
+    fixed: bool,
+    max_layer_bytes: u64,
+    layout: Layout,
+    key: Option<Key>,
+}
+
+impl ScalableBuilder {
+    /// RedisBloom's defaults.
+    pub(crate) fn new() -> ScalableBuilder {
+        ScalableBuilder {
+            error_rate: 0.01,
+            capacity: 100,
+            expansion: 2,
+            fixed: false,
+            max_layer_bytes: u64::MAX,
+            layout: Layout::Classic,
+            key: None,
+        }
+    }
+
+    /// The error rate, 0.01 by default. A rate above [`RATE_CAP`] is lowered to it.
+    ///
+    /// [`RATE_CAP`]: crate::sizing::RATE_CAP
+    pub fn error_rate(mut self, rate: f64) -> Self {
+        self.error_rate = rate;
+        self
+    }
+
+    /// Items the first layer is made for, 100 by default.
+    pub fn capacity(mut self, items: u64) -> Self {
+        self.capacity = items;
+        self
+    }
+
+    /// How many times the capacity of a layer the next one has, 2 by default. 0 makes a filter
+    /// that does not grow. In the blocked layout this is for large layers, and small ones grow by
+    /// more, see [`BlockedSize::next`].
+    pub fn expansion(mut self, factor: u32) -> Self {
+        self.expansion = factor;
+        self
+    }
+
+    /// Makes a filter that does not grow. It keeps the expansion as a number without effect.
+    pub fn fixed(mut self) -> Self {
+        self.fixed = true;
+        self
+    }
+
+    /// Where the bits of an item lie: [`Layout::Classic`] by default.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// The key of the blocked layout's hash; by default a random one.
+    pub fn key(mut self, key: Key) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// The key that a seed stands for: filters with the same seed and parameters that get the same
+    /// items in the same order are the same.
+    pub fn seed(self, seed: u64) -> Self {
+        self.key(Key::from_seed(seed))
+    }
+
+    /// The most bytes the bit array may have; no limit by default.
+    pub fn max_layer_bytes(mut self, bytes: u64) -> Self {
+        self.max_layer_bytes = bytes;
+        self
+    }
+
+    /// Makes the filter.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] says which parameter is out of its range, or that memory is missing.
+    pub fn build(self) -> Result<ScalableBloomFilter, BuildError> {
+        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
+            return Err(BuildError::ErrorRate);
+        }
+        if self.capacity == 0 {
+            return Err(BuildError::Capacity);
+        }
+        let scaling = !self.fixed && self.expansion > 0;
+        let layer = self.first_layer(scaling)?;
+        let (options, growth) = (Options::modern(scaling), self.expansion);
+        Ok(ScalableBloomFilter::from_layers(
+            [layer],
+            0,
+            options,
+            growth,
+        ))
+    }
+
+    fn first_layer(&self, scaling: bool) -> Result<Layer, BuildError> {
+        let (capacity, rate, limit) = (self.capacity, self.error_rate, self.max_layer_bytes);
+        match self.layout.key(self.key)? {
+            None => {
+                let size = LayerSize::first(capacity, rate, scaling);
+                let size = size.ok_or(BuildError::Unsizable)?;
+                Ok(Layer::Classic(ClassicLayer::new(&size, limit)?))
+            }
+            Some(key) => {
+                let size = BlockedSize::first(capacity, rate, scaling);
+                let size = size.ok_or(BuildError::Unsizable)?;
+                let layer = BlockedLayer::new(&size, key, limit)?;
+                Ok(Layer::Blocked(Box::new(layer)))
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The `BF.*` commands as a module of Valkey and Redis.
+//!
+//! The second host of [`everbloom_commands`], beside the server: the keyspace, the wire, the log,
+//! replication and clusters are those of Valkey and Redis.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `load` | what happens when the module is loaded: commands, types, settings |
+//! | `command` | one command: open the key, run the row of the table, reply, replicate, notify |
+//! | `reply` | replies in the host's words |
+//! | `types` | the data types: what the host calls to save, load, copy, measure and free |
+//! | `config` | settings, under the names of Redis 8 and of valkey-bloom, and load arguments |
+//! | `info` | the counts of INFO |
+//! | `raw` | the host's C interface: all unsafe code is there |
+
+mod command;
+mod config;
+mod info;
+mod load;
+mod raw;
+mod reply;
+mod types;

@@ -1,0 +1,170 @@
+//! The documentation of a command for `COMMAND INFO` and `COMMAND DOCS`. Hosts take it from Redis
+//! 7.0 on.
+
+use std::ffi::{c_char, c_int};
+use std::mem::size_of;
+use std::ptr::{null, null_mut};
+
+use everbloom_commands::Command;
+use everbloom_commands::table::{Argument, ArgumentKind};
+
+use super::api::{api, c_text};
+use super::context::HostContext;
+use super::ffi::{
+    ARG_DOUBLE, ARG_FLAG_MULTIPLE, ARG_FLAG_OPTIONAL, ARG_INTEGER, ARG_KEY, ARG_ONEOF,
+    ARG_PURE_TOKEN, ARG_STRING, BEGIN_INDEX, BEGIN_INVALID, BeginSearch, CommandArg,
+    CommandHistory, CommandInfo, CommandInfoVersion, FIND_RANGE, FindRange, KEY_ACCESS, KEY_RO,
+    KEY_RW, KEY_UPDATE, KeySpec, OK,
+};
+
+static VERSION: CommandInfoVersion = CommandInfoVersion {
+    version: 1,
+    sizeof_history: size_of::<CommandHistory>(),
+    sizeof_key_spec: size_of::<KeySpec>(),
+    sizeof_arg: size_of::<CommandArg>(),
+};
+
+/// Documents a command that is registered. False when the host does not take it.
+pub(crate) fn document(context: &HostContext<'_>, row: &Command) -> bool {
+    let (Some(get), Some(set)) = (api().get_command, api().set_command_info) else {
+        return true;
+    };
+    let name = c_text(row.lower);
+    // SAFETY: a valid context and a C string.
+    let handle = unsafe { get(context.raw(), name.as_ptr().cast()) };
+    if handle.is_null() {
+        return false;
+    }
+    let mut keep = Keep::default();
+    let mut specs = [key_spec(row), end_of_specs()];
+    let info = CommandInfo {
+        version: &raw const VERSION,
+        summary: keep.text(row.summary),
+        complexity: keep.text(row.complexity),
+        since: keep.text(row.since),
+        history: null_mut(),
+        tips: keep.text(&row.tips.join(" ")),
+        arity: row.arity,
+        key_specs: specs.as_mut_ptr(),
+        args: keep.arguments(row.arguments),
+    };
+    // SAFETY: a command of this module, and what it is documented with, which the host copies.
+    unsafe { set(handle, &raw const info) == OK }
+}
+
+fn key_spec(row: &Command) -> KeySpec {
+    let flags = if row.is_write() {
+        KEY_RW | KEY_ACCESS | KEY_UPDATE
+    } else {
+        KEY_RO | KEY_ACCESS
+    };
+    KeySpec {
+        notes: null(),
+        flags,
+        begin_search: BEGIN_INDEX,
+        begin: BeginSearch {
+            index: row.keys.first,
+        },
+        find_keys: FIND_RANGE,
+        find: FindRange {
+            // Counted from the first.
+            last_key: row.keys.last - row.keys.first,
+            key_step: row.keys.step,
+            limit: 0,
+        },
+    }
+}
+
+fn end_of_specs() -> KeySpec {
+    KeySpec {
+        notes: null(),
+        flags: 0,
+        begin_search: BEGIN_INVALID,
+        begin: BeginSearch { index: 0 },
+        find_keys: 0,
+        find: FindRange {
+            last_key: 0,
+            key_step: 0,
+            limit: 0,
+        },
+    }
+}
+
+/// What pointers point to, until the host has copied it.
+#[derive(Default)]
+struct Keep {
+    texts: Vec<Vec<u8>>,
+    lists: Vec<Box<[CommandArg]>>,
+}
+
+impl Keep {
+    fn text(&mut self, text: &str) -> *const c_char {
+        if text.is_empty() {
+            return null();
+        }
+        let text = c_text(text);
+        let start = text.as_ptr().cast();
+        self.texts.push(text);
+        start
+    }
+
+    fn arguments(&mut self, arguments: &[Argument]) -> *mut CommandArg {
+        let mut list: Vec<CommandArg> = arguments.iter().map(|arg| self.argument(arg)).collect();
+        list.push(CommandArg {
+            name: null(),
+            kind: 0,
+            key_spec_index: -1,
+            token: null(),
+            summary: null(),
+            since: null(),
+            flags: 0,
+            deprecated_since: null(),
+            subargs: null_mut(),
+            display_text: null(),
+        });
+        let mut list = list.into_boxed_slice();
+        let start = list.as_mut_ptr();
+        self.lists.push(list);
+        start
+    }
+
+    fn argument(&mut self, argument: &Argument) -> CommandArg {
+        let mut flags = 0;
+        if argument.optional {
+            flags |= ARG_FLAG_OPTIONAL;
+        }
+        if argument.multiple {
+            flags |= ARG_FLAG_MULTIPLE;
+        }
+        let subargs = match argument.kind {
+            ArgumentKind::OneOf(of) => self.arguments(of),
+            _ => null_mut(),
+        };
+        CommandArg {
+            name: self.text(argument.name),
+            kind: kind(argument.kind),
+            key_spec_index: match argument.kind {
+                ArgumentKind::Key => 0,
+                _ => -1,
+            },
+            token: argument.token.map_or(null(), |token| self.text(token)),
+            summary: null(),
+            since: null(),
+            flags,
+            deprecated_since: null(),
+            subargs,
+            display_text: null(),
+        }
+    }
+}
+
+fn kind(kind: ArgumentKind) -> c_int {
+    match kind {
+        ArgumentKind::Key => ARG_KEY,
+        ArgumentKind::String => ARG_STRING,
+        ArgumentKind::Integer => ARG_INTEGER,
+        ArgumentKind::Double => ARG_DOUBLE,
+        ArgumentKind::PureToken => ARG_PURE_TOKEN,
+        ArgumentKind::OneOf(_) => ARG_ONEOF,
+    }
+}

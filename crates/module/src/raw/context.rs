@@ -1,0 +1,377 @@
+//! One call of the host: its arguments, what is answered, and what is passed on.
+
+use std::ffi::{CStr, c_int, c_long, c_void};
+use std::marker::PhantomData;
+use std::ptr::{NonNull, null_mut};
+use std::slice;
+
+use super::api::{api, c_text};
+use super::ffi::{
+    CTX_ASYNC_LOADING, CTX_LOADING, CTX_REPLICATED, CTX_RESP3, Ctx, ERR, NOTIFY_GENERIC, OK, Str,
+};
+
+/// A string of the host that lives at least as long as a call.
+#[derive(Clone, Copy)]
+pub(crate) struct HostStr<'a> {
+    raw: NonNull<Str>,
+    call: PhantomData<&'a ()>,
+}
+
+impl<'a> HostStr<'a> {
+    /// # Safety
+    ///
+    /// `raw` is a string of the host that is neither changed nor freed during `'a`.
+    pub(super) unsafe fn new(raw: NonNull<Str>) -> Self {
+        HostStr {
+            raw,
+            call: PhantomData,
+        }
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        // SAFETY: the string lives during `'a`.
+        unsafe { bytes_of(self.raw.as_ptr()) }
+    }
+
+    pub(super) fn raw(self) -> *mut Str {
+        self.raw.as_ptr()
+    }
+}
+
+/// The bytes of a string.
+///
+/// # Safety
+///
+/// `text` is a string of the host that is neither changed nor freed during `'a`.
+pub(super) unsafe fn bytes_of<'a>(text: *const Str) -> &'a [u8] {
+    let mut len = 0;
+    // SAFETY: a string of the host, and a place for its length.
+    let start = unsafe { (api().string_ptr_len)(text, &raw mut len) };
+    if start.is_null() || len == 0 {
+        return &[];
+    }
+    // SAFETY: the host answers where the string's bytes are and how many.
+    unsafe { slice::from_raw_parts(start.cast(), len) }
+}
+
+/// The arguments of a call, the command's name first.
+#[derive(Clone, Copy)]
+pub(crate) struct Args<'a>(&'a [NonNull<Str>]);
+
+impl<'a> Args<'a> {
+    /// # Safety
+    ///
+    /// `argv` points to `argc` strings of the host; neither changes during `'a`.
+    pub(super) unsafe fn new(argv: *mut *mut Str, argc: c_int) -> Self {
+        let count = usize::try_from(argc).unwrap_or(0);
+        if argv.is_null() || count == 0 {
+            return Args(&[]);
+        }
+        // SAFETY: what the caller promises; no argument of the host is null.
+        Args(unsafe { slice::from_raw_parts(argv.cast(), count) })
+    }
+
+    /// One of them.
+    pub(crate) fn get(self, at: usize) -> Option<HostStr<'a>> {
+        // SAFETY: the arguments live during `'a`.
+        self.0.get(at).map(|raw| unsafe { HostStr::new(*raw) })
+    }
+
+    /// All of them, as bytes.
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+        // SAFETY: as above.
+        self.0
+            .iter()
+            .map(|raw| unsafe { HostStr::new(*raw) }.bytes())
+    }
+}
+
+/// A call of the host, or the time while it loads the module.
+pub(crate) struct HostContext<'a> {
+    raw: NonNull<Ctx>,
+    call: PhantomData<&'a ()>,
+}
+
+/// What the host says of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flags(c_int);
+
+impl Flags {
+    /// Whether the client speaks RESP3.
+    pub(crate) fn resp3(self) -> bool {
+        self.0 & CTX_RESP3 != 0
+    }
+
+    /// Whether the call comes from where it was accepted already: a primary, or a log.
+    pub(crate) fn already_accepted(self) -> bool {
+        self.0 & (CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING) != 0
+    }
+}
+
+impl<'a> HostContext<'a> {
+    /// # Safety
+    ///
+    /// `raw` is a context of the host that is valid during `'a`.
+    pub(super) unsafe fn new(raw: *mut Ctx) -> Option<Self> {
+        Some(HostContext {
+            raw: NonNull::new(raw)?,
+            call: PhantomData,
+        })
+    }
+
+    pub(super) fn raw(&self) -> *mut Ctx {
+        self.raw.as_ptr()
+    }
+
+    /// What the host says of the call.
+    pub(crate) fn flags(&self) -> Flags {
+        // SAFETY: a valid context.
+        Flags(unsafe { (api().get_context_flags)(self.raw()) })
+    }
+
+    /// Whether the client's commands must be obeyed, as far as the host says so.
+    pub(crate) fn must_obey(&self) -> bool {
+        // SAFETY: a valid context.
+        api()
+            .must_obey_client
+            .is_some_and(|must_obey| unsafe { must_obey(self.raw()) } != 0)
+    }
+
+    /// Passes the command on as it came, to replicas and to the log.
+    pub(crate) fn replicate_verbatim(&mut self) {
+        // SAFETY: a valid context.
+        unsafe { (api().replicate_verbatim)(self.raw()) };
+    }
+
+    /// Passes another command on. False when the host refuses it.
+    pub(crate) fn replicate(&mut self, command: &[Vec<u8>]) -> bool {
+        let Some((name, args)) = command.split_first() else {
+            return false;
+        };
+        let mut name = name.clone();
+        name.push(0);
+        let owned: Vec<OwnedStr> = args.iter().map(|arg| OwnedStr::new(arg)).collect();
+        let mut argv: Vec<*mut Str> = owned.iter().map(|arg| arg.0).collect();
+        // SAFETY: a valid context, a C string, and for `v` a vector of strings with its length. The
+        // host copies what it needs.
+        let result = unsafe {
+            (api().replicate)(
+                self.raw(),
+                name.as_ptr().cast(),
+                c"v".as_ptr(),
+                argv.as_mut_ptr(),
+                argv.len(),
+            )
+        };
+        result == OK
+    }
+
+    /// Tells those who WATCH or cache the key that it may have changed.
+    pub(crate) fn signal_modified(&mut self, key: HostStr<'_>) {
+        // SAFETY: a valid context and a string of the host.
+        unsafe { (api().signal_modified_key)(self.raw(), key.raw()) };
+    }
+
+    /// Publishes a keyspace event of the class `g`.
+    pub(crate) fn notify(&mut self, event: &CStr, key: HostStr<'_>) {
+        let api = api();
+        // SAFETY: a valid context, a C string and a string of the host.
+        unsafe {
+            (api.notify_keyspace_event)(self.raw(), NOTIFY_GENERIC, event.as_ptr(), key.raw());
+        }
+    }
+
+    /// Writes a line to the host's log.
+    pub(crate) fn log(&self, level: LogLevel, line: &str) {
+        // SAFETY: a valid context.
+        unsafe { log(self.raw(), level, line) };
+    }
+}
+
+/// How much a line of the log matters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LogLevel {
+    Notice,
+    Warning,
+}
+
+impl LogLevel {
+    pub(super) fn name(self) -> &'static CStr {
+        match self {
+            LogLevel::Notice => c"notice",
+            LogLevel::Warning => c"warning",
+        }
+    }
+}
+
+/// Writes a line to the host's log.
+///
+/// # Safety
+///
+/// `ctx` is a valid context, or null.
+pub(super) unsafe fn log(ctx: *mut Ctx, level: LogLevel, line: &str) {
+    let line = c_text(line);
+    // SAFETY: a context or null, and C strings; the format takes the one that follows.
+    unsafe {
+        (api().log)(
+            ctx,
+            level.name().as_ptr(),
+            c"%s".as_ptr(),
+            line.as_ptr().cast::<c_void>(),
+        );
+    }
+}
+
+/// A string of the host that is ours.
+pub(super) struct OwnedStr(pub(super) *mut Str);
+
+impl OwnedStr {
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        // SAFETY: no context is allowed; the host copies the bytes.
+        OwnedStr(unsafe { (api().create_string)(null_mut(), bytes.as_ptr().cast(), bytes.len()) })
+    }
+
+    /// Gives it to the host, which will free it.
+    pub(super) fn into_raw(self) -> *mut Str {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+}
+
+impl Drop for OwnedStr {
+    fn drop(&mut self) {
+        // SAFETY: it came from `create_string` without a context, and nobody else frees it.
+        unsafe { (api().free_string)(null_mut(), self.0) };
+    }
+}
+
+// SAFETY: a string of the host is memory without a tie to a thread, and this is its one owner.
+unsafe impl Send for OwnedStr {}
+
+/// The answer to a call, piece by piece. The host takes what is said here as it comes: of an array,
+/// the length and then each element.
+impl HostContext<'_> {
+    /// A whole number.
+    pub(crate) fn reply_integer(&mut self, number: i64) {
+        // SAFETY: a valid context.
+        unsafe { (api().reply_integer)(self.raw(), number) };
+    }
+
+    /// An error; the text begins with its code, if it has one.
+    pub(crate) fn reply_error(&mut self, text: &str) {
+        let text = c_text(text);
+        // SAFETY: a valid context and a C string.
+        unsafe { (api().reply_error)(self.raw(), text.as_ptr().cast()) };
+    }
+
+    /// A short status.
+    pub(crate) fn reply_simple(&mut self, text: &str) {
+        let text = c_text(text);
+        // SAFETY: as above.
+        unsafe { (api().reply_simple)(self.raw(), text.as_ptr().cast()) };
+    }
+
+    /// A string of bytes.
+    pub(crate) fn reply_bulk(&mut self, bytes: &[u8]) {
+        // SAFETY: a valid context, and bytes with their length.
+        unsafe { (api().reply_bulk)(self.raw(), bytes.as_ptr().cast(), bytes.len()) };
+    }
+
+    /// Text meant for people.
+    pub(crate) fn reply_verbatim(&mut self, text: &str) {
+        // SAFETY: as above.
+        unsafe { (api().reply_verbatim)(self.raw(), text.as_ptr().cast(), text.len()) };
+    }
+
+    /// No value.
+    pub(crate) fn reply_null(&mut self) {
+        // SAFETY: a valid context.
+        unsafe { (api().reply_null)(self.raw()) };
+    }
+
+    /// No array.
+    pub(crate) fn reply_null_array(&mut self) {
+        // SAFETY: a valid context.
+        unsafe { (api().reply_null_array)(self.raw()) };
+    }
+
+    /// A floating-point number.
+    pub(crate) fn reply_double(&mut self, number: f64) {
+        // SAFETY: a valid context.
+        unsafe { (api().reply_double)(self.raw(), number) };
+    }
+
+    /// True or false: in RESP2, and to a host that knows no booleans, 1 or 0.
+    pub(crate) fn reply_bool(&mut self, value: bool) {
+        match api().reply_bool {
+            Some(reply) => {
+                // SAFETY: a valid context.
+                unsafe { reply(self.raw(), value.into()) };
+            }
+            None => self.reply_integer(value.into()),
+        }
+    }
+
+    /// A decimal integer of any size.
+    pub(crate) fn reply_big_number(&mut self, digits: &str) {
+        match api().reply_big_number {
+            Some(reply) => {
+                // SAFETY: a valid context, and bytes with their length.
+                unsafe { reply(self.raw(), digits.as_ptr().cast(), digits.len()) };
+            }
+            None => self.reply_bulk(digits.as_bytes()),
+        }
+    }
+
+    /// An array of so many elements, which follow.
+    pub(crate) fn reply_array(&mut self, len: usize) {
+        // SAFETY: a valid context.
+        unsafe { (api().reply_array)(self.raw(), length(len)) };
+    }
+
+    /// A set of so many elements, which follow.
+    pub(crate) fn reply_set(&mut self, len: usize) {
+        match api().reply_set {
+            Some(reply) => {
+                // SAFETY: a valid context.
+                unsafe { reply(self.raw(), length(len)) };
+            }
+            None => self.reply_array(len),
+        }
+    }
+
+    /// A map of so many pairs, which follow: key, value, key, value.
+    pub(crate) fn reply_map(&mut self, pairs: usize) {
+        match api().reply_map {
+            Some(reply) => {
+                // SAFETY: a valid context.
+                unsafe { reply(self.raw(), length(pairs)) };
+            }
+            None => self.reply_array(pairs.saturating_mul(2)),
+        }
+    }
+}
+
+fn length(len: usize) -> c_long {
+    c_long::try_from(len).unwrap_or(c_long::MAX)
+}
+
+/// The function that the host calls for every command.
+///
+/// # Safety
+///
+/// Only for the host: `ctx` is a valid context and `argv` points to `argc` strings, for as long as
+/// the call takes.
+pub(super) unsafe extern "C" fn command(ctx: *mut Ctx, argv: *mut *mut Str, argc: c_int) -> c_int {
+    // SAFETY: what the host promises.
+    let (context, args) = unsafe { (HostContext::new(ctx), Args::new(argv, argc)) };
+    match context {
+        Some(mut context) => {
+            crate::command::run(&mut context, args);
+            OK
+        }
+        None => ERR,
+    }
+}

@@ -1,0 +1,38 @@
+//! Replies in the host's words. The host knows the client's protocol; a host that lacks a type of
+//! RESP3 gets what RESP2 has for it.
+
+use everbloom_resp::Reply;
+
+use crate::raw::context::HostContext;
+
+/// Sends a reply.
+pub(crate) fn send(context: &mut HostContext<'_>, reply: &Reply) {
+    match reply {
+        Reply::Simple(text) => context.reply_simple(text),
+        Reply::Error(text) => context.reply_error(text),
+        Reply::Integer(number) => context.reply_integer(*number),
+        Reply::Bulk(bytes) => context.reply_bulk(bytes),
+        Reply::Verbatim(text) => context.reply_verbatim(text),
+        Reply::Null => context.reply_null(),
+        Reply::NullArray => context.reply_null_array(),
+        // No command answers with a message that answers none.
+        Reply::Array(elements) | Reply::Push(elements) => {
+            context.reply_array(elements.len());
+            elements.iter().for_each(|element| send(context, element));
+        }
+        Reply::Set(elements) => {
+            context.reply_set(elements.len());
+            elements.iter().for_each(|element| send(context, element));
+        }
+        Reply::Map(pairs) => {
+            context.reply_map(pairs.len());
+            for (key, value) in pairs {
+                send(context, key);
+                send(context, value);
+            }
+        }
+        Reply::Boolean(value) => context.reply_bool(*value),
+        Reply::Double(number) => context.reply_double(*number),
+        Reply::BigNumber(digits) => context.reply_big_number(digits),
+    }
+}

@@ -1,0 +1,118 @@
+//! `everbloom serve` and the module take each other's files, logs and payloads.
+
+use std::path::Path;
+
+use everbloom_resp::Reply;
+use everbloom_server::{Running, Server, Settings};
+
+use crate::lifetime::{answers, fill};
+use crate::support::{Client, Host, elements, from_redis_7};
+
+fn everbloom(settings: Settings) -> (Running, Client) {
+    let settings = Settings {
+        bind: vec!["127.0.0.1".into()],
+        port: 0,
+        enable_debug_command: "yes".into(),
+        ..settings
+    };
+    let running = Server::start(settings).unwrap();
+    running.wait_until_loaded();
+    let client = Client::connect(running.addr().unwrap());
+    (running, client)
+}
+
+fn in_dir(dir: &Path, appendonly: bool) -> Settings {
+    Settings {
+        dir: Some(dir.into()),
+        appendonly,
+        ..Settings::default()
+    }
+}
+
+/// What both sides answer alike; a digest is each host's own.
+fn shared_answers(client: &mut Client) -> Vec<Reply> {
+    answers(client).split_off(1)
+}
+
+#[test]
+fn files_and_logs_go_both_ways() {
+    if !from_redis_7() {
+        return;
+    }
+    for appendonly in [false, true] {
+        let word = if appendonly { "yes" } else { "no" };
+        let dir = tempfile::tempdir().unwrap();
+        // Ours, then the module's, then ours again.
+        let (running, mut client) = everbloom(in_dir(dir.path(), appendonly));
+        fill(&mut client);
+        let before = shared_answers(&mut client);
+        if !appendonly {
+            client.ok("SAVE");
+        }
+        client.send(&["SHUTDOWN"]);
+        running.wait().unwrap();
+        let Some(mut host) = Host::in_dir(dir, &["--appendonly", word], &[]) else {
+            return;
+        };
+        let mut client = host.client();
+        assert_eq!(shared_answers(&mut client), before, "appendonly {word}");
+        client.ok("BF.MADD grown by-the-module x y");
+        client.ok("BF.RESERVE made-by-the-module 0.05 70");
+        let before = shared_answers(&mut client);
+        if appendonly {
+            client.ok("BF.ADD grown and-more");
+            client.ok("BGREWRITEAOF");
+            client.until("aof_rewrite_in_progress", "0");
+            client.ok("BF.ADD grown and-more-after");
+        } else {
+            client.ok("SAVE");
+        }
+        let last = shared_answers(&mut client);
+        host.stop("NOSAVE");
+        let (_running, mut client) = everbloom(in_dir(host.dir.path(), appendonly));
+        assert_eq!(shared_answers(&mut client), last, "appendonly {word}");
+        assert!(appendonly || last == before);
+        assert_eq!(client.number("BF.EXISTS grown by-the-module"), 1);
+        assert_eq!(client.number("BF.CARD made-by-the-module"), 0);
+    }
+}
+
+#[test]
+fn payloads_and_chunks_go_both_ways() {
+    let Some(host) = Host::start(&[]) else { return };
+    let (_running, mut ours) = everbloom(Settings::default());
+    let mut module = host.client();
+    fill(&mut ours);
+    fill(&mut module);
+    for key in ["grown", "fixed", "empty", "large"] {
+        move_key(&mut ours, &mut module, key);
+        move_key(&mut module, &mut ours, key);
+        assert_eq!(chunks(&mut ours, key), chunks(&mut module, key), "{key}");
+    }
+}
+
+/// Takes a key over under another name, by DUMP, and compares what it has there.
+fn move_key(from: &mut Client, to: &mut Client, key: &str) {
+    let payload = from.ok(&format!("DUMP {key}"));
+    let payload = payload.as_bytes().unwrap();
+    let restored = to.call(&[b"RESTORE", &b"moved"[..], b"0", payload, b"REPLACE"]);
+    assert_eq!(restored, Reply::OK, "{key}");
+    for command in ["BF.DEBUG", "BF.INFO"] {
+        let expected = from.ok(&format!("{command} {key}"));
+        assert_eq!(to.ok(&format!("{command} moved")), expected, "{key}");
+    }
+    assert_eq!(chunks(to, "moved"), chunks(from, key), "{key}");
+}
+
+fn chunks(client: &mut Client, key: &str) -> Vec<Reply> {
+    let mut chunks = Vec::new();
+    let mut iterator = 0;
+    loop {
+        let piece = elements(client.ok(&format!("BF.SCANDUMP {key} {iterator}")));
+        iterator = piece[0].as_integer().unwrap();
+        if iterator == 0 {
+            return chunks;
+        }
+        chunks.push(piece[1].clone());
+    }
+}

@@ -1,0 +1,341 @@
+//! What outlives a server, and what a value leaves behind.
+
+use std::fs;
+
+use everbloom_resp::Reply;
+
+use crate::support::{Client, Host, elements, from_redis_7, wait_for};
+
+/// Filters of several kinds: grown, fixed, reserved and empty, with binary items, large, expiring.
+pub fn fill(client: &mut Client) {
+    client.ok("BF.RESERVE grown 0.001 10");
+    for i in 0..500 {
+        client.ok(&format!("BF.ADD grown item:{i}"));
+    }
+    client.ok("BF.RESERVE fixed 0.01 50 NONSCALING");
+    for i in 0..60 {
+        client.line(&format!("BF.ADD fixed {i}"));
+    }
+    client.ok("BF.RESERVE empty 0.0001 1000 EXPANSION 4");
+    client.call(&[
+        &b"BF.INSERT"[..],
+        b"bin\r\n\0ary",
+        b"ITEMS",
+        b"",
+        b"\0",
+        b"\xff\r\n",
+    ]);
+    client.ok("BF.RESERVE large 0.001 20000000");
+    for batch in 0..20 {
+        let items = (0..500).map(|i| format!("url/{batch}/{i}"));
+        let command: Vec<String> = ["BF.MADD".into(), "large".into()]
+            .into_iter()
+            .chain(items)
+            .collect();
+        client.call(&command);
+    }
+    client.ok("SELECT 5");
+    client.ok("BF.ADD expiring soon");
+    client.ok("PEXPIREAT expiring 4102444800000");
+    client.ok("SET text beside");
+    client.ok("SELECT 0");
+}
+
+/// All that can be asked of what [`fill`] made.
+pub fn answers(client: &mut Client) -> Vec<Reply> {
+    let mut answers = vec![Reply::simple(client.digest())];
+    for key in ["grown", "fixed", "empty", "large"] {
+        answers.push(client.ok(&format!("BF.DEBUG {key}")));
+        answers.push(client.ok(&format!("BF.INFO {key}")));
+    }
+    answers.push(client.call(&[
+        "BF.MEXISTS",
+        "grown",
+        "item:0",
+        "item:499",
+        "item:500",
+        "no",
+    ]));
+    answers.push(client.call(&["BF.MEXISTS", "large", "url/0/0", "url/19/499", "url/20/0"]));
+    answers.push(client.call(&[
+        &b"BF.MEXISTS"[..],
+        b"bin\r\n\0ary",
+        b"",
+        b"\0",
+        b"\xff\r\n",
+        b"x",
+    ]));
+    client.ok("SELECT 5");
+    answers.push(client.ok("BF.EXISTS expiring soon"));
+    answers.push(Reply::Boolean(client.number("PTTL expiring") > 0));
+    // Redis 7.0 on; an error elsewhere.
+    answers.push(client.line("PEXPIRETIME expiring"));
+    client.ok("SELECT 0");
+    answers
+}
+
+#[test]
+fn a_snapshot_brings_everything_back() {
+    for compression in ["yes", "no"] {
+        let Some(mut host) = Host::start(&["--rdbcompression", compression]) else {
+            return;
+        };
+        let mut client = host.client();
+        fill(&mut client);
+        let before = answers(&mut client);
+        client.ok("SAVE");
+        host.restart("NOSAVE");
+        assert_eq!(answers(&mut host.client()), before);
+        // A child writes it while the parent goes on.
+        let mut client = host.client();
+        client.ok("BF.ADD grown later");
+        let before = answers(&mut client);
+        client.ok("BGSAVE");
+        client.until("rdb_bgsave_in_progress", "0");
+        client.until("rdb_last_bgsave_status", "ok");
+        client.ok("BF.ADD grown after-the-snapshot");
+        host.kill();
+        host.start_again();
+        assert_eq!(answers(&mut host.client()), before);
+    }
+}
+
+#[test]
+fn a_log_brings_everything_back() {
+    for preamble in ["yes", "no"] {
+        let settings = ["--appendonly", "yes", "--aof-use-rdb-preamble", preamble];
+        let Some(mut host) = Host::start(&settings) else {
+            return;
+        };
+        fill(&mut host.client());
+        let before = answers(&mut host.client());
+        // The log alone, command by command.
+        host.restart("");
+        assert_eq!(answers(&mut host.client()), before);
+        // A log that was rewritten, and what came after.
+        let mut client = host.client();
+        client.ok("BGREWRITEAOF");
+        client.until("aof_rewrite_in_progress", "0");
+        client.until("aof_last_bgrewrite_status", "ok");
+        client.ok("BF.ADD grown later");
+        client.ok("BF.INSERT made-later CAPACITY 7 EXPANSION 3 ITEMS a b c");
+        let before = answers(&mut client);
+        host.restart("");
+        assert_eq!(answers(&mut host.client()), before, "preamble {preamble}");
+    }
+}
+
+/// What is logged is what changed, with every parameter of what was made.
+#[test]
+fn the_log_has_effects_and_not_requests() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(mut host) = Host::start(&["--appendonly", "yes"]) else {
+        return;
+    };
+    let mut client = host.client();
+    let lines = [
+        "BF.ADD f a",
+        "BF.ADD f a",
+        "BF.MADD f a b a c",
+        "BF.MADD f d e",
+        "BF.RESERVE f 0.1 1",
+        "BF.EXISTS f a",
+    ];
+    for line in lines {
+        client.line(line);
+    }
+    host.stop("");
+    let folder = host.dir.path().join("appendonlydir");
+    let log = fs::read(folder.join("appendonly.aof.1.incr.aof")).unwrap();
+    let mut words = Vec::new();
+    let mut rest = &log[..];
+    while let Some((reply, used)) = everbloom_resp::decode(rest, &Default::default()).unwrap() {
+        let command = elements(reply);
+        let name = String::from_utf8(command[0].as_bytes().unwrap().to_vec()).unwrap();
+        words.push((name, command.len()));
+        rest = &rest[used..];
+    }
+    let words: Vec<(&str, usize)> = words
+        .iter()
+        .map(|(name, len)| (name.as_str(), *len))
+        .collect();
+    let wanted = [
+        ("SELECT", 2),
+        ("MULTI", 1),
+        ("BF.LOADCHUNK", 4),
+        ("BF.MADD", 3),
+        ("EXEC", 1),
+        ("BF.MADD", 4),
+        ("BF.MADD", 4),
+    ];
+    assert_eq!(words, wanted);
+}
+
+/// A log that was written under other defaults makes the same filters.
+#[test]
+fn a_log_needs_no_defaults() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&["--appendonly", "yes"]) else {
+        return;
+    };
+    let mut client = host.client();
+    for i in 0..300 {
+        client.ok(&format!("BF.ADD f {i}"));
+    }
+    client.ok("BF.INSERT g ERROR 0.2 ITEMS a");
+    client.ok("BF.RESERVE h 0.2 10");
+    let before = client.digest();
+    client.ok("CONFIG SET appendfsync always");
+    assert_eq!(client.number("BF.ADD f another"), 1);
+    let before_more = client.digest();
+    assert_ne!(before, before_more);
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (
+        host.dir.path().join("appendonlydir"),
+        dir.path().join("appendonlydir"),
+    );
+    fs::create_dir(&to).unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+    let words = ["ERROR_RATE", "0.2", "INITIAL_SIZE", "7", "EXPANSION", "0"];
+    let other = Host::in_dir(dir, &["--appendonly", "yes"], &words).unwrap();
+    assert_eq!(other.client().digest(), before_more);
+}
+
+#[test]
+fn payloads_move_between_servers() {
+    let Some(one) = Host::start(&[]) else { return };
+    let two = Host::start(&[]).unwrap();
+    let (mut from, mut to) = (one.client(), two.client());
+    fill(&mut from);
+    for key in ["grown", "fixed", "empty", "large"] {
+        let payload = from.ok(&format!("DUMP {key}"));
+        let restore = |to: &mut Client, key: &str, more: &[u8]| {
+            let payload = payload.as_bytes().unwrap();
+            to.call(&[b"RESTORE", key.as_bytes(), b"0", payload, more])
+        };
+        assert_eq!(restore(&mut to, key, b"REPLACE"), Reply::OK);
+        assert_eq!(restore(&mut to, key, b"REPLACE"), Reply::OK);
+        assert_eq!(
+            to.ok(&format!("BF.DEBUG {key}")),
+            from.ok(&format!("BF.DEBUG {key}"))
+        );
+        assert_eq!(to.ok(&format!("DUMP {key}")), payload);
+    }
+    to.ok("FLUSHALL");
+    let before = answers(&mut from);
+    for db in [0, 5] {
+        from.ok(&format!("SELECT {db}"));
+        for key in elements(from.ok("KEYS *")) {
+            let (port, db) = (two.port.to_string(), db.to_string());
+            let key = key.as_bytes().unwrap();
+            let migrate = [
+                b"MIGRATE",
+                &b"127.0.0.1"[..],
+                port.as_bytes(),
+                key,
+                db.as_bytes(),
+                b"20000",
+            ];
+            assert_eq!(from.call(&migrate), Reply::OK);
+        }
+    }
+    assert_eq!(answers(&mut to), before);
+    from.ok("SELECT 0");
+    assert_eq!(from.number("DBSIZE"), 0);
+}
+
+/// What the host has allocated, once it has closed the connections that are no more.
+fn used_memory(host: &Host) -> i64 {
+    let mut client = host.client();
+    client.until("connected_clients", "1");
+    client.info("used_memory").parse().unwrap()
+}
+
+/// The host's own accounts: whatever is done with filters, their memory is given back.
+#[test]
+fn all_memory_is_given_back() {
+    let Some(host) = Host::start(&[]) else { return };
+    let round = |client: &mut Client| {
+        fill(client);
+        client.ok("COPY grown copy");
+        for key in ["grown", "large", "fixed"] {
+            let payload = client.ok(&format!("DUMP {key}"));
+            let payload = payload.as_bytes().unwrap();
+            client.call(&[b"RESTORE", key.as_bytes(), b"0", payload, b"REPLACE"]);
+            // One that breaks off in the middle of its bits, with a right checksum.
+            let broken = crate::golden::envelope(&payload[..payload.len() * 2 / 3]);
+            let reply = client.call(&[b"RESTORE", &b"broken"[..], b"0", &broken]);
+            assert!(reply.is_error());
+        }
+        client.ok("DEBUG RELOAD");
+        client.ok("UNLINK large");
+        client.ok("DEL grown");
+        client.ok("FLUSHALL");
+        client.ok("SCRIPT FLUSH");
+        wait_for("lazy frees", || {
+            client.info("lazyfree_pending_objects") == "0"
+        });
+    };
+    // Each on a connection of its own, whose buffers go with it.
+    for _ in 0..2 {
+        round(&mut host.client());
+    }
+    let before = used_memory(&host);
+    for _ in 0..6 {
+        round(&mut host.client());
+    }
+    let after = used_memory(&host);
+    // A round makes and frees filters of more than 100 MB.
+    let difference = (after - before).abs();
+    assert!(difference < 50_000, "{before} and then {after}");
+}
+
+/// Freed on another thread when it is large.
+#[test]
+fn large_filters_are_freed_lazily() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    client.ok("BF.RESERVE small 0.01 100");
+    client.ok("BF.RESERVE large 0.01 1000000");
+    client.ok("UNLINK small");
+    assert_eq!(client.info("lazyfreed_objects"), "0");
+    client.ok("UNLINK large");
+    client.until("lazyfreed_objects", "1");
+}
+
+/// Only hosts with an allocator of their own can do it, which Debian's has not.
+#[test]
+fn filters_are_defragmented() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    if client.line("CONFIG SET activedefrag yes").is_error() {
+        eprintln!("SKIPPED: the server cannot defragment");
+        return;
+    }
+    for line in [
+        "active-defrag-ignore-bytes 1",
+        "active-defrag-threshold-lower 0",
+        "active-defrag-cycle-min 60",
+    ] {
+        client.ok(&format!("CONFIG SET {line}"));
+    }
+    for i in 0..20_000 {
+        client.ok(&format!("BF.INSERT f{i} CAPACITY 20 ITEMS a b c"));
+    }
+    fill(&mut client);
+    for i in (0..20_000).filter(|i| i % 4 != 0) {
+        client.ok(&format!("DEL f{i}"));
+    }
+    let before = answers(&mut client);
+    wait_for("blocks that moved", || {
+        client.info("bf_bloom_defrag_hits") != "0"
+    });
+    assert_eq!(answers(&mut client), before);
+}

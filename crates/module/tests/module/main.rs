@@ -1,0 +1,21 @@
+//! The module inside a real server: Debian's redis-server, or the one that `VALKEY_SERVER` or
+//! `REDIS_SERVER` names.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    unreachable_pub
+)]
+
+mod cluster;
+mod conformance;
+mod exchange;
+mod golden;
+mod hostile;
+mod lifetime;
+mod replication;
+mod settings;
+mod support;
+mod usage;

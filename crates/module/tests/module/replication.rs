@@ -1,0 +1,222 @@
+//! Replicas: equal to their primary, whatever they are configured to.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use everbloom_resp::Reply;
+
+use crate::lifetime::{answers, fill};
+use crate::support::{Client, Host, StopOnDrop, from_redis_7, wait_for};
+
+/// A setting that Redis has from 7.0 on.
+const LIMIT: &str = "--bf.bf-max-filter-bytes";
+
+/// Other defaults than the primary's, and a limit that its filters exceed.
+const OTHER_DEFAULTS: [&str; 6] = ["ERROR_RATE", "0.2", "INITIAL_SIZE", "3", "EXPANSION", "0"];
+
+fn replica_of(primary: &Host, settings: &[&str], words: &[&str]) -> Host {
+    let port = primary.port.to_string();
+    let more = ["--replicaof", "127.0.0.1", port.as_str()];
+    let known = !settings[..].contains(&LIMIT) || from_redis_7();
+    let settings = if known { settings } else { &[] };
+    let host = Host::with_args(&[settings, &more].concat(), words).unwrap();
+    host.client().until("master_link_status", "up");
+    host
+}
+
+/// Waits until the replicas have all that the primary has, and compares everything.
+fn check_equal(primary: &Host, replicas: &[&Host]) {
+    let mut client = primary.client();
+    let offset = client.info("master_repl_offset");
+    let offset: u64 = offset.parse().unwrap();
+    let digest = client.digest();
+    for replica in replicas {
+        let mut replica = replica.client();
+        wait_for("the replica's offset", || {
+            replica.info("slave_repl_offset").parse::<u64>().unwrap() >= offset
+        });
+        assert_eq!(replica.digest(), digest);
+    }
+}
+
+/// Adds to many filters, in every way, until it is told to stop; answers how many commands.
+fn load(client: &mut Client, seed: u64, stop: &AtomicBool) -> u64 {
+    let mut i = seed;
+    let mut commands = 0;
+    while !stop.load(Ordering::Relaxed) {
+        i = i
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let (key, a, b) = (i >> 32 & 31, i >> 40 & 0xffff, i >> 50 & 0x3ff);
+        let reply = match i >> 60 {
+            0..=5 => client.line(&format!("BF.ADD f{key} {a}")),
+            6..=9 => client.line(&format!("BF.MADD f{key} {a} {b} {a} z{b}")),
+            10 | 11 => client.line(&format!(
+                "BF.INSERT i{key} CAPACITY 10 NONSCALING ITEMS {a} {b}"
+            )),
+            12 => client.line(&format!("BF.RESERVE r{b} 0.001 20 EXPANSION 3")),
+            13 => client.line(&format!("BF.ADD r{b} {a}")),
+            14 => client.line(&format!("PEXPIRE r{b} 100")),
+            _ => client.line(&format!("DEL i{key}")),
+        };
+        let expected = ["ERR item exists", "ERR non scaling filter is full"];
+        assert!(
+            reply.as_error().is_none_or(|text| expected.contains(&text)),
+            "{reply:?}"
+        );
+        commands += 1;
+    }
+    commands
+}
+
+#[test]
+fn replicas_under_load_are_equal_and_catch_up() {
+    let Some(primary) = Host::start(&["--repl-backlog-size", "64mb"]) else {
+        return;
+    };
+    let limits = [LIMIT, "1kb"];
+    let steady = replica_of(&primary, &limits, &OTHER_DEFAULTS);
+    let mut restarted = replica_of(&primary, &["--appendonly", "yes"], &[]);
+    let stop = AtomicBool::new(false);
+    let total: u64 = thread::scope(|scope| {
+        let loads: Vec<_> = (0..3)
+            .map(|seed| {
+                let (mut client, stop) = (primary.client(), &stop);
+                scope.spawn(move || load(&mut client, seed, stop))
+            })
+            .collect();
+        let stopper = StopOnDrop(&stop);
+        let mut client = primary.client();
+        thread::sleep(std::time::Duration::from_millis(700));
+        // The link breaks and the replica comes back: it gets what it missed.
+        let before = client.info("sync_partial_ok");
+        restarted.client().ok("CLIENT KILL TYPE master");
+        wait_for("a partial sync", || {
+            client.info("sync_partial_ok") != before
+        });
+        // The replica's process ends and starts again on its own log, with nothing to go on from.
+        let before = client.info("sync_full");
+        restarted.restart("NOSAVE");
+        restarted.client().until("master_link_status", "up");
+        assert_ne!(client.info("sync_full"), before);
+        // A replica that loads while it still serves what it had.
+        steady.client().ok("CONFIG SET repl-diskless-load swapdb");
+        steady.client().ok("REPLICAOF NO ONE");
+        steady.client().ok("BF.ADD only-here x");
+        steady
+            .client()
+            .ok(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
+        steady.client().until("master_link_status", "up");
+        thread::sleep(std::time::Duration::from_millis(500));
+        drop(stopper);
+        loads.into_iter().map(|load| load.join().unwrap()).sum()
+    });
+    assert!(total > 500, "{total}");
+    // Nothing expires on a replica by itself; those that are due are deleted by the primary.
+    thread::sleep(std::time::Duration::from_millis(300));
+    wait_for("expiries", || {
+        primary.client().text("INFO keyspace").contains("expires=0")
+    });
+    check_equal(&primary, &[&steady, &restarted]);
+}
+
+#[test]
+fn a_replica_has_everything_that_its_primary_had_and_gets() {
+    let Some(primary) = Host::start(&[]) else {
+        return;
+    };
+    fill(&mut primary.client());
+    let replica = replica_of(&primary, &[], &OTHER_DEFAULTS);
+    check_equal(&primary, &[&replica]);
+    let mut client = primary.client();
+    client.ok("BF.ADD made-later x");
+    client.ok("MULTI");
+    client.ok("BF.MADD made-later y z");
+    client.ok("BF.ADD another x");
+    client.ok("EXEC");
+    let script = "for i = 1, 200 do redis.call('BF.ADD', KEYS[1], i) end";
+    client.call(&["EVAL", script, "1", "by-script"]);
+    client.ok("COPY grown copied");
+    check_equal(&primary, &[&replica]);
+    assert_eq!(answers(&mut replica.client()), answers(&mut client));
+    // It refuses its clients, not its primary.
+    assert!(
+        replica
+            .client()
+            .error("BF.ADD grown x")
+            .starts_with("READONLY")
+    );
+}
+
+/// Replicas and sub-replicas are told what changed, and nothing else.
+#[test]
+fn what_changes_nothing_is_not_sent() {
+    let Some(primary) = Host::start(&[]) else {
+        return;
+    };
+    let replica = replica_of(&primary, &[], &[]);
+    let mut client = primary.client();
+    client.ok("BF.RESERVE f 0.01 3 NONSCALING");
+    client.ok("BF.MADD f a b c");
+    check_equal(&primary, &[&replica]);
+    let calls = |host: &Host| host.client().info("cmdstat_bf.madd");
+    let before = calls(&replica);
+    for line in [
+        "BF.ADD f a",
+        "BF.MADD f a b",
+        "BF.MADD f d e",
+        "BF.INSERT f ITEMS a d",
+        "BF.EXISTS f a",
+    ] {
+        client.ok(line);
+    }
+    check_equal(&primary, &[&replica]);
+    assert_eq!(calls(&replica), before);
+    // A batch that fits in part is sent in part.
+    client.ok("BF.RESERVE g 0.001 4 NONSCALING");
+    let reply = client.ok("BF.MADD g a a b c d e f");
+    let full = Reply::error("ERR non scaling filter is full");
+    assert_eq!(crate::support::elements(reply).last(), Some(&full));
+    check_equal(&primary, &[&replica]);
+    assert_eq!(replica.client().number("BF.CARD g"), 4);
+}
+
+/// Deny-oom is for clients: a replica whose memory is over its own limit takes what comes.
+#[test]
+fn a_replica_over_its_limit_follows() {
+    let Some(primary) = Host::start(&[]) else {
+        return;
+    };
+    let replica = replica_of(&primary, &[LIMIT, "100"], &[]);
+    replica.client().ok("CONFIG SET maxmemory 1");
+    replica
+        .client()
+        .ok("CONFIG SET replica-ignore-maxmemory yes");
+    let mut client = primary.client();
+    client.ok("BF.RESERVE f 0.01 1000");
+    for i in 0..3000 {
+        client.ok(&format!("BF.ADD f {i}"));
+    }
+    check_equal(&primary, &[&replica]);
+}
+
+/// The primary goes, a replica takes over, and the rest follows it.
+#[test]
+fn a_replica_takes_over() {
+    let Some(mut primary) = Host::start(&[]) else {
+        return;
+    };
+    let one = replica_of(&primary, &[], &OTHER_DEFAULTS);
+    let two = replica_of(&primary, &[], &[]);
+    fill(&mut primary.client());
+    check_equal(&primary, &[&one, &two]);
+    let before = answers(&mut primary.client());
+    primary.kill();
+    one.client().ok("REPLICAOF NO ONE");
+    two.client()
+        .ok(&format!("REPLICAOF 127.0.0.1 {}", one.port));
+    two.client().until("master_link_status", "up");
+    assert_eq!(answers(&mut one.client()), before);
+    assert_eq!(one.client().number("BF.ADD grown new-one"), 1);
+    check_equal(&one, &[&two]);
+}

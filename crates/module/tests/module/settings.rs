@@ -1,0 +1,259 @@
+//! Settings and load arguments.
+
+use std::process::Command;
+
+use everbloom_resp::Reply;
+
+use crate::support::{Client, Host, elements, free_port, from_redis_7, host_program, module};
+
+/// A setting's value, under the name that the host gives it.
+fn setting(client: &mut Client, name: &str) -> String {
+    let found = elements(client.line(&format!("CONFIG GET *{name}")));
+    assert_eq!(found.len(), 2, "{name}: {found:?}");
+    String::from_utf8(found[1].as_bytes().unwrap().to_vec()).unwrap()
+}
+
+/// The name under which the host has it.
+fn full_name(client: &mut Client, name: &str) -> String {
+    let found = elements(client.line(&format!("CONFIG GET *{name}")));
+    String::from_utf8(found[0].as_bytes().unwrap().to_vec()).unwrap()
+}
+
+#[test]
+fn settings_have_two_names_and_one_value() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    let pairs = [
+        ("bf-error-rate", "bloom-fp-rate", "0.01", "1e-4"),
+        ("bf-initial-size", "bloom-capacity", "100", "7000"),
+        ("bf-expansion-factor", "bloom-expansion", "2", "5"),
+        (
+            "bf-max-filter-bytes",
+            "bloom-memory-usage-limit",
+            "0",
+            "1048576",
+        ),
+    ];
+    for (name, alias, default, other) in pairs {
+        assert_eq!(setting(&mut client, name), default);
+        assert_eq!(setting(&mut client, alias), default);
+        let full = full_name(&mut client, alias);
+        client.ok(&format!("CONFIG SET {full} {other}"));
+        assert_eq!(setting(&mut client, name), other);
+    }
+    client.ok("BF.ADD f x");
+    let debug = elements(client.ok("BF.DEBUG f"));
+    let layer = String::from_utf8(debug[1].as_bytes().unwrap().to_vec()).unwrap();
+    assert!(
+        layer.contains("capacity:7000 size:1 ratio:5e-05"),
+        "{layer}"
+    );
+    assert_eq!(
+        elements(client.ok("BF.INFO f EXPANSION")),
+        [Reply::Integer(5)]
+    );
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    let name = full_name(&mut client, "bf-error-rate");
+    for (value, words) in [
+        ("x", "Invalid value for `bf-error-rate`"),
+        ("nan", "Invalid value for `bf-error-rate`"),
+        (
+            "0",
+            "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)",
+        ),
+        ("1", "must be in the range"),
+    ] {
+        let error = client.error(&format!("CONFIG SET {name} {value}"));
+        assert!(error.contains(words), "{error}");
+    }
+    assert_eq!(setting(&mut client, "bf-error-rate"), "0.01");
+    for (name, value) in [
+        ("bf-initial-size", "0"),
+        ("bf-initial-size", "1073741825"),
+        ("bf-expansion-factor", "32769"),
+        ("bf-expansion-factor", "-1"),
+    ] {
+        let full = full_name(&mut client, name);
+        client.error(&format!("CONFIG SET {full} {value}"));
+    }
+}
+
+/// A file has one of the two names; the default of the other must not undo it.
+#[test]
+fn a_file_sets_them_by_either_name_and_a_rewrite_keeps_them() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(program) = host_program() else {
+        return;
+    };
+    for names in [
+        [
+            "bf.bf-error-rate",
+            "bf.bf-initial-size",
+            "bf.bf-expansion-factor",
+        ],
+        [
+            "bf.bloom-fp-rate",
+            "bf.bloom-capacity",
+            "bf.bloom-expansion",
+        ],
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("redis.conf");
+        let [rate, size, expansion] = names;
+        let text = format!(
+            "loadmodule {}\n{rate} 0.002\n{size} 123\n{expansion} 3\n",
+            module().display()
+        );
+        std::fs::write(&file, text).unwrap();
+        let mut ours = Host::on_file(dir, &program);
+        for round in 0..2 {
+            let mut client = ours.client();
+            assert_eq!(
+                setting(&mut client, "bf-error-rate"),
+                "0.002",
+                "{names:?} {round}"
+            );
+            assert_eq!(setting(&mut client, "bloom-capacity"), "123");
+            assert_eq!(setting(&mut client, "bf-expansion-factor"), "3");
+            client.ok("CONFIG REWRITE");
+            ours.restart("NOSAVE");
+        }
+    }
+}
+
+#[test]
+fn load_arguments_of_redisbloom_set_the_defaults() {
+    let words = [
+        "ERROR_RATE",
+        "0.003",
+        "initial_size",
+        "321",
+        "EXPANSION",
+        "4",
+        "CF_BUCKET_SIZE",
+        "2",
+    ];
+    let Some(host) = Host::with_args(&[], &words) else {
+        return;
+    };
+    let mut client = host.client();
+    if from_redis_7() {
+        assert_eq!(setting(&mut client, "bf-error-rate"), "0.003");
+        assert_eq!(setting(&mut client, "bf-initial-size"), "321");
+        assert_eq!(setting(&mut client, "bf-expansion-factor"), "4");
+    }
+    client.ok("BF.ADD f x");
+    assert_eq!(
+        elements(client.ok("BF.INFO f CAPACITY")),
+        [Reply::Integer(321)]
+    );
+    assert!(
+        host.log().contains("CF_BUCKET_SIZE has no effect here"),
+        "{}",
+        host.log()
+    );
+}
+
+#[test]
+fn wrong_load_arguments_stop_the_start() {
+    let Some(program) = host_program() else {
+        return;
+    };
+    for words in [
+        &["ERROR_RATE", "2"][..],
+        &["INITIAL_SIZE"],
+        &["INITIAL_SIZE", "0"],
+        &["NONSENSE", "1"],
+    ] {
+        let output = Command::new(&program)
+            .args(["--port", &free_port().to_string(), "--loadmodule"])
+            .arg(module())
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        let log = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(log.contains("<bf>"), "{words:?}\n{log}");
+    }
+}
+
+#[test]
+fn a_second_module_of_that_name_is_refused() {
+    // Redis 7.0 on, which is where it must be asked for.
+    let more = ["--enable-module-command", "yes"];
+    let settings: &[&str] = if from_redis_7() { &more } else { &[] };
+    let Some(host) = Host::start(settings) else {
+        return;
+    };
+    let mut client = host.client();
+    client.ok("BF.ADD f x");
+    client.error(&format!("MODULE LOAD {}", module().display()));
+    // Its types keep it where it is.
+    client.error("MODULE UNLOAD bf");
+    assert_eq!(client.number("BF.EXISTS f x"), 1);
+}
+
+/// A host that runs loads the module, once it is asked in the right words.
+#[test]
+fn a_load_that_failed_can_be_repeated() {
+    if !from_redis_7() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("redis.conf");
+    std::fs::write(file, "enable-module-command yes\n").unwrap();
+    let host = Host::on_file(dir, &host_program().unwrap());
+    let mut client = host.client();
+    let load = format!("MODULE LOAD {}", module().display());
+    for wrong in ["ERROR_RATE 7", "NONSENSE 1", "INITIAL_SIZE"] {
+        client.error(&format!("{load} {wrong}"));
+    }
+    client.ok(&format!("{load} INITIAL_SIZE 77"));
+    client.ok("BF.ADD f x");
+    assert_eq!(
+        elements(client.ok("BF.INFO f CAPACITY")),
+        [Reply::Integer(77)]
+    );
+    client.ok("SAVE");
+    assert_eq!(client.number("COPY f g"), 1);
+    assert_eq!(client.number("BF.EXISTS g x"), 1);
+}
+
+#[test]
+fn a_filter_may_not_be_larger_than_its_limit() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&["--bf.bf-max-filter-bytes", "2kb"]) else {
+        return;
+    };
+    let mut client = host.client();
+    assert!(
+        client
+            .error("BF.RESERVE f 0.01 2000")
+            .contains("Insufficient memory")
+    );
+    client.ok("BF.RESERVE f 0.01 1000");
+    for i in 0..1000 {
+        client.ok(&format!("BF.ADD f {i}"));
+    }
+    let mut refused = 0;
+    for i in 1000..1100 {
+        let reply = client.line(&format!("BF.ADD f {i}"));
+        refused += i32::from(reply.as_error() == Some("ERR problem inserting into filter"));
+    }
+    assert!(refused > 50, "{refused}");
+}

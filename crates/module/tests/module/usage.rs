@@ -1,0 +1,312 @@
+//! What users do with keys, around the commands and between them.
+
+use everbloom_resp::Reply;
+
+use crate::support::{Client, Host, elements, from_redis_7, has_redis_cli, redis_cli, wait_for};
+
+#[test]
+fn commands_are_registered_as_the_table_says() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    for row in everbloom_commands::COMMANDS {
+        let info = elements(client.line(&format!("COMMAND INFO {}", row.lower)));
+        let info = elements(info[0].clone());
+        assert_eq!(info[0].as_bytes(), Some(row.lower.as_bytes()));
+        if from_redis_7() {
+            assert_eq!(info[1].as_integer(), Some(row.arity.into()), "{}", row.name);
+        }
+        let mut flags: Vec<String> = elements(info[2].clone()).iter().map(text_of).collect();
+        flags.retain(|flag| flag != "module");
+        let wanted: Vec<&str> = row.flags.iter().map(|flag| flag.name()).collect();
+        assert_eq!(flags, wanted, "{}", row.name);
+        let keys: Vec<_> = info[3..6].iter().map(Reply::as_integer).collect();
+        assert_eq!(keys, [Some(1), Some(1), Some(1)], "{}", row.name);
+        let getkeys = format!("COMMAND GETKEYS {} the-key a b c d", row.name);
+        if row.check_arity(6).is_ok() {
+            assert_eq!(elements(client.line(&getkeys)).len(), 1, "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn redis_cli_shows_the_documentation() {
+    if !from_redis_7() || !has_redis_cli() {
+        return;
+    }
+    let Some(host) = Host::start(&[]) else { return };
+    let text = redis_cli(&[
+        "-p",
+        &host.port.to_string(),
+        "COMMAND",
+        "DOCS",
+        "BF.RESERVE",
+    ]);
+    for word in [
+        "error_rate",
+        "EXPANSION",
+        "pure-token",
+        "oneof",
+        "NONSCALING",
+    ] {
+        let wanted = word != "oneof";
+        assert_eq!(text.contains(word), wanted, "{word} in\n{text}");
+    }
+    let text = redis_cli(&["-p", &host.port.to_string(), "COMMAND", "DOCS", "BF.INFO"]);
+    assert!(text.contains("oneof") && text.contains("FILTERS"), "{text}");
+}
+
+fn text_of(reply: &Reply) -> String {
+    String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap()
+}
+
+#[test]
+fn keys_are_renamed_copied_expired_and_deleted() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    client.ok("BF.RESERVE f 0.001 10");
+    for i in 0..100 {
+        client.ok(&format!("BF.ADD f item:{i}"));
+    }
+    let debug = client.ok("BF.DEBUG f");
+    assert_eq!(client.number("COPY f copy"), 1);
+    assert_eq!(client.ok("BF.DEBUG copy"), debug);
+    // A copy is a value of its own.
+    assert_eq!(client.number("BF.ADD copy other"), 1);
+    assert_eq!(client.number("BF.EXISTS f other"), 0);
+    client.ok("RENAME f g");
+    assert_eq!(client.ok("BF.DEBUG g"), debug);
+    assert_eq!(client.number("BF.CARD f"), 0);
+    assert_eq!(client.number("COPY g copy REPLACE"), 1);
+    assert_eq!(client.ok("BF.DEBUG copy"), debug);
+    client.ok("MOVE g 3");
+    client.ok("SELECT 3");
+    assert_eq!(client.ok("BF.DEBUG g"), debug);
+    client.ok("PEXPIRE g 30");
+    assert_eq!(client.number("BF.EXISTS g item:1"), 1);
+    wait_for("the key to expire", || {
+        client.number("BF.EXISTS g item:1") == 0
+    });
+    // A key that expired is another one when it comes back.
+    assert_eq!(client.number("BF.ADD g item:1"), 1);
+    assert_eq!(client.number("PTTL g"), -1);
+    assert_eq!(client.number("UNLINK g"), 1);
+    assert_eq!(client.number("DBSIZE"), 0);
+}
+
+/// A digest tells filters apart that differ in one bit, and in their parameters.
+#[test]
+fn digests_are_of_everything() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    let mut digests = Vec::new();
+    for (expansion, item) in [("2", "x"), ("2", "y"), ("3", "x")] {
+        client.ok(&format!("BF.RESERVE f 0.01 100 EXPANSION {expansion}"));
+        client.ok(&format!("BF.ADD f {item}"));
+        digests.push(client.digest());
+        client.ok("DEL f");
+    }
+    client.ok("BF.RESERVE f 0.01 100");
+    client.ok("BF.ADD f x");
+    assert_eq!(client.digest(), digests[0]);
+    digests.sort();
+    digests.dedup();
+    assert_eq!(digests.len(), 3);
+}
+
+#[test]
+fn transactions_and_watches() {
+    let Some(host) = Host::start(&[]) else { return };
+    let (mut client, mut other) = (host.client(), host.client());
+    client.ok("MULTI");
+    assert_eq!(client.line("BF.ADD f a"), Reply::simple("QUEUED"));
+    assert_eq!(client.line("BF.MEXISTS f a b"), Reply::simple("QUEUED"));
+    // Wrong arity is known where the host knows arities.
+    let replies = elements(client.ok("EXEC"));
+    assert_eq!(replies[0], Reply::Integer(1));
+    assert_eq!(
+        elements(replies[1].clone()),
+        [Reply::Integer(1), Reply::Integer(0)]
+    );
+
+    // Whoever watches a key hears of a change, and not of bad arguments.
+    for (line, dirty) in [
+        ("BF.ADD f new", true),
+        ("BF.RESERVE f x 1", false),
+        ("BF.EXISTS f a", false),
+    ] {
+        client.ok("WATCH f");
+        other.line(line);
+        client.ok("MULTI");
+        client.ok("PING");
+        assert_eq!(client.line("EXEC").is_null(), dirty, "{line}");
+    }
+}
+
+#[test]
+fn scripts_call_the_commands() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    let script = "for i = 1, 300 do redis.call('BF.ADD', KEYS[1], 'item:' .. i) end \
+                  return {redis.call('BF.CARD', KEYS[1]), redis.call('BF.MEXISTS', KEYS[1], 'item:7', 'x')}";
+    let replies = elements(client.call(&["EVAL", script, "1", "f"]));
+    assert!(replies[0].as_integer().unwrap() > 290, "{replies:?}");
+    assert_eq!(
+        elements(replies[1].clone()),
+        [Reply::Integer(1), Reply::Integer(0)]
+    );
+    let failing = "return redis.call('BF.RESERVE', KEYS[1], '2', '1')";
+    let reply = client.call(&["EVAL", failing, "1", "g"]);
+    assert!(
+        reply
+            .as_error()
+            .unwrap()
+            .contains("error rate must be in the range")
+    );
+}
+
+#[test]
+fn access_control_lists_apply() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    client.ok("BF.ADD f a");
+    // Redis 7.2 and Valkey know commands of modules by their categories.
+    let known = match client.line("COMMAND LIST FILTERBY ACLCAT read") {
+        Reply::Array(readers) => readers.iter().any(|name| text_of(name) == "bf.exists"),
+        _ => false,
+    };
+    let read = if known { "+@read" } else { "+bf.exists" };
+    client.ok(&format!(
+        "ACL SETUSER reader on nopass ~f* -@all {read} +auth"
+    ));
+    client.ok("ACL SETUSER adder on nopass ~f* -@all +bf.add +bf.exists");
+    client.ok("AUTH reader x");
+    assert_eq!(client.number("BF.EXISTS f a"), 1);
+    assert!(client.error("BF.ADD f b").starts_with("NOPERM"));
+    assert!(client.error("BF.EXISTS g a").starts_with("NOPERM"));
+    let mut client = host.client();
+    client.ok("AUTH adder x");
+    assert_eq!(client.number("BF.ADD f b"), 1);
+    assert!(client.error("BF.MADD f c").starts_with("NOPERM"));
+    // Redis 7.4 and Valkey 8 know categories of modules.
+    let mut client = host.client();
+    let categories: Vec<String> = elements(client.ok("ACL CAT")).iter().map(text_of).collect();
+    if categories.iter().any(|category| category == "bloom") {
+        client.ok("ACL SETUSER bloomer on nopass ~* -@all +@bloom");
+        client.ok("AUTH bloomer x");
+        assert_eq!(client.number("BF.ADD f z"), 1);
+        assert!(client.error("GET f").starts_with("NOPERM"));
+    }
+}
+
+#[test]
+fn memory_over_its_limit_refuses_writes_only() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    client.ok("BF.ADD f a");
+    client.ok("CONFIG SET maxmemory 1");
+    for line in [
+        "BF.ADD f b",
+        "BF.MADD f b",
+        "BF.INSERT f ITEMS b",
+        "BF.RESERVE g 0.1 1",
+        "BF.LOADCHUNK g 1 x",
+    ] {
+        assert!(client.error(line).starts_with("OOM"), "{line}");
+    }
+    assert_eq!(client.number("BF.EXISTS f a"), 1);
+    assert_eq!(client.number("BF.CARD f"), 1);
+    // With a policy, filters go like other keys.
+    client.ok("CONFIG SET maxmemory-policy allkeys-random");
+    client.line("BF.ADD f b");
+    assert_eq!(client.number("DBSIZE"), 0);
+}
+
+/// 193 GB, which an allocator may well promise.
+#[test]
+fn memory_that_is_not_there_is_an_error() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    let refused = client.error("BF.RESERVE f 1e-300 1073741824");
+    assert!(refused.contains("Insufficient memory"), "{refused}");
+    assert_eq!(client.number("DBSIZE"), 0);
+    assert_eq!(client.number("BF.ADD f a"), 1);
+}
+
+#[test]
+fn events_are_published() {
+    let Some(host) = Host::start(&["--notify-keyspace-events", "Eg"]) else {
+        return;
+    };
+    let (mut client, mut listener) = (host.client(), host.client());
+    listener.ok("PSUBSCRIBE __keyevent@0__:bloom.*");
+    for line in [
+        "BF.RESERVE a 0.1 10",
+        "BF.ADD a x",
+        "BF.ADD a x",
+        "BF.MADD b x x",
+        "BF.ADD a x",
+        "BF.EXISTS a y",
+    ] {
+        client.ok(line);
+    }
+    client.ok("PUBLISH __keyevent@0__:bloom.end x");
+    let mut events = Vec::new();
+    loop {
+        let message = elements(listener.reply());
+        let channel = text_of(&message[2]);
+        let event = channel.rsplit(':').next().unwrap().to_owned();
+        if event == "bloom.end" {
+            break;
+        }
+        events.push((event, text_of(&message[3])));
+    }
+    let wanted = [
+        ("bloom.reserve", "a"),
+        ("bloom.add", "a"),
+        ("bloom.reserve", "b"),
+        ("bloom.add", "b"),
+    ];
+    assert_eq!(
+        events,
+        wanted.map(|(event, key)| (event.to_owned(), key.to_owned()))
+    );
+}
+
+fn sums(client: &mut Client) -> Vec<u64> {
+    let fields = [
+        "total_memory_bytes",
+        "num_objects",
+        "num_filters_across_objects",
+        "num_items_across_objects",
+        "capacity_across_objects",
+    ];
+    fields
+        .iter()
+        .map(|field| client.info(&format!("bf_bloom_{field}")).parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn info_sums_over_all_filters() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    assert_eq!(sums(&mut client), [0; 5]);
+    client.ok("BF.RESERVE a 0.01 10");
+    client.ok("BF.RESERVE b 0.01 1000 NONSCALING");
+    for i in 0..11 {
+        client.ok(&format!("BF.ADD a {i}"));
+    }
+    client.ok("COPY a c");
+    let found = sums(&mut client);
+    assert_eq!(found[1..], [3, 5, 22, 1060]);
+    let parts = ["a", "b", "c"].map(|key| client.number(&format!("MEMORY USAGE {key}")));
+    let used = u64::try_from(parts.iter().sum::<i64>()).unwrap();
+    // The host counts the names, too.
+    assert!(
+        found[0] < used && used < found[0] + 600,
+        "{used} and {found:?}"
+    );
+    client.ok("DEL a b");
+    client.ok("FLUSHALL");
+    assert_eq!(sums(&mut client), [0; 5]);
+}
