@@ -177,6 +177,35 @@ class BloomCommands(ServerTest):
         self.assertEqual([answers[0], answers[2]], [1, 1])
         self.assertIsInstance(answers[1], redis.ResponseError)
 
+    def test_the_blocked_layout(self):
+        bf = self.r.bf()
+        reserve = self.r.execute_command
+        options = ("LAYOUT", "BLOCKED", "SEED", 7)
+        self.assertTrue(reserve("BF.RESERVE", "k", 0.01, 100, *options))
+        self.assertEqual(self.r.type("k"), b"everbloom")
+        self.assertEqual([int(new) for new in bf.madd("k", "a", "b", "a")], [1, 1, 0])
+        self.assertEqual([int(found) for found in bf.mexists("k", "a", "c")], [1, 0])
+        self.assertEqual(info_fields(bf.info("k"))[3], 2)
+
+        stats = self.r.execute_command("BF.STATS", "k")
+        if not isinstance(stats, dict):
+            stats = dict(zip(stats[::2], stats[1::2]))
+        self.assertEqual(stats[b"layout"], b"blocked")
+        self.assertEqual(len(stats[b"key"]), 32)
+        self.assertEqual(stats[b"items"], 2)
+        self.assertEqual(float(stats[b"error-rate"]), 0.01)
+
+        self.r.restore("copy", 0, self.r.dump("k"))
+        iterator, chunk = bf.scandump("k", 0)
+        while iterator:
+            bf.loadchunk("loaded", iterator, chunk)
+            iterator, chunk = bf.scandump("k", iterator)
+        for key in ("copy", "loaded"):
+            self.assertEqual(self.r.dump(key), self.r.dump("k"))
+        self.assert_refused(
+            "a seed needs LAYOUT BLOCKED", reserve, "BF.RESERVE", "c", 0.01, 100, "SEED", 7
+        )
+
     def test_key_commands_know_filters(self):
         bf = self.r.bf()
         bf.add("k", "a")

@@ -55,6 +55,7 @@ as `--port 7000`. The main ones, with their defaults:
   bf-error-rate 0.01           the error rate of filters that BF.ADD creates
   bf-initial-size 100          their capacity
   bf-expansion-factor 2        how many times larger each further layer is; 0 is not to grow
+  bf-default-layout classic    classic, as RedisBloom, or blocked: faster, and exact when grown
 
 Examples:
   everbloom serve

@@ -44,7 +44,7 @@ fn probes_for_a_second() {
             "--seconds",
             "1",
             "--reserve",
-            "20000,0.01",
+            "20000,0.01,LAYOUT,BLOCKED",
             "--fill",
             "20000",
             "--hit-share",

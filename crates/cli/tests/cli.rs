@@ -35,6 +35,7 @@ fn help_of_serve_lists_the_settings() {
         "maxmemory",
         "io-threads",
         "bf-error-rate",
+        "bf-default-layout",
     ] {
         assert!(help.contains(&format!("\n  {name} ")), "{name}\n{help}");
     }
@@ -263,6 +264,30 @@ fn measure_a_server_as_it_measures_embedded_filters() {
             .collect()
     };
     assert_eq!(counts(&remote), counts(&embedded));
+    assert_eq!(server.query(&["DBSIZE"]).success(), "(integer) 0\n");
+}
+
+/// Each filter has a key of its own, so that the counts differ a little.
+#[test]
+fn measure_the_blocked_layout() {
+    let server = Server::start();
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let flags = ["measure", "--count", "20000", "--layout", "blocked"];
+    for place in [&[][..], &["--url", &url]] {
+        let report = everbloom(&[&flags[..], place].concat()).success();
+        let row: Vec<&str> = report.lines().nth(3).unwrap().split_whitespace().collect();
+        assert_eq!(row[..4], ["default,", "grown", "from", "100"], "{report}");
+        let [_, missed, wrong] = row[4..7] else {
+            panic!("{report}")
+        };
+        let wrong: u32 = wrong.parse().unwrap();
+        // A hundred are asked for, and the sampling has a standard deviation of ten.
+        assert!(missed == "0" && wrong < 150, "{report}");
+        assert!(
+            !report.contains(" - "),
+            "an expected rate is missing:\n{report}"
+        );
+    }
     assert_eq!(server.query(&["DBSIZE"]).success(), "(integer) 0\n");
 }
 

@@ -173,6 +173,104 @@ fn shutdown_ends_it_with_success() {
     assert_eq!(server.end().0, Some(0));
 }
 
+/// The layout and the key of a filter outlive the process and the setting that chose them.
+#[test]
+fn blocked_filters_are_there_after_a_restart() {
+    let folder = folder("blocked");
+    let started = |words: &[&str]| {
+        let server = Started::new(&folder, words);
+        let stream = server.connect();
+        (server, stream)
+    };
+    let (server, mut stream) = started(&["--bf-default-layout", "blocked"]);
+    let adds: String = (0..1000)
+        .map(|n| format!("BF.ADD k item:{n}\r\n"))
+        .collect();
+    stream.write_all(adds.as_bytes()).unwrap();
+    let answers = lines(&mut stream, 1000);
+    assert!(answers.iter().filter(|line| *line == ":1").count() > 950);
+    ask(
+        &mut stream,
+        "BF.RESERVE s 0.01 100 SEED 5 LAYOUT BLOCKED",
+        "+OK",
+    );
+    ask(&mut stream, "BF.ADD s x", ":1");
+    let before = dumps(&mut stream);
+    stream.write_all(b"SHUTDOWN NOSAVE\r\n").unwrap();
+    assert_eq!(server.end().0, Some(0));
+
+    // From the commands in the log; then from its base, which is an RDB file.
+    for from in ["commands", "base"] {
+        assert_eq!(base_length(&folder) > 500, from == "base");
+        let (server, mut stream) = started(&[]);
+        ask(&mut stream, "TYPE k", "+everbloom");
+        ask(&mut stream, "TYPE s", "+everbloom");
+        assert_eq!(dumps(&mut stream), before);
+        let asks: String = (0..1000)
+            .map(|n| format!("BF.EXISTS k item:{n}\r\n"))
+            .collect();
+        stream.write_all(asks.as_bytes()).unwrap();
+        assert!(lines(&mut stream, 1000).iter().all(|line| line == ":1"));
+        ask(&mut stream, "BF.ADD new x", ":1");
+        ask(&mut stream, "TYPE new", "+MBbloom--");
+        ask(&mut stream, "DEL new", ":1");
+        if from == "commands" {
+            stream.write_all(b"BGREWRITEAOF\r\n").unwrap();
+            assert!(lines(&mut stream, 1)[0].starts_with('+'));
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while base_length(&folder) <= 500 {
+                assert!(Instant::now() < deadline, "the log is not rewritten");
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        stream.write_all(b"SHUTDOWN\r\n").unwrap();
+        assert_eq!(server.end().0, Some(0));
+    }
+}
+
+/// The length of the base that the log's manifest names.
+fn base_length(folder: &Path) -> u64 {
+    let log = folder.join("everbloom-data/appendonlydir");
+    let manifest = fs::read_to_string(log.join("appendonly.aof.manifest")).unwrap();
+    let base = manifest.lines().find(|line| line.ends_with(" type b"));
+    let name = base.and_then(|line| line.split(' ').nth(1));
+    name.map_or(0, |name| fs::metadata(log.join(name)).unwrap().len())
+}
+
+fn lines(stream: &mut TcpStream, count: usize) -> Vec<String> {
+    let mut reader = BufReader::new(stream);
+    let mut lines = Vec::new();
+    for _ in 0..count {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        lines.push(line.trim_end().to_owned());
+    }
+    lines
+}
+
+fn ask(stream: &mut TcpStream, line: &str, answer: &str) {
+    stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
+    assert_eq!(lines(stream, 1), [answer], "{line}");
+}
+
+/// The DUMP payloads of both filters.
+fn dumps(stream: &mut TcpStream) -> Vec<Vec<u8>> {
+    ["k", "s"]
+        .map(|key| {
+            stream
+                .write_all(format!("DUMP {key}\r\n").as_bytes())
+                .unwrap();
+            let mut reader = BufReader::new(&mut *stream);
+            let mut head = String::new();
+            reader.read_line(&mut head).unwrap();
+            let length: usize = head.trim_end()[1..].parse().unwrap();
+            let mut payload = vec![0; length + 2];
+            reader.read_exact(&mut payload).unwrap();
+            payload
+        })
+        .into()
+}
+
 #[test]
 fn the_log_goes_to_a_file_and_tells_what_has_no_effect() {
     let folder = folder("logfile");

@@ -8,6 +8,7 @@
 
 mod support;
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use everbloom_resp::Reply;
@@ -467,6 +468,50 @@ fn settings_of_filters_are_in_force_at_once() {
              Value for `bf-initial-size` must be in the range [1, 1073741824]"
         )
     );
+}
+
+#[test]
+fn the_default_layout_is_in_force_at_once() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    let get = |client: &mut Client| client.line("CONFIG GET bf-default-layout");
+    let shown =
+        |word: &str| Reply::Array(vec![Reply::bulk("bf-default-layout"), Reply::bulk(word)]);
+    assert_eq!(get(&mut client), shown("classic"));
+    client.line("BF.ADD a x");
+    assert_eq!(
+        client.line("CONFIG SET bf-default-layout BLOCKED"),
+        Reply::OK
+    );
+    assert_eq!(get(&mut client), shown("blocked"));
+    // A run of adds to a key that is not there, and one alone.
+    let adds = b"BF.ADD b x\r\nBF.ADD b y\r\nBF.ADD b x\r\nBF.ADD c x\r\n";
+    client.stream.write_all(adds).unwrap();
+    for new in [1, 1, 0, 1] {
+        assert_eq!(client.reply(), Reply::Integer(new));
+    }
+    client.line("BF.MADD d x y");
+    client.line("BF.RESERVE e 0.01 10");
+    client.line("BF.RESERVE f 0.01 10 LAYOUT CLASSIC");
+    let types = ["a", "b", "c", "d", "e", "f"].map(|key| client.line(&format!("TYPE {key}")));
+    let (classic, blocked) = (Reply::simple("MBbloom--"), Reply::simple("everbloom"));
+    assert_eq!(types[0], classic);
+    assert!(types[1..5].iter().all(|name| *name == blocked), "{types:?}");
+    assert_eq!(types[5], classic);
+    assert_eq!(
+        client.line("CONFIG SET bf-default-layout scattered"),
+        Reply::error(
+            "ERR CONFIG SET failed (possibly related to argument 'bf-default-layout') - \
+             argument(s) must be one of the following: classic, blocked"
+        )
+    );
+    // MEMORY USAGE is the filter's and its key's, and all of it is given back.
+    let Reply::Integer(usage) = client.line("MEMORY USAGE e") else {
+        panic!("no number")
+    };
+    assert!((128..1000).contains(&usage), "{usage}");
+    client.line("FLUSHALL");
+    assert_eq!(running.server().keyspace.memory(), 0);
 }
 
 #[test]

@@ -109,6 +109,7 @@ item, its k SETBIT or GETBIT in a pipeline; --reserve says how large the bitmap 
 Examples:
   everbloom bench --command echo --pipeline 128
   everbloom bench --command mexists --reserve 10000000,0.001 --fill 10000000 --pipeline 16
+  everbloom bench --command mexists --reserve 10000000,0.001,LAYOUT,BLOCKED
   everbloom bench --command getbit --url redis://127.0.0.1:7000 --json";
 
 fn at_least_one(text: &str) -> Result<usize, String> {

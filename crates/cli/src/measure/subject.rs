@@ -1,6 +1,6 @@
 //! What is measured: a filter in this process, or a key of a server.
 
-use everbloom::ScalableBloomFilter;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_resp::Reply;
 use rand::Rng;
 
@@ -22,11 +22,16 @@ pub(super) struct ServerKey {
 }
 
 impl Subject {
-    /// The filter that the first BF.ADD makes: rate 0.01, capacity 100, doubling.
-    pub(super) fn default_filter(client: Option<Client>) -> Result<Self, Failure> {
-        match client {
-            Some(client) => Ok(Subject::Server(ServerKey::new(client))),
-            None => Self::embedded(super::DEFAULT_ERROR_RATE, 100),
+    /// The filter that the first BF.ADD makes: rate 0.01, capacity 100, doubling. A server makes it
+    /// in its own default layout unless one is given.
+    pub(super) fn default_filter(
+        client: Option<Client>,
+        layout: Option<Layout>,
+    ) -> Result<Self, Failure> {
+        const CAPACITY: u64 = 100;
+        match (client, layout) {
+            (Some(client), None) => Ok(Subject::Server(ServerKey::new(client))),
+            (client, layout) => Self::reserved(client, super::DEFAULT_ERROR_RATE, CAPACITY, layout),
         }
     }
 
@@ -35,22 +40,30 @@ impl Subject {
         client: Option<Client>,
         error_rate: f64,
         capacity: u64,
+        layout: Option<Layout>,
     ) -> Result<Self, Failure> {
         let Some(client) = client else {
-            return Self::embedded(error_rate, capacity);
+            return Self::embedded(error_rate, capacity, layout.unwrap_or_default());
         };
         let mut server = ServerKey::new(client);
         let (rate, capacity) = (error_rate.to_string(), capacity.to_string());
-        server
-            .client
-            .demand(&["BF.RESERVE", &server.key, &rate, &capacity])?;
+        let mut request = vec!["BF.RESERVE", &server.key, &rate, &capacity];
+        if let Some(layout) = layout {
+            let word = match layout {
+                Layout::Classic => "CLASSIC",
+                Layout::Blocked => "BLOCKED",
+            };
+            request.extend(["LAYOUT", word]);
+        }
+        server.client.demand(&request)?;
         Ok(Subject::Server(server))
     }
 
-    fn embedded(error_rate: f64, capacity: u64) -> Result<Self, Failure> {
+    fn embedded(error_rate: f64, capacity: u64, layout: Layout) -> Result<Self, Failure> {
         ScalableBloomFilter::builder()
             .error_rate(error_rate)
             .capacity(capacity)
+            .layout(layout)
             .build()
             .map(Subject::Embedded)
             .map_err(|error| Failure::Usage(format!("cannot make such a filter: {error}")))
@@ -109,7 +122,16 @@ impl ServerKey {
         Ok(ones)
     }
 
+    /// From the bits, if the server is ours; from the counts that every RedisBloom tells, if not.
     fn expected_error_rate(&mut self) -> Result<Option<f64>, Failure> {
+        if let Reply::Array(fields) = self.client.call(&["BF.STATS", &self.key])? {
+            let (pairs, _) = fields.as_chunks::<2>();
+            let field = pairs
+                .iter()
+                .find(|[label, _]| label.as_bytes() == Some(b"expected-error-rate"));
+            let text = field.and_then(|[_, value]| std::str::from_utf8(value.as_bytes()?).ok());
+            return Ok(text.and_then(|text| text.parse().ok()));
+        }
         let Reply::Array(lines) = self.client.call(&["BF.DEBUG", &self.key])? else {
             return Ok(None); // not every server has this command
         };

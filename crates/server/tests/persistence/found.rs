@@ -5,6 +5,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use everbloom::Layout;
 use everbloom_resp::Reply;
 use everbloom_server::{Server, Settings};
 use serde_json::Value as Json;
@@ -66,6 +67,36 @@ fn skipping(settings: Settings) -> Settings {
         rdb_skip_unknown_values: true,
         ..settings
     }
+}
+
+/// Such a log does not say what a filter is created with, and means RedisBloom's layout.
+#[test]
+fn redisblooms_filters_stay_classic_whatever_the_default_layout() {
+    let dir = tempdir().unwrap();
+    copy(&golden("aof/command-base"), dir.path());
+    let mut settings = skipping(logging(dir.path()));
+    settings.bf.layout = Layout::Blocked;
+    fs::write(
+        last_increment(dir.path()),
+        "BF.ADD k x\r\nBF.RESERVE l 0.01 10\r\n"
+            .lines()
+            .map(|line| {
+                let words: Vec<String> = line
+                    .split(' ')
+                    .map(|word| format!("${}\r\n{word}\r\n", word.len()))
+                    .collect();
+                format!("*{}\r\n{}", words.len(), words.concat())
+            })
+            .collect::<String>(),
+    )
+    .unwrap();
+    let (_running, mut client) = start(settings);
+    for key in ["k", "l"] {
+        let name = client.line(&format!("TYPE {key}"));
+        assert_eq!(name, Reply::simple("MBbloom--"));
+    }
+    run(&mut client, &["BF.ADD new x"]);
+    assert_eq!(client.line("TYPE new"), Reply::simple("everbloom"));
 }
 
 #[test]
