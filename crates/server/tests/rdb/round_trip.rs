@@ -62,7 +62,7 @@ fn filters() -> impl Strategy<Value = ScalableBloomFilter> {
 fn values() -> impl Strategy<Value = Value> {
     prop_oneof![
         3 => strings().prop_map(Value::Text),
-        1 => filters().prop_map(|filter| Value::Filter(filter)),
+        1 => filters().prop_map(Value::Filter),
     ]
 }
 
