@@ -102,11 +102,13 @@ pub fn filter_of(capacity: u64, items: u64) -> ScalableBloomFilter {
 
 /// The same in a layout.
 pub fn filter_in(layout: Layout, capacity: u64, items: u64) -> ScalableBloomFilter {
-    let mut filter = ScalableBloomFilter::builder()
-        .capacity(capacity)
-        .layout(layout)
-        .build()
-        .unwrap();
+    let builder = ScalableBloomFilter::builder().capacity(capacity);
+    let builder = match layout {
+        Layout::Classic => builder,
+        // The same filter each time.
+        Layout::Blocked => builder.layout(layout).seed(1),
+    };
+    let mut filter = builder.build().unwrap();
     filter.extend((0..items).map(|i| format!("item:{i}")));
     filter
 }
