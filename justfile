@@ -29,12 +29,15 @@ module-test *args:
     cargo test -p everbloom-module {{ args }}
 
 # All benchmarks, in 20 minutes on an idle machine; writes benches/results and prints the tables
-bench: _bench-build bench-library bench-server
+bench: _bench-build bench-library bench-server bench-concurrency
 
 # Do the benchmarks work? Small and short, in a minute; the figures mean nothing
-bench-smoke: _bench-build
-    cargo run --release --manifest-path benches/Cargo.toml -- library --smoke --results target/bench-smoke
-    cargo run --release --manifest-path benches/Cargo.toml -- server --smoke --results target/bench-smoke
+bench-smoke:
+    cargo build -p everbloom-cli
+    for what in library server concurrency; do \
+        cargo run --manifest-path benches/Cargo.toml -- "$what" --smoke \
+            --everbloom target/debug/everbloom --results target/bench-smoke || exit; \
+    done
 
 # The filters against other crates
 bench-library:
@@ -43,6 +46,15 @@ bench-library:
 # `everbloom serve` against redis-server, which must be installed
 bench-server: _bench-build
     cargo run --release --manifest-path benches/Cargo.toml -- server
+
+# One filter under one and two threads
+bench-concurrency:
+    cargo run --release --manifest-path benches/Cargo.toml -- concurrency
+
+# A million small filters, and one of a thousand million items; needs python3 and redis-server
+bench-extremes: _bench-build
+    python3 benches/extremes/run.py small
+    python3 benches/extremes/run.py large
 
 # What snapshots and the log cost, beside redis-server; needs python3 and redis-server
 bench-persistence: _bench-build

@@ -72,7 +72,8 @@ fn filter(layout: Layout, capacity: u64) -> Result<ScalableBloomFilter> {
 }
 
 fn item(number: u64) -> [u8; 16] {
-    (u128::from(number) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_le_bytes()
+    let spread = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+    u128::from(number).wrapping_mul(spread).to_le_bytes()
 }
 
 fn batch(start: u64) -> [[u8; 16]; BATCH] {

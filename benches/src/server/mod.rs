@@ -54,9 +54,9 @@ pub fn run(options: &Options) -> Result<()> {
         Peer::Everbloom => &everbloom,
         Peer::Redis => &redis,
     };
-    for peer in [Peer::Everbloom, Peer::Redis] {
+    for (peer, flags) in plan::preparations(&scale) {
         eprintln!("filling: {}", server(peer).version);
-        process::bench(program, server(peer), &plan::preparation(peer, &scale))?;
+        process::bench(program, server(peer), &flags)?;
     }
     let named = |server: &Server| Named {
         version: server.version.clone(),

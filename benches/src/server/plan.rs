@@ -30,7 +30,7 @@ impl Scale {
     pub const FULL: Scale = Scale {
         items: 10_000_000,
         bitmap_items: 1_000_000,
-        seconds: 2.0,
+        seconds: 1.0,
         rounds: 5,
     };
     pub const SMOKE: Scale = Scale {
@@ -53,61 +53,117 @@ pub struct Case {
     pub args: Vec<String>,
 }
 
-/// The keys that are filled once.
-const FILTER: &str = "bench:filter";
+/// The bitmap that is filled once.
 const BITMAP: &str = "bench:bitmap";
 
 pub const ECHO: &str = "ECHO";
 
-/// The lines of the report: who answers, what it is called, the command, the share of hits.
-const LINES: [(Peer, &str, &str, f64); 11] = [
-    (Peer::Redis, ECHO, "echo", 0.0),
-    (Peer::Everbloom, ECHO, "echo", 0.0),
-    (Peer::Everbloom, "BF.EXISTS, present", "exists", 1.0),
-    (Peer::Everbloom, "BF.EXISTS, absent", "exists", 0.0),
-    (Peer::Everbloom, "BF.ADD, new", "add", 0.0),
-    (
-        Peer::Everbloom,
-        "BF.MEXISTS of 100, present",
-        "mexists",
-        1.0,
-    ),
-    (Peer::Everbloom, "BF.MEXISTS of 100, absent", "mexists", 0.0),
-    (Peer::Everbloom, "BF.MADD of 100, new", "madd", 0.0),
-    (Peer::Redis, "10 GETBIT an item, present", "getbit", 1.0),
-    (Peer::Redis, "10 GETBIT an item, absent", "getbit", 0.0),
-    (Peer::Redis, "10 SETBIT an item", "setbit", 0.0),
-];
+/// A line of the report, at every pipeline.
+struct Line {
+    peer: Peer,
+    label: &'static str,
+    command: &'static str,
+    hit_share: f64,
+    layout: Layout,
+}
+
+/// The layout of the filter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    Classic,
+    Blocked,
+}
+
+impl Layout {
+    /// The key that is filled once, and the words for BF.RESERVE.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Layout::Classic => ("bench:classic", ""),
+            Layout::Blocked => ("bench:blocked", ",LAYOUT,BLOCKED"),
+        }
+    }
+}
+
+const fn line(
+    peer: Peer,
+    label: &'static str,
+    command: &'static str,
+    hit_share: f64,
+    layout: Layout,
+) -> Line {
+    Line {
+        peer,
+        label,
+        command,
+        hit_share,
+        layout,
+    }
+}
+
+#[rustfmt::skip]
+const LINES: [Line; 17] = {
+    use Layout::{Blocked, Classic};
+    use Peer::{Everbloom, Redis};
+    [
+        line(Redis, ECHO, "echo", 0.0, Classic),
+        line(Everbloom, ECHO, "echo", 0.0, Classic),
+        line(Everbloom, "BF.EXISTS, present", "exists", 1.0, Classic),
+        line(Everbloom, "BF.EXISTS, absent", "exists", 0.0, Classic),
+        line(Everbloom, "BF.ADD, new", "add", 0.0, Classic),
+        line(Everbloom, "BF.MEXISTS of 100, present", "mexists", 1.0, Classic),
+        line(Everbloom, "BF.MEXISTS of 100, absent", "mexists", 0.0, Classic),
+        line(Everbloom, "BF.MADD of 100, new", "madd", 0.0, Classic),
+        line(Everbloom, "blocked: BF.EXISTS, present", "exists", 1.0, Blocked),
+        line(Everbloom, "blocked: BF.EXISTS, absent", "exists", 0.0, Blocked),
+        line(Everbloom, "blocked: BF.ADD, new", "add", 0.0, Blocked),
+        line(Everbloom, "blocked: BF.MEXISTS of 100, present", "mexists", 1.0, Blocked),
+        line(Everbloom, "blocked: BF.MEXISTS of 100, absent", "mexists", 0.0, Blocked),
+        line(Everbloom, "blocked: BF.MADD of 100, new", "madd", 0.0, Blocked),
+        line(Redis, "10 GETBIT an item, present", "getbit", 1.0, Classic),
+        line(Redis, "10 GETBIT an item, absent", "getbit", 0.0, Classic),
+        line(Redis, "10 SETBIT an item", "setbit", 0.0, Classic),
+    ]
+};
 
 fn words(text: String) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Fills the key that the probes of a server use.
-pub fn preparation(peer: Peer, scale: &Scale) -> Vec<String> {
-    let (command, key, fill) = match peer {
-        Peer::Everbloom => ("exists", FILTER, scale.items),
-        Peer::Redis => ("getbit", BITMAP, scale.bitmap_items),
+/// Fills the keys that the probes use: the server, and the flags of `everbloom bench`.
+pub fn preparations(scale: &Scale) -> Vec<(Peer, Vec<String>)> {
+    let fill = |peer, command, key, more, items| {
+        let reserve = format!("--reserve {},{RATE}{more}", scale.items);
+        let fill = format!("--fill {items} --requests 100 --keep");
+        (
+            peer,
+            words(format!("--command {command} --key {key} {reserve} {fill}")),
+        )
     };
-    words(format!(
-        "--command {command} --key {key} --reserve {},{RATE} --fill {fill} --requests 100 --keep",
-        scale.items
-    ))
+    let filter = |layout: Layout| {
+        let (key, more) = layout.words();
+        fill(Peer::Everbloom, "exists", key, more, scale.items)
+    };
+    vec![
+        filter(Layout::Classic),
+        filter(Layout::Blocked),
+        fill(Peer::Redis, "getbit", BITMAP, "", scale.bitmap_items),
+    ]
 }
 
 /// All cases, in the order of the report.
 pub fn cases(scale: &Scale) -> Vec<Case> {
     let mut cases = Vec::new();
-    for (peer, label, command, hit_share) in LINES {
+    for line in LINES {
+        let command = line.command;
         for pipeline in PIPELINES {
             let mut args = words(format!(
                 "--command {command} --clients {CLIENTS} --pipeline {pipeline} --seconds {}",
                 scale.seconds
             ));
-            args.extend(words(filter_args(command, hit_share, scale)));
+            args.extend(words(filter_args(&line, scale)));
             cases.push(Case {
-                peer,
-                label,
+                peer: line.peer,
+                label: line.label,
                 pipeline,
                 args,
             });
@@ -118,13 +174,14 @@ pub fn cases(scale: &Scale) -> Vec<Case> {
 
 /// Which filter a command works on. Adds get a new one each time, which they do not overfill:
 /// a fifth of it is there before, three quarters may come.
-fn filter_args(command: &str, hit_share: f64, scale: &Scale) -> String {
-    let items = scale.items;
-    let reserve = format!("--reserve {items},{RATE}");
+fn filter_args(line: &Line, scale: &Scale) -> String {
+    let (items, hit_share) = (scale.items, line.hit_share);
+    let (key, more) = line.layout.words();
+    let reserve = format!("--reserve {items},{RATE}{more}");
     let room = items / 4 * 3;
-    match command {
+    match line.command {
         "exists" | "mexists" => {
-            format!("{reserve} --key {FILTER} --filled {items} --hit-share {hit_share}")
+            format!("{reserve} --key {key} --filled {items} --hit-share {hit_share}")
         }
         "add" => format!("{reserve} --fill {} --requests {room}", items / 5),
         "madd" => format!("{reserve} --fill {} --requests {}", items / 5, room / 100),
