@@ -1,8 +1,9 @@
 //! What users do with keys, around the commands and between them.
 
+use everbloom_commands::table::{Argument, ArgumentKind};
 use everbloom_resp::Reply;
 
-use crate::support::{Client, Host, elements, from_redis_7, has_redis_cli, redis_cli, wait_for};
+use crate::support::{Client, Host, elements, from_redis_7, wait_for};
 
 #[test]
 fn commands_are_registered_as_the_table_says() {
@@ -28,31 +29,70 @@ fn commands_are_registered_as_the_table_says() {
     }
 }
 
+/// COMMAND DOCS has all that the table says, arguments within arguments included.
 #[test]
-fn redis_cli_shows_the_documentation() {
-    if !from_redis_7() || !has_redis_cli() {
+fn commands_are_documented_as_the_table_says() {
+    if !from_redis_7() {
         return;
     }
     let Some(host) = Host::start(&[]) else { return };
-    let text = redis_cli(&[
-        "-p",
-        &host.port.to_string(),
-        "COMMAND",
-        "DOCS",
-        "BF.RESERVE",
-    ]);
-    for word in [
-        "error_rate",
-        "EXPANSION",
-        "pure-token",
-        "oneof",
-        "NONSCALING",
-    ] {
-        let wanted = word != "oneof";
-        assert_eq!(text.contains(word), wanted, "{word} in\n{text}");
+    let mut client = host.client();
+    let mut nested = 0;
+    for row in everbloom_commands::COMMANDS {
+        let docs = elements(client.ok(&format!("COMMAND DOCS {}", row.lower)));
+        assert_eq!(docs[0].as_bytes(), Some(row.lower.as_bytes()));
+        for (label, text) in [
+            ("summary", row.summary),
+            ("since", row.since),
+            ("complexity", row.complexity),
+        ] {
+            let found = field(&docs[1], label).map(|found| text_of(&found));
+            assert_eq!(found.as_deref(), Some(text), "{} {label}", row.name);
+        }
+        let shown = field(&docs[1], "arguments").unwrap();
+        nested += check_arguments(row.name, shown, row.arguments);
     }
-    let text = redis_cli(&["-p", &host.port.to_string(), "COMMAND", "DOCS", "BF.INFO"]);
-    assert!(text.contains("oneof") && text.contains("FILTERS"), "{text}");
+    assert!(nested > 0, "no argument of arguments was compared");
+}
+
+/// Compares arguments, and answers how many lists of arguments there were in them.
+fn check_arguments(name: &str, shown: Reply, wanted: &[Argument]) -> usize {
+    let shown = elements(shown);
+    assert_eq!(shown.len(), wanted.len(), "{name}: {shown:?}");
+    let pairs = shown.iter().zip(wanted);
+    let nested = pairs.map(|(shown, wanted)| {
+        let text = |label| field(shown, label).map(|text| text_of(&text));
+        assert_eq!(text("name").as_deref(), Some(wanted.name), "{name}");
+        let kind = wanted.kind.name();
+        assert_eq!(
+            text("type").as_deref(),
+            Some(kind),
+            "{name} {}",
+            wanted.name
+        );
+        let token = text("token");
+        assert_eq!(token.as_deref(), wanted.token, "{name} {}", wanted.name);
+        let flags = field(shown, "flags").map_or_else(Vec::new, elements);
+        let flags: Vec<String> = flags.iter().map(text_of).collect();
+        for (flag, is_set) in [("optional", wanted.optional), ("multiple", wanted.multiple)] {
+            let found = flags.iter().any(|found| found == flag);
+            assert_eq!(found, is_set, "{name} {} {flag}", wanted.name);
+        }
+        match (field(shown, "arguments"), wanted.kind) {
+            (Some(shown), ArgumentKind::OneOf(wanted)) => 1 + check_arguments(name, shown, wanted),
+            (None, kind) if !matches!(kind, ArgumentKind::OneOf(_)) => 0,
+            (shown, _) => panic!("{name} {}: {shown:?}", wanted.name),
+        }
+    });
+    nested.sum()
+}
+
+/// What is behind a label in a list of labels and values.
+fn field(list: &Reply, label: &str) -> Option<Reply> {
+    let list = elements(list.clone());
+    let mut pairs = list.chunks(2);
+    let pair = pairs.find(|pair| pair[0].as_bytes() == Some(label.as_bytes()))?;
+    Some(pair[1].clone())
 }
 
 fn text_of(reply: &Reply) -> String {
