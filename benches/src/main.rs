@@ -7,6 +7,7 @@
 mod concurrency;
 mod library;
 mod machine;
+mod plot;
 mod server;
 mod stats;
 
@@ -20,11 +21,12 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|concurrency [--smoke] [--everbloom PROGRAM] [--results FOLDER]
+Usage: everbloom-benches library|server|concurrency|plot [--smoke] [--everbloom PROGRAM] [--results FOLDER]
 
   library      everbloom and other crates: time, false positives, bits per item
   server       everbloom serve and redis-server under the load of everbloom bench
   concurrency  one filter, one and two threads
+  plot         what library and server have written to --results, as SVG in docs/benchmarks
 
   --smoke              small and short: does it work?
   --everbloom PROGRAM  the command to start [default: the repository's release build]
@@ -53,13 +55,14 @@ fn main() -> Result<()> {
             ("--smoke", _) => options.smoke = true,
             ("--everbloom", _) => options.everbloom = args.next().unwrap_or_default().into(),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
-            ("library" | "server" | "concurrency", None) => what = Some(arg),
+            ("library" | "server" | "concurrency" | "plot", None) => what = Some(arg),
             _ => bail!("{USAGE}"),
         }
     }
     match what.as_deref() {
         Some("library") => library::run(&options),
         Some("server") => server::run(&options),
+        Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
         Some("concurrency") => concurrency::run(&options),
         _ => bail!("{USAGE}"),
     }

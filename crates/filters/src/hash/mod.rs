@@ -123,8 +123,9 @@ impl HashPair {
     /// ```
     /// use everbloom::hash::{HashPair, HashWidth};
     /// let pair = HashPair::new(b"foo", HashWidth::Bits64);
-    /// assert_eq!(pair.positions(8, 1152).collect::<Vec<_>>(), [269, 847, 145, 723, 21, 599, 25,
-    /// 475]); ```
+    /// let positions: Vec<u64> = pair.positions(8, 1152).collect();
+    /// assert_eq!(positions, [269, 847, 145, 723, 21, 599, 25, 475]);
+    /// ```
     #[must_use]
     #[inline]
     pub fn new(item: &[u8], width: HashWidth) -> HashPair {
