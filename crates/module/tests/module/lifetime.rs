@@ -246,7 +246,8 @@ fn a_log_needs_no_defaults() {
         let file = file.unwrap();
         fs::copy(file.path(), to.join(file.file_name())).unwrap();
     }
-    let words = ["ERROR_RATE", "0.2", "INITIAL_SIZE", "7", "EXPANSION", "0"];
+    let words = "ERROR_RATE 0.2 INITIAL_SIZE 7 EXPANSION 0 LAYOUT BLOCKED";
+    let words: Vec<&str> = words.split(' ').collect();
     let other = Host::in_dir(dir, &["--appendonly", "yes"], &words).unwrap();
     assert_eq!(other.client().digest(), before_more);
 }

@@ -12,7 +12,16 @@ use crate::support::{Client, Host, StopOnDrop, from_redis_7, wait_for};
 const LIMIT: &str = "--bf.bf-max-filter-bytes";
 
 /// Other defaults than the primary's, and a limit that its filters exceed.
-const OTHER_DEFAULTS: [&str; 6] = ["ERROR_RATE", "0.2", "INITIAL_SIZE", "3", "EXPANSION", "0"];
+const OTHER_DEFAULTS: [&str; 8] = [
+    "ERROR_RATE",
+    "0.2",
+    "INITIAL_SIZE",
+    "3",
+    "EXPANSION",
+    "0",
+    "LAYOUT",
+    "BLOCKED",
+];
 
 fn replica_of(primary: &Host, settings: &[&str], words: &[&str]) -> Host {
     let port = primary.port.to_string();
