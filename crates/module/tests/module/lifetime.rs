@@ -274,7 +274,7 @@ fn payloads_move_between_servers() {
         assert_eq!(to.ok(&format!("TYPE {key}")), Reply::simple(kind));
     }
     to.ok("FLUSHALL");
-    let before = answers(&mut from);
+    let mut before = answers(&mut from);
     for db in [0, 5] {
         from.ok(&format!("SELECT {db}"));
         for key in elements(from.ok("KEYS *")) {
@@ -291,7 +291,14 @@ fn payloads_move_between_servers() {
             assert_eq!(from.call(&migrate), Reply::OK);
         }
     }
-    assert_eq!(answers(&mut to), before);
+    let mut after = answers(&mut to);
+    // MIGRATE sends how long a key has left, so that the time of its end may be off by what the way
+    // takes.
+    let ends = [before.pop(), after.pop()].map(|end| end.unwrap().as_integer());
+    if let [Some(before), Some(after)] = ends {
+        assert!((after - before).abs() < 20_000, "{before} and then {after}");
+    }
+    assert_eq!(after, before);
     from.ok("SELECT 0");
     assert_eq!(from.number("DBSIZE"), 0);
 }
