@@ -5,18 +5,21 @@
 //! | `bf-error-rate` | `bf.bf-error-rate` | `bf.bloom-fp-rate` | `ERROR_RATE` |
 //! | `bf-initial-size` | `bf.bf-initial-size` | `bf.bloom-capacity` | `INITIAL_SIZE` |
 //! | `bf-expansion-factor` | `bf.bf-expansion-factor` | `bf.bloom-expansion` | `EXPANSION` |
+//! | `bf-default-layout` | `bf.bf-default-layout` | | `LAYOUT` |
 //! | `bf-max-filter-bytes` | `bf.bf-max-filter-bytes` | `bf.bloom-memory-usage-limit` | |
 //!
 //! Hosts before Redis 7.0 have no settings for modules; there the load arguments are all.
 
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use everbloom::Layout;
 use everbloom::sizing::RATE_CAP;
 use everbloom_commands::Defaults;
+use everbloom_commands::format::layout;
 use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
 
-use crate::raw::config::{self as host, NumberSetting, TextSetting};
+use crate::raw::config::{self as host, NumberSetting, TextSetting, WordSetting};
 use crate::raw::context::{Args, HostContext, LogLevel};
 use crate::raw::load::{is_valkey, machine_memory, server_version};
 
@@ -63,6 +66,9 @@ static LIMIT: Number = Number::new(0);
 static RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 static START_RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 
+/// Whether filters get the blocked layout that are created without saying which.
+static BLOCKED: AtomicBool = AtomicBool::new(false);
+
 /// How much memory the machine has, in bytes.
 static MACHINE: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -91,6 +97,13 @@ static MAX_FILTER_BYTES: NumberSetting = NumberSetting {
     set: |value| LIMIT.set(value),
 };
 
+/// The number of a layout is whether it is the blocked one.
+static DEFAULT_LAYOUT: WordSetting = WordSetting {
+    words: &[("classic", 0), ("blocked", 1)],
+    get: || c_int::from(BLOCKED.load(Relaxed)),
+    set: |value| BLOCKED.store(value != 0, Relaxed),
+};
+
 static ERROR_RATE: TextSetting = TextSetting::new(set_rate);
 
 /// The parameters of filters that are created without saying how.
@@ -100,7 +113,11 @@ pub(crate) fn defaults() -> Defaults {
         // Within their ranges, which are those of the settings.
         initial_size: SIZE.get().unsigned_abs(),
         expansion: u32::try_from(GROWTH.get()).unwrap_or(0),
-        layout: Layout::Classic,
+        layout: if BLOCKED.load(Relaxed) {
+            Layout::Blocked
+        } else {
+            Layout::Classic
+        },
     }
 }
 
@@ -143,6 +160,9 @@ pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), Stri
             registered.then_some(()).ok_or_else(|| refused(name))?;
         }
     }
+    let (name, default) = ("bf-default-layout", (DEFAULT_LAYOUT.get)());
+    let registered = host::register_word(context, name, default, bare, &DEFAULT_LAYOUT);
+    registered.then_some(()).ok_or_else(|| refused(name))?;
     LOADING.store(true, Relaxed);
     let loaded = host::load(context);
     LOADING.store(false, Relaxed);
@@ -157,8 +177,8 @@ fn refused(name: &str) -> String {
     format!("the setting {name} could not be registered")
 }
 
-/// Reads load arguments as RedisBloom has them, pairs of a word and its value; the error rate comes
-/// back as text. An error is for the log.
+/// Reads load arguments as RedisBloom has them, pairs of a word and its value, and LAYOUT besides;
+/// the error rate comes back as text. An error is for the log.
 pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Result<String, String> {
     let mut rate = String::from("0.01");
     let mut words = args.iter();
@@ -181,6 +201,10 @@ pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Resul
             "EXPANSION" => {
                 let expansion = number::expansion(value).map_err(|_| wrong())?;
                 GROWTH.begin(expansion.into());
+            }
+            "LAYOUT" => {
+                let layout = layout::parse(value).ok_or_else(wrong)?;
+                BLOCKED.store(layout == Layout::Blocked, Relaxed);
             }
             _ if word.starts_with("CF_") => {
                 // Arguments of RedisBloom's other filters, which are not here.
@@ -207,4 +231,25 @@ fn set_rate(name: &str, text: &[u8]) -> Result<bool, String> {
     }
     RATE.store(bits, Relaxed);
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_those_of_the_layouts() {
+        let layouts = [Layout::Classic, Layout::Blocked];
+        assert_eq!(layouts.map(layout::name), ["classic", "blocked"]);
+        assert_eq!(DEFAULT_LAYOUT.words.len(), layouts.len());
+        for ((word, value), layout) in DEFAULT_LAYOUT.words.iter().zip(layouts) {
+            assert_eq!(*word, layout::name(layout));
+            (DEFAULT_LAYOUT.set)(*value);
+            assert_eq!(
+                ((DEFAULT_LAYOUT.get)(), defaults().layout),
+                (*value, layout)
+            );
+        }
+        (DEFAULT_LAYOUT.set)(0);
+    }
 }

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use super::ffi::{
     Apply, CommandFn, CommandHandle, CommandInfo, Ctx, Cursor, DefragCtx, Digest, GetNumber,
-    GetText, InfoCtx, InfoFn, Io, KeyHandle, ServerInfo, SetNumber, SetText, Str, TypeHandle,
-    TypeMethods,
+    GetText, GetWord, InfoCtx, InfoFn, Io, KeyHandle, ServerInfo, SetNumber, SetText, SetWord, Str,
+    TypeHandle, TypeMethods,
 };
 
 /// The function that finds the others: it writes the function of that name where the second
@@ -157,6 +157,10 @@ api! {
         register_string_config: "RegisterStringConfig", fn(
             *mut Ctx, *const c_char, *const c_char, c_uint,
             GetText, SetText, Option<Apply>, *mut c_void
+        ) -> c_int;
+        register_enum_config: "RegisterEnumConfig", fn(
+            *mut Ctx, *const c_char, c_int, c_uint, *mut *const c_char, *const c_int, c_int,
+            GetWord, SetWord, Option<Apply>, *mut c_void
         ) -> c_int;
         load_configs: "LoadConfigs", fn(*mut Ctx) -> c_int;
         // Redis 7.2 on.

@@ -19,6 +19,13 @@ pub(crate) struct NumberSetting {
     pub(crate) set: fn(i64),
 }
 
+/// A setting that is one of some words, each with a number.
+pub(crate) struct WordSetting {
+    pub(crate) words: &'static [(&'static str, c_int)],
+    pub(crate) get: fn() -> c_int,
+    pub(crate) set: fn(c_int),
+}
+
 /// A setting that is text. The text that was set is kept, because it is what `CONFIG GET` answers.
 pub(crate) struct TextSetting {
     /// Takes a text for the setting of that name, and says whether to keep it; an error says what
@@ -50,6 +57,7 @@ pub(crate) fn available() -> bool {
     let api = api();
     api.register_numeric_config.is_some()
         && api.register_string_config.is_some()
+        && api.register_enum_config.is_some()
         && api.load_configs.is_some()
 }
 
@@ -79,6 +87,45 @@ pub(crate) fn register_number(
             setting.range.1,
             get_number,
             set_number,
+            None,
+            std::ptr::from_ref(setting).cast_mut().cast(),
+        )
+    };
+    registered == OK
+}
+
+/// Registers one of some words, likewise.
+pub(crate) fn register_word(
+    context: &HostContext<'_>,
+    name: &str,
+    default: c_int,
+    bare: bool,
+    setting: &'static WordSetting,
+) -> bool {
+    let api = api();
+    let (Some(register), Ok(count)) = (
+        api.register_enum_config,
+        c_int::try_from(setting.words.len()),
+    ) else {
+        return false;
+    };
+    let name = c_text(name);
+    let words: Vec<Vec<u8>> = setting.words.iter().map(|(word, _)| c_text(word)).collect();
+    let mut starts: Vec<*const c_char> = words.iter().map(|word| word.as_ptr().cast()).collect();
+    let values: Vec<c_int> = setting.words.iter().map(|(_, value)| *value).collect();
+    // SAFETY: as above; the words, which are C strings, and their values are as many as `count`
+    // says, and the host copies them.
+    let registered = unsafe {
+        register(
+            context.raw(),
+            name.as_ptr().cast(),
+            default,
+            flags(bare),
+            starts.as_mut_ptr(),
+            values.as_ptr(),
+            count,
+            get_word,
+            set_word,
             None,
             std::ptr::from_ref(setting).cast_mut().cast(),
         )
@@ -142,6 +189,22 @@ unsafe extern "C" fn set_number(
 ) -> c_int {
     // SAFETY: what the host promises. It has checked the range.
     (unsafe { &*data.cast::<NumberSetting>() }.set)(value);
+    OK
+}
+
+unsafe extern "C" fn get_word(_name: *const c_char, data: *mut c_void) -> c_int {
+    // SAFETY: what the host promises.
+    (unsafe { &*data.cast::<WordSetting>() }.get)()
+}
+
+unsafe extern "C" fn set_word(
+    _name: *const c_char,
+    value: c_int,
+    data: *mut c_void,
+    _error: *mut *mut Str,
+) -> c_int {
+    // SAFETY: what the host promises. It has checked that a word has this value.
+    (unsafe { &*data.cast::<WordSetting>() }.set)(value);
     OK
 }
 

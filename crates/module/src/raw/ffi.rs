@@ -70,6 +70,9 @@ pub(crate) type InfoFn = unsafe extern "C" fn(*mut InfoCtx, c_int);
 pub(crate) type GetNumber = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_longlong;
 pub(crate) type SetNumber =
     unsafe extern "C" fn(*const c_char, c_longlong, *mut c_void, *mut *mut Str) -> c_int;
+pub(crate) type GetWord = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_int;
+pub(crate) type SetWord =
+    unsafe extern "C" fn(*const c_char, c_int, *mut c_void, *mut *mut Str) -> c_int;
 pub(crate) type GetText = unsafe extern "C" fn(*const c_char, *mut c_void) -> *mut Str;
 pub(crate) type SetText =
     unsafe extern "C" fn(*const c_char, *mut Str, *mut c_void, *mut *mut Str) -> c_int;

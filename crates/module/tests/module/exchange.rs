@@ -5,7 +5,7 @@ use std::path::Path;
 use everbloom_resp::Reply;
 use everbloom_server::{Running, Server, Settings};
 
-use crate::lifetime::{answers, fill};
+use crate::lifetime::{answers, fill, kinds, stats};
 use crate::support::{Client, Host, elements, from_redis_7};
 
 fn everbloom(settings: Settings) -> (Running, Client) {
@@ -57,13 +57,18 @@ fn files_and_logs_go_both_ways() {
         let mut client = host.client();
         assert_eq!(shared_answers(&mut client), before, "appendonly {word}");
         client.ok("BF.MADD grown by-the-module x y");
+        client.ok("BF.MADD grown-blocked by-the-module x y");
         client.ok("BF.RESERVE made-by-the-module 0.05 70");
+        client.ok("BF.INSERT blocked-by-the-module LAYOUT BLOCKED ITEMS x y z");
+        let made = stats(&mut client, "blocked-by-the-module");
         let before = shared_answers(&mut client);
         if appendonly {
             client.ok("BF.ADD grown and-more");
+            client.ok("BF.ADD grown-blocked and-more");
             client.ok("BGREWRITEAOF");
             client.until("aof_rewrite_in_progress", "0");
             client.ok("BF.ADD grown and-more-after");
+            client.ok("BF.ADD grown-blocked and-more-after");
         } else {
             client.ok("SAVE");
         }
@@ -73,6 +78,9 @@ fn files_and_logs_go_both_ways() {
         assert_eq!(shared_answers(&mut client), last, "appendonly {word}");
         assert!(appendonly || last == before);
         assert_eq!(client.number("BF.EXISTS grown by-the-module"), 1);
+        assert_eq!(client.number("BF.EXISTS grown-blocked by-the-module"), 1);
+        assert_eq!(stats(&mut client, "blocked-by-the-module"), made);
+        assert_eq!(client.number("BF.EXISTS blocked-by-the-module z"), 1);
         assert_eq!(client.number("BF.CARD made-by-the-module"), 0);
     }
 }
@@ -84,7 +92,7 @@ fn payloads_and_chunks_go_both_ways() {
     let mut module = host.client();
     fill(&mut ours);
     fill(&mut module);
-    for key in ["grown", "fixed", "empty", "large"] {
+    for (key, _) in kinds() {
         move_key(&mut ours, &mut module, key);
         move_key(&mut module, &mut ours, key);
         assert_eq!(chunks(&mut ours, key), chunks(&mut module, key), "{key}");
@@ -97,10 +105,11 @@ fn move_key(from: &mut Client, to: &mut Client, key: &str) {
     let payload = payload.as_bytes().unwrap();
     let restored = to.call(&[b"RESTORE", &b"moved"[..], b"0", payload, b"REPLACE"]);
     assert_eq!(restored, Reply::OK, "{key}");
-    for command in ["BF.DEBUG", "BF.INFO"] {
+    for command in ["TYPE", "BF.DEBUG", "BF.INFO"] {
         let expected = from.ok(&format!("{command} {key}"));
         assert_eq!(to.ok(&format!("{command} moved")), expected, "{key}");
     }
+    assert_eq!(stats(to, "moved"), stats(from, key), "{key}");
     assert_eq!(chunks(to, "moved"), chunks(from, key), "{key}");
 }
 

@@ -12,7 +12,16 @@ use crate::support::{Client, Host, StopOnDrop, from_redis_7, wait_for};
 const LIMIT: &str = "--bf.bf-max-filter-bytes";
 
 /// Other defaults than the primary's, and a limit that its filters exceed.
-const OTHER_DEFAULTS: [&str; 6] = ["ERROR_RATE", "0.2", "INITIAL_SIZE", "3", "EXPANSION", "0"];
+const OTHER_DEFAULTS: [&str; 8] = [
+    "ERROR_RATE",
+    "0.2",
+    "INITIAL_SIZE",
+    "3",
+    "EXPANSION",
+    "0",
+    "LAYOUT",
+    "BLOCKED",
+];
 
 fn replica_of(primary: &Host, settings: &[&str], words: &[&str]) -> Host {
     let port = primary.port.to_string();
@@ -57,7 +66,11 @@ fn load(client: &mut Client, seed: u64, stop: &AtomicBool) -> u64 {
             12 => client.line(&format!("BF.RESERVE r{b} 0.001 20 EXPANSION 3")),
             13 => client.line(&format!("BF.ADD r{b} {a}")),
             14 => client.line(&format!("PEXPIRE r{b} 100")),
-            _ => client.line(&format!("DEL i{key}")),
+            // Keys of the hash are made on the primary, and only there.
+            15 if a % 4 > 0 => client.line(&format!(
+                "BF.INSERT b{key} CAPACITY 10 LAYOUT BLOCKED ITEMS {a} {b}"
+            )),
+            _ => client.line(&format!("DEL i{key} b{key}")),
         };
         let expected = ["ERR item exists", "ERR non scaling filter is full"];
         assert!(
@@ -130,6 +143,9 @@ fn a_replica_has_everything_that_its_primary_had_and_gets() {
     check_equal(&primary, &[&replica]);
     let mut client = primary.client();
     client.ok("BF.ADD made-later x");
+    client.ok("BF.INSERT blocked-later LAYOUT BLOCKED ITEMS x");
+    client.ok("BF.ADD grown-blocked later");
+    client.ok("COPY grown-blocked blocked-copy");
     client.ok("MULTI");
     client.ok("BF.MADD made-later y z");
     client.ok("BF.ADD another x");

@@ -44,7 +44,22 @@ fn settings_have_two_names_and_one_value() {
         client.ok(&format!("CONFIG SET {full} {other}"));
         assert_eq!(setting(&mut client, name), other);
     }
+    let layout = full_name(&mut client, "bf-default-layout");
+    assert_eq!(setting(&mut client, "bf-default-layout"), "classic");
     client.ok("BF.ADD f x");
+    assert_eq!(client.ok("TYPE f"), Reply::simple("MBbloom--"));
+    client.ok(&format!("CONFIG SET {layout} Blocked"));
+    assert_eq!(setting(&mut client, "bf-default-layout"), "blocked");
+    for line in ["BF.ADD g x", "BF.INSERT h ITEMS x", "BF.RESERVE i 0.1 9"] {
+        client.ok(line);
+        let key = line.split(' ').nth(1).unwrap();
+        assert_eq!(
+            client.ok(&format!("TYPE {key}")),
+            Reply::simple("everbloom")
+        );
+    }
+    client.ok("BF.RESERVE j 0.1 9 LAYOUT CLASSIC");
+    assert_eq!(client.ok("TYPE j"), Reply::simple("MBbloom--"));
     let debug = elements(client.ok("BF.DEBUG f"));
     let layer = String::from_utf8(debug[1].as_bytes().unwrap().to_vec()).unwrap();
     assert!(
@@ -87,6 +102,11 @@ fn values_out_of_range_are_refused() {
         let full = full_name(&mut client, name);
         client.error(&format!("CONFIG SET {full} {value}"));
     }
+    let full = full_name(&mut client, "bf-default-layout");
+    let error = client.error(&format!("CONFIG SET {full} block"));
+    let words = "must be one of the following: classic, blocked";
+    assert!(error.contains(words), "{error}");
+    assert_eq!(setting(&mut client, "bf-default-layout"), "classic");
 }
 
 /// A file has one of the two names; the default of the other must not undo it.
@@ -114,7 +134,8 @@ fn a_file_sets_them_by_either_name_and_a_rewrite_keeps_them() {
         let file = dir.path().join("redis.conf");
         let [rate, size, expansion] = names;
         let text = format!(
-            "loadmodule {}\n{rate} 0.002\n{size} 123\n{expansion} 3\n",
+            "loadmodule {}\n{rate} 0.002\n{size} 123\n{expansion} 3\n\
+             bf.bf-default-layout blocked\n",
             module().display()
         );
         std::fs::write(&file, text).unwrap();
@@ -128,6 +149,7 @@ fn a_file_sets_them_by_either_name_and_a_rewrite_keeps_them() {
             );
             assert_eq!(setting(&mut client, "bloom-capacity"), "123");
             assert_eq!(setting(&mut client, "bf-expansion-factor"), "3");
+            assert_eq!(setting(&mut client, "bf-default-layout"), "blocked");
             client.ok("CONFIG REWRITE");
             ours.restart("NOSAVE");
         }
@@ -145,6 +167,8 @@ fn load_arguments_of_redisbloom_set_the_defaults() {
         "4",
         "CF_BUCKET_SIZE",
         "2",
+        "Layout",
+        "BLOCKED",
     ];
     let Some(host) = Host::with_args(&[], &words) else {
         return;
@@ -154,8 +178,10 @@ fn load_arguments_of_redisbloom_set_the_defaults() {
         assert_eq!(setting(&mut client, "bf-error-rate"), "0.003");
         assert_eq!(setting(&mut client, "bf-initial-size"), "321");
         assert_eq!(setting(&mut client, "bf-expansion-factor"), "4");
+        assert_eq!(setting(&mut client, "bf-default-layout"), "blocked");
     }
     client.ok("BF.ADD f x");
+    assert_eq!(client.ok("TYPE f"), Reply::simple("everbloom"));
     assert_eq!(
         elements(client.ok("BF.INFO f CAPACITY")),
         [Reply::Integer(321)]
@@ -176,6 +202,8 @@ fn wrong_load_arguments_stop_the_start() {
         &["ERROR_RATE", "2"][..],
         &["INITIAL_SIZE"],
         &["INITIAL_SIZE", "0"],
+        &["LAYOUT"],
+        &["LAYOUT", "block"],
         &["NONSENSE", "1"],
     ] {
         let output = Command::new(&program)
@@ -218,7 +246,12 @@ fn a_load_that_failed_can_be_repeated() {
     let host = Host::on_file(dir, &host_program().unwrap());
     let mut client = host.client();
     let load = format!("MODULE LOAD {}", module().display());
-    for wrong in ["ERROR_RATE 7", "NONSENSE 1", "INITIAL_SIZE"] {
+    for wrong in [
+        "ERROR_RATE 7",
+        "NONSENSE 1",
+        "EXPANSION 9 LAYOUT BLOCKED X 1",
+        "INITIAL_SIZE",
+    ] {
         client.error(&format!("{load} {wrong}"));
     }
     client.ok(&format!("{load} INITIAL_SIZE 77"));
@@ -226,6 +259,12 @@ fn a_load_that_failed_can_be_repeated() {
     assert_eq!(
         elements(client.ok("BF.INFO f CAPACITY")),
         [Reply::Integer(77)]
+    );
+    // Nothing is left of what was refused.
+    assert_eq!(client.ok("TYPE f"), Reply::simple("MBbloom--"));
+    assert_eq!(
+        elements(client.ok("BF.INFO f EXPANSION")),
+        [Reply::Integer(2)]
     );
     client.ok("SAVE");
     assert_eq!(client.number("COPY f g"), 1);

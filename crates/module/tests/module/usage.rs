@@ -1,5 +1,6 @@
 //! What users do with keys, around the commands and between them.
 
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::table::{Argument, ArgumentKind};
 use everbloom_resp::Reply;
 
@@ -103,24 +104,36 @@ fn text_of(reply: &Reply) -> String {
 fn keys_are_renamed_copied_expired_and_deleted() {
     let Some(host) = Host::start(&[]) else { return };
     let mut client = host.client();
-    client.ok("BF.RESERVE f 0.001 10");
+    for layout in ["CLASSIC", "BLOCKED"] {
+        check_life_of_a_key(&mut client, layout);
+        client.ok("FLUSHALL");
+        client.ok("SELECT 0");
+    }
+}
+
+fn check_life_of_a_key(client: &mut Client, layout: &str) {
+    client.ok(&format!("BF.RESERVE f 0.001 10 LAYOUT {layout}"));
     for i in 0..100 {
         client.ok(&format!("BF.ADD f item:{i}"));
     }
-    let debug = client.ok("BF.DEBUG f");
+    let stats = client.ok("BF.STATS f");
     assert_eq!(client.number("COPY f copy"), 1);
-    assert_eq!(client.ok("BF.DEBUG copy"), debug);
+    assert_eq!(client.ok("BF.STATS copy"), stats);
+    let kind = client.ok("TYPE f");
+    assert_eq!(client.ok("TYPE copy"), kind);
+    let digest = client.ok("DEBUG DIGEST-VALUE f");
+    assert_eq!(client.ok("DEBUG DIGEST-VALUE copy"), digest);
     // A copy is a value of its own.
     assert_eq!(client.number("BF.ADD copy other"), 1);
     assert_eq!(client.number("BF.EXISTS f other"), 0);
     client.ok("RENAME f g");
-    assert_eq!(client.ok("BF.DEBUG g"), debug);
+    assert_eq!(client.ok("BF.STATS g"), stats);
     assert_eq!(client.number("BF.CARD f"), 0);
     assert_eq!(client.number("COPY g copy REPLACE"), 1);
-    assert_eq!(client.ok("BF.DEBUG copy"), debug);
+    assert_eq!(client.ok("BF.STATS copy"), stats);
     client.ok("MOVE g 3");
     client.ok("SELECT 3");
-    assert_eq!(client.ok("BF.DEBUG g"), debug);
+    assert_eq!(client.ok("BF.STATS g"), stats);
     client.ok("PEXPIRE g 30");
     assert_eq!(client.number("BF.EXISTS g item:1"), 1);
     wait_for("the key to expire", || {
@@ -131,6 +144,61 @@ fn keys_are_renamed_copied_expired_and_deleted() {
     assert_eq!(client.number("PTTL g"), -1);
     assert_eq!(client.number("UNLINK g"), 1);
     assert_eq!(client.number("DBSIZE"), 0);
+}
+
+/// Every command on a filter in the blocked layout, which is bit for bit the library's.
+#[test]
+fn the_blocked_layout_has_a_type_of_its_own() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    client.ok("BF.RESERVE k 0.01 1000 LAYOUT BLOCKED SEED 7");
+    client.ok("BF.RESERVE classic 0.01 1000");
+    let mut filter = ScalableBloomFilter::builder()
+        .layout(Layout::Blocked)
+        .error_rate(0.01)
+        .capacity(1000)
+        .seed(7)
+        .build()
+        .unwrap();
+    for i in 0..1500 {
+        let item = format!("item:{i}");
+        let added = filter.insert(item.as_bytes());
+        assert_eq!(client.number(&format!("BF.ADD k {item}")), i64::from(added));
+    }
+    assert_eq!(client.ok("TYPE k"), Reply::simple("everbloom"));
+    assert_eq!(client.ok("TYPE classic"), Reply::simple("MBbloom--"));
+    assert_eq!(
+        client.ok("OBJECT ENCODING k"),
+        client.ok("OBJECT ENCODING classic")
+    );
+    let stats = client.ok("BF.STATS k");
+    let value = |label| field(&stats, label).unwrap();
+    assert_eq!(text_of(&value("layout")), "blocked");
+    let key = filter
+        .key()
+        .unwrap()
+        .to_bytes()
+        .map(|byte| format!("{byte:02x}"));
+    assert_eq!(text_of(&value("key")), key.concat());
+    let items = i64::try_from(filter.len()).unwrap();
+    assert_eq!(value("items"), Reply::Integer(items));
+    assert_eq!(value("layers"), Reply::Integer(2));
+    assert_eq!(client.number("BF.CARD k"), items);
+    assert!(client.number("MEMORY USAGE k") > client.number("MEMORY USAGE classic"));
+    let (mut iterator, mut bits) = (1, Vec::new());
+    while iterator > 0 {
+        let piece = elements(client.ok(&format!("BF.SCANDUMP k {iterator}")));
+        iterator = piece[0].as_integer().unwrap();
+        bits.extend_from_slice(piece[1].as_bytes().unwrap());
+    }
+    let layers = filter.layers().iter();
+    let wanted: Vec<u8> = layers.flat_map(|layer| layer.as_bytes().to_vec()).collect();
+    assert!(bits == wanted, "the bits differ");
+    let error = client.error("BF.RESERVE k 0.01 1000 LAYOUT CLASSIC");
+    assert!(error.contains("item exists"), "{error}");
+    for line in ["GET k", "LPUSH k x"] {
+        assert!(client.error(line).starts_with("WRONGTYPE"), "{line}");
+    }
 }
 
 /// A digest tells filters apart that differ in one bit, and in their parameters.
@@ -148,9 +216,19 @@ fn digests_are_of_everything() {
     client.ok("BF.RESERVE f 0.01 100");
     client.ok("BF.ADD f x");
     assert_eq!(client.digest(), digests[0]);
+    for (seed, item) in [("7", "x"), ("7", "y"), ("8", "x")] {
+        client.ok("DEL f");
+        client.ok(&format!("BF.RESERVE f 0.01 100 LAYOUT BLOCKED SEED {seed}"));
+        client.ok(&format!("BF.ADD f {item}"));
+        digests.push(client.digest());
+    }
+    client.ok("DEL f");
+    client.ok("BF.RESERVE f 0.01 100 LAYOUT BLOCKED SEED 7");
+    client.ok("BF.ADD f x");
+    assert_eq!(client.digest(), digests[3]);
     digests.sort();
     digests.dedup();
-    assert_eq!(digests.len(), 3);
+    assert_eq!(digests.len(), 6);
 }
 
 #[test]
@@ -286,6 +364,9 @@ fn events_are_published() {
         "BF.MADD b x x",
         "BF.ADD a x",
         "BF.EXISTS a y",
+        "BF.RESERVE c 0.1 10 LAYOUT BLOCKED",
+        "BF.ADD c x",
+        "BF.ADD c x",
     ] {
         client.ok(line);
     }
@@ -305,6 +386,8 @@ fn events_are_published() {
         ("bloom.add", "a"),
         ("bloom.reserve", "b"),
         ("bloom.add", "b"),
+        ("bloom.reserve", "c"),
+        ("bloom.add", "c"),
     ];
     assert_eq!(
         events,
@@ -337,13 +420,15 @@ fn info_sums_over_all_filters() {
         client.ok(&format!("BF.ADD a {i}"));
     }
     client.ok("COPY a c");
+    client.ok("BF.RESERVE d 0.01 500 LAYOUT BLOCKED");
+    client.ok("BF.MADD d x y z");
     let found = sums(&mut client);
-    assert_eq!(found[1..], [3, 5, 22, 1060]);
-    let parts = ["a", "b", "c"].map(|key| client.number(&format!("MEMORY USAGE {key}")));
+    assert_eq!(found[1..], [4, 6, 25, 1560]);
+    let parts = ["a", "b", "c", "d"].map(|key| client.number(&format!("MEMORY USAGE {key}")));
     let used = u64::try_from(parts.iter().sum::<i64>()).unwrap();
     // The host counts the names, too.
     assert!(
-        found[0] < used && used < found[0] + 600,
+        found[0] < used && used < found[0] + 800,
         "{used} and {found:?}"
     );
     client.ok("DEL a b");
