@@ -42,8 +42,10 @@ fn libraries(figures: &Value, file: &Path) -> Result<()> {
                 let wanted = setting["rate"] == 0.01 && setting["item_bytes"] == 16;
                 let rows = table["rows"].as_array()?;
                 let row = rows.iter().find(|row| row["name"] == *name)?;
-                let batch = row["miss_batch"].as_f64();
-                let nanos = batch.or(row["miss"].as_f64())?;
+                let single = row["miss"].as_f64()?;
+                let nanos = row["miss_batch"]
+                    .as_f64()
+                    .map_or(single, |batch| batch.min(single));
                 wanted.then_some((setting["items"].as_f64()?, nanos))
             };
             (*label, tables.iter().filter_map(point).collect())
@@ -63,7 +65,7 @@ fn libraries(figures: &Value, file: &Path) -> Result<()> {
     chart
         .configure_mesh()
         .x_desc("items in the filter")
-        .y_desc("ns an item, in batches where the library has them")
+        .y_desc("ns an item, one by one or in batches")
         .x_label_formatter(&|items| format!("{items:.0e}"))
         .y_label_formatter(&|nanos| format!("{nanos:.0}"))
         .draw()?;
