@@ -59,6 +59,8 @@ fn main() -> Result<()> {
             _ => bail!("{USAGE}"),
         }
     }
+    // Servers are started in folders of their own.
+    options.everbloom = std::path::absolute(&options.everbloom)?;
     match what.as_deref() {
         Some("library") => library::run(&options),
         Some("server") => server::run(&options),
