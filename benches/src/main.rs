@@ -13,7 +13,7 @@ mod stats;
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use peak_alloc::PeakAlloc;
 
 /// Counts the heap: some rivals do not tell their size.
@@ -21,13 +21,14 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|concurrency|plot [--smoke] [--everbloom PROGRAM] [--results FOLDER]
+Usage: everbloom-benches library|server|concurrency|plot [--at SETTING] [--smoke] [--everbloom PROGRAM] [--results FOLDER]
 
   library      everbloom and other crates: time, false positives, bits per item
   server       everbloom serve and redis-server under the load of everbloom bench
   concurrency  one filter, one and two threads
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
+  --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
   --smoke              small and short: does it work?
   --everbloom PROGRAM  the command to start [default: the repository's release build]
   --results FOLDER     where DATE-CPU is made [default: results beside this crate]";
@@ -35,6 +36,8 @@ Usage: everbloom-benches library|server|concurrency|plot [--smoke] [--everbloom 
 /// The command line.
 struct Options {
     smoke: bool,
+    /// The one setting of the libraries that is wanted.
+    at: Option<library::Setting>,
     everbloom: PathBuf,
     results: PathBuf,
 }
@@ -45,6 +48,7 @@ fn main() -> Result<()> {
     let target = target.map_or_else(|| here.join("../target"), PathBuf::from);
     let mut options = Options {
         smoke: false,
+        at: None,
         everbloom: target.join("release/everbloom"),
         results: here.join("results"),
     };
@@ -53,6 +57,10 @@ fn main() -> Result<()> {
     while let Some(arg) = args.next() {
         match (arg.as_str(), &what) {
             ("--smoke", _) => options.smoke = true,
+            ("--at", _) => {
+                let setting = args.next().unwrap_or_default();
+                options.at = Some(library::Setting::parse(&setting).context(USAGE)?);
+            }
             ("--everbloom", _) => options.everbloom = args.next().unwrap_or_default().into(),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
             ("library" | "server" | "concurrency" | "plot", None) => what = Some(arg),

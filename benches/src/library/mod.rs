@@ -31,10 +31,29 @@ const SMALL: usize = 1_000_000;
 
 /// One table of the report.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Setting {
+pub struct Setting {
     items: usize,
     rate: f64,
     item_bytes: usize,
+}
+
+impl Setting {
+    /// From `ITEMS,RATE,BYTES`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(',');
+        let setting = Setting {
+            items: parts.next()?.parse().ok()?,
+            rate: parts.next()?.parse().ok()?,
+            item_bytes: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then_some(setting)
+    }
+
+    /// The name of its file of results.
+    fn name(self) -> String {
+        let rate = self.rate.to_string().replace('.', "_");
+        format!("library-{}-{rate}-{}", self.items, self.item_bytes)
+    }
 }
 
 /// One row of it. Times are nanoseconds an item.
@@ -66,6 +85,16 @@ pub fn run(options: &Options) -> Result<()> {
         &[10_000, 100_000, 1_000_000, 10_000_000, 50_000_000]
     };
     let mut tables = Vec::new();
+    if let Some(setting) = options.at {
+        tables.push(Table {
+            setting,
+            rows: measure(setting, options.smoke)?,
+        });
+        let markdown = report::markdown(&machine, &tables);
+        machine.write(&options.results, &setting.name(), &markdown, &tables)?;
+        println!("{markdown}");
+        return Ok(());
+    }
     for &items in sizes {
         for rate in [0.01, 0.001] {
             for item_bytes in [16, 64] {
@@ -77,10 +106,10 @@ pub fn run(options: &Options) -> Result<()> {
                 eprintln!("{items} items of {item_bytes} bytes at {rate}");
                 let rows = measure(setting, options.smoke)?;
                 tables.push(Table { setting, rows });
+                let markdown = report::markdown(&machine, &tables);
+                machine.write(&options.results, "library", &markdown, &tables)?;
             }
         }
-        let markdown = report::markdown(&machine, &tables);
-        machine.write(&options.results, "library", &markdown, &tables)?;
     }
     println!("{}", report::markdown(&machine, &tables));
     Ok(())

@@ -60,7 +60,7 @@ pub(super) fn item(seed: u64, number: u64) -> [u8; ITEM_LENGTH] {
 
 /// A Bloom filter in a Redis bitmap, as clients without filter commands keep it: the positions
 /// of an item by double hashing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bitmap {
     pub(super) bits: u64,
     pub(super) hashes: usize,

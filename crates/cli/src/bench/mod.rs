@@ -176,9 +176,14 @@ impl Setup {
         let usual = if verb.probes() { FILL } else { 0 };
         let present = args.filled.or(args.fill).unwrap_or(usual);
         let (hit_share, limit) = (hit_share(args, present)?, limit(args)?);
-        let Some(bitmap) = Bitmap::new(args.reserve.capacity, args.reserve.error_rate) else {
-            let text = "--reserve: a Redis string has not enough bits for such a filter";
-            return Err(Failure::Usage(text.to_owned()));
+        let bitmap = if matches!(verb, Verb::Setbit | Verb::Getbit) {
+            Bitmap::new(args.reserve.capacity, args.reserve.error_rate).ok_or_else(|| {
+                let text = "--reserve: a Redis string has not enough bits for such a filter";
+                Failure::Usage(text.to_owned())
+            })?
+        } else {
+            // A filter may be larger than any bitmap.
+            Bitmap::default()
         };
         Ok(Self {
             target,
