@@ -36,43 +36,44 @@ impl Record {
             Effect::None => {}
             Effect::Verbatim => self.command(db, args),
             Effect::Replace(commands) => {
-                // A log that ends between two of them must not hold half an effect.
-                let together = commands.len() > 1 && !self.in_transaction && self.wanted;
-                if together {
-                    encode_request(&["MULTI"], &mut self.commands);
-                }
-                for command in commands {
-                    self.command(db, command);
-                }
-                if together {
-                    encode_request(&["EXEC"], &mut self.commands);
-                }
+                self.together(commands.len() > 1, |record| {
+                    for command in commands {
+                        record.command(db, command);
+                    }
+                });
             }
         }
     }
 
     /// Notes what a run of adds changed: as its effect, without a copy of each item.
     pub fn insertion<'a>(&mut self, db: usize, key: &'a [u8], insertion: Insertion<'a>) {
-        let created = insertion.created.as_deref();
-        // A log that ends between the two must not hold half of it.
-        let together =
-            created.is_some() && !insertion.added.is_empty() && !self.in_transaction && self.wanted;
-        if together {
+        let Insertion { created, added } = insertion;
+        self.together(created.is_some() && !added.is_empty(), |record| {
+            if let Some(header) = &created {
+                record.command(db, &[b"BF.LOADCHUNK".as_slice(), key, b"1", header]);
+            }
+            if added.is_empty() {
+                return;
+            }
+            let head = [b"BF.MADD".as_slice(), key];
+            let args: SmallVec<[&[u8]; 16]> = head.into_iter().chain(added).collect();
+            if record.wanted {
+                let lengths = args.iter().map(|arg| arg.len() + MOST_FRAMING);
+                record.commands.reserve(lengths.sum());
+            }
+            record.command(db, &args);
+        });
+    }
+
+    /// Notes commands of one effect. A log that ends between two of them must not hold half of it, so
+    /// if there are `several` they are a transaction, unless they are in one already.
+    fn together(&mut self, several: bool, note: impl FnOnce(&mut Self)) {
+        let bracketed = several && !self.in_transaction && self.wanted;
+        if bracketed {
             encode_request(&["MULTI"], &mut self.commands);
         }
-        if let Some(header) = created {
-            self.command(db, &[b"BF.LOADCHUNK".as_slice(), key, b"1", header]);
-        }
-        if !insertion.added.is_empty() {
-            let head = [b"BF.MADD".as_slice(), key];
-            let args: SmallVec<[&[u8]; 16]> = head.into_iter().chain(insertion.added).collect();
-            if self.wanted {
-                let lengths = args.iter().map(|arg| arg.len() + MOST_FRAMING);
-                self.commands.reserve(lengths.sum());
-            }
-            self.command(db, &args);
-        }
-        if together {
+        note(self);
+        if bracketed {
             encode_request(&["EXEC"], &mut self.commands);
         }
     }
@@ -437,6 +438,36 @@ mod tests {
         record.end_transaction();
         journal.append(record);
         assert_eq!(logged(&journal).matches("MULTI").count(), 1);
+    }
+
+    #[test]
+    fn a_filter_and_its_first_items_are_one_piece() {
+        let journal = Journal::default();
+        journal.set_logging(true);
+        let made = |items: &[&'static [u8]]| Insertion {
+            created: Some(b"header".to_vec()),
+            added: items.iter().copied().collect(),
+        };
+        let words = |insertion| {
+            let mut record = journal.record();
+            record.insertion(0, b"key", insertion);
+            journal.append(record);
+            let text = logged(&journal);
+            let words = text.split(' ').filter(|word| !word.starts_with(['*', '$']));
+            words.map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        // The first record of the log selects the database.
+        words(Insertion::default());
+        assert_eq!(
+            words(made(&[b"a", b"b"])).trim(),
+            "SELECT 0 MULTI BF.LOADCHUNK key 1 header BF.MADD key a b EXEC"
+        );
+        assert_eq!(words(made(&[])).trim(), "BF.LOADCHUNK key 1 header");
+        let later = Insertion {
+            created: None,
+            ..made(&[b"c"])
+        };
+        assert_eq!(words(later).trim(), "BF.MADD key c");
     }
 
     #[test]
