@@ -163,7 +163,7 @@ fn values_of_other_versions_and_types_are_refused() {
 #[test]
 fn damaged_headers_and_chunks_are_refused() {
     // A header may ask for as much as a limit allows; without one, dumps of that would take long.
-    let limit = ["--bf.bf-max-filter-bytes", "16mb"];
+    let limit = ["--bf.bloom-memory-usage-limit", "16mb"];
     let settings: &[&str] = if from_redis_7() { &limit } else { &[] };
     let Some(host) = Host::start(settings) else {
         return;

@@ -194,7 +194,10 @@ fn the_log_has_effects_and_not_requests() {
     while let Some((reply, used)) = everbloom_resp::decode(rest, &Default::default()).unwrap() {
         let command = elements(reply);
         let name = String::from_utf8(command[0].as_bytes().unwrap().to_vec()).unwrap();
-        words.push((name, command.len()));
+        // Where it stands is the host's affair: before MULTI in old ones, behind it in new ones.
+        if name != "SELECT" {
+            words.push((name, command.len()));
+        }
         rest = &rest[used..];
     }
     let words: Vec<(&str, usize)> = words
@@ -202,7 +205,6 @@ fn the_log_has_effects_and_not_requests() {
         .map(|(name, len)| (name.as_str(), *len))
         .collect();
     let wanted = [
-        ("SELECT", 2),
         ("MULTI", 1),
         ("BF.LOADCHUNK", 4),
         ("BF.MADD", 3),

@@ -8,8 +8,8 @@ use everbloom_resp::Reply;
 use crate::lifetime::{answers, fill};
 use crate::support::{Client, Host, StopOnDrop, from_redis_7, wait_for};
 
-/// A setting that Redis has from 7.0 on.
-const LIMIT: &str = "--bf.bf-max-filter-bytes";
+/// A setting that hosts have from Redis 7.0 on, under this name in all of them.
+const LIMIT: &str = "--bf.bloom-memory-usage-limit";
 
 /// Other defaults than the primary's, and a limit that its filters exceed.
 const OTHER_DEFAULTS: [&str; 8] = [

@@ -4,7 +4,9 @@ use std::process::Command;
 
 use everbloom_resp::Reply;
 
-use crate::support::{Client, Host, elements, free_port, from_redis_7, host_program, module};
+use crate::support::{
+    Client, Host, elements, free_port, from_redis_7, host_program, is_valkey, module, version,
+};
 
 /// A setting's value, under the name that the host gives it.
 fn setting(client: &mut Client, name: &str) -> String {
@@ -118,24 +120,25 @@ fn a_file_sets_them_by_either_name_and_a_rewrite_keeps_them() {
     let Some(program) = host_program() else {
         return;
     };
-    for names in [
-        [
-            "bf.bf-error-rate",
-            "bf.bf-initial-size",
-            "bf.bf-expansion-factor",
-        ],
-        [
-            "bf.bloom-fp-rate",
-            "bf.bloom-capacity",
-            "bf.bloom-expansion",
-        ],
+    // Redis has them without the module's name in front from 8.0 on, but for the other names.
+    let bare = !is_valkey(&program) && version(&program) >= (8, 0);
+    let ours = if bare { "" } else { "bf." };
+    for (prefix, names) in [
+        (
+            ours,
+            ["bf-error-rate", "bf-initial-size", "bf-expansion-factor"],
+        ),
+        (
+            "bf.",
+            ["bloom-fp-rate", "bloom-capacity", "bloom-expansion"],
+        ),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("redis.conf");
         let [rate, size, expansion] = names;
         let text = format!(
-            "loadmodule {}\n{rate} 0.002\n{size} 123\n{expansion} 3\n\
-             bf.bf-default-layout blocked\n",
+            "loadmodule {}\n{prefix}{rate} 0.002\n{prefix}{size} 123\n{prefix}{expansion} 3\n\
+             {ours}bf-default-layout blocked\n",
             module().display()
         );
         std::fs::write(&file, text).unwrap();
@@ -276,7 +279,7 @@ fn a_filter_may_not_be_larger_than_its_limit() {
     if !from_redis_7() {
         return;
     }
-    let Some(host) = Host::start(&["--bf.bf-max-filter-bytes", "2kb"]) else {
+    let Some(host) = Host::start(&["--bf.bloom-memory-usage-limit", "2kb"]) else {
         return;
     };
     let mut client = host.client();

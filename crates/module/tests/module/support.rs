@@ -54,13 +54,17 @@ pub fn module() -> &'static Path {
 /// The server to load it into: `VALKEY_SERVER` or `REDIS_SERVER`, or one on the path. Without any the
 /// test skips, loudly, or fails when peers are required.
 pub fn host_program() -> Option<PathBuf> {
-    let named = ["VALKEY_SERVER", "REDIS_SERVER"].map(std::env::var_os);
-    let named = named.into_iter().flatten().map(PathBuf::from);
-    let known = ["redis-server", "valkey-server"].map(PathBuf::from);
-    let found = named.chain(known).find(|program| {
+    let runs = |program: &PathBuf| {
         let output = Command::new(program).arg("--version").output();
         output.is_ok_and(|output| output.status.success())
-    });
+    };
+    let named = ["VALKEY_SERVER", "REDIS_SERVER"].map(std::env::var_os);
+    if let Some(program) = named.into_iter().flatten().next().map(PathBuf::from) {
+        assert!(runs(&program), "{} does not run", program.display());
+        return Some(program);
+    }
+    let known = ["redis-server", "valkey-server"].map(PathBuf::from);
+    let found = known.into_iter().find(runs);
     if found.is_none() {
         let required = std::env::var_os("EVERBLOOM_REQUIRE_PEERS").is_some();
         assert!(!required, "redis-server is required and was not found");
@@ -69,10 +73,18 @@ pub fn host_program() -> Option<PathBuf> {
     found
 }
 
+fn version_line(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+pub fn is_valkey(program: &Path) -> bool {
+    version_line(program).starts_with("Valkey")
+}
+
 /// The version of a server, as far as it is one: 7.0, 8.1.
 pub fn version(program: &Path) -> (u32, u32) {
-    let output = Command::new(program).arg("--version").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = version_line(program);
     let mut numbers = text.split("v=").nth(1).unwrap().split('.');
     let mut number = || numbers.next().unwrap().parse().unwrap();
     (number(), number())

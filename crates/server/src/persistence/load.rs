@@ -220,7 +220,7 @@ impl Loader<'_> {
             .take(5)
             .read_to_end(&mut magic)
             .map_err(io)?;
-        let is_rdb = magic == b"REDIS";
+        let is_rdb = rdb::MAGIC.iter().any(|known| magic == known[..]);
         let input = io::Cursor::new(magic).chain(input);
         let limits = ReadLimits::default();
         let commands = if is_rdb {

@@ -37,7 +37,7 @@ pub enum Fault {
         found: String,
     },
     /// It was written by a server newer than this one knows, or older.
-    #[error("RDB version {0} cannot be read: versions 6 to 12 can")]
+    #[error("RDB version {0} cannot be read: Redis's versions 6 to 15 and Valkey's 80 can")]
     Version(String),
     /// The fields of a filter contradict each other, or are too large.
     #[error("no valid filter: {0}")]

@@ -1,7 +1,7 @@
 //! RDB files and DUMP payloads, in Redis's own format.
 //!
 //! ```text
-//! "REDIS" "0009"                         the version, four digits
+//! "REDIS" "0009" | "VALKEY" "080"        the version, in digits
 //! FA name value                          auxiliary field: two strings; any number of them
 //! FE number                              database of the keys that follow: a length
 //! FB keys expiring                       size hints: two lengths
@@ -18,9 +18,10 @@
 //!          C3 length length bytes        LZF: compressed length, plain length, data
 //! ```
 //!
-//! Version 9 is written: every Redis from 5 on and every Valkey loads it. Versions 6 to 12 are read,
-//! and what is in them that this server does not keep (lists, hashes, other modules' values) is
-//! walked over, each with a notice.
+//! Version 9 is written: every Redis from 5 on and every Valkey loads it. Versions 6 to 15 are read,
+//! which are Redis's, and Valkey's own 80; what is in them that this server does not keep (lists,
+//! hashes, other modules' values) is walked over, each with a notice. Encodings that came after
+//! version 12 are not known here, and are errors where they occur.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -53,14 +54,20 @@ pub use write::{Aux, WriteError, WriteOptions, Writer};
 pub const WRITTEN_VERSION: u16 = 9;
 /// The oldest version of a file that is read.
 pub const OLDEST_VERSION: u16 = 6;
-/// The newest version that is read.
-pub const NEWEST_VERSION: u16 = 12;
+/// The newest of Redis's versions that is read.
+pub const NEWEST_VERSION: u16 = 15;
+/// The version of Valkey 9, which left Redis's count.
+pub const VALKEY_VERSION: u16 = 80;
+/// How a file may begin, as far as it shows that it is one.
+pub(crate) const MAGIC: [&[u8; 5]; 2] = [b"REDIS", b"VALKE"];
 
 /// The most memory asked for ahead of the bytes that will fill it.
 pub(crate) const PIECE: usize = 1 << 20;
 
 /// The bytes that start what follows; other bytes start a value of that type.
 pub(crate) mod opcode {
+    /// In Redis's files this is another thing, which is not read.
+    pub(crate) const SLOT_IMPORT: u8 = 0xf3;
     pub(crate) const SLOT_INFO: u8 = 0xf4;
     pub(crate) const FUNCTION: u8 = 0xf5;
     pub(crate) const FUNCTION_PRE_GA: u8 = 0xf6;

@@ -17,7 +17,7 @@ use super::length::Strings;
 use super::read::{Loaded, read_value};
 use super::source::Source;
 use super::value::put_filter;
-use super::{NEWEST_VERSION, WRITTEN_VERSION, kind};
+use super::{NEWEST_VERSION, VALKEY_VERSION, WRITTEN_VERSION, kind};
 use crate::keyspace::Value;
 
 /// More than the fields of a layer, or those around all layers and the envelope, take beside the
@@ -77,12 +77,12 @@ fn put_value(out: &mut Vec<u8>, strings: &mut Strings, value: &Value) -> io::Res
 ///
 /// [`RestoreError`]
 pub fn restore(payload: &[u8], max_filter_bytes: u64) -> Result<Value, RestoreError> {
-    let body = verify(payload).ok_or(RestoreError::Envelope)?;
+    let (body, version) = verify(payload).ok_or(RestoreError::Envelope)?;
     let mut source = Source::of_slice(body);
     let type_byte = source
         .byte("a type of value")
         .map_err(RestoreError::Format)?;
-    match read_value(&mut source, type_byte, 0, max_filter_bytes) {
+    match read_value(&mut source, version, type_byte, 0, max_filter_bytes) {
         // What follows the value is not looked at, as in Redis.
         Ok(Loaded::Value(value)) => Ok(value),
         Ok(Loaded::Foreign(_)) => Err(RestoreError::Foreign),
@@ -90,10 +90,11 @@ pub fn restore(payload: &[u8], max_filter_bytes: u64) -> Result<Value, RestoreEr
     }
 }
 
-/// The payload without its envelope, when that is right.
-fn verify(payload: &[u8]) -> Option<&[u8]> {
+/// The payload without its envelope, when that is right, and the version in it.
+fn verify(payload: &[u8]) -> Option<(&[u8], u16)> {
     let (signed, checksum) = payload.split_last_chunk::<8>()?;
     let (body, version) = signed.split_last_chunk::<2>()?;
-    let known = u16::from_le_bytes(*version) <= NEWEST_VERSION;
-    (known && crc64(signed) == u64::from_le_bytes(*checksum)).then_some(body)
+    let version = u16::from_le_bytes(*version);
+    let known = version <= NEWEST_VERSION || version == VALKEY_VERSION;
+    (known && crc64(signed) == u64::from_le_bytes(*checksum)).then_some((body, version))
 }

@@ -6,7 +6,7 @@ use std::io::Read;
 use super::error::{Fault, ReadError};
 use super::length::{length, skip_string, string};
 use super::source::Source;
-use super::{NEWEST_VERSION, OLDEST_VERSION, kind, opcode, skip, value};
+use super::{MAGIC, NEWEST_VERSION, OLDEST_VERSION, VALKEY_VERSION, kind, opcode, skip, value};
 use crate::keyspace::Value;
 
 /// What comes next in a file.
@@ -92,23 +92,7 @@ impl<R: Read> Reader<R> {
     /// It is no RDB file, or of a version that is not read.
     pub fn new(inner: R, max_filter_bytes: u64) -> Result<Self, ReadError> {
         let mut source = Source::new(inner);
-        let magic: [u8; 5] = source.array("the header \"REDIS\"")?;
-        if magic != *b"REDIS" {
-            let found = format_args!("\"{}\"", magic.escape_ascii());
-            return Err(ReadError::unexpected(0, "the header \"REDIS\"", found));
-        }
-        let digits: [u8; 4] = source.array("four digits of version")?;
-        let version = std::str::from_utf8(&digits)
-            .ok()
-            .filter(|_| digits.is_ascii());
-        let version = version
-            .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
-            .and_then(|text| text.parse().ok())
-            .filter(|version| (OLDEST_VERSION..=NEWEST_VERSION).contains(version));
-        let version = version.ok_or_else(|| {
-            let text = digits.escape_ascii().to_string();
-            ReadError::new(5, Fault::Version(text))
-        })?;
+        let version = read_version(&mut source)?;
         Ok(Reader {
             source,
             version,
@@ -138,6 +122,7 @@ impl<R: Read> Reader<R> {
     ///
     /// What is wrong with the file, and where.
     pub fn next_event(&mut self) -> Result<Event, ReadError> {
+        let version = self.version;
         let source = &mut self.source;
         let (mut expires_at, mut idle, mut freq) = (None, None, None);
         loop {
@@ -158,6 +143,13 @@ impl<R: Read> Reader<R> {
                         length(source, "slot information")?;
                     }
                 }
+                opcode::SLOT_IMPORT if version == VALKEY_VERSION => {
+                    skip_string(source, "the name of a migration")?;
+                    for _ in 0..length(source, "how many ranges of slots")? {
+                        length(source, "the first slot")?;
+                        length(source, "the last slot")?;
+                    }
+                }
                 code @ (opcode::AUX
                 | opcode::SELECT
                 | opcode::RESIZE
@@ -168,7 +160,7 @@ impl<R: Read> Reader<R> {
                 kind => {
                     let key = string(source, "a key's name")?;
                     return Ok(
-                        match read_value(source, kind, offset, self.max_filter_bytes)? {
+                        match read_value(source, version, kind, offset, self.max_filter_bytes)? {
                             Loaded::Value(value) => Event::Key {
                                 expires_at,
                                 idle,
@@ -237,14 +229,41 @@ impl<R: Read> Reader<R> {
     }
 }
 
+/// Reads the header: five letters and four digits, or six letters and three digits.
+fn read_version<R: Read>(source: &mut Source<R>) -> Result<u16, ReadError> {
+    let magic: [u8; 5] = source.array("the header \"REDIS\"")?;
+    if !MAGIC.contains(&&magic) {
+        let found = format_args!("\"{}\"", magic.escape_ascii());
+        return Err(ReadError::unexpected(0, "the header \"REDIS\"", found));
+    }
+    let rest: [u8; 4] = source.array("the version")?;
+    let (digits, versions) = if magic == *b"REDIS" {
+        (&rest[..], OLDEST_VERSION..=NEWEST_VERSION)
+    } else {
+        let digits = rest.strip_prefix(b"Y").unwrap_or_default();
+        (digits, VALKEY_VERSION..=VALKEY_VERSION)
+    };
+    let version = std::str::from_utf8(digits)
+        .ok()
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|text| text.parse().ok())
+        .filter(|version| versions.contains(version));
+    version.ok_or_else(|| {
+        let text = rest.escape_ascii().to_string();
+        ReadError::new(5, Fault::Version(text))
+    })
+}
+
 /// A time that may be before 1970; -1 stands for none.
 fn expiry(time: i64) -> Option<u64> {
     (time != -1).then(|| u64::try_from(time).unwrap_or(0))
 }
 
-/// Reads a value of that type, or walks over it. `offset` is that of the type, for the error.
+/// Reads a value of that type in a file of that version, or walks over it. `offset` is that of the
+/// type, for the error.
 pub(super) fn read_value<R: Read>(
     source: &mut Source<R>,
+    version: u16,
     type_byte: u8,
     offset: u64,
     max_filter_bytes: u64,
@@ -262,7 +281,7 @@ pub(super) fn read_value<R: Read>(
             let filter = value::filter(source, layout, module_type.version, max_filter_bytes)?;
             Ok(Loaded::Value(Value::Filter(filter)))
         }
-        _ => match skip::skip_value(source, type_byte)? {
+        _ => match skip::skip_value(source, version, type_byte)? {
             Some(name) => Ok(Loaded::Foreign(name.into())),
             None => {
                 let found = format_args!("the byte {type_byte:02x}");

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use super::VALKEY_VERSION;
 use super::error::ReadError;
 use super::length::{length, skip_string};
 use super::source::Source;
@@ -11,9 +12,11 @@ const STREAM_ID: u64 = 16;
 /// A point in time.
 const TIME: u64 = 8;
 
-/// Walks over a value; answers the name of its type, or nothing when there is no such type.
+/// Walks over a value of a file of that version; answers the name of its type, or nothing when
+/// there is no such type.
 pub(crate) fn skip_value<R: Read>(
     source: &mut Source<R>,
+    version: u16,
     kind: u8,
 ) -> Result<Option<&'static str>, ReadError> {
     let name = match kind {
@@ -41,7 +44,12 @@ pub(crate) fn skip_value<R: Read>(
             length(source, name)?;
             skip_string(source, name)
         })?,
-        // Hashes with an expiry for each field, before and after the earliest of them came first.
+        // Hashes with an expiry for each field: Valkey's, and Redis's before and after the
+        // earliest of them came first.
+        22 if version == VALKEY_VERSION => elements(source, name, |source| {
+            strings(source, 2, name)?;
+            source.skip(TIME, name)
+        })?,
         22 => elements(source, name, |source| skip_expiring(source, name))?,
         24 => {
             source.skip(TIME, name)?;

@@ -123,11 +123,13 @@ pub(crate) fn sealed(body: &[u8], version: u16) -> Vec<u8> {
 
 #[test]
 fn envelopes() {
-    for version in 0..=12 {
+    for version in (0..=15).chain([80]) {
         assert!(restore(&sealed(b"\x00\x01v", version), 0).is_ok());
     }
     let is_envelope = |result| matches!(result, Err(RestoreError::Envelope));
-    assert!(is_envelope(restore(&sealed(b"\x00\x01v", 13), 0)));
+    for version in [16, 79, 81] {
+        assert!(is_envelope(restore(&sealed(b"\x00\x01v", version), 0)));
+    }
     assert!(is_envelope(restore(b"", 0)));
     // A checksum of 0 is no way around the check.
     assert!(is_envelope(restore(
@@ -157,20 +159,31 @@ fn headers() {
         fault(b"RIDES0009"),
         "at byte 0: \"RIDES\" instead of the header \"REDIS\""
     );
-    for version in ["0005", "0013", "9999", "+009", " 009", "00\u{e9}"] {
-        let file = format!("REDIS{version}\u{ff}\0\0\0\0\0\0\0\0");
+    for header in [
+        "REDIS0005",
+        "REDIS0016",
+        "REDIS0080",
+        "REDIS9999",
+        "REDIS+009",
+        "REDIS 009",
+        "REDIS00\u{e9}",
+        "VALKEY009",
+        "VALKEY079",
+        "VALKEY081",
+        "VALKEY+80",
+        "VALKEYY80",
+        "VALKE0080",
+    ] {
+        let file = format!("{header}\u{ff}\0\0\0\0\0\0\0\0");
         let text = fault(file.as_bytes());
         assert!(
-            text.contains("cannot be read: versions 6 to 12 can"),
+            text.contains("cannot be read: Redis's versions 6 to 15 and Valkey's 80 can"),
             "{text}"
         );
     }
-    for version in 6..=12 {
-        let file = [
-            format!("REDIS{version:04}").as_bytes(),
-            b"\xff\0\0\0\0\0\0\0\0",
-        ]
-        .concat();
+    let redis = (6..=15).map(|version| format!("REDIS{version:04}"));
+    for header in redis.chain(["VALKEY080".into()]) {
+        let file = [header.as_bytes(), b"\xff\0\0\0\0\0\0\0\0"].concat();
         assert_eq!(read(&file[..]).unwrap().bytes, 18);
     }
 }

@@ -146,6 +146,38 @@ fn every_version_of_the_encoding() {
     check("old-encodings", true);
 }
 
+/// Recorded from Valkey 9.1.2 with the module: keys of every type, a hash one of whose fields
+/// expires, a function, and a filter of each layout that got item-1 to item-30.
+#[test]
+fn a_file_of_valkey_9() {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/rdb");
+    let file = std::fs::read(dir.join("valkey-9.rdb")).unwrap();
+    let contents = read(&file[..]).unwrap();
+    assert_eq!(contents.aux[0], ("valkey-ver".into(), "9.1.2".into()));
+    let mut skipped: Vec<_> = contents.skipped.iter().map(|(name, _)| &name[..]).collect();
+    skipped.sort_unstable();
+    let wanted = [
+        "function library",
+        "hash",
+        "hash",
+        "list",
+        "set",
+        "stream",
+        "zset",
+    ];
+    assert_eq!(skipped, wanted);
+    assert_eq!(contents.keys.len(), 3);
+    assert_eq!(text(&contents.key(0, b"text").value), b"value");
+    let classic = contents.key(0, b"classic");
+    assert_eq!(classic.expires_at, Some(4_102_444_800_000));
+    let blocked = contents.key(0, b"blocked");
+    for (key, items, capacity) in [(classic, 29, 60), (blocked, 30, 380)] {
+        let filter = filter(&key.value);
+        assert_eq!((filter.len(), filter.capacity()), (items, capacity));
+        assert!((1..=30).all(|i| filter.contains(&format!("item-{i}"))));
+    }
+}
+
 /// A file written from a recorded one differs from it in version, so also in its checksum, and in
 /// nothing else.
 #[test]
