@@ -28,6 +28,10 @@ module:
 module-test *args:
     cargo test -p everbloom-module {{ args }}
 
+# The same in Redis 6.2 and 8, Valkey 8 and 9, which are fetched and not installed; needs Debian's apt
+module-hosts:
+    tests/hosts/test
+
 # All benchmarks, in 20 minutes on an idle machine; writes benches/results and prints the tables
 bench: _bench-build bench-library bench-server bench-concurrency
 

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use everbloom_resp::Reply;
 
 use crate::support::{
-    Client, Host, PATIENCE, StopOnDrop, elements, has_redis_cli, redis_cli, try_redis_cli, wait_for,
+    Client, Host, PATIENCE, StopOnDrop, elements, has_redis_cli, host_program, is_valkey,
+    redis_cli, try_redis_cli, version, wait_for,
 };
 
 const FILTERS: usize = 1000;
@@ -221,6 +222,36 @@ impl Cluster {
             "--cluster-yes",
         ]);
     }
+
+    /// Moves slots from one primary to another all at once, as Valkey does from 9.0 on.
+    fn migrate_slots(&self, from: usize, to: &str, count: u16) {
+        let mut client = self.nodes[from].client();
+        let nodes = client.text("CLUSTER NODES");
+        let own = nodes.lines().find(|line| line.contains("myself")).unwrap();
+        // Behind eight other fields stand its slots: ranges, and single ones.
+        let ranges = own.split_whitespace().skip(8);
+        let ranges = ranges.filter_map(|range| range.split_once('-'));
+        let ranges = ranges.map(|(first, last)| (first.parse().unwrap(), last.parse().unwrap()));
+        let (first, last): (u16, u16) = ranges.max_by_key(|(first, last)| last - first).unwrap();
+        let last = last.min(first + count - 1);
+        client.ok(&format!(
+            "CLUSTER MIGRATESLOTS SLOTSRANGE {first} {last} NODE {to}"
+        ));
+        wait_for("the migration", || {
+            let migrations = elements(client.ok("CLUSTER GETSLOTMIGRATIONS"));
+            let states: Vec<String> = migrations.into_iter().map(state).collect();
+            assert!(!states.iter().any(|state| state == "failed"), "{states:?}");
+            states.iter().all(|state| state == "success")
+        });
+    }
+}
+
+/// In which state a migration is: names and values in turn.
+fn state(migration: Reply) -> String {
+    let fields = elements(migration);
+    let mut pairs = fields.chunks_exact(2);
+    let found = pairs.find(|pair| pair[0].as_bytes() == Some(b"state"));
+    String::from_utf8_lossy(found.unwrap()[1].as_bytes().unwrap()).into_owned()
 }
 
 #[test]
@@ -229,6 +260,8 @@ fn no_acknowledged_add_is_lost() {
         return;
     };
     let ports = cluster.ports();
+    let program = host_program().unwrap();
+    let atomic = is_valkey(&program) && version(&program) >= (9, 0);
     let (stop, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
     let written: Vec<Written> = thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
@@ -245,6 +278,9 @@ fn no_acknowledged_add_is_lost() {
         for at in 0..3 {
             let (from, to) = (&primaries[at].1, &primaries[(at + 1) % 3].1);
             cluster.move_slots(from, to, 150);
+            if atomic {
+                cluster.migrate_slots(primaries[at].0, to, 150);
+            }
         }
         // What was moved there must have come to the replica, too: nobody waited for that.
         for (at, _) in &primaries {
