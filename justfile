@@ -28,8 +28,9 @@ module:
 module-test *args:
     cargo test -p everbloom-module {{ args }}
 
-# All benchmarks, in 20 minutes on an idle machine; writes benches/results and prints the tables
-bench: _bench-build bench-library bench-server bench-concurrency
+# All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
+# benches/results and prints the tables
+bench: _bench-build bench-library bench-server bench-module bench-concurrency
 
 # Do the benchmarks work? Small and short, in a minute; the figures mean nothing
 bench-smoke:

@@ -60,8 +60,8 @@ impl What {
     fn ratios(self, host: &str) -> String {
         match self {
             What::Server => format!(
-                "Ratio: to {host}'s ECHO at the same pipeline; of BF.MEXISTS and BF.MADD the items, \
-                 of GETBIT and SETBIT the items."
+                "Ratio: to {host}'s ECHO at the same pipeline; of BF.MEXISTS and BF.MADD the \
+                 items, of GETBIT and SETBIT the items."
             ),
             What::Module => format!(
                 "Ratios: to {host}'s ECHO and SETBIT at the same pipeline, and to the same command \
