@@ -32,15 +32,17 @@ module-test *args:
 module-hosts:
     tests/hosts/test
 
-# All benchmarks, in 20 minutes on an idle machine; writes benches/results and prints the tables
-bench: _bench-build bench-library bench-server bench-concurrency
+# All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
+# benches/results and prints the tables
+bench: _bench-build bench-library bench-server bench-module bench-concurrency
 
 # Do the benchmarks work? Small and short, in a minute; the figures mean nothing
 bench-smoke:
-    cargo build -p everbloom-cli
-    for what in library server concurrency; do \
+    cargo build -p everbloom-cli -p everbloom-module
+    for what in library server module concurrency; do \
         cargo run --manifest-path benches/Cargo.toml -- "$what" --smoke \
-            --everbloom target/debug/everbloom --results target/bench-smoke || exit; \
+            --everbloom target/debug/everbloom --module target/debug/libeverbloom_module.so \
+            --results target/bench-smoke || exit; \
     done
 
 # The filters against other crates
@@ -50,6 +52,11 @@ bench-library:
 # `everbloom serve` against redis-server, which must be installed
 bench-server: _bench-build
     cargo run --release --manifest-path benches/Cargo.toml -- server
+
+# The module in redis-server, beside that one's ECHO and SETBIT and beside `everbloom serve`; another
+# host by its path, as in: just bench-module --redis-server /usr/bin/valkey-server
+bench-module *args: _bench-build module
+    cargo run --release --manifest-path benches/Cargo.toml -- module {{ args }}
 
 # One filter under one and two threads
 bench-concurrency:

@@ -1,7 +1,8 @@
-//! The benchmarks: everbloom against other libraries, and `everbloom serve` against redis-server.
+//! The benchmarks: everbloom against other libraries, `everbloom serve` against redis-server, and
+//! the module against the host that it is in.
 //!
-//! `library` times the filters themselves; `server` starts both servers and puts the load of
-//! `everbloom bench` on them in turn. Both print markdown and write it, with the raw figures as
+//! `library` times the filters themselves; `server` and `module` start servers and put the load of
+//! `everbloom bench` on them in turn. All print markdown and write it, with the raw figures as
 //! JSON, to results/DATE-CPU. docs/benchmarks.md says what they show.
 
 mod concurrency;
@@ -11,6 +12,7 @@ mod plot;
 mod server;
 mod stats;
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -21,16 +23,21 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|concurrency|plot [--at SETTING] [--smoke] [--everbloom PROGRAM] [--results FOLDER]
+Usage: everbloom-benches library|server|module|concurrency|plot [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
   server       everbloom serve and redis-server under the load of everbloom bench
+  module       the module in redis-server, beside that one's own commands and everbloom serve
   concurrency  one filter, one and two threads
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
   --smoke              small and short: does it work?
   --everbloom PROGRAM  the command to start [default: the repository's release build]
+  --module FILE        the module to load [default: the repository's release build]
+  --redis-server PROGRAM
+                       the peer, and the host of the module; may be valkey-server
+                       [default: redis-server]
   --results FOLDER     where DATE-CPU is made [default: results beside this crate]";
 
 /// The command line.
@@ -39,6 +46,8 @@ struct Options {
     /// The one setting of the libraries that is wanted.
     at: Option<library::Setting>,
     everbloom: PathBuf,
+    module: PathBuf,
+    redis_server: PathBuf,
     results: PathBuf,
 }
 
@@ -50,6 +59,8 @@ fn main() -> Result<()> {
         smoke: false,
         at: None,
         everbloom: target.join("release/everbloom"),
+        module: target.join(format!("release/{DLL_PREFIX}everbloom_module{DLL_SUFFIX}")),
+        redis_server: "redis-server".into(),
         results: here.join("results"),
     };
     let mut what = None;
@@ -62,16 +73,23 @@ fn main() -> Result<()> {
                 options.at = Some(library::Setting::parse(&setting).context(USAGE)?);
             }
             ("--everbloom", _) => options.everbloom = args.next().unwrap_or_default().into(),
+            ("--module", _) => options.module = args.next().unwrap_or_default().into(),
+            ("--redis-server", _) => options.redis_server = args.next().unwrap_or_default().into(),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
-            ("library" | "server" | "concurrency" | "plot", None) => what = Some(arg),
+            ("library" | "server" | "module" | "concurrency" | "plot", None) => what = Some(arg),
             _ => bail!("{USAGE}"),
         }
     }
     // Servers are started in folders of their own.
     options.everbloom = std::path::absolute(&options.everbloom)?;
+    options.module = std::path::absolute(&options.module)?;
+    if options.redis_server.components().count() > 1 {
+        options.redis_server = std::path::absolute(&options.redis_server)?;
+    }
     match what.as_deref() {
         Some("library") => library::run(&options),
-        Some("server") => server::run(&options),
+        Some("server") => server::run(&options, server::What::Server),
+        Some("module") => server::run(&options, server::What::Module),
         Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
         Some("concurrency") => concurrency::run(&options),
         _ => bail!("{USAGE}"),

@@ -1,6 +1,7 @@
-//! `everbloom serve` with one thread beside redis-server: commands a second on one core.
+//! Servers on one core, commands a second: `everbloom serve` with one thread beside redis-server
+//! (`server`), and the module beside the host that it is in and `everbloom serve` (`module`).
 //!
-//! Both servers run pinned to one core, of which the one that is not under load takes nothing;
+//! The servers run pinned to one core, of which those that are not under load take nothing;
 //! `everbloom bench` runs on another. The cases come in turn, all of them once a round, so that a
 //! slow minute of the machine hits all alike; a figure is the median of the rounds.
 
@@ -12,6 +13,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::Options;
+pub use plan::What;
 use plan::{Case, Peer, Scale};
 use process::{Figures, Server};
 
@@ -29,6 +31,7 @@ struct Results {
     scale: Scale,
     pinned: bool,
     everbloom: Named,
+    /// With the module in it, where that is what is measured.
     redis: Named,
     outcomes: Vec<Outcome>,
 }
@@ -36,11 +39,13 @@ struct Results {
 /// A server as the report names it.
 #[derive(Debug, Serialize)]
 struct Named {
+    /// The program: redis-server, valkey-server.
+    name: String,
     version: String,
     command: String,
 }
 
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &Options, what: What) -> Result<()> {
     let machine = crate::machine::Machine::this();
     let scale = if options.smoke {
         Scale::SMOKE
@@ -49,16 +54,21 @@ pub fn run(options: &Options) -> Result<()> {
     };
     let program = &options.everbloom;
     let everbloom = Server::everbloom(program)?;
-    let redis = Server::redis()?;
+    let module = match what {
+        What::Server => None,
+        What::Module => Some(options.module.as_path()),
+    };
+    let redis = Server::redis(&options.redis_server, module)?;
     let server = |peer| match peer {
         Peer::Everbloom => &everbloom,
-        Peer::Redis => &redis,
+        Peer::Redis | Peer::Module => &redis,
     };
-    for (peer, flags) in plan::preparations(&scale) {
+    for (peer, flags) in what.preparations(&scale) {
         eprintln!("filling: {}", server(peer).version);
         process::bench(program, server(peer), &flags)?;
     }
     let named = |server: &Server| Named {
+        name: server.name.clone(),
         version: server.version.clone(),
         command: server.command.clone(),
     };
@@ -67,7 +77,7 @@ pub fn run(options: &Options) -> Result<()> {
         pinned: process::can_pin(),
         everbloom: named(&everbloom),
         redis: named(&redis),
-        outcomes: plan::cases(&scale).into_iter().map(Outcome::new).collect(),
+        outcomes: what.cases(&scale).into_iter().map(Outcome::new).collect(),
     };
     for round in 1..=scale.rounds {
         eprintln!("round {round} of {}", scale.rounds);
@@ -76,10 +86,10 @@ pub fn run(options: &Options) -> Result<()> {
             let figures = process::bench(program, server(case.peer), &case.args)?;
             outcome.rounds.push(figures);
         }
-        let markdown = report::markdown(&machine, &results);
-        machine.write(&options.results, "server", &markdown, &results)?;
+        let markdown = report::markdown(&machine, what, &results);
+        machine.write(&options.results, what.name(), &markdown, &results)?;
     }
-    println!("{}", report::markdown(&machine, &results));
+    println!("{}", report::markdown(&machine, what, &results));
     Ok(())
 }
 

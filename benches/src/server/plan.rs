@@ -8,11 +8,22 @@ pub const CLIENTS: usize = 50;
 /// The error rate of all filters.
 pub const RATE: f64 = 0.001;
 
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+pub enum What {
+    /// `everbloom serve` beside redis-server.
+    Server,
+    /// The module beside its host's own commands and beside `everbloom serve`.
+    Module,
+}
+
+/// Whose commands: the module's are another peer than its host's, in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Peer {
     Everbloom,
     Redis,
+    Module,
 }
 
 /// How large and how long.
@@ -56,15 +67,29 @@ pub struct Case {
 /// The bitmap that is filled once.
 const BITMAP: &str = "bench:bitmap";
 
+/// Labels of the lines that others are compared with.
 pub const ECHO: &str = "ECHO";
+pub const SETBIT: &str = "SETBIT, one bit";
 
-/// A line of the report, at every pipeline.
+/// A line of the report, at every pipeline and for every peer that has the command.
+#[derive(Clone, Copy)]
 struct Line {
-    peer: Peer,
     label: &'static str,
-    command: &'static str,
-    hit_share: f64,
-    layout: Layout,
+    load: Load,
+}
+
+/// What a run does.
+#[derive(Clone, Copy)]
+enum Load {
+    Echo,
+    /// One SETBIT a request, in a new bitmap of as many bits as the classic filter has.
+    Setbit,
+    /// A command on the full filter, with that share of items that are in it.
+    Probe(Layout, &'static str, f64),
+    /// A command on a new filter.
+    Add(Layout, &'static str),
+    /// A command on the bitmap for each bit of an item.
+    Bitmap(&'static str, f64),
 }
 
 /// The layout of the filter.
@@ -84,111 +109,153 @@ impl Layout {
     }
 }
 
-const fn line(
-    peer: Peer,
-    label: &'static str,
-    command: &'static str,
-    hit_share: f64,
-    layout: Layout,
-) -> Line {
-    Line {
-        peer,
-        label,
-        command,
-        hit_share,
-        layout,
-    }
+const fn line(label: &'static str, load: Load) -> Line {
+    Line { label, load }
 }
 
+const ECHO_LINE: Line = line(ECHO, Load::Echo);
+
+const SETBIT_LINE: Line = line(SETBIT, Load::Setbit);
+
 #[rustfmt::skip]
-const LINES: [Line; 17] = {
+const FILTER_LINES: [Line; 12] = {
     use Layout::{Blocked, Classic};
-    use Peer::{Everbloom, Redis};
+    use Load::{Add, Probe};
     [
-        line(Redis, ECHO, "echo", 0.0, Classic),
-        line(Everbloom, ECHO, "echo", 0.0, Classic),
-        line(Everbloom, "BF.EXISTS, present", "exists", 1.0, Classic),
-        line(Everbloom, "BF.EXISTS, absent", "exists", 0.0, Classic),
-        line(Everbloom, "BF.ADD, new", "add", 0.0, Classic),
-        line(Everbloom, "BF.MEXISTS of 100, present", "mexists", 1.0, Classic),
-        line(Everbloom, "BF.MEXISTS of 100, absent", "mexists", 0.0, Classic),
-        line(Everbloom, "BF.MADD of 100, new", "madd", 0.0, Classic),
-        line(Everbloom, "blocked: BF.EXISTS, present", "exists", 1.0, Blocked),
-        line(Everbloom, "blocked: BF.EXISTS, absent", "exists", 0.0, Blocked),
-        line(Everbloom, "blocked: BF.ADD, new", "add", 0.0, Blocked),
-        line(Everbloom, "blocked: BF.MEXISTS of 100, present", "mexists", 1.0, Blocked),
-        line(Everbloom, "blocked: BF.MEXISTS of 100, absent", "mexists", 0.0, Blocked),
-        line(Everbloom, "blocked: BF.MADD of 100, new", "madd", 0.0, Blocked),
-        line(Redis, "10 GETBIT an item, present", "getbit", 1.0, Classic),
-        line(Redis, "10 GETBIT an item, absent", "getbit", 0.0, Classic),
-        line(Redis, "10 SETBIT an item", "setbit", 0.0, Classic),
+        line("BF.EXISTS, present", Probe(Classic, "exists", 1.0)),
+        line("BF.EXISTS, absent", Probe(Classic, "exists", 0.0)),
+        line("BF.ADD, new", Add(Classic, "add")),
+        line("BF.MEXISTS of 100, present", Probe(Classic, "mexists", 1.0)),
+        line("BF.MEXISTS of 100, absent", Probe(Classic, "mexists", 0.0)),
+        line("BF.MADD of 100, new", Add(Classic, "madd")),
+        line("blocked: BF.EXISTS, present", Probe(Blocked, "exists", 1.0)),
+        line("blocked: BF.EXISTS, absent", Probe(Blocked, "exists", 0.0)),
+        line("blocked: BF.ADD, new", Add(Blocked, "add")),
+        line("blocked: BF.MEXISTS of 100, present", Probe(Blocked, "mexists", 1.0)),
+        line("blocked: BF.MEXISTS of 100, absent", Probe(Blocked, "mexists", 0.0)),
+        line("blocked: BF.MADD of 100, new", Add(Blocked, "madd")),
     ]
 };
+
+const BITMAP_LINES: [Line; 3] = [
+    line("10 GETBIT an item, present", Load::Bitmap("getbit", 1.0)),
+    line("10 GETBIT an item, absent", Load::Bitmap("getbit", 0.0)),
+    line("10 SETBIT an item", Load::Bitmap("setbit", 0.0)),
+];
 
 fn words(text: String) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Fills the keys that the probes use: the server, and the flags of `everbloom bench`.
-pub fn preparations(scale: &Scale) -> Vec<(Peer, Vec<String>)> {
-    let fill = |peer, command, key, more, items| {
-        let reserve = format!("--reserve {},{RATE}{more}", scale.items);
-        let fill = format!("--fill {items} --requests 100 --keep");
-        (
-            peer,
-            words(format!("--command {command} --key {key} {reserve} {fill}")),
-        )
-    };
-    let filter = |layout: Layout| {
-        let (key, more) = layout.words();
-        fill(Peer::Everbloom, "exists", key, more, scale.items)
-    };
-    vec![
-        filter(Layout::Classic),
-        filter(Layout::Blocked),
-        fill(Peer::Redis, "getbit", BITMAP, "", scale.bitmap_items),
-    ]
-}
-
-/// All cases, in the order of the report.
-pub fn cases(scale: &Scale) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for line in LINES {
-        let command = line.command;
-        for pipeline in PIPELINES {
-            let mut args = words(format!(
-                "--command {command} --clients {CLIENTS} --pipeline {pipeline} --seconds {}",
-                scale.seconds
-            ));
-            args.extend(words(filter_args(&line, scale)));
-            cases.push(Case {
-                peer: line.peer,
-                label: line.label,
-                pipeline,
-                args,
-            });
+impl What {
+    /// Of the files with the results.
+    pub fn name(self) -> &'static str {
+        match self {
+            What::Server => "server",
+            What::Module => "module",
         }
     }
-    cases
+
+    /// Fills the keys that the probes use: the server, and the flags of `everbloom bench`.
+    pub fn preparations(self, scale: &Scale) -> Vec<(Peer, Vec<String>)> {
+        use Layout::{Blocked, Classic};
+        let fill = |peer, command, key, more, items| {
+            let reserve = format!("--reserve {},{RATE}{more}", scale.items);
+            let fill = format!("--fill {items} --requests 100 --keep");
+            (
+                peer,
+                words(format!("--command {command} --key {key} {reserve} {fill}")),
+            )
+        };
+        let filter = |peer, layout: Layout| {
+            let (key, more) = layout.words();
+            fill(peer, "exists", key, more, scale.items)
+        };
+        let ours = [Classic, Blocked].map(|layout| filter(Peer::Everbloom, layout));
+        let others = match self {
+            What::Server => vec![fill(Peer::Redis, "getbit", BITMAP, "", scale.bitmap_items)],
+            What::Module => vec![filter(Peer::Module, Classic), filter(Peer::Module, Blocked)],
+        };
+        ours.into_iter().chain(others).collect()
+    }
+
+    /// All cases, in the order of the report: at each pipeline the peers come one after the other.
+    pub fn cases(self, scale: &Scale) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for (peers, line) in self.lines() {
+            for pipeline in PIPELINES {
+                cases.extend(peers.iter().map(|&peer| Case {
+                    peer,
+                    label: line.label,
+                    pipeline,
+                    args: line.load.args(scale, pipeline),
+                }));
+            }
+        }
+        cases
+    }
+
+    /// The lines, and who answers them.
+    fn lines(self) -> Vec<(&'static [Peer], Line)> {
+        use Peer::{Everbloom, Module, Redis};
+        const HOSTS: &[Peer] = &[Redis, Everbloom];
+        let mut lines = vec![(HOSTS, ECHO_LINE)];
+        match self {
+            What::Server => {
+                lines.extend(FILTER_LINES.map(|line| (&[Everbloom][..], line)));
+                lines.extend(BITMAP_LINES.map(|line| (&[Redis][..], line)));
+            }
+            What::Module => {
+                lines.push((&[Redis], SETBIT_LINE));
+                lines.extend(FILTER_LINES.map(|line| (&[Module, Everbloom][..], line)));
+            }
+        }
+        lines
+    }
 }
 
-/// Which filter a command works on. Adds get a new one each time, which they do not overfill:
-/// a fifth of it is there before, three quarters may come.
-fn filter_args(line: &Line, scale: &Scale) -> String {
-    let (items, hit_share) = (scale.items, line.hit_share);
-    let (key, more) = line.layout.words();
-    let reserve = format!("--reserve {items},{RATE}{more}");
-    let room = items / 4 * 3;
-    match line.command {
-        "exists" | "mexists" => {
-            format!("{reserve} --key {key} --filled {items} --hit-share {hit_share}")
+impl Load {
+    /// Flags of `everbloom bench`.
+    fn args(self, scale: &Scale, pipeline: usize) -> Vec<String> {
+        let clients = format!("--clients {CLIENTS} --pipeline {pipeline}");
+        let command = self.command(scale);
+        words(format!(
+            "--command {command} {clients} --seconds {}",
+            scale.seconds
+        ))
+    }
+
+    /// The command, and on which filter. Adds get a new one each time, which they do not overfill:
+    /// a fifth of it is there before, three quarters may come.
+    fn command(self, scale: &Scale) -> String {
+        let items = scale.items;
+        let reserve = |more| format!("--reserve {items},{RATE}{more}");
+        match self {
+            Load::Echo => "echo".to_owned(),
+            Load::Setbit => {
+                // The first layer of a chain that may grow has half the error rate, so
+                // log2(2 / RATE) hashes; a bitmap at 0.5 has one. Bits are items * hashes / ln 2.
+                let same_bits = (items as f64 * (2.0 / RATE).log2()).round();
+                format!("setbit --reserve {same_bits},0.5")
+            }
+            Load::Probe(layout, command, hit_share) => {
+                let (key, more) = layout.words();
+                let filled = format!("--filled {items} --hit-share {hit_share}");
+                format!("{command} {} --key {key} {filled}", reserve(more))
+            }
+            Load::Add(layout, command) => {
+                let (fill, room) = (items / 5, items / 4 * 3);
+                let requests = if command == "madd" { room / 100 } else { room };
+                let (_, more) = layout.words();
+                format!(
+                    "{command} {} --fill {fill} --requests {requests}",
+                    reserve(more)
+                )
+            }
+            Load::Bitmap(command, hit_share) => {
+                let filled = format!("--filled {} --hit-share {hit_share}", scale.bitmap_items);
+                format!("{command} {} --key {BITMAP} {filled}", reserve(""))
+            }
         }
-        "add" => format!("{reserve} --fill {} --requests {room}", items / 5),
-        "madd" => format!("{reserve} --fill {} --requests {}", items / 5, room / 100),
-        "getbit" | "setbit" => {
-            let filled = scale.bitmap_items;
-            format!("{reserve} --key {BITMAP} --filled {filled} --hit-share {hit_share}")
-        }
-        _ => String::new(),
     }
 }

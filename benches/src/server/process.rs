@@ -1,4 +1,4 @@
-//! The two servers, each pinned to the first core, and the load, pinned to the second.
+//! The servers, each pinned to the first core, and the load, pinned to the second.
 
 use std::ffi::{OsStr, OsString};
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ use crate::machine::output;
 const SERVER_CORE: &str = "0";
 const LOAD_CORE: &str = "1";
 
-/// Both servers keep everything in memory only.
+/// The servers keep everything in memory only.
 const NO_FILES: &[&str] = &["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
 
 /// What `everbloom bench --json` prints, as far as it is used here.
@@ -44,7 +44,9 @@ pub struct Latency {
 pub struct Server {
     child: Child,
     pub port: u16,
-    /// The command line without the port, for the report.
+    /// The program without its folder.
+    pub name: String,
+    /// The command line without the port and without folders, for the report.
     pub command: String,
     pub version: String,
     folder: PathBuf,
@@ -59,21 +61,34 @@ impl Server {
         );
         let words = [&["serve", "--io-threads", "1"], NO_FILES].concat();
         let version = output(&program.to_string_lossy(), &["--version"]);
-        Self::start(program, "everbloom", &words, version)
+        Self::start(program, &words, version)
     }
 
-    pub fn redis() -> Result<Self> {
-        let version = output("redis-server", &["--version"]);
+    /// redis-server or valkey-server, with a module in it or without.
+    pub fn redis(program: &Path, module: Option<&Path>) -> Result<Self> {
+        let version = output(&program.to_string_lossy(), &["--version"]);
         ensure!(
             !version.is_empty(),
-            "redis-server is missing: install the package redis-server"
+            "{} is missing: install the package redis-server, or name one by --redis-server",
+            program.display()
         );
         // "Redis server v=7.0.15 sha=...": what follows the version tells nothing here.
         let version = version.split(" sha=").next().unwrap_or_default().to_owned();
-        Self::start(Path::new("redis-server"), "redis-server", NO_FILES, version)
+        let Some(module) = module else {
+            return Self::start(program, NO_FILES, version);
+        };
+        ensure!(
+            module.exists(),
+            "{} is missing: cargo build --release -p everbloom-module",
+            module.display()
+        );
+        let module = module.to_string_lossy();
+        let words = [NO_FILES, &["--loadmodule", &module]].concat();
+        Self::start(program, &words, version)
     }
 
-    fn start(program: &Path, name: &str, words: &[&str], version: String) -> Result<Self> {
+    fn start(program: &Path, words: &[&str], version: String) -> Result<Self> {
+        let name = file_name(program);
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let folder = std::env::temp_dir().join(format!("everbloom-benches-{name}-{port}"));
         std::fs::create_dir_all(&folder)?;
@@ -91,24 +106,27 @@ impl Server {
             .spawn()
             .with_context(|| format!("cannot start {name}"))?;
         let quoted = words.iter().map(|word| match *word {
-            "" => "''",
-            word => word,
+            "" => "''".to_owned(),
+            word if Path::new(word).is_absolute() => file_name(Path::new(word)),
+            word => word.to_owned(),
         });
-        let command = [name].into_iter().chain(quoted).collect::<Vec<_>>();
-        let server = Self {
+        let command = std::iter::once(name.clone()).chain(quoted);
+        let command = command.collect::<Vec<_>>().join(" ");
+        let mut server = Self {
             child,
             port,
-            command: command.join(" "),
+            name,
+            command,
             version,
             folder,
         };
         let deadline = Instant::now() + Duration::from_secs(20);
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if Instant::now() > deadline {
-                bail!(
-                    "{name} does not listen; its log is in {}",
-                    server.folder.display()
-                );
+            // A host that cannot load the module ends at once.
+            if Instant::now() > deadline || server.child.try_wait()?.is_some() {
+                // The folder goes with the server.
+                let log = std::fs::read_to_string(server.folder.join("log")).unwrap_or_default();
+                bail!("{} does not listen; it said:\n{log}", server.command);
             }
             sleep(Duration::from_millis(50));
         }
@@ -149,6 +167,11 @@ pub fn can_pin() -> bool {
             .args(["-c", LOAD_CORE, "true"])
             .status()
             .is_ok_and(|status| status.success())
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }
 
 fn words_of(command: &Command) -> impl Iterator<Item = &OsStr> {

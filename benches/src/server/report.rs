@@ -1,23 +1,87 @@
-//! The table as markdown: everything as a ratio to redis-server's ECHO at the same pipeline.
+//! The tables as markdown: everything as ratios to the yardsticks at the same pipeline.
 
 use std::fmt::Write;
 
-use super::plan::{CLIENTS, ECHO, PIPELINES, Peer, RATE};
+use super::plan::{CLIENTS, Case, ECHO, PIPELINES, Peer, RATE, SETBIT, What};
 use super::{Outcome, Results};
 use crate::machine::Machine;
 use crate::stats::{median, short, spread};
 
-pub fn markdown(machine: &Machine, results: &Results) -> String {
-    let mut text = String::from("# Servers\n\n");
-    text.push_str(&machine.markdown());
+/// A column of ratios.
+struct Yardstick {
+    head: &'static str,
+    /// Whether the second case is what the first one is measured by; their pipelines are the same.
+    measures: fn(&Case, &Case) -> bool,
+}
+
+const TO_ECHO: fn(&Case, &Case) -> bool = |_, of| of.peer == Peer::Redis && of.label == ECHO;
+const TO_SETBIT: fn(&Case, &Case) -> bool = |_, of| of.peer == Peer::Redis && of.label == SETBIT;
+const TO_SERVE: fn(&Case, &Case) -> bool =
+    |case, of| case.peer != Peer::Everbloom && of.peer == Peer::Everbloom && of.label == case.label;
+
+impl What {
+    fn title(self) -> &'static str {
+        match self {
+            What::Server => "Servers",
+            What::Module => "The module",
+        }
+    }
+
+    fn yardsticks(self) -> &'static [Yardstick] {
+        const fn to(head: &'static str, measures: fn(&Case, &Case) -> bool) -> Yardstick {
+            Yardstick { head, measures }
+        }
+        match self {
+            What::Server => const { &[to("ratio", TO_ECHO)] },
+            What::Module => {
+                const {
+                    &[
+                        to("to ECHO", TO_ECHO),
+                        to("to SETBIT", TO_SETBIT),
+                        to("to serve", TO_SERVE),
+                    ]
+                }
+            }
+        }
+    }
+
+    /// The bitmaps, as the head of the report tells of them.
+    fn bitmaps(self, results: &Results) -> String {
+        match self {
+            What::Server => format!(
+                "the bitmap for as many holding {}",
+                short(results.scale.bitmap_items as f64)
+            ),
+            What::Module => "the bitmap of as many bits as the classic one".to_owned(),
+        }
+    }
+
+    /// What the ratios are to.
+    fn ratios(self, host: &str) -> String {
+        match self {
+            What::Server => format!(
+                "Ratio: to {host}'s ECHO at the same pipeline; of BF.MEXISTS and BF.MADD the \
+                 items, of GETBIT and SETBIT the items."
+            ),
+            What::Module => format!(
+                "Ratios: to {host}'s ECHO and SETBIT at the same pipeline, and to the same command \
+                 of `everbloom serve`; of BF.MEXISTS and BF.MADD the items. ECHO, SETBIT and the \
+                 module are one process."
+            ),
+        }
+    }
+}
+
+pub fn markdown(machine: &Machine, what: What, results: &Results) -> String {
+    let mut text = format!("# {}\n\n{}", what.title(), machine.markdown());
     let scale = &results.scale;
     let _ = writeln!(
         text,
-        "\n- everbloom: {}, `{}`\n- redis: {}, `{}`\n- {}; {CLIENTS} connections, {} s a run, \
-         medians of {} rounds; filters of {} items at {RATE}, full when probed, the bitmap for as many \
-         holding {}\n",
+        "\n- everbloom: {}, `{}`\n- {}: {}, `{}`\n- {}; {CLIENTS} connections, {} s a run, \
+         medians of {} rounds; filters of {} items at {RATE}, full when probed, {}\n",
         results.everbloom.version,
         results.everbloom.command,
+        results.short_name(Peer::Redis),
         results.redis.version,
         results.redis.command,
         if results.pinned {
@@ -28,64 +92,90 @@ pub fn markdown(machine: &Machine, results: &Results) -> String {
         scale.seconds,
         results.outcomes.last().map_or(0, |o| o.rounds.len()),
         short(scale.items as f64),
-        short(scale.bitmap_items as f64),
+        what.bitmaps(results),
     );
-    text.push_str(
-        "Latency is of a batch, a whole pipeline. Ratio: to redis-server's ECHO at the same \
-         pipeline; of BF.MEXISTS and BF.MADD the items, of GETBIT and SETBIT the items. Spread: \
-         slowest to fastest run, in parts of the median. Load: the part of the time that the load \
-         generator was busy; near 100 % it is the limit.\n",
+    let _ = writeln!(
+        text,
+        "Latency is of a batch, a whole pipeline. {} Spread: slowest to fastest run, in parts of \
+         the median. Load: the part of the time that the load generator was busy; near 100 % it is \
+         the limit.",
+        what.ratios(&results.redis.name)
     );
     for pipeline in PIPELINES {
-        table(&mut text, &results.outcomes, pipeline);
+        table(&mut text, what.yardsticks(), results, pipeline);
     }
     text
 }
 
-fn table(text: &mut String, outcomes: &[Outcome], pipeline: usize) {
+fn table(text: &mut String, yardsticks: &[Yardstick], results: &Results, pipeline: usize) {
+    let heads: Vec<_> = yardsticks.iter().map(|yardstick| yardstick.head).collect();
     let _ = write!(
         text,
         "\n## Pipeline {pipeline}\n\n\
-         | | command | requests/s | items/s | ratio | p50 µs | p99 µs | spread | load |\n\
-         |---|---|--:|--:|--:|--:|--:|--:|--:|\n"
+         | | command | requests/s | items/s | {} | p50 µs | p99 µs | spread | load |\n\
+         |---|---|--:|--:|{}--:|--:|--:|--:|\n",
+        heads.join(" | "),
+        "--:|".repeat(heads.len())
     );
-    let here = || outcomes.iter().filter(|o| o.case.pipeline == pipeline);
-    let echo = here()
-        .find(|o| o.case.peer == Peer::Redis && o.case.label == ECHO)
-        .map_or(f64::NAN, |o| o.median(|f| f.requests_per_second));
-    for outcome in here() {
-        let requests = outcome.median(|f| f.requests_per_second);
+    let here: Vec<_> = results
+        .outcomes
+        .iter()
+        .filter(|o| o.case.pipeline == pipeline)
+        .collect();
+    for outcome in &here {
         let items = outcome.median(|f| f.items_per_second);
-        let all: Vec<_> = outcome
-            .rounds
-            .iter()
-            .map(|f| f.requests_per_second)
-            .collect();
-        let peer = match outcome.case.peer {
-            Peer::Everbloom => "everbloom",
-            Peer::Redis => "redis",
+        let ratio = |yardstick: &Yardstick| {
+            let measures = |of: &&&Outcome| (yardstick.measures)(&outcome.case, &of.case);
+            let of = here.iter().find(measures);
+            of.map_or_else(String::new, |of| {
+                format!("{:.2}", outcome.rate() / of.rate())
+            })
         };
+        let ratios: Vec<_> = yardsticks.iter().map(ratio).collect();
         let _ = writeln!(
             text,
-            "| {peer} | {} | {} | {} | {:.2} | {:.0} | {:.0} | {:.0} % | {:.0} % |",
+            "| {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.0} % | {:.0} % |",
+            results.short_name(outcome.case.peer),
             outcome.case.label,
-            short(requests),
+            short(outcome.median(|f| f.requests_per_second)),
             if items > 0.0 {
                 short(items)
             } else {
                 String::new()
             },
-            requests.max(items) / echo,
+            ratios.join(" | "),
             outcome.median(|f| f.latency_us.p50),
             outcome.median(|f| f.latency_us.p99),
-            100.0 * spread(&all),
+            100.0 * outcome.spread(),
             100.0 * outcome.median(|f| f.generator_busy),
         );
+    }
+}
+
+impl Results {
+    /// Whose commands, in a table: the host by its own name.
+    fn short_name(&self, peer: Peer) -> &str {
+        match peer {
+            Peer::Everbloom => "everbloom",
+            Peer::Module => "module",
+            Peer::Redis => self.redis.name.trim_end_matches("-server"),
+        }
     }
 }
 
 impl Outcome {
     fn median(&self, of: impl Fn(&super::Figures) -> f64) -> f64 {
         median(&self.rounds.iter().map(of).collect::<Vec<_>>())
+    }
+
+    /// What ratios are of: items a second, or requests where these have no items.
+    fn rate(&self) -> f64 {
+        let requests = self.median(|f| f.requests_per_second);
+        requests.max(self.median(|f| f.items_per_second))
+    }
+
+    fn spread(&self) -> f64 {
+        let all: Vec<_> = self.rounds.iter().map(|f| f.requests_per_second).collect();
+        spread(&all)
     }
 }
