@@ -20,5 +20,10 @@ fuzz_target!(|input: Input| {
         *byte |= input.full;
     }
     let hashes = u32::from(input.hashes) % 36;
-    assert!(everbloom::kernels_agree(&arrays, &input.items, input.mask, hashes));
+    assert!(everbloom::kernels_agree(
+        &arrays,
+        &input.items,
+        input.mask,
+        hashes
+    ));
 });

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use everbloom::Layout;
 use everbloom::sizing::blocked::BlockedSize;
-use everbloom::sizing::{LayerSize, Rounding, RATE_CAP};
+use everbloom::sizing::{LayerSize, RATE_CAP, Rounding};
 use everbloom_commands::bf::{add::add_run, exists::exists_run};
 use everbloom_commands::format::header;
 use everbloom_commands::{COMMANDS, Context, Defaults, KeySource, ReadSlot};
@@ -259,14 +259,7 @@ impl Run {
         self.made(error_rate, initial_size, expansion, expansion == 0, layout)
     }
 
-    fn made(
-        &self,
-        rate: f64,
-        capacity: u64,
-        expansion: u32,
-        fixed: bool,
-        layout: Layout,
-    ) -> Made {
+    fn made(&self, rate: f64, capacity: u64, expansion: u32, fixed: bool, layout: Layout) -> Made {
         let first = match layout {
             Layout::Classic => LayerSize::first(capacity, rate, !fixed).map(Size::Classic),
             Layout::Blocked => BlockedSize::first(capacity, rate, !fixed).map(Size::Blocked),
@@ -540,9 +533,7 @@ impl Model {
     /// The next layer, when there is one and memory for it.
     fn next(&self) -> Option<Size> {
         let next = match self.newest {
-            Size::Classic(newest) => {
-                Size::Classic(newest.next(self.expansion, Rounding::Words)?)
-            }
+            Size::Classic(newest) => Size::Classic(newest.next(self.expansion, Rounding::Words)?),
             Size::Blocked(newest) => {
                 let left = self.rate - self.rates.iter().sum::<f64>();
                 Size::Blocked(newest.next(self.expansion, left)?)
@@ -610,8 +601,7 @@ impl Items {
 impl Host {
     fn keyspace(&self) -> Keyspace {
         let capacity = u64::from(self.capacity).max(1);
-        let mut keys =
-            Keyspace::with_defaults(self.rate.get(), capacity, self.expansion.get());
+        let mut keys = Keyspace::with_defaults(self.rate.get(), capacity, self.expansion.get());
         if self.blocked {
             keys.context.defaults.layout = Layout::Blocked;
         }

@@ -26,6 +26,8 @@ const LARGE: u64 = 1 << 20;
 /// What a command may allocate besides bit arrays and some copies of its arguments: replies, the
 /// list of layers.
 const SLACK: u64 = 1 << 18;
+/// What BF.DEBUG may allocate for its line about a layer, of which there may be thousands.
+const LINE: u64 = 256;
 /// How many times a command may copy its arguments, in any form.
 const COPIES: u64 = 16;
 
@@ -169,7 +171,12 @@ impl Loaded {
         );
         let may_take = after - before + COPIES * brought as u64 + SLACK;
         // A dump is a copy of the bits.
-        let may_take = may_take + if args[0] == b"BF.SCANDUMP" { after } else { 0 };
+        let may_take = may_take
+            + match args[0] {
+                b"BF.SCANDUMP" => after,
+                b"BF.DEBUG" => self.keys.filter("k").layers().len() as u64 * LINE,
+                _ => 0,
+            };
         assert!(took <= may_take, "{took} bytes instead of {may_take}");
         if !self.keys.keys.is_empty() {
             let parts = self.keys.filter("k").parts();
