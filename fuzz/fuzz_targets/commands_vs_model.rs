@@ -361,9 +361,7 @@ impl Run {
             Ok(model) => model,
             Err(error) => return assert_eq!(reply, Reply::error(error)),
         };
-        let Reply::Array(replies) = reply else {
-            panic!("{reply:?}");
-        };
+        let replies = reply.into_elements().expect("an array");
         let full = Reply::error(FULL);
         assert!(replies.len() == items.len() || replies.last() == Some(&full));
         for (at, (item, reply)) in items.iter().zip(&replies).enumerate() {
@@ -411,9 +409,8 @@ impl Run {
     }
 
     fn exists(&mut self, key: Key, items: &[Vec<u8>]) {
-        let Reply::Array(replies) = self.call(&["BF.MEXISTS", key.name()], items) else {
-            panic!("no array");
-        };
+        let reply = self.call(&["BF.MEXISTS", key.name()], items);
+        let replies = reply.into_elements().expect("an array");
         assert_eq!(replies.len(), items.len());
         let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
         let slot = match self.keys.keys.get(key.name().as_bytes()) {

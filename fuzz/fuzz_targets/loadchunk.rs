@@ -206,9 +206,7 @@ impl Loaded {
                     .collect();
                 let mut args: Vec<&[u8]> = vec![b"BF.MADD", b"k"];
                 args.extend(items.iter().map(Vec::as_slice));
-                let Reply::Array(replies) = self.call(&args) else {
-                    panic!("no array");
-                };
+                let replies = self.call(&args).into_elements().expect("an array");
                 let full = Reply::error("ERR non scaling filter is full");
                 assert!(replies.len() == items.len() || replies.last() == Some(&full));
                 for (item, reply) in items.into_iter().zip(&replies) {
@@ -220,7 +218,7 @@ impl Loaded {
                 let found = self.call(&[b"BF.EXISTS", b"k", &item]);
                 assert!(found == Reply::Boolean(true) || !self.certain.contains(&item));
                 let again = self.call(&[b"BF.MEXISTS", b"k", &item]);
-                assert_eq!(again, Reply::Array(vec![found]));
+                assert_eq!(again.into_elements(), Some(vec![found]));
             }
             Step::ScanDump(iterator) => {
                 let iterator = iterator.signed();

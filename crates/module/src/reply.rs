@@ -20,6 +20,10 @@ pub(crate) fn send(context: &mut HostContext<'_>, reply: &Reply) {
             context.reply_array(elements.len());
             elements.iter().for_each(|element| send(context, element));
         }
+        Reply::Booleans(values) => {
+            context.reply_array(values.len());
+            values.iter().for_each(|value| context.reply_bool(*value));
+        }
         Reply::Set(elements) => {
             context.reply_set(elements.len());
             elements.iter().for_each(|element| send(context, element));

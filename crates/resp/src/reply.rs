@@ -41,6 +41,9 @@ pub enum Reply {
     NullArray,
     /// A sequence.
     Array(Vec<Reply>),
+    /// A sequence of booleans, sent as an [`Reply::Array`] of [`Reply::Boolean`]: a byte for each
+    /// instead of a reply. Nothing that is received becomes one.
+    Booleans(Vec<bool>),
     /// A collection without an order.
     Set(Vec<Reply>),
     /// A message that answers no request.
@@ -106,6 +109,16 @@ impl Reply {
         match self {
             Self::Bulk(bytes) => Some(bytes),
             Self::Simple(text) | Self::Verbatim(text) => Some(text.as_bytes()),
+            _ => None,
+        }
+    }
+
+    /// The elements of a sequence or of a set.
+    #[must_use]
+    pub fn into_elements(self) -> Option<Vec<Self>> {
+        match self {
+            Self::Array(elements) | Self::Set(elements) | Self::Push(elements) => Some(elements),
+            Self::Booleans(values) => Some(values.into_iter().map(Self::Boolean).collect()),
             _ => None,
         }
     }

@@ -117,11 +117,28 @@ pub(super) fn insert_all<'a>(
     items: &[&'a [u8]],
     slot: &mut Slot<'_>,
 ) -> Result<(Reply, Insertion<'a>), CommandError> {
-    let mut replies = Vec::with_capacity(items.len());
+    let mut answers = Reply::Booleans(Vec::with_capacity(items.len()));
     let change = insert_items(context, missing, items, slot, AfterFull::Stop, |result| {
-        replies.push(item_reply(result));
+        push(&mut answers, result);
     })?;
-    Ok((Reply::Array(replies), change))
+    Ok((answers, change))
+}
+
+/// Adds an answer to a list that holds booleans alone until the first error.
+#[inline]
+fn push(answers: &mut Reply, result: Result<bool, CommandError>) {
+    match (answers, result) {
+        (Reply::Booleans(values), Ok(new)) => values.push(new),
+        (answers, result) => push_reply(answers, item_reply(result)),
+    }
+}
+
+#[cold]
+fn push_reply(answers: &mut Reply, reply: Reply) {
+    let before = std::mem::replace(answers, Reply::Null);
+    let mut replies = before.into_elements().unwrap_or_default();
+    replies.push(reply);
+    *answers = Reply::Array(replies);
 }
 
 fn item_reply(result: Result<bool, CommandError>) -> Reply {

@@ -45,11 +45,9 @@ impl<'a> Mexists<'a> {
     }
 
     fn execute(&self, slot: ReadSlot<'_>) -> Reply {
-        let mut replies = Vec::with_capacity(self.items.len());
-        exists_run(self.items, slot, |found| {
-            replies.push(Reply::Boolean(found))
-        });
-        Reply::Array(replies)
+        let mut found = Vec::with_capacity(self.items.len());
+        exists_run(self.items, slot, |one| found.push(one));
+        Reply::Booleans(found)
     }
 }
 

@@ -70,10 +70,7 @@ fn call(keys: &mut Keyspace, start: &[&str], items: &[String]) -> Reply {
 }
 
 fn elements(reply: Reply) -> Vec<Reply> {
-    match reply {
-        Reply::Array(elements) => elements,
-        other => panic!("no array: {other:?}"),
-    }
+    reply.into_elements().expect("an array")
 }
 
 proptest! {

@@ -444,10 +444,7 @@ pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// An array's elements.
 pub fn elements(reply: Reply) -> Vec<Reply> {
-    match reply {
-        Reply::Array(elements) | Reply::Set(elements) => elements,
-        other => panic!("no array: {other:?}"),
-    }
+    reply.into_elements().expect("an array or a set")
 }
 
 /// Tells threads to stop, also when the test fails.
