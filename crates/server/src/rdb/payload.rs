@@ -17,12 +17,16 @@ use super::length::Strings;
 use super::read::{Loaded, read_value};
 use super::source::Source;
 use super::value::put_filter;
-use super::{NEWEST_VERSION, VALKEY_VERSION, WRITTEN_VERSION, kind};
+use super::{VALKEY_VERSION, WRITTEN_VERSION, kind};
 use crate::keyspace::Value;
 
 /// More than the fields of a layer, or those around all layers and the envelope, take beside the
 /// bits.
 const OVERHEAD: usize = 128;
+
+/// The newest of Redis's versions that is taken: that of Redis with RedisBloom whose answers are the
+/// model. Files may be newer.
+const NEWEST_VERSION: u16 = 12;
 
 /// Why RESTORE refuses a payload. `Display` is what the client is told.
 #[derive(Debug, Error)]
