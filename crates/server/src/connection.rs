@@ -124,19 +124,19 @@ impl Connection {
     /// worker when they are sent.
     fn turn(&mut self, read: usize) -> Vec<u8> {
         let worker = Rc::clone(&self.worker);
-        let settings = worker.settings();
+        let mut settings = worker.settings();
         let now = Now::read();
         let mut out = worker.take_output();
         let mut batch = worker.batch.take();
         if self.pending.is_empty() {
             let input = worker.input.borrow();
             let input = input.get(..read).unwrap_or_default();
-            let used = self.run_all(input, &settings, now, &mut batch, &mut out);
+            let used = self.run_all(input, &mut settings, now, &mut batch, &mut out);
             self.pending
                 .extend_from_slice(input.get(used..).unwrap_or_default());
         } else {
             let mut input = std::mem::take(&mut self.pending);
-            let used = self.run_all(&input, &settings, now, &mut batch, &mut out);
+            let used = self.run_all(&input, &mut settings, now, &mut batch, &mut out);
             if used == input.len() && input.capacity() > READ_MOST {
                 input = Vec::new();
             } else {
@@ -153,7 +153,7 @@ impl Connection {
     fn run_all(
         &mut self,
         input: &[u8],
-        settings: &Settings,
+        settings: &mut Arc<Settings>,
         now: Now,
         batch: &mut Batch,
         out: &mut Vec<u8>,
@@ -185,7 +185,7 @@ impl Connection {
     fn run_batch(
         &mut self,
         input: &[u8],
-        settings: &Settings,
+        settings: &mut Arc<Settings>,
         now: Now,
         batch: &Batch,
         out: &mut Vec<u8>,

@@ -7,6 +7,7 @@ use std::time::Instant;
 use everbloom::hash::Key;
 use everbloom_commands::{Context, KeySource};
 use everbloom_resp::{Batch, Reply, encode};
+use tracing::warn;
 
 use crate::clock::Now;
 use crate::config::Settings;
@@ -14,7 +15,7 @@ use crate::filter_command;
 use crate::journal::Record;
 use crate::keyspace::View;
 use crate::lock::Footprint;
-use crate::native::{Call, Run, debug, error};
+use crate::native::{Call, Run, debug, error, transaction};
 use crate::registry::{Kind, Registered, Registry};
 use crate::runs;
 use crate::server::Server;
@@ -29,7 +30,7 @@ pub struct Turn<'t> {
     /// The figures of the worker that runs the batch.
     pub stats: &'t WorkerStats,
     /// The settings in force.
-    pub settings: &'t Settings,
+    pub settings: &'t mut Arc<Settings>,
     /// The connection.
     pub session: &'t mut Session,
     /// When the batch began.
@@ -79,6 +80,9 @@ pub fn execute(turn: &mut Turn<'_>, batch: &Batch, args: &[&[u8]]) {
 fn execute_one(turn: &mut Turn<'_>, args: &[&[u8]]) {
     let Some(name) = args.first() else { return };
     let Some(command) = Registry::get().find(name) else {
+        if is_of_http(name) {
+            return hang_up(turn.session);
+        }
         let reply = refuse(turn.session, unknown_command(args));
         return send(turn, &reply);
     };
@@ -88,26 +92,56 @@ fn execute_one(turn: &mut Turn<'_>, args: &[&[u8]]) {
             if let Some(stats) = turn.stats.commands.get(command.index) {
                 stats.rejected.add(1);
             }
-            refuse(turn.session, reply)
+            if command.name == "EXEC" {
+                transaction::discarded(&mut call(turn, command, args), &reply)
+            } else {
+                refuse(turn.session, reply)
+            }
         }
         Ok(()) if is_queued(turn.session, command) => queue(turn.session, command, args),
         Ok(()) => {
-            let (server, stats, settings, now) = (turn.server, turn.stats, turn.settings, turn.now);
-            let session = &mut *turn.session;
-            let reply = run(&mut Call {
-                server,
-                stats,
-                settings,
-                session,
-                command,
-                args,
-                now,
-            });
+            let reply = run(&mut call(turn, command, args));
             note_time(turn, command, args, 1, u64::from(reply.is_error()));
+            if command.changes_settings() {
+                *turn.settings = turn.server.config.snapshot();
+            }
             reply
         }
     };
     send(turn, &reply);
+}
+
+fn call<'c>(
+    turn: &'c mut Turn<'_>,
+    command: &'static Registered,
+    args: &'c [&'c [u8]],
+) -> Call<'c> {
+    Call {
+        server: turn.server,
+        stats: turn.stats,
+        settings: turn.settings,
+        session: turn.session,
+        command,
+        args,
+        now: turn.now,
+    }
+}
+
+/// Whether a word begins a line of HTTP: a page in somebody's browser may send requests to servers
+/// on that machine, with commands in the body.
+fn is_of_http(name: &[u8]) -> bool {
+    [&b"POST"[..], b"Host:"]
+        .iter()
+        .any(|word| name.eq_ignore_ascii_case(word))
+}
+
+/// Ends a connection without a reply, and before anything else that it sent is looked at.
+fn hang_up(session: &mut Session) {
+    warn!(
+        client = %session.client.addr,
+        "hung up on what looks like a browser: a web page may be sending commands to this server"
+    );
+    session.closing = true;
 }
 
 /// Adds to the figures of a command that ran `calls` times since the last mark.
@@ -161,11 +195,12 @@ pub fn admit(turn: &Turn<'_>, command: &Registered, args: &[&[u8]]) -> Result<()
     if command.protected {
         debug::allowed(turn.session, turn.settings)?;
     }
-    if command.deny_oom && turn.server.over_memory_limit(turn.settings) {
-        return Err(out_of_memory());
-    }
-    if let Some(refusal) = turn.server.refusal(command, turn.settings) {
+    if let Some(refusal) = refused_now(turn.server, turn.settings, command) {
         return Err(refusal);
+    }
+    // What is queued takes memory, whatever it does later.
+    if is_queued(turn.session, command) && turn.server.over_memory_limit(turn.settings) {
+        return Err(out_of_memory());
     }
     if command.no_multi && turn.session.transaction.is_some() {
         return Err(Reply::error("ERR Command not allowed inside a transaction"));
@@ -173,8 +208,16 @@ pub fn admit(turn: &Turn<'_>, command: &Registered, args: &[&[u8]]) -> Result<()
     Ok(())
 }
 
-/// The reply to a write that would take more memory than is allowed.
-pub fn out_of_memory() -> Reply {
+/// Why a command may not run in the state that the server is in, if so: it would take memory that is
+/// not allowed, the data is being loaded, or a write could not be made to last.
+pub fn refused_now(server: &Server, settings: &Settings, command: &Registered) -> Option<Reply> {
+    if command.deny_oom && server.over_memory_limit(settings) {
+        return Some(out_of_memory());
+    }
+    server.refusal(command, settings)
+}
+
+fn out_of_memory() -> Reply {
     Reply::error("OOM command not allowed when used memory > 'maxmemory'.")
 }
 

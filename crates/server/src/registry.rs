@@ -49,6 +49,12 @@ pub struct Registered {
 }
 
 impl Registered {
+    /// Whether other settings may be in force after it.
+    #[inline]
+    pub fn changes_settings(&self) -> bool {
+        matches!(self.name, "CONFIG" | "EXEC")
+    }
+
     /// Whether `count` arguments, the name included, are what it takes.
     #[inline]
     pub fn accepts(&self, count: usize) -> bool {

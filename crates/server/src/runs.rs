@@ -65,8 +65,7 @@ fn items_of_run<'a>(
 /// What one request would be refused for, each of the run must be: one by one, then.
 fn refused(turn: &Turn<'_>, command: &Registered) -> bool {
     !turn.session.authenticated
-        || turn.server.refusal(command, turn.settings).is_some()
-        || (command.deny_oom && turn.server.over_memory_limit(turn.settings))
+        || dispatch::refused_now(turn.server, turn.settings, command).is_some()
 }
 
 fn find_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {

@@ -113,6 +113,8 @@ fn config_answers_as_redis_does() {
         "CONFIG foo",
         "CONFIG GET maxmemory",
         "CONFIG GET MaxMem[o]ry",
+        "CONFIG GET MAXMEMORY",
+        "CONFIG GET TimeOut timeout TIME*",
         "CONFIG GET nosuch",
         "CONFIG GET save",
         "CONFIG GET appendonly",
@@ -367,6 +369,55 @@ fn replies_can_be_switched_off() {
     client.send(&["CLIENT", "REPLY", "SKIP"]);
     client.send(&["ECHO", "unheard"]);
     assert_eq!(client.line("ECHO heard"), Reply::bulk("heard"));
+}
+
+/// A page in a browser can send a request to any server on its machine, with what it likes as body.
+#[test]
+fn a_browser_is_hung_up_on() {
+    let running = server(Settings::default());
+    let redis = Redis::start(&[]);
+    let ours = running.addr().unwrap();
+    for addr in [Some(ours), redis.as_ref().map(|redis| redis.addr)]
+        .into_iter()
+        .flatten()
+    {
+        let mut client = Client::connect(addr);
+        assert_eq!(client.line("SET precious 1"), Reply::OK);
+        for head in [
+            "POST / HTTP/1.1\r\n",
+            "pOsT\r\n",
+            "hOST: 127.0.0.1:6379\r\n",
+        ] {
+            let mut page = Client::connect(addr);
+            let request = format!("{head}Content-Length: 10\r\n\r\nFLUSHALL\r\n");
+            page.stream.write_all(request.as_bytes()).unwrap();
+            assert_eq!(page.try_reply(), None, "{addr} {head}");
+        }
+        assert_eq!(client.line("GET precious"), Reply::bulk("1"), "{addr}");
+    }
+}
+
+#[test]
+fn settings_are_in_force_for_the_next_request_of_a_pipeline() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    client.send(&["CONFIG", "SET", "bf-initial-size", "1000"]);
+    client.send(&["BF.ADD", "k", "a"]);
+    client.send(&["MULTI"]);
+    client.send(&["CONFIG", "SET", "bf-initial-size", "3000"]);
+    client.send(&["BF.ADD", "l", "a"]);
+    client.send(&["EXEC"]);
+    client.send(&["BF.ADD", "m", "a"]);
+    for _ in 0..7 {
+        assert!(!client.reply().is_error());
+    }
+    for (key, capacity) in [("k", 1000), ("l", 3000), ("m", 3000)] {
+        assert_eq!(
+            client.line(&format!("BF.INFO {key} CAPACITY")),
+            Reply::Array(vec![Reply::Integer(capacity)]),
+            "{key}"
+        );
+    }
 }
 
 #[test]

@@ -106,11 +106,11 @@ impl Machine {
             .unwrap();
         let mut args = Vec::new();
         batch.resolve(&bytes, &mut args);
-        let settings = self.server.config.snapshot();
+        let mut settings = self.server.config.snapshot();
         let mut turn = Turn {
             server: &self.server,
             stats: &self.server.workers[0],
-            settings: &settings,
+            settings: &mut settings,
             session: &mut self.session,
             now,
             mark: Instant::now(),

@@ -60,17 +60,18 @@ pub fn config(call: &mut Call<'_>) -> Reply {
 fn get(call: &mut Call<'_>) -> Reply {
     let settings = call.server.config.snapshot();
     let patterns = call.args.get(2..).unwrap_or_default();
-    let asked = |name: &str| {
-        patterns
+    // A name is shown as it was asked for, which may be in upper case.
+    let asked = |name: &'static str| {
+        let found = patterns
             .iter()
-            .any(|pattern| glob::matches_any_case(pattern, name.as_bytes()))
+            .find(|pattern| glob::matches_any_case(pattern, name.as_bytes()))?;
+        let is_name = found.eq_ignore_ascii_case(name.as_bytes());
+        Some(Reply::bulk(if is_name { found } else { name.as_bytes() }))
     };
     let shown = PARAMETERS.iter().filter_map(|parameter| {
-        let mut names = [Some(parameter.name), parameter.alias]
-            .into_iter()
-            .flatten();
-        let name = names.find(|name| asked(name))?;
-        Some((Reply::bulk(name), Reply::bulk((parameter.get)(&settings))))
+        let names = [Some(parameter.name), parameter.alias];
+        let name = names.into_iter().flatten().find_map(asked)?;
+        Some((name, Reply::bulk((parameter.get)(&settings))))
     });
     Reply::Map(shown.collect())
 }

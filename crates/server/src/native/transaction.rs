@@ -6,6 +6,7 @@
 use everbloom_resp::Reply;
 
 use super::{ALL_KEYS, Call, Command, NO_KEY, Run};
+use crate::config::Settings;
 use crate::dispatch;
 use crate::journal::Record;
 use crate::keyspace::View;
@@ -151,9 +152,11 @@ fn exec(call: &mut Call<'_>) -> Reply {
         return Reply::error("EXECABORT Transaction discarded because of previous errors.");
     }
     let queued = &transaction.queued;
-    if queued.iter().any(|q| q.command.deny_oom) && call.server.over_memory_limit(call.settings) {
-        forget_watches(call);
-        return dispatch::out_of_memory();
+    let refused = queued
+        .iter()
+        .find_map(|queued| dispatch::refused_now(call.server, call.settings, queued.command));
+    if let Some(reason) = refused {
+        return discarded(call, &reason);
     }
     let footprint = footprint(call, queued);
     let mut view = footprint.lock(&call.server.keyspace, true, call.now);
@@ -169,22 +172,44 @@ fn exec(call: &mut Call<'_>) -> Reply {
     let mut record = call.server.journal.record();
     record.begin_transaction();
     call.session.executing = true;
-    let replies = queued
-        .iter()
-        .map(|queued| run(call, queued, &mut view, &mut record))
-        .collect();
+    let mut replies = Vec::with_capacity(queued.len());
+    let mut newer = None;
+    for queued in queued {
+        let settings = newer.as_deref().unwrap_or(call.settings);
+        replies.push(run(call, settings, queued, &mut view, &mut record));
+        if queued.command.changes_settings() {
+            newer = Some(call.server.config.snapshot());
+        }
+    }
     call.session.executing = false;
     record.end_transaction();
     call.session.wrote(call.server.journal.append(record));
     Reply::Array(replies)
 }
 
-fn run(call: &mut Call<'_>, queued: &Queued, view: &mut View<'_>, record: &mut Record) -> Reply {
+/// The reply to an EXEC that is refused, which ends the transaction.
+pub fn discarded(call: &mut Call<'_>, reason: &Reply) -> Reply {
+    call.session.transaction = None;
+    forget_watches(call);
+    let reason = reason.as_error().unwrap_or_default();
+    let reason = reason.strip_prefix("ERR ").unwrap_or(reason);
+    Reply::error(format!(
+        "EXECABORT Transaction discarded because of: {reason}"
+    ))
+}
+
+fn run(
+    call: &mut Call<'_>,
+    settings: &Settings,
+    queued: &Queued,
+    view: &mut View<'_>,
+    record: &mut Record,
+) -> Reply {
     let args: Vec<&[u8]> = queued.args.iter().map(Vec::as_slice).collect();
     let mut inner = Call {
         server: call.server,
         stats: call.stats,
-        settings: call.settings,
+        settings,
         session: call.session,
         command: queued.command,
         args: &args,
