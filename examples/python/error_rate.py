@@ -9,9 +9,10 @@ BF.RESERVE 0.001 50000.
     python3 error_rate.py --port 6379
 
 Exits with 1 when an added string is missed, or when a filter is wrong much more often than it may
-be: the reserved one above its 0.1 %, the grown one above 1.5 % (a filter that grew from 100 to
-50 000 exceeds its 1 % a little, as RedisBloom's does); both with four standard deviations of
-allowance for chance.
+be: the reserved one above its 0.1 %, the grown one above 1.5 % (which strings they are decides whether
+a filter that grew from 100 to 50 000 exceeds its 1 % a little, as RedisBloom's does) or below 0.5 %,
+because nothing can be that good in so few bits; all with four standard deviations of allowance for
+chance.
 """
 
 import argparse
@@ -41,8 +42,8 @@ def count_found(bf, items):
     return sum(sum(map(bool, bf.mexists(KEY, *chunk))) for chunk in chunks(items))
 
 
-def measure(bf, name, added, probed, limit):
-    """Fills the filter, prints its error rate, and tells whether it kept its promise."""
+def measure(bf, name, added, probed, limit, least=0.0):
+    """Fills the filter, prints its error rate, and tells whether that is from `least` to `limit`."""
     for chunk in chunks(added):
         bf.madd(KEY, *chunk)
     missed = len(added) - count_found(bf, added)
@@ -50,7 +51,7 @@ def measure(bf, name, added, probed, limit):
     rate = wrong / len(probed)
     print(f"{name}: {missed} missed, {wrong} of {len(probed)} wrong, {100 * rate:.3f} %")
     allowance = 4 * math.sqrt(limit * (1 - limit) / len(probed))
-    return missed == 0 and rate <= limit + allowance
+    return missed == 0 and least - allowance <= rate <= limit + allowance
 
 
 def main():
@@ -61,7 +62,7 @@ def main():
     added, probed = items[: args.count // 2], items[args.count // 2 :]
 
     r.delete(KEY)
-    grown = measure(bf, "default filter", added, probed, 0.015)
+    grown = measure(bf, "default filter", added, probed, 0.015, least=0.005)
     r.delete(KEY)
     bf.reserve(KEY, 0.001, max(len(added), 1))
     reserved = measure(bf, f"BF.RESERVE 0.001 {len(added)}", added, probed, 0.001)

@@ -179,9 +179,13 @@ fn open(host: &str, port: u16) -> io::Result<TcpStream> {
 /// Host and port of `redis://HOST[:PORT]`; IPv6 addresses stand in brackets.
 pub(crate) fn parse_url(url: &str) -> Result<(String, u16), String> {
     let wrong = |why: &str| format!("'{url}' is not redis://HOST[:PORT]: {why}");
-    let rest = url
-        .strip_prefix("redis://")
-        .ok_or_else(|| wrong("the scheme is missing"))?;
+    let rest = url.strip_prefix("redis://").ok_or_else(|| {
+        wrong(if url.contains("://") {
+            "another scheme"
+        } else {
+            "the scheme is missing"
+        })
+    })?;
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     if rest.contains('@') {
         return Err(wrong("log in with --user and --pass"));

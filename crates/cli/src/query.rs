@@ -91,6 +91,9 @@ fn answers_with_text(request: &[&[u8]]) -> bool {
     is(0, &["info"])
         || is(0, &["client"]) && is(1, &["list", "info"])
         || is(0, &["memory"]) && is(1, &["doctor", "malloc-stats"])
+        || is(0, &["latency"]) && is(1, &["doctor", "graph"])
+        || is(0, &["cluster"]) && is(1, &["info", "nodes"])
+        || is(0, &["lolwut"])
 }
 
 #[cfg(test)]
@@ -101,6 +104,7 @@ mod tests {
     fn texts_are_known_by_their_command() {
         assert!(answers_with_text(&[b"INFO", b"server"]));
         assert!(answers_with_text(&[b"client", b"LIST"]));
+        assert!(answers_with_text(&[b"LATENCY", b"Doctor"]));
         assert!(!answers_with_text(&[b"client", b"id"]));
         assert!(!answers_with_text(&[b"GET", b"info"]));
         assert!(!answers_with_text(&[]));

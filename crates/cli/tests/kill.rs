@@ -17,7 +17,7 @@
 mod support;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -61,6 +61,8 @@ impl Client {
             }
             match self.stream.read(&mut chunk) {
                 Ok(read) if read > 0 => self.buf.extend_from_slice(&chunk[..read]),
+                // A read with a timeout ends so when the test was stopped and goes on.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 _ => return None,
             }
         }
@@ -115,8 +117,6 @@ impl Killed {
             }
             thread::sleep(Duration::from_millis(2));
         }
-        let _ = server.child.kill();
-        let _ = server.child.wait();
         let log = fs::read_to_string(&path).unwrap();
         panic!("the server did not start again:\n{log}");
     }
@@ -124,6 +124,13 @@ impl Killed {
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -240,8 +247,9 @@ fn survived(client: &mut Client, number: &str, sent: usize) -> usize {
         request.extend(items_in.iter().map(String::as_str));
         encode_request(&request, &mut out);
         client.send(&out).unwrap();
-        let Some(Reply::Array(found)) = client.reply() else {
-            panic!()
+        let reply = client.reply();
+        let Some(Reply::Array(found)) = reply else {
+            panic!("client {number}: {reply:?} to BF.MEXISTS");
         };
         for (at, found) in found.iter().enumerate() {
             let at = first * 1000 + at;

@@ -21,7 +21,12 @@ pub enum BuildError {
     #[error("the capacity must be at least 1")]
     Capacity,
     /// The hash count is 0 or too large, or it does not follow from what was given.
-    #[error("the hash count must be from 1 to {}", crate::sizing::MAX_HASHES)]
+    #[error(
+        "the hash count is missing or out of its range: 1 to {}, in the blocked layout {} to {}",
+        crate::sizing::MAX_HASHES,
+        crate::sizing::blocked::MIN_HASHES,
+        crate::sizing::blocked::MAX_HASHES
+    )]
     Hashes,
     /// The bit count is 0.
     #[error("the bit count must be at least 1")]

@@ -294,6 +294,9 @@ impl ScalableBloomFilter {
 
     /// The error rate to expect now, from the bits that are 1: that any of the layers errs. Takes
     /// time linear in their size.
+    ///
+    /// It takes the positions of an item for independent. In the classic layout they are not, and
+    /// small layers err more often: `examples/rates.rs` measures how much.
     #[must_use]
     pub fn estimated_error_rate(&self) -> f64 {
         let right = |layer: &Layer| ln_1p(-layer.estimated_error_rate());
