@@ -15,7 +15,7 @@ use everbloom_commands::format::header;
 use everbloom_commands::{COMMANDS, Context, Defaults, KeySource, ReadSlot};
 use everbloom_resp::{Protocol, Reply};
 use keyspace::{Keyspace, Value, pieces};
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "shared with the tests of the commands")]
