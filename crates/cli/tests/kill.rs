@@ -5,6 +5,9 @@
 //! the effects, so what survives of a client must be a prefix of what it sent: all items of a
 //! filter up to some number, none behind it, and counts that agree with it exactly.
 //!
+//! What the system was told to write survives the process, so this does not tell whether it was
+//! told to write it to the disk: for that there are the crash points of the server's tests.
+//!
 //! `EVERBLOOM_KILL_ROUNDS` sets the number of rounds.
 
 #![allow(
@@ -115,15 +118,19 @@ impl Killed {
             }
             thread::sleep(Duration::from_millis(2));
         }
-        let _ = server.child.kill();
-        let _ = server.child.wait();
         let log = fs::read_to_string(&path).unwrap();
         panic!("the server did not start again:\n{log}");
     }
 
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
