@@ -77,9 +77,17 @@ _bench-build:
 # Fuzz a target, or all in turn, for some seconds each; needs cargo-fuzz and a nightly toolchain
 fuzz target="all" seconds="60":
     for name in {{ if target == "all" { "$(cargo fuzz list)" } else { target } }}; do \
-        cargo +nightly fuzz run "$name" -- \
+        mkdir -p "fuzz/corpus/$name"; \
+        cargo +nightly fuzz run "$name" "fuzz/corpus/$name" $(find tests/corpus -name "$name") -- \
             -max_total_time={{ seconds }} -rss_limit_mb=4096 -len_control=50 || exit; \
     done
+
+# Choose the seeds of a target anew: few inputs of its corpus that reach all that the corpus does
+fuzz-seeds target:
+    mkdir -p "fuzz/corpus/{{ target }}" "tests/corpus/{{ target }}"
+    find "tests/corpus/{{ target }}" -type f -exec mv -t "fuzz/corpus/{{ target }}" {} +
+    cargo +nightly fuzz run "{{ target }}" \
+        "tests/corpus/{{ target }}" "fuzz/corpus/{{ target }}" -- -set_cover_merge=1 -use_counters=0
 
 # Licences, advisories and sources of the dependencies; needs cargo-deny
 deny:

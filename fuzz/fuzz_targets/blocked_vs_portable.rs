@@ -1,7 +1,7 @@
 //! Every set of instructions tests blocks as the definition does, whatever is in them.
 #![no_main]
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]

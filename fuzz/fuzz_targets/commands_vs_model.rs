@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use arbitrary::Arbitrary;
 use everbloom::Layout;
 use everbloom::sizing::blocked::BlockedSize;
 use everbloom::sizing::{LayerSize, RATE_CAP, Rounding};
@@ -15,7 +16,6 @@ use everbloom_commands::format::header;
 use everbloom_commands::{COMMANDS, Context, Defaults, KeySource, ReadSlot};
 use everbloom_resp::{Protocol, Reply};
 use keyspace::{Keyspace, Value, pieces};
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "shared with the tests of the commands")]

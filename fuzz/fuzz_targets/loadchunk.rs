@@ -1,28 +1,26 @@
 //! Headers and chunks of anyone's making for BF.LOADCHUNK, then commands on what came out: no
 //! panic, no memory beyond the limit, no lost item, and what is dumped loads again the same.
-//!
-//! A header of random bytes is never taken, so most inputs start from the header of a real filter
-//! and change some numbers of it, with or without those that must follow.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use everbloom::sizing::hashes;
-use everbloom::{Check, FilterParts, LayerParts, ScalableBloomFilter};
+use everbloom::Check;
 use everbloom_commands::format::header;
 use everbloom_resp::Reply;
+use inputs::{Input, LARGE, Limit, Step, ends};
 use keyspace::{Keyspace, pieces};
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+
+#[allow(dead_code, reason = "shared with the tests that replay the corpus")]
+#[path = "../inputs/loadchunk.rs"]
+mod inputs;
 
 #[allow(dead_code, reason = "shared with the tests of the commands")]
 #[path = "../../crates/commands/tests/commands/keyspace.rs"]
 mod keyspace;
 
-/// The largest limit.
-const LARGE: u64 = 1 << 20;
 /// What a command may allocate besides bit arrays and some copies of its arguments: replies, the
 /// list of layers.
 const SLACK: u64 = 1 << 18;
@@ -30,98 +28,6 @@ const SLACK: u64 = 1 << 18;
 const LINE: u64 = 256;
 /// How many times a command may copy its arguments, in any form.
 const COPIES: u64 = 16;
-
-#[derive(Arbitrary, Debug)]
-struct Input {
-    limit: Limit,
-    header: Header,
-    steps: Vec<Step>,
-}
-
-/// The most that the bit arrays of a filter may take.
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum Limit {
-    Tiny,
-    Small,
-    Large,
-}
-
-#[derive(Arbitrary, Debug)]
-enum Header {
-    /// Only the changes that leave it valid.
-    Valid(Seed, Vec<Change>),
-    Near(Seed, Vec<Change>),
-    NearBytes(Seed, Vec<(u16, u8)>),
-    Bytes(Vec<u8>),
-}
-
-/// A filter to start from.
-#[derive(Arbitrary, Debug)]
-struct Seed {
-    capacity: u8,
-    rate: u8,
-    expansion: u8,
-    fixed: bool,
-    items: u8,
-}
-
-/// A new number in a header. `layer` is taken modulo the number of layers.
-#[derive(Arbitrary, Debug)]
-enum Change {
-    Items(Number),
-    Options(Number),
-    Growth(Number),
-    Repeat { layer: u8, times: u8 },
-    Remove { layer: u8 },
-    Layer { layer: u8, field: Field },
-}
-
-#[derive(Arbitrary, Debug)]
-enum Field {
-    Bytes(Number),
-    Bits(Number),
-    /// Bytes and the bits that go with them.
-    BytesAndBits(Number),
-    Items(Number),
-    Rate(f64),
-    BitsPerEntry(f64),
-    /// Bits per item and the hashes that go with them.
-    Density(u16),
-    Hashes(Number),
-    Capacity(Number),
-    Log2(u8),
-}
-
-/// Mostly numbers that lie near an edge.
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum Number {
-    Small(u8),
-    Large(u8),
-    NearPower(u8, i8),
-    Any(u64),
-}
-
-#[derive(Arbitrary, Debug)]
-enum Step {
-    Add(u8),
-    Madd(u16, u8),
-    Exists(u16),
-    ScanDump(Number),
-    Info(u8),
-    Debug,
-    Card,
-    /// A chunk of random bytes, somewhere.
-    Load(Number, Vec<u8>),
-    /// A chunk that ends a layer or lies within it, filled with one byte.
-    Fill {
-        layer: u8,
-        from_end: u8,
-        len: u16,
-        with: u8,
-    },
-    /// How much memory there is from now on.
-    Free(Number),
-}
 
 fuzz_target!(|input: Input| {
     let limit = match input.limit {
@@ -194,42 +100,32 @@ impl Loaded {
     }
 
     fn step(&mut self, step: &Step) {
+        let layers = self.keys.filter("k").layers();
+        let request = step.request(&ends(layers.iter().map(|layer| layer.bytes())));
+        let args: Vec<&[u8]> = request.iter().flatten().map(Vec::as_slice).collect();
         match step {
-            Step::Add(number) => {
-                let item = item((*number).into());
-                let reply = self.call(&[b"BF.ADD", b"k", &item]);
-                self.offered(item, &reply);
+            Step::Free(bytes) => self.keys.context.free_bytes = bytes.get(),
+            Step::Load(..) | Step::Fill { .. } => self.load(&args),
+            Step::Add(_) => {
+                let reply = self.call(&args);
+                self.offered(args[2], &reply);
             }
-            Step::Madd(first, count) => {
-                let items: Vec<Vec<u8>> = (0..=u16::from(*count))
-                    .map(|number| item(first.wrapping_add(number)))
-                    .collect();
-                let mut args: Vec<&[u8]> = vec![b"BF.MADD", b"k"];
-                args.extend(items.iter().map(Vec::as_slice));
+            Step::Madd(..) => {
+                let items = &args[2..];
                 let replies = self.call(&args).into_elements().expect("an array");
                 let full = Reply::error("ERR non scaling filter is full");
                 assert!(replies.len() == items.len() || replies.last() == Some(&full));
-                for (item, reply) in items.into_iter().zip(&replies) {
+                for (item, reply) in items.iter().zip(&replies) {
                     self.offered(item, reply);
                 }
             }
-            Step::Exists(number) => {
-                let item = item(*number);
-                let found = self.call(&[b"BF.EXISTS", b"k", &item]);
-                assert!(found == Reply::Boolean(true) || !self.certain.contains(&item));
-                let again = self.call(&[b"BF.MEXISTS", b"k", &item]);
+            Step::Exists(_) => {
+                let found = self.call(&args);
+                assert!(found == Reply::Boolean(true) || !self.certain.contains(args[2]));
+                let again = self.call(&[b"BF.MEXISTS", b"k", args[2]]);
                 assert_eq!(again.into_elements(), Some(vec![found]));
             }
-            Step::ScanDump(iterator) => {
-                let iterator = iterator.signed();
-                let reply = self.call(&[b"BF.SCANDUMP", b"k", &iterator]);
-                assert!(!reply.is_error());
-            }
-            Step::Info(field) => {
-                let fields: [&[u8]; 5] = [b"CAPACITY", b"SIZE", b"FILTERS", b"ITEMS", b"EXPANSION"];
-                let all: [&[u8]; 2] = [b"BF.INFO", b"k"];
-                let one = fields.get(usize::from(*field));
-                let args: Vec<&[u8]> = all.into_iter().chain(one.copied()).collect();
+            Step::Info(_) => {
                 let values: Vec<Reply> = match self.call(&args) {
                     Reply::Map(lines) => lines.into_iter().map(|(_, value)| value).collect(),
                     Reply::Array(values) => values,
@@ -242,48 +138,30 @@ impl Loaded {
                     );
                 }
             }
-            Step::Debug => assert!(!self.call(&[b"BF.DEBUG", b"k"]).is_error()),
+            Step::ScanDump(_) | Step::Debug => assert!(!self.call(&args).is_error()),
             Step::Card => {
                 let len = i64::try_from(self.keys.filter("k").len()).unwrap_or(i64::MAX);
-                assert_eq!(self.call(&[b"BF.CARD", b"k"]), Reply::Integer(len));
+                assert_eq!(self.call(&args), Reply::Integer(len));
             }
-            Step::Load(iterator, data) => self.load(&iterator.signed(), data),
-            Step::Fill {
-                layer,
-                from_end,
-                len,
-                with,
-            } => {
-                let layers = self.keys.filter("k").layers();
-                let layer = usize::from(*layer) % layers.len();
-                let end: u64 = layers[..=layer].iter().map(|layer| layer.bytes()).sum();
-                let iterator = (end + 1).saturating_sub((*from_end).into());
-                let data = vec![*with; (*len).into()];
-                self.load(iterator.to_string().as_bytes(), &data);
-            }
-            Step::Free(bytes) => self.keys.context.free_bytes = bytes.get(),
         }
     }
 
-    fn offered(&mut self, item: Vec<u8>, reply: &Reply) {
+    fn offered(&mut self, item: &[u8], reply: &Reply) {
         match reply {
             Reply::Boolean(new) => {
-                assert!(!new || !self.certain.contains(&item), "new twice");
-                assert!(self.keys.filter("k").contains(&item), "lost");
-                self.certain.insert(item);
+                assert!(!new || !self.certain.contains(item), "new twice");
+                assert!(self.keys.filter("k").contains(item), "lost");
+                self.certain.insert(item.to_vec());
             }
-            Reply::Error(_) => assert!(!self.certain.contains(&item), "refused what is there"),
+            Reply::Error(_) => assert!(!self.certain.contains(item), "refused what is there"),
             other => panic!("{other:?}"),
         }
     }
 
-    fn load(&mut self, iterator: &[u8], data: &[u8]) {
+    fn load(&mut self, args: &[&[u8]]) {
         self.check_certain();
         let before = self.keys.filter("k").clone();
-        if self
-            .call(&[b"BF.LOADCHUNK", b"k", iterator, data])
-            .is_error()
-        {
+        if self.call(args).is_error() {
             assert_eq!(*self.keys.filter("k"), before);
         } else {
             assert_eq!(self.keys.filter("k").parts(), before.parts());
@@ -306,132 +184,6 @@ impl Loaded {
         }
         assert_eq!(other.filter("k"), self.keys.filter("k"));
         assert_eq!(other.dumps(), self.keys.dumps());
-    }
-}
-
-fn item(number: u16) -> Vec<u8> {
-    number.to_string().into_bytes()
-}
-
-impl Header {
-    fn bytes(&self) -> Vec<u8> {
-        match self {
-            Header::Valid(seed, changes) => {
-                let mut parts = seed.parts();
-                for change in changes {
-                    let mut next = parts.clone();
-                    change.apply(&mut next);
-                    let counts = next.layers.iter().map(|layer| layer.items);
-                    next.items = counts.fold(0, u64::wrapping_add);
-                    if next.validate(LARGE, Check::DumpHeader).is_ok() {
-                        parts = next;
-                    }
-                }
-                header::encode_parts(&parts)
-            }
-            Header::Near(seed, changes) => {
-                let mut parts = seed.parts();
-                changes.iter().for_each(|change| change.apply(&mut parts));
-                header::encode_parts(&parts)
-            }
-            Header::NearBytes(seed, changes) => {
-                let mut header = header::encode_parts(&seed.parts());
-                for (at, byte) in changes {
-                    let at = usize::from(*at) % header.len();
-                    header[at] = *byte;
-                }
-                header
-            }
-            Header::Bytes(bytes) => bytes.clone(),
-        }
-    }
-}
-
-impl Seed {
-    fn parts(&self) -> FilterParts {
-        let builder = ScalableBloomFilter::builder()
-            .capacity(u64::from(self.capacity).max(1))
-            .error_rate([0.25, 0.01, 1e-6, 1e-300, 1e-323][usize::from(self.rate % 5)])
-            .expansion(self.expansion.into());
-        let builder = if self.fixed { builder.fixed() } else { builder };
-        let mut filter = builder.build().unwrap();
-        for number in 0..self.items {
-            let _ = filter.try_insert(&item(number.into()));
-            if filter.layers().len() == 8 {
-                break;
-            }
-        }
-        filter.parts()
-    }
-}
-
-impl Number {
-    fn get(self) -> u64 {
-        match self {
-            Number::Small(number) => number.into(),
-            Number::Large(below) => u64::MAX - u64::from(below),
-            Number::NearPower(power, by) => (1_u64 << (power % 64)).wrapping_add_signed(by.into()),
-            Number::Any(number) => number,
-        }
-    }
-
-    /// As an argument.
-    fn signed(self) -> Vec<u8> {
-        self.get().cast_signed().to_string().into_bytes()
-    }
-
-    fn low(self) -> u32 {
-        (self.get() & u64::from(u32::MAX)) as u32
-    }
-}
-
-impl Change {
-    fn apply(&self, parts: &mut FilterParts) {
-        let layers = parts.layers.len();
-        let place = |layer: u8| usize::from(layer).checked_rem(layers);
-        match self {
-            Change::Items(number) => parts.items = number.get(),
-            Change::Options(number) => parts.options = number.low(),
-            Change::Growth(number) => parts.growth = number.low(),
-            Change::Repeat { layer, times } => {
-                let layer = place(*layer).map(|at| parts.layers[at]);
-                let copies = layer
-                    .into_iter()
-                    .flat_map(|layer| std::iter::repeat_n(layer, usize::from(*times)));
-                parts.layers.extend(copies);
-            }
-            Change::Remove { layer } => {
-                place(*layer).map(|at| parts.layers.remove(at));
-            }
-            Change::Layer { layer, field } => {
-                if let Some(at) = place(*layer) {
-                    field.apply(&mut parts.layers[at]);
-                }
-            }
-        }
-    }
-}
-
-impl Field {
-    fn apply(&self, layer: &mut LayerParts) {
-        match self {
-            Field::Bytes(number) => layer.bytes = number.get(),
-            Field::Bits(number) => layer.bits = number.get(),
-            Field::BytesAndBits(number) => {
-                layer.bytes = number.get();
-                layer.bits = layer.bytes.wrapping_mul(8);
-            }
-            Field::Items(number) => layer.items = number.get(),
-            Field::Rate(rate) => layer.error_rate = *rate,
-            Field::BitsPerEntry(bits) => layer.bits_per_entry = *bits,
-            Field::Density(bits) => {
-                layer.bits_per_entry = f64::from(*bits) / 16.0;
-                layer.hashes = hashes(layer.bits_per_entry).unwrap_or(1);
-            }
-            Field::Hashes(number) => layer.hashes = number.low(),
-            Field::Capacity(number) => layer.capacity = number.get(),
-            Field::Log2(log2_bits) => layer.log2_bits = *log2_bits,
-        }
     }
 }
 

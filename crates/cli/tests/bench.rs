@@ -116,6 +116,27 @@ fn adds_are_new_once_and_the_filter_can_be_kept() {
     assert_eq!(again["positives"], 2000);
 }
 
+/// Only what is kept in a Redis string ends at its 2^32 bits.
+#[test]
+fn a_filter_may_be_larger_than_a_bitmap() {
+    let server = Server::start();
+    let reserve = |command, size, more: &[&str]| {
+        let args = ["--command", command, "--reserve", size, "--requests", "1"];
+        bench(server.port, &[&args[..], more].concat())
+    };
+    // 4.4 thousand million bits. What is never written takes no memory.
+    let large = "460000000,0.01";
+    for command in ["add", "madd", "exists", "mexists"] {
+        let few = ["--fill", "1", "--items-per-command", "1", "--clients", "1"];
+        reserve(command, large, &few).success();
+    }
+    for command in ["setbit", "getbit"] {
+        let refused = reserve(command, large, &[]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(refused.stderr.contains("--reserve"), "{}", refused.stderr);
+    }
+}
+
 #[test]
 fn echo_as_text() {
     let server = Server::start();

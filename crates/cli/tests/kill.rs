@@ -5,6 +5,9 @@
 //! the effects, so what survives of a client must be a prefix of what it sent: all items of a
 //! filter up to some number, none behind it, and counts that agree with it exactly.
 //!
+//! What the system was told to write survives the process, so this does not tell whether it was
+//! told to write it to the disk: for that there are the crash points of the server's tests.
+//!
 //! `EVERBLOOM_KILL_ROUNDS` sets the number of rounds.
 
 #![allow(
@@ -121,9 +124,8 @@ impl Killed {
         panic!("the server did not start again:\n{log}");
     }
 
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    fn kill(self) {
+        drop(self);
     }
 }
 

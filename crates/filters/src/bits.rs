@@ -422,30 +422,39 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is set, an array that may keep positions says what plain bytes say.
+        /// Whatever is set, an array that may keep positions says what plain bytes say: a short
+        /// one, and one whose length is about the longest.
         #[test]
         fn few_and_dense_agree(
-            bytes in 1_usize..40,
-            set in prop::collection::vec(any::<u64>(), 0..2 * MOST),
+            bytes in prop_oneof![4 => 1_usize..40, 1 => LONGEST - 1..=LONGEST + 1],
+            set in prop::collection::vec(prop::collection::vec(any::<u64>(), 1..4), 0..MOST),
         ) {
             let mut bits = BitArray::zeroed(bytes as u64).unwrap();
             let mut plain = alloc::vec![0_u8; bytes];
-            for position in set {
-                let position = position % (bytes as u64 * 8);
-                let new = plain[(position / 8) as usize] >> (position % 8) & 1 == 0;
-                if position.is_multiple_of(2) {
-                    bits.set(position);
-                } else {
-                    prop_assert_eq!(bits.set_all([position].into_iter()), new);
+            for mut positions in set {
+                positions.iter_mut().for_each(|position| *position %= bytes as u64 * 8);
+                let is_one = |plain: &[u8], position: u64| {
+                    plain[(position / 8) as usize] >> (position % 8) & 1 == 1
+                };
+                let new = positions.iter().any(|&position| !is_one(&plain, position));
+                match positions[..] {
+                    [position] => bits.set(position),
+                    _ => prop_assert_eq!(bits.set_all(positions.iter().copied()), new),
                 }
-                plain[(position / 8) as usize] |= 1 << (position % 8);
-                prop_assert_eq!(&*bits.as_bytes(), &plain[..]);
+                for position in positions {
+                    plain[(position / 8) as usize] |= 1 << (position % 8);
+                }
+                prop_assert!(*bits.as_bytes() == plain[..]);
             }
             let ones = plain.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>();
             prop_assert_eq!((bits.count_ones(), bits.len()), (ones, bytes as u64));
-            let all: Vec<bool> = (0..bytes as u64 * 8).map(|at| bits.test(at)).collect();
-            for (at, &one) in all.iter().enumerate() {
-                prop_assert_eq!(one, plain[at / 8] >> (at % 8) & 1 == 1);
+            let all: Vec<bool> = (0..bytes * 8)
+                .map(|at| plain[at / 8] >> (at % 8) & 1 == 1)
+                .collect();
+            // All positions of a short array; of a long one some, and those of ones.
+            let some = (0..all.len()).step_by(1 + all.len() / 320);
+            for at in some.chain((0..all.len()).filter(|&at| all[at])) {
+                prop_assert_eq!(bits.test(at as u64), all[at]);
                 let four = [at, at / 2, 0, all.len() - 1];
                 let expected = four.iter().all(|&at| all[at]);
                 prop_assert_eq!(bits.test_all(four.map(|at| at as u64)), expected);
@@ -453,7 +462,8 @@ mod tests {
             }
             let loaded = BitArray::from_vec(plain.clone());
             prop_assert!(loaded == bits && bits.clone() == bits);
-            prop_assert_eq!(loaded.memory() == 0, ones <= MOST as u64);
+            let is_few = ones <= MOST as u64 && bytes <= LONGEST;
+            prop_assert_eq!(loaded.memory() == 0, is_few);
             let mut shrunk = bits.clone();
             shrunk.as_bytes_mut();
             prop_assert_eq!(shrunk.memory(), bytes);

@@ -254,18 +254,30 @@ mod tests {
         captured
     }
 
+    /// Inserts items one by one, or as a batch, which has a way of its own where there is room.
+    fn add(filter: &mut ScalableBloomFilter, at: usize, count: u32, as_batch: bool) {
+        let items = (0..count).map(|i| format!("{at}:{i}"));
+        if as_batch {
+            filter.insert_all(&items.collect::<Vec<_>>());
+        } else {
+            filter.extend(items);
+        }
+    }
+
     #[test]
     fn a_capture_is_the_filter_as_it_was() {
-        let mut filter = large();
-        let then = filter.clone();
-        let captured = capture(&mut filter, |filter, at| {
-            filter.extend((0..150_000u32).map(|i| format!("{at}:{i}")));
-        });
-        assert!(captured == then);
-        assert!(
-            filter.layers().len() > then.layers().len(),
-            "it has grown meanwhile"
-        );
+        for as_batch in [false, true] {
+            let mut filter = large();
+            let then = filter.clone();
+            let captured = capture(&mut filter, |filter, at| {
+                add(filter, at, 150_000, as_batch);
+            });
+            assert!(captured == then, "as a batch: {as_batch}");
+            assert!(
+                filter.layers().len() > then.layers().len(),
+                "it has grown meanwhile"
+            );
+        }
     }
 
     #[test]
@@ -310,13 +322,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn small_filters_too(before in 0..300u32, between in 0..300u32, expansion in 1..4u32) {
+        fn small_filters_too(
+            before in 0..300u32, between in 0..300u32, expansion in 1..4u32, as_batch: bool,
+        ) {
             let mut filter =
                 ScalableBloomFilter::builder().capacity(20).expansion(expansion).build().unwrap();
             filter.extend((0..before).map(u32::to_le_bytes));
             let then = filter.clone();
             let captured = capture(&mut filter, |filter, at| {
-                filter.extend((0..between).map(|i| format!("{at}:{i}")));
+                add(filter, at, between, as_batch);
             });
             prop_assert!(captured == then);
         }

@@ -397,6 +397,7 @@ proptest! {
     #[test]
     fn a_capture_is_the_filter_as_it_was(
         (capacity, rate, seed) in parameters(), before in items(), between in items(),
+        as_batch: bool,
     ) {
         let mut filter = scalable(capacity, rate, seed);
         filter.insert_all(&before);
@@ -404,13 +405,21 @@ proptest! {
         let parts = filter.begin_capture(1);
         let mut captured = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
         let mut between = between.iter();
-        filter.extend(between.by_ref().take(50));
+        let mut add = |filter: &mut ScalableBloomFilter| {
+            let items = between.by_ref().take(50);
+            if as_batch {
+                filter.insert_all(&items.collect::<Vec<_>>());
+            } else {
+                filter.extend(items);
+            }
+        };
+        add(&mut filter);
         let (mut at, mut piece) = (0, Vec::new());
         while filter.capture_next(&mut piece) {
             captured.load_chunk(at, &piece).unwrap();
             at += piece.len() as u64;
             piece.clear();
-            filter.extend(between.by_ref().take(50));
+            add(&mut filter);
         }
         prop_assert!(captured == then);
     }

@@ -311,6 +311,8 @@ fn counts_at_their_end_still_add_up() {
     let mut filter = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
     assert!(filter.insert("x"));
     assert!(filter.contains("x"));
+    assert_eq!(filter.insert_all(&["x", "y", "z"]), [false, true, true]);
+    assert!(filter.contains("y") && filter.contains("z"));
     assert_eq!(filter.parts(), parts);
     let bytes = filter.to_bytes();
     assert_eq!(ScalableBloomFilter::from_bytes(&bytes), Ok(filter));

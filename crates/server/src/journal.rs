@@ -474,6 +474,13 @@ mod tests {
     fn without_a_log_changes_are_counted_only() {
         let journal = Journal::default();
         assert_eq!(journal.append(record(&journal, 0, &["a", "b"])), 0);
-        assert_eq!((journal.changes(), logged(&journal).as_str()), (2, ""));
+        let mut several = journal.record();
+        let command = || vec![b"DEL".to_vec(), b"k".to_vec()];
+        several.effect(0, &Effect::Replace(vec![command(), command()]), &[]);
+        let created = Some(b"header".to_vec());
+        let added = [&b"item"[..]].into_iter().collect();
+        several.insertion(0, b"key", Insertion { created, added });
+        assert_eq!(journal.append(several), 0);
+        assert_eq!((journal.changes(), logged(&journal).as_str()), (6, ""));
     }
 }

@@ -11,7 +11,7 @@ mod support;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use everbloom_resp::Reply;
+use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
 use support::{Client, Redis, server};
 
@@ -299,6 +299,40 @@ fn hello_says_who_we_are() {
         };
         assert_eq!(field(&modules[0], "name"), Reply::bulk("bf"));
         assert_eq!(field(&hello, "id"), client.line("CLIENT ID"));
+    }
+}
+
+/// What is executed as a run is the last command no less than what is executed by itself.
+#[test]
+fn the_last_command_is_that_of_a_run_too() {
+    let running = server(Settings::default());
+    let (mut client, mut other) = (Client::of(&running), Client::of(&running));
+    let id = client.line("CLIENT ID").as_integer().unwrap();
+    let mut last = |client: &mut Client, lines: &[&str]| {
+        let mut out = Vec::new();
+        for line in lines {
+            encode_request(&line.split(' ').collect::<Vec<_>>(), &mut out);
+        }
+        client.stream.write_all(&out).unwrap();
+        for line in lines {
+            assert!(!client.reply().is_error(), "{line}");
+        }
+        let list = text(&other.line(&format!("CLIENT LIST ID {id}")));
+        let (_, rest) = list.split_once(" cmd=").unwrap();
+        rest.split(' ').next().unwrap().to_owned()
+    };
+    for (lines, name) in [
+        (&["BF.ADD f a"][..], "bf.add"),
+        (&["BF.EXISTS f a"], "bf.exists"),
+        (&["BF.ADD f a", "BF.ADD f b", "BF.ADD f c"], "bf.add"),
+        (&["PING", "BF.EXISTS f a", "BF.EXISTS f b"], "bf.exists"),
+        (&["BF.EXISTS f a", "BF.EXISTS f b", "BF.ADD f b"], "bf.add"),
+        (&["BF.ADD f a", "BF.ADD f b", "PING"], "ping"),
+        // Not a run: each is queued by itself.
+        (&["MULTI", "BF.ADD f d", "BF.ADD f e"], "bf.add"),
+        (&["EXEC"], "exec"),
+    ] {
+        assert_eq!(last(&mut client, lines), name, "{lines:?}");
     }
 }
 

@@ -13,7 +13,7 @@ use crate::support::{Client, Host, elements, from_redis_7};
 
 /// The newest RDB version that Redis 6.2 loads. The recordings are of version 12, which has nothing
 /// that these files need.
-const VERSION: u16 = 9;
+pub const VERSION: u16 = 9;
 
 /// A payload of DUMP around a type byte and a value.
 pub fn envelope(value: &[u8]) -> Vec<u8> {

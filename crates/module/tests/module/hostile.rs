@@ -86,24 +86,29 @@ fn offer(client: &mut Client, kind: &'static str, payload: &[u8]) -> bool {
         }
         _ => {
             assert_eq!(client.line("TYPE k"), Reply::simple(kind));
-            for line in [
-                "BF.EXISTS k x",
-                "BF.INFO k",
-                "BF.STATS k",
-                "BF.DEBUG k",
-                "BF.SCANDUMP k 0",
-                "BF.SCANDUMP k 1",
-                "MEMORY USAGE k",
-                "DEBUG DIGEST-VALUE k",
-                "COPY k k2",
-                "BF.MADD k a b c d e f g",
-                "DUMP k",
-                "DEL k k2",
-            ] {
-                client.line(line);
-            }
+            work_with(client);
             true
         }
+    }
+}
+
+/// Runs what looks at all of the value under `k`, and takes it away.
+pub(crate) fn work_with(client: &mut Client) {
+    for line in [
+        "BF.EXISTS k x",
+        "BF.INFO k",
+        "BF.STATS k",
+        "BF.DEBUG k",
+        "BF.SCANDUMP k 0",
+        "BF.SCANDUMP k 1",
+        "MEMORY USAGE k",
+        "DEBUG DIGEST-VALUE k",
+        "COPY k k2",
+        "BF.MADD k a b c d e f g",
+        "DUMP k",
+        "DEL k k2",
+    ] {
+        client.line(line);
     }
 }
 
@@ -250,21 +255,11 @@ fn a_damaged_file_stops_the_start() {
 }
 
 fn check_stopped_start(file: &[u8], kind: &str) {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("dump.rdb"), file).unwrap();
-    let output = std::process::Command::new(crate::support::host_program().unwrap())
-        .args([
-            "--port",
-            &crate::support::free_port().to_string(),
-            "--loadmodule",
-        ])
-        .arg(crate::support::module())
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    let log = String::from_utf8_lossy(&output.stdout).into_owned();
+    let Some(Err((status, log))) = Host::on_keys(file, &[]) else {
+        panic!("{kind}: the host has started")
+    };
     // It ended by itself, with the code of the check of the file that Redis then makes.
-    assert!(output.status.code().is_some(), "{kind}\n{log}");
+    assert!(status.code().is_some(), "{kind}\n{log}");
     assert!(!log.contains("Ready to accept"), "{kind}\n{log}");
     assert!(log.contains("no valid Bloom filter"), "{kind}\n{log}");
     assert!(!log.contains("crashed by signal"), "{kind}\n{log}");

@@ -11,6 +11,7 @@
 
 mod cluster;
 mod conformance;
+mod corpus;
 mod exchange;
 mod golden;
 mod hostile;

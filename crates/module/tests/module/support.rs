@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -154,21 +154,37 @@ impl Host {
 
     /// Starts one on what is in a directory.
     pub fn in_dir(dir: TempDir, settings: &[&str], load_args: &[&str]) -> Option<Host> {
+        let mut host = Host::begin(dir, settings, load_args)?;
+        host.wait_until_loaded();
+        Some(host)
+    }
+
+    /// Starts one on a file of keys; if it does not take it, how it ended and what it logged.
+    pub fn on_keys(file: &[u8], settings: &[&str]) -> Option<Result<Host, (ExitStatus, String)>> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("dump.rdb"), file).unwrap();
+        let mut host = Host::begin(dir, settings, &[])?;
+        let loaded = host.loaded();
+        Some(match loaded {
+            Ok(()) => Ok(host),
+            Err(status) => Err((status, host.log())),
+        })
+    }
+
+    fn begin(dir: TempDir, settings: &[&str], load_args: &[&str]) -> Option<Host> {
         let program = host_program()?;
         let port = free_port();
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let (settings, load_args): (Vec<String>, Vec<String>) = (owned(settings), owned(load_args));
         let child = spawn(&program, dir.path(), port, &settings, &load_args);
-        let mut host = Host {
+        Some(Host {
             program,
             child,
             settings,
             load_args,
             port,
             dir,
-        };
-        host.wait_until_loaded();
-        Some(host)
+        })
     }
 
     /// Starts one on the file `redis.conf` of a directory, which loads the module.
@@ -241,19 +257,28 @@ impl Host {
     }
 
     fn wait_until_loaded(&mut self) {
+        if let Err(status) = self.loaded() {
+            panic!("the server ended at once with {status}:\n{}", self.log());
+        }
+    }
+
+    /// Returns once it has loaded what there is; when it ended instead, how.
+    fn loaded(&mut self) -> Result<(), ExitStatus> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
-                panic!("the server ended at once with {status}:\n{}", self.log());
+                return Err(status);
             }
-            if TcpStream::connect(self.addr()).is_ok() {
-                let reply = self.client().line("PING");
-                if !reply
-                    .as_error()
-                    .is_some_and(|text| text.starts_with("LOADING"))
-                {
-                    return;
-                }
+            // It may end while it is asked.
+            let reply = Client::try_connect(self.addr())
+                .ok()
+                .and_then(|mut client| {
+                    client.try_send(&["PING"]).ok()?;
+                    client.try_reply()
+                });
+            let loading = |text: &str| text.starts_with("LOADING");
+            if reply.is_some_and(|reply| !reply.as_error().is_some_and(loading)) {
+                return Ok(());
             }
             thread::sleep(Duration::from_millis(10));
         }

@@ -9,6 +9,7 @@
     missing_docs
 )]
 
+mod always;
 mod common;
 #[path = "../support/crashing.rs"]
 mod crashing;

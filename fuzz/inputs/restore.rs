@@ -1,0 +1,50 @@
+//! Inputs of the target `restore`, and what must be true of them.
+//!
+//! An input is tried as it is, and with a version and a checksum behind it that are right.
+
+use std::ops::ControlFlow;
+
+use everbloom::{Check, GrowthLimit};
+use everbloom_server::keyspace::Value;
+use everbloom_server::rdb::crc64::crc64;
+use everbloom_server::rdb::{dump, restore};
+
+/// The most that bit arrays may take.
+const LIMIT: u64 = 1 << 20;
+
+/// The payloads of an input, for a reader of this RDB version.
+pub(crate) fn payloads(input: &[u8], version: u16) -> [Vec<u8>; 2] {
+    let mut payload = [input, &version.to_le_bytes()].concat();
+    let checksum = crc64(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    [input.to_vec(), payload]
+}
+
+/// Restores a payload, if that is one; what is then dumped restores to an equal value. Whether it
+/// was one.
+pub(crate) fn check(payload: &[u8]) -> bool {
+    let Ok(value) = restore(payload, LIMIT) else {
+        return false;
+    };
+    let again = restore(&dump(&value, true).unwrap(), LIMIT).unwrap();
+    match (&value, &again) {
+        (Value::Text(a), Value::Text(b)) => assert_eq!(a, b),
+        (Value::Filter(a), Value::Filter(b)) => {
+            assert_eq!(a, b);
+            a.parts().validate(LIMIT, Check::RdbValue).unwrap();
+            // A filter from outside takes items, or says why not: its next layer may be too large.
+            let mut filter = a.clone();
+            let growth = GrowthLimit {
+                max_layer_bytes: LIMIT,
+            };
+            let mut inserted = false;
+            filter.insert_batch([&b"an item"[..]].into_iter(), growth, |reply| {
+                inserted = reply.is_ok();
+                ControlFlow::Break(())
+            });
+            assert!(!inserted || filter.contains("an item"));
+        }
+        _ => panic!("a value changed its type"),
+    }
+    true
+}
