@@ -30,7 +30,7 @@ use seeds::seeds;
 const TYPES: [u8; 3] = [0, 6, 7];
 
 /// A header may ask for as much as a limit allows, and dumps of that take long.
-const LIMIT: [&str; 2] = ["--bf.bf-max-filter-bytes", "16mb"];
+const LIMIT: [&str; 2] = ["--bf.bloom-memory-usage-limit", "16mb"];
 
 fn settings() -> &'static [&'static str] {
     if from_redis_7() { &LIMIT } else { &[] }
@@ -83,7 +83,11 @@ fn payloads_of_the_corpus() {
 
 #[test]
 fn headers_and_chunks_of_the_corpus() {
-    let Some(host) = Host::start(settings()) else {
+    // Older hosts have no limit, and are asked for gigabytes.
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&LIMIT) else {
         return;
     };
     let mut client = host.client();
