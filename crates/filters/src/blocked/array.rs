@@ -1,8 +1,10 @@
 //! The bit array of a blocked layer: blocks that are cache lines.
 
 use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::boxed::Box;
 use core::fmt;
-use core::ptr::NonNull;
+use core::mem::{self, ManuallyDrop};
+use core::ptr::{self, NonNull};
 use core::slice;
 
 use crate::bits::{AllocError, advise_huge_pages, prefetch};
@@ -48,15 +50,60 @@ impl BlockArray {
         let base = NonNull::new(base).ok_or(AllocError)?;
         advise_huge_pages(base.as_ptr(), layout.size());
         let lead = base.as_ptr().align_offset(BLOCK);
+        // SAFETY: it was made with the layout of so many blocks, with zeros in it.
+        Ok(unsafe { BlockArray::in_allocation(base, blocks, lead) })
+    }
+
+    /// The blocks in an allocation, `lead` bytes behind its start, where they are aligned.
+    ///
+    /// # Safety
+    ///
+    /// The allocation is one of the global allocator, made with the layout of so many blocks, it is
+    /// initialised, and it belongs to the array from now on.
+    unsafe fn in_allocation(base: NonNull<u8>, blocks: usize, lead: usize) -> BlockArray {
         debug_assert!(lead < BLOCK);
         // SAFETY: the allocation is BLOCK - 1 bytes longer than the blocks, and `lead` is at most
         // that, because the alignment of bytes can always be reached.
         let start = unsafe { base.add(lead) }.cast();
-        Ok(BlockArray {
+        BlockArray {
             start,
             blocks,
             lead,
-        })
+        }
+    }
+
+    /// Hands the allocation to `relocate` and takes back what that gives: the same bytes, at another
+    /// place perhaps, in which the blocks then go to where they are aligned. Nothing happens when
+    /// there is no memory for a block.
+    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        // What is left when `relocate` panics.
+        let Ok(empty) = BlockArray::zeroed(BLOCK as u64) else {
+            return;
+        };
+        let (blocks, old_lead) = (self.blocks, self.lead);
+        let old = mem::replace(self, empty).into_allocation();
+        let len = old.len();
+        let mut bytes = relocate(old);
+        assert_eq!(bytes.len(), len, "relocated bits stay as many");
+        let lead = bytes.as_ptr().align_offset(BLOCK);
+        if lead != old_lead {
+            bytes.copy_within(old_lead..old_lead + blocks * BLOCK, lead);
+        }
+        let base = NonNull::from(Box::leak(bytes)).cast();
+        // SAFETY: a box of bytes is an allocation of the global allocator with the layout of an
+        // array of so many bytes, which is that of the blocks.
+        *self = unsafe { BlockArray::in_allocation(base, blocks, lead) };
+    }
+
+    /// The whole allocation, the bytes around the blocks included.
+    fn into_allocation(self) -> Box<[u8]> {
+        let array = ManuallyDrop::new(self);
+        // SAFETY: `lead` bytes before `start` is where the allocation begins.
+        let base = unsafe { array.start.cast::<u8>().sub(array.lead) };
+        let bytes = ptr::slice_from_raw_parts_mut(base.as_ptr(), array.memory_usage());
+        // SAFETY: the allocation was made with the layout of an array of so many bytes, all of them
+        // are initialised, and the array does not free them.
+        unsafe { Box::from_raw(bytes) }
     }
 
     #[inline]

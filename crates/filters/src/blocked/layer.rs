@@ -199,6 +199,11 @@ impl BlockedLayer {
 
     /// What a kernel tests in, and with.
     #[inline(always)]
+    /// The bits, for who moves them.
+    pub(crate) fn array_mut(&mut self) -> &mut BlockArray {
+        &mut self.array
+    }
+
     pub(super) fn parts_to_test(&self) -> (&BlockArray, &Lanes) {
         (&self.array, self.lanes)
     }

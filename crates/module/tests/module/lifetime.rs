@@ -370,6 +370,12 @@ fn large_filters_are_freed_lazily() {
 /// and says so by the variable.
 #[test]
 fn filters_are_defragmented() {
+    for layout in ["CLASSIC", "BLOCKED"] {
+        defragment(layout);
+    }
+}
+
+fn defragment(layout: &str) {
     let Some(host) = Host::start(&[]) else { return };
     let mut client = host.client();
     if client.line("CONFIG SET activedefrag yes").is_error() {
@@ -385,18 +391,23 @@ fn filters_are_defragmented() {
     ] {
         client.ok(&format!("CONFIG SET {line}"));
     }
-    for i in 0..20_000 {
-        let layout = ["CLASSIC", "BLOCKED"][i % 2];
-        let line = format!("BF.INSERT f{i} CAPACITY 20 LAYOUT {layout} ITEMS a b c");
-        client.ok(&line);
+    let filters = |part: usize| (0..20_000).filter(move |i| i % 4 == part);
+    for i in (0..4).flat_map(filters) {
+        // With more bits than are kept as positions.
+        let items = (0..20).map(|item| format!(" {item}")).collect::<String>();
+        client.ok(&format!(
+            "BF.INSERT f{i} CAPACITY 100 LAYOUT {layout} ITEMS{items}"
+        ));
     }
-    fill(&mut client);
-    for i in (0..20_000).filter(|i| i % 8 > 1) {
+    for i in (1..4).flat_map(filters) {
         client.ok(&format!("DEL f{i}"));
     }
-    let before = answers(&mut client);
+    let before = client.digest();
     wait_for("blocks that moved", || {
         client.info("bf_bloom_defrag_hits") != "0"
     });
-    assert_eq!(answers(&mut client), before);
+    assert_eq!(client.digest(), before, "{layout}");
+    for i in filters(0).step_by(100) {
+        assert_eq!(client.number(&format!("BF.EXISTS f{i} 7")), 1, "{layout}");
+    }
 }
