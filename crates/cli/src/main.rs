@@ -1,6 +1,8 @@
 //! The `everbloom` command: a server, a client for one command, the experiment that shows what a
 //! filter's error rate really is, and a load generator. One module a subcommand; `main` only chooses.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod client;
 mod display;

@@ -280,8 +280,18 @@ fn writes_are_refused_after_a_snapshot_failed() {
     };
     let (running, mut client) = start_on(&disk, settings());
     run(&mut client, &["SET a 1"]);
+    // What is queued while all is well is refused when it comes to it.
+    let mut patient = Client::of(&running);
+    patient.line("MULTI");
+    assert_eq!(patient.line("SET a 2"), Reply::simple("QUEUED"));
     disk.fail_writes_after(0);
     assert!(client.line("SAVE").is_error());
+    let refused = patient.line("EXEC");
+    let start = "EXECABORT Transaction discarded because of: MISCONF Redis is configured";
+    assert!(
+        refused.as_error().unwrap().starts_with(start),
+        "{refused:?}"
+    );
     for line in ["SET b 2", "BF.ADD f x", "PING"] {
         let Reply::Error(text) = client.line(line) else {
             panic!("{line} was not refused")
