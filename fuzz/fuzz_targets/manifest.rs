@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use everbloom_server::aof::{BaseFormat, FileInfo, Manifest, Names};
+use everbloom_files::aof::{BaseFormat, FileInfo, Manifest, Names};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

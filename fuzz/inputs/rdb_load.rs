@@ -4,8 +4,8 @@
 //! without the eight zero bytes that switch the checksum off, so these are put behind it.
 
 use everbloom::Check;
-use everbloom_server::keyspace::Value;
-use everbloom_server::rdb::{Event, Reader, WriteOptions, Writer};
+use everbloom_files::Value;
+use everbloom_files::rdb::{Event, Reader, WriteOptions, Writer};
 
 /// The most that bit arrays may take: enough for any filter that fits a short input, many times.
 const LIMIT: u64 = 1 << 20;

@@ -5,9 +5,9 @@
 use std::ops::ControlFlow;
 
 use everbloom::{Check, GrowthLimit};
-use everbloom_server::keyspace::Value;
-use everbloom_server::rdb::crc64::crc64;
-use everbloom_server::rdb::{dump, restore};
+use everbloom_files::Value;
+use everbloom_files::rdb::crc64;
+use everbloom_files::rdb::{dump, restore};
 
 /// The most that bit arrays may take.
 const LIMIT: u64 = 1 << 20;

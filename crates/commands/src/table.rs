@@ -85,6 +85,27 @@ pub struct KeySpec {
     pub step: i32,
 }
 
+impl KeySpec {
+    /// The keys among the arguments of a command, whose name is argument 0.
+    pub fn of<'a>(self, args: &'a [&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
+        let count = i64::try_from(args.len()).unwrap_or(i64::MAX);
+        let last = if self.last < 0 {
+            count + i64::from(self.last)
+        } else {
+            i64::from(self.last)
+        };
+        let first = usize::try_from(self.first).unwrap_or(0);
+        let step = usize::try_from(self.step).unwrap_or(1).max(1);
+        let end = usize::try_from(last.min(count - 1) + 1).unwrap_or(0);
+        let keyed = if first == 0 {
+            0..0
+        } else {
+            first..end.max(first)
+        };
+        keyed.step_by(step).filter_map(|at| args.get(at).copied())
+    }
+}
+
 /// One argument, in the terms of COMMAND DOCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
@@ -466,5 +487,17 @@ mod tests {
             );
             assert_eq!(command.keys, FIRST);
         }
+    }
+
+    #[test]
+    fn keys_follow_first_last_and_step() {
+        let args: Vec<&[u8]> = vec![b"MSET", b"a", b"1", b"b", b"2"];
+        let names =
+            |first, last, step| -> Vec<&[u8]> { KeySpec { first, last, step }.of(&args).collect() };
+        assert_eq!(names(1, -1, 2), vec![b"a".as_slice(), b"b"]);
+        assert_eq!(names(1, 1, 1), vec![b"a".as_slice()]);
+        assert_eq!(names(1, 2, 1), vec![b"a".as_slice(), b"1"]);
+        assert!(names(0, 0, 0).is_empty());
+        assert_eq!(names(4, 9, 1), vec![b"2".as_slice()]);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::clock::Now;
+use everbloom_store::clock::Now;
 
 /// What others may see of a connection. The connection itself writes it once per batch.
 #[derive(Debug, Clone, Default)]

@@ -16,33 +16,20 @@
 
 #![forbid(unsafe_code)]
 
-pub mod aof;
 pub mod clients;
-pub mod clock;
 pub mod config;
-pub mod connection;
 pub mod dispatch;
-pub mod filter_command;
 pub mod glob;
-pub mod journal;
-pub mod keyspace;
-pub mod lock;
 pub mod native;
-pub mod persistence;
-pub mod place;
-pub mod rdb;
+pub mod net;
 pub mod registry;
-pub mod replay;
-pub mod running;
-pub mod runs;
 pub mod server;
 pub mod session;
 pub mod slowlog;
+pub mod start;
 pub mod stats;
-pub mod storage;
 pub mod system;
-pub mod worker;
 
 pub use config::Settings;
-pub use running::{Running, StartError};
 pub use server::Server;
+pub use start::{Running, StartError};

@@ -9,12 +9,11 @@ use everbloom_resp::Reply;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use everbloom_store::Store;
+use everbloom_store::persistence::Persistence;
+
 use crate::clients::Clients;
-use crate::clock::Now;
 use crate::config::{Config, Settings};
-use crate::journal::Journal;
-use crate::keyspace::Keyspace;
-use crate::persistence::Persistence;
 use crate::registry::{Registered, Registry};
 use crate::slowlog::SlowLog;
 use crate::stats::{ServerStats, WorkerStats};
@@ -24,12 +23,10 @@ use crate::stats::{ServerStats, WorkerStats};
 pub struct Server {
     /// The settings.
     pub config: Config,
-    /// The keys.
-    pub keyspace: Keyspace,
+    /// All that is remembered.
+    pub store: Arc<Store>,
     /// The open connections.
     pub clients: Clients,
-    /// Where effects go.
-    pub journal: Journal,
     /// Commands that took long.
     pub slowlog: SlowLog,
     /// Figures of the whole server.
@@ -44,32 +41,10 @@ pub struct Server {
     pub total_memory: u64,
     /// Whether keys whose time has come are removed before anybody asks for them.
     pub active_expire: AtomicBool,
-    persistence: Option<Persistence>,
-    health: Health,
-    failure: Mutex<Option<String>>,
     /// Whether the end is to save a snapshot, if a client has said so.
     save_at_end: Mutex<Option<bool>>,
     addresses: OnceLock<Vec<SocketAddr>>,
     stop: watch::Sender<bool>,
-}
-
-/// What keeps some commands from running.
-#[derive(Debug, Default)]
-pub struct Health {
-    loading: AtomicBool,
-    log_failing: AtomicBool,
-    save_failing: AtomicBool,
-    /// Whether any of them is set: the one that every command looks at.
-    troubled: AtomicBool,
-}
-
-impl Health {
-    fn set(&self, flag: &AtomicBool, on: bool) {
-        flag.store(on, Ordering::Relaxed);
-        let any = [&self.loading, &self.log_failing, &self.save_failing];
-        let troubled = any.into_iter().any(|flag| flag.load(Ordering::Relaxed));
-        self.troubled.store(troubled, Ordering::Release);
-    }
 }
 
 impl Server {
@@ -86,20 +61,17 @@ impl Server {
         persistence: Option<Persistence>,
     ) -> Arc<Self> {
         let commands = Registry::get().commands().len();
+        let total_memory = crate::system::total_memory();
         Arc::new(Server {
-            keyspace: Keyspace::new(settings.databases),
+            store: Store::new(settings.data.clone(), persistence, total_memory),
             clients: Clients::default(),
-            journal: Journal::default(),
             slowlog: SlowLog::default(),
             stats: ServerStats::default(),
             workers: (0..workers).map(|_| WorkerStats::new(commands)).collect(),
             started: Instant::now(),
             run_id: crate::system::random_hex(40),
-            total_memory: crate::system::total_memory(),
+            total_memory,
             active_expire: AtomicBool::new(true),
-            persistence,
-            health: Health::default(),
-            failure: Mutex::new(None),
             save_at_end: Mutex::new(None),
             addresses: OnceLock::new(),
             stop: watch::Sender::new(false),
@@ -120,39 +92,30 @@ impl Server {
 
     /// Asks the server to stop: no new connections, the open ones end after the batch they are at.
     pub fn stop(&self) {
+        self.store.stop();
         self.stop.send_replace(true);
         for client in self.clients.list() {
             client.kill();
         }
     }
 
-    /// The data directory, if there is one.
-    pub fn persistence(&self) -> Option<&Persistence> {
-        self.persistence.as_ref()
-    }
-
-    /// Whether the data of an earlier run is being loaded.
-    pub fn is_loading(&self) -> bool {
-        self.health.loading.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_loading(&self, on: bool) {
-        self.health.set(&self.health.loading, on);
-    }
-
-    pub(crate) fn set_log_failing(&self, on: bool) {
-        self.health.set(&self.health.log_failing, on);
-    }
-
-    pub(crate) fn set_save_failing(&self, on: bool) {
-        self.health.set(&self.health.save_failing, on);
+    /// Changes the settings: `change` works on a copy, which is put in force when it succeeds.
+    pub fn update_settings<E>(
+        &self,
+        change: impl FnOnce(&mut Settings) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.config.update(|settings| {
+            change(settings)?;
+            self.store.set_settings(settings.data.clone());
+            Ok(())
+        })
     }
 
     /// Why a command may not run now, if so: the data is being loaded, or writes are refused
     /// because they could not be made to last.
     #[inline]
     pub fn refusal(&self, command: &Registered, settings: &Settings) -> Option<Reply> {
-        if !self.health.troubled.load(Ordering::Acquire) {
+        if !self.store.health.is_troubled() {
             return None;
         }
         self.refusal_in_trouble(command, settings)
@@ -160,7 +123,7 @@ impl Server {
 
     #[cold]
     fn refusal_in_trouble(&self, command: &Registered, settings: &Settings) -> Option<Reply> {
-        if self.is_loading() && !command.while_loading {
+        if self.store.health.is_loading() && !command.while_loading {
             return Some(Reply::error(
                 "LOADING Redis is loading the dataset in memory",
             ));
@@ -168,8 +131,8 @@ impl Server {
         if !command.write && command.name != "PING" {
             return None;
         }
-        if self.health.log_failing.load(Ordering::Relaxed) {
-            let figures = self.persistence.as_ref().map(|p| &p.figures);
+        if self.store.health.is_log_failing() {
+            let figures = self.store.persistence().map(|p| &p.figures);
             let error = figures
                 .and_then(|f| f.log_error.lock().clone())
                 .unwrap_or_default();
@@ -177,9 +140,9 @@ impl Server {
                 "MISCONF Errors writing to the AOF file: {error}"
             )));
         }
-        let refused = settings.stop_writes_on_bgsave_error
-            && !settings.save.is_empty()
-            && self.health.save_failing.load(Ordering::Relaxed);
+        let refused = settings.data.stop_writes_on_bgsave_error
+            && !settings.data.save.is_empty()
+            && self.store.health.is_save_failing();
         refused.then(|| {
             Reply::error(
                 "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to \
@@ -189,18 +152,6 @@ impl Server {
                  details about the RDB error.",
             )
         })
-    }
-
-    /// Stops at once because of something that cannot be gone on after.
-    pub fn fail(&self, why: String) {
-        tracing::error!("{why}");
-        self.failure.lock().get_or_insert(why);
-        self.stop();
-    }
-
-    /// Why the server has failed, if it has.
-    pub fn failure(&self) -> Option<String> {
-        self.failure.lock().clone()
     }
 
     /// Says whether a snapshot is to be saved at the end, whatever the save points say.
@@ -226,7 +177,7 @@ impl Server {
 
     /// Bytes that keys, values and the buffers of connections take.
     pub fn used_memory(&self) -> u64 {
-        let keys = u64::try_from(self.keyspace.memory()).unwrap_or(u64::MAX);
+        let keys = u64::try_from(self.store.keyspace.memory()).unwrap_or(u64::MAX);
         let used = keys.saturating_add(self.stats.buffers.load(Ordering::Relaxed));
         // Mostly a read: workers that only look must not fight for the cache line.
         if used > self.stats.peak_memory.load(Ordering::Relaxed) {
@@ -255,36 +206,6 @@ impl Server {
         match settings.bf_max_filter_bytes {
             0 => u64::MAX,
             most => most,
-        }
-    }
-
-    /// Removes keys whose time has come, a shard at a time.
-    pub fn remove_expired(&self) {
-        for index in 0..crate::keyspace::SHARDS {
-            let now = Now::read();
-            let due = |shard: &crate::keyspace::Shard| {
-                shard.dbs().iter().any(|db| db.may_have_expired(now.ms))
-            };
-            if !due(&self.keyspace.shard(index).read()) {
-                continue;
-            }
-            let mut gone = Vec::new();
-            let mut shard = self.keyspace.shard(index).write();
-            let mut record = self.journal.record();
-            for db in 0..self.keyspace.databases() {
-                if shard.db(db).may_have_expired(now.ms) {
-                    let removed = shard.db_mut(db).remove_expired(now.ms);
-                    for (key, _) in &removed {
-                        shard.touch(db, key);
-                        record.expired(db, key);
-                    }
-                    self.keyspace.settle(shard.db_mut(db));
-                    gone.extend(removed);
-                }
-            }
-            self.journal.append(record);
-            drop(shard);
-            self.stats.expired(gone.len());
         }
     }
 }

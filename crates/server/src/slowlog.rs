@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-use crate::clock::Now;
 use crate::config::Settings;
 use crate::session::Session;
+use everbloom_store::clock::Now;
 
 /// One slow command.
 #[derive(Debug, Clone)]

@@ -596,7 +596,7 @@ fn the_default_layout_is_in_force_at_once() {
     };
     assert!((128..1000).contains(&usage), "{usage}");
     client.line("FLUSHALL");
-    assert_eq!(running.server().keyspace.memory(), 0);
+    assert_eq!(running.server().store.keyspace.memory(), 0);
 }
 
 #[test]

@@ -139,14 +139,14 @@ fn files_of_the_corpus() {
         };
         let (_, whole) = rdb_load::check(&file);
         fs::write(dir.path().join("dump.rdb"), &file).unwrap();
-        let running = server(Settings {
-            dir: Some(dir.path().into()),
-            save: Vec::new(),
+        let mut settings = Settings {
             io_threads: 1,
             ..settings()
-        });
+        };
+        settings.data.dir = Some(dir.path().into());
+        let running = server(settings);
         running.wait_until_loaded();
-        if let Some(why) = running.server().failure() {
+        if let Some(why) = running.server().store.failure() {
             assert!(running.wait().is_err());
             errors.insert(why);
             continue;

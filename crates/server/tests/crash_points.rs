@@ -31,17 +31,18 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crashing::CrashingDisk;
+use everbloom_files::rdb::payload;
 use everbloom_resp::{Batch, DecodeLimits, Limits, Reply, RequestParser, decode, encode_request};
 use everbloom_server::clients::Client;
-use everbloom_server::clock::Now;
-use everbloom_server::config::settings::Fsync;
-use everbloom_server::dispatch::{self, Turn};
-use everbloom_server::keyspace::SHARDS;
-use everbloom_server::persistence::load::{self, LoadError};
-use everbloom_server::persistence::{Persistence, jobs, log};
-use everbloom_server::rdb::payload;
+use everbloom_server::dispatch::execute::{self as dispatch, Turn};
+use everbloom_server::dispatch::replay::Replayer;
 use everbloom_server::session::Session;
 use everbloom_server::{Server, Settings};
+use everbloom_store::Fsync;
+use everbloom_store::clock::Now;
+use everbloom_store::keyspace::SHARDS;
+use everbloom_store::persistence::load::{self, LoadError};
+use everbloom_store::persistence::{Persistence, jobs, log};
 
 const DATABASES: usize = 4;
 /// A day: the clock of the commands is so far ahead.
@@ -55,13 +56,11 @@ type Command = Vec<Vec<u8>>;
 type State = BTreeMap<(usize, String), (Option<u64>, usize, u64)>;
 
 fn settings(appendonly: bool, appendfsync: Fsync) -> Settings {
-    Settings {
-        appendonly,
-        appendfsync,
-        databases: DATABASES,
-        save: Vec::new(),
-        ..Settings::default()
-    }
+    let mut settings = Settings::default();
+    settings.data.appendonly = appendonly;
+    settings.data.appendfsync = appendfsync;
+    settings.data.databases = DATABASES;
+    settings
 }
 
 fn words(line: &str) -> Command {
@@ -79,12 +78,16 @@ struct Machine {
 
 impl Machine {
     fn start(disk: &CrashingDisk, settings: Settings) -> Result<Self, LoadError> {
-        let persistence = Persistence::on(Arc::new(disk.clone()), &settings);
+        let persistence = Persistence::on(Arc::new(disk.clone()), &settings.data);
         let server = Server::with_persistence(settings, 1, Some(persistence));
-        let log = load::load(&server, server.persistence().unwrap())?;
+        let log = load::load(
+            &server.store,
+            server.store.persistence().unwrap(),
+            &mut Replayer::new(&server),
+        )?;
         let shared = Arc::clone(&server);
         let keeper = thread::spawn(move || {
-            log::run(&shared, shared.persistence().unwrap(), log);
+            log::run(&shared.store, shared.store.persistence().unwrap(), log);
         });
         let client = Arc::new(Client::unlisted("127.0.0.1:1".parse().unwrap()));
         Ok(Machine {
@@ -134,8 +137,8 @@ impl Machine {
             return true;
         }
         let deadline = Instant::now() + Duration::from_secs(60);
-        while self.server.journal.durable_now() < written {
-            if self.server.is_stopping() {
+        while self.server.store.journal.durable_now() < written {
+            if self.server.store.failure().is_some() {
                 return false;
             }
             assert!(
@@ -149,7 +152,9 @@ impl Machine {
 
     /// Waits for work in the background.
     fn settle(&self) {
-        while self.server.persistence().unwrap().is_busy() && !self.server.is_stopping() {
+        while self.server.store.persistence().unwrap().is_busy()
+            && !self.server.store.failure().is_some()
+        {
             thread::sleep(Duration::from_micros(100));
         }
     }
@@ -167,8 +172,8 @@ impl Machine {
         let Some(keeper) = self.keeper.take() else {
             return;
         };
-        self.server.persistence().unwrap().end_jobs();
-        self.server.journal.close();
+        self.server.store.persistence().unwrap().end_jobs();
+        self.server.store.journal.close();
         keeper.join().unwrap();
     }
 }
@@ -183,7 +188,7 @@ impl Drop for Machine {
 fn state_of(server: &Server) -> State {
     let mut state = State::new();
     for index in 0..SHARDS {
-        let shard = server.keyspace.shard(index).read();
+        let shard = server.store.keyspace.shard(index).read();
         for (number, db) in shard.dbs().iter().enumerate() {
             for (_, entry) in db.iter(0) {
                 let payload = payload::dump(&entry.value, false).unwrap();
@@ -323,28 +328,28 @@ impl Script {
                     }
                 }
                 Step::Save => {
-                    let tried = jobs::save(&machine.server);
+                    let tried = jobs::save(&machine.server.store);
                     life.snapshots.push(life.sent);
                     if tried.is_ok() {
                         life.snapshots = vec![life.sent];
                     }
                 }
-                Step::SaveInBackground => jobs::save_in_background(&machine.server).unwrap(),
-                Step::Rewrite => jobs::rewrite_in_background(&machine.server, false).unwrap(),
-                Step::Begin => jobs::turn_log(&machine.server, true).unwrap(),
+                Step::SaveInBackground => jobs::save_in_background(&machine.server.store).unwrap(),
+                Step::Rewrite => jobs::rewrite_in_background(&machine.server.store, false).unwrap(),
+                Step::Begin => jobs::turn_log(&machine.server.store, true).unwrap(),
                 Step::Settle => machine.settle(),
             }
             if disk.crashed() {
                 break;
             }
             assert_eq!(
-                machine.server.failure(),
+                machine.server.store.failure(),
                 None,
                 "{}, step {number}",
                 self.name
             );
         }
-        let figures = &machine.server.persistence().unwrap().figures;
+        let figures = &machine.server.store.persistence().unwrap().figures;
         life.logged |= figures.rewrites.load(Ordering::Relaxed) > 0;
         machine.stop();
         life
@@ -741,10 +746,10 @@ fn fill_and_heal(room: u64) {
         check_one_of(&disk.survivors(seed), &states, &place);
     }
     // A rewrite fails, and costs nothing.
-    jobs::rewrite_in_background(&machine.server, false).unwrap();
+    jobs::rewrite_in_background(&machine.server.store, false).unwrap();
     machine.settle();
     let figures = |machine: &Machine| {
-        let figures = &machine.server.persistence().unwrap().figures;
+        let figures = &machine.server.store.persistence().unwrap().figures;
         figures.rewrites.load(Ordering::Relaxed)
     };
     assert_eq!(figures(&machine), 0, "{place}");
@@ -765,7 +770,7 @@ fn fill_and_heal(room: u64) {
         check_one_of(&disk.survivors(seed), &states, &place);
     }
     let before = states.len() - 1;
-    jobs::rewrite_in_background(&machine.server, false).unwrap();
+    jobs::rewrite_in_background(&machine.server.store, false).unwrap();
     for _ in 0..10 {
         send(&mut machine, &mut states);
     }
@@ -817,7 +822,7 @@ fn with_always_a_write_that_does_not_reach_the_disk_is_never_acknowledged() {
             acknowledged = states.len() - 1;
             assert!(states.len() < 2000, "{room:?}: the server fails at last");
         }
-        assert!(machine.server.failure().is_some());
+        assert!(machine.server.store.failure().is_some());
         machine.stop();
         for seed in 0..20 {
             let place = format!("{room:?} bytes of room, seed {seed}");

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 
 use crashing::CrashingDisk;
-use everbloom_server::storage::Storage;
+use everbloom_files::storage::Storage;
 
 const SEEDS: u64 = 400;
 

@@ -22,11 +22,10 @@ fn everbloom(settings: Settings) -> (Running, Client) {
 }
 
 fn in_dir(dir: &Path, appendonly: bool) -> Settings {
-    Settings {
-        dir: Some(dir.into()),
-        appendonly,
-        ..Settings::default()
-    }
+    let mut settings = Settings::default();
+    settings.data.dir = Some(dir.into());
+    settings.data.appendonly = appendonly;
+    settings
 }
 
 /// What both sides answer alike; a digest is each host's own.

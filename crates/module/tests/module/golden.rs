@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use everbloom_resp::{DecodeLimits, Reply, decode};
-use everbloom_server::rdb::crc64::crc64;
+use everbloom_files::rdb::crc64;
 use serde_json::Value as Json;
 
 use crate::support::{Client, Host, elements, from_redis_7};

@@ -6,7 +6,9 @@ use everbloom::sizing::RATE_CAP;
 use everbloom_commands::format::layout;
 use everbloom_commands::number::{self, NumberError};
 
-use super::settings::{Fsync, Settings};
+use everbloom_store::Fsync;
+
+use super::settings::Settings;
 use super::text::{choice, memory, number, show_yes_no, split_words, yes_no};
 
 /// One setting.
@@ -112,9 +114,9 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "databases",
         fixed: IMMUTABLE,
-        get: |s| s.databases.to_string(),
+        get: |s| s.data.databases.to_string(),
         // Every one of the shards holds its part of every database: more would be memory wasted.
-        set: |s, text| put(&mut s.databases, number(text, 1, 4096)),
+        set: |s, text| put(&mut s.data.databases, number(text, 1, 4096)),
         ..BASE
     },
     Parameter {
@@ -151,54 +153,63 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "save",
         list: true,
         get: |s| {
-            let points = s.save.iter().map(|(after, most)| format!("{after} {most}"));
+            let points = s
+                .data
+                .save
+                .iter()
+                .map(|(after, most)| format!("{after} {most}"));
             points.collect::<Vec<_>>().join(" ")
         },
-        set: |s, text| put(&mut s.save, save_points(text)),
+        set: |s, text| put(&mut s.data.save, save_points(text)),
         ..BASE
     },
     Parameter {
         name: "dir",
         fixed: PROTECTED,
         get: |s| {
-            let dir = s.dir.as_deref();
+            let dir = s.data.dir.as_deref();
             let absolute = |dir: &Path| path::absolute(dir).unwrap_or_else(|_| dir.into());
             dir.map_or_else(String::new, |dir| absolute(dir).to_string_lossy().into())
         },
-        set: |s, text| put(&mut s.dir, Ok((!text.is_empty()).then(|| text.into()))),
+        set: |s, text| put(&mut s.data.dir, Ok((!text.is_empty()).then(|| text.into()))),
         ..BASE
     },
     Parameter {
         name: "dbfilename",
         fixed: PROTECTED,
-        get: |s| s.dbfilename.clone(),
-        set: |s, text| put(&mut s.dbfilename, file_name(text, "dbfilename", "filename")),
+        get: |s| s.data.dbfilename.clone(),
+        set: |s, text| {
+            put(
+                &mut s.data.dbfilename,
+                file_name(text, "dbfilename", "filename"),
+            )
+        },
         ..BASE
     },
     Parameter {
         name: "rdbcompression",
-        get: |s| show_yes_no(s.rdbcompression),
-        set: |s, text| put(&mut s.rdbcompression, yes_no(text)),
+        get: |s| show_yes_no(s.data.rdbcompression),
+        set: |s, text| put(&mut s.data.rdbcompression, yes_no(text)),
         ..BASE
     },
     Parameter {
         name: "rdbchecksum",
         fixed: IMMUTABLE,
-        get: |s| show_yes_no(s.rdbchecksum),
-        set: |s, text| put(&mut s.rdbchecksum, yes_no(text)),
+        get: |s| show_yes_no(s.data.rdbchecksum),
+        set: |s, text| put(&mut s.data.rdbchecksum, yes_no(text)),
         ..BASE
     },
     Parameter {
         name: "stop-writes-on-bgsave-error",
-        get: |s| show_yes_no(s.stop_writes_on_bgsave_error),
-        set: |s, text| put(&mut s.stop_writes_on_bgsave_error, yes_no(text)),
+        get: |s| show_yes_no(s.data.stop_writes_on_bgsave_error),
+        set: |s, text| put(&mut s.data.stop_writes_on_bgsave_error, yes_no(text)),
         ..BASE
     },
     Parameter {
         name: "rdb-unknown-values",
         fixed: IMMUTABLE,
         get: |s| {
-            if s.rdb_skip_unknown_values {
+            if s.data.rdb_skip_unknown_values {
                 "skip"
             } else {
                 "refuse"
@@ -208,7 +219,7 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |s, text| {
             let word = choice(text, &["refuse", "skip"]);
             put(
-                &mut s.rdb_skip_unknown_values,
+                &mut s.data.rdb_skip_unknown_values,
                 word.map(|word| word == "skip"),
             )
         },
@@ -216,17 +227,17 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "appendonly",
-        get: |s| show_yes_no(s.appendonly),
-        set: |s, text| put(&mut s.appendonly, yes_no(text)),
+        get: |s| show_yes_no(s.data.appendonly),
+        set: |s, text| put(&mut s.data.appendonly, yes_no(text)),
         ..BASE
     },
     Parameter {
         name: "appenddirname",
         fixed: IMMUTABLE,
-        get: |s| s.appenddirname.clone(),
+        get: |s| s.data.appenddirname.clone(),
         set: |s, text| {
             put(
-                &mut s.appenddirname,
+                &mut s.data.appenddirname,
                 file_name(text, "appenddirname", "dirname"),
             )
         },
@@ -235,10 +246,10 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "appendfilename",
         fixed: IMMUTABLE,
-        get: |s| s.appendfilename.clone(),
+        get: |s| s.data.appendfilename.clone(),
         set: |s, text| {
             put(
-                &mut s.appendfilename,
+                &mut s.data.appendfilename,
                 file_name(text, "appendfilename", "filename"),
             )
         },
@@ -247,21 +258,21 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "appendfsync",
         get: |s| {
-            let fsync = FSYNC.iter().find(|(_, fsync)| *fsync == s.appendfsync);
+            let fsync = FSYNC.iter().find(|(_, fsync)| *fsync == s.data.appendfsync);
             fsync.map_or("", |(word, _)| word).into()
         },
         set: |s, text| {
             let word = choice(text, &FSYNC.map(|(word, _)| word))?;
             let fsync = FSYNC.iter().find(|(known, _)| *known == word);
-            s.appendfsync = fsync.map_or(s.appendfsync, |(_, fsync)| *fsync);
+            s.data.appendfsync = fsync.map_or(s.data.appendfsync, |(_, fsync)| *fsync);
             Ok(())
         },
         ..BASE
     },
     Parameter {
         name: "aof-load-truncated",
-        get: |s| show_yes_no(s.aof_load_truncated),
-        set: |s, text| put(&mut s.aof_load_truncated, yes_no(text)),
+        get: |s| show_yes_no(s.data.aof_load_truncated),
+        set: |s, text| put(&mut s.data.aof_load_truncated, yes_no(text)),
         ..BASE
     },
     Parameter {
@@ -278,14 +289,24 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "auto-aof-rewrite-percentage",
-        get: |s| s.auto_aof_rewrite_percentage.to_string(),
-        set: |s, text| put(&mut s.auto_aof_rewrite_percentage, number(text, 0, INT)),
+        get: |s| s.data.auto_aof_rewrite_percentage.to_string(),
+        set: |s, text| {
+            put(
+                &mut s.data.auto_aof_rewrite_percentage,
+                number(text, 0, INT),
+            )
+        },
         ..BASE
     },
     Parameter {
         name: "auto-aof-rewrite-min-size",
-        get: |s| s.auto_aof_rewrite_min_size.to_string(),
-        set: |s, text| put(&mut s.auto_aof_rewrite_min_size, memory(text, 0, i64::MAX)),
+        get: |s| s.data.auto_aof_rewrite_min_size.to_string(),
+        set: |s, text| {
+            put(
+                &mut s.data.auto_aof_rewrite_min_size,
+                memory(text, 0, i64::MAX),
+            )
+        },
         ..BASE
     },
     Parameter {

@@ -4,17 +4,6 @@ use std::path::PathBuf;
 
 use everbloom_commands::context::Defaults;
 
-/// When the log is forced to the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fsync {
-    /// Before the reply to a change leaves.
-    Always,
-    /// Once a second.
-    EverySecond,
-    /// When the system sees fit.
-    No,
-}
-
 /// Every setting. The default is a server in memory alone, which reads and writes no file;
 /// [`Settings::serving`] is what `everbloom serve` starts with.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +20,6 @@ pub struct Settings {
     pub timeout: u64,
     /// Worker threads; 0 = as many as there are cores.
     pub io_threads: usize,
-    /// Databases.
-    pub databases: usize,
     /// Refuse connections from other machines while there is no password.
     pub protected_mode: bool,
     /// The password; empty = none.
@@ -61,35 +48,8 @@ pub struct Settings {
     pub bf_error_rate_text: String,
     /// The most bytes of one filter; 0 = what the memory allows.
     pub bf_max_filter_bytes: u64,
-    /// The data directory; none = nothing is read from files nor written to any.
-    pub dir: Option<PathBuf>,
-    /// The snapshot's file name in it.
-    pub dbfilename: String,
-    /// A snapshot is made when so many seconds have passed with at least so many changes.
-    pub save: Vec<(u64, u64)>,
-    /// Compress strings in snapshots.
-    pub rdbcompression: bool,
-    /// End snapshots with a checksum.
-    pub rdbchecksum: bool,
-    /// Refuse writes after a snapshot has failed, until one succeeds.
-    pub stop_writes_on_bgsave_error: bool,
-    /// What a file holds of types that this server does not have: true = leave it out with a
-    /// warning, false = do not start.
-    pub rdb_skip_unknown_values: bool,
-    /// Keep a log of all changes.
-    pub appendonly: bool,
-    /// The log's directory in the data directory.
-    pub appenddirname: String,
-    /// What the log's files are named after.
-    pub appendfilename: String,
-    /// When the log is forced to the disk.
-    pub appendfsync: Fsync,
-    /// Take a log whose end is cut off as it is; otherwise do not start.
-    pub aof_load_truncated: bool,
-    /// Rewrite the log when it has grown by so many percent; 0 = never.
-    pub auto_aof_rewrite_percentage: u64,
-    /// Do not rewrite a log of fewer bytes of itself.
-    pub auto_aof_rewrite_min_size: u64,
+    /// Where the data is kept, and when it is written.
+    pub data: everbloom_store::Settings,
     /// Who may use DEBUG: `no`, `yes` or `local`.
     pub enable_debug_command: String,
     /// The file that the settings were read from, which CONFIG REWRITE writes.
@@ -105,7 +65,6 @@ impl Default for Settings {
             tcp_keepalive: 300,
             timeout: 0,
             io_threads: 0,
-            databases: 16,
             protected_mode: true,
             requirepass: String::new(),
             maxclients: 10_000,
@@ -120,20 +79,7 @@ impl Default for Settings {
             bf: Defaults::default(),
             bf_error_rate_text: "0.01".into(),
             bf_max_filter_bytes: 0,
-            dir: None,
-            dbfilename: "dump.rdb".into(),
-            save: Vec::new(),
-            rdbcompression: true,
-            rdbchecksum: true,
-            stop_writes_on_bgsave_error: true,
-            rdb_skip_unknown_values: false,
-            appendonly: false,
-            appenddirname: "appendonlydir".into(),
-            appendfilename: "appendonly.aof".into(),
-            appendfsync: Fsync::EverySecond,
-            aof_load_truncated: true,
-            auto_aof_rewrite_percentage: 100,
-            auto_aof_rewrite_min_size: 64 << 20,
+            data: everbloom_store::Settings::default(),
             enable_debug_command: "no".into(),
             config_file: None,
         }
@@ -145,9 +91,12 @@ impl Settings {
     /// second, and snapshots as Redis makes them.
     pub fn serving() -> Self {
         Settings {
-            dir: Some("everbloom-data".into()),
-            save: vec![(3600, 1), (300, 100), (60, 10_000)],
-            appendonly: true,
+            data: everbloom_store::Settings {
+                dir: Some("everbloom-data".into()),
+                save: vec![(3600, 1), (300, 100), (60, 10_000)],
+                appendonly: true,
+                ..everbloom_store::Settings::default()
+            },
             ..Settings::default()
         }
     }

@@ -110,7 +110,6 @@ fn every_field_can_be_set() {
         tcp_keepalive,
         timeout,
         io_threads,
-        databases,
         protected_mode,
         requirepass,
         maxclients,
@@ -125,20 +124,24 @@ fn every_field_can_be_set() {
         bf,
         bf_error_rate_text,
         bf_max_filter_bytes,
-        dir,
-        dbfilename,
-        save,
-        rdbcompression,
-        rdbchecksum,
-        stop_writes_on_bgsave_error,
-        rdb_skip_unknown_values,
-        appendonly,
-        appenddirname,
-        appendfilename,
-        appendfsync,
-        aof_load_truncated,
-        auto_aof_rewrite_percentage,
-        auto_aof_rewrite_min_size,
+        data:
+            everbloom_store::Settings {
+                databases,
+                dir,
+                dbfilename,
+                save,
+                rdbcompression,
+                rdbchecksum,
+                stop_writes_on_bgsave_error,
+                rdb_skip_unknown_values,
+                appendonly,
+                appenddirname,
+                appendfilename,
+                appendfsync,
+                aof_load_truncated,
+                auto_aof_rewrite_percentage,
+                auto_aof_rewrite_min_size,
+            },
         enable_debug_command,
         config_file: _,
     } = settings;
@@ -148,7 +151,7 @@ fn every_field_can_be_set() {
     assert_ne!(tcp_keepalive, default.tcp_keepalive);
     assert_ne!(timeout, default.timeout);
     assert_ne!(io_threads, default.io_threads);
-    assert_ne!(databases, default.databases);
+    assert_ne!(databases, default.data.databases);
     assert_ne!(protected_mode, default.protected_mode);
     assert_ne!(requirepass, default.requirepass);
     assert_ne!(maxclients, default.maxclients);
@@ -166,26 +169,32 @@ fn every_field_can_be_set() {
     assert_ne!(bf.layout, default.bf.layout);
     assert_ne!(bf_error_rate_text, default.bf_error_rate_text);
     assert_ne!(bf_max_filter_bytes, default.bf_max_filter_bytes);
-    assert_ne!(dir, default.dir);
-    assert_ne!(dbfilename, default.dbfilename);
-    assert_ne!(save, default.save);
-    assert_ne!(rdbcompression, default.rdbcompression);
-    assert_ne!(rdbchecksum, default.rdbchecksum);
+    assert_ne!(dir, default.data.dir);
+    assert_ne!(dbfilename, default.data.dbfilename);
+    assert_ne!(save, default.data.save);
+    assert_ne!(rdbcompression, default.data.rdbcompression);
+    assert_ne!(rdbchecksum, default.data.rdbchecksum);
     assert_ne!(
         stop_writes_on_bgsave_error,
-        default.stop_writes_on_bgsave_error
+        default.data.stop_writes_on_bgsave_error
     );
-    assert_ne!(rdb_skip_unknown_values, default.rdb_skip_unknown_values);
-    assert_ne!(appendonly, default.appendonly);
-    assert_ne!(appenddirname, default.appenddirname);
-    assert_ne!(appendfilename, default.appendfilename);
-    assert_ne!(appendfsync, default.appendfsync);
-    assert_ne!(aof_load_truncated, default.aof_load_truncated);
+    assert_ne!(
+        rdb_skip_unknown_values,
+        default.data.rdb_skip_unknown_values
+    );
+    assert_ne!(appendonly, default.data.appendonly);
+    assert_ne!(appenddirname, default.data.appenddirname);
+    assert_ne!(appendfilename, default.data.appendfilename);
+    assert_ne!(appendfsync, default.data.appendfsync);
+    assert_ne!(aof_load_truncated, default.data.aof_load_truncated);
     assert_ne!(
         auto_aof_rewrite_percentage,
-        default.auto_aof_rewrite_percentage
+        default.data.auto_aof_rewrite_percentage
     );
-    assert_ne!(auto_aof_rewrite_min_size, default.auto_aof_rewrite_min_size);
+    assert_ne!(
+        auto_aof_rewrite_min_size,
+        default.data.auto_aof_rewrite_min_size
+    );
     assert_ne!(enable_debug_command, default.enable_debug_command);
 }
 
@@ -221,8 +230,11 @@ fn words_of_the_command_line() {
     assert_eq!(loaded("--save --port 7000").port, 7000);
     assert_eq!(loaded("--save '' --port 7000 --save").port, 7000);
     assert_eq!(loaded("--port 1 --port 2").port, 2);
-    assert!(loaded("--port 1 --save").save.is_empty());
-    assert_eq!(loaded("--save 60 1 --save 5 10").save, [(60, 1), (5, 10)]);
+    assert!(loaded("--port 1 --save").data.save.is_empty());
+    assert_eq!(
+        loaded("--save 60 1 --save 5 10").data.save,
+        [(60, 1), (5, 10)]
+    );
 }
 
 #[test]
@@ -273,8 +285,8 @@ fn a_file_has_comments_quotes_and_repeated_lines() {
     assert_eq!(settings.port, 7001);
     assert_eq!(settings.requirepass, "a b!");
     assert_eq!(settings.bf.initial_size, 500);
-    assert_eq!(settings.save, [(60, 1), (5, 10)]);
-    assert_eq!(settings.appendfsync, settings::Fsync::Always);
+    assert_eq!(settings.data.save, [(60, 1), (5, 10)]);
+    assert_eq!(settings.data.appendfsync, everbloom_store::Fsync::Always);
 }
 
 #[test]

@@ -6,7 +6,6 @@ use everbloom_resp::Reply;
 use super::subcommand::{self, SUBCOMMAND, Subcommand};
 use super::{Call, client, config, error, server};
 use crate::glob;
-use crate::lock::keys_of;
 use crate::registry::{Kind, Registered, Registry};
 
 /// The subcommands.
@@ -428,7 +427,7 @@ fn get_keys(call: &mut Call<'_>) -> Reply {
     if !command.accepts(args.len()) {
         return Reply::error("ERR Invalid number of arguments specified for command");
     }
-    Reply::Array(keys_of(command.keys, args).map(Reply::bulk).collect())
+    Reply::Array(command.keys.of(args).map(Reply::bulk).collect())
 }
 
 fn number(count: usize) -> i64 {

@@ -7,7 +7,7 @@ use super::{Call, error};
 use crate::config::Settings;
 use crate::config::parameter::{PARAMETERS, Parameter};
 use crate::glob;
-use crate::persistence::jobs;
+use everbloom_store::persistence::jobs;
 
 const ADMIN: &[&str] = &["admin", "noscript", "loading", "stale"];
 
@@ -121,17 +121,17 @@ fn try_set(call: &Call<'_>, pairs: &[&[u8]]) -> Result<(), Reply> {
     let before = call.server.config.snapshot();
     let mut after = Settings::clone(&before);
     apply(&mut after)?;
-    if before.appendonly != after.appendonly {
-        turn_log(call, after.appendonly).map_err(|reason| failed("appendonly", &reason))?;
+    if before.data.appendonly != after.data.appendonly {
+        turn_log(call, after.data.appendonly).map_err(|reason| failed("appendonly", &reason))?;
     }
-    call.server.config.update(apply)
+    call.server.update_settings(apply)
 }
 
 fn turn_log(call: &Call<'_>, on: bool) -> Result<(), String> {
     if call.session.executing {
         return Err("not allowed inside a transaction".into());
     }
-    jobs::turn_log(call.server, on).map_err(|problem| {
+    jobs::turn_log(&call.server.store, on).map_err(|problem| {
         let turned = if on { "on" } else { "off" };
         format!("Unable to turn {turned} AOF: {problem}")
     })

@@ -115,7 +115,7 @@ fn select(call: &mut Call<'_>) -> Reply {
         Err(refusal) => return refusal,
     };
     match usize::try_from(index) {
-        Ok(index) if index < call.server.keyspace.databases() => {
+        Ok(index) if index < call.server.store.keyspace.databases() => {
             call.session.db = index;
             Reply::OK
         }

@@ -13,10 +13,11 @@ use everbloom_resp::Reply;
 
 use super::{Call, Command, NO_KEY, Run, error, inspect, subcommand};
 use crate::config::Settings;
-use crate::keyspace::{Value, View};
-use crate::persistence::reload;
-use crate::rdb::payload;
 use crate::session::Session;
+use everbloom_files::Value;
+use everbloom_files::rdb::payload;
+use everbloom_store::keyspace::View;
+use everbloom_store::persistence::reload;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[Command {
@@ -39,8 +40,6 @@ const HELP: &[&str] = &[
     "    Output a hex signature representing the current DB content.",
     "DIGEST-VALUE <key> [<key> ...]",
     "    Output a hex signature of the values of all the specified keys.",
-    "LOADAOF",
-    "    Flush the AOF buffers on disk and reload the AOF in memory.",
     "OBJECT <key>",
     "    Show low level info about `key` and associated value.",
     "RELOAD [option ...]",
@@ -83,7 +82,6 @@ fn debug(call: &mut Call<'_>, view: &mut View<'_>) -> Result<Reply, Reply> {
             let lines = HELP.iter().map(|line| Reply::simple(*line));
             Ok(Reply::Array(lines.collect()))
         }
-        (b"LOADAOF", []) => load_log(call, view),
         (b"OBJECT", [key]) => object(call, view, key),
         (b"RELOAD", options) => load_snapshot(call, view, options),
         (b"SET-ACTIVE-EXPIRE", [value]) => {
@@ -123,15 +121,8 @@ fn load_snapshot(call: &Call<'_>, view: &mut View<'_>, options: &[&[u8]]) -> Res
         save = false;
     }
     not_in_transaction(call)?;
-    reload::through_snapshot(call.server, view, save)
+    reload::through_snapshot(&call.server.store, view, save)
         .map_err(|problem| failed(&problem, "ERR Error trying to load the RDB dump"))?;
-    Ok(Reply::OK)
-}
-
-fn load_log(call: &Call<'_>, view: &mut View<'_>) -> Result<Reply, Reply> {
-    not_in_transaction(call)?;
-    reload::through_log(call.server, view)
-        .map_err(|problem| failed(&problem, "ERR Error trying to load the AOF files"))?;
     Ok(Reply::OK)
 }
 
@@ -146,7 +137,7 @@ fn object(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Result<Reply, Reply> 
     let entry = view
         .peek(call.session.db, key)
         .ok_or_else(error::no_such_key)?;
-    let payload = payload::dump(&entry.value, call.settings.rdbcompression);
+    let payload = payload::dump(&entry.value, call.settings.data.rdbcompression);
     let length = payload.map_or(0, |payload| payload.len().saturating_sub(AROUND));
     Ok(Reply::simple(format!(
         "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} lru_seconds_idle:{}",

@@ -7,8 +7,8 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::{Call, Command, ONE_KEY, Run, error, settle};
-use crate::clock::Now;
-use crate::keyspace::View;
+use everbloom_store::clock::Now;
+use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[

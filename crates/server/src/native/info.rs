@@ -8,11 +8,11 @@ use everbloom_resp::Reply;
 
 use super::{Call, server};
 use crate::config::Settings;
-use crate::keyspace::View;
-use crate::persistence::figures::Figures;
 use crate::registry::Registry;
 use crate::stats::{Counter, WorkerStats};
 use crate::system;
+use everbloom_store::keyspace::View;
+use everbloom_store::persistence::figures::Figures;
 
 /// A section: its title, whether it is shown unless asked for, and what writes it.
 struct Section {
@@ -205,7 +205,7 @@ fn clients(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
 fn memory(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
     let server = report.call.server;
     let used = server.used_memory();
-    let data = u64::try_from(server.keyspace.memory()).unwrap_or(0);
+    let data = u64::try_from(server.store.keyspace.memory()).unwrap_or(0);
     let peak = server.stats.peak_memory.load(Ordering::Relaxed).max(used);
     let resident = system::resident_memory().unwrap_or(used);
     let most = report.settings.maxmemory;
@@ -239,7 +239,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 
 fn persistence(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
     let server = report.call.server;
-    writeln(out, "loading", u8::from(server.is_loading()))?;
+    writeln(out, "loading", u8::from(server.store.health.is_loading()))?;
     writeln(out, "async_loading", 0)?;
     // There is no child process, so nothing is copied on write.
     writeln(out, "current_cow_peak", 0)?;
@@ -247,13 +247,13 @@ fn persistence(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
     writeln(out, "current_cow_size_age", 0)?;
     writeln(out, "current_fork_perc", "0.00")?;
     let none = Figures::default();
-    let figures = server.persistence().map_or(&none, |p| &p.figures);
+    let figures = server.store.persistence().map_or(&none, |p| &p.figures);
     snapshots(report, figures, out)?;
     log(report, figures, out)?;
     writeln(out, "module_fork_in_progress", 0)?;
     writeln(out, "module_fork_last_cow_size", 0)?;
     log_files(report, figures, out)?;
-    if server.is_loading() {
+    if server.store.health.is_loading() {
         loading(report, figures, out)?;
     }
     Ok(())
@@ -299,7 +299,7 @@ fn running_for(report: &Report<'_, '_, '_>, since: &AtomicU64) -> i64 {
 
 fn snapshots(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt::Result {
     let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-    let changes = report.call.server.journal.changes();
+    let changes = report.call.server.store.journal.changes();
     let unsaved = changes.saturating_sub(load(&figures.saved_changes));
     let since = &figures.saving_since;
     writeln(out, "rdb_changes_since_last_save", unsaved)?;
@@ -322,7 +322,7 @@ fn snapshots(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -
 
 fn log(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt::Result {
     let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-    let enabled = report.call.server.journal.is_logging();
+    let enabled = report.call.server.store.journal.is_logging();
     let since = &figures.rewriting_since;
     let scheduled = figures.rewrite_scheduled.load(Ordering::Relaxed);
     let failing = figures.log_error.lock().is_some();
@@ -353,7 +353,7 @@ fn log(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt:
 }
 
 fn log_files(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -> fmt::Result {
-    let journal = &report.call.server.journal;
+    let journal = &report.call.server.store.journal;
     if !journal.is_logging() {
         return Ok(());
     }

@@ -5,7 +5,8 @@ use everbloom_commands::table::KeySpec;
 use everbloom_resp::Reply;
 
 use super::{Call, Command, Run, answer, count, error};
-use crate::keyspace::{Entry, Value, View};
+use everbloom_files::Value;
+use everbloom_store::keyspace::{Entry, View};
 
 /// The key follows the subcommand.
 const SECOND_ARGUMENT: KeySpec = KeySpec {

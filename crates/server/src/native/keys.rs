@@ -6,7 +6,8 @@ use everbloom_commands::{Effect, Outcome};
 use everbloom_resp::Reply;
 
 use super::{ALL_KEYS, Call, Command, ONE_KEY, Run, TWO_KEYS, count, error, flag, settle};
-use crate::keyspace::{Value, View};
+use everbloom_files::Value;
+use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(bench.logged("DEL none"), None);
         assert_eq!(bench.logged("DEL a none").unwrap(), "DEL a none");
         assert_eq!(bench.run("UNLINK b b f"), int(2));
-        assert_eq!(bench.server.keyspace.memory(), 0);
+        assert_eq!(bench.server.store.keyspace.memory(), 0);
     }
 
     #[test]

@@ -43,14 +43,14 @@ use everbloom_commands::table::KeySpec;
 use everbloom_commands::{Context, Outcome};
 use everbloom_resp::Reply;
 
-use crate::clock::Now;
 use crate::config::Settings;
-use crate::dispatch;
-use crate::keyspace::{Entry, View};
+use crate::dispatch::execute as dispatch;
 use crate::registry::Registered;
 use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
+use everbloom_store::clock::Now;
+use everbloom_store::keyspace::{Entry, View};
 
 /// A command of the server's own.
 #[derive(Debug)]

@@ -10,11 +10,11 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::{Call, Command, NO_KEY, ONE_KEY, Run, error, settle};
-use crate::clock::Now;
-use crate::keyspace::View;
-use crate::persistence::Persistence;
-use crate::persistence::jobs::{self, JobError};
-use crate::rdb::payload;
+use everbloom_files::rdb::payload;
+use everbloom_store::clock::Now;
+use everbloom_store::keyspace::View;
+use everbloom_store::persistence::Persistence;
+use everbloom_store::persistence::jobs::{self, JobError};
 
 const BASE: Command = Command {
     name: "",
@@ -80,6 +80,7 @@ pub const COMMANDS: &[Command] = &[
 
 fn data_directory<'c>(call: &Call<'c>) -> Result<&'c Persistence, Reply> {
     call.server
+        .store
         .persistence()
         .ok_or_else(|| refused(&JobError::NoDirectory))
 }
@@ -93,7 +94,7 @@ fn save_in_progress() -> Reply {
 }
 
 fn save(call: &mut Call<'_>) -> Reply {
-    match jobs::save(call.server) {
+    match jobs::save(&call.server.store) {
         Ok(()) => Reply::OK,
         Err(JobError::Busy) => save_in_progress(),
         Err(problem) => {
@@ -120,7 +121,7 @@ fn background_save(call: &Call<'_>) -> Result<Reply, Reply> {
     if call.session.executing {
         return scheduled();
     }
-    match jobs::save_in_background(call.server) {
+    match jobs::save_in_background(&call.server.store) {
         Ok(()) => Ok(Reply::simple("Background saving started")),
         Err(JobError::Busy) if schedule => scheduled(),
         Err(JobError::Busy) if figures.rewriting_since.load(Relaxed) == 0 => {
@@ -149,7 +150,7 @@ fn rewrite_log(call: &Call<'_>) -> Result<Reply, Reply> {
     if call.session.executing {
         return scheduled();
     }
-    match jobs::rewrite_in_background(call.server, false) {
+    match jobs::rewrite_in_background(&call.server.store, false) {
         Ok(()) => Ok(Reply::simple(
             "Background append only file rewriting started",
         )),
@@ -160,7 +161,7 @@ fn rewrite_log(call: &Call<'_>) -> Result<Reply, Reply> {
 
 /// Without a data directory, the time of the start, as Redis says before its first snapshot.
 fn last_save(call: &mut Call<'_>) -> Reply {
-    let time = match call.server.persistence() {
+    let time = match call.server.store.persistence() {
         Some(persistence) => persistence.figures.last_save.load(Relaxed),
         None => (call.now.ms / 1000).saturating_sub(call.server.started.elapsed().as_secs()),
     };
@@ -171,7 +172,7 @@ fn dump(call: &mut Call<'_>, view: &View<'_>) -> Reply {
     let Some(entry) = call.look_up(view, call.arg(1)) else {
         return Reply::Null;
     };
-    match payload::dump(&entry.value, call.settings.rdbcompression) {
+    match payload::dump(&entry.value, call.settings.data.rdbcompression) {
         Ok(bytes) => Reply::Bulk(bytes),
         Err(_) => Reply::error("ERR there is no memory for the payload"),
     }
@@ -305,7 +306,7 @@ mod tests {
     fn a_log_gets_a_point_in_time() {
         let mut bench = Bench::default();
         bench.now.ms = 1_000_000;
-        let bytes = payload::dump(&crate::keyspace::Value::Text(Vec::new()), true).unwrap();
+        let bytes = payload::dump(&everbloom_files::Value::Text(Vec::new()), true).unwrap();
         let payload = String::from_utf8_lossy(&bytes).into_owned();
         let mut logged = |words: &[&[u8]]| {
             let text = bench.logged_words(words)?;

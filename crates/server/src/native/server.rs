@@ -8,8 +8,8 @@ use everbloom_resp::Reply;
 use super::command::{self, CATEGORIES};
 use super::subcommand::{self, SUBCOMMAND, Subcommand};
 use super::{Call, Command, NO_KEY, Run, config, error, info};
-use crate::persistence::jobs::{self, JobError};
 use crate::slowlog::SlowEntry;
+use everbloom_store::persistence::jobs::{self, JobError};
 
 /// The version of Redis whose behaviour clients may expect; they choose features by it.
 pub const REDIS_VERSION: &str = "7.4.0";
@@ -306,14 +306,15 @@ fn shutdown(call: &mut Call<'_>) -> Reply {
     if abort {
         return Reply::error("ERR No shutdown in progress.");
     }
-    if save && (call.server.persistence().is_none() || call.server.is_loading()) {
+    if save && (call.server.store.persistence().is_none() || call.server.store.health.is_loading())
+    {
         return Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
     }
     let wanted = save || (!nosave && saves_at_end(call));
     // Saved at once, so that a server whose keys cannot be saved goes on. What changes between now
     // and the end is saved then, and so is everything when a snapshot is being made already.
     if wanted && !force {
-        match jobs::save(call.server) {
+        match jobs::save(&call.server.store) {
             Ok(()) | Err(JobError::Busy) => {}
             Err(problem) => {
                 tracing::error!("not stopping, for the snapshot failed: {problem}");
@@ -338,8 +339,8 @@ fn shutdown(call: &mut Call<'_>) -> Reply {
 /// nothing to save.
 fn saves_at_end(call: &Call<'_>) -> bool {
     let settings = call.server.config.snapshot();
-    let directory = call.server.persistence().is_some();
-    directory && !settings.save.is_empty() && !call.server.is_loading()
+    let directory = call.server.store.persistence().is_some();
+    directory && !settings.data.save.is_empty() && !call.server.store.health.is_loading()
 }
 
 fn slowlog_get(call: &mut Call<'_>) -> Reply {

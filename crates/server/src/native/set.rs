@@ -7,7 +7,8 @@ use everbloom_resp::Reply;
 use super::expire::{Base, Unit, expires_at, future};
 use super::strings::{bulk_or_null, text_of};
 use super::{Call, Command, ONE_KEY, Run, error, flag, settle};
-use crate::keyspace::{Value, View};
+use everbloom_files::Value;
+use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[

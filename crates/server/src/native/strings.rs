@@ -6,7 +6,8 @@ use everbloom_commands::table::KeySpec;
 use everbloom_resp::Reply;
 
 use super::{ALL_KEYS, Call, Command, ONE_KEY, Run, answer, count, error, flag, settle};
-use crate::keyspace::{Entry, Value, View};
+use everbloom_files::Value;
+use everbloom_store::keyspace::{Entry, View};
 
 /// Every other argument is a key.
 const PAIRS: KeySpec = KeySpec {

@@ -6,13 +6,13 @@ use everbloom_commands::{Effect, Outcome};
 use everbloom_resp::Reply;
 
 use super::{Call, Run};
-use crate::clock::Now;
 use crate::config::Settings;
-use crate::dispatch;
-use crate::lock::Footprint;
+use crate::dispatch::execute as dispatch;
 use crate::registry::{Kind, Registry};
 use crate::server::Server;
 use crate::session::Session;
+use everbloom_store::clock::Now;
+use everbloom_store::keyspace::Footprint;
 
 /// A connection to a server of its own.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Bench {
             let Kind::Native(row) = call.command.kind else {
                 panic!("a command of this server's own");
             };
-            let mut view = Footprint::Whole.lock(&call.server.keyspace, true, call.now);
+            let mut view = Footprint::Whole.lock(&call.server.store.keyspace, true, call.now);
             match row.run {
                 Run::Write(run) | Run::WriteAll(run) => run(call, &mut view),
                 _ => panic!("a command that writes"),

@@ -7,12 +7,12 @@ use everbloom_resp::Reply;
 
 use super::{ALL_KEYS, Call, Command, NO_KEY, Run};
 use crate::config::Settings;
-use crate::dispatch;
-use crate::journal::Record;
-use crate::keyspace::View;
-use crate::lock::Footprint;
+use crate::dispatch::execute as dispatch;
 use crate::registry::Kind;
 use crate::session::{Queued, Session, Transaction, Watch};
+use everbloom_store::journal::Record;
+use everbloom_store::keyspace::Footprint;
+use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
@@ -98,7 +98,7 @@ fn watch(call: &mut Call<'_>) -> Reply {
         {
             continue;
         }
-        let keyspace = &call.server.keyspace;
+        let keyspace = &call.server.store.keyspace;
         let mut footprint = Footprint::none();
         footprint.add_key(keyspace, key);
         let mut view = footprint.lock(keyspace, true, call.now);
@@ -123,7 +123,7 @@ fn unwatch(call: &mut Call<'_>) -> Reply {
 
 /// Ends all watches of a connection.
 pub fn forget_watches(call: &mut Call<'_>) {
-    let keyspace = &call.server.keyspace;
+    let keyspace = &call.server.store.keyspace;
     end_watches(call.session, |key, end| {
         let mut footprint = Footprint::none();
         footprint.add_key(keyspace, key);
@@ -159,7 +159,7 @@ fn exec(call: &mut Call<'_>) -> Reply {
         return discarded(call, &reason);
     }
     let footprint = footprint(call, queued);
-    let mut view = footprint.lock(&call.server.keyspace, true, call.now);
+    let mut view = footprint.lock(&call.server.store.keyspace, true, call.now);
     let unchanged = call
         .session
         .watches
@@ -169,7 +169,7 @@ fn exec(call: &mut Call<'_>) -> Reply {
     if !unchanged {
         return Reply::NullArray;
     }
-    let mut record = call.server.journal.record();
+    let mut record = call.server.store.journal.record();
     record.begin_transaction();
     call.session.executing = true;
     let mut replies = Vec::with_capacity(queued.len());
@@ -183,7 +183,7 @@ fn exec(call: &mut Call<'_>) -> Reply {
     }
     call.session.executing = false;
     record.end_transaction();
-    call.session.wrote(call.server.journal.append(record));
+    call.session.wrote(call.server.store.journal.append(record));
     Reply::Array(replies)
 }
 
@@ -228,7 +228,7 @@ fn run(
 
 /// Everything that the queued commands and the watches name.
 fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
-    let keyspace = &call.server.keyspace;
+    let keyspace = &call.server.store.keyspace;
     let mut footprint = Footprint::none();
     for Queued { command, args } in queued {
         if let Kind::Native(row) = command.kind
@@ -237,7 +237,7 @@ fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
             return Footprint::Whole;
         }
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-        footprint.add_keys(keyspace, command.keys, &args);
+        footprint.add_keys(keyspace, command.keys.of(&args));
     }
     for watch in &call.session.watches {
         footprint.add_key(keyspace, &watch.key);

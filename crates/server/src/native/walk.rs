@@ -6,9 +6,9 @@ use everbloom_resp::Reply;
 
 use super::{Call, Command, NO_KEY, Run, answer, count, error, settle};
 use crate::glob;
-use crate::keyspace::{Entry, View, scan};
 use crate::stats::WorkerStats;
 use crate::system;
+use everbloom_store::keyspace::{Entry, View, scan};
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
@@ -361,6 +361,6 @@ mod tests {
         assert_eq!(bench.run("FLUSHALL ASYNC SYNC"), error::syntax());
         assert_eq!(bench.logged("FLUSHALL async").unwrap(), "FLUSHALL async");
         assert_eq!(bench.run("DBSIZE"), int(0));
-        assert_eq!(bench.server.keyspace.memory(), 0);
+        assert_eq!(bench.server.store.keyspace.memory(), 0);
     }
 }

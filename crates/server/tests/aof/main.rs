@@ -18,7 +18,7 @@ mod support;
 
 use std::path::PathBuf;
 
-use everbloom_server::aof::Names;
+use everbloom_files::aof::Names;
 
 /// The two logs that Redis with RedisBloom wrote.
 const GOLDEN: [&str; 2] = ["rdb-base", "command-base"];

@@ -3,9 +3,9 @@
 use std::fs;
 use std::io;
 
-use everbloom_server::aof::manifest::Problem;
-use everbloom_server::aof::{BaseFormat, FileInfo, LoadError, Manifest};
-use everbloom_server::storage::{Disk, Storage};
+use everbloom_files::aof::manifest::Problem;
+use everbloom_files::aof::{BaseFormat, FileInfo, LoadError, Manifest};
+use everbloom_files::storage::{Disk, Storage};
 use proptest::prelude::*;
 
 use crate::crashing::CrashingDisk;

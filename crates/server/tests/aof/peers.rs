@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use everbloom_files::aof::{BaseFormat, CommandReader, Manifest, Names, ReadLimits, Unit};
+use everbloom_files::storage::{Disk, Storage};
 use everbloom_resp::{Reply, encode_request};
-use everbloom_server::aof::{BaseFormat, CommandReader, Manifest, Names, ReadLimits, Unit};
-use everbloom_server::storage::{Disk, Storage};
 
 use crate::names;
 use crate::support::{Client, Redis};

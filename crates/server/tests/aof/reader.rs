@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::{self, Read};
 
+use everbloom_files::aof::{Command, CommandReader, ReadError, ReadLimits, Unit};
 use everbloom_resp::encode_request;
-use everbloom_server::aof::{Command, CommandReader, ReadError, ReadLimits, Unit};
 use proptest::prelude::*;
 
 use crate::{GOLDEN, golden};

@@ -5,13 +5,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use everbloom_files::storage::{Storage, StorageFile};
 use everbloom_resp::{Reply, encode_request};
-use everbloom_server::config::settings::Fsync;
-use everbloom_server::persistence::Persistence;
-use everbloom_server::storage::{Storage, StorageFile};
 use everbloom_server::{Running, Server, Settings};
+use everbloom_store::Fsync;
+use everbloom_store::persistence::Persistence;
 
-use crate::common::{logging, run};
+use crate::common::{logging, run, with};
 use crate::crashing::CrashingDisk;
 use crate::support::Client;
 
@@ -126,14 +126,13 @@ fn start(brake: &Arc<Brake>, appendfsync: Fsync) -> Running {
     let settings = Settings {
         bind: vec!["127.0.0.1".into()],
         port: 0,
-        dir: None,
-        appendfsync,
         // One event loop: what it owes one client has left before it hears another one again.
         io_threads: 1,
         ..logging("unused".as_ref())
     };
+    let settings = with(settings, |data| data.appendfsync = appendfsync);
     let storage = Arc::new(HeldDisk(CrashingDisk::new(), Arc::clone(brake)));
-    let persistence = Persistence::on(storage, &settings);
+    let persistence = Persistence::on(storage, &settings.data);
     let running = Server::start_on(settings, Some(persistence)).unwrap();
     running.wait_until_loaded();
     running

@@ -11,26 +11,32 @@ use crate::support::{Client, server};
 
 /// A server that keeps a log in `dir`, and lets tests DEBUG.
 pub(crate) fn logging(dir: &Path) -> Settings {
-    Settings {
-        appendonly: true,
-        ..snapshots(dir)
-    }
+    with(snapshots(dir), |data| data.appendonly = true)
 }
 
 /// A server that makes snapshots in `dir` when it is told to.
 pub(crate) fn snapshots(dir: &Path) -> Settings {
-    Settings {
-        dir: Some(dir.into()),
+    let settings = Settings {
         enable_debug_command: "yes".into(),
         ..Settings::default()
-    }
+    };
+    with(settings, |data| data.dir = Some(dir.into()))
+}
+
+/// These settings with others for the data.
+pub(crate) fn with(
+    mut settings: Settings,
+    change: impl FnOnce(&mut everbloom_store::Settings),
+) -> Settings {
+    change(&mut settings.data);
+    settings
 }
 
 /// A server that has loaded its data, and a client of it.
 pub(crate) fn start(settings: Settings) -> (Running, Client) {
     let running = server(settings);
     running.wait_until_loaded();
-    assert_eq!(running.server().failure(), None);
+    assert_eq!(running.server().store.failure(), None);
     let client = Client::of(&running);
     (running, client)
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
-use everbloom_server::config::settings::Fsync;
+use everbloom_store::Fsync;
 use tempfile::tempdir;
 
-use crate::common::{digest, info, logging, run, snapshots, start, until};
+use crate::common::{digest, info, logging, run, snapshots, start, until, with};
 use crate::support::Client;
 
 /// Something of everything. The databases change often, for the log must say so each time.
@@ -128,10 +128,7 @@ fn check(client: &mut Client) {
 fn a_log_keeps_everything() {
     for appendfsync in [Fsync::Always, Fsync::EverySecond, Fsync::No] {
         let dir = tempdir().unwrap();
-        let settings = || Settings {
-            appendfsync,
-            ..logging(dir.path())
-        };
+        let settings = || with(logging(dir.path()), |data| data.appendfsync = appendfsync);
         let (running, mut client) = start(settings());
         fill(&mut client);
         check(&mut client);
@@ -194,10 +191,7 @@ impl WaitOrStop for everbloom_server::Running {
 fn the_end_saves_where_save_points_say_so() {
     for (shutdown, kept) in [(None, 1), (Some("NOSAVE"), 0), (Some("SAVE"), 1)] {
         let dir = tempdir().unwrap();
-        let settings = Settings {
-            save: vec![(3600, 1)],
-            ..snapshots(dir.path())
-        };
+        let settings = with(snapshots(dir.path()), |data| data.save = vec![(3600, 1)]);
         let (running, mut client) = start(settings);
         run(&mut client, &["SET k v"]);
         match shutdown {

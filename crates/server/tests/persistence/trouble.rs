@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use everbloom_files::storage::{Disk, Storage, StorageFile};
 use everbloom_resp::Reply;
-use everbloom_server::config::settings::Fsync;
-use everbloom_server::persistence::Persistence;
-use everbloom_server::storage::{Disk, Storage, StorageFile};
 use everbloom_server::{Running, Server, Settings};
+use everbloom_store::Fsync;
+use everbloom_store::persistence::Persistence;
 use tempfile::tempdir;
 
-use crate::common::{digest, info, logging, run, snapshots, start, until};
+use crate::common::{digest, info, logging, run, snapshots, start, until, with};
 use crate::crashing::CrashingDisk;
 use crate::support::Client;
 
@@ -20,7 +20,7 @@ use crate::support::Client;
 fn start_on(disk: &CrashingDisk, settings: Settings) -> (Running, Client) {
     let running = begin(Arc::new(disk.clone()), settings);
     running.wait_until_loaded();
-    assert_eq!(running.server().failure(), None);
+    assert_eq!(running.server().store.failure(), None);
     let client = Client::of(&running);
     (running, client)
 }
@@ -29,10 +29,9 @@ fn begin(storage: Arc<dyn Storage>, settings: Settings) -> Running {
     let settings = Settings {
         bind: vec!["127.0.0.1".into()],
         port: 0,
-        dir: None,
         ..settings
     };
-    let persistence = Persistence::on(storage, &settings);
+    let persistence = Persistence::on(storage, &settings.data);
     Server::start_on(settings, Some(persistence)).unwrap()
 }
 
@@ -192,10 +191,7 @@ fn a_server_stopped_while_it_loads_leaves_the_file_alone() {
         disk: Disk::new(dir.path()),
         gate: Arc::clone(&gate),
     };
-    let settings = Settings {
-        save: vec![(1, 1)],
-        ..snapshots(dir.path())
-    };
+    let settings = with(snapshots(dir.path()), |data| data.save = vec![(1, 1)]);
     let running = begin(Arc::new(storage), settings);
     let _open = OpenAtEnd(Arc::clone(&gate));
     let mut client = Client::of(&running);
@@ -255,9 +251,10 @@ fn failing_syncs_are_trouble_too() {
 #[test]
 fn with_always_a_server_that_cannot_log_ends_and_answers_nobody() {
     let disk = CrashingDisk::new();
-    let settings = || Settings {
-        appendfsync: Fsync::Always,
-        ..logging("unused".as_ref())
+    let settings = || {
+        with(logging("unused".as_ref()), |data| {
+            data.appendfsync = Fsync::Always;
+        })
     };
     let (running, mut client) = start_on(&disk, settings());
     run(&mut client, &["SET a 1"]);
@@ -274,9 +271,10 @@ fn with_always_a_server_that_cannot_log_ends_and_answers_nobody() {
 #[test]
 fn writes_are_refused_after_a_snapshot_failed() {
     let disk = CrashingDisk::new();
-    let settings = || Settings {
-        save: vec![(3600, 1)],
-        ..snapshots("unused".as_ref())
+    let settings = || {
+        with(snapshots("unused".as_ref()), |data| {
+            data.save = vec![(3600, 1)];
+        })
     };
     let (running, mut client) = start_on(&disk, settings());
     run(&mut client, &["SET a 1"]);

@@ -2,9 +2,9 @@
 
 use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::header;
-use everbloom_server::keyspace::Value;
-use everbloom_server::rdb::value::ModuleType;
-use everbloom_server::rdb::{RestoreError, WriteOptions, Writer, dump, restore};
+use everbloom_files::Value;
+use everbloom_files::rdb::value::ModuleType;
+use everbloom_files::rdb::{RestoreError, WriteOptions, Writer, dump, restore};
 use serde_json::Value as Json;
 
 use crate::common::{filter, filter_in, read};

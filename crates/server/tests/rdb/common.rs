@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use everbloom::{Layout, ScalableBloomFilter};
-use everbloom_server::keyspace::Value;
-use everbloom_server::rdb::{Event, ReadError, Reader};
+use everbloom_files::Value;
+use everbloom_files::rdb::{Event, ReadError, Reader};
 
 pub const LAYOUTS: [Layout; 2] = [Layout::Classic, Layout::Blocked];
 

@@ -2,9 +2,9 @@
 //! values; never a panic, and never memory for a length that is only claimed.
 
 use everbloom::{Check, Layout, PartsError, ScalableBloomFilter};
-use everbloom_server::keyspace::Value;
-use everbloom_server::rdb::crc64::crc64;
-use everbloom_server::rdb::{Fault, RestoreError, WriteOptions, Writer, dump, restore};
+use everbloom_files::Value;
+use everbloom_files::rdb::crc64;
+use everbloom_files::rdb::{Fault, RestoreError, WriteOptions, Writer, dump, restore};
 use proptest::prelude::*;
 
 use crate::common::{Contents, LAYOUTS, filter, filter_in, filter_of, read, read_limited};

@@ -1,7 +1,7 @@
 //! Values that are not kept are walked over, in every encoding up to version 12. (What Redis 7.0
 //! writes is in `redis`; here are the forms of older and newer servers, by hand.)
 
-use everbloom_server::rdb::value::ModuleType;
+use everbloom_files::rdb::value::ModuleType;
 
 use crate::common::{read, text};
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use everbloom_commands::{Context, ReadSlot, Run, find};
+use everbloom_files::Value;
+use everbloom_files::rdb::{RestoreError, WriteOptions, Writer, dump, restore};
 use everbloom_resp::Reply;
-use everbloom_server::keyspace::Value;
-use everbloom_server::rdb::{RestoreError, WriteOptions, Writer, dump, restore};
 use serde_json::Value as Json;
 
 use crate::common::{Contents, filter, read, text};
@@ -200,7 +200,7 @@ fn a_file_is_written_as_redis_writes_it() {
         };
         let (version, created) = (aux("redis-ver"), aux("ctime"));
         writer
-            .aux(&everbloom_server::rdb::Aux {
+            .aux(&everbloom_files::rdb::Aux {
                 version: &version,
                 created: created.parse().unwrap(),
                 used_memory: aux("used-mem").parse().unwrap(),

@@ -2,7 +2,7 @@
 //! errors.
 
 use everbloom::ScalableBloomFilter;
-use everbloom_server::rdb::{WriteError, WriteOptions, Writer};
+use everbloom_files::rdb::{WriteError, WriteOptions, Writer};
 use proptest::prelude::*;
 
 use crate::common::{LAYOUTS, filter_in, filter_of, read};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use everbloom_files::rdb::{Aux, WriteOptions, Writer, restore};
 use everbloom_resp::Reply;
-use everbloom_server::rdb::{Aux, WriteOptions, Writer, restore};
 
 use crate::common::{Contents, filter_of, read, text};
 use crate::support::{Client, Redis};
@@ -137,8 +137,8 @@ fn redis_restores_what_we_dump_and_the_other_way_round() {
     };
     let mut client = Client::connect(redis.addr);
     for (key, _, value) in texts() {
-        let ours = everbloom_server::keyspace::Value::Text(value.clone());
-        let payload = everbloom_server::rdb::dump(&ours, true).unwrap();
+        let ours = everbloom_files::Value::Text(value.clone());
+        let payload = everbloom_files::rdb::dump(&ours, true).unwrap();
         let args: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
         assert_eq!(client.call(&args), Reply::OK, "{key}");
         assert_eq!(

@@ -1,9 +1,8 @@
 //! What is written is read again; the parts of the format against slow, obvious versions.
 
 use everbloom::ScalableBloomFilter;
-use everbloom_server::keyspace::Value;
-use everbloom_server::rdb::crc64::{Crc64, crc64};
-use everbloom_server::rdb::{WriteOptions, Writer, dump, lzf, restore};
+use everbloom_files::Value;
+use everbloom_files::rdb::{WriteOptions, Writer, crc64, dump, lzf, restore};
 use proptest::prelude::*;
 
 use crate::common::{Contents, Key, LAYOUTS, filter, filter_in, read, text};
@@ -114,13 +113,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn crc64_equals_the_slow_one(bytes: Vec<u8>, cut: usize) {
+    fn crc64_equals_the_slow_one(bytes: Vec<u8>) {
         prop_assert_eq!(crc64(&bytes), crc64_bit_by_bit(&bytes));
-        let (a, b) = bytes.split_at(cut.checked_rem(bytes.len()).unwrap_or(0));
-        let mut crc = Crc64::default();
-        crc.update(a);
-        crc.update(b);
-        prop_assert_eq!(crc.value(), crc64(&bytes));
     }
 
     #[test]
@@ -208,9 +202,9 @@ fn what_follows_the_file_is_handed_back() {
     let mut file = write(&[], WriteOptions::default());
     let len = file.len() as u64;
     file.extend_from_slice(b"*1\r\n$4\r\nPING\r\n");
-    let mut reader = everbloom_server::rdb::Reader::new(&file[..], 0).unwrap();
+    let mut reader = everbloom_files::rdb::Reader::new(&file[..], 0).unwrap();
     let event = reader.next_event().unwrap();
-    assert!(matches!(event, everbloom_server::rdb::Event::End { bytes } if bytes == len));
+    assert!(matches!(event, everbloom_files::rdb::Event::End { bytes } if bytes == len));
     let (rest, buffered) = reader.into_parts();
     assert_eq!([&buffered, rest].concat(), b"*1\r\n$4\r\nPING\r\n");
 }

@@ -51,7 +51,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use everbloom_server::storage::{Storage, StorageFile, parent};
+use everbloom_files::storage::{Storage, StorageFile, parent};
 
 /// The disk. Clones are the same disk.
 #[derive(Clone, Debug, Default)]

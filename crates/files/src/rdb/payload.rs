@@ -1,0 +1,104 @@
+//! What DUMP answers and RESTORE takes: one value in an envelope.
+//!
+//! ```text
+//! 00 string | 07 module-id fields... 00  type and value as in a file
+//! vv                                     RDB version: u16, little-endian
+//! cccccccc                               CRC-64 of all before it: u64, little-endian
+//! ```
+
+use std::collections::TryReserveError;
+use std::io;
+
+use thiserror::Error;
+
+use super::checksum::crc64;
+use super::error::ReadError;
+use super::length::Strings;
+use super::read::{Loaded, read_value};
+use super::source::Source;
+use super::value::put_filter;
+use super::{VALKEY_VERSION, WRITTEN_VERSION, kind};
+use crate::Value;
+
+/// More than the fields of a layer, or those around all layers and the envelope, take beside the
+/// bits.
+const OVERHEAD: usize = 128;
+
+/// The newest of Redis's versions that is taken: that of Redis with RedisBloom whose answers are the
+/// model. Files may be newer.
+const NEWEST_VERSION: u16 = 12;
+
+/// Why RESTORE refuses a payload. `Display` is what the client is told.
+#[derive(Debug, Error)]
+pub enum RestoreError {
+    /// It is no payload, damaged, or from a server newer than this one knows.
+    #[error("ERR DUMP payload version or checksum are wrong")]
+    Envelope,
+    /// The value in it is of no type that is kept here.
+    #[error("ERR Bad data format")]
+    Foreign,
+    /// The value in it is no valid value of its type.
+    #[error("ERR Bad data format")]
+    Format(#[source] ReadError),
+}
+
+/// The payload of a value.
+///
+/// # Errors
+///
+/// There is no memory for it.
+pub fn dump(value: &Value, compression: bool) -> Result<Vec<u8>, TryReserveError> {
+    let layers = match value {
+        Value::Text(_) => 0,
+        Value::Filter(filter) => filter.layers().len(),
+    };
+    let mut out = Vec::new();
+    out.try_reserve_exact(value.memory().saturating_add((layers + 1) * OVERHEAD))?;
+    // Writing to a vector never fails.
+    let _: io::Result<()> = put_value(&mut out, &mut Strings::new(compression), value);
+    out.extend_from_slice(&WRITTEN_VERSION.to_le_bytes());
+    let checksum = crc64(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    Ok(out)
+}
+
+fn put_value(out: &mut Vec<u8>, strings: &mut Strings, value: &Value) -> io::Result<()> {
+    match value {
+        Value::Text(text) => {
+            out.push(kind::STRING);
+            strings.put(out, text)
+        }
+        Value::Filter(filter) => {
+            out.push(kind::MODULE);
+            put_filter(out, strings, filter)
+        }
+    }
+}
+
+/// The value in a payload. A filter's bit arrays may have `max_filter_bytes` together.
+///
+/// # Errors
+///
+/// [`RestoreError`]
+pub fn restore(payload: &[u8], max_filter_bytes: u64) -> Result<Value, RestoreError> {
+    let (body, version) = verify(payload).ok_or(RestoreError::Envelope)?;
+    let mut source = Source::of_slice(body);
+    let type_byte = source
+        .byte("a type of value")
+        .map_err(RestoreError::Format)?;
+    match read_value(&mut source, version, type_byte, 0, max_filter_bytes) {
+        // What follows the value is not looked at, as in Redis.
+        Ok(Loaded::Value(value)) => Ok(value),
+        Ok(Loaded::Foreign(_)) => Err(RestoreError::Foreign),
+        Err(error) => Err(RestoreError::Format(error)),
+    }
+}
+
+/// The payload without its envelope, when that is right, and the version in it.
+fn verify(payload: &[u8]) -> Option<(&[u8], u16)> {
+    let (signed, checksum) = payload.split_last_chunk::<8>()?;
+    let (body, version) = signed.split_last_chunk::<2>()?;
+    let version = u16::from_le_bytes(*version);
+    let known = version <= NEWEST_VERSION || version == VALKEY_VERSION;
+    (known && crc64(signed) == u64::from_le_bytes(*checksum)).then_some((body, version))
+}

@@ -1,0 +1,283 @@
+//! Values of modules.
+//!
+//! ```text
+//! 81 IIIIIIII                            the type's id: a length of 64 bits
+//! 01 length                              signed number
+//! 02 length                              unsigned number
+//! 03 ffff                                f32, little-endian
+//! 04 ffffffff                            f64, little-endian
+//! 05 string                              bytes
+//! 00                                     the end
+//! ```
+//!
+//! An id is the nine characters of the type's name, six bits each, the first in the highest bits,
+//! then ten bits of the encoding's version.
+
+use std::io::{self, Read, Write};
+
+use everbloom::{Layout, ScalableBloomFilter};
+use everbloom_commands::format::value::{
+    FieldReader, FieldWriter, LoadError, load, save, value_type,
+};
+
+use super::error::{Fault, ReadError};
+use super::length::{self, Strings, put_length};
+use super::source::Source;
+
+const END: u64 = 0;
+const SIGNED: u64 = 1;
+const UNSIGNED: u64 = 2;
+const FLOAT: u64 = 3;
+const DOUBLE: u64 = 4;
+const BYTES: u64 = 5;
+
+/// Bit arrays up to this long are written as Redis writes strings, compressed for example. Longer
+/// ones are written plain: they go out in pieces, while the compressed length must go first, and
+/// a filter that is large and in use does not compress.
+pub const PLAIN_ABOVE: u64 = 64 << 10;
+
+/// The types of filters as they are written.
+const CLASSIC: ModuleType = type_of(Layout::Classic);
+const BLOCKED: ModuleType = type_of(Layout::Blocked);
+
+const fn type_of(layout: Layout) -> ModuleType {
+    let known = value_type(layout);
+    match ModuleType::new(known.name, known.version) {
+        Some(module_type) => module_type,
+        None => unreachable!(),
+    }
+}
+
+/// The type of a module's value: its name and the version of its encoding.
+///
+/// ```
+/// # use everbloom_files::rdb::value::ModuleType;
+/// let filter = ModuleType::from_id(0x3016_e5a2_89be_f804);
+/// assert_eq!((filter.name(), filter.version), ("MBbloom--".into(), 4));
+/// assert_eq!(ModuleType::new("MBbloom--", 4), Some(filter));
+/// assert_eq!(filter.id(), 0x3016_e5a2_89be_f804);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleType {
+    /// The characters' numbers.
+    name: u64,
+    /// Below 1024.
+    pub version: u32,
+}
+
+impl ModuleType {
+    /// The type of that name, if it is one: nine characters of `A-Z a-z 0-9 - _`.
+    pub const fn new(name: &str, version: u32) -> Option<ModuleType> {
+        if name.len() != 9 || version >> 10 != 0 {
+            return None;
+        }
+        let mut number = 0;
+        let mut rest = name.as_bytes();
+        while let Some((byte, others)) = rest.split_first() {
+            let Some(digit) = digit(*byte) else {
+                return None;
+            };
+            number = number << 6 | digit as u64;
+            rest = others;
+        }
+        Some(ModuleType {
+            name: number,
+            version,
+        })
+    }
+
+    /// The type with that id.
+    pub fn from_id(id: u64) -> ModuleType {
+        let [.., high, low] = id.to_be_bytes();
+        ModuleType {
+            name: id >> 10,
+            version: u16::from_be_bytes([high & 3, low]).into(),
+        }
+    }
+
+    /// The id.
+    pub fn id(self) -> u64 {
+        self.name << 10 | u64::from(self.version)
+    }
+
+    /// The name.
+    pub fn name(self) -> String {
+        let digits = (0..9).rev().map(|place| self.name >> (6 * place) & 63);
+        digits.filter_map(letter).collect()
+    }
+
+    /// The type of filters in a layout, as they are written.
+    pub(crate) fn of(layout: Layout) -> ModuleType {
+        match layout {
+            Layout::Classic => CLASSIC,
+            Layout::Blocked => BLOCKED,
+        }
+    }
+
+    /// The layout of the filters that values of this type are, whatever version.
+    pub(crate) fn layout(self) -> Option<Layout> {
+        [Layout::Classic, Layout::Blocked]
+            .into_iter()
+            .find(|layout| ModuleType::of(*layout).name == self.name)
+    }
+}
+
+/// The six bits that a character of a name stands for.
+const fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'-' => Some(62),
+        b'_' => Some(63),
+        _ => None,
+    }
+}
+
+/// The character that six bits stand for.
+fn letter(bits: u64) -> Option<char> {
+    let bytes = 0..=u8::MAX;
+    bytes
+        .filter(|byte| digit(*byte).map(u64::from) == Some(bits))
+        .map(char::from)
+        .next()
+}
+
+/// Writes the value of a filter, from the id to the end of the fields.
+pub(crate) fn put_filter<W: Write>(
+    out: &mut W,
+    strings: &mut Strings,
+    filter: &ScalableBloomFilter,
+) -> io::Result<()> {
+    put_length(out, ModuleType::of(filter.layout()).id())?;
+    save(filter, &mut Fields { out, strings })?;
+    put_end(out)
+}
+
+pub(crate) fn put_end(out: &mut impl Write) -> io::Result<()> {
+    put_length(out, END)
+}
+
+/// Writes all of a field of bytes that comes before the bytes, when they are to be plain.
+pub(crate) fn put_bytes_head(out: &mut impl Write, len: u64) -> io::Result<()> {
+    put_length(out, BYTES)?;
+    put_length(out, len)
+}
+
+/// Fields on their way out.
+pub(crate) struct Fields<'a, W> {
+    pub(crate) out: &'a mut W,
+    pub(crate) strings: &'a mut Strings,
+}
+
+impl<W: Write> FieldWriter for Fields<'_, W> {
+    type Error = io::Error;
+
+    fn unsigned(&mut self, value: u64) -> io::Result<()> {
+        put_length(self.out, UNSIGNED)?;
+        put_length(self.out, value)
+    }
+
+    fn double(&mut self, value: f64) -> io::Result<()> {
+        put_length(self.out, DOUBLE)?;
+        self.out.write_all(&value.to_le_bytes())
+    }
+
+    fn bytes(&mut self, value: &[u8]) -> io::Result<()> {
+        if value.len() as u64 > PLAIN_ABOVE {
+            put_bytes_head(self.out, value.len() as u64)?;
+            return self.out.write_all(value);
+        }
+        put_length(self.out, BYTES)?;
+        self.strings.put(self.out, value)
+    }
+}
+
+/// Reads the type of a value.
+pub(crate) fn module_type<R: Read>(source: &mut Source<R>) -> Result<ModuleType, ReadError> {
+    length::length(source, "a module type's id").map(ModuleType::from_id)
+}
+
+/// Reads the fields of a filter of that layout and version, and their end.
+pub(crate) fn filter<R: Read>(
+    source: &mut Source<R>,
+    layout: Layout,
+    version: u32,
+    max_bytes: u64,
+) -> Result<ScalableBloomFilter, ReadError> {
+    let loaded = load(layout, &mut FieldsIn(source), version, max_bytes);
+    let filter = loaded.map_err(|error| {
+        let offset = source.offset();
+        match error {
+            LoadError::Read(error) => error,
+            LoadError::Version { type_name, version } => {
+                ReadError::new(offset, Fault::FilterVersion { type_name, version })
+            }
+            LoadError::Field(name) => {
+                ReadError::unexpected(offset, name, "a value that no filter has")
+            }
+            LoadError::Parts(error) => ReadError::new(offset, Fault::Filter(error)),
+            LoadError::BitArray { bytes, .. } => {
+                ReadError::unexpected(offset, "a bit array", format_args!("{bytes} bytes"))
+            }
+        }
+    })?;
+    opcode(source, END, "the end of a filter")?;
+    Ok(filter)
+}
+
+/// Walks over fields and their end.
+pub(crate) fn skip_fields<R: Read>(source: &mut Source<R>) -> Result<(), ReadError> {
+    const WHAT: &str = "a field of a module's value";
+    loop {
+        let offset = source.offset();
+        match length::length(source, WHAT)? {
+            END => return Ok(()),
+            SIGNED | UNSIGNED => {
+                length::length(source, WHAT)?;
+            }
+            FLOAT => source.skip(4, WHAT)?,
+            DOUBLE => source.skip(8, WHAT)?,
+            BYTES => length::skip_string(source, WHAT)?,
+            other => return Err(ReadError::unexpected(offset, WHAT, other)),
+        }
+    }
+}
+
+fn opcode<R: Read>(
+    source: &mut Source<R>,
+    wanted: u64,
+    expected: &'static str,
+) -> Result<(), ReadError> {
+    let offset = source.offset();
+    let found = length::length(source, expected)?;
+    if found == wanted {
+        return Ok(());
+    }
+    let found = format_args!("a field of type {found}");
+    Err(ReadError::unexpected(offset, expected, found))
+}
+
+struct FieldsIn<'a, R>(&'a mut Source<R>);
+
+impl<R: Read> FieldReader for FieldsIn<'_, R> {
+    type Error = ReadError;
+
+    fn unsigned(&mut self) -> Result<u64, ReadError> {
+        const WHAT: &str = "a whole number of a filter";
+        opcode(self.0, UNSIGNED, WHAT)?;
+        length::length(self.0, WHAT)
+    }
+
+    fn double(&mut self) -> Result<f64, ReadError> {
+        const WHAT: &str = "a floating-point number of a filter";
+        opcode(self.0, DOUBLE, WHAT)?;
+        self.0.array(WHAT).map(f64::from_le_bytes)
+    }
+
+    fn bytes(&mut self, expected: u64) -> Result<Vec<u8>, ReadError> {
+        const WHAT: &str = "a string of a filter";
+        opcode(self.0, BYTES, WHAT)?;
+        length::string_of(self.0, expected, WHAT)
+    }
+}

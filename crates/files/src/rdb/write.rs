@@ -1,0 +1,400 @@
+//! A file, key by key.
+
+use std::io::{self, Write};
+
+use everbloom::{FilterParts, LayerParts, Layout, ScalableBloomFilter};
+use everbloom_commands::format::value::{FieldWriter, save_head, save_layer_head};
+use thiserror::Error;
+
+use super::length::{Strings, put_length};
+use super::output::Output;
+use super::value::{Fields, ModuleType, PLAIN_ABOVE, put_bytes_head, put_end, put_filter};
+use super::{WRITTEN_VERSION, kind, opcode};
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Whether strings are compressed: `rdbcompression`.
+    pub compression: bool,
+    /// Whether there is a checksum at the end: `rdbchecksum`.
+    pub checksum: bool,
+}
+
+impl Default for WriteOptions {
+    /// Both, as in Redis.
+    fn default() -> WriteOptions {
+        WriteOptions {
+            compression: true,
+            checksum: true,
+        }
+    }
+}
+
+/// The auxiliary fields at the start of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aux<'a> {
+    /// Version of Redis that the server is compatible with: `redis-ver`.
+    pub version: &'a str,
+    /// Unix time in seconds: `ctime`.
+    pub created: u64,
+    /// Bytes of memory in use: `used-mem`.
+    pub used_memory: u64,
+    /// Whether the file is the base of an append-only file: `aof-base`.
+    pub aof_base: Option<bool>,
+}
+
+/// Why a file was not written to its end. What was written of it is of no use.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// The bytes were not taken.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A bit array is not as long as was announced.
+    #[error("a bit array of {announced} bytes was announced, and {left} are missing or too many")]
+    Length {
+        /// The length that was announced.
+        announced: u64,
+        /// How many bytes are missing, or how many came too many.
+        left: u64,
+    },
+    /// The parts of a filter came in another order than they must.
+    #[error("{0} is out of place here")]
+    Order(&'static str),
+}
+
+/// Where in a file the writer is.
+#[derive(Debug)]
+enum Step {
+    /// Between keys.
+    Keys,
+    /// In a filter, between layers.
+    Layers(Layers),
+    /// In a bit array.
+    Bits(BitArray),
+}
+
+/// The layers of a filter that are to come.
+#[derive(Clone, Copy, Debug)]
+struct Layers {
+    layout: Layout,
+    left: usize,
+}
+
+#[derive(Debug)]
+struct BitArray {
+    /// Those after this one.
+    layers: Layers,
+    announced: u64,
+    left: u64,
+    /// What came of a short bit array, which is written as a string at the end.
+    gathered: Option<Vec<u8>>,
+}
+
+/// Writes a file.
+///
+/// A filter is written in one call, or piece by piece when it must be fetched in pieces; the bytes
+/// are the same.
+///
+/// ```
+/// use everbloom::ScalableBloomFilter;
+/// use everbloom_files::rdb::{WriteOptions, Writer};
+///
+/// let mut filter = ScalableBloomFilter::builder().capacity(1000).build()?;
+/// filter.insert("a");
+/// let mut writer = Writer::new(Vec::new(), WriteOptions::default())?;
+/// writer.select_db(0)?;
+/// writer.filter(b"whole", None, &filter)?;
+///
+/// writer.begin_filter(b"pieces", Some(4_102_444_800_000), &filter.parts())?;
+/// for layer in filter.layers() {
+///     writer.layer_head(&layer.parts())?;
+///     for piece in layer.as_bytes().chunks(256) {
+///         writer.layer_bytes(piece)?;
+///     }
+///     writer.layer_end(layer.len())?;
+/// }
+/// writer.end_filter()?;
+/// let (file, bytes) = writer.finish()?;
+/// assert_eq!(file.len() as u64, bytes);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: Output<W>,
+    strings: Strings,
+    step: Step,
+}
+
+impl<W: Write> Writer<W> {
+    /// Starts a file. No buffering around `inner` is needed.
+    ///
+    /// # Errors
+    ///
+    /// The bytes were not taken.
+    pub fn new(inner: W, options: WriteOptions) -> Result<Self, WriteError> {
+        let mut out = Output::new(inner, options.checksum);
+        write!(out, "REDIS{WRITTEN_VERSION:04}")?;
+        Ok(Writer {
+            out,
+            strings: Strings::new(options.compression),
+            step: Step::Keys,
+        })
+    }
+
+    /// How many bytes the file has so far, those still buffered included.
+    pub fn position(&self) -> u64 {
+        self.out.position()
+    }
+
+    /// Where the bytes go. Some of those written are still buffered.
+    pub fn get_ref(&self) -> &W {
+        self.out.get_ref()
+    }
+
+    /// Where the bytes go, for an `inner` that has to be emptied now and then. Some of those
+    /// written are still buffered.
+    pub fn get_mut(&mut self) -> &mut W {
+        self.out.get_mut()
+    }
+
+    /// Hands over what is buffered.
+    ///
+    /// # Errors
+    ///
+    /// The bytes were not taken.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        Ok(self.out.flush()?)
+    }
+
+    /// Writes the auxiliary fields, the ones and in the order that Redis writes.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn aux(&mut self, aux: &Aux<'_>) -> Result<(), WriteError> {
+        self.between_keys("an auxiliary field")?;
+        self.aux_field("redis-ver", aux.version)?;
+        self.aux_field("redis-bits", &usize::BITS.to_string())?;
+        self.aux_field("ctime", &aux.created.to_string())?;
+        self.aux_field("used-mem", &aux.used_memory.to_string())?;
+        match aux.aof_base {
+            Some(is_base) => self.aux_field("aof-base", if is_base { "1" } else { "0" }),
+            None => Ok(()),
+        }
+    }
+
+    fn aux_field(&mut self, name: &str, value: &str) -> Result<(), WriteError> {
+        self.out.write_all(&[opcode::AUX])?;
+        self.strings.put(&mut self.out, name.as_bytes())?;
+        Ok(self.strings.put(&mut self.out, value.as_bytes())?)
+    }
+
+    /// The database of the keys that follow.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn select_db(&mut self, number: u64) -> Result<(), WriteError> {
+        self.between_keys("a database")?;
+        self.out.write_all(&[opcode::SELECT])?;
+        Ok(put_length(&mut self.out, number)?)
+    }
+
+    /// A hint how many keys follow and how many of them expire.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn resize(&mut self, keys: u64, expiring: u64) -> Result<(), WriteError> {
+        self.between_keys("a hint")?;
+        self.out.write_all(&[opcode::RESIZE])?;
+        put_length(&mut self.out, keys)?;
+        Ok(put_length(&mut self.out, expiring)?)
+    }
+
+    /// A key that holds a string. Expiries here and below are Unix times in milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn text(
+        &mut self,
+        key: &[u8],
+        expires_at: Option<u64>,
+        value: &[u8],
+    ) -> Result<(), WriteError> {
+        self.key(kind::STRING, key, expires_at)?;
+        Ok(self.strings.put(&mut self.out, value)?)
+    }
+
+    /// A key that holds a filter.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn filter(
+        &mut self,
+        key: &[u8],
+        expires_at: Option<u64>,
+        filter: &ScalableBloomFilter,
+    ) -> Result<(), WriteError> {
+        self.key(kind::MODULE, key, expires_at)?;
+        Ok(put_filter(&mut self.out, &mut self.strings, filter)?)
+    }
+
+    /// Starts a key that holds a filter. Its layers follow, as many as `parts` has; of the layers
+    /// in `parts` only the number counts.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn begin_filter(
+        &mut self,
+        key: &[u8],
+        expires_at: Option<u64>,
+        parts: &FilterParts,
+    ) -> Result<(), WriteError> {
+        self.key(kind::MODULE, key, expires_at)?;
+        let layout = parts.layout();
+        put_length(&mut self.out, ModuleType::of(layout).id())?;
+        save_head(parts, &mut self.fields())?;
+        self.step = Step::Layers(Layers {
+            layout,
+            left: parts.layers.len(),
+        });
+        Ok(())
+    }
+
+    /// Starts a layer. Its bit array follows, `layer.bytes` bytes; `layer.items` does not count.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn layer_head(&mut self, layer: &LayerParts) -> Result<(), WriteError> {
+        let Step::Layers(Layers {
+            layout,
+            left: left @ 1..,
+        }) = self.step
+        else {
+            return Err(WriteError::Order("a layer"));
+        };
+        save_layer_head(layout, layer, &mut self.fields())?;
+        let announced = layer.bytes;
+        let gathered = if announced > PLAIN_ABOVE {
+            put_bytes_head(&mut self.out, announced)?;
+            None
+        } else {
+            Some(Vec::new())
+        };
+        let layers = Layers {
+            layout,
+            left: left - 1,
+        };
+        self.step = Step::Bits(BitArray {
+            layers,
+            announced,
+            left: announced,
+            gathered,
+        });
+        Ok(())
+    }
+
+    /// The next bytes of the bit array, any number of them.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`], also when there are more than were announced.
+    pub fn layer_bytes(&mut self, piece: &[u8]) -> Result<(), WriteError> {
+        let Step::Bits(array) = &mut self.step else {
+            return Err(WriteError::Order("a piece of a bit array"));
+        };
+        let len = piece.len() as u64;
+        let left = array.left.checked_sub(len).ok_or(WriteError::Length {
+            announced: array.announced,
+            left: len.saturating_sub(array.left),
+        })?;
+        array.left = left;
+        match &mut array.gathered {
+            Some(gathered) => gathered.extend_from_slice(piece),
+            None => self.out.write_all(piece)?,
+        }
+        Ok(())
+    }
+
+    /// Ends a layer with `items` items.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`], also when bytes are missing of what was announced.
+    pub fn layer_end(&mut self, items: u64) -> Result<(), WriteError> {
+        let Step::Bits(array) = &mut self.step else {
+            return Err(WriteError::Order("the end of a layer"));
+        };
+        if array.left > 0 {
+            let BitArray {
+                announced, left, ..
+            } = *array;
+            return Err(WriteError::Length { announced, left });
+        }
+        let (layers, gathered) = (array.layers, array.gathered.take());
+        let mut fields = self.fields();
+        if let Some(gathered) = gathered {
+            fields.bytes(&gathered)?;
+        }
+        fields.unsigned(items)?;
+        self.step = Step::Layers(layers);
+        Ok(())
+    }
+
+    /// Ends a filter.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`], also when layers are missing.
+    pub fn end_filter(&mut self) -> Result<(), WriteError> {
+        let Step::Layers(Layers { left: 0, .. }) = self.step else {
+            return Err(WriteError::Order("the end of a filter"));
+        };
+        put_end(&mut self.out)?;
+        self.step = Step::Keys;
+        Ok(())
+    }
+
+    /// Ends the file; answers where it went and how many bytes it has.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn finish(mut self) -> Result<(W, u64), WriteError> {
+        self.between_keys("the end")?;
+        self.out.write_all(&[opcode::END])?;
+        Ok(self.out.finish()?)
+    }
+
+    /// What comes before a value.
+    fn key(&mut self, kind: u8, key: &[u8], expires_at: Option<u64>) -> Result<(), WriteError> {
+        self.between_keys("a key")?;
+        if let Some(time) = expires_at {
+            // The format has signed times; what is beyond them never comes.
+            let time = i64::try_from(time).unwrap_or(i64::MAX);
+            self.out.write_all(&[opcode::EXPIRES_MS])?;
+            self.out.write_all(&time.to_le_bytes())?;
+        }
+        self.out.write_all(&[kind])?;
+        Ok(self.strings.put(&mut self.out, key)?)
+    }
+
+    fn fields(&mut self) -> Fields<'_, Output<W>> {
+        Fields {
+            out: &mut self.out,
+            strings: &mut self.strings,
+        }
+    }
+
+    fn between_keys(&self, what: &'static str) -> Result<(), WriteError> {
+        match self.step {
+            Step::Keys => Ok(()),
+            _ => Err(WriteError::Order(what)),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Running a command of the commands crate: it names one key, so it takes one lock and one look-up.
+
+use everbloom_commands::{Command, Context, Outcome, ReadSlot, Run, Slot};
+use everbloom_resp::Reply;
+
+use crate::dispatch::place::Place;
+use crate::native::Call;
+use everbloom_store::journal::Record;
+use everbloom_store::keyspace::{Shard, View};
+
+/// Runs a command on a filter under the lock of its one shard.
+pub fn run(call: &mut Call<'_>, row: &Command) -> Reply {
+    let place = place(call);
+    let lock = call.server.store.keyspace.shard(place.shard);
+    match row.run {
+        Run::Read(function) => read(call, function, &lock.read(), place),
+        Run::Write(function) => {
+            let mut shard = lock.write();
+            let mut record = call.server.store.journal.record();
+            let reply = write(call, function, &mut shard, place, &mut record);
+            call.session.wrote(call.server.store.journal.append(record));
+            reply
+        }
+    }
+}
+
+/// Runs one on shards that are locked already, exclusively if any command may write there.
+pub fn run_in_view(
+    call: &Call<'_>,
+    row: &Command,
+    view: &mut View<'_>,
+    record: &mut Record,
+) -> Reply {
+    let place = place(call);
+    let shard = view.shard_of_key(place.key);
+    match row.run {
+        Run::Read(function) => read(call, function, shard, place),
+        Run::Write(function) => write(call, function, shard, place, record),
+    }
+}
+
+fn place<'a>(call: &Call<'a>) -> Place<'a> {
+    let key = call.args.get(1).copied().unwrap_or_default();
+    Place::new(&call.server.store.keyspace, call.session.db, key, call.now)
+}
+
+type ReadFn = fn(&Context, &[&[u8]], ReadSlot<'_>) -> Reply;
+type WriteFn = fn(&Context, &[&[u8]], &mut Slot<'_>) -> Outcome;
+
+fn read(call: &Call<'_>, function: ReadFn, shard: &Shard, place: Place<'_>) -> Reply {
+    function(&call.context(), call.args, place.read(shard, call.stats))
+}
+
+fn write(
+    call: &Call<'_>,
+    function: WriteFn,
+    shard: &mut Shard,
+    place: Place<'_>,
+    record: &mut Record,
+) -> Reply {
+    let context = call.context();
+    let work = |slot: &mut Slot<'_>| function(&context, call.args, slot);
+    let outcome = place.write(call.server, shard, record, work);
+    if outcome.touched {
+        shard.touch(place.db, place.key);
+    }
+    record.effect(place.db, &outcome.effect, call.args);
+    outcome.reply
+}

@@ -1,0 +1,41 @@
+//! The connections of one worker.
+
+use std::rc::Rc;
+
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+
+use super::connection;
+use super::worker::{Accepted, Worker};
+
+/// Serves the connections that arrive from `accepted`, until no more can and all are closed.
+pub(crate) async fn serve(worker: Worker, accepted: mpsc::UnboundedReceiver<Accepted>) {
+    let worker = Rc::new(worker);
+    let journal = &worker.server.store.journal;
+    tokio::select! {
+        () = serve_all(&worker, accepted) => {}
+        // One wake-up of this thread for all connections that wait; they wake each other here.
+        () = journal.each_durable(|| worker.synced.notify_waiters()) => {}
+    }
+}
+
+async fn serve_all(worker: &Rc<Worker>, mut accepted: mpsc::UnboundedReceiver<Accepted>) {
+    let local = LocalSet::new();
+    local
+        .run_until(async {
+            while let Some((stream, client)) = accepted.recv().await {
+                match tokio::net::TcpStream::from_std(stream) {
+                    Ok(stream) => {
+                        let worker = Rc::clone(worker);
+                        tokio::task::spawn_local(connection::serve(stream, worker, client));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot serve an accepted connection");
+                        worker.server.clients.leave(client.id);
+                    }
+                }
+            }
+        })
+        .await;
+    local.await;
+}

@@ -1,0 +1,238 @@
+//! Starting a server, and ending it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use everbloom_store::clock::Now;
+use everbloom_store::persistence::{OpenError, Persistence, load, log, schedule};
+use socket2::Socket;
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use crate::config::Settings;
+use crate::dispatch::replay::Replayer;
+use crate::net::listen::{ListenError, listen};
+use crate::net::worker::{Accepted, Worker};
+use crate::net::{accept, connections};
+use crate::server::Server;
+use crate::stats::Sampler;
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Data(#[from] OpenError),
+    /// A thread or an event loop cannot be made.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// A server that runs. Dropping it stops it and waits for its end.
+#[derive(Debug)]
+pub struct Running {
+    server: Arc<Server>,
+    threads: Vec<JoinHandle<()>>,
+    /// Ends after the others, when the log is complete.
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a server: when this returns, connections to its addresses are accepted.
+    pub fn start(settings: Settings) -> Result<Running, StartError> {
+        let persistence = Persistence::open(&settings.data)?;
+        Self::start_on(settings, persistence)
+    }
+
+    /// The same, with a data directory that is open already, or none.
+    pub fn start_on(
+        settings: Settings,
+        persistence: Option<Persistence>,
+    ) -> Result<Running, StartError> {
+        let workers = match settings.io_threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        };
+        let listeners = listen(&settings)?;
+        let server = Server::with_persistence(settings, workers, persistence);
+        let addresses = listeners.iter().filter_map(|l| l.local_addr().ok());
+        server.set_addresses(addresses.filter_map(|a| a.as_socket()).collect());
+
+        let mut threads = Vec::new();
+        let mut senders = Vec::new();
+        for (index, stats) in server.workers.iter().enumerate() {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            senders.push(sender);
+            let (shared, stats) = (Arc::clone(&server), Arc::clone(stats));
+            threads.push(spawn(
+                &format!("worker-{index}"),
+                &server,
+                move |runtime| {
+                    runtime.block_on(connections::serve(Worker::new(shared, stats), receiver));
+                },
+            )?);
+        }
+        let shared = Arc::clone(&server);
+        threads.push(spawn("main", &server, move |runtime| {
+            runtime.block_on(attend(shared, listeners, senders));
+        })?);
+        let shared = Arc::clone(&server);
+        let keeper = std::thread::Builder::new()
+            .name("log".into())
+            .spawn(move || keep(&shared))?;
+        Ok(Running {
+            server,
+            threads,
+            keeper: Some(keeper),
+        })
+    }
+}
+
+/// Loads the data directory, and then writes the log.
+fn keep(server: &Arc<Server>) {
+    let Some(persistence) = server.store.persistence() else {
+        return;
+    };
+    let store = &*server.store;
+    match load::load(store, persistence, &mut Replayer::new(server)) {
+        Ok(log) => log::run(store, persistence, log),
+        // What is there is not everything: it stays marked as loading and is saved nowhere.
+        Err(load::LoadError::Stopped) => info!("stopped while loading"),
+        Err(problem) => server.store.fail(problem.to_string()),
+    }
+}
+
+impl Running {
+    /// The server.
+    pub fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    /// The first address it listens on.
+    pub fn addr(&self) -> Option<SocketAddr> {
+        self.server.addresses().first().copied()
+    }
+
+    /// Returns once the data of an earlier run is loaded, or the server has failed.
+    pub fn wait_until_loaded(&self) {
+        while self.server.store.health.is_loading() && !self.server.is_stopping() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits until the server was stopped and has ended; an error says why it had to stop.
+    pub fn wait(mut self) -> Result<(), String> {
+        self.join();
+        self.server.store.failure().map_or(Ok(()), Err)
+    }
+
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            joined(thread);
+        }
+        let Some(keeper) = self.keeper.take() else {
+            return;
+        };
+        self.server.store.journal.close();
+        joined(keeper);
+        if let Some(persistence) = self.server.store.persistence() {
+            persistence.end_jobs();
+        }
+        if self.server.store.failure().is_none() && !self.server.store.health.is_loading() {
+            schedule::save_at_end(&self.server.store, self.server.save_at_end());
+        }
+    }
+}
+
+fn joined(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the server has panicked");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.server.stop();
+        self.join();
+    }
+}
+
+/// Starts a thread with an event loop, which nudges the journal before it sleeps.
+fn spawn(
+    name: &str,
+    server: &Arc<Server>,
+    work: impl FnOnce(tokio::runtime::Runtime) + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park({
+            let server = Arc::clone(server);
+            move || server.store.journal.nudge()
+        })
+        .build()?;
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || work(runtime))
+}
+
+/// The main thread's work: accepts connections and does what must be done now and then.
+async fn attend(
+    server: Arc<Server>,
+    listeners: Vec<Socket>,
+    workers: Vec<mpsc::UnboundedSender<Accepted>>,
+) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for listener in listeners {
+        match tokio::net::TcpListener::from_std(listener.into()) {
+            Ok(listener) => {
+                tasks.spawn(accept::accept(
+                    Arc::clone(&server),
+                    listener,
+                    workers.clone(),
+                ));
+            }
+            Err(error) => warn!(%error, "cannot accept connections"),
+        }
+    }
+    drop(workers);
+    tasks.spawn(keep_house(Arc::clone(&server)));
+    tokio::select! {
+        () = server.stopping() => {}
+        () = server.store.failed() => server.stop(),
+    }
+    // Dropping the acceptors drops the channels, and with the last connection each worker ends.
+    tasks.shutdown().await;
+}
+
+/// Removes expired keys and closes silent connections, `hz` times a second.
+async fn keep_house(server: Arc<Server>) {
+    let mut sampler = Sampler::new(&server.workers);
+    loop {
+        let settings = server.config.snapshot();
+        sampler.tick(&server.workers, &server.stats);
+        tokio::time::sleep(Duration::from_secs(1) / settings.hz.clamp(1, 500)).await;
+        if server.store.health.is_loading() {
+            continue;
+        }
+        if server.active_expire.load(Ordering::Relaxed) {
+            server.stats.expired(server.store.remove_expired());
+        }
+        schedule::attend(&server.store);
+        if settings.timeout > 0 {
+            let now = Now::read();
+            for client in server.clients.list() {
+                if now.ms.saturating_sub(client.active()) / 1000 >= settings.timeout {
+                    client.kill();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The entries of one database within one shard.
+
+use std::sync::Arc;
+
+use everbloom::ScalableBloomFilter;
+use everbloom_files::Value;
+use hashbrown::HashTable;
+
+use super::entry::Entry;
+use super::keeper::Keeper;
+use crate::clock::Now;
+
+/// Entries found by the hash of their key. Every method that takes a `hash` wants the keyspace's
+/// hash of that same key.
+#[derive(Debug, Default)]
+pub struct Db {
+    table: HashTable<Box<Entry>>,
+    memory: isize,
+    settled: isize,
+    expiring: usize,
+    /// No key expires before this time (milliseconds of Unix time).
+    earliest_expiry: u64,
+    /// The snapshot being made, and this database's number at its moment.
+    snapshot: Option<(Arc<Keeper>, usize)>,
+}
+
+/// What is left of a removed entry, to be freed when no lock is held. A snapshot may have taken the
+/// entry over.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held only to be dropped")]
+pub struct Leftover(Option<Entry>);
+
+impl Db {
+    /// The number of keys, those included that have expired but are not yet removed.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The number of keys that have an expiry.
+    pub fn expiring(&self) -> usize {
+        self.expiring
+    }
+
+    /// Bytes of all entries.
+    pub fn memory(&self) -> isize {
+        self.memory
+    }
+
+    /// What the memory changed by since this was asked last.
+    #[inline]
+    pub fn take_memory_delta(&mut self) -> isize {
+        let before = std::mem::replace(&mut self.settled, self.memory);
+        self.memory - before
+    }
+
+    /// Empties the database; returns how many keys it held, and what is left of them to be freed.
+    pub fn take_all(&mut self) -> (usize, Option<Db>) {
+        let mut held = std::mem::take(self);
+        self.settled = held.settled;
+        self.snapshot = held.snapshot.take();
+        let keys = held.len();
+        match &self.snapshot {
+            Some((snapshot, number)) => {
+                snapshot.adopt_all(*number, held.table);
+                (keys, None)
+            }
+            None => (keys, Some(held)),
+        }
+    }
+
+    /// Makes a snapshot the one that changes are kept for, or ends that.
+    pub(super) fn join_snapshot(&mut self, snapshot: Option<(Arc<Keeper>, usize)>) {
+        self.snapshot = snapshot;
+    }
+
+    /// Keeps entries for the snapshot until `budget` bytes are used up; true when all are kept.
+    pub(super) fn keep_some(&mut self, budget: &mut usize) -> bool {
+        let Some((snapshot, number)) = &self.snapshot else {
+            return true;
+        };
+        for entry in self.table.iter_mut() {
+            if entry.epoch == snapshot.epoch() {
+                continue;
+            }
+            if *budget == 0 {
+                return false;
+            }
+            let before = entry.value.memory().cast_signed();
+            *budget = budget.saturating_sub(snapshot.keep(*number, entry).max(64));
+            self.memory += entry.value.memory().cast_signed() - before;
+        }
+        true
+    }
+
+    /// The filter under `key`, if it is the one that is captured under this id.
+    pub(super) fn captured(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        id: u64,
+    ) -> Option<&mut ScalableBloomFilter> {
+        match &mut self.entry_mut(hash, key)?.value {
+            Value::Filter(filter) if filter.capture_id() == Some(id) => Some(filter),
+            _ => None,
+        }
+    }
+
+    /// Adds to the account of memory what a value gained or lost otherwise than by `modify`.
+    pub(super) fn account(&mut self, bytes: isize) {
+        self.memory += bytes;
+    }
+
+    fn entry_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
+        let found = self.table.find_mut(hash, |e| e.is(hash, key));
+        found.map(|entry| &mut **entry)
+    }
+
+    /// Whether an entry of this key is there, expired or not.
+    pub fn contains(&self, hash: u64, key: &[u8]) -> bool {
+        self.table.find(hash, |e| e.is(hash, key)).is_some()
+    }
+
+    /// All entries that are alive at `now`, with their hashes.
+    pub fn iter(&self, now: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        self.table
+            .iter()
+            .filter(move |e| !e.is_expired(now))
+            .map(|e| (e.hash, &**e))
+    }
+
+    /// The sum of the times left until expiry, in milliseconds, of the keys that have one.
+    pub fn time_left(&self, now: u64) -> u64 {
+        self.table
+            .iter()
+            .filter_map(|e| e.expires_at())
+            .fold(0u64, |sum, at| sum.saturating_add(at.saturating_sub(now)))
+    }
+
+    /// The entry of `key` if it is alive.
+    #[inline]
+    pub fn get(&self, hash: u64, key: &[u8], now: Now) -> Option<&Entry> {
+        let entry = self.peek(hash, key, now.ms)?;
+        entry.access(now.clock);
+        Some(entry)
+    }
+
+    /// The entry of `key` if it is alive, without counting as an access.
+    #[inline]
+    pub fn peek(&self, hash: u64, key: &[u8], now: u64) -> Option<&Entry> {
+        self.table
+            .find(hash, |e| e.is(hash, key))
+            .map(|entry| &**entry)
+            .filter(|entry| !entry.is_expired(now))
+    }
+
+    /// Whether `key` is there but has expired.
+    pub fn has_expired(&self, hash: u64, key: &[u8], now: u64) -> bool {
+        self.expiring > 0
+            && self
+                .table
+                .find(hash, |e| e.is(hash, key))
+                .is_some_and(|e| e.is_expired(now))
+    }
+
+    /// Changes the value of `key` in place, if it is alive, and keeps account of its size.
+    #[inline]
+    pub fn modify<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        now: Now,
+        change: impl FnOnce(&mut Value) -> R,
+    ) -> Option<R> {
+        let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
+        if entry.is_expired(now.ms) {
+            return None;
+        }
+        entry.access(now.clock);
+        let before = entry.value.memory();
+        keep(self.snapshot.as_ref(), entry);
+        let result = change(&mut entry.value);
+        self.memory += entry.value.memory().cast_signed() - before.cast_signed();
+        Some(result)
+    }
+
+    /// Puts an entry in, in place of an older one of the same key, which is removed for good.
+    pub fn insert(&mut self, hash: u64, mut entry: Entry) -> Option<Leftover> {
+        entry.hash = hash;
+        let old = self.discard(hash, entry.key());
+        if let Some((snapshot, _)) = &self.snapshot {
+            entry.epoch = snapshot.epoch();
+            if let Value::Filter(filter) = &entry.value
+                && let Some(id) = filter.capture_id()
+            {
+                snapshot.moved(id, hash, entry.key());
+            }
+        }
+        self.memory += entry.memory().cast_signed();
+        self.note_expiry(entry.expires_at());
+        self.table.insert_unique(hash, Box::new(entry), |e| e.hash);
+        old
+    }
+
+    /// Takes an entry out, expired or not, to be put elsewhere.
+    pub fn take(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+        let mut entry = self.remove(hash, key)?;
+        keep(self.snapshot.as_ref(), &mut entry);
+        Some(entry)
+    }
+
+    /// Removes an entry for good, expired or not.
+    pub fn discard(&mut self, hash: u64, key: &[u8]) -> Option<Leftover> {
+        let entry = self.remove(hash, key)?;
+        Some(self.leave(hash, entry))
+    }
+
+    fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+        let found = self.table.find_entry(hash, |e| e.is(hash, key)).ok()?;
+        let (entry, _) = found.remove();
+        self.forget(&entry);
+        Some(*entry)
+    }
+
+    /// Lets a removed entry go, to the snapshot if that needs it.
+    fn leave(&self, hash: u64, entry: Entry) -> Leftover {
+        match &self.snapshot {
+            Some((snapshot, number)) => Leftover(snapshot.adopt(*number, hash, entry)),
+            None => Leftover(Some(entry)),
+        }
+    }
+
+    /// Sets or clears the expiry of a key that is alive; false when there is none.
+    pub fn set_expiry(&mut self, hash: u64, key: &[u8], at: Option<u64>, now: u64) -> bool {
+        let found = self.table.find_mut(hash, |e| e.is(hash, key));
+        let Some(entry) = found.filter(|entry| !entry.is_expired(now)) else {
+            return false;
+        };
+        let before = entry.value.memory().cast_signed();
+        keep(self.snapshot.as_ref(), entry);
+        self.memory += entry.value.memory().cast_signed() - before;
+        let had = entry.expires_at().is_some();
+        entry.set_expires_at(at);
+        self.expiring -= usize::from(had);
+        self.note_expiry(at);
+        true
+    }
+
+    /// Whether a key may have expired: false spares a walk over the entries.
+    pub fn may_have_expired(&self, now: u64) -> bool {
+        self.expiring > 0 && self.earliest_expiry <= now
+    }
+
+    /// Removes all expired entries and finds the next time at which one expires; returns their
+    /// keys, with what is left of each.
+    pub fn remove_expired(&mut self, now: u64) -> Vec<(Box<[u8]>, Leftover)> {
+        let gone: Vec<Box<Entry>> = self.table.extract_if(|e| e.is_expired(now)).collect();
+        self.earliest_expiry = self
+            .table
+            .iter()
+            .filter_map(|e| e.expires_at())
+            .min()
+            .unwrap_or(u64::MAX);
+        gone.into_iter()
+            .map(|entry| {
+                self.forget(&entry);
+                (entry.key().into(), self.leave(entry.hash, *entry))
+            })
+            .collect()
+    }
+
+    fn note_expiry(&mut self, at: Option<u64>) {
+        if let Some(at) = at {
+            self.earliest_expiry = if self.expiring == 0 {
+                at
+            } else {
+                self.earliest_expiry.min(at)
+            };
+            self.expiring += 1;
+        }
+    }
+
+    fn forget(&mut self, entry: &Entry) {
+        self.memory -= entry.memory().cast_signed();
+        self.expiring -= usize::from(entry.expires_at().is_some());
+    }
+}
+
+/// Keeps an entry for the snapshot before its first change.
+#[inline]
+fn keep(snapshot: Option<&(Arc<Keeper>, usize)>, entry: &mut Entry) {
+    if let Some((snapshot, number)) = snapshot
+        && entry.epoch != snapshot.epoch()
+    {
+        snapshot.keep(*number, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(key: &str, at: Option<u64>) -> Entry {
+        Entry::new(key.as_bytes(), Value::Text(b"v".to_vec()), at, 0)
+    }
+
+    fn now(ms: u64) -> Now {
+        Now { ms, clock: 0 }
+    }
+
+    #[test]
+    fn memory_returns_to_zero() {
+        let mut db = Db::default();
+        db.insert(1, text("a", None));
+        db.insert(1, text("a", Some(5)));
+        db.insert(2, text("b", None));
+        let grown = db.modify(2, b"b", now(0), |value| match value {
+            Value::Text(text) => text.extend_from_slice(&[0; 1000]),
+            Value::Filter(_) => unreachable!(),
+        });
+        assert!(grown.is_some());
+        assert!(db.memory() > 1000);
+        db.discard(1, b"a");
+        db.discard(2, b"b");
+        assert_eq!((db.memory(), db.len(), db.expiring()), (0, 0, 0));
+    }
+
+    #[test]
+    fn expired_keys_are_neither_seen_nor_kept() {
+        let mut db = Db::default();
+        db.insert(1, text("a", Some(10)));
+        db.insert(2, text("b", Some(20)));
+        assert!(db.get(1, b"a", now(9)).is_some());
+        assert!(db.get(1, b"a", now(10)).is_none());
+        assert!(!db.may_have_expired(9));
+        assert!(db.may_have_expired(10));
+        assert_eq!(db.remove_expired(10).len(), 1);
+        assert!(!db.may_have_expired(19));
+        assert!(db.set_expiry(2, b"b", None, 10));
+        assert!(!db.may_have_expired(30));
+    }
+}

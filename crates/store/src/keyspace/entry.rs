@@ -1,0 +1,106 @@
+//! A key with its value, its expiry and the time of its last access.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use everbloom_files::Value;
+use smallvec::SmallVec;
+
+/// No expiry.
+const NEVER: u64 = u64::MAX;
+
+/// One key of one database. A key of a usual length and a small filter lie within it, so that they
+/// cost no allocations of their own.
+#[derive(Debug)]
+pub struct Entry {
+    /// The keyspace's hash of the key.
+    pub(super) hash: u64,
+    key: SmallVec<[u8; 16]>,
+    /// The value.
+    pub value: Value,
+    /// Unix time in milliseconds from which the key is gone.
+    expires_at: u64,
+    accessed: AtomicU32,
+    /// The number of the last snapshot that has kept this entry, or is older than it.
+    pub(super) epoch: u32,
+}
+
+impl Entry {
+    /// A key made now; `clock` is the server's clock in seconds.
+    pub fn new(key: &[u8], value: Value, expires_at: Option<u64>, clock: u32) -> Self {
+        Entry {
+            hash: 0,
+            key: SmallVec::from_slice(key),
+            value,
+            expires_at: expires_at.unwrap_or(NEVER),
+            accessed: AtomicU32::new(clock),
+            epoch: 0,
+        }
+    }
+
+    /// The key's name.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Whether it is the entry of this key, which has this hash.
+    #[inline]
+    pub(super) fn is(&self, hash: u64, key: &[u8]) -> bool {
+        self.hash == hash && self.key() == key
+    }
+
+    /// Whether the key is gone at `now`, milliseconds of Unix time.
+    #[inline]
+    pub fn is_expired(&self, now: u64) -> bool {
+        self.expires_at <= now
+    }
+
+    /// Unix time in milliseconds from which the key is gone, if it has an expiry.
+    #[inline]
+    pub fn expires_at(&self) -> Option<u64> {
+        (self.expires_at != NEVER).then_some(self.expires_at)
+    }
+
+    /// Sets or clears the expiry.
+    pub(super) fn set_expires_at(&mut self, at: Option<u64>) {
+        self.expires_at = at.unwrap_or(NEVER);
+    }
+
+    /// Notes an access at `clock`, seconds of the server's clock.
+    #[inline]
+    pub fn access(&self, clock: u32) {
+        self.accessed.store(clock, Ordering::Relaxed);
+    }
+
+    /// When the key was accessed last, in seconds of the server's clock.
+    pub fn accessed(&self) -> u32 {
+        self.accessed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the entry, its key and its value.
+    pub fn memory(&self) -> usize {
+        let key = if self.key.spilled() {
+            self.key.capacity()
+        } else {
+            0
+        };
+        size_of::<Entry>() + key + self.value.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everbloom::ScalableBloomFilter;
+
+    use super::*;
+
+    #[test]
+    fn a_small_filter_is_one_allocation() {
+        let mut filter = ScalableBloomFilter::builder().build().unwrap();
+        filter.insert("item");
+        let entry = Entry::new(b"twelve bytes", Value::Filter(filter), None, 0);
+        assert_eq!(entry.memory(), size_of::<Entry>());
+        // With its place in a half-empty table and the allocator's word it is under 200 bytes.
+        assert!(size_of::<Entry>() <= 160, "{}", size_of::<Entry>());
+    }
+}

@@ -1,0 +1,49 @@
+//! Which shards a command needs, locked in the one order that cannot deadlock.
+
+use smallvec::SmallVec;
+
+use super::sharded::{Keyspace, SHARDS};
+use super::view::View;
+use crate::clock::Now;
+
+/// The part of the keyspace that a command works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Footprint {
+    /// The shards with these numbers.
+    Shards(SmallVec<[usize; 4]>),
+    /// All shards.
+    Whole,
+}
+
+impl Footprint {
+    /// No shard at all.
+    pub fn none() -> Self {
+        Footprint::Shards(SmallVec::new())
+    }
+
+    /// Adds the shard of one key.
+    pub fn add_key(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        if let Footprint::Shards(shards) = self {
+            shards.push(Keyspace::shard_of(keyspace.hash(key)));
+        }
+    }
+
+    /// Adds the shards of these keys.
+    pub fn add_keys<'a>(&mut self, keyspace: &Keyspace, keys: impl Iterator<Item = &'a [u8]>) {
+        for key in keys {
+            self.add_key(keyspace, key);
+        }
+    }
+
+    /// Locks it: for writing when `exclusive`, for reading otherwise.
+    pub fn lock(mut self, keyspace: &Keyspace, exclusive: bool, now: Now) -> View<'_> {
+        match &mut self {
+            Footprint::Whole => View::lock(keyspace, 0..SHARDS, exclusive, now),
+            Footprint::Shards(shards) => {
+                shards.sort_unstable();
+                shards.dedup();
+                View::lock(keyspace, shards.iter().copied(), exclusive, now)
+            }
+        }
+    }
+}

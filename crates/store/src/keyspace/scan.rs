@@ -1,0 +1,122 @@
+//! Walking all keys with a cursor while they change.
+//!
+//! Keys are walked in the order of their hashes: the shard's number and the 40 bits below it make
+//! the cursor. A key's place depends on nothing but its name, so a key that is there during the
+//! whole walk is seen exactly once, however much its table is rebuilt in between. One step looks at
+//! one slice of one shard, wide enough for about `count` keys.
+
+use super::entry::Entry;
+use super::sharded::{SHARD_SHIFT, SHARDS};
+use super::view::View;
+
+const POSITION_BITS: u32 = 40;
+const POSITIONS: u64 = 1 << POSITION_BITS;
+
+/// The place of a hash within its shard.
+fn position(hash: u64) -> u64 {
+    (hash >> (SHARD_SHIFT - POSITION_BITS)) % POSITIONS
+}
+
+/// One step of a walk over database `db` from `cursor` on (0 at first): hands about `count` keys, or
+/// more, to `found` and returns the cursor of the next step, 0 at the end. An unknown cursor is a
+/// place like any other.
+pub fn step(
+    view: &View<'_>,
+    db: usize,
+    cursor: u64,
+    count: usize,
+    mut found: impl FnMut(&Entry),
+) -> u64 {
+    let (mut shard_number, mut from) = (cursor >> POSITION_BITS, cursor % POSITIONS);
+    let mut seen = 0;
+    while let Some((_, shard)) = usize::try_from(shard_number)
+        .ok()
+        .and_then(|number| view.shards().nth(number))
+    {
+        let keys = shard.db(db);
+        // A slice that holds `count` of the shard's evenly spread keys on the average.
+        let slices = u64::try_from(keys.len() / count.max(1))
+            .unwrap_or(1)
+            .next_power_of_two();
+        let until = (from + POSITIONS / slices).min(POSITIONS);
+        for (hash, entry) in keys.iter(view.now().ms) {
+            if (from..until).contains(&position(hash)) {
+                found(entry);
+                seen += 1;
+            }
+        }
+        from = if until == POSITIONS { 0 } else { until };
+        shard_number += u64::from(from == 0);
+        if seen >= count {
+            break;
+        }
+    }
+    let end = u64::try_from(SHARDS).unwrap_or(u64::MAX);
+    if shard_number >= end {
+        0
+    } else {
+        shard_number << POSITION_BITS | from
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::clock::Now;
+    use crate::keyspace::{Footprint, Keyspace};
+    use everbloom_files::Value;
+
+    fn fill(keyspace: &Keyspace, keys: std::ops::Range<u32>) {
+        let mut view = Footprint::Whole.lock(keyspace, true, Now::default());
+        for key in keys {
+            view.insert(
+                0,
+                format!("key:{key}").as_bytes(),
+                Value::Text(Vec::new()),
+                None,
+            );
+        }
+    }
+
+    #[test]
+    fn a_walk_sees_every_key_once_while_others_come() {
+        let keyspace = Keyspace::new(1);
+        fill(&keyspace, 0..50_000);
+        let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
+        let (mut cursor, mut steps) = (0, 0);
+        loop {
+            let view = Footprint::Whole.lock(&keyspace, false, Now::default());
+            cursor = step(&view, 0, cursor, 10, |entry| {
+                *seen.entry(entry.key().to_vec()).or_default() += 1;
+            });
+            drop(view);
+            steps += 1;
+            if cursor == 0 {
+                break;
+            }
+            if steps % 50 == 0 {
+                fill(&keyspace, 50_000 + steps * 20..50_000 + steps * 20 + 1000);
+            }
+        }
+        assert!(steps > 1000, "slices are small: {steps}");
+        for key in 0..50_000 {
+            assert_eq!(
+                seen.get(format!("key:{key}").as_bytes()),
+                Some(&1),
+                "key:{key}"
+            );
+        }
+    }
+
+    #[test]
+    fn any_cursor_is_a_place() {
+        let keyspace = Keyspace::new(1);
+        fill(&keyspace, 0..100);
+        let view = Footprint::Whole.lock(&keyspace, false, Now::default());
+        for cursor in [1, u64::MAX, 1 << 63, (1 << 50) - 1, 1 << 50] {
+            step(&view, 0, cursor, 10, |_| ());
+        }
+    }
+}

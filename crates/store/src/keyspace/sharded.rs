@@ -1,0 +1,117 @@
+//! All keys, in shards with a lock each.
+
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use foldhash::quality::RandomState;
+use parking_lot::RwLock;
+
+use super::db::Db;
+use super::shard::Shard;
+
+/// Shards of the keyspace, as a power of two: enough that workers seldom meet, few enough that a
+/// command on the whole keyspace locks them all in some ten microseconds.
+pub const SHARD_BITS: u32 = 10;
+
+/// The number of shards.
+pub const SHARDS: usize = 1 << SHARD_BITS;
+
+/// Where the number of the shard is in a hash: below the seven highest bits.
+pub const SHARD_SHIFT: u32 = 64 - 7 - SHARD_BITS;
+
+/// All keys of all databases.
+#[derive(Debug)]
+pub struct Keyspace {
+    shards: Box<[RwLock<Shard>]>,
+    hasher: RandomState,
+    memory: AtomicUsize,
+    databases: usize,
+}
+
+impl Keyspace {
+    /// An empty keyspace of `databases` databases.
+    pub fn new(databases: usize) -> Self {
+        Keyspace {
+            shards: (0..SHARDS)
+                .map(|_| RwLock::new(Shard::new(databases)))
+                .collect(),
+            hasher: RandomState::default(),
+            memory: AtomicUsize::new(0),
+            databases,
+        }
+    }
+
+    /// How many databases there are.
+    pub fn databases(&self) -> usize {
+        self.databases
+    }
+
+    /// The hash that places a key. It differs from process to process, so that nobody can choose
+    /// keys that collide.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The number of the shard that holds keys of this hash.
+    #[inline]
+    pub fn shard_of(hash: u64) -> usize {
+        // Neither the low bits nor the seven highest: by these hashbrown tells the keys of a shard
+        // apart, so they must not be the same for all of them.
+        usize::try_from(hash >> SHARD_SHIFT).unwrap_or(0) & (SHARDS - 1)
+    }
+
+    /// The lock of shard `index`.
+    #[inline]
+    pub fn shard(&self, index: usize) -> &RwLock<Shard> {
+        // `index` is below SHARDS by construction; the mask lets nobody prove otherwise.
+        #[expect(clippy::indexing_slicing, reason = "masked to the length of the array")]
+        &self.shards[index & (SHARDS - 1)]
+    }
+
+    /// Bytes that keys and values take, over all databases.
+    pub fn memory(&self) -> usize {
+        self.memory.load(Ordering::Relaxed)
+    }
+
+    /// Takes over into the total what a database gained or lost while its shard was locked.
+    #[inline]
+    pub fn settle(&self, db: &mut Db) {
+        let delta = db.take_memory_delta();
+        if delta != 0 {
+            // Wrapping addition of a negative delta in two's complement is subtraction.
+            self.memory
+                .fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// A table looks at a hash's seven highest bits, its tag, before it compares a key, and at the
+    /// lowest for where to look. Were either the same for all keys of a shard, every look-up would
+    /// compare many.
+    #[test]
+    fn keys_of_one_shard_differ_in_tag_and_place() {
+        // 256 keys a shard: of 128 equally likely values, 110.8 are expected, with a standard
+        // deviation of 3.3.
+        const FEWEST: usize = 80;
+        let keyspace = Keyspace::new(1);
+        let mut tags = vec![HashSet::new(); SHARDS];
+        let mut places = tags.clone();
+        for number in 0..256 * SHARDS {
+            let hash = keyspace.hash(number.to_string().as_bytes());
+            let shard = Keyspace::shard_of(hash);
+            tags[shard].insert(hash >> 57);
+            places[shard].insert(hash & 127);
+        }
+        for (shard, (tags, places)) in tags.iter().zip(&places).enumerate() {
+            assert!(tags.len() >= FEWEST, "{} tags in {shard}", tags.len());
+            assert!(places.len() >= FEWEST, "{} places in {shard}", places.len());
+        }
+    }
+}

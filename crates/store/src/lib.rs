@@ -1,0 +1,47 @@
+//! What the server remembers: keys, the journal of their changes, and the files of both.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`keyspace`] | the keys, in shards with a lock each; snapshots of them |
+//! | [`journal`] | the effects of commands, in the order in which they happened |
+//! | [`persistence`] | the threads that write snapshots and the log, and read them back |
+//! | [`store`] | all of it together |
+//! | [`health`] | whether data is being loaded, and whether files can be written |
+//! | [`replay`] | what a host must do so that a log can be read |
+//! | [`settings`], [`clock`] | what the files are called; the time |
+//!
+//! It knows no session and no command: the host runs commands on the shards that it locks, and the
+//! store reads a log back through the host's [`Replay`](replay::Replay).
+//!
+//! ```text
+//! floors
+//! persistence::schedule persistence::reload
+//! persistence::jobs persistence::load
+//! persistence::log
+//! store
+//! persistence::log_files persistence::progress persistence::writer
+//! persistence::directory
+//! persistence::figures persistence
+//! keyspace::scan keyspace::footprint keyspace::snapshot
+//! keyspace::view
+//! keyspace::sharded
+//! keyspace::shard
+//! keyspace::db
+//! keyspace::keeper
+//! keyspace::entry keyspace
+//! journal replay health settings clock
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod health;
+pub mod journal;
+pub mod keyspace;
+pub mod persistence;
+pub mod replay;
+pub mod settings;
+pub mod store;
+
+pub use settings::{Fsync, Settings};
+pub use store::Store;

@@ -1,0 +1,125 @@
+//! The data directory, and what is known of its files.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
+use thiserror::Error;
+
+use everbloom_files::aof::{Manifest, Names};
+use everbloom_files::storage::{Disk, Storage};
+
+use super::figures::Figures;
+use crate::settings::Settings;
+
+/// The data directory and what is known of its files.
+#[derive(Debug)]
+pub struct Persistence {
+    /// The files.
+    pub storage: Arc<dyn Storage>,
+    /// How the log's files are named.
+    pub names: Names,
+    /// The files of the log.
+    pub(super) log: Mutex<LogFiles>,
+    /// Waits for the thread that writes the log to go on to a new file.
+    pub(super) switched: Condvar,
+    /// A snapshot is being made, for whatever file.
+    pub(super) busy: AtomicBool,
+    /// A log is to be kept. Where none is, beginning it has failed and is tried again.
+    pub(super) log_wanted: AtomicBool,
+    /// The thread that makes a snapshot in the background.
+    pub(super) job: Mutex<Option<JoinHandle<()>>>,
+    /// The server ends: a snapshot in the background is given up.
+    pub(super) ending: AtomicBool,
+    /// What INFO says.
+    pub figures: Figures,
+    /// Keeps other servers out of the directory.
+    _lock: Option<File>,
+}
+
+/// The files of the log.
+#[derive(Debug, Default)]
+pub(super) struct LogFiles {
+    /// What they are.
+    pub(super) manifest: Manifest,
+    /// How many of the journal's switches to a new file are done.
+    pub(super) switches: u64,
+}
+
+/// Why a data directory cannot be used.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// It cannot be made, or nothing can be written there.
+    #[error("the data directory {} cannot be written: {source}", dir.display())]
+    Unwritable {
+        /// The directory.
+        dir: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Another server is using it.
+    #[error(
+        "the data directory {} is in use by another server; stop that one, or give this one \
+         another with --dir",
+        dir.display()
+    )]
+    InUse {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
+/// The file in the data directory that the server using it keeps locked.
+const LOCK: &str = "everbloom.lock";
+
+impl Persistence {
+    /// Opens the data directory that the settings name, if they name one: makes it when missing,
+    /// and locks it.
+    pub fn open(settings: &Settings) -> Result<Option<Persistence>, OpenError> {
+        let Some(dir) = settings.dir.clone() else {
+            return Ok(None);
+        };
+        let unwritable = |source| OpenError::Unwritable {
+            dir: dir.clone(),
+            source,
+        };
+        std::fs::create_dir_all(&dir).map_err(unwritable)?;
+        let lock = File::create(dir.join(LOCK)).map_err(unwritable)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Err(OpenError::InUse { dir }),
+            Err(std::fs::TryLockError::Error(source)) => return Err(unwritable(source)),
+        }
+        let mut opened = Self::on(Arc::new(Disk::new(&dir)), settings);
+        opened._lock = Some(lock);
+        Ok(Some(opened))
+    }
+
+    /// The files of a storage, with the names that the settings give them.
+    pub fn on(storage: Arc<dyn Storage>, settings: &Settings) -> Persistence {
+        Persistence {
+            storage,
+            names: Names::new(&settings.appenddirname, &settings.appendfilename),
+            log: Mutex::default(),
+            switched: Condvar::new(),
+            busy: AtomicBool::new(false),
+            log_wanted: AtomicBool::new(settings.appendonly),
+            job: Mutex::default(),
+            ending: AtomicBool::new(false),
+            figures: Figures::default(),
+            _lock: None,
+        }
+    }
+
+    /// The log that is on the disk, before any of it is written.
+    pub(super) fn set_log(&self, manifest: Manifest) {
+        *self.log.lock() = LogFiles {
+            manifest,
+            switches: 0,
+        };
+    }
+}

@@ -1,0 +1,340 @@
+//! SAVE, BGSAVE and BGREWRITEAOF, and what starts them by itself. At most one of them runs at a
+//! time; each works on a snapshot, so that commands go on meanwhile.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+
+use thiserror::Error;
+use tracing::{error, info};
+
+use everbloom_files::rdb::WriteError;
+
+use super::directory::Persistence;
+use super::writer;
+use crate::clock::{Now, unix_seconds};
+use crate::keyspace::snapshot::Snapshot;
+use crate::keyspace::{Footprint, View};
+use crate::settings::Settings;
+use crate::store::Store;
+
+/// Why a snapshot was not made.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// There is no data directory.
+    #[error("the server has no data directory")]
+    NoDirectory,
+    /// Another snapshot is being made.
+    #[error("another snapshot is being made")]
+    Busy,
+    /// The data is being loaded.
+    #[error("the data is being loaded")]
+    Loading,
+    /// A log was to be begun, and meanwhile none is wanted any more.
+    #[error("no log is wanted any more")]
+    Unwanted,
+    /// The file was not written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The files could not be put in place.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Holds the right to make a snapshot.
+pub(super) struct Turn<'p>(&'p Persistence);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0
+            .busy
+            .store(false, std::sync::atomic::Ordering::Release);
+    }
+}
+
+impl Persistence {
+    pub(super) fn turn(&self) -> Result<Turn<'_>, JobError> {
+        let taken = self.busy.swap(true, std::sync::atomic::Ordering::Acquire);
+        if taken {
+            Err(JobError::Busy)
+        } else {
+            Ok(Turn(self))
+        }
+    }
+
+    /// Whether a snapshot is being made.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Relaxed)
+    }
+}
+
+/// Saves all keys to the snapshot file, and returns when that is done.
+pub fn save(store: &Store) -> Result<(), JobError> {
+    let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
+    let _turn = persistence.turn()?;
+    save_now(store, persistence)
+}
+
+/// Saves all keys to the snapshot file in the background.
+pub fn save_in_background(store: &Arc<Store>) -> Result<(), JobError> {
+    let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
+    let turn = persistence.turn()?;
+    persistence
+        .figures
+        .saving_since
+        .store(unix_seconds(), Relaxed);
+    persistence.figures.save_scheduled.store(false, Relaxed);
+    std::mem::forget(turn);
+    let shared = Arc::clone(store);
+    spawn(persistence, "save", move || {
+        let Some(persistence) = shared.persistence() else {
+            return;
+        };
+        let turn = Turn(persistence);
+        let figures = &persistence.figures;
+        let since = figures.saving_since.load(Relaxed);
+        figures.last_try.store(since, Relaxed);
+        let result = save_now(&shared, persistence);
+        if let Err(problem) = &result {
+            error!("the snapshot failed: {problem}");
+        }
+        figures.save_seconds.store(elapsed(since), Relaxed);
+        figures.saving_since.store(0, Relaxed);
+        drop(turn);
+    })
+    .inspect_err(|_| {
+        persistence.figures.saving_since.store(0, Relaxed);
+        drop(Turn(persistence));
+    })?;
+    Ok(())
+}
+
+/// Rewrites the log in the background: a new base, and increments from then on. Begins a log where
+/// none is kept, if `begin`.
+pub fn rewrite_in_background(store: &Arc<Store>, begin: bool) -> Result<(), JobError> {
+    let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
+    let turn = persistence.turn()?;
+    persistence
+        .figures
+        .rewriting_since
+        .store(unix_seconds(), Relaxed);
+    persistence.figures.rewrite_scheduled.store(false, Relaxed);
+    std::mem::forget(turn);
+    let shared = Arc::clone(store);
+    spawn(persistence, "rewrite", move || {
+        let Some(persistence) = shared.persistence() else {
+            return;
+        };
+        let turn = Turn(persistence);
+        let figures = &persistence.figures;
+        let since = figures.rewriting_since.load(Relaxed);
+        figures.last_rewrite_try.store(since, Relaxed);
+        let result = rewrite_now(&shared, persistence, begin);
+        match &result {
+            Ok(bytes) => {
+                info!(bytes, "the log was rewritten");
+                figures.rewrites.fetch_add(1, Relaxed);
+                figures.rewrite_failures.store(0, Relaxed);
+            }
+            Err(problem) => {
+                error!("the log could not be rewritten: {problem}");
+                figures.rewrite_failures.fetch_add(1, Relaxed);
+            }
+        }
+        figures.rewrite_failed.store(result.is_err(), Relaxed);
+        figures.rewrite_seconds.store(elapsed(since), Relaxed);
+        figures.rewriting_since.store(0, Relaxed);
+        drop(turn);
+    })
+    .inspect_err(|_| {
+        persistence.figures.rewriting_since.store(0, Relaxed);
+        drop(Turn(persistence));
+    })?;
+    Ok(())
+}
+
+fn spawn(
+    persistence: &Persistence,
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let thread = thread::Builder::new().name(name.into()).spawn(work)?;
+    *persistence.job.lock() = Some(thread);
+    Ok(())
+}
+
+fn save_now(store: &Store, persistence: &Persistence) -> Result<(), JobError> {
+    let settings = store.settings();
+    let mut changes = 0;
+    let snapshot = Snapshot::begin(&store.keyspace, || changes = store.journal.changes());
+    let result = write_file(store, persistence, &snapshot, &settings, "temp.rdb", false);
+    snapshot.end(&store.keyspace);
+    finish_save(store, persistence, &settings, result, changes)
+}
+
+/// Saves the keys of a view that holds all of them.
+pub(super) fn save_view(
+    store: &Store,
+    persistence: &Persistence,
+    view: &View<'_>,
+) -> Result<(), JobError> {
+    let _turn = persistence.turn()?;
+    let settings = store.settings();
+    let changes = store.journal.changes();
+    let written = persistence
+        .storage
+        .create("temp.rdb")
+        .map_err(JobError::from)
+        .and_then(|mut file| {
+            let memory = store.keyspace.memory();
+            Ok(writer::write_view(view, memory, &mut *file, &settings)?)
+        });
+    finish_save(store, persistence, &settings, written, changes)
+}
+
+/// Puts a snapshot that was written in its place.
+fn finish_save(
+    store: &Store,
+    persistence: &Persistence,
+    settings: &Settings,
+    written: Result<u64, JobError>,
+    changes: u64,
+) -> Result<(), JobError> {
+    let result = written.and_then(|bytes| {
+        persistence
+            .storage
+            .rename("temp.rdb", &settings.dbfilename)?;
+        persistence.storage.sync_dir("")?;
+        Ok(bytes)
+    });
+    let figures = &persistence.figures;
+    match &result {
+        Ok(bytes) => {
+            info!(bytes, "saved {}", settings.dbfilename);
+            figures.saved_changes.store(changes, Relaxed);
+            figures.last_save.store(unix_seconds(), Relaxed);
+            figures.saves.fetch_add(1, Relaxed);
+        }
+        Err(_) => drop(persistence.storage.remove("temp.rdb")),
+    }
+    figures.save_failed.store(result.is_err(), Relaxed);
+    store.health.set_save_failing(result.is_err());
+    result.map(drop)
+}
+
+fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<u64, JobError> {
+    let settings = store.settings();
+    // Before the thread that writes the log makes a file there.
+    persistence.storage.create_dir(persistence.names.dir())?;
+    persistence.storage.sync_dir("")?;
+    // Whatever log there was says nothing about what the keys are now. Until there is another, it
+    // stays on the disk as it is.
+    let retired = begin.then(|| persistence.retire_log());
+    let mut switch = None;
+    let snapshot = Snapshot::begin(&store.keyspace, || {
+        let logging = if begin {
+            persistence.log_wanted.load(Relaxed)
+        } else {
+            store.journal.is_logging()
+        };
+        if logging {
+            store.journal.set_logging(true);
+            switch = Some(store.journal.switch_file());
+        }
+    });
+    if begin && switch.is_none() {
+        snapshot.end(&store.keyspace);
+        if let Some(retired) = retired {
+            persistence.log.lock().manifest = retired;
+        }
+        return Err(JobError::Unwanted);
+    }
+    let temporary = format!("{}/temp.base.rdb", persistence.names.dir());
+    let written = write_file(store, persistence, &snapshot, &settings, &temporary, true);
+    snapshot.end(&store.keyspace);
+    let mut result = written.and_then(|bytes| {
+        if let Some(switch) = switch {
+            persistence.wait_for_switch(switch)?;
+        }
+        persistence.install_base(&temporary, bytes, switch.is_some())?;
+        Ok(bytes)
+    });
+    if let Err(problem) = &mut result {
+        drop(persistence.storage.remove(&temporary));
+        if let (Some(retired), Some(switch)) = (retired, switch) {
+            end_log(store);
+            if let Err(ended) = persistence.restore_log(retired, switch) {
+                *problem = ended.into();
+            }
+        }
+    }
+    result
+}
+
+/// Begins a log, or ends it. A log that begins does so in the background, where it is tried again
+/// until it succeeds.
+pub fn turn_log(store: &Arc<Store>, on: bool) -> Result<(), JobError> {
+    let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
+    if store.health.is_loading() {
+        return Err(JobError::Loading);
+    }
+    persistence.log_wanted.store(on, Relaxed);
+    if !on {
+        end_log(store);
+        return Ok(());
+    }
+    rewrite_in_background(store, true).inspect_err(|_| {
+        persistence.log_wanted.store(false, Relaxed);
+    })
+}
+
+/// Ends the log: the thread that writes it brings what waits to the disk. The caller must hold no
+/// shard.
+fn end_log(store: &Store) {
+    let keyspace = &store.keyspace;
+    let _all = Footprint::Whole.lock(keyspace, true, Now::read());
+    store.journal.set_logging(false);
+}
+
+fn write_file(
+    store: &Store,
+    persistence: &Persistence,
+    snapshot: &Snapshot,
+    settings: &Settings,
+    name: &str,
+    aof_base: bool,
+) -> Result<u64, JobError> {
+    let mut file = persistence.storage.create(name)?;
+    Ok(writer::write_unless(
+        &persistence.ending,
+        &store.keyspace,
+        snapshot,
+        &mut *file,
+        settings,
+        aof_base,
+    )?)
+}
+
+impl Persistence {
+    /// Whether work in the background is to be given up.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Relaxed)
+    }
+
+    /// Gives work in the background up, and returns when it has ended.
+    pub fn end_jobs(&self) {
+        self.ending.store(true, Relaxed);
+        let job = self.job.lock().take();
+        if let Some(thread) = job
+            && thread.join().is_err()
+        {
+            error!("a snapshot has panicked");
+        }
+        self.ending.store(false, Relaxed);
+    }
+}
+
+fn elapsed(since: u64) -> i64 {
+    i64::try_from(unix_seconds().saturating_sub(since)).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,476 @@
+//! Reading the data directory at the start, before the first command.
+//!
+//! With a log, the log is what counts. Where `appendonly` is on and there is no log yet, the snapshot
+//! is loaded and becomes the log's first base, so that turning the log on loses nothing. (Redis
+//! starts empty then.)
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use everbloom_files::aof::{self, CommandReader, FileInfo, Manifest, ReadLimits};
+use everbloom_files::rdb::{self, Event, Reader, WriteError};
+use thiserror::Error;
+use tracing::{info, warn};
+
+use super::directory::Persistence;
+use super::log::Log;
+use super::progress::Watched;
+use super::writer;
+use crate::clock::Now;
+use crate::keyspace::snapshot::Snapshot;
+use crate::keyspace::{Db, Entry, Keyspace, SHARDS, View};
+use crate::replay::{Replay, ReplayError};
+use crate::settings::Settings;
+use crate::store::Store;
+
+/// Why the data of an earlier run could not be loaded. Nothing was changed on the disk.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// A snapshot is damaged.
+    #[error("{file}: {source}")]
+    Rdb {
+        /// The file.
+        file: String,
+        /// What is wrong, and where.
+        source: rdb::ReadError,
+    },
+    /// A file of the log is damaged.
+    #[error(transparent)]
+    Log(#[from] aof::ReadError),
+    /// The log's manifest is damaged.
+    #[error(transparent)]
+    Manifest(#[from] aof::LoadError),
+    /// A command of the log cannot be run here.
+    #[error("{file}, byte {offset}: {problem}")]
+    Command {
+        /// The file.
+        file: String,
+        /// Where the command begins.
+        offset: u64,
+        /// Why not.
+        problem: ReplayError,
+    },
+    /// A file has a database that this server does not.
+    #[error("{file}: it has a database {db}, and `databases` is {databases}")]
+    Database {
+        /// The file.
+        file: String,
+        /// Its database.
+        db: u64,
+        /// How many there are here.
+        databases: usize,
+    },
+    /// A file has values of types that this server does not.
+    #[error(
+        "{file}: it holds values of types that this server does not have: {types}. To leave them \
+         out, start with --rdb-unknown-values skip (the file then loses them when it is saved \
+         again); otherwise load it in Redis or Valkey with the everbloom module"
+    )]
+    UnknownValues {
+        /// The file.
+        file: String,
+        /// How many keys of which type.
+        types: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The server was asked to stop meanwhile.
+    #[error("asked to stop while loading")]
+    Stopped,
+    /// The first base of the log cannot be written.
+    #[error("the log cannot be begun: {0}")]
+    Begin(#[from] WriteError),
+}
+
+/// Loads what there is, and begins or goes on with the log if one is to be kept. Commands may run
+/// when this has returned `Ok`.
+pub fn load(
+    store: &Store,
+    persistence: &Persistence,
+    replay: &mut dyn Replay,
+) -> Result<Option<Log>, LoadError> {
+    let settings = store.settings();
+    let started = Instant::now();
+    let loader = Loader {
+        store,
+        persistence,
+        settings: &settings,
+    };
+    let log = if settings.appendonly {
+        Some(loader.load_log(replay)?)
+    } else {
+        // A log of earlier is not looked at; its names are not given again.
+        let manifest = Manifest::read(&*persistence.storage, &persistence.names)?;
+        persistence.set_log(manifest);
+        loader.load_snapshot()?;
+        None
+    };
+    let keys: usize = loader.keys();
+    info!(keys, seconds = started.elapsed().as_secs_f64(), "loaded");
+    store.journal.set_logging(log.is_some());
+    persistence
+        .figures
+        .saved_changes
+        .store(store.journal.changes(), Relaxed);
+    store.health.set_loading(false);
+    Ok(log)
+}
+
+struct Loader<'l> {
+    store: &'l Store,
+    persistence: &'l Persistence,
+    settings: &'l Settings,
+}
+
+/// A file and its length.
+type Opened = (Box<dyn Read + Send>, u64);
+
+impl Loader<'_> {
+    fn keys(&self) -> usize {
+        let keyspace = &self.store.keyspace;
+        let shards = (0..SHARDS).map(|index| keyspace.shard(index).read());
+        shards
+            .map(|shard| shard.dbs().iter().map(Db::len).sum::<usize>())
+            .sum()
+    }
+
+    /// Opens a file, or says that there is none.
+    fn open(&self, file: &str) -> Result<Option<Opened>, LoadError> {
+        match self.persistence.storage.read(file) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(LoadError::Io {
+                file: file.into(),
+                source,
+            }),
+        }
+    }
+
+    fn load_snapshot(&self) -> Result<(), LoadError> {
+        let file = &self.settings.dbfilename;
+        if let Some((input, len)) = self.open(file)? {
+            info!(bytes = len, "loading {file}");
+            let input = Watched::new(input, len, &self.persistence.figures);
+            self.read_rdb(file, input, false, |db, entry| self.insert(db, entry))?;
+        }
+        Ok(())
+    }
+
+    fn load_log(&self, replay: &mut dyn Replay) -> Result<Log, LoadError> {
+        let persistence = self.persistence;
+        let manifest = Manifest::load(&*persistence.storage, &persistence.names)?;
+        if manifest.is_empty() {
+            self.load_snapshot()?;
+            return self.begin_log(manifest);
+        }
+        let last_len = self.load_files(&manifest, replay)?;
+        self.go_on(manifest, last_len)
+    }
+
+    /// Reads all files of the log; returns the length of the last.
+    fn load_files(&self, log: &Manifest, replay: &mut dyn Replay) -> Result<u64, LoadError> {
+        let (names, figures) = (&self.persistence.names, &self.persistence.figures);
+        let files: Vec<FileInfo> = log.files().cloned().collect();
+        let mut size = 0;
+        let mut last_len = 0;
+        for (number, info) in files.iter().enumerate() {
+            let is_last = number + 1 == files.len();
+            last_len = self.load_log_file(&names.path(info), is_last, replay)?;
+            size += last_len;
+            if number == 0 {
+                figures.log_base_size.store(last_len, Relaxed);
+            }
+        }
+        figures.log_size.store(size, Relaxed);
+        figures.log_file_size.store(last_len, Relaxed);
+        Ok(last_len)
+    }
+
+    /// Reads one file of the log; returns its length, after a cut if it had to be cut.
+    fn load_log_file(
+        &self,
+        file: &str,
+        is_last: bool,
+        replay: &mut dyn Replay,
+    ) -> Result<u64, LoadError> {
+        let Some((input, len)) = self.open(file)? else {
+            let source = io::Error::new(io::ErrorKind::NotFound, "the manifest names it");
+            return Err(LoadError::Io {
+                file: file.into(),
+                source,
+            });
+        };
+        info!(bytes = len, "loading {file}");
+        let mut input = Watched::new(input, len, &self.persistence.figures);
+        let mut magic = Vec::new();
+        let io = |source| LoadError::Io {
+            file: file.into(),
+            source,
+        };
+        Read::by_ref(&mut input)
+            .take(5)
+            .read_to_end(&mut magic)
+            .map_err(io)?;
+        let is_rdb = rdb::MAGIC.iter().any(|known| magic == known[..]);
+        let input = io::Cursor::new(magic).chain(input);
+        let limits = ReadLimits::default();
+        let commands = if is_rdb {
+            let (input, offset) =
+                self.read_rdb(file, input, true, |db, entry| self.insert(db, entry))?;
+            CommandReader::starting_at(offset, input, file, limits)
+        } else {
+            CommandReader::new(Box::new(input) as Box<dyn Read + '_>, file, limits)
+        };
+        match self.replay(file, commands, replay) {
+            Ok(()) => Ok(len),
+            Err(LoadError::Log(aof::ReadError::Truncated { valid_up_to, .. }))
+                if is_last && self.settings.aof_load_truncated =>
+            {
+                warn!(
+                    "{file} ends in the middle of a command, at byte {len}: cut to {valid_up_to}, \
+                     as aof-load-truncated says"
+                );
+                let mut file = self.persistence.storage.append(file).map_err(io)?;
+                file.truncate(valid_up_to)
+                    .and_then(|()| file.sync())
+                    .map_err(io)?;
+                Ok(valid_up_to)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn replay<R: Read>(
+        &self,
+        file: &str,
+        mut commands: CommandReader<R>,
+        replay: &mut dyn Replay,
+    ) -> Result<(), LoadError> {
+        replay.begin();
+        let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
+        while let Some(unit) = commands.next_unit()? {
+            self.stop_if_asked()?;
+            for command in unit.commands() {
+                let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
+                match replay.run(&args) {
+                    Ok(()) => {}
+                    Err(ReplayError::Unknown(name)) if self.settings.rdb_skip_unknown_values => {
+                        *unknown.entry(name).or_default() += 1;
+                    }
+                    Err(problem) => {
+                        return Err(LoadError::Command {
+                            file: file.into(),
+                            offset: command.offset,
+                            problem,
+                        });
+                    }
+                }
+            }
+        }
+        if !unknown.is_empty() {
+            warn!("{file}: left out unknown commands: {unknown:?}");
+        }
+        if let Some((count, first)) = replay.refusals() {
+            warn!("{file}: {count} commands were answered with an error, the first: {first}");
+        }
+        Ok(())
+    }
+
+    /// A server that is asked to stop need not load first.
+    fn stop_if_asked(&self) -> Result<(), LoadError> {
+        if self.store.is_stopping() {
+            return Err(LoadError::Stopped);
+        }
+        Ok(())
+    }
+
+    /// Reads an RDB file; returns what follows it, and where.
+    fn read_rdb<'r, R: Read + 'r>(
+        &self,
+        file: &str,
+        input: R,
+        aof_base: bool,
+        mut insert: impl FnMut(usize, Entry),
+    ) -> Result<(Box<dyn Read + 'r>, u64), LoadError> {
+        let rdb = |source| LoadError::Rdb {
+            file: file.into(),
+            source,
+        };
+        let now = Now::read();
+        let databases = self.store.keyspace.databases();
+        // What was accepted once is not refused now because of a setting.
+        let budget = self.store.memory;
+        let mut reader = Reader::new(input, budget).map_err(rdb)?;
+        let figures = &self.persistence.figures;
+        let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
+        let mut db = 0;
+        let bytes = loop {
+            match reader.next_event().map_err(rdb)? {
+                Event::End { bytes } => break bytes,
+                Event::SelectDb(number) => {
+                    db = usize::try_from(number)
+                        .ok()
+                        .filter(|db| *db < databases)
+                        .ok_or_else(|| LoadError::Database {
+                            file: file.into(),
+                            db: number,
+                            databases,
+                        })?;
+                }
+                Event::Key {
+                    expires_at,
+                    key,
+                    value,
+                    ..
+                } => {
+                    self.stop_if_asked()?;
+                    // A key that a log's base has may be made to live on by the commands behind it.
+                    if aof_base || expires_at.is_none_or(|at| at > now.ms) {
+                        let entry = Entry::new(&key, value, expires_at, now.clock);
+                        insert(db, entry);
+                        figures.loaded_keys.fetch_add(1, Relaxed);
+                    } else {
+                        figures.loaded_expired.fetch_add(1, Relaxed);
+                    }
+                }
+                Event::Skipped { type_name, key } => {
+                    // What belongs to no key is settings of modules we do not have.
+                    if key.is_some() || type_name == "function library" {
+                        *unknown.entry(type_name.into_owned()).or_default() += 1;
+                    }
+                }
+                Event::Aux { .. } | Event::Resize { .. } => {}
+            }
+        };
+        self.judge_unknown(file, &unknown)?;
+        let (rest, read_ahead) = reader.into_parts();
+        Ok((Box::new(io::Cursor::new(read_ahead).chain(rest)), bytes))
+    }
+
+    fn judge_unknown(
+        &self,
+        file: &str,
+        unknown: &BTreeMap<String, usize>,
+    ) -> Result<(), LoadError> {
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let types: Vec<String> = unknown
+            .iter()
+            .map(|(name, count)| format!("{count} of type {name}"))
+            .collect();
+        let types = types.join(", ");
+        if !self.settings.rdb_skip_unknown_values {
+            return Err(LoadError::UnknownValues {
+                file: file.into(),
+                types,
+            });
+        }
+        warn!("{file}: left out values of types that this server does not have: {types}");
+        Ok(())
+    }
+
+    /// Begins a log with what was loaded as its base.
+    fn begin_log(&self, manifest: Manifest) -> Result<Log, LoadError> {
+        let persistence = self.persistence;
+        let file = persistence.names.manifest();
+        let io = |source| LoadError::Io {
+            file: file.clone(),
+            source,
+        };
+        let storage = &*persistence.storage;
+        storage.create_dir(persistence.names.dir()).map_err(io)?;
+        storage.sync_dir("").map_err(io)?;
+        persistence.set_log(manifest);
+        let temporary = format!("{}/temp.base.rdb", persistence.names.dir());
+        let snapshot = Snapshot::begin(&self.store.keyspace, || ());
+        let written = storage
+            .create(&temporary)
+            .map_err(WriteError::from)
+            .and_then(|mut file| {
+                let keyspace = &self.store.keyspace;
+                writer::write(keyspace, &snapshot, &mut *file, self.settings, true)
+            });
+        snapshot.end(&self.store.keyspace);
+        persistence
+            .install_base(&temporary, written?, true)
+            .map_err(io)?;
+        let file = persistence.next_file().map_err(io)?;
+        Ok(Log::new(file, 0))
+    }
+
+    /// Goes on with the log that was read, whose last file has `len` bytes.
+    fn go_on(&self, mut manifest: Manifest, len: u64) -> Result<Log, LoadError> {
+        let persistence = self.persistence;
+        let file = persistence.names.manifest();
+        let io = |source| LoadError::Io {
+            file: file.clone(),
+            source,
+        };
+        let storage = &*persistence.storage;
+        // A process that was killed may have left names and bytes that were read now and are not
+        // yet on the disk: what is written from now on must not depend on them.
+        storage.sync_dir("").map_err(io)?;
+        storage.sync_dir(persistence.names.dir()).map_err(io)?;
+        persistence.remove_history(&mut manifest).map_err(io)?;
+        let last = manifest.files().last();
+        let last = last.map(|last| storage.append(&persistence.names.path(last)));
+        let last = last.transpose().map_err(io)?;
+        let is_increment = !manifest.increments.is_empty();
+        persistence.set_log(manifest);
+        if let Some(mut file) = last {
+            file.sync().map_err(io)?;
+            if is_increment {
+                return Ok(Log::new(file, len));
+            }
+        }
+        let file = persistence.next_file().map_err(io)?;
+        Ok(Log::new(file, 0))
+    }
+
+    fn insert(&self, db: usize, entry: Entry) {
+        let keyspace = &self.store.keyspace;
+        let hash = keyspace.hash(entry.key());
+        let mut shard = keyspace.shard(Keyspace::shard_of(hash)).write();
+        let db = shard.db_mut(db);
+        db.insert(hash, entry);
+        keyspace.settle(db);
+    }
+}
+
+/// The keys of the snapshot file, in place of those that the view holds. If it cannot be read,
+/// those stay.
+pub(super) fn load_snapshot_into(
+    store: &Store,
+    persistence: &Persistence,
+    view: &mut View<'_>,
+) -> Result<(), LoadError> {
+    let settings = store.settings();
+    let loader = Loader {
+        store,
+        persistence,
+        settings: &settings,
+    };
+    let mut entries = Vec::new();
+    let file = &settings.dbfilename;
+    if let Some((input, _)) = loader.open(file)? {
+        loader.read_rdb(file, input, false, |db, entry| entries.push((db, entry)))?;
+    }
+    for db in 0..view.databases() {
+        view.flush(db);
+    }
+    for (db, entry) in entries {
+        let key: Box<[u8]> = entry.key().into();
+        let expires_at = entry.expires_at();
+        view.insert(db, &key, entry.value, expires_at);
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Which files the log has: changed in such steps that a crash at any point leaves a log.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use everbloom_files::aof::{BaseFormat, Manifest};
+use everbloom_files::storage::StorageFile;
+use tracing::warn;
+
+use super::directory::Persistence;
+
+impl Persistence {
+    /// Puts a new base in place, in the name of the log that the manifest describes from now on.
+    pub(super) fn install_base(&self, from: &str, bytes: u64, logging: bool) -> io::Result<()> {
+        let mut log = self.log.lock();
+        let base = log.manifest.next_base(&self.names, BaseFormat::Rdb);
+        self.storage.rename(from, &self.names.path(&base))?;
+        self.storage.sync_dir(self.names.dir())?;
+        let mut next = log.manifest.after_rewrite(base);
+        if !logging {
+            next.history.append(&mut next.increments);
+        }
+        next.store(&*self.storage, &self.names)?;
+        log.manifest = next;
+        self.figures.log_base_size.store(bytes, Relaxed);
+        // What was logged since the base was begun is in the last increment.
+        let since = self.figures.log_file_size.load(Relaxed);
+        let since = if logging { since } else { 0 };
+        self.figures.log_size.store(bytes + since, Relaxed);
+        // The new log counts already; what is left over goes with the next.
+        if let Err(problem) = self.remove_history(&mut log.manifest) {
+            warn!("files of the log before could not be removed: {problem}");
+        }
+        Ok(())
+    }
+
+    /// Forgets the log, before another is begun: its files become history, on the disk once the
+    /// other has a base. Returns what the log was.
+    pub(super) fn retire_log(&self) -> Manifest {
+        let mut log = self.log.lock();
+        let old = log.manifest.clone();
+        let retired = &mut log.manifest;
+        retired.history.extend(retired.base.take());
+        retired.history.append(&mut retired.increments);
+        old
+    }
+
+    /// Takes [`Persistence::retire_log`] back after the other log came to nothing.
+    pub(super) fn restore_log(&self, old: Manifest, switch: u64) -> io::Result<()> {
+        self.wait_for_switch(switch)?;
+        let mut log = self.log.lock();
+        // What failed may have been the last step, the sync, behind which the new manifest counts:
+        // its files must stay.
+        let now = Manifest::read(&*self.storage, &self.names).unwrap_or(old);
+        for unused in &log.manifest.increments {
+            if now.files().all(|file| file.name != unused.name) {
+                drop(self.storage.remove(&self.names.path(unused)));
+            }
+        }
+        log.manifest = now;
+        Ok(())
+    }
+
+    /// Removes the files of history, then history itself.
+    pub(super) fn remove_history(&self, manifest: &mut Manifest) -> io::Result<()> {
+        if manifest.history.is_empty() {
+            return Ok(());
+        }
+        for old in &manifest.history {
+            match self.storage.remove(&self.names.path(old)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        self.storage.sync_dir(self.names.dir())?;
+        let without = manifest.without_history();
+        without.store(&*self.storage, &self.names)?;
+        *manifest = without;
+        Ok(())
+    }
+
+    /// Waits until the writer of the log has gone on to a new file for the `switch`-th time. Those
+    /// before may have waited long: for a disk that was full.
+    pub(super) fn wait_for_switch(&self, switch: u64) -> io::Result<()> {
+        let mut log = self.log.lock();
+        while log.switches < switch {
+            if self.is_ending() {
+                return Err(io::Error::other("the server ends"));
+            }
+            self.switched.wait_for(&mut log, Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// Begins a new increment. Unless a base is still missing, the manifest on the disk names it
+    /// before anything is written to it.
+    pub(super) fn next_file(&self) -> io::Result<Box<dyn StorageFile>> {
+        let mut log = self.log.lock();
+        let info = log.manifest.next_increment(&self.names);
+        let next = log.manifest.with_new_increment(&self.names);
+        let file = self.storage.create(&self.names.path(&info))?;
+        self.storage.sync_dir(self.names.dir())?;
+        if next.base.is_some() {
+            next.store(&*self.storage, &self.names)?;
+        }
+        self.figures.log_file_size.store(0, Relaxed);
+        log.manifest = next;
+        Ok(file)
+    }
+}

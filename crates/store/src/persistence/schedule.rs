@@ -1,0 +1,88 @@
+//! What starts snapshots and rewrites by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use tracing::error;
+
+use super::directory::Persistence;
+use super::jobs::{rewrite_in_background, save, save_in_background};
+use crate::clock::unix_seconds;
+use crate::settings::Settings;
+use crate::store::Store;
+
+/// Starts what is due: save points, a log that has grown, and what waited for its turn.
+pub fn attend(store: &Arc<Store>) {
+    let Some(persistence) = store.persistence() else {
+        return;
+    };
+    if persistence.is_busy() || store.health.is_loading() {
+        return;
+    }
+    let settings = store.settings();
+    let figures = &persistence.figures;
+    let missing = persistence.log_wanted.load(Relaxed) && !store.journal.is_logging();
+    let started = if missing && rested(&figures.last_rewrite_try, &figures.rewrite_failed) {
+        rewrite_in_background(store, true)
+    } else if figures.rewrite_scheduled.load(Relaxed) || log_has_grown(store, &settings) {
+        rewrite_in_background(store, false)
+    } else if figures.save_scheduled.load(Relaxed) || save_is_due(store, persistence, &settings) {
+        save_in_background(store)
+    } else {
+        return;
+    };
+    if let Err(problem) = started {
+        error!("cannot start a snapshot: {problem}");
+    }
+}
+
+/// After a failure, a snapshot or a rewrite is not tried again for so many seconds.
+const RETRY_AFTER: u64 = 5;
+
+fn rested(last_try: &AtomicU64, failed: &AtomicBool) -> bool {
+    let passed = unix_seconds().saturating_sub(last_try.load(Relaxed));
+    passed > RETRY_AFTER || !failed.load(Relaxed)
+}
+
+fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) -> bool {
+    let figures = &persistence.figures;
+    let now = unix_seconds();
+    let changes = store.journal.changes() - figures.saved_changes.load(Relaxed);
+    let passed = now.saturating_sub(figures.last_save.load(Relaxed));
+    rested(&figures.last_try, &figures.save_failed)
+        && settings
+            .save
+            .iter()
+            .any(|&(after, most)| changes >= most && passed > after)
+}
+
+fn log_has_grown(store: &Store, settings: &Settings) -> bool {
+    let Some(persistence) = store.persistence() else {
+        return false;
+    };
+    let figures = &persistence.figures;
+    store.journal.is_logging()
+        && settings.auto_aof_rewrite_percentage > 0
+        && rested(&figures.last_rewrite_try, &figures.rewrite_failed)
+        && figures.log_size.load(Relaxed) > settings.auto_aof_rewrite_min_size
+        && figures.log_growth() >= settings.auto_aof_rewrite_percentage
+}
+
+/// A snapshot at the end, where save points say that snapshots are wanted.
+pub fn save_at_end(store: &Store, wanted: Option<bool>) {
+    let settings = store.settings();
+    let Some(persistence) = store.persistence() else {
+        return;
+    };
+    let figures = &persistence.figures;
+    let saved = figures.saves.load(Relaxed) > 0
+        && !figures.save_failed.load(Relaxed)
+        && figures.saved_changes.load(Relaxed) == store.journal.changes();
+    if saved || !wanted.unwrap_or(!settings.save.is_empty()) {
+        return;
+    }
+    if let Err(problem) = save(store) {
+        error!("the snapshot at the end failed: {problem}");
+    }
+}

@@ -1,0 +1,231 @@
+//! A snapshot of the keyspace as an RDB file.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use everbloom_files::Value;
+use everbloom_files::rdb::{Aux, WriteError, WriteOptions, Writer};
+use everbloom_files::storage::StorageFile;
+
+use crate::clock::Now;
+use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
+use crate::keyspace::{Keyspace, SHARDS, View};
+use crate::settings::Settings;
+
+/// The version of Redis that we say we are compatible with.
+pub const COMPATIBLE_VERSION: &str = "7.4.0";
+
+/// So many bytes are written before they are forced to the disk, as Redis does it: a long write of
+/// the system at the very end would hold up everything else on that disk.
+const SYNC_EVERY: u64 = 32 << 20;
+
+/// Writes everything that the snapshot holds, and syncs the file; returns its length.
+pub fn write(
+    keyspace: &Keyspace,
+    snapshot: &Snapshot,
+    file: &mut dyn StorageFile,
+    settings: &Settings,
+    aof_base: bool,
+) -> Result<u64, WriteError> {
+    let never = AtomicBool::new(false);
+    write_unless(&never, keyspace, snapshot, file, settings, aof_base)
+}
+
+/// The same; once `given_up` is set, it fails.
+pub fn write_unless(
+    given_up: &AtomicBool,
+    keyspace: &Keyspace,
+    snapshot: &Snapshot,
+    file: &mut dyn StorageFile,
+    settings: &Settings,
+    aof_base: bool,
+) -> Result<u64, WriteError> {
+    let rdb = begin(file, settings, keyspace.memory(), aof_base)?;
+    let mut file = SnapshotWriter {
+        keyspace,
+        snapshot,
+        rdb,
+        given_up,
+        db: None,
+        large: Vec::new(),
+    };
+    for shard in 0..SHARDS {
+        while !snapshot.walk(keyspace, shard) {
+            file.write_kept()?;
+        }
+        file.write_kept()?;
+    }
+    file.write_large()?;
+    let (out, bytes) = file.rdb.finish()?;
+    out.file.sync()?;
+    Ok(bytes)
+}
+
+fn begin<'f>(
+    file: &'f mut dyn StorageFile,
+    settings: &Settings,
+    used_memory: usize,
+    aof_base: bool,
+) -> Result<Writer<Paced<'f>>, WriteError> {
+    let options = WriteOptions {
+        compression: settings.rdbcompression,
+        checksum: settings.rdbchecksum,
+    };
+    let out = Paced {
+        file,
+        unsynced: 0,
+        rested: Instant::now(),
+    };
+    let mut rdb = Writer::new(out, options)?;
+    rdb.aux(&Aux {
+        version: COMPATIBLE_VERSION,
+        created: Now::read().ms / 1000,
+        used_memory: u64::try_from(used_memory).unwrap_or(u64::MAX),
+        aof_base: Some(aof_base),
+    })?;
+    Ok(rdb)
+}
+
+/// Writes the keys of a view that holds all of them, and syncs the file; returns its length.
+pub fn write_view(
+    view: &View<'_>,
+    used_memory: usize,
+    file: &mut dyn StorageFile,
+    settings: &Settings,
+) -> Result<u64, WriteError> {
+    let mut rdb = begin(file, settings, used_memory, false)?;
+    for (db, number) in (0..view.databases()).zip(0..) {
+        let mut selected = false;
+        for (_, entry) in view.entries(db) {
+            if !selected {
+                rdb.select_db(number)?;
+                selected = true;
+            }
+            match &entry.value {
+                Value::Text(text) => rdb.text(entry.key(), entry.expires_at(), text)?,
+                Value::Filter(filter) => rdb.filter(entry.key(), entry.expires_at(), filter)?,
+            }
+        }
+    }
+    let (out, bytes) = rdb.finish()?;
+    out.file.sync()?;
+    Ok(bytes)
+}
+
+struct SnapshotWriter<'s, W: Write> {
+    keyspace: &'s Keyspace,
+    snapshot: &'s Snapshot,
+    rdb: Writer<W>,
+    given_up: &'s AtomicBool,
+    /// The database selected last.
+    db: Option<usize>,
+    /// Large filters, left to the end.
+    large: Vec<Kept>,
+}
+
+impl<W: Write> SnapshotWriter<'_, W> {
+    fn go_on(&self) -> Result<(), WriteError> {
+        if self.given_up.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the server ends").into());
+        }
+        Ok(())
+    }
+
+    fn write_kept(&mut self) -> Result<(), WriteError> {
+        self.go_on()?;
+        for kept in self.snapshot.take_kept() {
+            if matches!(kept.value, KeptValue::Large { .. }) {
+                self.large.push(kept);
+                continue;
+            }
+            self.select(kept.db)?;
+            match &kept.value {
+                KeptValue::Whole(Value::Text(text)) => {
+                    self.rdb.text(&kept.key, kept.expires_at, text)?;
+                }
+                KeptValue::Whole(Value::Filter(filter)) => {
+                    self.rdb.filter(&kept.key, kept.expires_at, filter)?;
+                }
+                KeptValue::Large { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write_large(&mut self) -> Result<(), WriteError> {
+        let mut piece = Vec::new();
+        loop {
+            // An emptied database may have brought some more.
+            self.write_kept()?;
+            let Some(kept) = self.large.pop() else {
+                return Ok(());
+            };
+            let KeptValue::Large { id, parts } = &kept.value else {
+                continue;
+            };
+            self.select(kept.db)?;
+            self.rdb.begin_filter(&kept.key, kept.expires_at, parts)?;
+            for layer in &parts.layers {
+                self.rdb.layer_head(layer)?;
+                let mut left = layer.bytes;
+                while left > 0 {
+                    self.go_on()?;
+                    piece.clear();
+                    if !self.snapshot.next_piece(self.keyspace, *id, &mut piece) {
+                        return Err(io::Error::other("a captured filter was lost").into());
+                    }
+                    self.rdb.layer_bytes(&piece)?;
+                    left = left.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+                }
+                self.rdb.layer_end(layer.items)?;
+            }
+            self.rdb.end_filter()?;
+            piece.clear();
+            self.snapshot.next_piece(self.keyspace, *id, &mut piece);
+        }
+    }
+
+    fn select(&mut self, db: usize) -> Result<(), WriteError> {
+        if self.db != Some(db) {
+            self.rdb.select_db(u64::try_from(db).unwrap_or(u64::MAX))?;
+            self.db = Some(db);
+        }
+        Ok(())
+    }
+}
+
+/// A file that is forced to the disk now and then while it is written, by a thread that rests now
+/// and then: on a core that it shares with a worker it would run to the end of its time slice, some
+/// milliseconds, before a request is answered.
+struct Paced<'f> {
+    file: &'f mut dyn StorageFile,
+    unsynced: u64,
+    rested: Instant,
+}
+
+/// How long the thread works at a time.
+const WORK: Duration = Duration::from_micros(500);
+/// How long it rests in between.
+const REST: Duration = Duration::from_micros(100);
+
+impl Write for Paced<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.rested.elapsed() >= WORK {
+            thread::sleep(REST);
+            self.rested = Instant::now();
+        }
+        let written = self.file.write(bytes)?;
+        self.unsynced += u64::try_from(written).unwrap_or(0);
+        if self.unsynced >= SYNC_EVERY {
+            self.file.sync()?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
