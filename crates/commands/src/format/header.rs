@@ -24,8 +24,8 @@ pub fn encode_parts(parts: &FilterParts) -> Vec<u8> {
     }
 }
 
-/// The parts that a header describes. `None` when its length does not match its layer count, or when its
-/// version or layout is not known.
+/// The parts that a header describes. `None` when its length does not match its layer count, or
+/// when its version or layout is not known.
 pub fn decode(header: &[u8]) -> Option<FilterParts> {
     match header.strip_prefix(&blocked::MAGIC) {
         Some(rest) => blocked::decode(rest),
