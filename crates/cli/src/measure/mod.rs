@@ -1,8 +1,8 @@
 //! `everbloom measure`: tries how often a filter is wrong.
 //!
 //! It adds half of a set of random strings and only asks for the other half. An added string that
-//! is not found is a false negative, which a Bloom filter never gives. A string that was never added
-//! but is found is a false positive. The share of false positives is the measured error rate.
+//! is not found is a false negative, which a Bloom filter never gives. A string that was never
+//! added but is found is a false positive. The share of false positives is the measured error rate.
 
 mod subject;
 mod table;
