@@ -17,7 +17,7 @@ use crate::Options;
 use crate::machine::Machine;
 use crate::stats::{median, short};
 
-/// Items of one batch: what a client sends in one pipeline.
+/// The number of items in a batch, as a client sends them in one pipeline.
 const BATCH: usize = 128;
 const ROUNDS: usize = 5;
 
@@ -27,7 +27,7 @@ struct Line {
     layout: &'static str,
     what: &'static str,
     threads: usize,
-    /// Items a second, of each round.
+    /// Items a second in each round.
     rates: Vec<f64>,
 }
 
@@ -80,7 +80,7 @@ fn batch(start: u64) -> [[u8; 16]; BATCH] {
     std::array::from_fn(|index| item(start + index as u64))
 }
 
-/// Looks a batch up, under one lock; how many are there.
+/// Looks a batch up under one lock. Returns how many items were found.
 fn contains(filter: &RwLock<ScalableBloomFilter>, start: u64) -> usize {
     let items = batch(start);
     let mut found = 0;
@@ -91,7 +91,7 @@ fn contains(filter: &RwLock<ScalableBloomFilter>, start: u64) -> usize {
     found
 }
 
-/// Adds a batch, under one lock.
+/// Adds a batch under one lock.
 fn add(filter: &RwLock<ScalableBloomFilter>, start: u64) {
     let items = batch(start);
     let items = items.iter().map(<[u8; 16]>::as_slice);
@@ -100,8 +100,7 @@ fn add(filter: &RwLock<ScalableBloomFilter>, start: u64) {
     filter.write().insert_batch(items, growth, each);
 }
 
-/// Items a second that so many threads get through together; `work` is given a number that no two
-/// calls share.
+/// The items a second of this many threads together. Every call of `work` gets another number.
 fn rate(threads: usize, time: Duration, work: impl Fn(u64) + Sync) -> f64 {
     let ready = Barrier::new(threads);
     let run = |thread: usize| {

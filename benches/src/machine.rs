@@ -1,4 +1,4 @@
-//! What stands beside every figure: the machine, the date, the revision.
+//! The conditions shown beside every figure: the machine, the date, the revision.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// One paragraph above the tables.
+    /// The paragraph above the tables.
     pub fn markdown(&self) -> String {
         format!(
             "{}: {}, {} cores, {}, {} of memory; {}; {}; everbloom at {}.\n",
@@ -62,7 +62,7 @@ impl Machine {
         )
     }
 
-    /// DATE-CPU, which is made.
+    /// Makes the folder DATE-CPU.
     fn folder(&self, results: &Path) -> Result<PathBuf> {
         let mut name = self.date.clone();
         for word in self.cpu.split(|c: char| !c.is_ascii_alphanumeric()) {
@@ -76,8 +76,8 @@ impl Machine {
         Ok(folder)
     }
 
-    /// Writes NAME.md and NAME.json. A long run writes what it has so far, so that nothing is
-    /// lost when it is ended early.
+    /// Writes NAME.md and NAME.json. A long run calls this several times, so that its results are
+    /// not lost when it is ended early.
     pub fn write(
         &self,
         results: &Path,
@@ -104,7 +104,7 @@ impl Machine {
     }
 }
 
-/// `L1d 32K, L2 1024K, L3 32768K` of the first core.
+/// The caches of the first core: `L1d 32K, L2 1024K, L3 32768K`.
 fn caches() -> String {
     let mut found = Vec::new();
     for index in 0..8 {
@@ -126,7 +126,7 @@ fn caches() -> String {
     }
 }
 
-/// What a program prints, or nothing.
+/// The output of a program, or an empty text when it cannot run.
 pub fn output(program: &str, args: &[&str]) -> String {
     Command::new(program)
         .args(args)

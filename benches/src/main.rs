@@ -1,9 +1,9 @@
 //! The benchmarks: everbloom against other libraries, `everbloom serve` against redis-server, and
-//! the module against the host that it is in.
+//! the module against its host.
 //!
-//! `library` times the filters themselves; `server` and `module` start servers and put the load of
-//! `everbloom bench` on them in turn. All print markdown and write it, with the raw figures as
-//! JSON, to results/DATE-CPU. docs/benchmarks.md says what they show.
+//! `library` times the filters themselves. `server` and `module` start servers and run
+//! `everbloom bench` against them in turn. All print markdown. They write it to results/DATE-CPU,
+//! with the raw figures as JSON. docs/benchmarks.md says what they show.
 
 mod concurrency;
 mod library;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use peak_alloc::PeakAlloc;
 
-/// Counts the heap: some rivals do not tell their size.
+/// Counts the heap, because some rivals do not tell their size.
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
@@ -43,7 +43,7 @@ Usage: everbloom-benches library|server|module|concurrency|plot [OPTION...]
 /// The command line.
 struct Options {
     smoke: bool,
-    /// The one setting of the libraries that is wanted.
+    /// The only setting of the libraries to measure, if one is given.
     at: Option<library::Setting>,
     everbloom: PathBuf,
     module: PathBuf,
@@ -80,7 +80,7 @@ fn main() -> Result<()> {
             _ => bail!("{USAGE}"),
         }
     }
-    // Servers are started in folders of their own.
+    // Servers start in other folders, so the paths must be absolute.
     options.everbloom = std::path::absolute(&options.everbloom)?;
     options.module = std::path::absolute(&options.module)?;
     if options.redis_server.components().count() > 1 {

@@ -1,4 +1,4 @@
-//! The figures of a run as pictures, for the documentation.
+//! Draws the figures of a run as pictures for the documentation.
 
 use std::fs;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::stats::median;
 
-/// Subjects of the libraries' picture, and what they are called there.
+/// The subjects in the libraries' picture, and their names there.
 const SUBJECTS: [(&str, &str); 5] = [
     ("everbloom, blocked", "everbloom, blocked"),
     ("everbloom, fixed", "everbloom, classic"),
@@ -19,7 +19,7 @@ const SUBJECTS: [(&str, &str); 5] = [
     ("xorf binary fuse, foldhash", "xorf (static)"),
 ];
 
-/// Reads `library.json` and `server.json` of a folder of results, and draws what is there.
+/// Reads `library.json` and `server.json` of a folder of results, and draws those that are there.
 pub fn run(results: &Path, pictures: &Path) -> Result<()> {
     fs::create_dir_all(pictures)?;
     let read = |name: &str| -> Result<Value> {
@@ -86,8 +86,8 @@ fn libraries(figures: &Value, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Requests a second at pipeline 128, in parts of redis-server's ECHO; of commands with 100 items,
-/// the items.
+/// Requests a second at pipeline 128, in parts of redis-server's ECHO. Commands with 100 items show
+/// items a second.
 fn servers(figures: &Value, file: &Path) -> Result<()> {
     let outcomes = figures["figures"]["outcomes"].as_array();
     let mut bars = Vec::new();

@@ -1,6 +1,6 @@
-//! Medians, and numbers as people read them.
+//! Medians, and numbers in a form for people.
 
-/// The middle one, or the mean of the two in the middle.
+/// The median: the middle value, or the mean of the two in the middle.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -12,14 +12,14 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// From the smallest to the largest, as a part of the median.
+/// The distance from the smallest to the largest value, as a part of the median.
 pub fn spread(values: &[f64]) -> f64 {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     (most - least) / median(values)
 }
 
-/// `1.23 M`, `456 k`.
+/// A short form: `1.23 M`, `456 k`.
 pub fn short(number: f64) -> String {
     match number {
         n if n >= 1e7 => format!("{:.1} M", n / 1e6),

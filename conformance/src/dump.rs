@@ -1,4 +1,4 @@
-//! Recorded filters, and what must be true of a subject that is given one.
+//! Recorded filters, and checks that a subject reproduces them.
 
 use crate::runner::Subject;
 use crate::transcript::{Argument, decode_base64};
@@ -6,16 +6,16 @@ use serde::Deserialize;
 use std::io;
 use std::path::Path;
 
-/// A filter of RedisBloom's: how it came to be and everything that could be asked of it.
+/// A filter of RedisBloom: how it was made, and RedisBloom's answers to all questions about it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Dump {
-    /// What it shows.
+    /// The name, which says what the filter shows.
     pub name: String,
-    /// The command that made it, or nothing when the first add did. Its key is `k`.
+    /// The command that made the filter, or `None` when the first add made it. The key is `k`.
     pub command: Option<Vec<Argument>>,
     /// The items added, in order.
     pub added: Vec<Argument>,
-    /// What BF.ADD answered to each.
+    /// The answer of BF.ADD to each.
     pub add_replies: Vec<u8>,
     /// The lines of BF.DEBUG.
     pub debug: Vec<String>,
@@ -25,26 +25,26 @@ pub struct Dump {
     pub chunks: Vec<Chunk>,
     /// Items, some of them never added.
     pub probes: Vec<Argument>,
-    /// What BF.EXISTS answered to each.
+    /// The answer of BF.EXISTS to each.
     pub probes_expected: Vec<u8>,
 }
 
 /// The fields of BF.INFO.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Info {
-    /// Items that the layers together are made for.
+    /// The capacity of all layers together, in items.
     #[serde(rename = "Capacity")]
     pub capacity: i64,
-    /// Bytes, by RedisBloom's reckoning.
+    /// The size in bytes, as RedisBloom counts it.
     #[serde(rename = "Size")]
     pub size: i64,
-    /// Layers.
+    /// The number of layers.
     #[serde(rename = "Number of filters")]
     pub filters: i64,
-    /// Items added.
+    /// The number of items added.
     #[serde(rename = "Number of items inserted")]
     pub items: i64,
-    /// Growth; nothing for a non-scaling filter.
+    /// The expansion, or `None` for a non-scaling filter.
     #[serde(rename = "Expansion rate")]
     pub expansion: Option<i64>,
 }
@@ -60,7 +60,7 @@ pub struct Chunk {
     pub data: Vec<u8>,
 }
 
-/// Reads every filter of a folder, in the order of the file names.
+/// Reads all filters of a folder, in the order of the file names.
 pub fn read_all(folder: &Path) -> io::Result<Vec<Dump>> {
     let entries: io::Result<Vec<_>> = std::fs::read_dir(folder)?.collect();
     let mut paths: Vec<_> = entries?.into_iter().map(|entry| entry.path()).collect();
@@ -71,19 +71,19 @@ pub fn read_all(folder: &Path) -> io::Result<Vec<Dump>> {
         .collect()
 }
 
-/// How the items of a recorded filter are offered when it is built again.
+/// The commands that add the items when a recorded filter is built again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// One BF.ADD each.
+    /// One BF.ADD for each item.
     Add,
-    /// All in one BF.MADD.
+    /// One BF.MADD for all items.
     Madd,
-    /// In BF.INSERTs of so many items.
+    /// BF.INSERTs with this many items each.
     Insert(usize),
 }
 
-/// Loads the dump into an empty subject and asks what was asked of the original. Gives back what
-/// was different, in words.
+/// Loads the dump into an empty subject and compares its answers with the recorded ones. Returns a
+/// text for each difference.
 pub fn check_load(dump: &Dump, subject: &mut impl Subject) -> io::Result<Vec<String>> {
     let mut check = Check::start(dump, subject)?;
     for chunk in &dump.chunks {
@@ -100,8 +100,8 @@ pub fn check_load(dump: &Dump, subject: &mut impl Subject) -> io::Result<Vec<Str
     Ok(check.differences)
 }
 
-/// Builds the filter again from nothing, by its command and its items. Gives back what was
-/// different, in words.
+/// Builds the filter again with its command and its items, and compares the answers. Returns a text
+/// for each difference.
 pub fn check_rebuild(
     dump: &Dump,
     offer: Offer,
@@ -167,7 +167,7 @@ impl<'a, S: Subject> Check<'a, S> {
         Ok(())
     }
 
-    /// Key `k` holds the recorded filter: its fields, its bits and its answers.
+    /// Checks that key `k` holds the recorded filter: its fields, its bits and its answers.
     fn same_filter(&mut self) -> io::Result<()> {
         let dump = self.dump;
         let call = |name: &str| vec![name.as_bytes().to_vec(), b"k".to_vec()];

@@ -1,9 +1,9 @@
-//! What RedisBloom answered, and a runner that asks the same of us.
+//! The recorded answers of RedisBloom, and a runner that compares ours with them.
 //!
-//! [`transcript`] reads the recorded conversations and [`dump`] the recorded filters; [`runner`]
+//! [`transcript`] reads the recorded conversations and [`dump`] the recorded filters. [`runner`]
 //! replays conversations against a [`Subject`] and compares every byte. A subject is anything that
-//! takes a command and gives back the bytes of its reply: the commands in process, our server
-//! behind a socket ([`tcp`]), our module inside Redis or Valkey.
+//! takes a command and returns the bytes of its reply: the commands in process, our server behind a
+//! socket ([`tcp`]), our module inside Redis or Valkey.
 #![forbid(unsafe_code)]
 
 pub mod dump;

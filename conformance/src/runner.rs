@@ -1,53 +1,53 @@
 //! Replays recorded conversations against a subject and compares every byte.
 //!
-//! The recordings also use what our hosts do not have: cuckoo filters (`CF.*`). The rule for those:
+//! The recordings also use cuckoo filters (`CF.*`), which our hosts do not have. The rules:
 //!
-//! - a case is left out as a whole only by a [`Rules::skip_cases`] entry, which gives a reason;
-//! - a step whose command is `CF.*`, or that RESTOREs a cuckoo filter with success, is not sent. One
-//!   that succeeds on a fresh key leaves a *stand-in* there, a string, because the BF commands care
-//!   only that the key is of another type;
-//! - a later step that names a stand-in is compared when its answer is the same for every other
-//!   type: BF.*, DEL, UNLINK and EXISTS. Any other such step is not sent.
+//! - A whole case is left out only by an entry of [`Rules::skip_cases`], which gives a reason.
+//! - A step is not sent if its command is `CF.*`, or if it RESTOREs a cuckoo filter with success.
+//!   When such a step made a key, the runner puts a string there, a *stand-in*. That is enough,
+//!   because the BF commands only check that the key has another type.
+//! - A later step with a stand-in is compared when its answer is the same for all other types:
+//!   BF.*, DEL, UNLINK and EXISTS. Any other such step is not sent.
 //!
-//! Everything that is left out is counted, with its reason, so that tests can pin the numbers.
+//! Everything left out is counted with its reason, so that tests can check the numbers.
 
 use crate::transcript::{Case, Step};
 use std::collections::HashSet;
 use std::fmt;
 use std::io;
 
-/// Anything that can be asked commands.
+/// Anything that answers commands.
 pub trait Subject {
-    /// Starts anew as a client that speaks this protocol version: 2 or 3.
+    /// Starts again, as a client of this protocol version: 2 or 3.
     fn connect(&mut self, resp: u8) -> io::Result<()>;
 
-    /// Sends one command and gives back the bytes of its reply, all of them.
+    /// Sends one command and returns all bytes of its reply.
     fn call(&mut self, args: &[Vec<u8>]) -> io::Result<Vec<u8>>;
 }
 
-/// What is left out, and why.
+/// Which cases and steps are left out, and why.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rules<'a> {
-    /// Beginnings of case names that are not run, with the reason.
+    /// The first part of the names of cases that are not run, with the reason.
     pub skip_cases: &'a [(&'a str, &'a str)],
-    /// Case name, command name and reason of steps that are not sent.
+    /// Steps that are not sent: case name, command name and reason.
     pub skip_steps: &'a [(&'a str, &'a str, &'a str)],
 }
 
-/// What a run found.
+/// The results of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How many cases were run.
+    /// The number of cases that were run.
     pub cases: usize,
     /// The cases that were not run, with the reason.
     pub skipped_cases: Vec<(String, String)>,
-    /// How many replies were compared.
+    /// The number of replies that were compared.
     pub compared: usize,
-    /// How many of those were about a stand-in.
+    /// The number of these replies that were about a stand-in.
     pub stand_ins: usize,
-    /// The steps of the cases run that were not compared.
+    /// The steps that were not compared, of the cases that were run.
     pub skipped: Vec<Skipped>,
-    /// The replies that were not as recorded.
+    /// The replies that differ from the recorded ones.
     pub differences: Vec<Difference>,
 }
 
@@ -60,7 +60,7 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// A reply that was not as recorded.
+/// A reply that differs from the recorded one.
 #[derive(Clone, Debug)]
 pub struct Difference {
     /// Where it is.
@@ -76,15 +76,15 @@ pub struct Difference {
 pub struct Place {
     /// The name of the case.
     pub case: String,
-    /// Its protocol version.
+    /// The protocol version of the case.
     pub resp: u8,
     /// The position of the step, from 0.
     pub step: usize,
-    /// The command.
+    /// The command, for people.
     pub command: String,
 }
 
-/// Runs all cases that the rules leave.
+/// Runs all cases that the rules do not leave out.
 pub fn run(cases: &[Case], rules: &Rules<'_>, subject: &mut impl Subject) -> io::Result<Report> {
     let mut report = Report::default();
     for case in cases {
@@ -154,7 +154,7 @@ fn run_case(
     Ok(())
 }
 
-/// What to do about one step.
+/// What to do with one step.
 enum Plan {
     Compare { stand_in: bool },
     Skip(String),
@@ -164,7 +164,7 @@ enum Plan {
 /// A key of a case: database and name.
 type Key = (u32, Vec<u8>);
 
-/// The keys of a case that are not what they were when it was recorded.
+/// The keys of a case that hold something else than in the recording.
 #[derive(Default)]
 struct Substitutes {
     stand_ins: HashSet<Key>,
@@ -178,7 +178,7 @@ impl Substitutes {
         let restored = name == "RESTORE" && !refused && restores_cuckoo(step);
         if name.starts_with("CF.") || restored {
             return match keys.into_iter().next() {
-                // Creating or not, CF.RESERVE and the adds leave a cuckoo key or an error.
+                // After CF.RESERVE or an add, the key is a cuckoo filter or the reply is an error.
                 Some(key) if restored || makes_cuckoo(&name) && !refused => {
                     self.stand_ins.insert(key.clone());
                     Plan::StandIn(key.1, "cuckoo filter".to_owned())
@@ -212,10 +212,10 @@ fn makes_cuckoo(name: &str) -> bool {
 
 /// Whether the payload of a RESTORE is a value of RedisBloom's type `MBbloomCF`.
 fn restores_cuckoo(step: &Step) -> bool {
-    /// A module value, a number of 64 bits, and the first eight characters of the name, six bits
-    /// each.
+    /// The start of a module value: type, head of a 64-bit number, and the first eight characters
+    /// of the name with six bits each.
     const START: [u8; 8] = [7, 0x81, 0x30, 0x16, 0xe5, 0xa2, 0x89, 0x82];
-    /// The ninth, `F`, in front of the version.
+    /// The ninth character, `F`. The version follows it.
     const LAST: u8 = 5;
     let payload = step.args().into_iter().nth(3).unwrap_or_default();
     match payload.strip_prefix(&START) {
@@ -238,7 +238,7 @@ fn words(words: &[&str]) -> Vec<Vec<u8>> {
     words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
 
-/// The command for a person: escaped and not too long.
+/// The command for people: escaped and not too long.
 fn show_command(step: &Step) -> String {
     let args: Vec<String> = step
         .args()
@@ -249,7 +249,7 @@ fn show_command(step: &Step) -> String {
 }
 
 fn shorten(text: &str, most: usize) -> String {
-    // Escaped text is ASCII, so characters are bytes.
+    // Escaped text is ASCII, so each character is one byte.
     match text.get(..most) {
         Some(start) if text.len() > most => format!("{start}... ({} in all)", text.len()),
         _ => text.to_owned(),
@@ -257,7 +257,7 @@ fn shorten(text: &str, most: usize) -> String {
 }
 
 impl Report {
-    /// How many steps were left out for this reason.
+    /// The number of steps left out for this reason.
     pub fn skipped_for(&self, reason: &str) -> usize {
         self.skipped
             .iter()
@@ -303,7 +303,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    /// Answers `+OK` to everything and keeps what it was asked.
+    /// Answers `+OK` to everything and keeps the commands.
     #[derive(Default)]
     struct Yes(Vec<String>);
 
@@ -396,7 +396,7 @@ mod tests {
         let (report, asked) = run_one(made.clone(), &Rules::default());
         assert_eq!((report.compared, report.skipped.len()), (0, 2), "{report}");
         assert!(asked.contains(&"SET c stand-in".to_owned()), "{asked:?}");
-        // A Bloom filter differs in its name; what was refused is to be refused here, too.
+        // A Bloom filter has another name. What RedisBloom refused must be refused here, too.
         for (at, byte) in [(7, 0xbe), (8, 0xf8)] {
             let mut other = made.clone();
             other.steps[0].command[3].0[at] = byte;
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(plan(&made), 2);
     }
 
-    /// How many steps of a case are compared.
+    /// The number of steps of a case that are compared.
     fn plan(case: &Case) -> usize {
         let mut substitutes = Substitutes::default();
         let plans = case.steps.iter().map(|step| substitutes.plan(step));

@@ -5,18 +5,18 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A server that is asked over TCP, on a new connection for each case.
+/// A server reached over TCP, with a new connection for each case.
 #[derive(Debug)]
 pub struct TcpSubject {
     addr: SocketAddr,
     stream: BufReader<TcpStream>,
 }
 
-/// A server that is silent for longer than this has failed.
+/// A server that is silent for longer has failed.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl TcpSubject {
-    /// Connects to a server that is listening already.
+    /// Connects to a running server.
     pub fn connect(addr: SocketAddr) -> io::Result<Self> {
         Ok(Self {
             addr,
@@ -55,8 +55,7 @@ impl Subject for TcpSubject {
 
 /// Reads the bytes of exactly one reply of either protocol.
 ///
-/// Its own few lines, so that a fault in our encoder cannot hide behind the same fault in our
-/// decoder.
+/// It does not use our decoder, because a fault of our encoder could be in our decoder, too.
 pub fn read_reply(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut reply = Vec::new();
     let mut expected: u64 = 1;
@@ -68,7 +67,7 @@ pub fn read_reply(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
         }
         let line = reply.get(start..).unwrap_or_default().trim_ascii_end();
         let (kind, rest) = line.split_first().unwrap_or((&0, &[]));
-        // A count that is no number, such as the text of an error, or -1 means: nothing follows.
+        // If this is not a count, such as the text of an error, or if it is -1, nothing follows.
         let number: Option<u64> = std::str::from_utf8(rest)
             .ok()
             .and_then(|text| text.parse().ok());

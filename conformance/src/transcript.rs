@@ -1,4 +1,4 @@
-//! Recorded conversations: commands and the bytes that came back.
+//! Recorded conversations: commands and the bytes of their replies.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,12 +9,12 @@ use std::path::Path;
 /// One conversation on a fresh connection and an empty keyspace.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Case {
-    /// What it is about.
+    /// The name, which says what the case is about.
     #[serde(rename = "case")]
     pub name: String,
     /// The protocol version: 2 or 3.
     pub resp: u8,
-    /// The quirk it records, if it is about one.
+    /// The quirk that it records, if there is one.
     pub note: Option<String>,
     /// The commands in order.
     pub steps: Vec<Step>,
@@ -23,17 +23,17 @@ pub struct Case {
 /// One command and its reply.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Step {
-    /// The database it was sent to.
+    /// The database that was selected.
     pub db: u32,
     /// The command with its arguments.
     #[serde(rename = "cmd")]
     pub command: Vec<Argument>,
-    /// The reply, every byte of it.
+    /// All bytes of the reply.
     #[serde(rename = "reply_hex", deserialize_with = "hex")]
     pub reply: Vec<u8>,
 }
 
-/// An argument: text, or bytes in base64 when they are not printable.
+/// An argument: text, or base64 when the bytes are not printable.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Argument(pub Vec<u8>);
@@ -76,7 +76,7 @@ impl Step {
     }
 }
 
-/// Reads a file of one case a line.
+/// Reads a file with one case a line.
 pub fn read(path: &Path) -> io::Result<Vec<Case>> {
     let text = std::fs::read_to_string(path)?;
     text.lines()

@@ -1,4 +1,4 @@
-//! The commands without a host against what RedisBloom answered.
+//! The commands without a host, compared with RedisBloom's answers.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -12,7 +12,7 @@ use common::InProcess;
 use everbloom_conformance::dump::{self, Offer};
 use everbloom_conformance::{Rules, golden, run, transcript};
 
-/// Not run without a server around the commands.
+/// These cases need a server around the commands.
 const RULES: Rules<'_> = Rules {
     skip_cases: &[
         ("cf-", "cuckoo filters are not part of this project"),
@@ -27,8 +27,9 @@ fn every_recorded_reply_is_given_again() {
     let cases = transcript::read(&golden().join("transcripts.jsonl")).unwrap();
     let report = run(&cases, &RULES, &mut InProcess::default()).unwrap();
     assert!(report.differences.is_empty(), "{report}");
-    // Exact, so that a step cannot drop out of the comparison unseen: 20 cases in two protocols,
-    // of which the commands about cuckoo filters are left out and what follows on them is not.
+    // The numbers are exact, so that no step can drop out of the comparison unseen. There are 20
+    // cases in two protocols. Commands about cuckoo filters are left out, the steps behind them
+    // are not.
     assert_eq!(report.skipped_for("cuckoo filter"), 10);
     let found = (
         report.cases,

@@ -1,4 +1,4 @@
-//! Our server behind a socket against what RedisBloom answered.
+//! Our server behind a socket, compared with RedisBloom's answers.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use everbloom_conformance::dump::{self, Offer};
@@ -10,7 +10,7 @@ const RULES: Rules<'_> = Rules {
     skip_steps: &[],
 };
 
-/// A server on a port of its own; it stops when dropped.
+/// A server on its own port. It stops when dropped.
 fn start() -> (Running, TcpSubject) {
     let settings = Settings {
         bind: vec!["127.0.0.1".into()],

@@ -1,6 +1,6 @@
-//! Items made from their number: fifty million of them need not be kept.
+//! Makes each item from its number, so that fifty million items need not be kept.
 
-/// Present items have the numbers from 0, absent ones those from here.
+/// The first number of absent items. Present items have the numbers from 0 on.
 pub const ABSENT: u64 = 1 << 40;
 
 /// A bijection (SplitMix64's finalizer), so that no two items are equal.
@@ -10,14 +10,14 @@ pub fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// Items of one length, one behind the other.
+/// Items of equal length, one behind the other.
 pub struct Items {
     bytes: Vec<u8>,
     length: usize,
 }
 
 impl Items {
-    /// The items of those numbers.
+    /// The items with these numbers.
     pub fn new(numbers: impl Iterator<Item = u64>, length: usize) -> Self {
         let mut bytes = Vec::new();
         for number in numbers {
@@ -29,7 +29,7 @@ impl Items {
         Self { bytes, length }
     }
 
-    /// Where each of them lies.
+    /// The slice of each item.
     pub fn slices(&self) -> Vec<&[u8]> {
         self.bytes.chunks_exact(self.length).collect()
     }

@@ -1,9 +1,9 @@
-//! The filters as libraries: how long an insert and a lookup take, how often they err, what they
-//! weigh.
+//! The filters as libraries: the times of an insert and a lookup, the false positive rate, and the
+//! memory.
 //!
-//! All subjects of a setting are in memory together and are timed in turn; a figure is the median
-//! of five. Nobody wins by being wrong: the measured false positive rate and the bits an item
-//! stand beside the times, and a present item that is not found ends the run.
+//! All subjects of a setting are in memory together and are timed in turn. A figure is the median
+//! of five. Nobody wins by being wrong: the measured false positive rate and the bits an item are
+//! shown beside the times, and a present item that is not found ends the run.
 
 mod items;
 mod report;
@@ -20,13 +20,14 @@ use crate::{HEAP, Options};
 use items::{ABSENT, Items, mix};
 use subjects::{Entry, SUBJECTS, Subject};
 
-/// Times that everything is measured.
+/// How many times everything is measured.
 const ROUNDS: usize = 5;
 
-/// Items that are made before they are inserted.
+/// The number of items that are made before they are inserted.
 const CHUNK: usize = 1 << 16;
 
-/// Filters up to this size are built once a round; larger ones once, a fifth of them a round.
+/// Filters up to this size are built in every round. Larger ones are built once, a fifth of them in
+/// each round.
 const SMALL: usize = 1_000_000;
 
 /// One table of the report.
@@ -38,7 +39,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// From `ITEMS,RATE,BYTES`.
+    /// Parses `ITEMS,RATE,BYTES`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(',');
         let setting = Setting {
@@ -49,14 +50,14 @@ impl Setting {
         parts.next().is_none().then_some(setting)
     }
 
-    /// The name of its file of results.
+    /// The name of the file for the results.
     fn name(self) -> String {
         let rate = self.rate.to_string().replace('.', "_");
         format!("library-{}-{rate}-{}", self.items, self.item_bytes)
     }
 }
 
-/// One row of it. Times are nanoseconds an item.
+/// One row of a table. Times are nanoseconds an item.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     name: &'static str,
@@ -142,7 +143,7 @@ fn measure(setting: Setting, smoke: bool) -> Result<Vec<Row>> {
         (false, true) => 200_000,
         (false, false) => 1_000_000,
     };
-    // In random order, or else the memory would be asked for in the order of the inserts.
+    // The order is random. Otherwise lookups would read memory in the order of the inserts.
     let count = setting.items as u64;
     let hits = (0..probes).map(|index| mix(!index) % count);
     let hits = Items::new(hits, setting.item_bytes);
@@ -151,7 +152,7 @@ fn measure(setting: Setting, smoke: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The times of one filter: a list per kind of lookup.
+/// The times of one filter, a list for each kind of lookup.
 #[derive(Default)]
 struct Times {
     hit: Vec<f64>,
@@ -169,7 +170,7 @@ fn look_up(
     let mut times: Vec<Times> = filters.iter().map(|_| Times::default()).collect();
     for _ in 0..ROUNDS {
         for ((filter, times), row) in filters.iter().zip(&mut times).zip(rows.iter_mut()) {
-            // Once untimed: the filter comes into the caches that it fits into.
+            // The first pass is not timed. It brings the filter into the caches that it fits into.
             let found = black_box(filter.count_each(hits));
             ensure!(found == hits.len(), "{} lost an item", row.name);
             times.hit.push(time(hits, || filter.count_each(hits)).0);
@@ -200,7 +201,7 @@ fn look_up(
     Ok(())
 }
 
-/// Nanoseconds an item, and the answer.
+/// The time in nanoseconds an item, and the answer.
 fn time<T>(items: &[&[u8]], run: impl FnOnce() -> T) -> (f64, T) {
     let start = Instant::now();
     let answer = black_box(run());
@@ -210,8 +211,8 @@ fn time<T>(items: &[&[u8]], run: impl FnOnce() -> T) -> (f64, T) {
     )
 }
 
-/// Every subject with all items in it, the time of an insert, and its bytes. With `batch`, the
-/// time is that of the batch call, infinite where there is none.
+/// Every subject with all items in it, the time of an insert, and the size in bytes. With `batch`
+/// the time is that of the batch call, or infinite when there is none.
 fn build_all(setting: Setting, batch: bool) -> Vec<(Box<dyn Subject>, f64, usize)> {
     let mut builds: Vec<_> = SUBJECTS
         .iter()
@@ -225,15 +226,15 @@ fn build_all(setting: Setting, batch: bool) -> Vec<(Box<dyn Subject>, f64, usize
     builds.into_iter().map(Build::finish).collect()
 }
 
-/// A filter on its way to be full.
+/// A filter that is being filled.
 struct Build<'a> {
     entry: &'a Entry,
     setting: Setting,
     batch: bool,
     filter: Box<dyn Subject>,
-    /// Bytes on the heap for it.
+    /// The bytes that the filter takes on the heap.
     heap: usize,
-    /// Nanoseconds an item, by round, and those of `finish`.
+    /// Nanoseconds an item of each round, and of each `finish`.
     rounds: Vec<f64>,
     finishes: Vec<f64>,
 }
@@ -263,7 +264,7 @@ impl<'a> Build<'a> {
             self.rounds.push(nanos);
             return;
         }
-        // A small filter is built several times, or the clock would be too coarse.
+        // A small filter is built several times, because the clock is too coarse for one build.
         let builds = (200_000 / items).max(1);
         let mut sum = 0.0;
         for build in 0..builds {
@@ -284,12 +285,12 @@ impl<'a> Build<'a> {
         self.rounds.push(sum / builds as f64);
     }
 
-    /// Whether there is no batch call, and nothing to measure.
+    /// Whether there is no batch call, so that nothing can be measured.
     fn unsupported(&self) -> bool {
         self.rounds.last().is_some_and(|nanos| nanos.is_infinite())
     }
 
-    /// Nanoseconds an item; infinite when there is no batch call.
+    /// Inserts items. Returns nanoseconds an item, or infinity when there is no batch call.
     fn insert(&mut self, numbers: std::ops::Range<usize>) -> f64 {
         let (count, before) = (numbers.len(), HEAP.current_usage());
         let mut nanos = 0.0;

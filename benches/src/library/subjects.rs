@@ -1,5 +1,5 @@
-//! The filters that are compared, behind one small trait. One more filter is one more `impl` and
-//! one more line in `SUBJECTS`.
+//! The filters that are compared, behind one small trait. A new filter needs an `impl` and a line
+//! in `SUBJECTS`.
 
 use std::hash::BuildHasher;
 
@@ -10,33 +10,33 @@ use growable_bloom_filter::GrowableBloom;
 use std::ops::ControlFlow;
 use xorf::Filter as _;
 
-/// Items that are given to a batch call at a time.
+/// The number of items in a batch call.
 const BATCH: usize = 1000;
 
-/// What a filter must do. All are made for `capacity` items at an error rate.
+/// A filter to compare. All are made for `capacity` items at an error rate.
 pub trait Filter: Sized + 'static {
     fn new(capacity: usize, rate: f64) -> Self;
     fn insert(&mut self, item: &[u8]);
     fn contains(&self, item: &[u8]) -> bool;
 
-    /// After the last insert; a static filter is built here.
+    /// Called after the last insert. A static filter is built here.
     fn finish(&mut self) {}
 
-    /// Inserts many by one call; false when there is no such call.
+    /// Inserts many items by one call. Returns false when there is no such call.
     fn insert_batch(&mut self, _items: &[&[u8]]) -> bool {
         false
     }
 
-    /// How many of these are found, by one call; `None` when there is no such call.
+    /// The number of these items that one call finds, or `None` when there is no such call.
     fn contains_batch(&self, _items: &[&[u8]]) -> Option<usize> {
         None
     }
 
-    /// Bytes of the filter; `None` = what the heap has grown by.
+    /// The size of the filter in bytes. `None`: use what the heap has grown by.
     fn bytes(&self) -> Option<usize>;
 }
 
-/// [`Filter`] with its loops inside, so that a call through it costs nothing per item.
+/// A [`Filter`] with the loops inside, so that a dynamic call costs nothing for each item.
 pub trait Subject {
     fn insert_each(&mut self, items: &[&[u8]]);
     fn insert_batches(&mut self, items: &[&[u8]]) -> bool;
@@ -168,7 +168,7 @@ impl Filter for ScalableBloomFilter {
     }
 }
 
-/// A filter in the blocked layout, made in one of three ways, with the calls of the type inside.
+/// A filter in the blocked layout, made in one of three ways. It calls the type inside directly.
 macro_rules! blocked {
     ($name:ident, $inner:ty, $make:expr) => {
         pub struct $name($inner);
@@ -215,8 +215,8 @@ blocked!(BlockedGrown, ScalableBloomFilter, |_, rate| {
     builder.capacity(100).error_rate(rate).build()
 });
 
-/// The classic layout as RedisBloom computes it: one item at a time, `%` for each position. What
-/// the batches of everbloom are measured against.
+/// The classic layout as RedisBloom computes it: one item at a time, `%` for each position. The
+/// batches of everbloom are compared with it.
 pub struct Plain {
     bytes: Vec<u8>,
     bits: u64,
@@ -295,7 +295,7 @@ impl Filter for bloomfilter::Bloom<[u8]> {
     }
 }
 
-/// A split block filter takes hashes, and bits an item instead of an error rate.
+/// A split block filter. It takes hashes, and bits an item instead of an error rate.
 pub struct Split {
     filter: sbbf_rs_safe::Filter,
     hasher: FixedState,
@@ -303,11 +303,11 @@ pub struct Split {
 
 impl Filter for Split {
     fn new(capacity: usize, rate: f64) -> Self {
-        // From the sizing table of the Parquet format's specification of this filter.
+        // These are from the sizing table of this filter in the specification of Parquet.
         let bits_per_item = if rate >= 0.01 { 10.5 } else { 16.9 };
         let bits = (capacity as f64 * bits_per_item).ceil() as usize;
         Self {
-            // The only way to ask for a fraction of a bit.
+            // This is the only way to ask for a fraction of a bit.
             filter: sbbf_rs_safe::Filter::new(1, bits),
             hasher: FixedState::default(),
         }
@@ -344,8 +344,8 @@ impl Filter for GrowableBloom {
     }
 }
 
-/// A static filter: collects hashes and is built from them at once. It has two error rates, 1/256
-/// and 1/65536; the one that holds the rate asked for is taken.
+/// A static filter. It collects hashes and is built from them at once. It has two error rates,
+/// 1/256 and 1/65536. The one that keeps the rate asked for is taken.
 pub struct Fuse {
     hashes: Vec<u64>,
     hasher: FixedState,

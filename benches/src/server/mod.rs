@@ -1,9 +1,9 @@
-//! Servers on one core, commands a second: `everbloom serve` with one thread beside redis-server
-//! (`server`), and the module beside the host that it is in and `everbloom serve` (`module`).
+//! Commands a second of servers on one core. `server` compares `everbloom serve` with one thread
+//! and redis-server. `module` compares the module, its host's own commands and `everbloom serve`.
 //!
-//! The servers run pinned to one core, of which those that are not under load take nothing;
-//! `everbloom bench` runs on another. The cases come in turn, all of them once a round, so that a
-//! slow minute of the machine hits all alike; a figure is the median of the rounds.
+//! The servers are pinned to one core; idle servers take nothing of it. `everbloom bench` runs on
+//! another core. Each round runs all cases in turn, so that a slow minute of the machine hits all
+//! of them. A figure is the median of the rounds.
 
 mod plan;
 mod process;
@@ -17,7 +17,7 @@ pub use plan::What;
 use plan::{Case, Peer, Scale};
 use process::{Figures, Server};
 
-/// A case and what its rounds gave.
+/// A case and the figures of its rounds.
 #[derive(Debug, Serialize)]
 struct Outcome {
     #[serde(flatten)]
@@ -31,12 +31,12 @@ struct Results {
     scale: Scale,
     pinned: bool,
     everbloom: Named,
-    /// With the module in it, where that is what is measured.
+    /// redis-server, or the host with the module in it when the module is measured.
     redis: Named,
     outcomes: Vec<Outcome>,
 }
 
-/// A server as the report names it.
+/// A server as the report describes it.
 #[derive(Debug, Serialize)]
 struct Named {
     /// The program: redis-server, valkey-server.

@@ -1,8 +1,8 @@
-//! What is run: commands, pipelines, and the flags of `everbloom bench` for each.
+//! The cases: commands, pipelines, and the flags of `everbloom bench` for each.
 
 use serde::Serialize;
 
-/// Connections of the load.
+/// The number of connections of the load.
 pub const CLIENTS: usize = 50;
 
 /// The error rate of all filters.
@@ -17,7 +17,7 @@ pub enum What {
     Module,
 }
 
-/// Whose commands: the module's are another peer than its host's, in one process.
+/// Whose commands are measured. The module and its host are two peers, though one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Peer {
@@ -26,12 +26,12 @@ pub enum Peer {
     Module,
 }
 
-/// How large and how long.
+/// The sizes and times of a run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Scale {
-    /// Capacity of the filters, and items in those that are probed.
+    /// The capacity of the filters, and the number of items in those that are probed.
     pub items: u64,
-    /// Items in the bitmap of redis-server, which takes its time to fill.
+    /// The number of items in the bitmap of redis-server, which fills slowly.
     pub bitmap_items: u64,
     pub seconds: f64,
     pub rounds: usize,
@@ -60,31 +60,31 @@ pub struct Case {
     pub peer: Peer,
     pub label: &'static str,
     pub pipeline: usize,
-    /// Flags of `everbloom bench`.
+    /// The flags of `everbloom bench`.
     pub args: Vec<String>,
 }
 
 /// The bitmap that is filled once.
 const BITMAP: &str = "bench:bitmap";
 
-/// Labels of the lines that others are compared with.
+/// The labels of the lines with which others are compared.
 pub const ECHO: &str = "ECHO";
 pub const SETBIT: &str = "SETBIT, one bit";
 
-/// A line of the report, at every pipeline and for every peer that has the command.
+/// A line of the report. It is there for each pipeline and each peer that has the command.
 #[derive(Clone, Copy)]
 struct Line {
     label: &'static str,
     load: Load,
 }
 
-/// What a run does.
+/// The commands of a run.
 #[derive(Clone, Copy)]
 enum Load {
     Echo,
     /// One SETBIT a request, in a new bitmap of as many bits as the classic filter has.
     Setbit,
-    /// A command on the full filter, with that share of items that are in it.
+    /// A command on the full filter. This share of its items is in the filter.
     Probe(Layout, &'static str, f64),
     /// A command on a new filter.
     Add(Layout, &'static str),
@@ -100,7 +100,7 @@ enum Layout {
 }
 
 impl Layout {
-    /// The key that is filled once, and the words for BF.RESERVE.
+    /// The key that is filled once, and the extra words for BF.RESERVE.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Layout::Classic => ("bench:classic", ""),
@@ -148,7 +148,7 @@ fn words(text: String) -> Vec<String> {
 }
 
 impl What {
-    /// Of the files with the results.
+    /// The name of the files with the results.
     pub fn name(self) -> &'static str {
         match self {
             What::Server => "server",
@@ -156,7 +156,7 @@ impl What {
         }
     }
 
-    /// Fills the keys that the probes use: the server, and the flags of `everbloom bench`.
+    /// How to fill the keys that the probes use: the server, and the flags of `everbloom bench`.
     pub fn preparations(self, scale: &Scale) -> Vec<(Peer, Vec<String>)> {
         use Layout::{Blocked, Classic};
         let fill = |peer, command, key, more, items| {
@@ -179,7 +179,7 @@ impl What {
         ours.into_iter().chain(others).collect()
     }
 
-    /// All cases, in the order of the report: at each pipeline the peers come one after the other.
+    /// All cases. The peers of a line and pipeline follow each other directly.
     pub fn cases(self, scale: &Scale) -> Vec<Case> {
         let mut cases = Vec::new();
         for (peers, line) in self.lines() {
@@ -195,7 +195,7 @@ impl What {
         cases
     }
 
-    /// The lines, and who answers them.
+    /// The lines, and the peers that answer them.
     fn lines(self) -> Vec<(&'static [Peer], Line)> {
         use Peer::{Everbloom, Module, Redis};
         const HOSTS: &[Peer] = &[Redis, Everbloom];
@@ -215,7 +215,7 @@ impl What {
 }
 
 impl Load {
-    /// Flags of `everbloom bench`.
+    /// The flags of `everbloom bench`.
     fn args(self, scale: &Scale, pipeline: usize) -> Vec<String> {
         let clients = format!("--clients {CLIENTS} --pipeline {pipeline}");
         let command = self.command(scale);
@@ -225,16 +225,17 @@ impl Load {
         ))
     }
 
-    /// The command, and on which filter. Adds get a new one each time, which they do not overfill:
-    /// a fifth of it is there before, three quarters may come.
+    /// The command and its filter. Adds get a new filter each time and do not overfill it: a fifth
+    /// of the items is there before, and at most three quarters are added.
     fn command(self, scale: &Scale) -> String {
         let items = scale.items;
         let reserve = |more| format!("--reserve {items},{RATE}{more}");
         match self {
             Load::Echo => "echo".to_owned(),
             Load::Setbit => {
-                // The first layer of a chain that may grow has half the error rate, so
-                // log2(2 / RATE) hashes; a bitmap at 0.5 has one. Bits are items * hashes / ln 2.
+                // The first layer of a filter that may grow has half the error rate, so it has
+                // log2(2 / RATE) hashes. A bitmap at 0.5 has one hash. Both have
+                // items * hashes / ln 2 bits.
                 let same_bits = (items as f64 * (2.0 / RATE).log2()).round();
                 format!("setbit --reserve {same_bits},0.5")
             }

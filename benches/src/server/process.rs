@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::output;
 
-/// Cores of the servers and of the load.
+/// The cores of the servers and of the load.
 const SERVER_CORE: &str = "0";
 const LOAD_CORE: &str = "1";
 
-/// The servers keep everything in memory only.
+/// The settings with which servers write no files.
 const NO_FILES: &[&str] = &["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
 
-/// What `everbloom bench --json` prints, as far as it is used here.
+/// The fields of `everbloom bench --json` that are used here.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     pub requests_per_second: f64,
@@ -40,7 +40,7 @@ pub struct Latency {
     pub max: f64,
 }
 
-/// A server, ended when dropped.
+/// A server. It ends when dropped.
 pub struct Server {
     child: Child,
     pub port: u16,
@@ -64,7 +64,7 @@ impl Server {
         Self::start(program, &words, version)
     }
 
-    /// redis-server or valkey-server, with a module in it or without.
+    /// redis-server or valkey-server, with or without a module.
     pub fn redis(program: &Path, module: Option<&Path>) -> Result<Self> {
         let version = output(&program.to_string_lossy(), &["--version"]);
         ensure!(
@@ -72,7 +72,7 @@ impl Server {
             "{} is missing: install the package redis-server, or name one by --redis-server",
             program.display()
         );
-        // "Redis server v=7.0.15 sha=...": what follows the version tells nothing here.
+        // The output is "Redis server v=7.0.15 sha=...". Only the version is needed.
         let version = version.split(" sha=").next().unwrap_or_default().to_owned();
         let Some(module) = module else {
             return Self::start(program, NO_FILES, version);
@@ -93,7 +93,7 @@ impl Server {
         let folder = std::env::temp_dir().join(format!("everbloom-benches-{name}-{port}"));
         std::fs::create_dir_all(&folder)?;
         let log = std::fs::File::create(folder.join("log"))?;
-        // Whatever ends this program, its servers end with it.
+        // The servers end with this program, whatever ends it.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--"])
             .args(words_of(&pinned(SERVER_CORE, program)))
@@ -124,7 +124,7 @@ impl Server {
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
             // A host that cannot load the module ends at once.
             if Instant::now() > deadline || server.child.try_wait()?.is_some() {
-                // The folder goes with the server.
+                // Read the log now, because the folder is removed with the server.
                 let log = std::fs::read_to_string(server.folder.join("log")).unwrap_or_default();
                 bail!("{} does not listen; it said:\n{log}", server.command);
             }
@@ -136,7 +136,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Killed or ended before, it is gone either way.
+        // An error means that the server has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
@@ -160,7 +160,7 @@ pub fn bench(program: &Path, server: &Server, args: &[String]) -> Result<Figures
     serde_json::from_slice(&output.stdout).context("everbloom bench printed something else")
 }
 
-/// Whether there are two cores to pin to, and a program that does it.
+/// Whether there are two cores, and a program that can pin to them.
 pub fn can_pin() -> bool {
     std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
         && Command::new("taskset")

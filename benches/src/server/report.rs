@@ -1,4 +1,4 @@
-//! The tables as markdown: everything as ratios to the yardsticks at the same pipeline.
+//! The tables as markdown. They show ratios to the yardsticks at the same pipeline.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::stats::{median, short, spread};
 /// A column of ratios.
 struct Yardstick {
     head: &'static str,
-    /// Whether the second case is what the first one is measured by; their pipelines are the same.
+    /// Whether the second case is the yardstick of the first one. Both have the same pipeline.
     measures: fn(&Case, &Case) -> bool,
 }
 
@@ -45,7 +45,7 @@ impl What {
         }
     }
 
-    /// The bitmaps, as the head of the report tells of them.
+    /// The text about bitmaps in the head of the report.
     fn bitmaps(self, results: &Results) -> String {
         match self {
             What::Server => format!(
@@ -56,7 +56,7 @@ impl What {
         }
     }
 
-    /// What the ratios are to.
+    /// The text about the ratios.
     fn ratios(self, host: &str) -> String {
         match self {
             What::Server => format!(
@@ -153,7 +153,7 @@ fn table(text: &mut String, yardsticks: &[Yardstick], results: &Results, pipelin
 }
 
 impl Results {
-    /// Whose commands, in a table: the host by its own name.
+    /// The name of a peer in a table. The host has its own name.
     fn short_name(&self, peer: Peer) -> &str {
         match peer {
             Peer::Everbloom => "everbloom",
@@ -168,7 +168,7 @@ impl Outcome {
         median(&self.rounds.iter().map(of).collect::<Vec<_>>())
     }
 
-    /// What ratios are of: items a second, or requests where these have no items.
+    /// The rate that ratios use: items a second, or requests a second without items.
     fn rate(&self) -> f64 {
         let requests = self.median(|f| f.requests_per_second);
         requests.max(self.median(|f| f.items_per_second))

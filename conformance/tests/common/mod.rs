@@ -1,4 +1,4 @@
-//! The commands in process: a keyspace as small as the recorded cases allow.
+//! The commands in process, with the smallest keyspace that the recorded cases need.
 
 use everbloom::ScalableBloomFilter;
 use everbloom_commands::{Context, Effect, ReadSlot, Run, Slot, find};

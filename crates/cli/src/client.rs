@@ -1,4 +1,4 @@
-//! A blocking client: one connection, requests out, replies in, in order.
+//! A blocking client with one connection.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use everbloom_resp::{DecodeError, DecodeLimits, Decoder, Protocol, Reply, encode_request};
 
-/// How long one address may take to accept a connection.
+/// How long to wait for one address to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes asked of the socket at a time.
+/// The most bytes to read from the socket at a time.
 const READ_SIZE: usize = 64 * 1024;
 
-/// Where a server is and how to introduce oneself.
+/// The address of a server, and how to log in there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) host: String,
@@ -22,7 +22,7 @@ pub(crate) struct Target {
     pub(crate) credentials: Option<Credentials>,
 }
 
-/// What AUTH needs; without a user it is the default user's password.
+/// The arguments of AUTH. Without a user, the password is the default user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) user: Option<OsString>,
@@ -122,7 +122,7 @@ impl Client {
             .write_all(&self.outbox)
             .map_err(ClientError::Broken)?;
         loop {
-            // Pushed messages are not the answer to anything.
+            // A pushed message is not the answer to a request.
             match self.receive()? {
                 Reply::Push(_) => {}
                 reply => return Ok(reply),
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// As `call`, with an error reply as an error of its own.
+    /// As `call`, but returns an error reply as an error.
     pub(crate) fn demand<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, ClientError> {
         match self.call(request)? {
             Reply::Error(text) => Err(ClientError::Refused {
@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    /// The bare connection, for a caller that sends and reads by itself.
+    /// The socket, for a caller that sends and reads by itself.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }
@@ -161,7 +161,7 @@ impl Client {
     }
 }
 
-/// Tries each address of the host in turn, and tells of the last one's failure.
+/// Tries each address of the host in turn. If all fail, returns the error of the last one.
 fn open(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     for address in (host, port).to_socket_addrs()? {
@@ -176,7 +176,7 @@ fn open(host: &str, port: u16) -> io::Result<TcpStream> {
     Err(failure)
 }
 
-/// Host and port of `redis://HOST[:PORT]`; IPv6 addresses stand in brackets.
+/// Host and port of `redis://HOST[:PORT]`. IPv6 addresses are in brackets.
 pub(crate) fn parse_url(url: &str) -> Result<(String, u16), String> {
     let wrong = |why: &str| format!("'{url}' is not redis://HOST[:PORT]: {why}");
     let rest = url.strip_prefix("redis://").ok_or_else(|| {

@@ -1,15 +1,15 @@
-//! A reply as text for people, in the form that redis-cli prints on a terminal.
+//! Writes a reply as text for people, as redis-cli prints it on a terminal.
 
 use std::fmt::Write as _;
 
 use everbloom_resp::Reply;
 
-/// Appends the reply and a line break. Replies hold arbitrary bytes, hence no `String`.
+/// Appends the reply and a line break. `out` is not a `String`, because replies hold any bytes.
 pub(crate) fn write_reply(reply: &Reply, out: &mut Vec<u8>) {
     write_nested(reply, 0, out);
 }
 
-/// Appends a text as it is, for commands whose answer is a text of several lines.
+/// Appends a text unchanged, for commands that answer several lines of text.
 pub(crate) fn write_raw(reply: &Reply, out: &mut Vec<u8>) {
     let text = match reply {
         Reply::Bulk(bytes) => bytes,
@@ -19,7 +19,7 @@ pub(crate) fn write_raw(reply: &Reply, out: &mut Vec<u8>) {
     write_line(text.strip_suffix(b"\n").unwrap_or(text), out);
 }
 
-/// `indent` is where the lines after the first begin; the caller has placed the first.
+/// `indent` is the indentation of all lines but the first. The caller has indented the first.
 fn write_nested(reply: &Reply, indent: usize, out: &mut Vec<u8>) {
     match reply {
         Reply::Simple(text) | Reply::Verbatim(text) => write_line(text.as_bytes(), out),
@@ -73,8 +73,8 @@ fn write_map(pairs: &[(Reply, Reply)], indent: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A value that takes several lines starts on one of its own, so that its numbering lines up.
-/// (The line breaks inside of a text do not count.)
+/// Whether a value takes several lines. Such a value starts on its own line, so that its numbers
+/// line up. (Line breaks inside a text do not count.)
 fn spans_lines(value: &Reply) -> bool {
     match value {
         Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
@@ -90,7 +90,7 @@ fn spans_lines(value: &Reply) -> bool {
     }
 }
 
-/// `12) `, right-aligned; the first one stands where the caller already is.
+/// Appends `12) `, right-aligned. The first label of a list gets no indentation.
 fn write_label(index: usize, width: usize, mark: char, indent: usize, out: &mut Vec<u8>) {
     let indent = if index == 0 { 0 } else { indent };
     out.resize(out.len() + indent, b' ');
@@ -106,7 +106,7 @@ fn digits(count: usize) -> usize {
     count.to_string().len()
 }
 
-/// The bytes in double quotes, with redis-cli's escapes: its output can be pasted back.
+/// The bytes in double quotes, with redis-cli's escapes. The result can be pasted into redis-cli.
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');
@@ -130,7 +130,7 @@ fn quoted(bytes: &[u8]) -> String {
     text
 }
 
-/// The fewest digits that name the double, with an exponent where C would use one.
+/// The fewest digits that identify the double, with an exponent where C would use one.
 struct Shortest(f64);
 
 impl std::fmt::Display for Shortest {
@@ -169,7 +169,7 @@ mod tests {
         numbers.into_iter().map(Reply::Integer).collect()
     }
 
-    // Every expectation below was seen from redis-cli 7.0.15 with --no-raw.
+    // redis-cli 7.0.15 printed all expected texts below, with --no-raw.
 
     #[test]
     fn scalars() {

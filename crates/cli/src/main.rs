@@ -1,5 +1,5 @@
-//! The `everbloom` command: a server, a client for one command, the experiment that shows what a
-//! filter's error rate really is, and a load generator. One module a subcommand; `main` only chooses.
+//! The `everbloom` command: a server, a client for one command, an experiment that measures a
+//! filter's error rate, and a load generator. Each subcommand has a module; `main` chooses one.
 
 #![forbid(unsafe_code)]
 
@@ -40,8 +40,8 @@ enum Command {
     Bench(bench::Args),
 }
 
-/// Why a subcommand ended early. Each kind has its exit code, so that scripts can tell a server
-/// that said no from a server that was not there.
+/// Why a subcommand ended early. The exit code depends on the kind, so that scripts can distinguish
+/// a server that refused from a server that was not there.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -58,7 +58,7 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Failure::Client(ClientError::Refused { .. }) | Failure::Server(_) => 1,
-            // The reader of our output has gone (`| head`): nothing is wrong.
+            // The reader of our output has ended, as in `| head`. This is not an error.
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Failure::Client(_) | Failure::Io(_) | Failure::Usage(_) => 2,
         }
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         Err(failure) => {
             let code = failure.exit_code();
             if code != 0 {
-                // With stderr closed there is nobody left to tell.
+                // Ignore the error: if stderr is closed, nobody can read the message.
                 let _ = writeln!(io::stderr(), "everbloom: {failure}");
             }
             ExitCode::from(code)

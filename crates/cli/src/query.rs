@@ -1,4 +1,4 @@
-//! `everbloom query`: one command, its reply.
+//! `everbloom query`: sends one command and prints its reply.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -79,8 +79,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Commands whose bulk reply is a text of several lines: redis-cli does not quote these either.
-/// (In RESP3 the server says so itself, with a verbatim string.)
+/// Whether the bulk reply of a command is a text of several lines. redis-cli does not quote these
+/// either. (In RESP3 the server itself says so, with a verbatim string.)
 fn answers_with_text(request: &[&[u8]]) -> bool {
     let word = |index: usize| request.get(index).copied().unwrap_or_default();
     let is = |index: usize, names: &[&str]| {

@@ -1,4 +1,4 @@
-//! `everbloom serve`: the server, configured in redis-server's manner.
+//! `everbloom serve`: the server, configured as redis-server is.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    // Before the server starts, so that no signal is lost in between.
+    // This comes before the start of the server, so that no signal is lost.
     let signals = Signals::catch()?;
     let running =
         Server::start(loaded.settings).map_err(|error| Failure::Server(error.to_string()))?;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One line that says what runs where.
+/// Logs the version, the addresses, the process and the number of threads.
 fn greet(server: &Server) {
     let addresses: Vec<String> = server.addresses().iter().map(ToString::to_string).collect();
     tracing::info!(
@@ -91,7 +91,7 @@ fn greet(server: &Server) {
     );
 }
 
-/// The log goes to the file that the settings name, or to standard output, as Redis's does.
+/// Sends the log to the file that the settings name, or to standard output, as Redis does.
 fn start_log(settings: &Settings) -> Result<(), Failure> {
     let log = tracing_subscriber::fmt().with_max_level(level(&settings.loglevel));
     if settings.logfile.is_empty() {
@@ -112,7 +112,7 @@ fn start_log(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Redis's names for how much is logged; `notice` is what one wants in production.
+/// The level for one of Redis's names. `notice` is the usual level in production.
 fn level(name: &str) -> LevelFilter {
     match name {
         "debug" => LevelFilter::TRACE,
@@ -123,7 +123,7 @@ fn level(name: &str) -> LevelFilter {
     }
 }
 
-/// The signals that ask for an end.
+/// The signals that ask the server to end.
 struct Signals {
     runtime: tokio::runtime::Runtime,
     #[cfg(unix)]
@@ -133,7 +133,7 @@ struct Signals {
 }
 
 impl Signals {
-    /// From now on they do not end the process by themselves.
+    /// Catches the signals. From now on they do not end the process by themselves.
     fn catch() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -156,8 +156,8 @@ impl Signals {
         })
     }
 
-    /// Ends the server in order when the terminal or the system asks for it, and the process at
-    /// once when somebody at the terminal asks again.
+    /// Ends the server in order at the first signal. A further interrupt from the terminal ends the
+    /// process at once.
     fn stop(mut self, server: Arc<Server>) -> io::Result<()> {
         let attend = move || {
             self.wait();

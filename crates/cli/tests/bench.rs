@@ -1,4 +1,4 @@
-//! `everbloom bench` against a running server: what its report says, and what it refuses.
+//! `everbloom bench` against a running server: its report, and what it refuses.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
@@ -55,15 +55,15 @@ fn probes_for_a_second() {
     assert!((1.0..10.0).contains(&number(&report, "seconds")));
     assert!(number(&report, "requests") > 1000.0);
     assert_eq!(report["requests"], report["items"]);
-    // 8 standard deviations of the smallest sample that passes the line above, and the false
-    // positives.
+    // The limit is 8 standard deviations of the smallest sample that passes the line above, plus
+    // the false positives.
     assert!((0.15..0.37).contains(&number(&report, "positive_share")));
     assert!(number(&report, "false_positive_share") < 0.03);
     let latency = |name: &str| report["latency_us"][name].as_f64().unwrap();
     assert!(0.0 < latency("p50") && latency("p50") <= latency("p99"));
     assert!(latency("p99") <= latency("p99_9") && latency("p99_9") <= latency("max"));
     assert!((0.0..=1.0).contains(&number(&report, "generator_busy")));
-    // The key was the run's own.
+    // The run made the key, so it has deleted it.
     assert_eq!(
         server.query(&["EXISTS", "everbloom:bench"]).success(),
         "(integer) 0\n"
@@ -107,7 +107,7 @@ fn adds_are_new_once_and_the_filter_can_be_kept() {
         .unwrap();
     assert!((7950.0..=7957.0).contains(&card), "{card}");
 
-    // All of the fill is found by a later run; and nothing but that flag lets it use the key.
+    // A later run finds all filled items. Only that flag lets it use the key.
     let probe = ["--key", "kept", "--hit-share", "1", "--requests", "2000"];
     let refused = bench(server.port, &probe);
     assert_eq!(refused.status.code(), Some(2));
@@ -116,7 +116,7 @@ fn adds_are_new_once_and_the_filter_can_be_kept() {
     assert_eq!(again["positives"], 2000);
 }
 
-/// Only what is kept in a Redis string ends at its 2^32 bits.
+/// The limit of 2^32 bits is only for bitmaps, which are Redis strings.
 #[test]
 fn a_filter_may_be_larger_than_a_bitmap() {
     let server = Server::start();
@@ -124,7 +124,7 @@ fn a_filter_may_be_larger_than_a_bitmap() {
         let args = ["--command", command, "--reserve", size, "--requests", "1"];
         bench(server.port, &[&args[..], more].concat())
     };
-    // 4.4 thousand million bits. What is never written takes no memory.
+    // These are 4.4 thousand million bits. Pages that are never written take no memory.
     let large = "460000000,0.01";
     for command in ["add", "madd", "exists", "mexists"] {
         let few = ["--fill", "1", "--items-per-command", "1", "--clients", "1"];
@@ -157,7 +157,7 @@ fn a_server_that_refuses_or_forgets_ends_the_run() {
             .success(),
         "OK\n"
     );
-    // A filter that was never filled: the first hit that is not found.
+    // The filter was never filled, so the first hit is not found.
     let lies = ["--key", "other", "--filled", "1000", "--hit-share", "1"];
     let forgot = bench(server.port, &lies);
     assert_eq!(forgot.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! The command line as a user meets it: output and exit codes of the built binary.
+//! The command line as a user sees it: output and exit codes of the built binary.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
@@ -12,7 +12,7 @@ use support::{EVERBLOOM, Outcome, Peer, Server, free_port, run};
 fn everbloom(args: &[&str]) -> Outcome {
     run(Command::new(EVERBLOOM)
         .args(args)
-        // A server that starts, though it should not, keeps its data out of the source tree.
+        // If a server starts by mistake, its data must not land in the source tree.
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .env_remove("REDISCLI_AUTH"))
 }
@@ -222,7 +222,7 @@ fn query_prints_what_redis_cli_prints() {
                 .args(["query", "--port", &port])
                 .args(ours)
                 .args(request);
-            // The first of the two runs may have changed the key: repeat it, then compare.
+            // The first of the two commands may have changed the key. Repeat it, then compare.
             run(&mut redis_cli);
             assert_eq!(
                 run(&mut query).stdout,
@@ -250,7 +250,7 @@ fn measure_embedded_filters() {
     );
 }
 
-/// The two layouts are the same bit for bit, so the counts are the same, too.
+/// Both filters are the same bit for bit, so the counts are the same, too.
 #[test]
 fn measure_a_server_as_it_measures_embedded_filters() {
     let server = Server::start();
@@ -267,7 +267,7 @@ fn measure_a_server_as_it_measures_embedded_filters() {
     assert_eq!(server.query(&["DBSIZE"]).success(), "(integer) 0\n");
 }
 
-/// Each filter has a key of its own, so that the counts differ a little.
+/// Each filter has its own key, so the counts differ a little.
 #[test]
 fn measure_the_blocked_layout() {
     let server = Server::start();
@@ -281,7 +281,7 @@ fn measure_the_blocked_layout() {
             panic!("{report}")
         };
         let wrong: u32 = wrong.parse().unwrap();
-        // A hundred are asked for, and the sampling has a standard deviation of ten.
+        // The rate asked for gives a hundred. The sampling has a standard deviation of ten.
         assert!(missed == "0" && wrong < 150, "{report}");
         assert!(
             !report.contains(" - "),

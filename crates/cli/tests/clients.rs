@@ -1,4 +1,4 @@
-//! Other people's clients against our server. Each test starts a server of its own.
+//! Other people's clients against our server. Each test starts its own server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
@@ -90,7 +90,7 @@ fn redis_cli_pipes_a_million_adds() {
         "{output}"
     );
 
-    // What was counted as new is what was not a false positive when it came.
+    // An item counts as new if it was not a false positive when it was added.
     let card = server.query(&["BF.CARD", "k"]).success();
     let card: u32 = card
         .trim()

@@ -1,12 +1,12 @@
-//! `kill -9` at random moments under load: what was acknowledged is there after a restart, as
-//! `appendfsync` promises, and nothing is there by halves.
+//! `kill -9` at random moments under load. After a restart, all acknowledged changes are there, as
+//! `appendfsync` promises, and no change is there by halves.
 //!
-//! Each client writes keys of its own, one pipelined batch after the other. The log is the order of
-//! the effects, so what survives of a client must be a prefix of what it sent: all items of a
-//! filter up to some number, none behind it, and counts that agree with it exactly.
+//! Each client writes its own keys, one pipelined batch after the other. The log has the effects in
+//! order, so a prefix of what a client sent must survive: all items of a filter up to some number,
+//! none behind it, and counts that agree exactly.
 //!
-//! What the system was told to write survives the process, so this does not tell whether it was
-//! told to write it to the disk: for that there are the crash points of the server's tests.
+//! Bytes that the system has taken survive the end of the process. So this test does not show
+//! whether they are forced to the disk. The crash points in the server's tests show that.
 //!
 //! `EVERBLOOM_KILL_ROUNDS` sets the number of rounds.
 
@@ -55,7 +55,7 @@ impl Client {
         self.stream.write_all(bytes).ok()
     }
 
-    /// The next reply; `None` once the server is gone.
+    /// The next reply, or `None` when the server is gone.
     fn reply(&mut self) -> Option<Reply> {
         let mut chunk = [0; 16 << 10];
         loop {
@@ -65,7 +65,7 @@ impl Client {
             }
             match self.stream.read(&mut chunk) {
                 Ok(read) if read > 0 => self.buf.extend_from_slice(&chunk[..read]),
-                // A read with a timeout ends so when the test was stopped and goes on.
+                // A read with a timeout ends like this when the test was stopped and continued.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 _ => return None,
             }
@@ -79,7 +79,7 @@ impl Client {
         self.reply().unwrap()
     }
 
-    /// Whether the server has loaded what there is; `None` when it hangs up.
+    /// Whether the server has loaded its data, or `None` when it hangs up.
     fn is_loaded(&mut self) -> Option<bool> {
         self.send(b"PING\r\n")?;
         Some(self.reply()? == Reply::Simple("PONG".into()))
@@ -93,7 +93,7 @@ struct Killed {
 }
 
 impl Killed {
-    /// Starts a server on a port of its own choice, and waits until it has loaded.
+    /// Starts a server on a port of its own choice, and waits until it has loaded its data.
     fn start(folder: &Path, fsync: &str) -> Killed {
         let path = folder.join("log");
         let log = fs::File::create(&path).unwrap();
@@ -137,7 +137,7 @@ impl Drop for Killed {
     }
 }
 
-/// The port in the line with which a server says where it listens.
+/// The port in the line in which a server says where it listens.
 fn port_in(log: &str) -> Option<u16> {
     let (_, rest) = log.split_once("listens on 127.0.0.1:")?;
     rest.split_once(',')?.0.parse().ok()
@@ -147,7 +147,7 @@ fn port_in(log: &str) -> Option<u16> {
 struct Done {
     /// Batches sent.
     sent: usize,
-    /// When each acknowledged batch was acknowledged.
+    /// The time at which each batch was acknowledged.
     acknowledged: Vec<Instant>,
 }
 
@@ -175,7 +175,7 @@ fn load(port: u16, name: &str, seed: u64) -> Done {
             return done;
         }
         while waiting > 0 {
-            // One reply for each command of a batch; the batch counts with its last.
+            // Each command of a batch has a reply. The last one acknowledges the batch.
             for _ in 0..BATCH + 3 {
                 match client.reply() {
                     Some(Reply::Error(error)) => panic!("{error}"),
@@ -239,7 +239,7 @@ fn survived(client: &mut Client, number: &str, sent: usize) -> usize {
         items >= whole * (BATCH + 1),
         "client {number}: {items} items, {whole} batches"
     );
-    // The rest is single adds of one more batch; its transaction is whole or not there.
+    // The rest is single adds of one more batch. Its transaction is whole or not there.
     assert!(
         items - whole * (BATCH + 1) < BATCH,
         "client {number}: half a transaction"
@@ -280,7 +280,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// How long the disk took at most, of one small fsync after the other until `stop`.
+/// The longest time of an fsync. Does one small fsync after the other until `stop`.
 fn slowest_fsync(folder: &Path, stop: &AtomicBool) -> Duration {
     let mut file = fs::File::create(folder.join("probe")).unwrap();
     let mut slowest = Duration::ZERO;
@@ -294,8 +294,8 @@ fn slowest_fsync(folder: &Path, stop: &AtomicBool) -> Duration {
     slowest
 }
 
-/// Plays rounds. With `everysec`, a change that was acknowledged a second before the kill must be
-/// there, and what an fsync takes at most besides: while one runs nothing is written.
+/// Plays rounds. With `everysec`, a change must be there if it was acknowledged a second, plus the
+/// longest fsync, before the kill. The fsync counts because nothing is written while it runs.
 fn play(fsync: &str, rounds: u32, longest: u64) {
     let folder = folder(&format!("{fsync}-{longest}"));
     for round in 0..rounds {
@@ -303,12 +303,12 @@ fn play(fsync: &str, rounds: u32, longest: u64) {
         let server = Killed::start(&folder, fsync);
         let mut control = Client::connect(server.port).unwrap();
         control.call("FLUSHALL");
-        // Names of this round: FLUSHALL itself may be what the kill undoes.
+        // Each round has its own names, because the kill may undo the FLUSHALL.
         let names: Vec<String> = (0..CLIENTS)
             .map(|number| format!("{round}-{number}"))
             .collect();
         for name in &names {
-            // So low a rate, and so few layers, that no item is a false positive.
+            // The error rate is so low, and the layers so few, that no item is a false positive.
             control.call(&format!("BF.RESERVE filter:{name} 0.000000001 100000"));
         }
         let port = server.port;

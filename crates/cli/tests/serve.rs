@@ -1,4 +1,4 @@
-//! `everbloom serve` as an operator meets it: what it says, how it ends, its exit codes.
+//! `everbloom serve` as an operator sees it: what it says, how it ends, its exit codes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use support::{EVERBLOOM, Outcome, run};
 
-/// A folder of its own for a test.
+/// A separate folder for a test.
 fn folder(test: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("serve-{test}"));
     let _ = fs::remove_dir_all(&folder);
@@ -22,7 +22,7 @@ fn folder(test: &str) -> PathBuf {
     folder
 }
 
-/// A run that is expected to end by itself.
+/// Runs a server that should end by itself.
 fn serve(folder: &Path, words: &[&str]) -> Outcome {
     run(Command::new(EVERBLOOM)
         .arg("serve")
@@ -30,7 +30,7 @@ fn serve(folder: &Path, words: &[&str]) -> Outcome {
         .current_dir(folder))
 }
 
-/// A server whose port the system chose, as its first line of log says.
+/// A server whose port the system chose. The first line of its log says which.
 struct Started {
     child: Child,
     port: u16,
@@ -64,7 +64,7 @@ impl Started {
         }
     }
 
-    /// A connection, once the server has loaded what there is and says PONG.
+    /// A connection. Waits until the server has loaded its data and says PONG.
     fn connect(&self) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let patience = Some(Duration::from_secs(30));
@@ -137,7 +137,7 @@ fn a_signal_ends_it_in_order_and_what_was_asked_is_answered() {
     for signal in ["TERM", "INT"] {
         let server = Started::new(&folder(signal), &[]);
         let mut stream = server.connect();
-        // A batch that takes a while, and the signal in the middle of it.
+        // The batch takes a while, and the signal comes in the middle of it.
         let batch = "BF.RESERVE k 0.0001 1000000\r\nDEL k\r\n".repeat(200);
         stream.write_all(batch.as_bytes()).unwrap();
         let mut first = [0; 5];
@@ -145,7 +145,7 @@ fn a_signal_ends_it_in_order_and_what_was_asked_is_answered() {
         assert_eq!(&first, b"+OK\r\n");
         server.signal(signal);
         let mut rest = Vec::new();
-        // Requests that were not read yet make the system reset the connection.
+        // The system resets a connection with requests that were not read.
         let _ = stream.read_to_end(&mut rest);
         assert!(
             rest.starts_with(b":1\r\n"),
@@ -173,7 +173,7 @@ fn shutdown_ends_it_with_success() {
     assert_eq!(server.end().0, Some(0));
 }
 
-/// The layout and the key of a filter outlive the process and the setting that chose them.
+/// A filter keeps its layout and key after the process has ended and the setting has changed.
 #[test]
 fn blocked_filters_are_there_after_a_restart() {
     let folder = folder("blocked");
@@ -199,7 +199,7 @@ fn blocked_filters_are_there_after_a_restart() {
     stream.write_all(b"SHUTDOWN NOSAVE\r\n").unwrap();
     assert_eq!(server.end().0, Some(0));
 
-    // From the commands in the log; then from its base, which is an RDB file.
+    // First from the commands in the log, then from its base, which is an RDB file.
     for from in ["commands", "base"] {
         assert_eq!(base_length(&folder) > 500, from == "base");
         let (server, mut stream) = started(&[]);

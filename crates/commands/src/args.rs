@@ -1,7 +1,7 @@
 //! A cursor over the arguments of one command.
 //!
-//! Commands take arguments from the front and never index; running out, or leaving some behind
-//! when [`Args::finish`] is called, is the wrong-arity error of the command.
+//! Commands take arguments from the front and never index. A missing argument, or one left over
+//! when [`Args::finish`] is called, is the command's wrong-arity error.
 
 use crate::error::CommandError;
 
@@ -14,7 +14,7 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// Starts behind the command name, which is the first of `args`. `command` is the name for
+    /// A cursor behind the command name, which is the first of `args`. `command` is the name for
     /// error texts, in lower case.
     pub fn new(command: &'static str, args: &'a [&'a [u8]]) -> Self {
         let rest = args.split_first().map_or(args, |(_, rest)| rest);
@@ -25,12 +25,12 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// How many arguments are left.
+    /// The number of arguments left.
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// The next argument, or wrong arity when there is none.
+    /// The next argument, or the wrong-arity error when there is none.
     pub fn next_bytes(&mut self) -> Result<&'a [u8], CommandError> {
         self.next_optional().ok_or_else(|| self.wrong_arity())
     }
@@ -42,7 +42,7 @@ impl<'a> Args<'a> {
         Some(first)
     }
 
-    /// Everything that is left, at least one argument.
+    /// All arguments that are left, or the wrong-arity error when there is none.
     pub fn next_rest(&mut self) -> Result<&'a [&'a [u8]], CommandError> {
         let rest = std::mem::take(&mut self.rest);
         if rest.is_empty() {
@@ -52,8 +52,8 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A cursor behind the first argument that is `word` in any case. It looks at all arguments
-    /// of the command, also at those already taken: BF.RESERVE reads its options this way.
+    /// A cursor behind the first argument that is `word` in any case. The search includes arguments
+    /// that were already taken: BF.RESERVE reads its options this way.
     pub fn after_word(&self, word: &[u8]) -> Option<Self> {
         let at = self
             .all
@@ -66,7 +66,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// A cursor behind the first argument not yet taken that is `word` in any case.
+    /// A cursor behind the first argument that is `word` in any case and was not taken yet.
     pub fn rest_after_word(&self, word: &[u8]) -> Option<Self> {
         let at = self
             .rest
@@ -79,7 +79,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// All arguments must have been read.
+    /// The wrong-arity error unless all arguments were taken.
     pub fn finish(self) -> Result<(), CommandError> {
         if self.rest.is_empty() {
             Ok(())
@@ -88,7 +88,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The error that says that the number of arguments is wrong.
+    /// The error for a wrong number of arguments.
     pub fn wrong_arity(&self) -> CommandError {
         CommandError::WrongArity(self.command)
     }

@@ -1,4 +1,4 @@
-//! What a command must know besides its arguments and its key.
+//! What a command needs besides its arguments and its key.
 
 use everbloom::Layout;
 use everbloom::hash::Key;
@@ -7,22 +7,22 @@ use everbloom_resp::Protocol;
 /// The surroundings of one call: configuration, limits and the protocol of the connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Context {
-    /// The parameters of filters that are created without saying how.
+    /// The parameters that new filters take when the command does not state them.
     pub defaults: Defaults,
-    /// How many bytes the bit arrays of one filter may take together. Creating a filter or a
-    /// layer beyond it fails as if memory had run out.
+    /// The most bytes that the bit arrays of one filter may take together. A filter or layer beyond
+    /// this limit fails as if memory had run out.
     pub max_filter_bytes: u64,
-    /// How many bytes of memory there are to be had now, for whatever is created or grows.
+    /// The bytes of memory that are free now for new filters and new layers.
     pub free_bytes: u64,
-    /// The protocol of the connection. Only BF.INFO with a field needs it: RESP2 gets the value
-    /// alone, RESP3 a map with its label, and no reply type turns into both.
+    /// The protocol of the connection. Only BF.INFO with a field needs it: in RESP2 it answers the
+    /// value alone, in RESP3 a map with the label. No reply type stands for both.
     pub protocol: Protocol,
     /// Where the keys of new filters in the blocked layout come from.
     pub keys: KeySource,
 }
 
 impl Context {
-    /// How many bytes a filter may take that is made now.
+    /// The most bytes that a filter made now may take.
     pub fn max_new_filter_bytes(&self) -> u64 {
         self.max_filter_bytes.min(self.free_bytes)
     }
@@ -40,9 +40,9 @@ impl Default for Context {
     }
 }
 
-/// Where the keys of new filters in the blocked layout come from: a function of the host, called
-/// once for each such filter that is made without a seed. What a log or a replica replays has the
-/// key in it and does not ask again.
+/// The host's function for the keys of new filters in the blocked layout. It is called once for
+/// each such filter that is made without a seed. A log or a replica does not call it, because the
+/// commands that they replay contain the key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySource(pub fn() -> Key);
 
@@ -67,9 +67,9 @@ pub struct Defaults {
     pub error_rate: f64,
     /// The capacity of the first layer, in items.
     pub initial_size: u64,
-    /// The growth from layer to layer; 0 makes every new filter non-scaling.
+    /// The expansion. 0 makes every new filter non-scaling.
     pub expansion: u32,
-    /// The layout. RedisBloom knows the classic one only, which therefore is the default.
+    /// The layout. The default is the classic one, because RedisBloom has only that.
     pub layout: Layout,
 }
 

@@ -1,7 +1,7 @@
 //! Every error text of the commands, once.
 //!
-//! The texts are RedisBloom's to the letter, including those without the `ERR` prefix: clients
-//! match on them. Those about layouts and seeds, which RedisBloom does not have, follow its manner.
+//! The texts are exactly RedisBloom's, including those without the `ERR` prefix, because clients
+//! match on them. RedisBloom has no layouts and seeds; the texts about these follow its style.
 
 use everbloom::BuildError;
 use everbloom_resp::Reply;
@@ -21,7 +21,7 @@ pub enum CommandError {
     /// The key does not exist and the command does not create it.
     #[error("ERR not found")]
     NotFound,
-    /// BF.RESERVE on a key that holds a filter already.
+    /// BF.RESERVE: the key already holds a filter.
     #[error("ERR item exists")]
     ItemExists,
     /// BF.RESERVE: the error rate is not a number.
@@ -45,13 +45,13 @@ pub enum CommandError {
     /// BF.RESERVE: the expansion is outside [`number::EXPANSION`](crate::number::EXPANSION).
     #[error("ERR expansion must be in the range [0, 32768]")]
     ExpansionRange,
-    /// BF.RESERVE: an expansion for a filter that may not grow.
+    /// BF.RESERVE: an expansion is given for a filter that may not grow.
     #[error("Nonscaling filters cannot expand")]
     NonScalingExpansion,
     /// BF.RESERVE: the word LAYOUT without a layout after it.
     #[error("ERR no layout")]
     LayoutMissing,
-    /// BF.RESERVE: no layout is called so.
+    /// BF.RESERVE: no layout has this name.
     #[error("ERR bad layout")]
     BadLayout,
     /// BF.RESERVE: the word SEED without a number after it.
@@ -60,16 +60,16 @@ pub enum CommandError {
     /// BF.RESERVE: the seed is not an integer.
     #[error("ERR bad seed")]
     SeedSyntax,
-    /// BF.RESERVE: the seed does not fit 64 bits.
+    /// BF.RESERVE: the seed does not fit into 64 bits.
     #[error("ERR seed must be in the range [0, 18446744073709551615]")]
     SeedRange,
-    /// A seed for a filter of the classic layout, whose hash has none.
+    /// A seed is given for a filter of the classic layout, whose hash has no seed.
     #[error("ERR a seed needs LAYOUT BLOCKED")]
     SeedOfClassic,
-    /// BF.INSERT: no layout is called so.
+    /// BF.INSERT: no layout has this name.
     #[error("Bad layout")]
     InsertLayout,
-    /// BF.INSERT: the seed is not an integer or does not fit 64 bits.
+    /// BF.INSERT: the seed is not an integer or does not fit into 64 bits.
     #[error("Bad seed")]
     InsertSeed,
     /// BF.INSERT: the capacity is not an integer or out of range.
@@ -81,22 +81,22 @@ pub enum CommandError {
     /// BF.INSERT: the expansion is not an integer or out of range.
     #[error("Bad expansion")]
     InsertExpansion,
-    /// BF.INSERT: a word that is no option.
+    /// BF.INSERT: a word is not an option.
     #[error("Unknown argument received")]
     UnknownArgument,
-    /// BF.INFO: a word that names no field.
+    /// BF.INFO: a word is not the name of a field.
     #[error("Invalid information value")]
     InvalidInformation,
-    /// No filter can be sized for the parameters.
+    /// No filter with these parameters is possible.
     #[error("ERR could not create filter")]
     CouldNotCreate,
-    /// The filter would take more memory than there is or than is allowed.
+    /// The filter would take more memory than is free or allowed.
     #[error("ERR Insufficient memory to create filter")]
     InsufficientMemory,
-    /// A filter that may not grow has taken as many items as its capacity.
+    /// A filter that may not grow has reached its capacity.
     #[error("ERR non scaling filter is full")]
     Full,
-    /// The filter is full and no further layer can be made.
+    /// The filter is full and cannot get another layer.
     #[error("ERR problem inserting into filter")]
     CannotGrow,
     /// BF.SCANDUMP: the iterator is not an integer.
@@ -105,7 +105,7 @@ pub enum CommandError {
     /// BF.LOADCHUNK: the iterator is not an integer.
     #[error("ERR Second argument must be numeric")]
     LoadIterator,
-    /// BF.LOADCHUNK: a header that describes no filter, or an iterator that fits no chunk.
+    /// BF.LOADCHUNK: the header describes no filter, or the iterator fits no chunk.
     #[error("ERR received bad data")]
     BadData,
     /// BF.LOADCHUNK: the chunk starts outside the bit arrays.

@@ -1,8 +1,8 @@
 //! The `BF.*` commands as RedisBloom answers them, without a host around them.
 //!
 //! A command is a function of its arguments and of the one key it works on. It does no I/O, reads
-//! no clock and knows no global: the host (a server, a module) finds the key, lends it as a
-//! [`Slot`] or a [`ReadSlot`], runs the command, logs the [`Effect`] and sends the reply.
+//! no clock and uses no globals. The host (a server, a module) finds the key and lends it as a
+//! [`Slot`] or a [`ReadSlot`]. It runs the command, logs the [`Effect`] and sends the reply.
 //!
 //! | module | what it holds |
 //! |---|---|

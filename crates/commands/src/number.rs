@@ -1,14 +1,14 @@
-//! What counts as a number in an argument, and the ranges that numbers must lie in.
+//! How numbers in arguments are written, and their ranges.
 //!
-//! RedisBloom asks its host to parse numbers, and hosts differ at the edges. This is the grammar
-//! of Redis 8: integers in canonical decimal form only, error rates in decimal form with
-//! overflow to infinity and underflow to zero, which the range check then refuses.
+//! RedisBloom's host parses numbers, and hosts differ in rare cases. This is the grammar of Redis
+//! 8. Integers are in canonical decimal form only. Error rates are in decimal form. They may
+//! overflow to infinity or underflow to zero, and the range check then refuses them.
 
 use std::ops::RangeInclusive;
 
-/// The capacities one may ask for.
+/// The range of capacities.
 pub const CAPACITY: RangeInclusive<u64> = 1..=1 << 30;
-/// The expansions one may ask for; 0 means that the filter does not grow.
+/// The range of expansions. 0 means that the filter does not grow.
 pub const EXPANSION: RangeInclusive<u32> = 0..=32768;
 
 /// Why a number was refused. The commands turn this into their own error texts.
@@ -20,7 +20,7 @@ pub enum NumberError {
     Range,
 }
 
-/// A canonical decimal integer: an optional `-`, a digit 1-9 and more digits, or exactly `0`.
+/// A canonical decimal integer: an optional `-`, a digit from 1 to 9 and more digits; or `0`.
 ///
 /// ```
 /// # use everbloom_commands::number::integer;
@@ -35,7 +35,7 @@ pub fn integer(text: &[u8]) -> Option<i64> {
         [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {}
         _ => return None,
     }
-    // Only ASCII digits and a sign are left; what can still fail is the size.
+    // The text is ASCII digits with a sign, so only the size can still fail.
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
@@ -65,21 +65,20 @@ pub fn seed(text: &[u8]) -> Result<u64, NumberError> {
         [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {}
         _ => return Err(NumberError::Syntax),
     }
-    // Only ASCII digits and a sign are left; what can still be wrong is the range.
+    // The text is ASCII digits with a sign, so only the range can still be wrong.
     let number = std::str::from_utf8(text).map(str::parse);
     number
         .map_err(|_| NumberError::Syntax)?
         .map_err(|_| NumberError::Range)
 }
 
-/// A decimal floating-point number; `inf` and `infinity` are numbers, NaN is not.
+/// A decimal floating-point number. `inf` and `infinity` are numbers, NaN is not.
 pub fn float(text: &[u8]) -> Option<f64> {
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     (!number.is_nan()).then_some(number)
 }
 
-/// An error rate strictly between 0 and 1. Rates above 0.25 are accepted; the filter's builder
-/// lowers them.
+/// An error rate strictly between 0 and 1. The filter's builder lowers rates above 0.25.
 pub fn error_rate(text: &[u8]) -> Result<f64, NumberError> {
     let rate = float(text).ok_or(NumberError::Syntax)?;
     if rate > 0.0 && rate < 1.0 {

@@ -1,4 +1,4 @@
-//! What a write command gives back to its host: a reply, and what to log.
+//! What a write command returns to its host: a reply, and what to log.
 
 use crate::error::CommandError;
 use everbloom_resp::Reply;
@@ -10,13 +10,13 @@ pub struct Outcome {
     pub reply: Reply,
     /// What a log or a replica must replay.
     pub effect: Effect,
-    /// Whether the call counts as a modification for WATCH: true as soon as the argument checks
-    /// are passed, whatever the answer then is.
+    /// Whether the call counts as a modification for WATCH. A filter command with valid arguments
+    /// does, whatever its answer.
     pub touched: bool,
 }
 
 impl Outcome {
-    /// The answer to arguments that are wrong in themselves: the key was not looked at.
+    /// The answer to invalid arguments. The key was not looked at.
     pub fn bad_arguments(error: CommandError) -> Self {
         Self {
             reply: error.into(),
@@ -25,7 +25,7 @@ impl Outcome {
         }
     }
 
-    /// The answer to a call with good arguments.
+    /// The answer to a call with valid arguments.
     pub fn answered(result: Result<(Reply, Effect), CommandError>) -> Self {
         let (reply, effect) = result.unwrap_or_else(|error| (error.into(), Effect::None));
         Self {
@@ -53,7 +53,7 @@ impl Outcome {
         }
     }
 
-    /// A call in whose place a log or a replica must replay another one.
+    /// A call for which a log or a replica must replay another command.
     pub fn replaced(reply: impl Into<Reply>, command: &[&[u8]]) -> Self {
         let command = command.iter().map(|arg| arg.to_vec()).collect();
         Self {
@@ -72,7 +72,7 @@ pub enum Effect {
     None,
     /// The command as it was received.
     Verbatim,
-    /// These commands in its place, in this order and nothing between them.
+    /// These commands instead, in this order, with no other command between them.
     Replace(Vec<Vec<Vec<u8>>>),
 }
 
@@ -87,10 +87,10 @@ impl Effect {
 
     /// The effect of creating a filter and adding `added` to it.
     ///
-    /// The filter goes into the log as its SCANDUMP header, not as BF.RESERVE or BF.INSERT with
-    /// parameters: those read the configuration of the host that replays them (with
-    /// `bf-expansion-factor 0` the first refuses an expansion and the second ignores it, and a
-    /// non-scaling filter takes its growth field from there), and a header says everything.
+    /// The log gets the filter as its SCANDUMP header, because a header says everything. BF.RESERVE
+    /// and BF.INSERT depend on the configuration of the host that replays them. With
+    /// `bf-expansion-factor 0` the first refuses an expansion and the second ignores it. A
+    /// non-scaling filter takes its expansion field from there.
     pub(crate) fn created(key: &[u8], header: Vec<u8>, added: &[&[u8]]) -> Self {
         let create = vec![
             b"BF.LOADCHUNK".to_vec(),

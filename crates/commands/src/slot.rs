@@ -15,7 +15,7 @@ pub enum Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// The filter in the slot, also one that was put there a moment ago.
+    /// The filter in the slot, also one that the command has just put there.
     pub fn filter(&mut self) -> Result<Option<&mut ScalableBloomFilter>, CommandError> {
         match self {
             Slot::Vacant(value) => Ok(value.as_mut()),
@@ -46,7 +46,7 @@ impl<'a> ReadSlot<'a> {
         }
     }
 
-    /// The filter, if the key holds one. The membership tests treat every other key as empty.
+    /// The filter, if the key holds one. BF.EXISTS and BF.MEXISTS treat every other key as empty.
     pub fn lenient(self) -> Option<&'a ScalableBloomFilter> {
         match self {
             ReadSlot::Filter(filter) => Some(filter),

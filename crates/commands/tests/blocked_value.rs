@@ -1,5 +1,5 @@
-//! A filter of the blocked layout as fields and as a header: bytes that never change, and what is
-//! refused.
+//! A filter of the blocked layout as fields and as a header: the bytes never change, and invalid
+//! ones are refused.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -53,7 +53,7 @@ fn recorded() -> Vec<Field> {
 const KEY: [u8; 16] = [
     0xc1, 0x5c, 0x02, 0x89, 0xec, 0x2d, 0x0a, 0x91, 0x67, 0xec, 0x8e, 0x65, 0xa1, 0x8d, 0xeb, 0xbe,
 ];
-/// The block that holds `foo` alone: bits 191 242 258 270 410 458, computed by a program of its own.
+/// The block that holds only `foo`: bits 191 242 258 270 410 458, computed by another program.
 const BITS: [u8; 64] = [
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4,
     0, 4, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0,
@@ -233,7 +233,7 @@ fn a_value_is_none_of_the_other_layouts() {
 fn a_header_of_another_version_layout_or_length_is_none() {
     let header = header::encode(&grown());
     assert!(header::decode(&header).is_some());
-    // The magic; version and layout; the number of layers.
+    // The magic, version and layout, the number of layers.
     for at in (0..16).chain(24..28) {
         for bit in 0..8 {
             let mut other = header.clone();
@@ -249,8 +249,8 @@ fn a_header_of_another_version_layout_or_length_is_none() {
     assert_eq!(header::decode(&longer), None);
 }
 
-/// RedisBloom asks of a header that its length is 20 bytes and 53 for each of the layers, whose number
-/// is at byte 8, and that no bit above 15 is set in its options, at byte 12.
+/// RedisBloom requires a header of 20 bytes and 53 more for each layer. The number of layers is at
+/// byte 8. The options, at byte 12, may have no bit above 15.
 #[test]
 fn redisbloom_would_refuse_a_header() {
     let header = header::encode(&grown());
@@ -262,7 +262,7 @@ fn redisbloom_would_refuse_a_header() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Whatever is in it, a header either makes a filter whose header it is, or none.
+    /// Any header makes either no filter, or a filter that has this header.
     #[test]
     fn a_damaged_header_never_makes_another_filter(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

@@ -108,7 +108,7 @@ fn older_versions_lack_fields() {
         (0, 2, 1)
     );
     assert_eq!(filter.options().hash_width().bits(), 32);
-    // The bit count follows from the capacity: 32 items at 16 bits, of which 12 are set.
+    // The bit count follows from the capacity: 32 items at 16 bits. 12 bits are set.
     let row = vec![
         Unsigned(0),
         Unsigned(1),
@@ -209,6 +209,6 @@ fn every_rule_has_its_error() {
             LoadError::Read("missing")
         );
     }
-    // As many layers as claimed must be there, and not one more is asked for.
+    // All claimed layers must be there, and the reader asks for no more.
     assert_eq!(with(1, Unsigned(u64::MAX)), LoadError::Read("missing"));
 }

@@ -1,9 +1,10 @@
-//! A quick look at the cost of parsing, and of encoding the usual reply.
+//! Measures the cost of parsing requests and of encoding the usual reply.
 //!
 //! `cargo run --release -p everbloom-resp --example parse_speed`
 //!
-//! Prints the best of several rounds, in nanoseconds per request: the pipelines are what a load
-//! generator sends at depth 128. A figure to compare before and after a change, not a benchmark.
+//! Prints the best of several rounds, in nanoseconds per request. The pipelines are what a load
+//! generator sends at depth 128. Use the figure to compare before and after a change; it is not a
+//! benchmark.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-/// Marks a span of [`Batch::owned`]. No slice is that long, so no span of a buffer has this bit.
+/// This bit of `start` marks a span of [`Batch::owned`]. No slice is long enough for a span of a
+/// buffer to have it.
 const OWNED: usize = 1 << (usize::BITS - 1);
 
-/// Spans, and bytes of owned arguments, kept for reuse by [`Batch::clear`]: 1 MiB of each at most.
+/// The most spans and owned bytes that [`Batch::clear`] keeps for reuse: 1 MiB of each.
 const KEPT_SPANS: usize = (1 << 20) / size_of::<Span>();
 const KEPT_BYTES: usize = 1 << 20;
 
@@ -18,10 +19,10 @@ pub(crate) struct Span {
 
 /// The complete requests that one [`RequestParser::parse`](crate::RequestParser::parse) found.
 ///
-/// It holds no bytes of the requests but says where they lie in the buffer that was parsed, which
-/// must be handed to [`Batch::request`] and [`Batch::resolve`] unchanged. (The exception is a
-/// quoted argument of an inline request, which is not in the buffer in the form it means; the
-/// batch holds that.) Keep one batch and reuse it: in steady state it allocates nothing.
+/// A batch says where the arguments lie in the buffer that was parsed. Hand this buffer unchanged
+/// to [`Batch::request`] and [`Batch::resolve`]. The batch holds bytes only for quoted arguments of
+/// inline requests, because the buffer has them with their quotes and escapes. Keep one batch and
+/// reuse it: in steady state it allocates nothing.
 ///
 /// ```text
 ///   buf    *2 $4 PING $1 a *1 $4 QUIT *3 $3 ...        the third request is not complete
@@ -32,9 +33,9 @@ pub(crate) struct Span {
 pub struct Batch {
     /// The arguments of all requests, in order.
     pub(crate) spans: Vec<Span>,
-    /// For each request the index after its last argument.
+    /// For each request, the index behind its last argument in `spans`.
     pub(crate) ends: Vec<usize>,
-    /// The bytes of the arguments whose bytes are not in the buffer.
+    /// The bytes of arguments that are not in the buffer.
     pub(crate) owned: Vec<u8>,
 }
 
@@ -49,7 +50,7 @@ impl Batch {
         }
     }
 
-    /// How many requests there are.
+    /// The number of requests.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.ends.len()
@@ -61,7 +62,7 @@ impl Batch {
         self.ends.is_empty()
     }
 
-    /// Where request `i` lies in the list of all arguments that [`Batch::resolve`] makes.
+    /// The range of request `i` in the list of all arguments that [`Batch::resolve`] makes.
     ///
     /// It is never empty: a request has at least the name of its command.
     ///
@@ -75,7 +76,7 @@ impl Batch {
         first..self.ends[i]
     }
 
-    /// How many arguments request `i` has, the command's name included.
+    /// The number of arguments of request `i`, the command's name included.
     ///
     /// # Panics
     /// When `i` is not below [`Batch::len`].
@@ -85,10 +86,10 @@ impl Batch {
         self.range(i).len()
     }
 
-    /// The arguments of request `i`, the command's name first; `buf` is the buffer parsed.
+    /// The arguments of request `i`, the command's name first. `buf` is the buffer that was parsed.
     ///
     /// # Panics
-    /// When `i` is not below [`Batch::len`], and, in the iterator, when `buf` is shorter than the
+    /// When `i` is not below [`Batch::len`]. The iterator panics when `buf` is shorter than the
     /// buffer that was parsed.
     #[expect(clippy::indexing_slicing, reason = "documented to panic")]
     pub fn request<'b>(
@@ -101,10 +102,11 @@ impl Batch {
             .map(move |span| self.slice(*span, buf))
     }
 
-    /// Replaces `args` by the arguments of all requests, in order; `buf` is the buffer parsed.
+    /// Replaces the content of `args` by the arguments of all requests, in order. `buf` is the
+    /// buffer that was parsed.
     ///
-    /// [`Batch::range`] says which of them are one request's. To reuse the list's allocation for
-    /// another buffer, see [`recycle`].
+    /// [`Batch::range`] says which of them belong to one request. To reuse the list's allocation
+    /// for another buffer, see [`recycle`].
     ///
     /// # Panics
     /// When `buf` is shorter than the buffer that was parsed.
@@ -114,7 +116,7 @@ impl Batch {
         args.extend(self.spans.iter().map(|span| self.slice(*span, buf)));
     }
 
-    /// Forgets the requests and keeps the memory, unless a huge request made it huge.
+    /// Removes all requests and keeps the memory for reuse, at most 1 MiB each of spans and bytes.
     pub fn clear(&mut self) {
         self.spans.clear();
         self.ends.clear();
@@ -127,7 +129,7 @@ impl Batch {
         }
     }
 
-    /// Ends a request: it has the arguments pushed since the last end.
+    /// Ends a request. Its arguments are those pushed since the end of the request before it.
     #[inline]
     pub(crate) fn end_request(&mut self) {
         self.ends.push(self.spans.len());
@@ -139,7 +141,7 @@ impl Batch {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Adds an argument whose bytes are `owned` from `start` on.
+    /// Adds an argument: the bytes of `owned` from `start` on.
     pub(crate) fn push_owned(&mut self, start: usize) {
         let len = self.owned.len() - start;
         self.spans.push(Span {
@@ -171,11 +173,11 @@ impl Batch {
     }
 }
 
-/// The same list, empty, for slices of another buffer: its allocation survives.
+/// Empties a list and keeps its allocation for slices of another buffer.
 ///
-/// A `Vec<&[u8]>` cannot outlive the buffer its slices borrow, so a loop that refills that buffer
-/// would have to allocate a list each time around. Store the list between rounds as
-/// `Vec<&'static [u8]>`, take it, fill it, and store what this returns.
+/// A `Vec<&[u8]>` cannot outlive the buffer that its slices borrow, so a loop that refills the
+/// buffer would have to allocate a new list each time. To avoid that, store the list between rounds
+/// as `Vec<&'static [u8]>`. In each round take it, fill it, and store what this function returns.
 #[must_use]
 pub fn recycle<'a>(mut args: Vec<&[u8]>) -> Vec<&'a [u8]> {
     args.clear();

@@ -1,8 +1,8 @@
-//! Replies from bytes, for clients: both protocols, incremental, bounded.
+//! Decodes replies for clients: both protocols, in pieces, within limits.
 //!
-//! The first byte of a reply says what it is, so one decoder reads both protocols. Nested replies
-//! live on a stack of the decoder's own: depth costs no call stack, and a reply that arrives in
-//! pieces is not decoded from its beginning again.
+//! The first byte of a reply says what it is, so one decoder reads both protocols. The decoder
+//! keeps nested replies on a stack of its own. So depth costs no call stack, and a reply that
+//! arrives in pieces is not decoded again from its beginning.
 
 use std::borrow::Cow;
 
@@ -12,14 +12,14 @@ use crate::number::parse_i64;
 use crate::reply::Reply;
 use crate::scan::find;
 
-/// Room made for the elements of a collection before they arrive: what the other side announces
-/// must not decide how much memory is taken.
+/// The most elements of a collection for which memory is reserved before they arrive. The length
+/// that the other side announces must not decide how much memory is taken.
 const RESERVED_ITEMS: usize = 256;
 
 /// What one reply may cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// How many collections may lie in each other. Default 128.
+    /// The most collections that may be nested in each other. Default 128.
     pub max_depth: usize,
     /// The longest string in bytes. Default 512 MiB.
     pub max_bulk: usize,
@@ -40,13 +40,13 @@ impl Default for DecodeLimits {
     }
 }
 
-/// Why the bytes of a server are no reply. The connection is of no use afterwards.
+/// Why bytes are not a reply. The connection cannot be used afterwards.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum DecodeError {
-    /// No type of reply begins with this byte.
+    /// No reply begins with this byte.
     #[error("a reply cannot begin with the byte {0:#04x}")]
     UnknownType(u8),
-    /// A length is no number, or negative where that has no meaning.
+    /// A length is not a number, or is negative where that has no meaning.
     #[error("invalid length in a reply")]
     InvalidLength,
     /// A value does not have the form of its type.
@@ -55,46 +55,46 @@ pub enum DecodeError {
     /// A line or a string does not end in CR LF.
     #[error("missing line end in a reply")]
     MissingLineEnd,
-    /// Collections lie in each other deeper than [`DecodeLimits::max_depth`].
+    /// Collections are nested deeper than [`DecodeLimits::max_depth`].
     #[error("a reply is nested too deeply")]
     TooDeep,
     /// A string, a line or a collection is longer than its limit.
     #[error("a reply is too long")]
     TooLong,
-    /// A streamed string or collection, which no server sends unasked.
+    /// A streamed string or collection. No server sends these unasked.
     #[error("streamed replies are not supported")]
     Streamed,
 }
 
 /// Decodes the reply at the beginning of `buf`.
 ///
-/// Returns it with its length in bytes, or `None` when it is not complete. To read a reply that
-/// arrives in pieces, use a [`Decoder`], which does not begin anew with every piece.
+/// Returns the reply and its length in bytes, or `None` when it is not complete. To read a reply
+/// that arrives in pieces, use a [`Decoder`]: it does not start again with every piece.
 ///
 /// # Errors
-/// When the bytes are no reply, or one over a limit.
+/// When the bytes are not a reply, or the reply is over a limit.
 pub fn decode(buf: &[u8], limits: &DecodeLimits) -> Result<Option<(Reply, usize)>, DecodeError> {
     Decoder::new(limits.clone()).decode(buf)
 }
 
 /// Reads replies that arrive in pieces. One decoder belongs to one connection.
 ///
-/// Attributes (`|` in RESP3) are skipped. Text that is not UTF-8 in a simple string, an error or a
-/// verbatim string is replaced by U+FFFD; bulk strings keep every byte.
+/// It skips attributes (`|` in RESP3). In simple strings, errors and verbatim strings it replaces
+/// bytes that are not UTF-8 by U+FFFD. Bulk strings keep every byte.
 #[derive(Debug, Default)]
 pub struct Decoder {
     limits: DecodeLimits,
     /// Where the next element begins, counted from the first byte of the reply.
     at: usize,
-    /// Where the search for the end of its line goes on.
+    /// Where the search for the end of that element's line continues.
     scanned: usize,
     /// The collections that are not complete, outermost first.
     open: Vec<Collection>,
-    /// What ended this connection.
+    /// The error that ended this connection.
     failed: Option<DecodeError>,
 }
 
-/// A collection of which `left` elements are missing.
+/// A collection that is not complete: `left` elements are missing.
 #[derive(Debug)]
 struct Collection {
     left: usize,
@@ -131,11 +131,12 @@ impl Decoder {
 
     /// Decodes the reply at the beginning of `buf`.
     ///
-    /// Returns it with its length in bytes, which the caller drops before the next call; or `None`
-    /// when it is not complete, and then the next call needs the same bytes and some more.
+    /// Returns the reply and its length in bytes. Drop these bytes from `buf` before the next call.
+    /// Returns `None` when the reply is not complete. Then call again with the same bytes and more.
     ///
     /// # Errors
-    /// When the bytes are no reply, or one over a limit; every further call says so again.
+    /// When the bytes are not a reply, or the reply is over a limit. Every further call returns the
+    /// same error.
     pub fn decode(&mut self, buf: &[u8]) -> Result<Option<(Reply, usize)>, DecodeError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -172,8 +173,8 @@ impl Decoder {
         }
     }
 
-    /// Puts a value where it belongs; returns it when it is the whole reply, and the outermost
-    /// collection when the value completes that.
+    /// Puts a value into the innermost open collection. Returns the whole reply when the value
+    /// completes it.
     fn place(&mut self, mut value: Reply) -> Option<Reply> {
         loop {
             let Some(collection) = self.open.last_mut() else {
@@ -187,7 +188,7 @@ impl Decoder {
         }
     }
 
-    /// The element at `self.at` and the position behind it; `None` when it is not complete.
+    /// The element at `self.at` and the position behind it, or `None` when it is not complete.
     fn element(&mut self, buf: &[u8]) -> Result<Option<(Element, usize)>, DecodeError> {
         let Some((line, next)) = self.line(buf)? else {
             return Ok(None);
@@ -215,7 +216,7 @@ impl Decoder {
         Ok(Some((Element::Value(value), next)))
     }
 
-    /// The line at `self.at` without its end, and the position behind it.
+    /// The line at `self.at` without its end, and the position behind its end.
     fn line<'b>(&mut self, buf: &'b [u8]) -> Result<Option<(&'b [u8], usize)>, DecodeError> {
         let end = find(b'\r', buf, self.scanned).unwrap_or(buf.len());
         if end.saturating_sub(self.at) > self.limits.max_line {
@@ -232,7 +233,7 @@ impl Decoder {
         }
     }
 
-    /// A string whose length `text` announces and whose bytes begin at `start`.
+    /// A string. `text` is its length, and its bytes begin at `start`.
     fn string(
         &self,
         buf: &[u8],
@@ -308,7 +309,7 @@ impl Collection {
 }
 
 impl Content {
-    /// The reply that a complete collection is; an attribute is none.
+    /// A complete collection as a reply, or `None` for an attribute.
     fn finish(self) -> Option<Reply> {
         match self {
             Self::Array(items) => Some(Reply::Array(items)),
@@ -331,7 +332,8 @@ fn parse_len(text: &[u8], limit: usize) -> Result<usize, DecodeError> {
     }
 }
 
-/// Decimal and exponent forms, `inf`, `-inf`, and `nan` with or without the sign that C prints.
+/// Accepts decimal and exponent forms, `inf`, `-inf`, and `nan` with or without the sign that C
+/// prints.
 fn parse_double(text: &[u8]) -> Option<f64> {
     match text {
         b"-nan" => Some(f64::NAN),
@@ -379,8 +381,8 @@ mod tests {
             assert_eq!(decoder.decode(&bytes[..end]), Ok(None));
         }
         assert!(matches!(decoder.decode(&bytes), Ok(Some((_, len))) if len == bytes.len()));
-        // The end of a line is looked at again while its own second byte or the payload that
-        // it announces is missing: here at most 7 times a bulk string and twice any other line.
+        // The end of a line is looked at again while its second byte or its payload is missing.
+        // Here that is at most 7 times for a bulk string and twice for any other line.
         let lines = 1 + 1 + 1000 * 3;
         assert!(
             EXAMINED.get() <= bytes.len() + 7 * lines,

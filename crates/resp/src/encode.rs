@@ -1,16 +1,16 @@
-//! Replies and requests to bytes.
+//! Encodes replies and requests.
 //!
-//! Everything appends to a `Vec<u8>` that the caller keeps and reuses, so that a steady stream of
-//! replies allocates nothing. [`encode()`] takes a whole [`Reply`]; the `encode_*` pieces are for
-//! hot paths that answer without building one.
+//! Every function appends to a `Vec<u8>`. The caller keeps and reuses it, so a steady stream of
+//! replies allocates nothing. [`encode()`] takes a whole [`Reply`]. The `encode_*` functions are
+//! for hot paths that answer without building one.
 
 use crate::protocol::Protocol;
 use crate::reply::Reply;
 
-/// Appends a reply in the words of that protocol.
+/// Appends a reply as this protocol writes it.
 ///
-/// Line breaks in simple strings and errors become spaces, as in Redis: they would end the line
-/// and desynchronize the connection.
+/// Line breaks in simple strings and errors become spaces, as in Redis. Otherwise they would end
+/// the line, and the client would read the rest as another reply.
 pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
     match protocol {
         Protocol::Resp2 => encode_resp2(reply, out),
@@ -18,9 +18,9 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a request: an array of bulk strings, the form that every server takes.
+/// Appends a request as an array of bulk strings. Every server accepts this form.
 ///
-/// The same bytes are what an append-only file holds.
+/// An append-only file holds commands in the same form.
 pub fn encode_request<T: AsRef<[u8]>>(args: &[T], out: &mut Vec<u8>) {
     encode_array_len(args.len(), out);
     for arg in args {
@@ -33,7 +33,7 @@ pub fn encode_simple(text: &str, out: &mut Vec<u8>) {
     encode_text(b'+', text, out);
 }
 
-/// Appends an error; the text begins with its code.
+/// Appends an error. The text begins with its code, such as `ERR`.
 pub fn encode_error(text: &str, out: &mut Vec<u8>) {
     encode_text(b'-', text, out);
 }
@@ -48,7 +48,7 @@ pub fn encode_integer(number: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a boolean: `#t` or `#f`, in RESP2 `:1` or `:0`.
+/// Appends a boolean: `#t` or `#f` in RESP3, `:1` or `:0` in RESP2.
 #[inline]
 pub fn encode_boolean(value: bool, protocol: Protocol, out: &mut Vec<u8>) {
     out.extend_from_slice(&boolean(value, protocol));
@@ -74,13 +74,13 @@ const fn boolean(value: bool, protocol: Protocol) -> [u8; 4] {
     }
 }
 
-/// Appends the head of an array; that many replies must follow.
+/// Appends the head of an array. `len` replies must follow.
 #[inline]
 pub fn encode_array_len(len: usize, out: &mut Vec<u8>) {
     encode_number(b'*', len, out);
 }
 
-/// Appends the head of a map; that many pairs of replies must follow.
+/// Appends the head of a map. `pairs` pairs of replies must follow.
 #[inline]
 pub fn encode_map_len(pairs: usize, protocol: Protocol, out: &mut Vec<u8>) {
     match protocol {
@@ -97,7 +97,7 @@ pub fn encode_bulk(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a null: `_`, in RESP2 `$-1`.
+/// Appends a null: `_` in RESP3, `$-1` in RESP2.
 pub fn encode_null(protocol: Protocol, out: &mut Vec<u8>) {
     out.extend_from_slice(match protocol {
         Protocol::Resp2 => b"$-1\r\n",
@@ -105,7 +105,7 @@ pub fn encode_null(protocol: Protocol, out: &mut Vec<u8>) {
     });
 }
 
-/// Appends a double: `,1.5`, in RESP2 the bulk string `1.5`.
+/// Appends a double: `,1.5` in RESP3, the bulk string `1.5` in RESP2.
 pub fn encode_double(value: f64, protocol: Protocol, out: &mut Vec<u8>) {
     let text = format_double(value);
     match protocol {
@@ -114,10 +114,10 @@ pub fn encode_double(value: f64, protocol: Protocol, out: &mut Vec<u8>) {
     }
 }
 
-/// The shortest decimal text that reads back as the same double, laid out as Redis lays it out.
+/// The shortest decimal text that reads back as the same double, in Redis's form.
 ///
-/// The digits are the shortest ones. They are written plainly when few zeros pad them, otherwise
-/// with an exponent: `1`, `1.5`, `0.0001`, `1e-7`, `1.7976931348623157e+308`, `inf`, `-inf`, `nan`.
+/// The text is plain when it needs few zeros, and has an exponent otherwise: `1`, `1.5`, `0.0001`,
+/// `1e-7`, `1.7976931348623157e+308`, `inf`, `-inf`, `nan`.
 #[must_use]
 pub fn format_double(value: f64) -> String {
     if value.is_nan() {
@@ -129,11 +129,11 @@ pub fn format_double(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
     }
-    // Rust's `e` form has the shortest digits too: "-1.2345e-7". Only the layout differs.
+    // Rust's `e` form has the shortest digits, too: "-1.2345e-7". Only the form differs.
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    // The mantissa has one digit before its point, so the rest are decimals.
+    // The mantissa has one digit before its point. The other digits are decimals.
     let decimals = mantissa
         .split_once('.')
         .map_or(0, |(_, digits)| digits.len());

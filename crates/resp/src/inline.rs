@@ -1,13 +1,13 @@
 //! Inline requests: a line of words as a person types it.
 //!
-//! Words are separated by blanks. A word may hold quoted parts: between double quotes `\n`, `\r`,
-//! `\t`, `\b`, `\a` and `\xHH` mean one byte and a backslash before any other character means that
-//! character; between single quotes only `\'` is special. A closing quote must end its word.
+//! Blanks separate words. A word may contain a quoted part, whose closing quote must end the word.
+//! Between double quotes `\n`, `\r`, `\t`, `\b`, `\a` and `\xHH` mean one byte, and a backslash
+//! before any other character means that character. Between single quotes only `\'` is special.
 
 use crate::batch::{Batch, Span};
 use crate::limits::ProtocolError;
 
-/// Adds the words of `buf[start..end]` to the open request of the batch; there may be none.
+/// Adds the words of `buf[start..end]`, if there are any, to the open request of the batch.
 pub(crate) fn split(
     buf: &[u8],
     start: usize,
@@ -37,7 +37,7 @@ pub(crate) fn split(
     }
 }
 
-/// Adds the word at `at`, which has quotes, and returns where it ends.
+/// Adds the word at `at`, which contains quotes. Returns the position behind it.
 fn unquote(line: &[u8], mut at: usize, batch: &mut Batch) -> Result<usize, ProtocolError> {
     let owned = batch.owned.len();
     loop {
@@ -61,7 +61,7 @@ fn unquote(line: &[u8], mut at: usize, batch: &mut Batch) -> Result<usize, Proto
     Ok(at)
 }
 
-/// Reads up to and including the closing double quote; returns the position behind it.
+/// Reads up to the closing double quote. Returns the position behind the quote.
 fn double_quoted(line: &[u8], mut at: usize, out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
     loop {
         let rest = line.get(at..).unwrap_or_default();
@@ -80,7 +80,7 @@ fn double_quoted(line: &[u8], mut at: usize, out: &mut Vec<u8>) -> Result<usize,
     }
 }
 
-/// Reads up to and including the closing single quote; returns the position behind it.
+/// Reads up to the closing single quote. Returns the position behind the quote.
 fn single_quoted(line: &[u8], mut at: usize, out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
     loop {
         let rest = line.get(at..).unwrap_or_default();
@@ -96,7 +96,7 @@ fn single_quoted(line: &[u8], mut at: usize, out: &mut Vec<u8>) -> Result<usize,
     }
 }
 
-/// How many bytes from `at` on are of that kind.
+/// The number of bytes of this kind that follow each other from `at` on.
 fn run(line: &[u8], at: usize, kind: impl Fn(u8) -> bool) -> usize {
     line.get(at..)
         .unwrap_or_default()
@@ -105,13 +105,13 @@ fn run(line: &[u8], at: usize, kind: impl Fn(u8) -> bool) -> usize {
         .count()
 }
 
-/// What may stand between words and behind a closing quote: C's `isspace`.
+/// The bytes that may stand between words and behind a closing quote: C's `isspace`.
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
 
-/// What ends a word without quotes. Narrower than [`is_space`], as in Redis: vertical tab and form
-/// feed are skipped in front of a word and belong to it inside.
+/// The bytes that end a word without quotes. As in Redis, these are fewer than [`is_space`]:
+/// vertical tab and form feed are skipped before a word, but are part of it inside.
 const fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -127,7 +127,7 @@ const fn escape(byte: u8) -> u8 {
     }
 }
 
-/// The value of a byte that is a hexadecimal digit.
+/// The value of a hexadecimal digit.
 const fn hex_digit(byte: u8) -> u8 {
     match byte {
         b'0'..=b'9' => byte - b'0',

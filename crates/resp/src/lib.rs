@@ -7,9 +7,9 @@
 //! | a client writing requests | [`encode_request`] |
 //! | a client reading replies | [`Decoder`], or [`decode()`] for a complete buffer |
 //!
-//! Nothing here reads, writes, waits or knows a command. Whatever comes from the other side of a
-//! connection is bounded by limits that the caller states ([`Limits`], [`DecodeLimits`]), and ends
-//! in a value or in an error, never in a panic.
+//! Nothing here reads from a socket, writes to one, waits or knows a command. The caller states
+//! limits ([`Limits`], [`DecodeLimits`]) for what the other side of a connection may send. Bytes
+//! from there end in a value or in an error, never in a panic.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! What a request may cost, and the errors of requests that are malformed or cost more.
+//! The limits on requests, and the errors of requests that are malformed or over a limit.
 
 use std::fmt;
 
-/// What one request may cost. The defaults are those of Redis 7, except for `max_args`.
+/// The limits on one request. The defaults are those of Redis 7, except for `max_args`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most arguments of one request, the command's name included. Default 1 048 576, as in
@@ -10,14 +10,15 @@ pub struct Limits {
     pub max_args: usize,
     /// The longest argument in bytes, `proto-max-bulk-len`. Default 512 MiB.
     pub max_bulk: usize,
-    /// The longest inline request in bytes without its `\n`, and the longest line that announces
+    /// The longest inline request in bytes without its `\n`, and the longest line with a count or
     /// a length. Default 64 KiB.
     pub max_inline: usize,
-    /// Whether the client may use more than [`Limits::UNAUTHENTICATED_ARGS`] arguments of more
-    /// than [`Limits::UNAUTHENTICATED_BULK`] bytes. Default true.
+    /// Whether the client has authenticated. Default true.
     ///
-    /// While false, a parse ends after one request, because that one may be the `AUTH` which
-    /// lifts the limit for the next: see [`RequestParser::has_more`](crate::RequestParser::has_more).
+    /// If false, a request may have at most [`Limits::UNAUTHENTICATED_ARGS`] arguments of at most
+    /// [`Limits::UNAUTHENTICATED_BULK`] bytes each. A parse then ends after one request, because
+    /// that request may be the `AUTH` that lifts these limits for the next one. See
+    /// [`RequestParser::has_more`](crate::RequestParser::has_more).
     pub authenticated: bool,
 }
 
@@ -77,29 +78,29 @@ impl Default for Limits {
     }
 }
 
-/// Why a connection cannot go on: what followed could not be told from its middle.
+/// Why a connection cannot go on: nobody can tell where the next request begins.
 ///
-/// `Display` gives the text that Redis 7 sends after `-ERR `; after sending it the server closes
-/// the connection. [`ProtocolError::encode`] writes the whole reply.
+/// `Display` gives the text that Redis 7 sends after `-ERR `. [`ProtocolError::encode`] writes the
+/// whole reply. After sending it the server closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
-    /// The number of arguments is no number, or above the limit.
+    /// The number of arguments is not a number, or is above the limit.
     InvalidMultibulkLength,
-    /// The length of an argument is no number, negative, or above the limit.
+    /// The length of an argument is not a number, is negative, or is above the limit.
     InvalidBulkLength,
-    /// An argument must begin with `$`, and began with this byte.
+    /// An argument begins with this byte instead of `$`.
     ExpectedDollar(u8),
-    /// The line with the number of arguments does not end.
+    /// The line with the number of arguments is longer than [`Limits::max_inline`].
     TooBigMultibulkCount,
-    /// The line with the length of an argument does not end.
+    /// The line with the length of an argument is longer than [`Limits::max_inline`].
     TooBigBulkCount,
-    /// An inline request does not end.
+    /// An inline request is longer than [`Limits::max_inline`].
     TooBigInline,
-    /// A quote in an inline request is not closed, or not followed by a space.
+    /// A quote in an inline request is not closed, or no space follows it.
     UnbalancedQuotes,
     /// Too many arguments for a client that has not authenticated.
     UnauthenticatedMultibulkLength,
-    /// Too long an argument for a client that has not authenticated.
+    /// An argument too long for a client that has not authenticated.
     UnauthenticatedBulkLength,
 }
 
@@ -107,7 +108,7 @@ impl ProtocolError {
     /// Appends the error reply, byte for byte as Redis sends it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if let Self::ExpectedDollar(byte) = *self {
-            // Not through Display: the byte need not be text.
+            // Display cannot write this byte unchanged: it may not be ASCII.
             let byte = if matches!(byte, b'\r' | b'\n') {
                 b' '
             } else {

@@ -1,9 +1,9 @@
 //! Decimal numbers as the protocol writes them.
 
-/// The value of a strict signed 64-bit decimal.
+/// The value of a strict signed 64-bit decimal number, or `None`.
 ///
-/// Strict as in Redis: no `+`, no space, no leading zero, no `-0`, and no value out of range, so
-/// that every number has exactly one spelling.
+/// As in Redis, every number has exactly one spelling: no `+`, no space, no leading zero, no `-0`.
+/// A number out of range is `None`.
 pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -14,7 +14,7 @@ pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
         [b'1'..=b'9', ..] => {}
         _ => return None,
     }
-    // Counting downwards reaches i64::MIN, which has no positive counterpart.
+    // The value is negative until the end, because i64::MIN has no positive counterpart.
     let mut value: i64 = 0;
     for &digit in digits {
         if !digit.is_ascii_digit() {

@@ -2,7 +2,7 @@
 
 /// The protocol version a connection speaks, as chosen by `HELLO`.
 ///
-/// Requests look the same in both; only replies differ.
+/// Requests are the same in both; only replies differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// The version every connection starts with.

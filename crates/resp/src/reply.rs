@@ -1,11 +1,11 @@
-//! One type for everything a server can answer.
+//! One type for everything that a server can answer.
 
 use std::borrow::Cow;
 
 /// A reply, independent of the protocol version that carries it.
 ///
-/// A command states what it means (a boolean, a map); [`encode`](crate::encode()) puts it in the
-/// words of the connection's [`Protocol`](crate::Protocol).
+/// A command says what it means, such as a boolean or a map. [`encode`](crate::encode()) writes it
+/// as the connection's [`Protocol`](crate::Protocol) has it.
 ///
 /// | variant | RESP2 | RESP3 |
 /// |---|---|---|
@@ -27,28 +27,29 @@ use std::borrow::Cow;
 pub enum Reply {
     /// A short status such as `OK`. A line break in it is sent as a space.
     Simple(Cow<'static, str>),
-    /// The text after the `-`, its code first: `ERR not found`. Line breaks are sent as spaces.
+    /// The text behind the `-`. It begins with its code: `ERR not found`. Line breaks are sent as
+    /// spaces.
     Error(Cow<'static, str>),
     /// A signed 64-bit number.
     Integer(i64),
-    /// A binary-safe string.
+    /// A string of any bytes.
     Bulk(Vec<u8>),
-    /// Text meant for people, as `INFO` gives it.
+    /// Text for people, as `INFO` answers it.
     Verbatim(Cow<'static, str>),
     /// No value.
     Null,
-    /// No array; RESP2 tells it from [`Reply::Null`].
+    /// No array. RESP2 distinguishes it from [`Reply::Null`], RESP3 does not.
     NullArray,
     /// A sequence.
     Array(Vec<Reply>),
-    /// A sequence of booleans, sent as an [`Reply::Array`] of [`Reply::Boolean`]: a byte for each
-    /// instead of a reply. Nothing that is received becomes one.
+    /// A sequence of booleans, sent as a [`Reply::Array`] of [`Reply::Boolean`]. It takes one byte
+    /// for each instead of a reply. A decoder never returns it.
     Booleans(Vec<bool>),
-    /// A collection without an order.
+    /// A collection without order.
     Set(Vec<Reply>),
-    /// A message that answers no request.
+    /// A message that is not the answer to a request.
     Push(Vec<Reply>),
-    /// Pairs of a key and its value, in the order in which they are sent.
+    /// Pairs of a key and its value, in the order of sending.
     Map(Vec<(Reply, Reply)>),
     /// True or false.
     Boolean(bool),
@@ -67,7 +68,7 @@ impl Reply {
         Self::Simple(text.into())
     }
 
-    /// An error; the text begins with its code: `ERR not found`.
+    /// An error. The text begins with its code: `ERR not found`.
     pub fn error(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Error(text.into())
     }
@@ -82,7 +83,7 @@ impl Reply {
         Self::Verbatim(text.into())
     }
 
-    /// Whether this is an error. An array that holds errors is not one.
+    /// Whether this is an error. An array with errors in it is not an error.
     #[must_use]
     pub const fn is_error(&self) -> bool {
         matches!(self, Self::Error(_))
@@ -123,7 +124,7 @@ impl Reply {
         }
     }
 
-    /// The number of an [`Reply::Integer`].
+    /// The number of a [`Reply::Integer`].
     #[must_use]
     pub const fn as_integer(&self) -> Option<i64> {
         match self {

@@ -1,4 +1,4 @@
-//! Requests from bytes: resumable, zero-copy, and never looking at a byte twice.
+//! Parses requests without copying them. The parser can stop anywhere and scans no byte twice.
 //!
 //! ```text
 //! request  = multibulk | inline
@@ -7,10 +7,12 @@
 //! inline    = words LF | words CR LF                      no word: skipped
 //! ```
 //!
-//! Exactly as in Redis 7, the byte after the `\r` of a line and the two bytes after an argument
-//! are skipped whatever they are. Two deliberate differences make the result independent of how
-//! the bytes arrive: a line above the limit is refused also when its end has arrived with it,
-//! and a zero byte is a byte like any other (Redis waits forever for the rest of such a line).
+//! As in Redis 7, the byte behind the `\r` of a line and the two bytes behind an argument are
+//! skipped whatever they are. Two differences are deliberate, so that the result does not depend on
+//! how the bytes arrive:
+//!
+//! - A line above the limit is refused, also when its end has already arrived.
+//! - A zero byte is a byte like any other. (Redis waits for ever for the rest of such a line.)
 
 use crate::batch::{Batch, Span};
 use crate::inline;
@@ -18,13 +20,13 @@ use crate::limits::{Limits, ProtocolError};
 use crate::number::parse_i64;
 use crate::scan::{examined, find};
 
-/// The memory for the arguments of an unfinished request that is kept for the next: 16 KiB.
+/// The most spans whose memory is kept for the next unfinished request: 16 KiB.
 const KEPT_SPANS: usize = 1024;
 
 /// Finds requests in a buffer that grows at its end and is drained at its front.
 ///
-/// One parser belongs to one connection, since it remembers how far an unfinished request was
-/// scanned. The loop of a server:
+/// One parser belongs to one connection, because it remembers how far it scanned an unfinished
+/// request. A server's loop looks like this:
 ///
 /// ```
 /// use everbloom_resp::{Batch, Limits, ProtocolError, RequestParser};
@@ -48,38 +50,38 @@ const KEPT_SPANS: usize = 1024;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct RequestParser {
-    /// The bytes at the front of the buffer that belong to requests already handed out.
+    /// How many bytes at the front of the buffer belong to requests already returned.
     done: usize,
-    /// How far the unfinished request behind them is known.
+    /// How far the unfinished request behind these bytes is parsed.
     progress: Progress,
-    /// Its arguments so far; their spans count from its first byte.
+    /// The arguments of that request so far. Their spans count from its first byte.
     partial: Vec<Span>,
-    /// How many bytes its argument needs that have not arrived.
+    /// How many bytes of its current argument have not arrived yet.
     wanted: usize,
-    /// Whether the last parse stopped in front of bytes it did not look at.
+    /// Whether the last parse stopped before bytes that it did not look at.
     has_more: bool,
-    /// What ended this connection.
+    /// The error that ended this connection.
     failed: Option<ProtocolError>,
 }
 
-/// How far an unfinished request is known. Positions count from its first byte.
+/// How far an unfinished request is parsed. Positions count from its first byte.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
-    /// Arguments still missing. Zero: the first line is not complete.
+    /// The number of arguments still missing, or zero while the first line is not complete.
     left: usize,
     /// Where the current line or payload begins.
     at: usize,
-    /// Where the search for the current line's end goes on; not below `at` in a line.
+    /// Where the search for the current line's end continues. In a line it is not below `at`.
     scanned: usize,
     /// The length of the payload at `at`, unless a line begins there.
     payload: Option<usize>,
 }
 
-/// What reading a line or arguments came to.
+/// The result of reading a line or arguments.
 enum Step<T> {
-    /// It is complete, and the next thing begins at this position.
+    /// It is complete. What follows begins at this position.
     Done(T, usize),
-    /// More bytes are needed; for a line, where to go on searching its end.
+    /// More bytes are needed. For a line, this is where to continue the search for its end.
     Incomplete(T),
 }
 
@@ -92,14 +94,14 @@ impl RequestParser {
 
     /// Finds every complete request in `buf` and puts them into `batch`, which it clears first.
     ///
-    /// `buf` begins at the first byte not yet taken by [`RequestParser::consume`]; between two
-    /// calls it may only grow, apart from that. A partial request at its end is no error: call
-    /// again when more has arrived. The work is linear in the bytes of the connection, however
+    /// `buf` begins at the first byte not yet dropped after [`RequestParser::consume`]. Otherwise
+    /// it may only grow between two calls. A partial request at its end is not an error: call again
+    /// when more bytes have arrived. The work is linear in the bytes of the connection, however
     /// small the pieces in which they arrive.
     ///
     /// # Errors
-    /// When a request is malformed or over a limit. The requests before it are in the batch:
-    /// answer them, send the error, and close the connection. Every further call returns the same
+    /// When a request is malformed or over a limit. The requests before it are in the batch.
+    /// Answer them, send the error, and close the connection. Every further call returns the same
     /// error and an empty batch.
     pub fn parse(
         &mut self,
@@ -121,18 +123,18 @@ impl RequestParser {
         result
     }
 
-    /// How many bytes at the front of the buffer the requests of the last parse took.
+    /// The number of bytes at the front of the buffer that the parsed requests took.
     ///
-    /// The caller drops them before it parses again; until it has asked, they count as present.
+    /// Drop these bytes before the next parse. Without this call a parse takes them as present.
     #[must_use = "these bytes must be dropped from the front of the buffer"]
     pub fn consume(&mut self) -> usize {
         std::mem::take(&mut self.done)
     }
 
-    /// How many bytes are missing at least until the argument in which the buffer ends is whole,
-    /// so that the caller can make room for it at once. Zero when that is not known.
+    /// The number of bytes that are missing from the last argument in the buffer, with the two that
+    /// end it. The caller can reserve room for them at once. Zero when the number is not known.
     ///
-    /// The client states this number, and it may be as large as [`Limits::max_bulk`].
+    /// The client chooses this number. It may be as large as [`Limits::max_bulk`].
     #[must_use]
     pub const fn bytes_wanted(&self) -> usize {
         self.wanted
@@ -140,8 +142,8 @@ impl RequestParser {
 
     /// Whether the last parse stopped after one request because the client has not authenticated.
     ///
-    /// If so, answer that request, consume, and parse the same buffer again with the limits that
-    /// hold then, without waiting for more bytes.
+    /// If so, do not wait for more bytes. Answer that request, consume it, and parse the rest of
+    /// the buffer with the new limits.
     #[must_use]
     pub const fn has_more(&self) -> bool {
         self.has_more
@@ -200,8 +202,8 @@ impl RequestParser {
         Ok(())
     }
 
-    /// Goes on with the arguments of a request whose first line was complete in an earlier parse.
-    /// Returns whether it is complete now.
+    /// Continues with the arguments of a request whose first line an earlier parse completed.
+    /// Returns whether the request is complete now.
     fn resume(
         &mut self,
         buf: &[u8],
@@ -235,7 +237,7 @@ impl RequestParser {
         }
     }
 
-    /// Puts aside the arguments found so far of the request that begins at `self.done`.
+    /// Stores the arguments found so far of the request that begins at `self.done`.
     fn suspend(&mut self, buf: &[u8], progress: Progress, batch: &mut Batch) {
         let start = self.done;
         self.wanted = progress.wanted(buf);
@@ -252,9 +254,9 @@ impl RequestParser {
             .extend(batch.spans.drain(batch.first_open()..).map(shifted));
     }
 
-    /// Reads the first line of the request at `self.done`: the number of arguments to come.
+    /// Reads the first line of the request at `self.done`. Returns the number of arguments to come.
     ///
-    /// That is zero after an inline request, whose arguments are in the batch then.
+    /// For an inline request that is zero: its arguments are already in the batch.
     fn first_line(
         &mut self,
         buf: &[u8],
@@ -273,7 +275,7 @@ impl RequestParser {
         };
         let digits = line.get(1..).unwrap_or_default();
         let count = parse_i64(digits).ok_or(ProtocolError::InvalidMultibulkLength)?;
-        // A negative count means no arguments, like zero.
+        // A negative count means no arguments, as zero does.
         let count = usize::try_from(count.max(0));
         Ok(Step::Done(
             count.map_err(|_| ProtocolError::InvalidMultibulkLength)?,
@@ -283,7 +285,7 @@ impl RequestParser {
 }
 
 impl Progress {
-    /// How many bytes behind the end of `buf` the payload reaches, with the two that follow it.
+    /// How many bytes of the payload, and of the two behind it, lie beyond the end of `buf`.
     fn wanted(&self, buf: &[u8]) -> usize {
         self.payload.map_or(0, |len| {
             self.at
@@ -294,10 +296,10 @@ impl Progress {
     }
 }
 
-/// Reads arguments until none is left, or until the buffer ends.
+/// Reads arguments until none is left or the buffer ends.
 ///
-/// This is the hot loop of a server: per argument one load for a short head, one addition, one
-/// comparison with the end of the buffer, one push.
+/// This is the hot loop of a server. For each argument with a short head it does one load, one
+/// addition, one comparison with the end of the buffer and one push.
 fn read_args(
     buf: &[u8],
     mut progress: Progress,
@@ -356,8 +358,8 @@ fn read_args(
 
 /// The number in a head of one or two digits at `at`, and the position behind it.
 ///
-/// `seen` bytes of the line were looked at before; if there are any, the line is for the slow way,
-/// and so it is whenever its form is any other.
+/// `seen` bytes of the line were looked at before. If there are any, or if the line has another
+/// form, this returns `None` and the slow path reads the line.
 #[inline(always)]
 fn short_head(buf: &[u8], at: usize, seen: usize, mark: u8) -> Option<(usize, usize)> {
     if seen > 0 {
@@ -405,13 +407,13 @@ fn long_head(
                 next,
             ))
         }
-        // An empty line: what stands in the place of the `$` is its end.
+        // The line is empty: its end is where the `$` should be.
         [] => Err(ProtocolError::ExpectedDollar(b'\r')),
         [other, ..] => Err(ProtocolError::ExpectedDollar(*other)),
     }
 }
 
-/// Reads an inline request at `start`, the end of whose line is sought from `from` on.
+/// Reads the inline request at `start`. Searches for the end of its line from `from` on.
 fn inline_request(
     buf: &[u8],
     start: usize,
@@ -431,17 +433,17 @@ fn inline_request(
     Ok(Step::Done(0, end + 1))
 }
 
-/// What looking for a line that ends in `\r` and one more byte came to.
+/// The result of looking for a line that ends in `\r` and one more byte.
 enum Line<'b> {
     /// The line without its end, and the position behind its end.
     Whole(&'b [u8], usize),
-    /// Where to go on searching.
+    /// The end has not arrived. The search continues at this position.
     Incomplete(usize),
-    /// It is longer than the limit.
+    /// The line is longer than the limit.
     TooLong,
 }
 
-/// The line that begins at `at` and has no end before `from`.
+/// Finds the line that begins at `at`. It has no end before `from`.
 fn find_line(buf: &[u8], at: usize, from: usize, limit: usize) -> Line<'_> {
     match find(b'\r', buf, from) {
         Some(end) if end - at > limit => Line::TooLong,

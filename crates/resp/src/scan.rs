@@ -1,6 +1,6 @@
-//! Looking for the end of a line, and counting for the tests what was looked at.
+//! Searches for the end of a line. For the tests it counts the bytes that were looked at.
 
-/// The position of the first such byte that is not before `from`.
+/// The position of the first such byte from `from` on.
 pub(crate) fn find(byte: u8, buf: &[u8], from: usize) -> Option<usize> {
     let rest = buf.get(from..).unwrap_or_default();
     let found = memchr::memchr(byte, rest);
@@ -10,7 +10,7 @@ pub(crate) fn find(byte: u8, buf: &[u8], from: usize) -> Option<usize> {
 
 #[cfg(test)]
 thread_local! {
-    /// The bytes looked at in this thread: nothing else would show that none was looked at twice.
+    /// The number of bytes looked at in this thread. It shows whether a byte was looked at twice.
     pub(crate) static EXAMINED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 

@@ -1,4 +1,4 @@
-//! Replies: the words of both protocols, and what a client makes of them.
+//! Replies: how both protocols write them, and what a client reads.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use everbloom_resp::encode::{
@@ -238,7 +238,7 @@ fn depth_is_limited_and_costs_no_call_stack() {
         decoded(&b"|1\r\n".repeat(1_000_000)),
         Err(DecodeError::TooDeep)
     );
-    // A head that announces much must not reserve much: this would be 128 times 2^31 replies.
+    // A large announced length must not reserve memory: this would be 128 times 2^31 replies.
     assert_eq!(decoded(&b"*2147483647\r\n".repeat(128)), Ok(None));
 }
 
@@ -265,7 +265,7 @@ fn a_long_reply_in_small_pieces_takes_linear_time() {
         &mut bytes,
     );
     let mut decoder = Decoder::default();
-    // From its beginning each time, these 50 000 calls would look at 87 GB.
+    // Starting from the beginning each time, these 50 000 calls would look at 87 GB.
     for end in (64..bytes.len()).step_by(64) {
         assert_eq!(decoder.decode(&bytes[..end]), Ok(None));
     }
@@ -274,7 +274,7 @@ fn a_long_reply_in_small_pieces_takes_linear_time() {
     assert!(matches!(reply, Reply::Array(items) if items.len() == 200_000));
 }
 
-/// What is left of a reply when RESP2 has carried it.
+/// The reply that a client reads when RESP2 has carried this one.
 fn through_resp2(reply: &Reply) -> Reply {
     let all = |items: &[Reply]| Reply::Array(items.iter().map(through_resp2).collect());
     match reply {
@@ -300,7 +300,7 @@ fn through_resp2(reply: &Reply) -> Reply {
     }
 }
 
-/// What is left of a reply when RESP3 has carried it: there is one null.
+/// The reply that a client reads when RESP3 has carried this one. RESP3 has only one null.
 fn through_resp3(reply: &Reply) -> Reply {
     let all = |items: &[Reply]| items.iter().map(through_resp3).collect();
     match reply {
@@ -332,7 +332,7 @@ fn any_reply() -> impl Strategy<Value = Reply> {
         Just(Reply::NullArray),
         any::<bool>().prop_map(Reply::Boolean),
         proptest::collection::vec(any::<bool>(), 0..8).prop_map(Reply::Booleans),
-        // NaN is not equal to itself; it has its own row in the table above.
+        // NaN is not equal to itself. It has its own row in the table above.
         any::<f64>()
             .prop_filter("equal to itself", |d| !d.is_nan())
             .prop_map(Reply::Double),
@@ -349,7 +349,7 @@ fn any_reply() -> impl Strategy<Value = Reply> {
     })
 }
 
-/// All replies of a stream that arrives in pieces, and how it ended.
+/// All replies of a stream that arrives in pieces, and how it ended: the length read, or the error.
 fn decode_pieces(bytes: &[u8], sizes: &[usize]) -> (Vec<Reply>, Result<usize, DecodeError>) {
     let mut decoder = Decoder::new(DecodeLimits {
         max_line: 200,

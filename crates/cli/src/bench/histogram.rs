@@ -1,9 +1,9 @@
-//! Latencies in buckets: each power of two is cut into equal parts, so that a value is known to
-//! 1/64 of itself, whatever its size, in a few kilobytes (as HdrHistogram does it).
+//! Counts latencies in buckets, as HdrHistogram does. Each power of two is cut into 64 equal parts.
+//! So every value is known to 1/64 of itself, and a histogram takes a few kilobytes.
 
 use std::time::Duration;
 
-/// Parts of a power of two, as an exponent of two.
+/// The number of parts of a power of two, as an exponent of two.
 const PART_BITS: u32 = 6;
 const PARTS: u64 = 1 << PART_BITS;
 
@@ -43,8 +43,8 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The latency that this share of the recorded ones does not exceed, rounded up to the end of
-    /// its bucket; zero when nothing was recorded.
+    /// The latency that this share of the recorded latencies does not exceed. It is rounded up to
+    /// the end of its bucket. Zero when nothing was recorded.
     pub(super) fn quantile(&self, share: f64) -> Duration {
         let mut seen = 0;
         for (bucket, times) in self.buckets.iter().enumerate() {
@@ -66,12 +66,12 @@ impl Histogram {
     }
 }
 
-/// Values below 2 * PARTS have a bucket each; from there on the highest PART_BITS + 1 bits and
-/// the exponent choose.
+/// The bucket of a value. Each value below 2 * PARTS has its own bucket. Above, the exponent and
+/// the highest PART_BITS + 1 bits choose the bucket.
 fn bucket_of(value: u64) -> usize {
     let shift = (u64::BITS - value.leading_zeros()).saturating_sub(PART_BITS + 1);
     let bucket = u64::from(shift) * PARTS + (value >> shift);
-    // At most 58 * 64 + 127.
+    // The bucket is at most 57 * 64 + 127.
     usize::try_from(bucket).unwrap_or(usize::MAX)
 }
 

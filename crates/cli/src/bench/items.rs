@@ -1,22 +1,22 @@
-//! The items of a run, each a function of its number, so that no list of them is kept and a
-//! later run with the same seed knows what an earlier one has added.
+//! The items of a run. Each item is a function of its number, so no list of items is kept. A later
+//! run with the same seed knows the items that an earlier run has added.
 
 /// Bytes of an item.
 pub(super) const ITEM_LENGTH: usize = 16;
 
-/// Where the numbers of items begin that were never added before the timed part.
+/// The first number of items that are never added.
 const ABSENT: u64 = 1 << 40;
 
-/// Where the numbers begin of items that the timed part adds.
+/// The first number of items that the timed part adds.
 const FRESH: u64 = 1 << 41;
 
-/// Numbers between the threads, none of which uses as many.
+/// The distance between the first numbers of two threads. No thread uses as many numbers.
 const THREAD: u64 = 1 << 34;
 
 /// What an item is to the filter when the timed part begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Added before: number below the count of preloaded items.
+    /// Added before. The number is below the count of items added before.
     Present(u64),
     /// Never added.
     Absent(u64),
@@ -35,8 +35,8 @@ impl Kind {
     }
 }
 
-/// A bijection (SplitMix64's finalizer; Steele, Lea and Flood 2014): different numbers are
-/// different items.
+/// A bijection, so that different numbers give different items. It is SplitMix64's finalizer
+/// (Steele, Lea and Flood 2014).
 fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -47,7 +47,7 @@ fn seeded(seed: u64, number: u64) -> u64 {
     mix(number ^ mix(seed))
 }
 
-/// The item of that number: 16 hexadecimal digits.
+/// The item with this number: 16 hexadecimal digits.
 pub(super) fn item(seed: u64, number: u64) -> [u8; ITEM_LENGTH] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut rest = seeded(seed, number);
@@ -58,23 +58,24 @@ pub(super) fn item(seed: u64, number: u64) -> [u8; ITEM_LENGTH] {
     })
 }
 
-/// A Bloom filter in a Redis bitmap, as clients without filter commands keep it: the positions
-/// of an item by double hashing.
+/// A Bloom filter in a Redis bitmap, as clients without filter commands keep it. Double hashing
+/// gives the positions of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bitmap {
     pub(super) bits: u64,
     pub(super) hashes: usize,
-    /// Added to each position, so that all have as many digits and a request can be patched.
+    /// A number added to each position. It gives all positions the same number of digits, so that a
+    /// request can be patched.
     base: u64,
     pub(super) digits: usize,
 }
 
-/// Redis takes bit offsets below this.
+/// Redis accepts bit offsets below this.
 const OFFSET_LIMIT: u64 = 1 << 32;
 
 impl Bitmap {
-    /// The best size for so many items at that error rate (the textbook's formulas); `None` when
-    /// a Redis string is too short for it.
+    /// The best size for this capacity and error rate, by the textbook's formulas. `None` when it
+    /// does not fit into a Redis string.
     pub(super) fn new(capacity: u64, error_rate: f64) -> Option<Self> {
         let ln2 = std::f64::consts::LN_2;
         let bits = (capacity as f64 * -error_rate.ln() / (ln2 * ln2)).ceil();
@@ -114,7 +115,7 @@ impl Bitmap {
     }
 }
 
-/// Writes a number of exactly as many digits as there is room for.
+/// Writes a number in decimal, with zeros in front to fill the room.
 pub(super) fn write_decimal(mut number: u64, room: &mut [u8]) {
     for byte in room.iter_mut().rev() {
         *byte = b'0' + (number % 10).to_le_bytes()[0];

@@ -1,5 +1,5 @@
-//! The load: connections that each send a batch of requests, wait for all its replies, and send
-//! the next. One thread is one event loop; nothing is allocated once it runs.
+//! The load. Each connection sends a batch of requests, waits for all its replies, and sends the
+//! next batch. Each thread is an event loop, which allocates nothing while it runs.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,48 +14,48 @@ use super::histogram::Histogram;
 use super::requests::{Ring, Verb};
 use super::scan::{ScanError, Scanner, Shape};
 
-/// A server that sends nothing for so long is taken for dead.
+/// A run fails when the server sends nothing for this long.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How often a thread that waits looks whether another has failed.
+/// How often a waiting thread checks whether another has failed.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Bytes asked of a socket at a time.
+/// The most bytes to read from a socket at a time.
 const READ_SIZE: usize = 256 * 1024;
 
-/// When to stop. Batches that are out then are waited for and counted.
+/// When to stop. Batches that were sent before are still waited for and counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     pub(super) requests: u64,
     pub(super) time: Duration,
 }
 
-/// What the threads tell while they run.
+/// What the threads share while they run.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) done: AtomicU64,
-    /// One of them has failed: the others may stop.
+    /// Whether a thread has failed. The others then stop.
     pub(super) stop: AtomicBool,
 }
 
-/// What came of it.
+/// The counts of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) requests: u64,
     pub(super) items: u64,
-    /// Items answered 1.
+    /// Items whose answer was 1.
     pub(super) positives: u64,
-    /// Items of these that had not been added before the timed part.
+    /// Items that had not been added before the timed part.
     pub(super) others: u64,
     pub(super) other_positives: u64,
     pub(super) latency: Histogram,
     pub(super) elapsed: Duration,
-    /// Time in which this thread waited for the server, the sum over the threads.
+    /// The time spent waiting for the server, summed over the threads.
     pub(super) waited: Duration,
 }
 
 impl Tally {
-    /// Adds what another thread did at the same time.
+    /// Adds the counts of another thread that ran at the same time.
     pub(super) fn merge(&mut self, other: &Tally) {
         self.requests += other.requests;
         self.items += other.items;
@@ -83,13 +83,13 @@ pub(super) enum LoadError {
     FalseNegative,
 }
 
-/// A connection, with at most one batch out.
+/// A connection. It waits for the replies of at most one batch.
 #[derive(Debug)]
 struct Connection {
     stream: mio::net::TcpStream,
     scanner: Scanner,
     batch: Range<usize>,
-    /// Bytes of the batch that are sent, items of it that are answered.
+    /// The number of bytes of the batch that were sent, and of items that were answered.
     sent: usize,
     answered: usize,
     since: Instant,
@@ -100,15 +100,15 @@ struct Connection {
 pub(super) struct Load<'a> {
     ring: Ring,
     verb: Verb,
-    /// Requests of a batch.
+    /// The number of requests in a batch.
     batch: usize,
     limit: Limit,
     shared: &'a Shared,
     connections: Vec<Connection>,
     tally: Tally,
-    /// Requests given out.
+    /// The number of requests given to connections.
     begun: u64,
-    /// Connections with a batch out.
+    /// The number of connections that wait for replies.
     busy: usize,
     start: Instant,
 }
@@ -148,7 +148,7 @@ impl<'a> Load<'a> {
         })
     }
 
-    /// Runs to the limit.
+    /// Runs until the limit is reached.
     pub(super) fn run(mut self) -> Result<Tally, LoadError> {
         let mut poll = Poll::new()?;
         let mut events = Events::with_capacity(1024);
@@ -218,7 +218,7 @@ impl<'a> Load<'a> {
         self.send(index)
     }
 
-    /// Writes what the socket takes of the batch.
+    /// Writes as much of the batch as the socket takes.
     fn send(&mut self, index: usize) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(index) else {
             return Ok(());
@@ -237,7 +237,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// Reads until the socket is empty, and sends the next batch when this one is answered.
+    /// Reads until the socket is empty. Sends the next batch when this one is answered.
     fn receive(&mut self, index: usize, buffer: &mut [u8]) -> Result<(), LoadError> {
         loop {
             let Some(connection) = self.connections.get_mut(index) else {
@@ -261,7 +261,7 @@ impl<'a> Load<'a> {
                 self.busy -= 1;
                 self.begin(index, now)?;
             }
-            // Less than there was room for: the socket is empty, and will tell when it is not.
+            // The buffer is not full, so the socket is empty. An event says when more arrives.
             if count < buffer.len() {
                 return Ok(());
             }
@@ -269,7 +269,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// Compares replies with what is known of their items, and counts them.
+/// Compares replies with what is known about their items, and counts them.
 fn check(
     connection: &mut Connection,
     ring: &Ring,

@@ -1,10 +1,10 @@
-//! `everbloom bench`: how many commands a second a server answers, and how late.
+//! `everbloom bench`: how many commands a second a server answers, and with what latency.
 //!
 //! - [`items`]: the items, each a function of its number
 //! - [`requests`]: requests encoded before the clock starts
 //! - [`mod@load`]: the event loop that sends them
-//! - [`scan`]: every reply checked as it comes
-//! - [`histogram`], [`report`]: what came of it
+//! - [`scan`]: checks every reply as it arrives
+//! - [`histogram`], [`report`]: the results
 
 mod histogram;
 mod items;
@@ -119,24 +119,24 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The flags, checked, and what follows from them.
+/// The checked flags, and what follows from them.
 #[derive(Debug)]
 struct Setup {
     target: Target,
     recipe: Recipe,
-    /// Items to add; `None` when the key is used as it is.
+    /// The number of items to add first. `None` when the key is used as it is.
     fill: Option<u64>,
     limit: Limit,
     threads: usize,
 }
 
-/// Requests without an end in sight.
+/// No limit on requests or time.
 const NO_LIMIT: Limit = Limit {
     requests: u64::MAX,
     time: Duration::MAX,
 };
 
-/// Items added before the measured part when the flags do not say.
+/// The number of items added before the measured part when no flag states it.
 const FILL: u64 = 100_000;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -182,7 +182,7 @@ impl Setup {
                 Failure::Usage(text.to_owned())
             })?
         } else {
-            // A filter may be larger than any bitmap.
+            // Filters may be larger than any bitmap, so this does not check the size.
             Bitmap::default()
         };
         Ok(Self {
@@ -243,7 +243,7 @@ fn limit(args: &Args) -> Result<Limit, Failure> {
     })
 }
 
-/// As even shares of the connections as there are threads.
+/// The number of connections for each thread, as even as possible.
 fn split(clients: usize, threads: usize) -> Vec<usize> {
     (0..threads)
         .map(|thread| clients / threads + usize::from(thread < clients % threads))
@@ -274,7 +274,7 @@ fn fill(setup: &Setup, items: u64, key: &mut Prepared) -> Result<(), Failure> {
     key.add_rest(&recipe, items - items % per_request..items)
 }
 
-/// Puts the load on, one thread for each share of the connections.
+/// Runs the load with one thread for each share of the connections.
 fn load(
     setup: &Setup,
     recipe: &Recipe,
@@ -314,7 +314,7 @@ fn wait(
     thread::scope(|scope| {
         for load in loads {
             let sender = sender.clone();
-            // The receiver lives until all threads have sent.
+            // Sending succeeds, because the receiver lives until all threads have sent.
             scope.spawn(move || sender.send(load.run()).is_ok());
         }
         drop(sender);
@@ -328,7 +328,7 @@ fn wait(
                 }
                 Ok(Err(error)) => {
                     shared.stop.store(true, Ordering::Relaxed);
-                    // The first to fail tells why.
+                    // Keep the first error.
                     total = total.and(Err(error));
                 }
                 Err(RecvTimeoutError::Disconnected) => return total,
@@ -343,7 +343,7 @@ fn wait(
     })
 }
 
-/// A bar on stderr, of requests or of time; indicatif shows nothing where stderr is not a terminal.
+/// A bar on stderr, of requests or of time. indicatif shows nothing when stderr is not a terminal.
 fn progress(what: &'static str, limit: Limit) -> ProgressBar {
     let steps = if limit.requests == NO_LIMIT.requests {
         u64::try_from(limit.time.as_millis()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! What a run found, as text or JSON.
+//! The results of a run as text or JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::load::Tally;
 use super::{Args, Setup};
 
-/// Throughput, answers and latency of a run. Field names are the JSON's.
+/// Throughput, answers and latency of a run. The JSON has the same field names.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
     host: String,
@@ -18,7 +18,7 @@ pub(super) struct Report {
     pipeline: usize,
     threads: usize,
     items_per_request: usize,
-    /// More than 1 for a bitmap, where a request is the pipeline of one item.
+    /// More than 1 for a bitmap: there a request is the pipeline for one item.
     commands_per_request: usize,
     hit_share: f64,
     filled: u64,
@@ -29,17 +29,17 @@ pub(super) struct Report {
     commands_per_second: f64,
     items: u64,
     items_per_second: f64,
-    /// Items answered 1: found by a probe, new to an add.
+    /// Items whose answer was 1: a probe found them, or an add found them new.
     positives: u64,
     positive_share: Option<f64>,
-    /// Probes only: the share of items that were never added and are found.
+    /// For probes only: the share found among the items that were never added.
     false_positive_share: Option<f64>,
     latency_us: Latency,
-    /// The share of the time in which the load generator was not waiting for the server.
+    /// The share of the time in which the load generator did not wait for the server.
     generator_busy: f64,
 }
 
-/// Of a batch: from the first byte sent to the last byte of the replies.
+/// The latency of batches in microseconds, from the first byte sent to the last byte received.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Latency {
     mean: f64,
@@ -92,7 +92,7 @@ impl Report {
     }
 
     pub(super) fn json(&self) -> String {
-        // Numbers and texts only: there is nothing that could fail.
+        // A report has only numbers and texts, so this cannot fail.
         let json = serde_json::to_string_pretty(self).unwrap_or_default();
         format!("{json}\n")
     }
@@ -143,7 +143,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A whole number with its thousands apart.
+/// A whole number with its thousands separated.
 fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

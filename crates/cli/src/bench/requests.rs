@@ -1,5 +1,5 @@
-//! Requests encoded before they are needed: a ring of them in one buffer, each of the same
-//! length, so that a batch is a slice that goes to the socket as it is.
+//! Encodes requests before they are needed. A ring of requests of the same length is in one buffer,
+//! so a batch is a slice that goes to the socket as it is.
 
 use std::ops::Range;
 
@@ -10,16 +10,17 @@ use rand::{Rng, SeedableRng};
 use super::items::{Bitmap, ITEM_LENGTH, Kind, item, write_decimal};
 use super::scan::Shape;
 
-/// The word that ECHO sends and gets.
+/// The word that ECHO sends and receives.
 const WORD: &[u8] = b"hello";
 
-/// Items in a ring, unless the batches need more or it would be over `RING_BYTES`.
+/// The number of items in a ring. It is less when the ring would be over `RING_BYTES`, and more
+/// when the batches need more.
 const RING_ITEMS: usize = 1_000_000;
 
 const RING_BYTES: usize = 64 << 20;
 
-/// What is sent. In all but `Echo` and the bitmap commands a request has as many items as asked
-/// for; a bitmap request is one item's pipeline of SETBIT or GETBIT.
+/// The command to send. `Echo` has no item. A bitmap request is the pipeline of SETBIT or GETBIT
+/// for one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Verb {
     /// ECHO hello: what a server's loop costs without any work
@@ -63,8 +64,8 @@ impl Verb {
         matches!(self, Verb::Madd | Verb::Mexists)
     }
 
-    /// Whether this answer shows that the filter lost an item it was given: a probe must find it,
-    /// and an add must find it there. (SETBIT answers with the old bit, so there all are 1.)
+    /// Whether this answer about an added item shows that the filter lost it. A probe must find the
+    /// item, and an add must not find it new. (SETBIT answers the old bits, so all must be 1.)
     pub(super) fn lost(self, found: bool) -> bool {
         match self {
             Verb::Echo => false,
@@ -74,25 +75,25 @@ impl Verb {
     }
 }
 
-/// Everything that decides the bytes of the requests.
+/// Everything that determines the bytes of the requests.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
     pub(super) verb: Verb,
     pub(super) key: Vec<u8>,
-    /// Items of one BF.MADD or BF.MEXISTS; 1 with the other commands.
+    /// The number of items of one BF.MADD or BF.MEXISTS. 1 for the other commands.
     pub(super) items: usize,
     pub(super) bitmap: Bitmap,
     pub(super) seed: u64,
-    /// Items that were added before.
+    /// The number of items that were added before.
     pub(super) present: u64,
-    /// The share of items that are taken from those.
+    /// The share of the items sent that were added before.
     pub(super) hit_share: f64,
-    /// Whether the items that are added are to be the present ones of a later recipe.
+    /// Whether this recipe adds the items that are present for a later recipe.
     pub(super) filling: bool,
 }
 
 impl Recipe {
-    /// Commands in what goes out as one request.
+    /// The number of commands in one request.
     pub(super) fn commands(&self) -> usize {
         match self.verb {
             Verb::Setbit | Verb::Getbit => self.bitmap.hashes,
@@ -118,13 +119,13 @@ impl Recipe {
         }
     }
 
-    /// One request with room for its items, and where that room is.
+    /// One request with room for its items, and the positions of that room.
     fn template(&self) -> (Vec<u8>, Vec<usize>) {
         let (mut bytes, mut fields) = (Vec::new(), Vec::new());
         let width = self.width();
         let mut field = |bytes: &mut Vec<u8>| {
             encode_bulk(&vec![b'0'; width], bytes);
-            // Before the line end.
+            // The room ends before the line end.
             fields.push(bytes.len().saturating_sub(width + 2));
         };
         match self.verb {
@@ -155,7 +156,7 @@ impl Recipe {
         (bytes, fields)
     }
 
-    /// Bytes of the room for an item, or for a bit's offset.
+    /// The length in bytes of the room for an item, or for a bit's offset.
     fn width(&self) -> usize {
         match self.verb {
             Verb::Setbit | Verb::Getbit => self.bitmap.digits,
@@ -170,26 +171,26 @@ pub(super) struct Ring {
     recipe: Recipe,
     thread: u64,
     bytes: Vec<u8>,
-    /// Bytes of a request.
+    /// The length of a request in bytes.
     length: usize,
-    /// Where the items, or the offsets of the bits, stand in a request.
+    /// The positions of the items, or of the bits' offsets, in a request.
     fields: Vec<usize>,
     requests: usize,
     /// For each item in the ring, whether it was added before.
     present: Vec<bool>,
-    /// The request that goes out next.
+    /// The next request to send.
     next: usize,
-    /// Items that this thread has made up so far and that must not be sent twice.
+    /// The number of new items that this thread has made. None of them may be sent twice.
     fresh: u64,
 }
 
 impl Ring {
-    /// Encodes a ring of whole batches; `in_flight` batches may be out at a time.
+    /// Encodes a ring of whole batches. `in_flight` batches may be waiting for replies at a time.
     pub(super) fn new(recipe: Recipe, batch: usize, in_flight: usize, thread: u64) -> Self {
         let (template, fields) = recipe.template();
         let length = template.len();
         let wanted = (RING_ITEMS / recipe.items.max(1)).min(RING_BYTES / length);
-        // A batch that is being written must not be patched for another connection meanwhile.
+        // While a batch is being sent, it must not be patched for another connection.
         let batches = wanted.div_ceil(batch).max(2 * in_flight);
         let requests = batches * batch;
         let mut ring = Self {
@@ -207,7 +208,7 @@ impl Ring {
         ring
     }
 
-    /// Draws all items. Those that the timed part adds are drawn again in every round.
+    /// Draws the items of all requests. `take` writes the items to add anew in every round.
     fn fill(&mut self) {
         if self.recipe.verb == Verb::Echo {
             return;
@@ -227,8 +228,8 @@ impl Ring {
         }
     }
 
-    /// The next requests, at most so many: fewer at the end of the ring. Items that are to be
-    /// added are written now.
+    /// The next requests: at most `most`, fewer at the end of the ring. Writes the items that they
+    /// add.
     pub(super) fn take(&mut self, most: usize) -> Range<usize> {
         let start = if self.next == self.requests {
             0
@@ -253,13 +254,13 @@ impl Ring {
         start..end
     }
 
-    /// The bytes of those requests.
+    /// The bytes of these requests.
     pub(super) fn bytes(&self, requests: &Range<usize>) -> &[u8] {
         let bytes = requests.start * self.length..requests.end * self.length;
         self.bytes.get(bytes).unwrap_or_default()
     }
 
-    /// For each item of those requests, whether it was added before.
+    /// For each item of these requests, whether it was added before.
     pub(super) fn present(&self, requests: &Range<usize>) -> &[bool] {
         let items = requests.start * self.recipe.items..requests.end * self.recipe.items;
         self.present.get(items).unwrap_or_default()

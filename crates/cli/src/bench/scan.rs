@@ -1,16 +1,16 @@
-//! Replies checked byte for byte as they stream in, without decoding them into values.
+//! Checks replies byte for byte as they arrive, without decoding them into values.
 //!
-//! A bench request has a reply of one known shape: a fixed text, then a fixed number of `:0` or
-//! `:1`. Whatever differs ends the run, so a fast wrong answer cannot win.
+//! The reply to a bench request has one known shape: a fixed text, then a fixed number of `:0` or
+//! `:1`. Any difference ends the run, so a fast wrong answer cannot win.
 
-/// The reply to one request.
+/// The shape of the reply to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// What it begins with: all of ECHO's reply, the array head of BF.MEXISTS.
+    /// The first bytes: the whole reply of ECHO, or the array head of BF.MEXISTS.
     pub(super) literal: Vec<u8>,
-    /// Items that are answered.
+    /// The number of items answered.
     pub(super) items: usize,
-    /// `:0` or `:1` for each of them; an item is found when all are 1.
+    /// The number of `:0` or `:1` for each item. An item is found when all are 1.
     pub(super) integers_per_item: usize,
 }
 
@@ -25,24 +25,24 @@ pub(super) enum ScanError {
     Surplus { sent: String },
 }
 
-/// Where we are in a stream of replies of one shape.
+/// The position in a stream of replies of one shape.
 #[derive(Debug)]
 pub(super) struct Scanner {
     shape: Shape,
-    /// Bytes of the literal that have been seen.
+    /// The number of bytes of the literal that were read.
     literal_at: usize,
-    /// Items of this reply that have been seen.
+    /// The number of items of this reply that were read.
     item: usize,
-    /// Integers of this item that have been seen, and whether all were 1.
+    /// The number of integers of this item that were read, and whether all were 1.
     integer: usize,
     found: bool,
-    /// The begin of an integer that the last read has cut.
+    /// The first bytes of an integer, when the last read ended inside it.
     cut: Vec<u8>,
-    /// Replies still to come.
+    /// The number of replies still to come.
     due: usize,
 }
 
-/// Bytes of `:0` and `:1` with their line ends.
+/// The length of `:0` or `:1` with its line end, in bytes.
 const INTEGER: usize = 4;
 
 impl Scanner {
@@ -58,18 +58,17 @@ impl Scanner {
         }
     }
 
-    /// So many replies are expected beyond those that are still due.
+    /// Expects this many replies in addition to those still due.
     pub(super) fn expect(&mut self, replies: usize) {
         self.due += replies;
     }
 
-    /// Replies not yet seen to their end.
+    /// The number of replies not yet complete.
     pub(super) fn due(&self) -> usize {
         self.due
     }
 
-    /// Takes the next bytes and calls `on_item` for each item, in order, with whether it was
-    /// found.
+    /// Checks the next bytes. Calls `on_item` for each item, in order, with whether it was found.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -111,7 +110,7 @@ impl Scanner {
         Ok(rest)
     }
 
-    /// The fast path: whole integers, up to the end of the reply.
+    /// The fast path for whole integers, up to the end of the reply.
     fn integers<'b>(
         &mut self,
         bytes: &'b [u8],
@@ -133,7 +132,7 @@ impl Scanner {
                 self.item += 1;
                 if self.item == self.shape.items {
                     self.end_reply();
-                    // The next one may begin with a literal, or not be due.
+                    // The next reply may begin with a literal, or may not be due.
                     if self.due == 0 || !self.shape.literal.is_empty() {
                         break;
                     }
@@ -143,7 +142,7 @@ impl Scanner {
         Ok(rest)
     }
 
-    /// An integer in two reads.
+    /// The path for an integer that arrives in several reads.
     fn mend<'b>(
         &mut self,
         bytes: &'b [u8],
@@ -152,7 +151,7 @@ impl Scanner {
         let missing = INTEGER.saturating_sub(self.cut.len()).min(bytes.len());
         let (now, rest) = bytes.split_at(missing);
         self.cut.extend_from_slice(now);
-        // An error is told at once and with its text, not when four bytes of it are there.
+        // Report an error at once with its text, without waiting for four bytes.
         if self.cut.first() != Some(&b':') {
             let sent = [&self.cut, rest].concat();
             return Err(complain(&sent, b":0\r\n"));
@@ -187,7 +186,7 @@ fn complain(sent: &[u8], expected: &[u8]) -> ScanError {
     }
 }
 
-/// The first bytes, readable.
+/// The first bytes in readable form.
 fn text(bytes: &[u8]) -> String {
     let shown = bytes.get(..40.min(bytes.len())).unwrap_or_default();
     shown.escape_ascii().to_string()
@@ -205,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Feeds the bytes in pieces of one size; what the items were and how many replies are due.
+    /// Feeds the bytes in pieces of one size. Returns the items and the number of replies due.
     fn scan(
         shape: &Shape,
         replies: usize,
@@ -277,7 +276,7 @@ mod tests {
         assert_eq!(scan(&shape("", 1, 1), 2, late, 100), refused);
         let within = b"*2\r\n:1\r\n-ERR not found\r\n";
         assert_eq!(scan(&shape("*2\r\n", 2, 1), 1, within, 100), refused);
-        // Told at once, however little of it is there.
+        // The error is reported at once, however few bytes have arrived.
         assert!(matches!(
             scan(&shape("", 1, 1), 1, b"-E", 1),
             Err(ScanError::Refused(_))

@@ -1,4 +1,4 @@
-//! The key that the load works on: made before, deleted after.
+//! The key that the load works on. It is made before the run and deleted after it.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -10,10 +10,10 @@ use super::requests::{Recipe, Verb};
 use crate::Failure;
 use crate::client::{Client, ClientError, Target};
 
-/// A key that is ours to delete, whatever is in it.
+/// The default key. A run may delete it, whatever it holds.
 pub(super) const DEFAULT_KEY: &str = "everbloom:bench";
 
-/// What `--reserve` says: `CAPACITY,ERROR[,WORD...]`.
+/// The value of `--reserve`: `CAPACITY,ERROR[,WORD...]`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reservation {
     pub(super) capacity: u64,
@@ -72,7 +72,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Somebody else's key stays.
+    /// Deletes the default key. Another key must not exist.
     fn clear(&mut self) -> Result<(), Failure> {
         if self.key != DEFAULT_KEY.as_bytes() {
             let exists: [&[u8]; 2] = [b"EXISTS", &self.key];
@@ -88,7 +88,7 @@ impl Prepared {
 
     fn reserve(&mut self, recipe: &Recipe, reserve: &Reservation) -> Result<(), Failure> {
         if matches!(recipe.verb, Verb::Setbit | Verb::Getbit) {
-            // The whole bitmap at once: growing it is not what a filter's clients pay for.
+            // Make the whole bitmap at once, so that the load does not measure its growing.
             let last = recipe.bitmap.last().to_string();
             let args: [&[u8]; 4] = [b"SETBIT", &self.key, last.as_bytes(), b"0"];
             self.client.demand(&args)?;
@@ -104,7 +104,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Adds the last items of a fill, too few for one of its requests.
+    /// Adds the last items of a fill, which are too few for one of its requests.
     pub(super) fn add_rest(&mut self, recipe: &Recipe, items: Range<u64>) -> Result<(), Failure> {
         for index in items {
             let item = item(recipe.seed, Kind::Present(index).number(0));

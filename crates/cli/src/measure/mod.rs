@@ -1,8 +1,8 @@
-//! `everbloom measure`: how often a filter is wrong, found by trying.
+//! `everbloom measure`: tries how often a filter is wrong.
 //!
-//! Random strings, half of them added and half only asked for. An added string that is not found
-//! would be a false negative, which a Bloom filter never gives; a string that was never added
-//! and is found is a false positive, and their share is the measured error rate.
+//! It adds half of a set of random strings and only asks for the other half. An added string that
+//! is not found is a false negative, which a Bloom filter never gives. A string that was never
+//! added but is found is a false positive. The share of false positives is the measured error rate.
 
 mod subject;
 mod table;
@@ -23,13 +23,13 @@ use crate::client::{Client, LoginArgs, Target, parse_url};
 use subject::Subject;
 use table::Row;
 
-/// Bytes of one random string.
+/// The length of a random string in bytes.
 const ITEM_LENGTH: usize = 64;
 
-/// Items sent, or hashed, between two moves of the progress bar.
+/// The number of items sent, or hashed, between two updates of the progress bar.
 const CHUNK: usize = 1000;
 
-/// What a filter created by BF.ADD asks for: see `Subject::default_filter`.
+/// The error rate of a filter that BF.ADD creates: see `Subject::default_filter`.
 const DEFAULT_ERROR_RATE: f64 = 0.01;
 
 type Item = [u8; ITEM_LENGTH];
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     login: LoginArgs,
 }
 
-/// A layout at the command line.
+/// A layout on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Word {
     /// RedisBloom's, bit for bit
@@ -95,15 +95,16 @@ the strings come; the second is reserved with --error-rate and --capacity.
 
 Exit code: 1 when an added string was missed, else 0.";
 
-/// What one filter did with the strings.
+/// The results of one filter.
 #[derive(Clone, Debug, PartialEq)]
 struct Measurement {
-    /// Items the filter counted: a string that is a false positive when added is not counted.
+    /// The items that the filter counted. It does not count a string that tests positive when it is
+    /// added.
     items: u64,
     missed: u64,
     probes: u64,
     false_positives: u64,
-    /// From the fill of the layers, where the subject lets us see it.
+    /// Computed from the fill ratio of the layers, if the subject shows it.
     expected: Option<f64>,
 }
 
@@ -209,7 +210,7 @@ fn measure(
     })
 }
 
-/// A bar on stderr; indicatif shows nothing where stderr is not a terminal.
+/// A bar on stderr. indicatif shows nothing when stderr is not a terminal.
 fn progress(name: &str, steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64);
     if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}%") {
@@ -265,7 +266,7 @@ mod tests {
         let grown = Subject::default_filter(None, Some(Layout::Blocked)).unwrap();
         let measured = measure("blocked", grown, added, probed).unwrap();
         assert_eq!(measured.missed, 0);
-        // 200 would be the rate asked for; three standard deviations of the sampling more.
+        // The rate asked for gives 200. Three standard deviations of the sampling are added.
         assert!(measured.false_positives <= 243, "{measured:?}");
         assert!(measured.expected.unwrap() <= 0.01, "{measured:?}");
     }

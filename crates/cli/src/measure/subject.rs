@@ -1,4 +1,4 @@
-//! What is measured: a filter in this process, or a key of a server.
+//! The filter to measure: one in this process, or a key of a server.
 
 use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_resp::Reply;
@@ -14,7 +14,7 @@ pub(super) enum Subject {
     Server(ServerKey),
 }
 
-/// A key of our own on a server, deleted when we are done with it.
+/// A key of our own on a server. It is deleted at the end.
 #[derive(Debug)]
 pub(super) struct ServerKey {
     client: Client,
@@ -22,8 +22,8 @@ pub(super) struct ServerKey {
 }
 
 impl Subject {
-    /// The filter that the first BF.ADD makes: rate 0.01, capacity 100, doubling. A server makes it
-    /// in its own default layout unless one is given.
+    /// The filter that the first BF.ADD makes: error rate 0.01, capacity 100, expansion 2. A server
+    /// makes it in its own default layout unless one is given.
     pub(super) fn default_filter(
         client: Option<Client>,
         layout: Option<Layout>,
@@ -35,7 +35,7 @@ impl Subject {
         }
     }
 
-    /// What BF.RESERVE makes.
+    /// The filter that BF.RESERVE makes.
     pub(super) fn reserved(
         client: Option<Client>,
         error_rate: f64,
@@ -69,7 +69,7 @@ impl Subject {
             .map_err(|error| Failure::Usage(format!("cannot make such a filter: {error}")))
     }
 
-    /// Adds the items and tells how many of them were new to the filter.
+    /// Adds the items. Returns how many of them were new to the filter.
     pub(super) fn add(&mut self, items: &[Item]) -> Result<u64, Failure> {
         match self {
             Subject::Embedded(filter) => Ok(count(filter.insert_all(items))),
@@ -84,8 +84,8 @@ impl Subject {
         }
     }
 
-    /// The rate of false positives that the fill of the layers makes likely; `None` from a
-    /// server that does not tell about its layers.
+    /// The false positive rate to expect from the fill ratio of the layers. `None` when a server
+    /// does not show its layers.
     pub(super) fn expected_error_rate(&mut self) -> Result<Option<f64>, Failure> {
         match self {
             Subject::Embedded(filter) => Ok(Some(filter.estimated_error_rate())),
@@ -122,7 +122,8 @@ impl ServerKey {
         Ok(ones)
     }
 
-    /// From the bits, if the server is ours; from the counts that every RedisBloom tells, if not.
+    /// Our server computes this from the bits. For RedisBloom we compute it from the counts that
+    /// BF.DEBUG shows.
     fn expected_error_rate(&mut self) -> Result<Option<f64>, Failure> {
         if let Reply::Array(fields) = self.client.call(&["BF.STATS", &self.key])? {
             let (pairs, _) = fields.as_chunks::<2>();
@@ -150,13 +151,14 @@ impl ServerKey {
 
 impl Drop for ServerKey {
     fn drop(&mut self) {
-        // The measurement is over either way; an unreachable server keeps the key.
+        // Ignore an error: the measurement is over. A server that cannot be reached keeps the key.
         let _ = self.client.call(&["DEL", &self.key]);
     }
 }
 
-/// The rate of one layer from its line in BF.DEBUG: with m bits, k hashes and n items a bit is
-/// still zero with probability (1 - 1/m)^(kn), and an absent item needs k bits set.
+/// The expected false positive rate of one layer, from its line in BF.DEBUG. With m bits, k hashes
+/// and n items, a bit is zero with probability (1 - 1/m)^(kn). A false positive needs k bits that
+/// are set.
 fn layer_error_rate(line: &str) -> Option<f64> {
     let field = |name: &str| -> Option<f64> {
         let (_, value) = line

@@ -19,7 +19,7 @@ const HEADINGS: [&str; 7] = [
     "measured",
 ];
 
-/// Names to the left, figures to the right, two spaces between the columns.
+/// The table, with names to the left, figures to the right and two spaces between columns.
 pub(super) fn render(rows: &[Row]) -> String {
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(cells));
@@ -69,7 +69,7 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
 }
 
 fn percent(rate: f64) -> String {
-    // Very small rates would all read as 0.000 %.
+    // Without an exponent very small rates would all be 0.000 %.
     if rate != 0.0 && rate < 1e-5 {
         format!("{:.2e} %", 100.0 * rate)
     } else {

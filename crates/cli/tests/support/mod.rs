@@ -1,4 +1,4 @@
-//! What the tests that need a server, or another project's program, have in common.
+//! Common code of the tests that need a server or another project's program.
 
 #![allow(
     dead_code,
@@ -20,7 +20,7 @@ pub const EVERBLOOM: &str = env!("CARGO_BIN_EXE_everbloom");
 /// How long the server may take to answer its first PING.
 const START: Duration = Duration::from_secs(30);
 
-/// How long any program may run: a hanging one must fail the test, not stop it.
+/// How long any program may run. A program that hangs must fail the test, not stop it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The folder with the workspace's Cargo.toml.
@@ -45,7 +45,7 @@ impl Server {
     }
 
     pub fn configured(file: Option<&str>, settings: &[&str]) -> Self {
-        // The port is free when we look and may be taken when the server binds it: look again.
+        // Another program may take the port before the server binds it. Then try another port.
         for _ in 0..5 {
             if let Some(server) = Self::on(free_port(), file, settings) {
                 return server;
@@ -56,7 +56,7 @@ impl Server {
 
     fn on(port: u16, file: Option<&str>, settings: &[&str]) -> Option<Self> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{port}"));
-        // What an earlier test left there, a data directory included, is none of this server's.
+        // Remove what an earlier test left there, such as a data directory.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let log = File::create(folder.join("log")).unwrap();
@@ -127,8 +127,8 @@ pub fn free_port() -> u16 {
         .port()
 }
 
-/// Whether a server is there that has loaded what there is. One whose password these settings do
-/// not tell is taken as it is.
+/// Whether a server answers and has loaded its data. If it wants a password that these settings do
+/// not have, this does not wait for the data.
 fn answers(port: u16, settings: &[&str]) -> bool {
     let password = settings
         .iter()
@@ -147,7 +147,7 @@ fn answers(port: u16, settings: &[&str]) -> bool {
     ping().unwrap_or(false)
 }
 
-/// What a program did.
+/// How a program ended and what it printed.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: ExitStatus,
@@ -156,7 +156,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Passes the output on when the program succeeded, and shows all of it when it did not.
+    /// Returns the output when the program succeeded. Otherwise panics and shows all of it.
     #[track_caller]
     pub fn success(self) -> String {
         assert!(
@@ -186,7 +186,7 @@ pub fn run_with_input(
         .spawn()
         .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let mut stdin = child.stdin.take().unwrap();
-    // A program that ends early closes the pipe; its exit code tells more than our EPIPE.
+    // A program that ends early closes the pipe. Its exit code tells more than our EPIPE.
     let feeder = thread::spawn(move || feed(&mut stdin));
     let stdout = drain(child.stdout.take().unwrap());
     let stderr = drain(child.stderr.take().unwrap());
@@ -218,7 +218,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     })
 }
 
-/// Another project's program that a test needs, and how to see whether it is here.
+/// Another project's program that a test needs, and how to find out whether it is installed.
 #[derive(Clone, Copy, Debug)]
 pub enum Peer {
     RedisCli,
@@ -230,7 +230,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The program, or `None` after saying loudly that the test is skipped. With
+    /// The program, or `None` after printing that the test is skipped. With
     /// EVERBLOOM_REQUIRE_PEERS=1 a missing program fails the test instead.
     pub fn find(self) -> Option<Command> {
         let (program, probe, advice): (_, &[&str], _) = match self {
@@ -261,7 +261,7 @@ impl Peer {
             !required,
             "{self:?} is missing and EVERBLOOM_REQUIRE_PEERS=1: {advice}"
         );
-        // Not eprintln!, which the test harness hides when a test passes.
+        // The test harness hides eprintln! when a test passes, so this writes to stderr itself.
         let test = thread::current().name().unwrap_or("a test").to_owned();
         let notice = format!("SKIPPED: {test}: {self:?} is missing: {advice}\n");
         io::stderr().write_all(notice.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! BF.ADD and BF.MADD, and a run of pipelined BF.ADDs as one batch.
+//! BF.ADD and BF.MADD, and a batch of pipelined BF.ADDs.
 
 use super::Parameters;
 use super::insertion::{AfterFull, Insertion, insert_items};
@@ -90,11 +90,11 @@ impl Madd<'_> {
     }
 }
 
-/// Executes `BF.ADD key item` for every item as one batch, with the answers of one-by-one
-/// execution: `emit` gets one for each item, in order.
+/// Executes `BF.ADD key item` for every item as one batch. `emit` gets one answer for each item, in
+/// order. The answers are the same as for one command after the other.
 ///
-/// Errors of the key (another type, no memory for a new filter) are every item's answer. All
-/// commands of the run count as modifications for WATCH.
+/// Errors of the key (another type, no memory for a new filter) are the answer for every item. All
+/// commands of the batch count as modifications for WATCH.
 pub fn add_run<'a>(
     context: &Context,
     items: &[&'a [u8]],
@@ -124,7 +124,7 @@ pub(super) fn insert_all<'a>(
     Ok((answers, change))
 }
 
-/// Adds an answer to a list that holds booleans alone until the first error.
+/// Adds an answer to a list. The list holds only booleans until the first error.
 #[inline]
 fn push(answers: &mut Reply, result: Result<bool, CommandError>) {
     match (answers, result) {

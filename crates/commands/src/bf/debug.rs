@@ -1,5 +1,5 @@
-//! BF.DEBUG: every layer of a filter, in lines of text. Those of the blocked layout say at their end
-//! how many bits a block has, which RedisBloom's lines do not.
+//! BF.DEBUG: lines of text about a filter and each of its layers. The line of a blocked layer ends
+//! with the number of bits in a block; RedisBloom's lines do not have that.
 
 use super::answer;
 use crate::args::Args;

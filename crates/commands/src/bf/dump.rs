@@ -1,8 +1,9 @@
-//! BF.SCANDUMP and BF.LOADCHUNK: a filter in pieces, out and in.
+//! BF.SCANDUMP and BF.LOADCHUNK: a filter read and written in pieces.
 //!
-//! Iterator 0 asks for the header. From 1 on, iterator `i` is byte `i - 1` of the bit arrays of
-//! all layers laid end to end; a piece ends with its layer at the latest. BF.LOADCHUNK takes a
-//! piece with the iterator that BF.SCANDUMP gave with it, which is one past its last byte.
+//! Iterator 0 asks for the header. From 1 on, iterator `i` stands for byte `i - 1` of the bit
+//! arrays of all layers, laid end to end. A piece ends with its layer at the latest. BF.LOADCHUNK
+//! takes a piece with the iterator that BF.SCANDUMP gave with it. That iterator stands for the byte
+//! behind the piece.
 
 use super::answer;
 use crate::args::Args;
@@ -21,7 +22,7 @@ pub(crate) const LOADCHUNK: &str = "bf.loadchunk";
 /// The longest piece that BF.SCANDUMP gives, in bytes.
 pub const MAX_CHUNK: usize = 16 << 20;
 
-/// The iterator that brings a header.
+/// The iterator that BF.SCANDUMP gives with a header.
 const HEADER: i64 = 1;
 
 struct ScanDump<'a> {
@@ -38,7 +39,7 @@ impl<'a> ScanDump<'a> {
         Ok(scan)
     }
 
-    /// The key comes before the iterator, as in RedisBloom.
+    /// The key is checked before the iterator, as in RedisBloom.
     fn execute(&self, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
         let filter = slot.required()?;
         let iterator = number::integer(self.iterator).ok_or(CommandError::ScanIterator)?;
@@ -47,9 +48,9 @@ impl<'a> ScanDump<'a> {
     }
 }
 
-/// One piece of the dump of a filter and the iterator that belongs to it: `(0, empty)` behind the
-/// last one. A host that rewrites its log calls this from iterator 0 on and writes a
-/// `BF.LOADCHUNK key iterator piece` for each.
+/// One piece of the dump of a filter, and the iterator that belongs to it. Behind the last piece it
+/// is `(0, empty)`. A host that rewrites its log starts with iterator 0 and writes
+/// `BF.LOADCHUNK key iterator piece` for each piece.
 pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> (i64, Vec<u8>) {
     if iterator == 0 {
         return (HEADER, header::encode(filter));
@@ -59,7 +60,7 @@ pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> (i64, Vec<u8>) {
         .and_then(|iterator| filter.stream_chunk(iterator - 1, MAX_CHUNK))
         .filter(|data| !data.is_empty());
     match found {
-        // The stream is memory, so its end is far from what an i64 can count.
+        // The stream is in memory, so its length fits an i64 by far.
         Some(data) => match i64::try_from(data.len()) {
             Ok(len) => (iterator.saturating_add(len), data.to_vec()),
             Err(_) => (0, Vec::new()),
@@ -117,7 +118,7 @@ impl<'a> LoadChunk<'a> {
         if end == 0 || end < len {
             return Err(CommandError::BadData);
         }
-        // The iterator counts from 1, so a piece as long as its iterator starts before byte 0.
+        // Iterators start at 1, so a piece as long as its iterator would start before byte 0.
         let offset = (end - len)
             .checked_sub(1)
             .ok_or(CommandError::ChunkOffset)?;

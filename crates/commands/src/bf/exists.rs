@@ -1,4 +1,4 @@
-//! BF.EXISTS and BF.MEXISTS, and a run of pipelined BF.EXISTS as one batch.
+//! BF.EXISTS and BF.MEXISTS, and a batch of pipelined BF.EXISTS.
 
 use super::answer;
 use crate::args::Args;
@@ -61,8 +61,8 @@ pub fn mexists(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
     answer(Mexists::parse(Args::new(MEXISTS, args)).map(|mexists| mexists.execute(slot)))
 }
 
-/// Executes `BF.EXISTS key item` for every item as one batch; `emit` gets the answers in order.
-/// A missing key and a key of another type hold no item.
+/// Executes `BF.EXISTS key item` for every item as one batch. `emit` gets the answers in order.
+/// A missing key and a key of another type contain no item.
 pub fn exists_run(items: &[&[u8]], slot: ReadSlot<'_>, mut emit: impl FnMut(bool)) {
     match slot.lenient() {
         Some(filter) => filter.contains_batch(items.iter().copied(), emit),

@@ -11,8 +11,8 @@ use everbloom_resp::{Protocol, Reply};
 pub(crate) const INFO: &str = "bf.info";
 pub(crate) const CARD: &str = "bf.card";
 
-/// What RedisBloom counts for a filter and for each layer besides the bit arrays. `Size` is this
-/// sum on every host, whatever the memory really is; clients plan with it.
+/// The bytes that RedisBloom counts for a filter, besides the bit arrays, and for each layer.
+/// `Size` is this sum on every host, whatever the memory really is, because clients plan with it.
 const FILTER_BYTES: u64 = 32;
 const LAYER_BYTES: u64 = 64;
 
@@ -100,7 +100,7 @@ impl<'a> Info<'a> {
         Ok(info)
     }
 
-    /// The key comes before the word: RedisBloom says `not found` even to a wrong word.
+    /// The key is checked before the word: RedisBloom answers `not found` even to a wrong word.
     fn execute(&self, protocol: Protocol, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
         let filter = slot.required()?;
         let Some(text) = self.field else {

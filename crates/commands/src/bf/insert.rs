@@ -1,4 +1,4 @@
-//! BF.INSERT: items for a filter that may have to be made with chosen parameters.
+//! BF.INSERT: adds items, and makes the filter with chosen parameters if it is missing.
 
 use super::Parameters;
 use super::add::insert_all;
@@ -16,13 +16,14 @@ pub(crate) const INSERT: &str = "bf.insert";
 #[derive(Debug)]
 struct Insert<'a> {
     key: &'a [u8],
-    /// What the filter is made with if it is missing.
+    /// The parameters of the filter if it must be made.
     parameters: Parameters,
     create: bool,
     items: &'a [&'a [u8]],
 }
 
-/// An option word. Only its start is looked at, but of those that RedisBloom does not know.
+/// An option word. The first letters decide; only LAYOUT and SEED, which RedisBloom does not have,
+/// must be complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Items,

@@ -1,4 +1,4 @@
-//! Adding items: the one path that ADD, MADD, INSERT and runs of pipelined ADDs share.
+//! Adding items: the one path that ADD, MADD, INSERT and batches of pipelined ADDs share.
 
 use super::Parameters;
 use crate::context::Context;
@@ -12,12 +12,12 @@ use smallvec::SmallVec;
 use everbloom::{GrowthLimit, InsertError, ScalableBloomFilter};
 use std::ops::ControlFlow;
 
-/// What an insertion changed, borrowed from its arguments: enough to log it.
+/// What an insertion changed, as far as the log needs it. The items borrow from its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Insertion<'a> {
-    /// The SCANDUMP header of the empty filter, when the insertion created it.
+    /// The SCANDUMP header of the empty filter, if the insertion created the filter.
     pub created: Option<Vec<u8>>,
-    /// The items that were added, in order; not those that tested positive or were refused.
+    /// The items that were added, in order, without those that tested positive or were refused.
     pub added: SmallVec<[&'a [u8]; 8]>,
 }
 
@@ -35,8 +35,8 @@ impl Insertion<'_> {
         }
     }
 
-    /// The effect when the command was BF.ADD or BF.MADD with `tried` items: the command itself
-    /// if it is the shortest way to say it.
+    /// The effect of a BF.ADD or BF.MADD with `tried` items. If all were added to an existing
+    /// filter, it is the command itself.
     pub(crate) fn effect_of_add(self, key: &[u8], tried: usize) -> Effect {
         if self.created.is_none() && tried > 0 && self.added.len() == tried {
             Effect::Verbatim
@@ -46,17 +46,17 @@ impl Insertion<'_> {
     }
 }
 
-/// What happens to the items behind one that a full filter refused.
+/// What happens to the items that follow one that a full filter refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFull {
-    /// They are not even tried: one command of many items.
+    /// They are not tried: all items belong to one command.
     Stop,
-    /// They are tried: every item is a command of its own.
+    /// They are tried: every item is its own command.
     GoOn,
 }
 
-/// Adds `items` to the filter in `slot`, which is made with `missing` if there is none, and
-/// passes the answer to each item to `emit`. An error means that no item was tried.
+/// Adds `items` to the filter in `slot`. Makes the filter with `missing` if there is none. `emit`
+/// gets the answer for each item. An error means that no item was tried.
 pub(super) fn insert_items<'a>(
     context: &Context,
     missing: &Parameters,
@@ -66,7 +66,7 @@ pub(super) fn insert_items<'a>(
     mut emit: impl FnMut(Result<bool, CommandError>),
 ) -> Result<Insertion<'a>, CommandError> {
     let (filter, created) = filter_or_new(context, missing, slot)?;
-    // A filter that was made just now has used up memory, too.
+    // A filter that was made just now has used free memory, too.
     let had = if created.is_some() {
         0
     } else {
@@ -103,15 +103,15 @@ pub(super) fn insert_items<'a>(
     Ok(Insertion { created, added })
 }
 
-/// How many items can be added while the filter grows at most once. The limit on its size is
-/// known exactly only between two growths.
+/// How many items can be added while the filter gets at most one new layer. The limit for a new
+/// layer must be computed again after each one.
 fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
     let Some(newest) = filter.layers().last().filter(|_| !filter.is_fixed()) else {
         return usize::MAX;
     };
     let room = newest.capacity().saturating_sub(newest.len());
     let next = match filter.options().rounding() {
-        // It may take few items although its bits are many: nothing is known but the first.
+        // The next layer may take few items although it has many bits. It takes at least one.
         Rounding::Log2 => 1,
         Rounding::Words | Rounding::PowerOfTwo => newest
             .capacity()
@@ -121,7 +121,7 @@ fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
     usize::try_from(room.saturating_add(next)).unwrap_or(usize::MAX)
 }
 
-/// The filter in the slot, and its header if it had to be made.
+/// The filter in the slot. If it had to be made, also its header.
 fn filter_or_new<'s>(
     context: &Context,
     missing: &Parameters,

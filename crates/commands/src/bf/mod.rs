@@ -1,9 +1,8 @@
-//! The commands, one family a file: the arguments as a struct, how they are parsed, and what the
-//! command then does to its key.
+//! The commands, one family a file. Each file has the arguments as a struct, parses them, and does
+//! the command's work on its key.
 //!
-//! The functions named like a command have the shape that [`Run`](crate::table::Run) asks for.
-//! [`add::add_run`] and [`exists::exists_run`] execute a run of pipelined commands on one key as
-//! one batch.
+//! The functions named like a command have the signature that [`Run`](crate::table::Run) asks for.
+//! [`add::add_run`] and [`exists::exists_run`] execute a batch of pipelined commands on one key.
 
 pub mod add;
 pub mod debug;
@@ -21,17 +20,17 @@ use everbloom::hash::Key;
 use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_resp::Reply;
 
-/// What a filter is to be made with.
+/// The parameters of a filter to make.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Parameters {
     pub(crate) error_rate: f64,
     pub(crate) capacity: u64,
-    /// The growth from layer to layer; 0 makes the filter non-scaling. A filter that is so for
-    /// another reason keeps the number without using it.
+    /// The expansion. 0 makes the filter non-scaling. A filter that is non-scaling for another
+    /// reason keeps the number without using it.
     pub(crate) expansion: u32,
     pub(crate) non_scaling: bool,
     pub(crate) layout: Layout,
-    /// The seed of a blocked filter's hash; without one its key comes from the host.
+    /// The seed of a blocked filter's hash. Without a seed the hash's key comes from the host.
     pub(crate) seed: Option<u64>,
 }
 
@@ -49,7 +48,7 @@ impl From<Defaults> for Parameters {
 }
 
 impl Parameters {
-    /// Options that contradict each other whatever the key holds.
+    /// Refuses options that contradict each other, whatever the key holds.
     pub(crate) fn check(self) -> Result<Self, CommandError> {
         if self.seed.is_some() && self.layout == Layout::Classic {
             return Err(CommandError::SeedOfClassic);
@@ -83,7 +82,7 @@ fn answer(result: Result<Reply, CommandError>) -> Reply {
     result.unwrap_or_else(Reply::from)
 }
 
-/// An unsigned number as a reply. Numbers that RESP cannot carry are cut to the largest it can.
+/// An unsigned number as a reply. A number too large for RESP becomes the largest that it has.
 fn count(number: u64) -> Reply {
     Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }

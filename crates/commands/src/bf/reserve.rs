@@ -77,8 +77,8 @@ impl<'a> Reserve<'a> {
 
 /// The expansion, and whether the filter is non-scaling.
 ///
-/// RedisBloom looks for each option word among all arguments, the key and the numbers included,
-/// takes the first it finds and ignores what it does not know. Scripts rely on the tolerance.
+/// RedisBloom looks for each option word among all arguments, the key and the numbers included. It
+/// takes the first one it finds and ignores words that it does not know. Scripts rely on this.
 fn growth(args: &Args<'_>, defaults: &Defaults) -> Result<(u32, bool), CommandError> {
     let non_scaling = args.after_word(b"NONSCALING").is_some() || defaults.expansion == 0;
     let Some(mut behind) = args.after_word(b"EXPANSION") else {
@@ -96,8 +96,8 @@ fn growth(args: &Args<'_>, defaults: &Defaults) -> Result<(u32, bool), CommandEr
     }
 }
 
-/// The layout behind the word LAYOUT. RedisBloom does not know this word nor SEED, so only the
-/// arguments behind the capacity are searched for them: a key of that name is a key.
+/// The layout behind the word LAYOUT. RedisBloom knows neither this word nor SEED, so only the
+/// arguments behind the capacity are searched for them. A key with such a name stays a key.
 fn layout_of(mut behind: Args<'_>) -> Result<Layout, CommandError> {
     let word = behind.next_optional().ok_or(CommandError::LayoutMissing)?;
     layout::parse(word).ok_or(CommandError::BadLayout)

@@ -1,5 +1,5 @@
-//! BF.STATS: what BF.INFO has no field for. Clients of RedisBloom take BF.INFO apart by the number
-//! of its fields, so that what is more has a command of its own.
+//! BF.STATS: facts for which BF.INFO has no field. Clients of RedisBloom expect a fixed number of
+//! fields in BF.INFO, so these facts need a command of their own.
 
 use super::{answer, count};
 use crate::args::Args;
@@ -51,7 +51,7 @@ fn hex(key: Key) -> Reply {
     Reply::bulk(digits.concat())
 }
 
-/// New items that the newest layer still takes. A filter that does not grow will have no other.
+/// How many new items the newest layer still takes; null for a filter that does not grow.
 fn items_until_next_layer(filter: &ScalableBloomFilter) -> Reply {
     match filter.layers().last() {
         Some(newest) if !filter.is_fixed() => count(newest.capacity().saturating_sub(newest.len())),

@@ -1,4 +1,4 @@
-//! C's `%g`, which BF.DEBUG writes error rates with.
+//! C's `%g`, in which BF.DEBUG writes error rates.
 
 /// Significant digits of `%g` without a precision.
 const DIGITS: i32 = 6;
@@ -19,7 +19,7 @@ pub fn format(number: f64) -> String {
             format!("{number}")
         };
     }
-    // Rounding may carry into the next power of ten, so the exponent is read off the rounded form.
+    // Rounding may reach the next power of ten, so the exponent comes from the rounded form.
     let scientific = format!("{:.5e}", number);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -31,7 +31,7 @@ pub fn format(number: f64) -> String {
     format!("{}e{sign}{:02}", trim(mantissa), exponent.unsigned_abs())
 }
 
-/// Without the zeros at the end of the fraction, and without the point if none is left.
+/// Removes the zeros at the end of the fraction, and the point if no digit is left behind it.
 fn trim(digits: &str) -> &str {
     if digits.contains('.') {
         digits.trim_end_matches('0').trim_end_matches('.')

@@ -1,10 +1,10 @@
 //! The header of a SCANDUMP stream, of either layout.
 //!
-//! `classic` and `blocked` know how the numbers lie. Whether they describe a filter is for
-//! [`ScalableBloomFilter::from_parts`] to say.
+//! `classic` and `blocked` know where each number lies. [`ScalableBloomFilter::from_parts`] decides
+//! whether the numbers describe a filter.
 //!
-//! No header of one layout is one of the other: where RedisBloom's has its layer count, the first
-//! bytes of the blocked one say 436 million, which would make a header of 23 GB.
+//! A blocked header is never taken for a classic one. Where the classic header has its layer count,
+//! the blocked one has bytes that mean 436 million, so the header would have to be 23 GB long.
 
 mod blocked;
 mod classic;
@@ -24,8 +24,8 @@ pub fn encode_parts(parts: &FilterParts) -> Vec<u8> {
     }
 }
 
-/// The parts that a header names, or nothing when its length is not what its layer count says, or
-/// it is of a version that is not known.
+/// The parts that a header describes. `None` when its length does not match its layer count, or
+/// when its version or layout is not known.
 pub fn decode(header: &[u8]) -> Option<FilterParts> {
     match header.strip_prefix(&blocked::MAGIC) {
         Some(rest) => blocked::decode(rest),

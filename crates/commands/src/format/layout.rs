@@ -1,8 +1,8 @@
-//! The words for layouts, in options, settings and replies.
+//! The names of layouts in options, settings and replies.
 
 use everbloom::Layout;
 
-/// The layout that a word names, in any case.
+/// The layout with this name, in any case.
 ///
 /// ```
 /// # use everbloom_commands::format::layout;
@@ -16,7 +16,7 @@ pub fn parse(word: &[u8]) -> Option<Layout> {
         .find(|layout| name(*layout).as_bytes().eq_ignore_ascii_case(word))
 }
 
-/// The word for a layout.
+/// The name of a layout.
 pub fn name(layout: Layout) -> &'static str {
     match layout {
         Layout::Classic => "classic",

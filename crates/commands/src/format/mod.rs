@@ -1,5 +1,5 @@
-//! Bytes and text in formats that never change, RedisBloom's and the blocked layout's own: headers
-//! of SCANDUMP, values as typed fields, and the numbers of BF.DEBUG.
+//! Formats that never change, RedisBloom's and those of the blocked layout: headers of SCANDUMP,
+//! values as typed fields, and the numbers of BF.DEBUG.
 
 pub mod g;
 pub mod header;

@@ -1,10 +1,10 @@
 //! A filter as typed fields, in an order that never changes.
 //!
-//! What a host keeps of a value, an RDB file or a module's, is a row of fields of three types. These
-//! modules know their order and meaning; how a field becomes bytes is the host's affair, behind
-//! [`FieldWriter`] and [`FieldReader`]. Each layout has a type of its own: [`classic`] is
-//! RedisBloom's, [`blocked`] ours. Both have the same shape: fields of the filter, then for each
-//! layer its fields, its bit array, and last its item count.
+//! A host stores a value (in an RDB file, or for a module) as a sequence of fields of three types.
+//! These modules know the order and meaning of the fields. The host turns fields into bytes, behind
+//! [`FieldWriter`] and [`FieldReader`]. Each layout has its own type: [`classic`] is RedisBloom's,
+//! [`blocked`] is ours. Both have the same shape: the fields of the filter, then for each layer its
+//! fields, its bit array, and last its item count.
 
 pub mod blocked;
 pub mod classic;
@@ -12,12 +12,12 @@ pub mod classic;
 use everbloom::{FilterParts, LayerParts, Layout, PartsError, ScalableBloomFilter};
 use thiserror::Error;
 
-/// A type of values, as an RDB file and a module's host know it.
+/// A type of values in RDB files and in the hosts of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueType {
-    /// Its name, nine characters as a module type must have. TYPE answers it.
+    /// The name that TYPE answers. A module type's name has nine characters.
     pub name: &'static str,
-    /// The version that is written, and the newest that is read.
+    /// The version that is written. It is also the newest that is read.
     pub version: u32,
 }
 
@@ -29,58 +29,59 @@ pub const fn value_type(layout: Layout) -> ValueType {
     }
 }
 
-/// Where fields go.
+/// The host's writer of fields.
 pub trait FieldWriter {
-    /// Why a field was not taken.
+    /// Why a field could not be written.
     type Error;
 
-    /// A whole number.
+    /// Writes an unsigned number.
     ///
     /// # Errors
     ///
-    /// As the host says.
+    /// The host's.
     fn unsigned(&mut self, value: u64) -> Result<(), Self::Error>;
 
-    /// A floating-point number.
+    /// Writes a floating-point number.
     ///
     /// # Errors
     ///
-    /// As the host says.
+    /// The host's.
     fn double(&mut self, value: f64) -> Result<(), Self::Error>;
 
-    /// A string of bytes, perhaps a very long one.
+    /// Writes a string of bytes, which may be very long.
     ///
     /// # Errors
     ///
-    /// As the host says.
+    /// The host's.
     fn bytes(&mut self, value: &[u8]) -> Result<(), Self::Error>;
 }
 
-/// Where fields come from.
+/// The host's reader of fields.
 pub trait FieldReader {
-    /// Why there is no such field.
+    /// Why a field could not be read.
     type Error;
 
-    /// A whole number.
+    /// Reads an unsigned number.
     ///
     /// # Errors
     ///
-    /// The next field is none, or there is no next field.
+    /// The next field has another type, or there is no next field.
     fn unsigned(&mut self) -> Result<u64, Self::Error>;
 
-    /// A floating-point number.
+    /// Reads a floating-point number.
     ///
     /// # Errors
     ///
-    /// The next field is none, or there is no next field.
+    /// The next field has another type, or there is no next field.
     fn double(&mut self) -> Result<f64, Self::Error>;
 
-    /// A string of bytes, which should be `expected` long. A reader need not give one that is not,
-    /// must not keep more memory than has arrived, and best leaves no spare capacity.
+    /// Reads a string of bytes, which should be `expected` bytes long. A reader may refuse another
+    /// length. It must not take more memory than the bytes that have arrived, and should leave no
+    /// spare capacity.
     ///
     /// # Errors
     ///
-    /// The next field is none, or there is no next field.
+    /// The next field has another type, or there is no next field.
     fn bytes(&mut self, expected: u64) -> Result<Vec<u8>, Self::Error>;
 }
 
@@ -90,7 +91,7 @@ pub enum LoadError<E> {
     /// A field is missing or of another type.
     #[error("{0}")]
     Read(E),
-    /// No such version of the type is known.
+    /// This version of the type is not known.
     #[error("version {version} of {type_name} is not known")]
     Version {
         /// The name of the type.
@@ -98,20 +99,20 @@ pub enum LoadError<E> {
         /// The version.
         version: u32,
     },
-    /// A field has a value that no filter has.
+    /// The named field has a value that no filter can have.
     #[error("{0}: a value that no filter has")]
     Field(&'static str),
     /// The fields contradict each other, or are too large.
     #[error("{0}")]
     Parts(PartsError),
-    /// A bit array has another length than its layer says.
+    /// A bit array does not have the length that its layer states.
     #[error("layer {layer}: a bit array of {bytes} bytes instead of {expected}")]
     BitArray {
-        /// Which layer, from 0.
+        /// The layer's number, from 0.
         layer: usize,
-        /// Its length.
+        /// Its length in bytes.
         bytes: u64,
-        /// The length that the layer says.
+        /// The length in bytes that the layer states.
         expected: u64,
     },
 }
@@ -149,7 +150,7 @@ pub fn save_head<W: FieldWriter>(parts: &FilterParts, writer: &mut W) -> Result<
     }
 }
 
-/// Writes the fields of a layer before its bit array. After that, its item count remains.
+/// Writes the fields of a layer that come before its bit array. The item count comes behind it.
 ///
 /// # Errors
 ///
@@ -165,7 +166,7 @@ pub fn save_layer_head<W: FieldWriter>(
     }
 }
 
-/// Reads a value of a layout's type: a filter whose bit arrays together have at most `limit` bytes.
+/// Reads a filter as a value of a layout's type. Its bit arrays may have `limit` bytes together.
 ///
 /// # Errors
 ///
@@ -182,11 +183,11 @@ pub fn load<R: FieldReader>(
     }
 }
 
-/// Layers that have arrived, and their bit arrays.
+/// The layers that have arrived, and their bit arrays.
 struct Arrived {
     layers: Vec<LayerParts>,
     arrays: Vec<Vec<u8>>,
-    /// Bytes that bit arrays may still have.
+    /// The bytes that further bit arrays may take.
     left: u64,
     limit: u64,
 }
@@ -201,7 +202,7 @@ impl Arrived {
         }
     }
 
-    /// Reads the bit array and the item count of a layer whose other fields were read and are valid.
+    /// Reads the bit array and the item count of a layer. Its other fields were read and are valid.
     fn push<R: FieldReader>(
         &mut self,
         mut layer: LayerParts,

@@ -1,4 +1,4 @@
-//! BF.ADD, BF.MADD and runs of BF.ADD.
+//! BF.ADD, BF.MADD and batches of BF.ADD.
 
 use crate::keyspace::{Keyspace, Value, wire};
 use everbloom_commands::bf::add::add_run;
@@ -21,7 +21,7 @@ fn an_item_is_new_once() {
     assert_eq!(keys.say("BF.MADD k a c"), "*2 #f #t");
     assert_eq!(keys.say("BF.ADD k c"), "#f");
     assert_eq!(keys.filter("k").len(), 4);
-    // Adds that add nothing touch the key and are not logged.
+    // An add that adds nothing touches the key but is not logged.
     assert_eq!(keys.touched, 6);
     let log = [
         "BF.LOADCHUNK k 1 <73 bytes>",
@@ -58,7 +58,7 @@ fn a_filter_that_cannot_grow_goes_on_to_the_next_item() {
     assert_eq!(keys.filter("k").layers().len(), 1);
 }
 
-/// A filter that exists may grow into the memory that is free, however large it is itself.
+/// An existing filter may grow into the free memory, however large it already is.
 #[test]
 fn growth_is_limited_by_what_is_free_and_not_by_what_the_filter_has() {
     let mut keys = Keyspace::default();
@@ -66,7 +66,7 @@ fn growth_is_limited_by_what_is_free_and_not_by_what_the_filter_has() {
     keys.context.free_bytes = 30_000;
     let items: Vec<String> = (0..40_000).map(|i| i.to_string()).collect();
     let replies = keys.say(&format!("BF.MADD k {}", items.join(" ")));
-    // The first layer has 13 792 bytes; the second needs 31 176 and is refused.
+    // The first layer has 13 792 bytes. The second needs 31 176 and is refused.
     assert!(replies.contains("problem inserting into filter"));
     keys.context.free_bytes = 40_000;
     assert_eq!(keys.say("BF.ADD k another"), ":1");
@@ -86,7 +86,7 @@ fn growth_stops_at_the_limit_and_the_filter_stays_whole() {
         assert!(reply.ends_with(CANNOT_GROW));
         let filter = keys.filter(key);
         let bytes: u64 = filter.layers().iter().map(|layer| layer.bytes()).sum();
-        // The limit holds for all layers together, within one command too.
+        // The limit holds for all layers together, also within one command.
         assert!(bytes <= 1000 && bytes > 300, "{bytes}");
         assert_eq!(reply.matches(":1").count() as u64, filter.len());
         assert_eq!(
@@ -149,7 +149,7 @@ fn starts() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    /// A run is nothing but its commands one by one: same replies, same filter, same log in effect.
+    /// A batch has the same replies, filter and log in effect as its commands one by one.
     #[test]
     fn a_run_is_its_commands_one_by_one(
         start in starts(),
@@ -170,7 +170,7 @@ proptest! {
         let items: Vec<&[u8]> = items.iter().map(|item| item.as_bytes()).collect();
         let mut replies = Vec::new();
         let context = at_once.context;
-        // A host starts no run without a command in it.
+        // A host starts no batch without a command in it.
         if !items.is_empty() {
             let change = at_once.write(b"k", |slot| {
                 add_run(&context, &items, slot, |result| {

@@ -95,7 +95,7 @@ fn chunks_must_lie_within_one_layer() {
             "{iterator} {len}"
         );
     }
-    // Only what succeeded is logged, as it came.
+    // Only commands that succeeded are logged, as they came.
     assert_eq!(keys.log.len() - logged, 3);
     keys.keys.insert(b"l".to_vec(), Value::Other);
     assert!(load(&mut keys, "5", b"a").starts_with("-WRONGTYPE"));

@@ -1,4 +1,4 @@
-//! The log says everything: replayed by a host with other defaults it gives the same filters.
+//! The log says everything: a host with other defaults that replays it gets the same filters.
 
 use crate::keyspace::{Keyspace, Value, pieces};
 use everbloom::Layout;
@@ -90,7 +90,7 @@ fn defaults() -> impl Strategy<Value = Defaults> {
         })
 }
 
-/// A host with these defaults, whose new keys are as random as those of any.
+/// A host with these defaults and random keys for new filters.
 fn host(defaults: Defaults) -> Keyspace {
     let context = Context {
         defaults,
@@ -119,7 +119,7 @@ proptest! {
             let (before, logged) = (keys.dumps(), keys.log.len());
             let args: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
             keys.call(&args);
-            // What changed is logged. (A chunk that says what is there already is logged too.)
+            // Every change is logged. (A chunk that changes nothing is logged, too.)
             prop_assert!(keys.log.len() > logged || before == keys.dumps());
         }
         let mut replica = host(there);

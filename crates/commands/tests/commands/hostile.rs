@@ -1,4 +1,4 @@
-//! Bytes that nobody well-meaning sends.
+//! Bytes that only an attacker sends.
 
 use crate::keyspace::{Keyspace, Value};
 use everbloom::{FilterParts, LayerParts, ScalableBloomFilter};
@@ -14,7 +14,7 @@ fn good() -> FilterParts {
         .parts()
 }
 
-/// Loads the header as key `k`; no key may be there when it is refused.
+/// Loads the header as key `k`. When it is refused, the key must not exist.
 fn load(header: &[u8]) -> String {
     let mut keys = Keyspace::with_limit(1 << 30);
     let reply = keys.call(&[b"BF.LOADCHUNK", b"k", b"1", header]);
@@ -151,7 +151,7 @@ fn a_loaded_filter_that_cannot_grow_fails_clean() {
     assert_eq!(keys.say("BF.ADD k a"), cannot);
     assert_eq!(keys.filter("k").parts(), parts);
 
-    // Numbers that RESP cannot carry must not turn negative.
+    // Numbers too large for RESP must not become negative.
     (parts.layers[0].capacity, parts.layers[0].items, parts.items) = (u64::MAX, 1 << 63, 1 << 63);
     keys.call(&[b"BF.LOADCHUNK", b"l", b"1", &header::encode_parts(&parts)]);
     assert_eq!(keys.say("BF.CARD l"), ":9223372036854775807");
@@ -172,8 +172,8 @@ fn a_filter_that_has_counted_as_far_as_it_can_dumps_and_loads() {
 
 #[test]
 fn several_growths_in_one_command_keep_to_the_limit() {
-    // With logarithms as capacities a layer of 2^12 bits takes no more than five items at this
-    // rate, and the one after it has 2^20 bits.
+    // When capacities are logarithms, a layer of 2^12 bits takes at most five items at this rate.
+    // The layer after it has 2^20 bits.
     let mut parts = good();
     (parts.options, parts.growth) = (6, 4);
     let layer = &mut parts.layers[0];
@@ -235,8 +235,8 @@ fn argument() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// No bytes make a command panic, also when a host skips the arity check; and a refused
-    /// command changes nothing.
+    /// No bytes make a command panic, also when a host skips the arity check. A refused command
+    /// changes nothing.
     #[test]
     fn no_arguments_make_a_command_panic(
         command in prop::sample::select((0..COMMANDS.len()).collect::<Vec<_>>()),
@@ -263,7 +263,7 @@ proptest! {
         }
     }
 
-    /// Any bytes as a header: refused, or a filter that works and dumps as the same header.
+    /// Any bytes as a header are refused, or make a working filter that dumps the same header.
     #[test]
     fn near_headers_are_refused_or_work(
         changes in prop::collection::vec((0_usize..73, any::<u8>()), 0..4),

@@ -16,7 +16,7 @@ pub(crate) enum Value {
 pub(crate) struct Keyspace {
     pub(crate) context: Context,
     pub(crate) keys: BTreeMap<Vec<u8>, Value>,
-    /// What a log would hold.
+    /// The commands that a log would hold.
     pub(crate) log: Vec<Vec<Vec<u8>>>,
     /// How many calls counted as modifications.
     pub(crate) touched: usize,
@@ -49,8 +49,8 @@ impl Keyspace {
         }
     }
 
-    /// Runs a command of blank-separated words; gives back the reply on the wire without the last
-    /// line break.
+    /// Runs a command of blank-separated words. Returns the encoded reply without the last line
+    /// break.
     pub(crate) fn say(&mut self, command: &str) -> String {
         let args: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
         wire(&self.call(&args), self.context.protocol)
@@ -82,7 +82,7 @@ impl Keyspace {
         }
     }
 
-    /// Lends the key and keeps what is put there.
+    /// Lends the key and keeps the filter that the command puts there.
     pub(crate) fn write<R>(&mut self, key: &[u8], run: impl FnOnce(&mut Slot<'_>) -> R) -> R {
         match self.keys.get_mut(key) {
             Some(Value::Filter(filter)) => run(&mut Slot::Filter(filter)),
@@ -141,7 +141,7 @@ impl Keyspace {
         filters.collect()
     }
 
-    /// The log in one line a command, binary arguments cut to their first eight bytes.
+    /// The log with one line a command. Binary arguments are cut to their first eight bytes.
     pub(crate) fn log_text(&self) -> Vec<String> {
         let show = |arg: &Vec<u8>| match arg.is_ascii() && !arg.contains(&0) {
             true => String::from_utf8(arg.clone()).unwrap(),

@@ -37,10 +37,10 @@ fn reserve_takes_its_options_in_any_order() {
         "BF.RESERVE f 0.01 100 LAYOUT BLOCKED SEED 18446744073709551615 EXPANSION 0",
         "BF.RESERVE g 0.01 100 LAYOUT CLASSIC EXPANSION 3",
         "BF.RESERVE h 0.01 100 EXPANSION 0 NONSCALING LAYOUT BLOCKED SEED 7",
-        // The key is no option, nor is what RedisBloom ignores.
+        // The key is not an option, and neither are words that RedisBloom ignores.
         "BF.RESERVE LAYOUT 0.01 100",
         "BF.RESERVE SEED 0.01 100 FOO BAR BAZ",
-        // The first of two counts, as with RedisBloom's options.
+        // Of two equal options the first one counts, as in RedisBloom.
         "BF.RESERVE i 0.01 100 LAYOUT BLOCKED LAYOUT x",
     ] {
         assert_eq!(keys.say(command), "+OK", "{command}");
@@ -84,14 +84,14 @@ fn what_is_wrong_with_the_options_of_reserve_is_said() {
         ("LAYOUT BLOCKED SEED 18446744073709551616", range),
         ("SEED 1", classic),
         ("SEED 1 LAYOUT CLASSIC", classic),
-        // The growth comes first.
+        // The expansion is checked first.
         ("EXPANSION x LAYOUT x", "-ERR bad expansion"),
         ("EXPANSION LAYOUT BLOCKED", "-ERR bad expansion"),
         (
             "NONSCALING EXPANSION 2 LAYOUT BLOCKED",
             "-Nonscaling filters cannot expand",
         ),
-        // The two words bring room for themselves only.
+        // The two words allow no other extra arguments.
         ("a b c d", arity),
         ("a b c d LAYOUT BLOCKED", arity),
         ("a b c d LAYOUT BLOCKED SEED 1", arity),
@@ -120,7 +120,7 @@ fn insert_takes_both_options_and_refuses_what_is_wrong() {
             "BF.INSERT e NONSCALING LAYOUT BLOCKED CAPACITY 1 ITEMS x y",
             "*2 :1 -ERR non scaling filter is full",
         ),
-        // A filter that is there keeps its layout.
+        // An existing filter keeps its layout.
         ("BF.INSERT a LAYOUT CLASSIC ITEMS x", "*1 :0"),
         (
             "BF.INSERT z NOCREATE LAYOUT BLOCKED ITEMS x",
@@ -138,7 +138,7 @@ fn insert_takes_both_options_and_refuses_what_is_wrong() {
             "-ERR wrong number of arguments for 'bf.insert' command",
         ),
         ("BF.INSERT z ITEMS LAYOUT", "*1 :1"),
-        // Words that RedisBloom knows by their start stay what they are; these are not among them.
+        // RedisBloom knows its own words by their first letters. These are not among them.
         (
             "BF.INSERT y LAY BLOCKED ITEMS x",
             "-Unknown argument received",
@@ -225,7 +225,7 @@ fn a_dump_moves_to_a_host_with_other_defaults() {
         assert_eq!(wire(&reply, Protocol::Resp2), "+OK");
     }
     assert_eq!(*other.filter("k"), filter);
-    // It grows on as it would have.
+    // The loaded filter grows as the original does.
     for host in [&mut keys, &mut other] {
         host.say(&format!("BF.MADD k{}", items(500..9000)));
     }
@@ -336,7 +336,7 @@ fn stats_need_a_filter() {
     }
 }
 
-/// A filter of 5000 items shows in its statistics the error rate that is then measured.
+/// The statistics of a filter of 5000 items show the error rate that is measured afterwards.
 #[test]
 fn the_expected_error_rate_is_the_measured_one() {
     for layout in ["CLASSIC", "BLOCKED"] {

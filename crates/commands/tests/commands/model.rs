@@ -1,4 +1,4 @@
-//! Random commands against what a set of strings would have answered.
+//! Random commands, compared with the answers of a set of strings.
 
 use crate::keyspace::Keyspace;
 use everbloom::Layout;
@@ -6,10 +6,10 @@ use everbloom_resp::Reply;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-/// What is certain about one filter: the items it holds, and how many it took.
+/// What is certain about one filter: the items it holds, and the number of items it counted.
 #[derive(Default)]
 struct Model {
-    /// Items that were answered, with 1 or with 0, and so must be found for ever.
+    /// Items whose add was answered with 1 or 0. They must be found for ever.
     certain: HashSet<String>,
     added: i64,
 }
@@ -91,7 +91,7 @@ proptest! {
                 Step::Reserve(key, how) => {
                     let reply = keys.say(&format!("BF.RESERVE {key} {how}"));
                     let there = models.contains_key(key);
-                    // The blocked layout has no such rates.
+                    // The blocked layout does not support such rates.
                     let impossible = blocked && how.starts_with("1e-323");
                     prop_assert_eq!(reply, match (there, impossible) {
                         (true, _) => "-ERR item exists",
@@ -135,7 +135,7 @@ proptest! {
             let added = models.get(key).map_or(0, |model| model.added);
             prop_assert_eq!(keys.call(&[b"BF.CARD", key.as_bytes()]), Reply::Integer(added));
         }
-        // Nothing that was certain is lost at the end.
+        // At the end nothing that was certain is lost.
         for (key, model) in models {
             for item in model.certain {
                 prop_assert_eq!(keys.say(&format!("BF.EXISTS {key} {item}")), ":1");
@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// Replies of one command of many items: one each, unless a full filter ended it.
+/// The replies of one command of many items: one for each, unless a full filter ended it.
 fn offered_all(
     model: &mut Model,
     items: &[String],

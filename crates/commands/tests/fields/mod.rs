@@ -1,4 +1,4 @@
-//! A value as a row of fields in memory: what a host would write and read.
+//! A value as a sequence of fields in memory, as a host would write and read it.
 
 use std::convert::Infallible;
 

@@ -26,7 +26,7 @@ fn collect(batch: &Batch, buf: &[u8], into: &mut Requests) {
     }
 }
 
-/// Feeds the pieces one after another to one parser, as a connection does.
+/// Feeds the pieces to one parser in turn, as a connection does.
 fn parse_pieces<'p>(
     pieces: impl IntoIterator<Item = &'p [u8]>,
     limits: &Limits,
@@ -75,7 +75,7 @@ fn long(prefix: &str, digits: usize) -> Vec<u8> {
     [prefix.as_bytes(), &vec![b'1'; digits]].concat()
 }
 
-/// What redis-server 7.0.15 answered on a socket to these bytes; `None`: it waited for more.
+/// What redis-server 7.0.15 answered on a socket to these bytes. `None`: it waited for more.
 #[test]
 fn malformed_requests_get_the_texts_that_redis_sends() {
     let no_count = Some("invalid multibulk length");
@@ -135,7 +135,7 @@ fn malformed_requests_get_the_texts_that_redis_sends() {
     }
 }
 
-/// The same source, with `requirepass` set and before `AUTH`.
+/// The same server's answers, with `requirepass` set and before `AUTH`.
 #[test]
 fn before_authentication_requests_are_small() {
     let limits = Limits {
@@ -188,7 +188,7 @@ fn a_request_behind_auth_has_the_limits_that_auth_gave() {
     assert_eq!(parser.consume(), buf.len());
 }
 
-/// What redis-server 7.0.15 made of these lines, seen through `ECHO` and unknown commands.
+/// How redis-server 7.0.15 read these lines, as `ECHO` and unknown commands show.
 #[test]
 fn lines_and_quotes_mean_what_they_mean_to_redis() {
     let table: &[(&[u8], &[&[&str]])] = &[
@@ -347,7 +347,7 @@ fn a_recycled_list_keeps_its_allocation() {
     );
 }
 
-/// The bytes that a parser looks at when they arrive in pieces of that size.
+/// The number of bytes that a parser looks at when `bytes` arrive in pieces of that size.
 fn examined(bytes: &[u8], piece: usize) -> usize {
     EXAMINED.set(0);
     let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
@@ -355,7 +355,7 @@ fn examined(bytes: &[u8], piece: usize) -> usize {
         max_inline: usize::MAX,
         ..Limits::default()
     };
-    // The buffer grows in place: draining it per byte would be the test's own quadratic work.
+    // The buffer grows in place, because draining it byte by byte would take quadratic time.
     let mut start = 0;
     for end in (0..bytes.len())
         .step_by(piece)
@@ -375,7 +375,7 @@ fn examined(bytes: &[u8], piece: usize) -> usize {
 fn no_byte_is_looked_at_twice() {
     let mut many_args = Vec::new();
     encode_request(&vec!["0123456789"; 50_000], &mut many_args);
-    // Nothing but heads: no payload that is never looked at hides a second look at a head.
+    // Only heads: payloads are never looked at, so they could hide a second look at a head.
     let mut empty_args = Vec::new();
     encode_request(&vec![""; 50_000], &mut empty_args);
     let mut one_long = Vec::new();
@@ -401,7 +401,7 @@ fn no_byte_is_looked_at_twice() {
     }
 }
 
-/// Bytes that are likely to be a request, or nearly one.
+/// Bytes that are likely to be a request or nearly one.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let arg = proptest::collection::vec(any::<u8>(), 0..130);
     let request = proptest::collection::vec(arg, 1..14).prop_map(|args| {
@@ -431,7 +431,7 @@ fn cuts(bytes: &[u8], sizes: &[usize]) -> Vec<Vec<u8>> {
     pieces
 }
 
-/// The slow, obvious parser: one request from the front of complete bytes, no state.
+/// The slow, obvious parser. It takes one request from the front of complete bytes, without state.
 fn oracle(mut bytes: &[u8], limits: &Limits) -> (Requests, Result<(), ProtocolError>) {
     let mut requests = Vec::new();
     loop {
@@ -488,7 +488,7 @@ fn oracle_request(
     let Some(line) = oracle_line(bytes, limits, ProtocolError::TooBigMultibulkCount)? else {
         return Ok(None);
     };
-    // What is negative has no arguments; what does not fit is above the limit.
+    // A negative count means no arguments. A count that does not fit is above the limit.
     let count = oracle_number(&line[1..]).and_then(|count| usize::try_from(count.max(0)).ok());
     let count = count.filter(|count| *count <= limits.max_args);
     let count = count.ok_or(ProtocolError::InvalidMultibulkLength)?;
@@ -558,7 +558,7 @@ proptest! {
     ) {
         let limits = Limits { max_inline: 100, ..Limits::default() };
         let (_, result, taken) = parse_whole(&bytes, &limits);
-        // What is left is one unfinished request, never a whole line of one.
+        // The rest is one unfinished request, and not even one whole line of it.
         let left = &bytes[taken..];
         if result.is_ok() && !left.is_empty() && left[0] != b'*' {
             prop_assert!(!left.contains(&b'\n'));

@@ -1,6 +1,6 @@
 //! The header of the blocked layout.
 //!
-//! Little-endian and packed, 52 bytes and 36 more for each layer, oldest layer first:
+//! It is little-endian and packed, 52 bytes and 36 more for each layer, oldest layer first:
 //!
 //! ```text
 //!  0            12      14     16      24     28      32      36     52
@@ -16,15 +16,15 @@
 //!  +-------+-------+--------+-------+------+
 //! ```
 //!
-//! The line break and the end-of-text in the first bytes do not survive a transfer as text, which
-//! would spoil the rest too.
+//! A transfer as text would damage a header. It would also change the line break or the 0x1a among
+//! the first bytes, so such damage is noticed.
 
 use everbloom::hash::Key;
 use everbloom::{FilterParts, LayerParts};
 
 use super::take;
 
-/// What every header of this kind starts with, and none of RedisBloom's.
+/// The first bytes of every blocked header. RedisBloom's headers never start with them.
 pub(super) const MAGIC: [u8; 12] = *b"everbloom\r\n\x1a";
 const VERSION: u16 = 1;
 /// The number of the blocked layout. 0 is not used.
@@ -35,7 +35,7 @@ const LAYER_BYTES: usize = 36;
 
 pub(super) fn encode(parts: &FilterParts, key: Key) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED_BYTES + parts.layers.len() * LAYER_BYTES);
-    // A chain of 2^32 layers does not fit any memory: every layer but the last holds an item.
+    // 2^32 layers fit into no memory, because every layer but the last holds an item.
     let layers = u32::try_from(parts.layers.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
@@ -55,7 +55,7 @@ pub(super) fn encode(parts: &FilterParts, key: Key) -> Vec<u8> {
     out
 }
 
-/// `header` comes without the magic.
+/// Decodes a header. `header` is what follows the magic.
 pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     let mut rest = header;
     let version = take(&mut rest).map(u16::from_le_bytes)?;
@@ -69,7 +69,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     let growth = take(&mut rest).map(u32::from_le_bytes)?;
     let key = take(&mut rest).map(Key::from_bytes)?;
     let count = usize::try_from(count).ok()?;
-    // Before anything is allocated: the layers that are claimed must be there.
+    // Check that all claimed layers are there before anything is allocated.
     if count.checked_mul(LAYER_BYTES)? != rest.len() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! RedisBloom's header.
 //!
-//! Little-endian and packed, 20 bytes and 53 more for each layer, oldest layer first:
+//! It is little-endian and packed, 20 bytes and 53 more for each layer, oldest layer first:
 //!
 //! ```text
 //!  0        8      12      16      20
@@ -25,7 +25,7 @@ const LAYER_BYTES: usize = 53;
 
 pub(super) fn encode(parts: &FilterParts) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED_BYTES + parts.layers.len() * LAYER_BYTES);
-    // A chain of 2^32 layers does not fit any memory: every layer but the last holds an item.
+    // 2^32 layers fit into no memory, because every layer but the last holds an item.
     let layers = u32::try_from(parts.layers.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&parts.items.to_le_bytes());
     out.extend_from_slice(&layers.to_le_bytes());
@@ -44,7 +44,7 @@ pub(super) fn encode(parts: &FilterParts) -> Vec<u8> {
     out
 }
 
-/// Nothing when its length is not what its layer count says.
+/// Decodes a header. `None` when its length does not match its layer count.
 pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     let mut rest = header;
     let items = take(&mut rest).map(u64::from_le_bytes)?;
@@ -52,7 +52,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     let options = take(&mut rest).map(u32::from_le_bytes)?;
     let growth = take(&mut rest).map(u32::from_le_bytes)?;
     let count = usize::try_from(count).ok()?;
-    // Before anything is allocated: the layers that are claimed must be there.
+    // Check that all claimed layers are there before anything is allocated.
     if count.checked_mul(LAYER_BYTES)? != rest.len() {
         return None;
     }

@@ -16,7 +16,7 @@
 //!   items in the layer         unsigned
 //! ```
 //!
-//! Version 1. Nobody else writes this type, so nothing odd in it is let pass.
+//! This is version 1. Nobody else writes this type, so the checks are strict.
 
 use everbloom::hash::Key;
 use everbloom::{Check, FilterParts, LayerParts, ScalableBloomFilter};
@@ -68,7 +68,7 @@ pub(super) fn load<R: FieldReader>(
     let growth = narrow(reader, "growth")?;
     let key = reader.bytes(16).map_err(LoadError::Read)?;
     let key = key.try_into().map_err(|_| LoadError::Field("key"))?;
-    // Grows but with layers that have arrived.
+    // Takes memory only for layers that have arrived.
     let mut arrived = Arrived::new(limit);
     for _ in 0..count {
         let layer = load_layer_head(reader)?;
@@ -98,7 +98,7 @@ fn load_layer_head<R: FieldReader>(reader: &mut R) -> Result<LayerParts, LoadErr
     let bytes = reader.unsigned().map_err(LoadError::Read)?;
     Ok(LayerParts {
         bytes,
-        // What is too large for a bit count is left to the check of the parts.
+        // The check of the parts refuses a number that is too large for a bit count.
         bits: bytes.wrapping_mul(8),
         items: 0,
         error_rate,

@@ -1,4 +1,4 @@
-//! RedisBloom's values, in RedisBloom's order.
+//! RedisBloom's values, with the fields in RedisBloom's order.
 //!
 //! ```text
 //! field                              type      versions
@@ -29,12 +29,12 @@ pub const TYPE: ValueType = ValueType {
     version: 4,
 };
 
-/// Options of a filter came with this version.
+/// A value has the filter's options from this version on.
 const OPTIONS_SINCE: u32 = 2;
-/// The expansion came with this version; until then it was [`OLD_GROWTH`].
+/// A value has the expansion from this version on. Before, it was always [`OLD_GROWTH`].
 const GROWTH_SINCE: u32 = 4;
 const OLD_GROWTH: u32 = 2;
-/// Bit counts came with this version; until then they followed from the capacity.
+/// A value has bit counts from this version on. Before, they followed from the capacity.
 const BITS_SINCE: u32 = 1;
 
 pub(super) fn save_head<W: FieldWriter>(
@@ -59,8 +59,8 @@ pub(super) fn save_layer_head<W: FieldWriter>(
     writer.unsigned(layer.log2_bits.into())
 }
 
-/// Fields wider than what they are kept in are cut, and neither the sum of the items nor unknown
-/// option bits are looked at, all of it as RedisBloom does.
+/// Reads a filter. As in RedisBloom, a field too wide for its place is cut, and neither the sum of
+/// the items nor unknown option bits are checked.
 pub(super) fn load<R: FieldReader>(
     reader: &mut R,
     version: u32,
@@ -81,7 +81,7 @@ pub(super) fn load<R: FieldReader>(
     if version >= GROWTH_SINCE {
         growth = low_32(reader.unsigned().map_err(LoadError::Read)?);
     }
-    // Grows but with layers that have arrived.
+    // Takes memory only for layers that have arrived.
     let mut arrived = Arrived::new(limit);
     for _ in 0..count {
         let layer = load_layer_head(reader, version)?;
@@ -119,7 +119,7 @@ fn load_layer_head<R: FieldReader>(
         (bits_of_version_0(capacity, bits_per_entry), 0)
     };
     Ok(LayerParts {
-        // A bit count that is no multiple of 8 is left to the check of the parts.
+        // The check of the parts refuses a bit count that is not a multiple of 8.
         bytes: bits / 8,
         bits,
         items: 0,
