@@ -1,4 +1,4 @@
-//! What happens when the module is loaded.
+//! The module as the host sees it: it is loaded, runs commands, and reports to INFO.
 
 use std::ffi::CStr;
 
@@ -7,8 +7,9 @@ use everbloom_commands::{COMMANDS, Command};
 
 use crate::raw::command_info::document;
 use crate::raw::context::{Args, HostContext, LogLevel};
+use crate::raw::entry::{self, InfoWriter, Module};
 use crate::raw::load as host;
-use crate::{config, types};
+use crate::{command, config, info, types};
 
 /// RedisBloom's name: clients look for it, and the two cannot be loaded together.
 const NAME: &CStr = c"bf";
@@ -16,8 +17,26 @@ const NAME: &CStr = c"bf";
 /// The version of RedisBloom whose commands these are, as the server says too.
 const VERSION: i32 = 20810;
 
-/// Registers everything. An error is for the log, and the module is not loaded.
-pub(crate) fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
+/// This module.
+struct Bloom;
+
+entry::export!(Bloom);
+
+impl Module for Bloom {
+    fn load(host: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
+        load(host, args)
+    }
+
+    fn command(host: &mut HostContext<'_>, args: Args<'_>) {
+        command::run(host, args);
+    }
+
+    fn info(writer: &mut InfoWriter) {
+        info::report(writer);
+    }
+}
+
+fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
     if !host::introduce(context, NAME, VERSION) {
         return Err("another module has the name bf: RedisBloom, or this one".into());
     }
@@ -30,7 +49,7 @@ pub(crate) fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), 
     for row in COMMANDS {
         register(context, row, own_category)?;
     }
-    host::register_info(context);
+    entry::register_info::<Bloom>(context);
     config::register(context, &rate)?;
     let line = format!("everbloom {} is loaded", env!("CARGO_PKG_VERSION"));
     context.log(LogLevel::Notice, &line);
@@ -40,7 +59,7 @@ pub(crate) fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), 
 fn register(context: &HostContext<'_>, row: &Command, own_category: bool) -> Result<(), String> {
     let flags: Vec<&str> = row.flags.iter().map(|flag| flag_word(*flag)).collect();
     let keys = (row.keys.first, row.keys.last, row.keys.step);
-    if !host::register_command(context, row.lower, &flags.join(" "), keys) {
+    if !entry::register_command::<Bloom>(context, row.lower, &flags.join(" "), keys) {
         return Err(format!("the command {} could not be registered", row.name));
     }
     let categories = row.acl.iter().map(|name| name.trim_start_matches('@'));

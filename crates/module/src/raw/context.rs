@@ -7,7 +7,7 @@ use std::slice;
 
 use super::api::{api, c_text};
 use super::ffi::{
-    CTX_ASYNC_LOADING, CTX_LOADING, CTX_REPLICATED, CTX_RESP3, Ctx, ERR, NOTIFY_GENERIC, OK, Str,
+    CTX_ASYNC_LOADING, CTX_LOADING, CTX_REPLICATED, CTX_RESP3, Ctx, NOTIFY_GENERIC, OK, Str,
 };
 
 /// A string of the host that lives at least as long as a call.
@@ -26,6 +26,16 @@ impl<'a> HostStr<'a> {
             raw,
             call: PhantomData,
         }
+    }
+
+    /// The name of a key, for a callback that gets one.
+    ///
+    /// # Safety
+    ///
+    /// `key` is null or a string of the host that is neither changed nor freed during `'a`.
+    pub(super) unsafe fn of_key(key: *mut Str) -> Option<Self> {
+        // SAFETY: what the caller promises.
+        NonNull::new(key).map(|key| unsafe { HostStr::new(key) })
     }
 
     /// Its bytes.
@@ -356,22 +366,4 @@ impl HostContext<'_> {
 
 fn length(len: usize) -> c_long {
     c_long::try_from(len).unwrap_or(c_long::MAX)
-}
-
-/// The function that the host calls for every command.
-///
-/// # Safety
-///
-/// Only for the host: `ctx` is a valid context and `argv` points to `argc` strings, for as long as
-/// the call takes.
-pub(super) unsafe extern "C" fn command(ctx: *mut Ctx, argv: *mut *mut Str, argc: c_int) -> c_int {
-    // SAFETY: what the host promises.
-    let (context, args) = unsafe { (HostContext::new(ctx), Args::new(argv, argc)) };
-    match context {
-        Some(mut context) => {
-            crate::command::run(&mut context, args);
-            OK
-        }
-        None => ERR,
-    }
 }
