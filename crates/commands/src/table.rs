@@ -22,6 +22,8 @@ pub struct Command {
     pub flags: &'static [Flag],
     /// The access control categories, with their `@`.
     pub acl: &'static [&'static str],
+    /// Whether the reply depends on [`Context::protocol`], for which a host may have to ask.
+    pub depends_on_protocol: bool,
     /// Where the key is.
     pub keys: KeySpec,
     /// The tips that COMMAND INFO shows.
@@ -258,6 +260,7 @@ const BASE: Command = Command {
     arity: 0,
     flags: READ,
     acl: ACL_READ,
+    depends_on_protocol: false,
     keys: FIRST,
     tips: NO_TIPS,
     group: "bf",
@@ -354,6 +357,7 @@ pub static COMMANDS: &[Command] = &[
         arity: -2,
         acl: ACL_FAST_READ,
         tips: DONT_CACHE,
+        depends_on_protocol: true,
         summary: "Shows the parameters and the fill of a filter, or one of them",
         arguments: &[KEY, INFO_FIELD],
         run: Run::Read(info::info),
@@ -421,6 +425,9 @@ pub static COMMANDS: &[Command] = &[
 
 #[cfg(test)]
 mod tests {
+    use everbloom::ScalableBloomFilter;
+    use everbloom_resp::Protocol;
+
     use super::*;
 
     #[test]
@@ -465,6 +472,32 @@ mod tests {
                 command.name
             );
             assert_eq!(command.keys, FIRST);
+        }
+    }
+
+    #[test]
+    fn replies_depend_on_the_protocol_only_where_the_row_says_so() {
+        let filter = ScalableBloomFilter::builder().build().unwrap();
+        for command in COMMANDS {
+            let Run::Read(function) = command.run else {
+                assert!(!command.depends_on_protocol, "{}", command.name);
+                continue;
+            };
+            let words = [command.lower.as_bytes(), b"key", b"items"];
+            let words = &words[..if command.arity == 2 { 2 } else { 3 }];
+            let [two, three] = [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
+                let context = Context {
+                    protocol,
+                    ..Context::default()
+                };
+                function(&context, words, ReadSlot::Filter(&filter))
+            });
+            assert_eq!(
+                two != three,
+                command.depends_on_protocol,
+                "{}",
+                command.name
+            );
         }
     }
 }

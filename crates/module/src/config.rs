@@ -19,12 +19,9 @@ use everbloom_commands::Defaults;
 use everbloom_commands::format::layout;
 use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
 
-use crate::raw::config::{self as host, NumberSetting, TextSetting, WordSetting};
+use crate::raw::config::{self as host, NumberSetting, Setting, TextSetting, WordSetting};
 use crate::raw::context::{Args, HostContext, LogLevel};
-use crate::raw::load::{is_valkey, machine_memory, server_version};
-
-/// The first Redis that has settings of modules without the module's name in front.
-const REDIS_8: i32 = 0x0008_0000;
+use crate::raw::load::{is_valkey, machine_memory};
 
 /// A whole number.
 struct Number {
@@ -106,6 +103,25 @@ static DEFAULT_LAYOUT: WordSetting = WordSetting {
 
 static ERROR_RATE: TextSetting = TextSetting::new(set_rate);
 
+/// Our name, valkey-bloom's, and what they set.
+type Named = (&'static str, Option<&'static str>, &'static dyn Setting);
+
+const SETTINGS: [Named; 5] = [
+    ("bf-error-rate", Some("bloom-fp-rate"), &ERROR_RATE),
+    ("bf-initial-size", Some("bloom-capacity"), &INITIAL_SIZE),
+    (
+        "bf-expansion-factor",
+        Some("bloom-expansion"),
+        &EXPANSION_FACTOR,
+    ),
+    (
+        "bf-max-filter-bytes",
+        Some("bloom-memory-usage-limit"),
+        &MAX_FILTER_BYTES,
+    ),
+    ("bf-default-layout", None, &DEFAULT_LAYOUT),
+];
+
 /// The parameters of filters that are created without saying how.
 pub(crate) fn defaults() -> Defaults {
     Defaults {
@@ -139,30 +155,21 @@ pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), Stri
         return Ok(());
     }
     ERROR_RATE.put("bf-error-rate", rate.as_bytes())?;
-    let bare = !is_valkey() && server_version().is_some_and(|version| version >= REDIS_8);
-    for (name, bare) in [("bf-error-rate", bare), ("bloom-fp-rate", false)] {
-        let registered = host::register_text(context, name, rate, bare, &ERROR_RATE);
-        registered.then_some(()).ok_or_else(|| refused(name))?;
-    }
-    let numbers: [(&str, &str, &'static NumberSetting); 3] = [
-        ("bf-initial-size", "bloom-capacity", &INITIAL_SIZE),
-        ("bf-expansion-factor", "bloom-expansion", &EXPANSION_FACTOR),
-        (
-            "bf-max-filter-bytes",
-            "bloom-memory-usage-limit",
-            &MAX_FILTER_BYTES,
-        ),
-    ];
-    for (name, alias, setting) in numbers {
-        for (name, bare) in [(name, bare), (alias, false)] {
-            let default = (setting.get)();
-            let registered = host::register_number(context, name, default, bare, setting);
-            registered.then_some(()).ok_or_else(|| refused(name))?;
+    // A host that knows no bare names refuses them; to Valkey their flag may mean something else.
+    let mut bare = !is_valkey();
+    for (name, alias, setting) in SETTINGS {
+        let own = own_name(&mut bare, |bare| setting.register(context, name, bare));
+        own.then_some(()).ok_or_else(|| refused(name))?;
+        if let Some(alias) = alias {
+            let registered = setting.register(context, alias, false);
+            registered.then_some(()).ok_or_else(|| refused(alias))?;
         }
     }
-    let (name, default) = ("bf-default-layout", (DEFAULT_LAYOUT.get)());
-    let registered = host::register_word(context, name, default, bare, &DEFAULT_LAYOUT);
-    registered.then_some(()).ok_or_else(|| refused(name))?;
+    if !bare && !is_valkey() {
+        // The host has just warned of an invalid flag.
+        let line = "no harm done: this host puts bf. in front of the names of settings";
+        context.log(LogLevel::Notice, line);
+    }
     LOADING.store(true, Relaxed);
     let loaded = host::load(context);
     LOADING.store(false, Relaxed);
@@ -171,6 +178,13 @@ pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), Stri
     } else {
         Err("a setting has a value that it cannot have".into())
     }
+}
+
+/// Registers a name without the module's in front, by `register(true)`, if the host takes that; else
+/// with it. `bare` is what is known of the host, which is not asked again when it has refused.
+fn own_name(bare: &mut bool, register: impl Fn(bool) -> bool) -> bool {
+    *bare = *bare && register(true);
+    *bare || register(false)
 }
 
 fn refused(name: &str) -> String {
@@ -235,6 +249,8 @@ fn set_rate(name: &str, text: &[u8]) -> Result<bool, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
+
     use super::*;
 
     #[test]
@@ -251,5 +267,42 @@ mod tests {
             );
         }
         (DEFAULT_LAYOUT.set)(0);
+    }
+
+    /// Registers some names with a host that answers so, and shows which it has then.
+    fn names(mut bare: bool, host: impl Fn(usize, bool) -> bool) -> Vec<String> {
+        let taken = RefCell::new(Vec::new());
+        for at in 0..3 {
+            let ok = own_name(&mut bare, |bare| {
+                let takes = host(at, bare);
+                let name = format!("{}{at}", if bare { "" } else { "bf." });
+                taken.borrow_mut().extend(takes.then_some(name));
+                takes
+            });
+            assert_eq!(ok, host(at, bare));
+        }
+        taken.into_inner()
+    }
+
+    #[test]
+    fn names_stand_bare_where_the_host_takes_them_so() {
+        assert_eq!(names(true, |_, _| true), ["0", "1", "2"]);
+        assert_eq!(names(false, |_, _| true), ["bf.0", "bf.1", "bf.2"]);
+        // A development build may say any version and know no bare names.
+        assert_eq!(names(true, |_, bare| !bare), ["bf.0", "bf.1", "bf.2"]);
+        // Somebody else has one of the names.
+        let busy = |at, bare: bool| !(bare && at == 1);
+        assert_eq!(names(true, busy), ["0", "bf.1", "bf.2"]);
+        assert!(names(true, |_, _| false).is_empty());
+    }
+
+    #[test]
+    fn a_host_that_refuses_bare_names_is_asked_once() {
+        let asked = Cell::new(0);
+        names(true, |_, bare| {
+            asked.set(asked.get() + usize::from(bare));
+            !bare
+        });
+        assert_eq!(asked.get(), 1);
     }
 }

@@ -7,7 +7,7 @@ use everbloom_commands::{COMMANDS, Command};
 
 use crate::raw::command_info::document;
 use crate::raw::context::{Args, HostContext, LogLevel};
-use crate::raw::entry::{self, InfoWriter, Module};
+use crate::raw::entry::{self, Callback, InfoWriter, Module};
 use crate::raw::load as host;
 use crate::{command, config, info, types};
 
@@ -27,14 +27,27 @@ impl Module for Bloom {
         load(host, args)
     }
 
-    fn command(host: &mut HostContext<'_>, args: Args<'_>) {
-        command::run(host, args);
+    fn command<const ROW: usize>(host: &mut HostContext<'_>, args: Args<'_>) {
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "the compiler refuses a row that is not there"
+        )]
+        let row: &Command = const { &COMMANDS[ROW] };
+        command::run(host, row, args);
     }
 
     fn info(writer: &mut InfoWriter) {
         info::report(writer);
     }
 }
+
+/// A callback for each row of the table, so that a call needs no look-up by name.
+const CALLBACKS: [Callback; COMMANDS.len()] = {
+    macro_rules! of_rows {
+        ($($row:literal)*) => { [$(Callback::of::<Bloom, $row>()),*] };
+    }
+    of_rows!(0 1 2 3 4 5 6 7 8 9 10 11)
+};
 
 fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
     if !host::introduce(context, NAME, VERSION) {
@@ -46,8 +59,8 @@ fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
     host::declare_options(context);
     types::register(context)?;
     let own_category = host::add_acl_category(context, c"bloom");
-    for row in COMMANDS {
-        register(context, row, own_category)?;
+    for (row, callback) in COMMANDS.iter().zip(CALLBACKS) {
+        register(context, row, callback, own_category)?;
     }
     entry::register_info::<Bloom>(context);
     config::register(context, &rate)?;
@@ -56,10 +69,15 @@ fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn register(context: &HostContext<'_>, row: &Command, own_category: bool) -> Result<(), String> {
+fn register(
+    context: &HostContext<'_>,
+    row: &Command,
+    callback: Callback,
+    own_category: bool,
+) -> Result<(), String> {
     let flags: Vec<&str> = row.flags.iter().map(|flag| flag_word(*flag)).collect();
     let keys = (row.keys.first, row.keys.last, row.keys.step);
-    if !entry::register_command::<Bloom>(context, row.lower, &flags.join(" "), keys) {
+    if !entry::register_command(context, row.lower, &flags.join(" "), keys, callback) {
         return Err(format!("the command {} could not be registered", row.name));
     }
     let categories = row.acl.iter().map(|name| name.trim_start_matches('@'));

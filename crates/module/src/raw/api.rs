@@ -140,8 +140,6 @@ api! {
         defrag_cursor_get: "DefragCursorGet", fn(*mut DefragCtx, *mut Cursor;) -> c_int;
     }
     optional {
-        // Redis 6.2.? and 7.0 on.
-        get_server_version: "GetServerVersion", fn() -> c_int;
         // Redis 7.0 on.
         try_alloc: "TryAlloc", fn(usize) -> *mut c_void;
         reply_bool: "ReplyWithBool", fn(*mut Ctx, c_int) -> c_int;

@@ -103,19 +103,30 @@ pub(crate) struct HostContext<'a> {
     call: PhantomData<&'a ()>,
 }
 
-/// What the host says of a call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flags(c_int);
+/// Who a call comes from. The host works for its answers, so they are asked for where they matter.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    raw: NonNull<Ctx>,
+    call: PhantomData<&'a ()>,
+}
 
-impl Flags {
-    /// Whether the client speaks RESP3.
-    pub(crate) fn resp3(self) -> bool {
-        self.0 & CTX_RESP3 != 0
+impl Caller<'_> {
+    fn flags(self) -> c_int {
+        // SAFETY: a context that is valid during the call.
+        unsafe { (api().get_context_flags)(self.raw.as_ptr()) }
     }
 
-    /// Whether the call comes from where it was accepted already: a primary, or a log.
-    pub(crate) fn already_accepted(self) -> bool {
-        self.0 & (CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING) != 0
+    /// Whether it speaks RESP3.
+    pub(crate) fn speaks_resp3(self) -> bool {
+        self.flags() & CTX_RESP3 != 0
+    }
+
+    /// Whether it must be obeyed, as what it says was accepted before: a primary or a log.
+    pub(crate) fn must_be_obeyed(self) -> bool {
+        // SAFETY: a context that is valid during the call.
+        let must_obey = |ask: unsafe extern "C" fn(_) -> _| unsafe { ask(self.raw.as_ptr()) } != 0;
+        self.flags() & (CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING) != 0
+            || api().must_obey_client.is_some_and(must_obey)
     }
 }
 
@@ -134,18 +145,12 @@ impl<'a> HostContext<'a> {
         self.raw.as_ptr()
     }
 
-    /// What the host says of the call.
-    pub(crate) fn flags(&self) -> Flags {
-        // SAFETY: a valid context.
-        Flags(unsafe { (api().get_context_flags)(self.raw()) })
-    }
-
-    /// Whether the client's commands must be obeyed, as far as the host says so.
-    pub(crate) fn must_obey(&self) -> bool {
-        // SAFETY: a valid context.
-        api()
-            .must_obey_client
-            .is_some_and(|must_obey| unsafe { must_obey(self.raw()) } != 0)
+    /// Who the call comes from.
+    pub(crate) fn caller(&self) -> Caller<'a> {
+        Caller {
+            raw: self.raw,
+            call: PhantomData,
+        }
     }
 
     /// Passes the command on as it came, to replicas and to the log.

@@ -6,15 +6,15 @@ use std::ffi::{CStr, c_int};
 
 use super::api::{api, c_text, initialise};
 use super::context::{Args, HostContext, LogLevel};
+use super::ffi::{CommandFn, ERR, InfoCtx, OK};
 pub(crate) use super::ffi::{Ctx, Str};
-use super::ffi::{ERR, InfoCtx, OK};
 
 /// What the host calls.
 pub(crate) trait Module: 'static {
     /// Registers everything. An error is for the log, and the module is not loaded.
     fn load(host: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String>;
-    /// Runs a command and sends its reply.
-    fn command(host: &mut HostContext<'_>, args: Args<'_>);
+    /// Runs the command of a row of the module's table and sends its reply.
+    fn command<const ROW: usize>(host: &mut HostContext<'_>, args: Args<'_>);
     /// Writes the sections of INFO.
     fn info(writer: &mut InfoWriter);
 }
@@ -66,12 +66,24 @@ pub(crate) unsafe fn load<M: Module>(ctx: *mut Ctx, argv: *mut *mut Str, argc: c
     }
 }
 
-/// Registers a command, which [`Module::command`] runs. `flags` are words of the module API.
-pub(crate) fn register_command<M: Module>(
+/// What the host calls for one command.
+#[derive(Clone, Copy)]
+pub(crate) struct Callback(CommandFn);
+
+impl Callback {
+    /// Has [`Module::command`] run this row.
+    pub(crate) const fn of<M: Module, const ROW: usize>() -> Self {
+        Callback(command::<M, ROW>)
+    }
+}
+
+/// Registers a command. `flags` are words of the module API.
+pub(crate) fn register_command(
     context: &HostContext<'_>,
     name: &str,
     flags: &str,
     (first, last, step): (c_int, c_int, c_int),
+    callback: Callback,
 ) -> bool {
     let (name, flags) = (c_text(name), c_text(flags));
     // SAFETY: a valid context, C strings, which the host copies, and a function of its type.
@@ -79,7 +91,7 @@ pub(crate) fn register_command<M: Module>(
         (api().create_command)(
             context.raw(),
             name.as_ptr().cast(),
-            command::<M>,
+            callback.0,
             flags.as_ptr().cast(),
             first,
             last,
@@ -95,12 +107,16 @@ pub(crate) fn register_command<M: Module>(
 ///
 /// Only for the host: `ctx` is a valid context and `argv` points to `argc` strings, for as long as
 /// the call takes.
-unsafe extern "C" fn command<M: Module>(ctx: *mut Ctx, argv: *mut *mut Str, argc: c_int) -> c_int {
+unsafe extern "C" fn command<M: Module, const ROW: usize>(
+    ctx: *mut Ctx,
+    argv: *mut *mut Str,
+    argc: c_int,
+) -> c_int {
     // SAFETY: what the host promises.
     let (host, args) = unsafe { (HostContext::new(ctx), Args::new(argv, argc)) };
     match host {
         Some(mut host) => {
-            M::command(&mut host, args);
+            M::command::<ROW>(&mut host, args);
             OK
         }
         None => ERR,

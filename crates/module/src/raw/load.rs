@@ -40,12 +40,6 @@ pub(crate) fn declare_options(context: &HostContext<'_>) {
     unsafe { (api().set_module_options)(context.raw(), options) };
 }
 
-/// The version of Redis that the host is, or is compatible with, as `0x00MMmmpp`, if it says so.
-pub(crate) fn server_version() -> Option<c_int> {
-    // SAFETY: a plain question.
-    api().get_server_version.map(|version| unsafe { version() })
-}
-
 /// How many bytes of memory the machine has, as the host says in INFO.
 pub(crate) fn machine_memory(context: &HostContext<'_>) -> Option<u64> {
     let api = api();
