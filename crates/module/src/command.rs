@@ -6,7 +6,7 @@
 //! The host works for what it answers, so a call asks only for what its reply depends on.
 
 use everbloom::{Layer, Layout, ScalableBloomFilter};
-use everbloom_commands::{Command, Context, Effect, Outcome, ReadSlot, Run, Slot};
+use everbloom_commands::{Command, CommandError, Context, Effect, Outcome, ReadSlot, Run, Slot};
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
@@ -116,6 +116,9 @@ impl Write<'_> {
         let outcome = match key.value_mut::<ClassicFilter>() {
             Found::Value(value) => value.change(&mut work),
             Found::OtherType => match key.value_mut::<BlockedFilter>() {
+                Found::Value(_) if self.classic_only() => {
+                    Outcome::unchanged(CommandError::ClassicOnly)
+                }
                 Found::Value(value) => value.change(&mut work),
                 Found::Nothing | Found::OtherType => self.call(false, &mut Slot::OtherType),
             },
@@ -143,6 +146,11 @@ impl Write<'_> {
         filter.layers().last().map_or(0, room) < self.words.len() as u64
     }
 
+    /// Whether RedisBloom may have to follow.
+    fn classic_only(&self) -> bool {
+        config::redisbloom_compatible() && !self.caller.must_be_obeyed()
+    }
+
     /// Calls the function of the row. Only what `makes` a filter or a layer heeds a limit.
     fn call(&self, makes: bool, slot: &mut Slot<'_>) -> Outcome {
         let mut context = Context {
@@ -153,6 +161,7 @@ impl Write<'_> {
         // clients only. Memory itself may run out all the same.
         if makes && !self.caller.must_be_obeyed() {
             context.max_filter_bytes = config::max_filter_bytes();
+            context.classic_only = config::redisbloom_compatible();
         }
         (self.function)(&context, self.words, slot)
     }

@@ -7,6 +7,7 @@
 //! | `bf-expansion-factor` | `bf.bf-expansion-factor` | `bf.bloom-expansion` | `EXPANSION` |
 //! | `bf-default-layout` | `bf.bf-default-layout` | | `LAYOUT` |
 //! | `bf-max-filter-bytes` | `bf.bf-max-filter-bytes` | `bf.bloom-memory-usage-limit` | |
+//! | `bf-redisbloom-compatible` | `bf.bf-redisbloom-compatible` | | `REDISBLOOM_COMPATIBLE` |
 //!
 //! Hosts before Redis 7.0 have no settings for modules; there the load arguments are all.
 
@@ -66,6 +67,9 @@ static START_RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 /// Whether filters get the blocked layout that are created without saying which.
 static BLOCKED: AtomicBool = AtomicBool::new(false);
 
+/// Whether what RedisBloom could not follow is refused.
+static COMPATIBLE: AtomicBool = AtomicBool::new(false);
+
 /// How much memory the machine has, in bytes.
 static MACHINE: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -101,12 +105,19 @@ static DEFAULT_LAYOUT: WordSetting = WordSetting {
     set: |value| BLOCKED.store(value != 0, Relaxed),
 };
 
+/// RedisBloom may follow as a replica, so that a move to this module can be undone.
+static REDISBLOOM_COMPATIBLE: WordSetting = WordSetting {
+    words: &[("no", 0), ("yes", 1)],
+    get: || c_int::from(COMPATIBLE.load(Relaxed)),
+    set: |value| COMPATIBLE.store(value != 0, Relaxed),
+};
+
 static ERROR_RATE: TextSetting = TextSetting::new(set_rate);
 
 /// Our name, valkey-bloom's, and what they set.
 type Named = (&'static str, Option<&'static str>, &'static dyn Setting);
 
-const SETTINGS: [Named; 5] = [
+const SETTINGS: [Named; 6] = [
     ("bf-error-rate", Some("bloom-fp-rate"), &ERROR_RATE),
     ("bf-initial-size", Some("bloom-capacity"), &INITIAL_SIZE),
     (
@@ -120,6 +131,7 @@ const SETTINGS: [Named; 5] = [
         &MAX_FILTER_BYTES,
     ),
     ("bf-default-layout", None, &DEFAULT_LAYOUT),
+    ("bf-redisbloom-compatible", None, &REDISBLOOM_COMPATIBLE),
 ];
 
 /// The parameters of filters that are created without saying how.
@@ -145,6 +157,12 @@ pub(crate) fn max_filter_bytes() -> u64 {
         0 => machine,
         limit => machine.min(limit.unsigned_abs()),
     }
+}
+
+/// Whether clients are refused what RedisBloom as a replica could not follow: filters in the blocked
+/// layout, and copies, which it has none of.
+pub(crate) fn redisbloom_compatible() -> bool {
+    COMPATIBLE.load(Relaxed)
 }
 
 /// Registers the settings, with the error rate that [`read_arguments`] found. An error is for the
@@ -191,7 +209,7 @@ fn refused(name: &str) -> String {
     format!("the setting {name} could not be registered")
 }
 
-/// Reads load arguments as RedisBloom has them, pairs of a word and its value, and LAYOUT besides;
+/// Reads load arguments as RedisBloom has them, pairs of a word and its value, and two of our own;
 /// the error rate comes back as text. An error is for the log.
 pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Result<String, String> {
     let mut rate = String::from("0.01");
@@ -219,6 +237,12 @@ pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Resul
             "LAYOUT" => {
                 let layout = layout::parse(value).ok_or_else(wrong)?;
                 BLOCKED.store(layout == Layout::Blocked, Relaxed);
+            }
+            "REDISBLOOM_COMPATIBLE" => {
+                let text = value.to_ascii_lowercase();
+                let known = REDISBLOOM_COMPATIBLE.words.iter();
+                let mut found = known.filter(|(word, _)| word.as_bytes() == text);
+                (REDISBLOOM_COMPATIBLE.set)(found.next().ok_or_else(wrong)?.1);
             }
             _ if word.starts_with("CF_") => {
                 // Arguments of RedisBloom's other filters, which are not here.

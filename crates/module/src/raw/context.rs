@@ -7,7 +7,8 @@ use std::slice;
 
 use super::api::{api, c_text};
 use super::ffi::{
-    CTX_ASYNC_LOADING, CTX_LOADING, CTX_REPLICATED, CTX_RESP3, Ctx, NOTIFY_GENERIC, OK, Str,
+    CTX_ASYNC_LOADING, CTX_LOADING, CTX_REPLICA, CTX_REPLICATED, CTX_RESP3, Ctx, NOTIFY_GENERIC,
+    OK, Str,
 };
 
 /// A string of the host that lives at least as long as a call.
@@ -225,7 +226,7 @@ impl LogLevel {
 /// # Safety
 ///
 /// `ctx` is a valid context, or null.
-pub(super) unsafe fn log(ctx: *mut Ctx, level: LogLevel, line: &str) {
+unsafe fn log(ctx: *mut Ctx, level: LogLevel, line: &str) {
     let line = c_text(line);
     // SAFETY: a context or null, and C strings; the format takes the one that follows.
     unsafe {
@@ -236,6 +237,20 @@ pub(super) unsafe fn log(ctx: *mut Ctx, level: LogLevel, line: &str) {
             line.as_ptr().cast::<c_void>(),
         );
     }
+}
+
+/// Writes a line to the host's log where there is no call.
+pub(crate) fn log_without_call(level: LogLevel, line: &str) {
+    // SAFETY: the host logs without a context, too.
+    unsafe { log(null_mut(), level, line) };
+}
+
+/// Whether it is clients who ask the host for changes now: it is no replica, and loads nothing. For
+/// callbacks that no call belongs to.
+pub(crate) fn clients_decide() -> bool {
+    // SAFETY: without a context the host says what is true of itself.
+    let flags = unsafe { (api().get_context_flags)(null_mut()) };
+    flags & (CTX_REPLICA | CTX_LOADING | CTX_ASYNC_LOADING) == 0
 }
 
 /// A string of the host that is ours.

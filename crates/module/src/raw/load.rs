@@ -2,10 +2,9 @@
 
 use std::ffi::{CStr, c_int};
 use std::panic::PanicHookInfo;
-use std::ptr::null_mut;
 
 use super::api::{api, c_text};
-use super::context::{HostContext, LogLevel, log};
+use super::context::{HostContext, LogLevel, log_without_call};
 use super::ffi::{
     API_VERSION, OK, OPTION_ASYNC_LOAD, OPTION_ATOMIC_SLOT_MIGRATION, OPTION_IO_ERRORS,
     OPTION_NO_IMPLICIT_SIGNAL,
@@ -92,7 +91,6 @@ pub(crate) fn set_acl_categories(
 /// Has the message of a panic written to the host's log, before the process ends.
 pub(crate) fn log_panics() {
     std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
-        // SAFETY: the host logs without a context, too.
-        unsafe { log(null_mut(), LogLevel::Warning, &panic.to_string()) };
+        log_without_call(LogLevel::Warning, &panic.to_string());
     }));
 }
