@@ -159,8 +159,8 @@ pub(crate) fn max_filter_bytes() -> u64 {
     }
 }
 
-/// Whether clients are refused what RedisBloom as a replica could not follow: filters in the blocked
-/// layout, and copies, which it has none of.
+/// Whether clients are refused what RedisBloom as a replica could not follow: filters in the
+/// blocked layout, and copies, which it has none of.
 pub(crate) fn redisbloom_compatible() -> bool {
     COMPATIBLE.load(Relaxed)
 }
@@ -198,8 +198,8 @@ pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), Stri
     }
 }
 
-/// Registers a name without the module's in front, by `register(true)`, if the host takes that; else
-/// with it. `bare` is what is known of the host, which is not asked again when it has refused.
+/// Registers a name without the module's in front, by `register(true)`, if the host takes that;
+/// else with it. `bare` is what is known of the host, which is not asked again when it has refused.
 fn own_name(bare: &mut bool, register: impl Fn(bool) -> bool) -> bool {
     *bare = *bare && register(true);
     *bare || register(false)

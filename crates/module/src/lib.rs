@@ -5,7 +5,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `load` | what the host calls first: registers commands, types, settings |
+//! | `load` | what the host calls: loading registers commands, types and settings |
 //! | `command` | one command: open the key, run the row of the table, reply, replicate, notify |
 //! | `reply` | replies in the host's words |
 //! | `types` | the data types: what the host calls to save, load, copy, measure and free |
