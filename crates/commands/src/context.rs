@@ -19,6 +19,8 @@ pub struct Context {
     pub protocol: Protocol,
     /// Where the keys of new filters in the blocked layout come from.
     pub keys: KeySource,
+    /// Whether no filter may be made in the blocked layout, because a RedisBloom may have to follow.
+    pub classic_only: bool,
 }
 
 impl Context {
@@ -36,6 +38,7 @@ impl Default for Context {
             free_bytes: u64::MAX,
             protocol: Protocol::default(),
             keys: KeySource::default(),
+            classic_only: false,
         }
     }
 }

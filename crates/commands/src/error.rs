@@ -66,6 +66,9 @@ pub enum CommandError {
     /// A seed is given for a filter of the classic layout, whose hash has no seed.
     #[error("ERR a seed needs LAYOUT BLOCKED")]
     SeedOfClassic,
+    /// A filter of the blocked layout, where RedisBloom may have to follow.
+    #[error("ERR blocked filters are refused while bf-redisbloom-compatible is on")]
+    ClassicOnly,
     /// BF.INSERT: no layout has this name.
     #[error("Bad layout")]
     InsertLayout,

@@ -22,6 +22,8 @@ pub struct Command {
     pub flags: &'static [Flag],
     /// The access control categories, with their `@`.
     pub acl: &'static [&'static str],
+    /// Whether the reply depends on [`Context::protocol`], for which a host may have to ask.
+    pub depends_on_protocol: bool,
     /// Where the key is.
     pub keys: KeySpec,
     /// The tips that COMMAND INFO shows.
@@ -279,6 +281,7 @@ const BASE: Command = Command {
     arity: 0,
     flags: READ,
     acl: ACL_READ,
+    depends_on_protocol: false,
     keys: FIRST,
     tips: NO_TIPS,
     group: "bf",
@@ -375,6 +378,7 @@ pub static COMMANDS: &[Command] = &[
         arity: -2,
         acl: ACL_FAST_READ,
         tips: DONT_CACHE,
+        depends_on_protocol: true,
         summary: "Shows the parameters and the fill of a filter, or one of them",
         arguments: &[KEY, INFO_FIELD],
         run: Run::Read(info::info),
@@ -442,6 +446,9 @@ pub static COMMANDS: &[Command] = &[
 
 #[cfg(test)]
 mod tests {
+    use everbloom::ScalableBloomFilter;
+    use everbloom_resp::Protocol;
+
     use super::*;
 
     #[test]
@@ -499,5 +506,31 @@ mod tests {
         assert_eq!(names(1, 2, 1), vec![b"a".as_slice(), b"1"]);
         assert!(names(0, 0, 0).is_empty());
         assert_eq!(names(4, 9, 1), vec![b"2".as_slice()]);
+    }
+
+    #[test]
+    fn replies_depend_on_the_protocol_only_where_the_row_says_so() {
+        let filter = ScalableBloomFilter::builder().build().unwrap();
+        for command in COMMANDS {
+            let Run::Read(function) = command.run else {
+                assert!(!command.depends_on_protocol, "{}", command.name);
+                continue;
+            };
+            let words = [command.lower.as_bytes(), b"key", b"items"];
+            let words = &words[..if command.arity == 2 { 2 } else { 3 }];
+            let [two, three] = [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
+                let context = Context {
+                    protocol,
+                    ..Context::default()
+                };
+                function(&context, words, ReadSlot::Filter(&filter))
+            });
+            assert_eq!(
+                two != three,
+                command.depends_on_protocol,
+                "{}",
+                command.name
+            );
+        }
     }
 }

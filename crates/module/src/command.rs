@@ -1,15 +1,17 @@
-//! One command: the row of the table that has its name, run on the key that it names.
+//! One command: a row of the table, run on the key that its arguments name.
 //!
 //! The host calls one command at a time. What follows an effect (the reply, the replicas, events)
 //! comes after the key is closed: an event may make another module run a command on the same key.
+//!
+//! The host works for what it answers, so a call asks only for what its reply depends on.
 
-use everbloom::{Layout, ScalableBloomFilter};
-use everbloom_commands::{Command, Context, Effect, KeySource, Outcome, ReadSlot, Run, Slot, find};
+use everbloom::{Layer, Layout, ScalableBloomFilter};
+use everbloom_commands::{Command, CommandError, Context, Effect, Outcome, ReadSlot, Run, Slot};
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
 use crate::config;
-use crate::raw::context::{Args, HostContext, HostStr, LogLevel};
+use crate::raw::context::{Args, Caller, HostContext, HostStr, LogLevel};
 use crate::raw::key::{Found, Key};
 use crate::reply;
 use crate::types::{BlockedFilter, ClassicFilter};
@@ -17,66 +19,43 @@ use crate::types::{BlockedFilter, ClassicFilter};
 /// As many arguments as most commands have, without an allocation.
 const FEW: usize = 8;
 
-type ReadFn = fn(&Context, &[&[u8]], ReadSlot<'_>) -> Reply;
 type WriteFn = fn(&Context, &[&[u8]], &mut Slot<'_>) -> Outcome;
 
-/// Runs a command that the host received.
-pub(crate) fn run(host: &mut HostContext<'_>, args: Args<'_>) {
+/// Runs the command of this row for the host.
+pub(crate) fn run(host: &mut HostContext<'_>, row: &Command, args: Args<'_>) {
     let words: SmallVec<[&[u8]; FEW]> = args.iter().collect();
-    let name = words.first().copied().unwrap_or_default();
-    let reply = match find(name) {
-        Some(row) => run_row(host, row, args, &words),
-        None => Reply::error("ERR this command is not in the table of commands"),
+    let reply = match (row.check_arity(words.len()), args.get(1)) {
+        (Err(reply), _) => reply,
+        (Ok(()), None) => Reply::error("ERR a command on a filter names a key"),
+        (Ok(()), Some(key)) => run_on(host, row, key, &words),
     };
     reply::send(host, &reply);
 }
 
-fn run_row(host: &mut HostContext<'_>, row: &Command, args: Args<'_>, words: &[&[u8]]) -> Reply {
-    if let Err(reply) = row.check_arity(words.len()) {
-        return reply;
-    }
-    let Some(key) = args.get(1) else {
-        return Reply::error("ERR a command on a filter names a key");
-    };
-    let context = context(host);
+fn run_on(host: &mut HostContext<'_>, row: &Command, name: HostStr<'_>, words: &[&[u8]]) -> Reply {
+    let caller = host.caller();
     match row.run {
-        Run::Read(function) => read(host, function, &context, key, words),
-        Run::Write(function) => write(host, function, &context, key, words),
+        Run::Read(function) => {
+            let mut context = Context::default();
+            if row.depends_on_protocol && caller.speaks_resp3() {
+                context.protocol = Protocol::Resp3;
+            }
+            let key = Key::open_to_read(host, name);
+            function(
+                &context,
+                words,
+                key.as_ref().map_or(ReadSlot::Missing, slot),
+            )
+        }
+        Run::Write(function) => {
+            let write = Write {
+                function,
+                words,
+                caller,
+            };
+            write.run(host, name)
+        }
     }
-}
-
-/// What the command must know of the host.
-fn context(host: &HostContext<'_>) -> Context {
-    let flags = host.flags();
-    // What a primary has accepted, or the log, is not for its replica to refuse: a limit is for
-    // clients only. Memory itself may run out all the same.
-    let limited = !flags.already_accepted() && !host.must_obey();
-    Context {
-        defaults: config::defaults(),
-        max_filter_bytes: if limited {
-            config::max_filter_bytes()
-        } else {
-            u64::MAX
-        },
-        free_bytes: u64::MAX,
-        protocol: if flags.resp3() {
-            Protocol::Resp3
-        } else {
-            Protocol::Resp2
-        },
-        keys: KeySource::default(),
-    }
-}
-
-fn read(
-    host: &mut HostContext<'_>,
-    function: ReadFn,
-    context: &Context,
-    name: HostStr<'_>,
-    words: &[&[u8]],
-) -> Reply {
-    let key = Key::open_to_read(host, name);
-    function(context, words, key.as_ref().map_or(ReadSlot::Missing, slot))
 }
 
 /// What a reading command finds.
@@ -98,68 +77,94 @@ struct Change {
     added: bool,
 }
 
-fn write(
-    host: &mut HostContext<'_>,
+/// A command that may change its key.
+struct Write<'a> {
     function: WriteFn,
-    context: &Context,
-    name: HostStr<'_>,
-    words: &[&[u8]],
-) -> Reply {
-    let Some((outcome, change)) = write_slot(host, function, context, name, words) else {
-        return Reply::error("ERR the key cannot be opened");
-    };
-    if outcome.touched {
-        host.signal_modified(name);
-    }
-    pass_on(host, &outcome.effect);
-    if change.created {
-        host.notify(c"bloom.reserve", name);
-    }
-    if change.added {
-        host.notify(c"bloom.add", name);
-    }
-    outcome.reply
+    words: &'a [&'a [u8]],
+    caller: Caller<'a>,
 }
 
-/// Runs the command on the key and closes that; `None` when there is no such key and none can be
-/// made.
-fn write_slot(
-    host: &mut HostContext<'_>,
-    function: WriteFn,
-    context: &Context,
-    name: HostStr<'_>,
-    words: &[&[u8]],
-) -> Option<(Outcome, Change)> {
-    let mut key = Key::open_to_write(host, name)?;
-    let mut created = None;
-    let mut change = Change::default();
-    let mut work = |filter: &mut ScalableBloomFilter| {
-        let before = filter.len();
-        let outcome = function(context, words, &mut Slot::Filter(filter));
-        change.added = filter.len() != before;
-        outcome
-    };
-    let outcome = match key.value_mut::<ClassicFilter>() {
-        Found::Value(value) => value.change(&mut work),
-        Found::OtherType => match key.value_mut::<BlockedFilter>() {
-            Found::Value(value) => value.change(&mut work),
-            Found::Nothing | Found::OtherType => function(context, words, &mut Slot::OtherType),
-        },
-        Found::Nothing => function(context, words, &mut Slot::Vacant(&mut created)),
-    };
-    if let Some(filter) = created {
-        change.created = true;
-        // The header of a dump brings its counts along, and adds nothing.
-        change.added = outcome.effect != Effect::Verbatim && !filter.is_empty();
-        let set = match filter.layout() {
-            Layout::Classic => key.set(Box::new(ClassicFilter::new(filter))),
-            Layout::Blocked => key.set(Box::new(BlockedFilter::new(filter))),
+impl Write<'_> {
+    fn run(&self, host: &mut HostContext<'_>, name: HostStr<'_>) -> Reply {
+        let Some((outcome, change)) = self.run_in(host, name) else {
+            return Reply::error("ERR the key cannot be opened");
         };
-        if !set {
-            return None;
+        if outcome.touched {
+            host.signal_modified(name);
         }
+        pass_on(host, &outcome.effect);
+        if change.created {
+            host.notify(c"bloom.reserve", name);
+        }
+        if change.added {
+            host.notify(c"bloom.add", name);
+        }
+        outcome.reply
     }
-    Some((outcome, change))
+
+    /// Runs it on the key and closes that; `None` when there is no such key and none can be made.
+    fn run_in(&self, host: &mut HostContext<'_>, name: HostStr<'_>) -> Option<(Outcome, Change)> {
+        let mut key = Key::open_to_write(host, name)?;
+        let mut created = None;
+        let mut change = Change::default();
+        let mut work = |filter: &mut ScalableBloomFilter| {
+            let before = filter.len();
+            let outcome = self.call(self.may_grow(filter), &mut Slot::Filter(filter));
+            change.added = filter.len() != before;
+            outcome
+        };
+        let outcome = match key.value_mut::<ClassicFilter>() {
+            Found::Value(value) => value.change(&mut work),
+            Found::OtherType => match key.value_mut::<BlockedFilter>() {
+                Found::Value(_) if self.classic_only() => {
+                    Outcome::unchanged(CommandError::ClassicOnly)
+                }
+                Found::Value(value) => value.change(&mut work),
+                Found::Nothing | Found::OtherType => self.call(false, &mut Slot::OtherType),
+            },
+            Found::Nothing => self.call(true, &mut Slot::Vacant(&mut created)),
+        };
+        if let Some(filter) = created {
+            change.created = true;
+            // The header of a dump brings its counts along, and adds nothing.
+            change.added = outcome.effect != Effect::Verbatim && !filter.is_empty();
+            let set = match filter.layout() {
+                Layout::Classic => key.set(Box::new(ClassicFilter::new(filter))),
+                Layout::Blocked => key.set(Box::new(BlockedFilter::new(filter))),
+            };
+            if !set {
+                return None;
+            }
+        }
+        Some((outcome, change))
+    }
+
+    /// Whether the filter may get a layer: its newest has no room for as many items as there are
+    /// words.
+    fn may_grow(&self, filter: &ScalableBloomFilter) -> bool {
+        let room = |layer: &Layer| layer.capacity().saturating_sub(layer.len());
+        filter.layers().last().map_or(0, room) < self.words.len() as u64
+    }
+
+    /// Whether RedisBloom may have to follow.
+    fn classic_only(&self) -> bool {
+        config::redisbloom_compatible() && !self.caller.must_be_obeyed()
+    }
+
+    /// Calls the function of the row. Only what `makes` a filter or a layer heeds a limit.
+    fn call(&self, makes: bool, slot: &mut Slot<'_>) -> Outcome {
+        let mut context = Context {
+            defaults: config::defaults(),
+            ..Context::default()
+        };
+        // What a primary has accepted, or the log, is not for its replica to refuse: a limit is for
+        // clients only. Memory itself may run out all the same.
+        if makes && !self.caller.must_be_obeyed() {
+            context.max_filter_bytes = config::max_filter_bytes();
+            context.classic_only = config::redisbloom_compatible();
+        }
+        (self.function)(&context, self.words, slot)
+    }
 }
 
 /// Passes an effect on to replicas and to the log.

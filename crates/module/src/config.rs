@@ -7,6 +7,7 @@
 //! | `bf-expansion-factor` | `bf.bf-expansion-factor` | `bf.bloom-expansion` | `EXPANSION` |
 //! | `bf-default-layout` | `bf.bf-default-layout` | | `LAYOUT` |
 //! | `bf-max-filter-bytes` | `bf.bf-max-filter-bytes` | `bf.bloom-memory-usage-limit` | |
+//! | `bf-redisbloom-compatible` | `bf.bf-redisbloom-compatible` | | `REDISBLOOM_COMPATIBLE` |
 //!
 //! Hosts before Redis 7.0 have no settings for modules; there the load arguments are all.
 
@@ -19,12 +20,9 @@ use everbloom_commands::Defaults;
 use everbloom_commands::format::layout;
 use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
 
-use crate::raw::config::{self as host, NumberSetting, TextSetting, WordSetting};
+use crate::raw::config::{self as host, NumberSetting, Setting, TextSetting, WordSetting};
 use crate::raw::context::{Args, HostContext, LogLevel};
-use crate::raw::load::{is_valkey, machine_memory, server_version};
-
-/// The first Redis that has settings of modules without the module's name in front.
-const REDIS_8: i32 = 0x0008_0000;
+use crate::raw::load::{is_valkey, machine_memory};
 
 /// A whole number.
 struct Number {
@@ -69,6 +67,9 @@ static START_RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 /// Whether filters get the blocked layout that are created without saying which.
 static BLOCKED: AtomicBool = AtomicBool::new(false);
 
+/// Whether what RedisBloom could not follow is refused.
+static COMPATIBLE: AtomicBool = AtomicBool::new(false);
+
 /// How much memory the machine has, in bytes.
 static MACHINE: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -104,7 +105,34 @@ static DEFAULT_LAYOUT: WordSetting = WordSetting {
     set: |value| BLOCKED.store(value != 0, Relaxed),
 };
 
+/// RedisBloom may follow as a replica, so that a move to this module can be undone.
+static REDISBLOOM_COMPATIBLE: WordSetting = WordSetting {
+    words: &[("no", 0), ("yes", 1)],
+    get: || c_int::from(COMPATIBLE.load(Relaxed)),
+    set: |value| COMPATIBLE.store(value != 0, Relaxed),
+};
+
 static ERROR_RATE: TextSetting = TextSetting::new(set_rate);
+
+/// Our name, valkey-bloom's, and what they set.
+type Named = (&'static str, Option<&'static str>, &'static dyn Setting);
+
+const SETTINGS: [Named; 6] = [
+    ("bf-error-rate", Some("bloom-fp-rate"), &ERROR_RATE),
+    ("bf-initial-size", Some("bloom-capacity"), &INITIAL_SIZE),
+    (
+        "bf-expansion-factor",
+        Some("bloom-expansion"),
+        &EXPANSION_FACTOR,
+    ),
+    (
+        "bf-max-filter-bytes",
+        Some("bloom-memory-usage-limit"),
+        &MAX_FILTER_BYTES,
+    ),
+    ("bf-default-layout", None, &DEFAULT_LAYOUT),
+    ("bf-redisbloom-compatible", None, &REDISBLOOM_COMPATIBLE),
+];
 
 /// The parameters of filters that are created without saying how.
 pub(crate) fn defaults() -> Defaults {
@@ -131,6 +159,12 @@ pub(crate) fn max_filter_bytes() -> u64 {
     }
 }
 
+/// Whether clients are refused what RedisBloom as a replica could not follow: filters in the
+/// blocked layout, and copies, which it has none of.
+pub(crate) fn redisbloom_compatible() -> bool {
+    COMPATIBLE.load(Relaxed)
+}
+
 /// Registers the settings, with the error rate that [`read_arguments`] found. An error is for the
 /// log.
 pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), String> {
@@ -139,30 +173,21 @@ pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), Stri
         return Ok(());
     }
     ERROR_RATE.put("bf-error-rate", rate.as_bytes())?;
-    let bare = !is_valkey() && server_version().is_some_and(|version| version >= REDIS_8);
-    for (name, bare) in [("bf-error-rate", bare), ("bloom-fp-rate", false)] {
-        let registered = host::register_text(context, name, rate, bare, &ERROR_RATE);
-        registered.then_some(()).ok_or_else(|| refused(name))?;
-    }
-    let numbers: [(&str, &str, &'static NumberSetting); 3] = [
-        ("bf-initial-size", "bloom-capacity", &INITIAL_SIZE),
-        ("bf-expansion-factor", "bloom-expansion", &EXPANSION_FACTOR),
-        (
-            "bf-max-filter-bytes",
-            "bloom-memory-usage-limit",
-            &MAX_FILTER_BYTES,
-        ),
-    ];
-    for (name, alias, setting) in numbers {
-        for (name, bare) in [(name, bare), (alias, false)] {
-            let default = (setting.get)();
-            let registered = host::register_number(context, name, default, bare, setting);
-            registered.then_some(()).ok_or_else(|| refused(name))?;
+    // A host that knows no bare names refuses them; to Valkey their flag may mean something else.
+    let mut bare = !is_valkey();
+    for (name, alias, setting) in SETTINGS {
+        let own = own_name(&mut bare, |bare| setting.register(context, name, bare));
+        own.then_some(()).ok_or_else(|| refused(name))?;
+        if let Some(alias) = alias {
+            let registered = setting.register(context, alias, false);
+            registered.then_some(()).ok_or_else(|| refused(alias))?;
         }
     }
-    let (name, default) = ("bf-default-layout", (DEFAULT_LAYOUT.get)());
-    let registered = host::register_word(context, name, default, bare, &DEFAULT_LAYOUT);
-    registered.then_some(()).ok_or_else(|| refused(name))?;
+    if !bare && !is_valkey() {
+        // The host has just warned of an invalid flag.
+        let line = "no harm done: this host puts bf. in front of the names of settings";
+        context.log(LogLevel::Notice, line);
+    }
     LOADING.store(true, Relaxed);
     let loaded = host::load(context);
     LOADING.store(false, Relaxed);
@@ -173,11 +198,18 @@ pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), Stri
     }
 }
 
+/// Registers a name without the module's in front, by `register(true)`, if the host takes that;
+/// else with it. `bare` is what is known of the host, which is not asked again when it has refused.
+fn own_name(bare: &mut bool, register: impl Fn(bool) -> bool) -> bool {
+    *bare = *bare && register(true);
+    *bare || register(false)
+}
+
 fn refused(name: &str) -> String {
     format!("the setting {name} could not be registered")
 }
 
-/// Reads load arguments as RedisBloom has them, pairs of a word and its value, and LAYOUT besides;
+/// Reads load arguments as RedisBloom has them, pairs of a word and its value, and two of our own;
 /// the error rate comes back as text. An error is for the log.
 pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Result<String, String> {
     let mut rate = String::from("0.01");
@@ -205,6 +237,12 @@ pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Resul
             "LAYOUT" => {
                 let layout = layout::parse(value).ok_or_else(wrong)?;
                 BLOCKED.store(layout == Layout::Blocked, Relaxed);
+            }
+            "REDISBLOOM_COMPATIBLE" => {
+                let text = value.to_ascii_lowercase();
+                let known = REDISBLOOM_COMPATIBLE.words.iter();
+                let mut found = known.filter(|(word, _)| word.as_bytes() == text);
+                (REDISBLOOM_COMPATIBLE.set)(found.next().ok_or_else(wrong)?.1);
             }
             _ if word.starts_with("CF_") => {
                 // Arguments of RedisBloom's other filters, which are not here.
@@ -235,6 +273,8 @@ fn set_rate(name: &str, text: &[u8]) -> Result<bool, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
+
     use super::*;
 
     #[test]
@@ -251,5 +291,42 @@ mod tests {
             );
         }
         (DEFAULT_LAYOUT.set)(0);
+    }
+
+    /// Registers some names with a host that answers so, and shows which it has then.
+    fn names(mut bare: bool, host: impl Fn(usize, bool) -> bool) -> Vec<String> {
+        let taken = RefCell::new(Vec::new());
+        for at in 0..3 {
+            let ok = own_name(&mut bare, |bare| {
+                let takes = host(at, bare);
+                let name = format!("{}{at}", if bare { "" } else { "bf." });
+                taken.borrow_mut().extend(takes.then_some(name));
+                takes
+            });
+            assert_eq!(ok, host(at, bare));
+        }
+        taken.into_inner()
+    }
+
+    #[test]
+    fn names_stand_bare_where_the_host_takes_them_so() {
+        assert_eq!(names(true, |_, _| true), ["0", "1", "2"]);
+        assert_eq!(names(false, |_, _| true), ["bf.0", "bf.1", "bf.2"]);
+        // A development build may say any version and know no bare names.
+        assert_eq!(names(true, |_, bare| !bare), ["bf.0", "bf.1", "bf.2"]);
+        // Somebody else has one of the names.
+        let busy = |at, bare: bool| !(bare && at == 1);
+        assert_eq!(names(true, busy), ["0", "bf.1", "bf.2"]);
+        assert!(names(true, |_, _| false).is_empty());
+    }
+
+    #[test]
+    fn a_host_that_refuses_bare_names_is_asked_once() {
+        let asked = Cell::new(0);
+        names(true, |_, bare| {
+            asked.set(asked.get() + usize::from(bare));
+            !bare
+        });
+        assert_eq!(asked.get(), 1);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use everbloom::ScalableBloomFilter;
 
-use crate::raw::load::InfoWriter;
+use crate::raw::entry::InfoWriter;
 
 /// The sums, and what defragmentation did. A filter may be freed on any thread.
 struct Sums {

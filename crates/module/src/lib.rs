@@ -5,13 +5,24 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `load` | what happens when the module is loaded: commands, types, settings |
+//! | `load` | what the host calls: loading registers commands, types and settings |
 //! | `command` | one command: open the key, run the row of the table, reply, replicate, notify |
 //! | `reply` | replies in the host's words |
 //! | `types` | the data types: what the host calls to save, load, copy, measure and free |
 //! | `config` | settings, under the names of Redis 8 and of valkey-bloom, and load arguments |
 //! | `info` | the counts of INFO |
 //! | `raw` | the host's C interface: all unsafe code is there |
+//!
+//! A file imports from its own floor or from lower ones:
+//!
+//! ```text
+//! floors
+//! load
+//! command
+//! types
+//! config info reply
+//! raw
+//! ```
 
 mod command;
 mod config;

@@ -1,4 +1,4 @@
-//! What happens when the module is loaded.
+//! The module as the host sees it: it is loaded, runs commands, and reports to INFO.
 
 use std::ffi::CStr;
 
@@ -7,8 +7,9 @@ use everbloom_commands::{COMMANDS, Command};
 
 use crate::raw::command_info::document;
 use crate::raw::context::{Args, HostContext, LogLevel};
+use crate::raw::entry::{self, Callback, InfoWriter, Module};
 use crate::raw::load as host;
-use crate::{config, types};
+use crate::{command, config, info, types};
 
 /// RedisBloom's name: clients look for it, and the two cannot be loaded together.
 const NAME: &CStr = c"bf";
@@ -16,8 +17,39 @@ const NAME: &CStr = c"bf";
 /// The version of RedisBloom whose commands these are, as the server says too.
 const VERSION: i32 = 20810;
 
-/// Registers everything. An error is for the log, and the module is not loaded.
-pub(crate) fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
+/// This module.
+struct Bloom;
+
+entry::export!(Bloom);
+
+impl Module for Bloom {
+    fn load(host: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
+        load(host, args)
+    }
+
+    fn command<const ROW: usize>(host: &mut HostContext<'_>, args: Args<'_>) {
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "the compiler refuses a row that is not there"
+        )]
+        let row: &Command = const { &COMMANDS[ROW] };
+        command::run(host, row, args);
+    }
+
+    fn info(writer: &mut InfoWriter) {
+        info::report(writer);
+    }
+}
+
+/// A callback for each row of the table, so that a call needs no look-up by name.
+const CALLBACKS: [Callback; COMMANDS.len()] = {
+    macro_rules! of_rows {
+        ($($row:literal)*) => { [$(Callback::of::<Bloom, $row>()),*] };
+    }
+    of_rows!(0 1 2 3 4 5 6 7 8 9 10 11)
+};
+
+fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
     if !host::introduce(context, NAME, VERSION) {
         return Err("another module has the name bf: RedisBloom, or this one".into());
     }
@@ -27,20 +59,25 @@ pub(crate) fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), 
     host::declare_options(context);
     types::register(context)?;
     let own_category = host::add_acl_category(context, c"bloom");
-    for row in COMMANDS {
-        register(context, row, own_category)?;
+    for (row, callback) in COMMANDS.iter().zip(CALLBACKS) {
+        register(context, row, callback, own_category)?;
     }
-    host::register_info(context);
+    entry::register_info::<Bloom>(context);
     config::register(context, &rate)?;
     let line = format!("everbloom {} is loaded", env!("CARGO_PKG_VERSION"));
     context.log(LogLevel::Notice, &line);
     Ok(())
 }
 
-fn register(context: &HostContext<'_>, row: &Command, own_category: bool) -> Result<(), String> {
+fn register(
+    context: &HostContext<'_>,
+    row: &Command,
+    callback: Callback,
+    own_category: bool,
+) -> Result<(), String> {
     let flags: Vec<&str> = row.flags.iter().map(|flag| flag_word(*flag)).collect();
     let keys = (row.keys.first, row.keys.last, row.keys.step);
-    if !host::register_command(context, row.lower, &flags.join(" "), keys) {
+    if !entry::register_command(context, row.lower, &flags.join(" "), keys, callback) {
         return Err(format!("the command {} could not be registered", row.name));
     }
     let categories = row.acl.iter().map(|name| name.trim_start_matches('@'));

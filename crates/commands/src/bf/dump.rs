@@ -108,6 +108,10 @@ impl<'a> LoadChunk<'a> {
             return Err(CommandError::NotFound);
         }
         let parts = header::decode(self.data).ok_or(CommandError::BadData)?;
+        // Only the blocked layout has a key.
+        if context.classic_only && parts.key.is_some() {
+            return Err(CommandError::ClassicOnly);
+        }
         ScalableBloomFilter::from_parts(&parts, context.max_new_filter_bytes())
             .map_err(|_| CommandError::BadData)
     }

@@ -57,6 +57,9 @@ impl Parameters {
     }
 
     pub(crate) fn build(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
+        if context.classic_only && self.layout == Layout::Blocked {
+            return Err(CommandError::ClassicOnly);
+        }
         let builder = ScalableBloomFilter::builder()
             .error_rate(self.error_rate)
             .capacity(self.capacity)

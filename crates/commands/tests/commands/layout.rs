@@ -65,6 +65,27 @@ fn reserve_takes_its_options_in_any_order() {
     assert_eq!(keys.filter("g").key(), None);
 }
 
+/// For the time in which RedisBloom may have to follow.
+#[test]
+fn a_host_may_refuse_blocked_filters() {
+    let mut keys = blocked_by_default();
+    keys.say("BF.ADD blocked x");
+    let header = pieces(keys.filter("blocked")).swap_remove(0).1;
+    keys.context.classic_only = true;
+    let refused = "-ERR blocked filters are refused while bf-redisbloom-compatible is on";
+    for command in [
+        "BF.ADD f x",
+        "BF.MADD f x y",
+        "BF.INSERT f ITEMS x",
+        "BF.RESERVE f 0.01 100 LAYOUT BLOCKED",
+    ] {
+        assert_eq!(keys.say(command), refused, "{command}");
+    }
+    let loaded = keys.call(&[b"BF.LOADCHUNK", b"f", b"1", &header]);
+    assert_eq!(wire(&loaded, Protocol::Resp2), refused);
+    assert_eq!(keys.say("BF.RESERVE f 0.01 100 LAYOUT CLASSIC"), "+OK");
+}
+
 #[test]
 fn what_is_wrong_with_the_options_of_reserve_is_said() {
     let mut keys = Keyspace::default();

@@ -19,8 +19,12 @@ type GetApi = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_int;
 /// Declares [`Api`] and the look-up of every function of it.
 macro_rules! api {
     (
-        required { $($name:ident: $symbol:literal, fn($($arg:ty),*; $($rest:tt)*) $(-> $out:ty)?;)* }
-        optional { $($opt:ident: $opt_symbol:literal, fn($($opt_arg:ty),*) $(-> $opt_out:ty)?;)* }
+        required {
+            $($name:ident: $symbol:literal, fn($($arg:ty),*; $($rest:tt)*) $(-> $out:ty)?;)*
+        }
+        optional {
+            $($opt:ident: $opt_symbol:literal, fn($($opt_arg:ty),*) $(-> $opt_out:ty)?;)*
+        }
     ) => {
         /// The functions of the host.
         pub(crate) struct Api {
@@ -42,7 +46,10 @@ macro_rules! api {
                         > = None;
                         // SAFETY: the name ends with a zero byte, and the host writes one pointer,
                         // which is what an optional function is.
-                        unsafe { find(get, concat!("RedisModule_", $symbol, "\0"), (&raw mut found).cast()) };
+                        unsafe {
+                            let name = concat!("RedisModule_", $symbol, "\0");
+                            find(get, name, (&raw mut found).cast());
+                        }
                         found?
                     },)*
                     $($opt: {
@@ -51,8 +58,9 @@ macro_rules! api {
                         > = None;
                         // SAFETY: as above.
                         unsafe {
-                            find(get, concat!("RedisModule_", $opt_symbol, "\0"), (&raw mut found).cast())
-                        };
+                            let name = concat!("RedisModule_", $opt_symbol, "\0");
+                            find(get, name, (&raw mut found).cast());
+                        }
                         found
                     },)*
                     valkey: {
@@ -140,8 +148,6 @@ api! {
         defrag_cursor_get: "DefragCursorGet", fn(*mut DefragCtx, *mut Cursor;) -> c_int;
     }
     optional {
-        // Redis 6.2.? and 7.0 on.
-        get_server_version: "GetServerVersion", fn() -> c_int;
         // Redis 7.0 on.
         try_alloc: "TryAlloc", fn(usize) -> *mut c_void;
         reply_bool: "ReplyWithBool", fn(*mut Ctx, c_int) -> c_int;

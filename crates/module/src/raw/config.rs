@@ -42,6 +42,14 @@ impl TextSetting {
         }
     }
 
+    /// The text that is kept.
+    fn text(&self) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: a string that is kept as long as it is locked.
+        let bytes = kept.as_ref().map(|text| unsafe { bytes_of(text.0) });
+        String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
+    }
+
     /// Takes a text and keeps it.
     pub(crate) fn put(&self, name: &str, text: &[u8]) -> Result<(), String> {
         if (self.set)(name, text)? {
@@ -61,104 +69,95 @@ pub(crate) fn available() -> bool {
         && api.load_configs.is_some()
 }
 
-/// Registers a number. Its name gets the module's in front, unless it is `bare`, which Redis has
-/// from 8.0 on.
-pub(crate) fn register_number(
-    context: &HostContext<'_>,
-    name: &str,
-    default: i64,
-    bare: bool,
-    setting: &'static NumberSetting,
-) -> bool {
-    let Some(register) = api().register_numeric_config else {
-        return false;
-    };
-    let name = c_text(name);
-    let memory = if setting.memory { CONFIG_MEMORY } else { 0 };
-    // SAFETY: a valid context, a C string, which the host copies, functions of their types, and
-    // what they get as their data: a setting that lives forever.
-    let registered = unsafe {
-        register(
-            context.raw(),
-            name.as_ptr().cast(),
-            default,
-            flags(bare) | memory,
-            setting.range.0,
-            setting.range.1,
-            get_number,
-            set_number,
-            None,
-            std::ptr::from_ref(setting).cast_mut().cast(),
-        )
-    };
-    registered == OK
+/// A setting of any kind.
+pub(crate) trait Setting {
+    /// Registers it, with its value as the default. Its name gets the module's in front, unless it
+    /// is to stand `bare`, which only Redis takes, from 8.0 on. False when the host refuses it.
+    fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool;
 }
 
-/// Registers one of some words, likewise.
-pub(crate) fn register_word(
-    context: &HostContext<'_>,
-    name: &str,
-    default: c_int,
-    bare: bool,
-    setting: &'static WordSetting,
-) -> bool {
-    let api = api();
-    let (Some(register), Ok(count)) = (
-        api.register_enum_config,
-        c_int::try_from(setting.words.len()),
-    ) else {
-        return false;
-    };
-    let name = c_text(name);
-    let words: Vec<Vec<u8>> = setting.words.iter().map(|(word, _)| c_text(word)).collect();
-    let mut starts: Vec<*const c_char> = words.iter().map(|word| word.as_ptr().cast()).collect();
-    let values: Vec<c_int> = setting.words.iter().map(|(_, value)| *value).collect();
-    // SAFETY: as above; the words, which are C strings, and their values are as many as `count`
-    // says, and the host copies them.
-    let registered = unsafe {
-        register(
-            context.raw(),
-            name.as_ptr().cast(),
-            default,
-            flags(bare),
-            starts.as_mut_ptr(),
-            values.as_ptr(),
-            count,
-            get_word,
-            set_word,
-            None,
-            std::ptr::from_ref(setting).cast_mut().cast(),
-        )
-    };
-    registered == OK
+impl Setting for NumberSetting {
+    fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool {
+        let Some(register) = api().register_numeric_config else {
+            return false;
+        };
+        let name = c_text(name);
+        let memory = if self.memory { CONFIG_MEMORY } else { 0 };
+        // SAFETY: a valid context, a C string, which the host copies, functions of their types, and
+        // what they get as their data: a setting that lives forever.
+        let registered = unsafe {
+            register(
+                context.raw(),
+                name.as_ptr().cast(),
+                (self.get)(),
+                flags(bare) | memory,
+                self.range.0,
+                self.range.1,
+                get_number,
+                set_number,
+                None,
+                std::ptr::from_ref(self).cast_mut().cast(),
+            )
+        };
+        registered == OK
+    }
 }
 
-/// Registers a text, likewise.
-pub(crate) fn register_text(
-    context: &HostContext<'_>,
-    name: &str,
-    default: &str,
-    bare: bool,
-    setting: &'static TextSetting,
-) -> bool {
-    let Some(register) = api().register_string_config else {
-        return false;
-    };
-    let (name, default) = (c_text(name), c_text(default));
-    // SAFETY: as above.
-    let registered = unsafe {
-        register(
-            context.raw(),
-            name.as_ptr().cast(),
-            default.as_ptr().cast(),
-            flags(bare),
-            get_text,
-            set_text,
-            None,
-            std::ptr::from_ref(setting).cast_mut().cast(),
-        )
-    };
-    registered == OK
+impl Setting for WordSetting {
+    fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool {
+        let (Some(register), Ok(count)) = (
+            api().register_enum_config,
+            c_int::try_from(self.words.len()),
+        ) else {
+            return false;
+        };
+        let name = c_text(name);
+        let words: Vec<Vec<u8>> = self.words.iter().map(|(word, _)| c_text(word)).collect();
+        let mut starts: Vec<*const c_char> =
+            words.iter().map(|word| word.as_ptr().cast()).collect();
+        let values: Vec<c_int> = self.words.iter().map(|(_, value)| *value).collect();
+        // SAFETY: as above; the words, which are C strings, and their values are as many as `count`
+        // says, and the host copies them.
+        let registered = unsafe {
+            register(
+                context.raw(),
+                name.as_ptr().cast(),
+                (self.get)(),
+                flags(bare),
+                starts.as_mut_ptr(),
+                values.as_ptr(),
+                count,
+                get_word,
+                set_word,
+                None,
+                std::ptr::from_ref(self).cast_mut().cast(),
+            )
+        };
+        registered == OK
+    }
+}
+
+impl Setting for TextSetting {
+    fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool {
+        let Some(register) = api().register_string_config else {
+            return false;
+        };
+        let (name, default) = (c_text(name), c_text(&self.text()));
+        // SAFETY: as above.
+        let registered = unsafe {
+            register(
+                context.raw(),
+                name.as_ptr().cast(),
+                default.as_ptr().cast(),
+                flags(bare),
+                get_text,
+                set_text,
+                None,
+                std::ptr::from_ref(self).cast_mut().cast(),
+            )
+        };
+        registered == OK
+    }
 }
 
 /// Has the host set all settings that are registered: to what its file says, or to the default.

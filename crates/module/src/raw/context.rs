@@ -7,7 +7,8 @@ use std::slice;
 
 use super::api::{api, c_text};
 use super::ffi::{
-    CTX_ASYNC_LOADING, CTX_LOADING, CTX_REPLICATED, CTX_RESP3, Ctx, ERR, NOTIFY_GENERIC, OK, Str,
+    CTX_ASYNC_LOADING, CTX_LOADING, CTX_REPLICA, CTX_REPLICATED, CTX_RESP3, Ctx, NOTIFY_GENERIC,
+    OK, Str,
 };
 
 /// A string of the host that lives at least as long as a call.
@@ -26,6 +27,16 @@ impl<'a> HostStr<'a> {
             raw,
             call: PhantomData,
         }
+    }
+
+    /// The name of a key, for a callback that gets one.
+    ///
+    /// # Safety
+    ///
+    /// `key` is null or a string of the host that is neither changed nor freed during `'a`.
+    pub(super) unsafe fn of_key(key: *mut Str) -> Option<Self> {
+        // SAFETY: what the caller promises.
+        NonNull::new(key).map(|key| unsafe { HostStr::new(key) })
     }
 
     /// Its bytes.
@@ -93,19 +104,30 @@ pub(crate) struct HostContext<'a> {
     call: PhantomData<&'a ()>,
 }
 
-/// What the host says of a call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flags(c_int);
+/// Who a call comes from. The host works for its answers, so they are asked for where they matter.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    raw: NonNull<Ctx>,
+    call: PhantomData<&'a ()>,
+}
 
-impl Flags {
-    /// Whether the client speaks RESP3.
-    pub(crate) fn resp3(self) -> bool {
-        self.0 & CTX_RESP3 != 0
+impl Caller<'_> {
+    fn flags(self) -> c_int {
+        // SAFETY: a context that is valid during the call.
+        unsafe { (api().get_context_flags)(self.raw.as_ptr()) }
     }
 
-    /// Whether the call comes from where it was accepted already: a primary, or a log.
-    pub(crate) fn already_accepted(self) -> bool {
-        self.0 & (CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING) != 0
+    /// Whether it speaks RESP3.
+    pub(crate) fn speaks_resp3(self) -> bool {
+        self.flags() & CTX_RESP3 != 0
+    }
+
+    /// Whether it must be obeyed, as what it says was accepted before: a primary or a log.
+    pub(crate) fn must_be_obeyed(self) -> bool {
+        // SAFETY: a context that is valid during the call.
+        let must_obey = |ask: unsafe extern "C" fn(_) -> _| unsafe { ask(self.raw.as_ptr()) } != 0;
+        self.flags() & (CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING) != 0
+            || api().must_obey_client.is_some_and(must_obey)
     }
 }
 
@@ -124,18 +146,12 @@ impl<'a> HostContext<'a> {
         self.raw.as_ptr()
     }
 
-    /// What the host says of the call.
-    pub(crate) fn flags(&self) -> Flags {
-        // SAFETY: a valid context.
-        Flags(unsafe { (api().get_context_flags)(self.raw()) })
-    }
-
-    /// Whether the client's commands must be obeyed, as far as the host says so.
-    pub(crate) fn must_obey(&self) -> bool {
-        // SAFETY: a valid context.
-        api()
-            .must_obey_client
-            .is_some_and(|must_obey| unsafe { must_obey(self.raw()) } != 0)
+    /// Who the call comes from.
+    pub(crate) fn caller(&self) -> Caller<'a> {
+        Caller {
+            raw: self.raw,
+            call: PhantomData,
+        }
     }
 
     /// Passes the command on as it came, to replicas and to the log.
@@ -210,7 +226,7 @@ impl LogLevel {
 /// # Safety
 ///
 /// `ctx` is a valid context, or null.
-pub(super) unsafe fn log(ctx: *mut Ctx, level: LogLevel, line: &str) {
+unsafe fn log(ctx: *mut Ctx, level: LogLevel, line: &str) {
     let line = c_text(line);
     // SAFETY: a context or null, and C strings; the format takes the one that follows.
     unsafe {
@@ -221,6 +237,20 @@ pub(super) unsafe fn log(ctx: *mut Ctx, level: LogLevel, line: &str) {
             line.as_ptr().cast::<c_void>(),
         );
     }
+}
+
+/// Writes a line to the host's log where there is no call.
+pub(crate) fn log_without_call(level: LogLevel, line: &str) {
+    // SAFETY: the host logs without a context, too.
+    unsafe { log(null_mut(), level, line) };
+}
+
+/// Whether it is clients who ask the host for changes now: it is no replica, and loads nothing. For
+/// callbacks that no call belongs to.
+pub(crate) fn clients_decide() -> bool {
+    // SAFETY: without a context the host says what is true of itself.
+    let flags = unsafe { (api().get_context_flags)(null_mut()) };
+    flags & (CTX_REPLICA | CTX_LOADING | CTX_ASYNC_LOADING) == 0
 }
 
 /// A string of the host that is ours.
@@ -356,22 +386,4 @@ impl HostContext<'_> {
 
 fn length(len: usize) -> c_long {
     c_long::try_from(len).unwrap_or(c_long::MAX)
-}
-
-/// The function that the host calls for every command.
-///
-/// # Safety
-///
-/// Only for the host: `ctx` is a valid context and `argv` points to `argc` strings, for as long as
-/// the call takes.
-pub(super) unsafe extern "C" fn command(ctx: *mut Ctx, argv: *mut *mut Str, argc: c_int) -> c_int {
-    // SAFETY: what the host promises.
-    let (context, args) = unsafe { (HostContext::new(ctx), Args::new(argv, argc)) };
-    match context {
-        Some(mut context) => {
-            crate::command::run(&mut context, args);
-            OK
-        }
-        None => ERR,
-    }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::alloc::HOST_ALIGN;
 use super::api::api;
-use super::context::{HostContext, HostStr};
+use super::context::HostContext;
 use super::ffi::{Ctx, DefragCtx, Digest, Io, Str, TYPE_METHODS_VERSION, TypeHandle, TypeMethods};
 use super::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
 
@@ -177,14 +177,4 @@ unsafe extern "C" fn defragment<T: DataType>(
     // SAFETY: as above.
     let done = unsafe { &mut *(*value).cast::<T>() }.defragment(&mut defragmenter);
     c_int::from(!done)
-}
-
-/// The name of a key, for a callback that gets one.
-///
-/// # Safety
-///
-/// `key` is null or a string of the host that lives during `'a`.
-pub(super) unsafe fn key_name<'a>(key: *mut Str) -> Option<HostStr<'a>> {
-    // SAFETY: what the caller promises.
-    std::ptr::NonNull::new(key).map(|key| unsafe { HostStr::new(key) })
 }

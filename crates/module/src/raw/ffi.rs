@@ -50,6 +50,7 @@ pub(crate) const KEYTYPE_EMPTY: c_int = 0;
 /// `NOTIFY_GENERIC`, the class of events that is for keys of any type.
 pub(crate) const NOTIFY_GENERIC: c_int = 1 << 2;
 
+pub(crate) const CTX_REPLICA: c_int = 1 << 3;
 pub(crate) const CTX_REPLICATED: c_int = 1 << 12;
 pub(crate) const CTX_LOADING: c_int = 1 << 13;
 pub(crate) const CTX_RESP3: c_int = 1 << 22;

@@ -10,7 +10,6 @@ use thiserror::Error;
 
 use super::api::{api, c_text};
 use super::context::{HostStr, LogLevel};
-use super::data_type::key_name;
 use super::ffi::{Cursor, DefragCtx, Digest, Io, OK, Str};
 
 /// The fields end too early, or the next one is of another type.
@@ -148,7 +147,7 @@ impl Rewriter<'_> {
         Rewriter {
             io,
             // SAFETY: what the caller promises.
-            key: unsafe { key_name(key) },
+            key: unsafe { HostStr::of_key(key) },
         }
     }
 

@@ -5,7 +5,8 @@
 //! | [`ffi`] | C types and constants |
 //! | [`api`] | the host's functions, looked up by name |
 //! | [`alloc`] | memory from the host |
-//! | [`load`] | loading: the one symbol that the host looks for |
+//! | [`entry`] | where the host enters: the symbol that it looks for, commands, INFO |
+//! | [`load`] | what may be done only while the host loads the module |
 //! | [`context`] | one call of a command: arguments, replies, replication |
 //! | [`key`] | an open key |
 //! | [`data_type`] | the callbacks of a data type |
@@ -26,6 +27,7 @@ pub(crate) mod command_info;
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod data_type;
+pub(crate) mod entry;
 pub(crate) mod io;
 pub(crate) mod key;
 pub(crate) mod load;

@@ -8,7 +8,9 @@ use everbloom_commands::bf::dump::piece;
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{load, save, value_type};
 
+use crate::config;
 use crate::info::{self, Counted};
+use crate::raw::context::{LogLevel, clients_decide, log_without_call};
 use crate::raw::data_type::{DataType, Registration};
 use crate::raw::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
 
@@ -59,6 +61,10 @@ impl<const BLOCKED: bool> DataType for Filter<BLOCKED> {
 
     /// Any size that there is memory for: what a file or a primary has is not for us to refuse.
     fn load(loader: &mut Loader<'_>, version: u32) -> Option<Self> {
+        if BLOCKED && redisbloom_must_follow() {
+            loader.log("no blocked filter is restored: bf-redisbloom-compatible is on");
+            return None;
+        }
         match load(Self::LAYOUT, loader, version, u64::MAX) {
             Ok(filter) => Some(Filter::new(filter)),
             Err(error) => {
@@ -102,7 +108,14 @@ impl<const BLOCKED: bool> DataType for Filter<BLOCKED> {
         usize::try_from(pages).unwrap_or(usize::MAX).max(blocks)
     }
 
+    /// RedisBloom has no copies: as a replica it would not make this one, and then build another
+    /// filter from what is added to it.
     fn copy(&self) -> Option<Self> {
+        if redisbloom_must_follow() {
+            let line = "no filter is copied: bf-redisbloom-compatible is on";
+            log_without_call(LogLevel::Warning, line);
+            return None;
+        }
         let parts = self.filter.parts();
         let mut copy =
             ScalableBloomFilter::from_parts_checked(&parts, u64::MAX, Check::RdbValue).ok()?;
@@ -133,6 +146,12 @@ impl<const BLOCKED: bool> DataType for Filter<BLOCKED> {
         info::defragmented(defragmenter.counts());
         done
     }
+}
+
+/// Whether a change by a client must be one that RedisBloom can follow. What a primary or a log
+/// brings was accepted before.
+fn redisbloom_must_follow() -> bool {
+    config::redisbloom_compatible() && clients_decide()
 }
 
 #[cfg(test)]

@@ -20,3 +20,4 @@ mod replication;
 mod settings;
 mod support;
 mod usage;
+mod way_back;

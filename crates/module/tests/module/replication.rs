@@ -23,7 +23,7 @@ const OTHER_DEFAULTS: [&str; 8] = [
     "BLOCKED",
 ];
 
-fn replica_of(primary: &Host, settings: &[&str], words: &[&str]) -> Host {
+pub fn replica_of(primary: &Host, settings: &[&str], words: &[&str]) -> Host {
     let port = primary.port.to_string();
     let more = ["--replicaof", "127.0.0.1", port.as_str()];
     let known = !settings[..].contains(&LIMIT) || from_redis_7();
@@ -34,7 +34,7 @@ fn replica_of(primary: &Host, settings: &[&str], words: &[&str]) -> Host {
 }
 
 /// Waits until the replicas have all that the primary has, and compares everything.
-fn check_equal(primary: &Host, replicas: &[&Host]) {
+pub fn check_equal(primary: &Host, replicas: &[&Host]) {
     let mut client = primary.client();
     let offset = client.info("master_repl_offset");
     let offset: u64 = offset.parse().unwrap();

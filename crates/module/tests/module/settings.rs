@@ -207,6 +207,7 @@ fn wrong_load_arguments_stop_the_start() {
         &["INITIAL_SIZE", "0"],
         &["LAYOUT"],
         &["LAYOUT", "block"],
+        &["REDISBLOOM_COMPATIBLE", "1"],
         &["NONSENSE", "1"],
     ] {
         let output = Command::new(&program)

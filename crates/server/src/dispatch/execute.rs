@@ -58,6 +58,7 @@ pub fn context(server: &Server, settings: &Settings, session: &Session) -> Conte
         free_bytes: server.free_memory(settings),
         protocol: session.protocol,
         keys: KeySource(Key::random),
+        classic_only: false,
     }
 }
 
