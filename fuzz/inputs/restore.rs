@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use everbloom::{Check, GrowthLimit};
+use everbloom::Check;
 use everbloom_server::keyspace::Value;
 use everbloom_server::rdb::crc64::crc64;
 use everbloom_server::rdb::{dump, restore};
@@ -34,11 +34,8 @@ pub(crate) fn check(payload: &[u8]) -> bool {
             a.parts().validate(LIMIT, Check::RdbValue).unwrap();
             // A filter from outside takes items, or says why not: its next layer may be too large.
             let mut filter = a.clone();
-            let growth = GrowthLimit {
-                max_layer_bytes: LIMIT,
-            };
             let mut inserted = false;
-            filter.insert_batch([&b"an item"[..]].into_iter(), growth, |reply| {
+            filter.insert_batch([&b"an item"[..]].into_iter(), LIMIT, |reply| {
                 inserted = reply.is_ok();
                 ControlFlow::Break(())
             });
