@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use everbloom::{GrowthLimit, Layout, ScalableBloomFilter};
+use everbloom::{Layout, ScalableBloomFilter};
 use parking_lot::RwLock;
 use serde::Serialize;
 
@@ -95,9 +95,8 @@ fn contains(filter: &RwLock<ScalableBloomFilter>, start: u64) -> usize {
 fn add(filter: &RwLock<ScalableBloomFilter>, start: u64) {
     let items = batch(start);
     let items = items.iter().map(<[u8; 16]>::as_slice);
-    let growth = GrowthLimit::default();
     let each = |_| ControlFlow::Continue(());
-    filter.write().insert_batch(items, growth, each);
+    filter.write().insert_batch(items, u64::MAX, each);
 }
 
 /// The items a second of this many threads together. Every call of `work` gets another number.

@@ -50,7 +50,7 @@ pub(crate) struct Seed {
 pub(crate) enum Change {
     Items(Number),
     Options(Number),
-    Growth(Number),
+    Expansion(Number),
     Repeat { layer: u8, times: u8 },
     Remove { layer: u8 },
     Layer { layer: u8, field: Field },
@@ -268,7 +268,7 @@ impl Change {
         match self {
             Change::Items(number) => parts.items = number.get(),
             Change::Options(number) => parts.options = number.low(),
-            Change::Growth(number) => parts.growth = number.low(),
+            Change::Expansion(number) => parts.expansion = number.low(),
             Change::Repeat { layer, times } => {
                 let layer = place(*layer).map(|at| parts.layers[at]);
                 let copies = layer

@@ -4,10 +4,9 @@
 
 use std::ops::ControlFlow;
 
-use everbloom::{Check, GrowthLimit};
+use everbloom::Check;
 use everbloom_files::Value;
-use everbloom_files::rdb::crc64;
-use everbloom_files::rdb::{dump, restore};
+use everbloom_files::rdb::{crc64, dump, restore};
 
 /// The most that bit arrays may take.
 const LIMIT: u64 = 1 << 20;
@@ -34,11 +33,8 @@ pub(crate) fn check(payload: &[u8]) -> bool {
             a.parts().validate(LIMIT, Check::RdbValue).unwrap();
             // A filter from outside takes items, or says why not: its next layer may be too large.
             let mut filter = a.clone();
-            let growth = GrowthLimit {
-                max_layer_bytes: LIMIT,
-            };
             let mut inserted = false;
-            filter.insert_batch([&b"an item"[..]].into_iter(), growth, |reply| {
+            filter.insert_batch([&b"an item"[..]].into_iter(), LIMIT, |reply| {
                 inserted = reply.is_ok();
                 ControlFlow::Break(())
             });

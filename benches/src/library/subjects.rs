@@ -4,7 +4,7 @@
 use std::hash::BuildHasher;
 
 use everbloom::hash::{HashPair, HashWidth};
-use everbloom::{BloomFilter, BuildError, GrowthLimit, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter};
 use foldhash::fast::FixedState;
 use growable_bloom_filter::GrowableBloom;
 use std::ops::ControlFlow;
@@ -151,7 +151,7 @@ impl Filter for ScalableBloomFilter {
     }
 
     fn insert_batch(&mut self, items: &[&[u8]]) -> bool {
-        self.insert_batch(items.iter().copied(), GrowthLimit::default(), |_| {
+        self.insert_batch(items.iter().copied(), u64::MAX, |_| {
             ControlFlow::Continue(())
         });
         true

@@ -161,7 +161,7 @@ fn a_field_that_no_filter_has_is_named() {
         assert_eq!(wrong(2, Unsigned(options)), parts(PartsError::Options));
     }
     assert_eq!(wrong(2, Unsigned(1 << 32 | 5)), LoadError::Field("options"));
-    assert_eq!(wrong(3, Unsigned(1 << 32)), LoadError::Field("growth"));
+    assert_eq!(wrong(3, Unsigned(1 << 32)), LoadError::Field("expansion"));
     for key in [vec![], vec![1; 15], vec![1; 17]] {
         assert_eq!(wrong(4, Bytes(key)), LoadError::Field("key"));
     }

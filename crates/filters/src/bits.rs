@@ -23,9 +23,9 @@ use core::fmt;
 pub(crate) struct AllocError;
 
 /// A fixed number of bytes of bits.
-pub(crate) struct BitArray(Bits);
+pub(crate) struct BitArray(Repr);
 
-enum Bits {
+enum Repr {
     /// All of them.
     Dense(Box<[u8]>),
     /// The positions of those that are 1, in an array that is small and has few of them: most
@@ -113,16 +113,16 @@ impl BitArray {
     pub(crate) fn zeroed(bytes: u64) -> Result<BitArray, AllocError> {
         let len = usize::try_from(bytes).map_err(|_| AllocError)?;
         match Few::none(len) {
-            Some(few) => Ok(BitArray(Bits::Few(few))),
-            None => Ok(BitArray(Bits::Dense(zeroed(len)?))),
+            Some(few) => Ok(BitArray(Repr::Few(few))),
+            None => Ok(BitArray(Repr::Dense(zeroed(len)?))),
         }
     }
 
     /// The bytes as they are. A long vector without spare capacity is not copied.
     pub(crate) fn from_vec(bytes: Vec<u8>) -> BitArray {
         BitArray(match Few::of(&bytes) {
-            Some(few) => Bits::Few(few),
-            None => Bits::Dense(bytes.into_boxed_slice()),
+            Some(few) => Repr::Few(few),
+            None => Repr::Dense(bytes.into_boxed_slice()),
         })
     }
 
@@ -130,31 +130,31 @@ impl BitArray {
     #[inline]
     pub(crate) fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.0 {
-            Bits::Dense(bytes) => Cow::Borrowed(bytes),
-            Bits::Few(few) => Cow::Owned(few.to_dense().into_vec()),
+            Repr::Dense(bytes) => Cow::Borrowed(bytes),
+            Repr::Few(few) => Cow::Owned(few.to_dense().into_vec()),
         }
     }
 
     #[inline]
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        if let Bits::Few(few) = &self.0 {
-            self.0 = Bits::Dense(few.to_dense());
+        if let Repr::Few(few) = &self.0 {
+            self.0 = Repr::Dense(few.to_dense());
         }
         match &mut self.0 {
-            Bits::Dense(bytes) => bytes,
+            Repr::Dense(bytes) => bytes,
             // Not reached.
-            Bits::Few(_) => Default::default(),
+            Repr::Few(_) => Default::default(),
         }
     }
 
     /// A byte; 0 outside the array.
     pub(crate) fn byte(&self, at: u64) -> u8 {
         match &self.0 {
-            Bits::Dense(bytes) => usize::try_from(at)
+            Repr::Dense(bytes) => usize::try_from(at)
                 .ok()
                 .and_then(|at| bytes.get(at))
                 .copied(),
-            Bits::Few(few) => {
+            Repr::Few(few) => {
                 let ones = few.positions().iter().map(|one| u64::from(*one));
                 let ones = ones.filter(|one| one / 8 == at);
                 Some(ones.fold(0, |byte, one| byte | 1 << (one % 8)))
@@ -165,16 +165,16 @@ impl BitArray {
 
     /// Gives memory back that few bits do not need.
     pub(crate) fn shrink(&mut self) {
-        if let Bits::Dense(bytes) = &self.0
+        if let Repr::Dense(bytes) = &self.0
             && let Some(few) = Few::of(bytes)
         {
-            self.0 = Bits::Few(few);
+            self.0 = Repr::Few(few);
         }
     }
 
     /// Lets the bytes be moved to another place, if there are any; they must stay as many.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        if let Bits::Dense(bytes) = &mut self.0 {
+        if let Repr::Dense(bytes) = &mut self.0 {
             let len = bytes.len();
             *bytes = relocate(core::mem::take(bytes));
             assert_eq!(bytes.len(), len, "relocated bits stay as many");
@@ -185,24 +185,24 @@ impl BitArray {
     #[inline]
     pub(crate) fn len(&self) -> u64 {
         match &self.0 {
-            Bits::Dense(bytes) => bytes.len() as u64,
-            Bits::Few(few) => few.bytes.into(),
+            Repr::Dense(bytes) => bytes.len() as u64,
+            Repr::Few(few) => few.bytes.into(),
         }
     }
 
     /// Bytes of memory beside the array itself.
     pub(crate) fn memory(&self) -> usize {
         match &self.0 {
-            Bits::Dense(bytes) => bytes.len(),
-            Bits::Few(_) => 0,
+            Repr::Dense(bytes) => bytes.len(),
+            Repr::Few(_) => 0,
         }
     }
 
     /// The number of bits that are 1. Takes time linear in the length.
     pub(crate) fn count_ones(&self) -> u64 {
         let bytes = match &self.0 {
-            Bits::Dense(bytes) => bytes,
-            Bits::Few(few) => return few.len.into(),
+            Repr::Dense(bytes) => bytes,
+            Repr::Few(few) => return few.len.into(),
         };
         let (words, rest) = bytes.as_chunks::<8>();
         let words = words
@@ -220,8 +220,8 @@ impl BitArray {
     )]
     pub(crate) fn test(&self, position: u64) -> bool {
         match &self.0 {
-            Bits::Dense(bytes) => bytes[byte_of(position)] & mask_of(position) != 0,
-            Bits::Few(few) => few.test(position),
+            Repr::Dense(bytes) => bytes[byte_of(position)] & mask_of(position) != 0,
+            Repr::Few(few) => few.test(position),
         }
     }
 
@@ -234,11 +234,11 @@ impl BitArray {
     )]
     pub(crate) fn test_all(&self, positions: [u64; 4]) -> bool {
         match &self.0 {
-            Bits::Dense(bytes) => {
+            Repr::Dense(bytes) => {
                 let bits = positions.map(|position| bytes[byte_of(position)] >> (position & 7));
                 bits.iter().fold(1, |all, bit| all & bit) == 1
             }
-            Bits::Few(few) => positions.iter().all(|&position| few.test(position)),
+            Repr::Few(few) => positions.iter().all(|&position| few.test(position)),
         }
     }
 
@@ -250,10 +250,10 @@ impl BitArray {
     )]
     pub(crate) fn set(&mut self, position: u64) {
         match &mut self.0 {
-            Bits::Dense(bytes) => bytes[byte_of(position)] |= mask_of(position),
-            Bits::Few(few) => {
+            Repr::Dense(bytes) => bytes[byte_of(position)] |= mask_of(position),
+            Repr::Few(few) => {
                 if !few.set(position) {
-                    self.0 = Bits::Dense(few.to_dense());
+                    self.0 = Repr::Dense(few.to_dense());
                     self.set(position);
                 }
             }
@@ -268,7 +268,7 @@ impl BitArray {
         reason = "a layer's modulus is at most its bit count"
     )]
     pub(crate) fn set_all(&mut self, positions: impl Iterator<Item = u64>) -> bool {
-        if let Bits::Dense(bytes) = &mut self.0 {
+        if let Repr::Dense(bytes) = &mut self.0 {
             let set = |all: u8, position: u64| {
                 let byte = &mut bytes[byte_of(position)];
                 let all = all & *byte >> (position & 7);
@@ -287,7 +287,7 @@ impl BitArray {
     /// Asks the processor to fetch the cache line of a bit that will be read soon.
     #[inline]
     pub(crate) fn prefetch(&self, position: u64) {
-        if let Bits::Dense(bytes) = &self.0 {
+        if let Repr::Dense(bytes) = &self.0 {
             prefetch(bytes.as_ptr().wrapping_add(byte_of(position)));
         }
     }
@@ -314,13 +314,13 @@ fn zeroed(len: usize) -> Result<Box<[u8]>, AllocError> {
 impl Clone for BitArray {
     fn clone(&self) -> BitArray {
         let bytes = match &self.0 {
-            Bits::Dense(bytes) => bytes,
-            Bits::Few(few) => return BitArray(Bits::Few(*few)),
+            Repr::Dense(bytes) => bytes,
+            Repr::Few(few) => return BitArray(Repr::Few(*few)),
         };
         match zeroed(bytes.len()) {
             Ok(mut copy) => {
                 copy.copy_from_slice(bytes);
-                BitArray(Bits::Dense(copy))
+                BitArray(Repr::Dense(copy))
             }
             Err(AllocError) => handle_alloc_error(Layout::for_value::<[u8]>(bytes)),
         }
@@ -353,9 +353,9 @@ fn mask_of(position: u64) -> u8 {
 #[cfg(all(feature = "std", target_os = "linux"))]
 const HUGE: usize = 2 << 20;
 
-/// Asks the system to put zeroed memory that was just allocated on huge pages, if it is much: with small
-/// ones nearly every lookup in a large filter also misses the processor's table of pages. A system
-/// that has no huge pages does not mind.
+/// Asks the system to put zeroed memory that was just allocated on huge pages, if it is much: with
+/// small ones nearly every lookup in a large filter also misses the processor's table of pages. A
+/// system that has no huge pages does not mind.
 #[allow(unused_variables, reason = "not every system can be asked")]
 pub(crate) fn advise_huge_pages(start: *mut u8, len: usize) {
     #[cfg(all(feature = "std", target_os = "linux"))]

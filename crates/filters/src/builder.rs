@@ -1,11 +1,9 @@
 //! The parameters of a scalable filter, and its first layer.
 
-use alloc::boxed::Box;
-
-use crate::blocked::BlockedLayer;
-use crate::classic::{BuildError, ClassicLayer};
+use crate::error::BuildError;
 use crate::hash::Key;
-use crate::layer::{Layer, Layout};
+use crate::layer::Layer;
+use crate::layout::Layout;
 use crate::options::Options;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::LayerSize;
@@ -32,9 +30,9 @@ pub struct ScalableBuilder {
     key: Option<Key>,
 }
 
-impl ScalableBuilder {
-    /// RedisBloom's defaults.
-    pub(crate) fn new() -> ScalableBuilder {
+impl ScalableBloomFilter {
+    /// Starts with RedisBloom's defaults: error rate 0.01, capacity 100, expansion 2.
+    pub fn builder() -> ScalableBuilder {
         ScalableBuilder {
             error_rate: 0.01,
             capacity: 100,
@@ -45,7 +43,9 @@ impl ScalableBuilder {
             key: None,
         }
     }
+}
 
+impl ScalableBuilder {
     /// The error rate, 0.01 by default. A rate above [`RATE_CAP`] is lowered to it.
     ///
     /// [`RATE_CAP`]: crate::sizing::RATE_CAP
@@ -112,12 +112,12 @@ impl ScalableBuilder {
         }
         let scaling = !self.fixed && self.expansion > 0;
         let layer = self.first_layer(scaling)?;
-        let (options, growth) = (Options::modern(scaling), self.expansion);
+        let options = Options::modern(scaling);
         Ok(ScalableBloomFilter::from_layers(
             [layer],
             0,
             options,
-            growth,
+            self.expansion,
         ))
     }
 
@@ -126,14 +126,11 @@ impl ScalableBuilder {
         match self.layout.key(self.key)? {
             None => {
                 let size = LayerSize::first(capacity, rate, scaling);
-                let size = size.ok_or(BuildError::Unsizable)?;
-                Ok(Layer::Classic(ClassicLayer::new(&size, limit)?))
+                Layer::classic(&size.ok_or(BuildError::Unsizable)?, limit)
             }
             Some(key) => {
                 let size = BlockedSize::first(capacity, rate, scaling);
-                let size = size.ok_or(BuildError::Unsizable)?;
-                let layer = BlockedLayer::new(&size, key, limit)?;
-                Ok(Layer::Blocked(Box::new(layer)))
+                Layer::blocked(&size.ok_or(BuildError::Unsizable)?, key, limit)
             }
         }
     }

@@ -9,7 +9,7 @@
 //!     10     1  kind: 1 = BloomFilter, 2 = ScalableBloomFilter
 //!     11     1  0
 //!     12     4  options: 1 NOROUND, 2 ENTS_IS_BITS, 4 FORCE64, 8 NO_SCALING
-//!     16     4  growth (expansion)
+//!     16     4  expansion
 //!     20     4  number of layers, n
 //!     24     8  items in the filter
 //!
@@ -39,7 +39,7 @@
 //!      ?     8  MurmurHash64A, seed 0, of all bytes before
 //! ```
 //!
-//! A `BloomFilter` is one layer with options 13, growth 0, log2 0 and at least one hash. In
+//! A `BloomFilter` is one layer with options 13, expansion 0, log2 0 and at least one hash. In
 //! version 2 options are 5 or 13. Readers refuse every other version, so that a byte never changes
 //! its meaning. The length of the whole is exact, and it is compared with the lengths inside
 //! before memory is asked for.
@@ -50,7 +50,8 @@ use alloc::vec::Vec;
 use crate::dump::{Check, FilterParts, LayerParts, PartsError};
 use crate::fixed::BloomFilter;
 use crate::hash::{Key, murmur64a};
-use crate::layer::{Layer, Layout};
+use crate::layer::Layer;
+use crate::layout::Layout;
 use crate::options::Options;
 use crate::scalable::ScalableBloomFilter;
 
@@ -145,7 +146,7 @@ impl BloomFilter {
         let parts = FilterParts {
             items: layer.len(),
             options,
-            growth: 0,
+            expansion: 0,
             key: self.key(),
             layers,
         };
@@ -162,12 +163,12 @@ impl BloomFilter {
         let filter = read(Kind::Fixed, bytes)?;
         let as_written = filter.options() == Options::modern(false) && filter.expansion() == 0;
         let items = filter.len();
-        let mut layers = filter.into_layers();
+        let mut layers = filter.layers;
         match (layers.pop(), layers.is_empty()) {
             (Some(layer), true)
                 if as_written
                     && layer.len() == items
-                    && layer.log2_bits() == 0
+                    && layer.size().log2_bits == 0
                     && layer.hashes() > 0 =>
             {
                 Ok(BloomFilter::from_layer(layer))
@@ -189,7 +190,7 @@ fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
     out.extend(version.to_le_bytes());
     out.extend([kind as u8, 0]);
     out.extend(parts.options.to_le_bytes());
-    out.extend(parts.growth.to_le_bytes());
+    out.extend(parts.expansion.to_le_bytes());
     // A layer has at most half the error rate of the one before, so there are never many.
     out.extend(
         u32::try_from(layers.len())
@@ -230,7 +231,7 @@ fn read(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, BytesError> {
     }
     let mut filter = ScalableBloomFilter::from_parts_checked(&parts, limit, Check::RdbValue)?;
     let mut rest = bits;
-    for layer in filter.layers_mut() {
+    for layer in &mut filter.layers {
         let place = layer.as_bytes_mut();
         let (data, more) = rest
             .split_at_checked(place.len())
@@ -258,7 +259,7 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
         .ok_or(BytesError::Length)?;
     let [written, zero] = input.take()?;
     let options = input.u32()?;
-    let growth = input.u32()?;
+    let expansion = input.u32()?;
     let count = usize::try_from(input.u32()?).map_err(|_| BytesError::Length)?;
     let items = input.u64()?;
     let table = count.checked_mul(layer_len).ok_or(BytesError::Length)?;
@@ -290,7 +291,7 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
         FilterParts {
             items,
             options,
-            growth,
+            expansion,
             key,
             layers,
         },

@@ -1,16 +1,16 @@
 //! One layer on its own: a filter of fixed size.
 
 use alloc::borrow::Cow;
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem::size_of;
 use core::slice;
 
-use crate::blocked::BlockedLayer;
-use crate::classic::{BuildError, ClassicLayer};
+use crate::error::BuildError;
 use crate::group::{self, Group};
-use crate::hash::{HashPair, HashWidth, Key};
-use crate::layer::{Hasher, Layer, Layout};
+use crate::hash::{HashPair, HashWidth, Hasher, Key};
+use crate::layer::Layer;
+use crate::layout::Layout;
 use crate::math::whole;
 use crate::options::Options;
 use crate::scalable::ScalableBloomFilter;
@@ -113,11 +113,8 @@ impl BloomBuilder {
         self.check()?;
         let max_bytes = self.max_bytes.unwrap_or(u64::MAX);
         let layer = match self.layout.key(self.key)? {
-            None => Layer::Classic(ClassicLayer::new(&self.classic_size()?, max_bytes)?),
-            Some(key) => {
-                let layer = BlockedLayer::new(&self.blocked_size()?, key, max_bytes)?;
-                Layer::Blocked(Box::new(layer))
-            }
+            None => Layer::classic(&self.classic_size()?, max_bytes)?,
+            Some(key) => Layer::blocked(&self.blocked_size()?, key, max_bytes)?,
         };
         Ok(BloomFilter { layer })
     }
@@ -236,7 +233,7 @@ impl BloomBuilder {
 /// ```
 ///
 /// It never refuses an item. Beyond its capacity the error rate rises: at twice the capacity from
-/// 0.1 % to 5.6 %, see [`textbook::overfilled_error_rate`].
+/// 0.1 % to 5.6 %, see [`textbook::error_rate`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct BloomFilter {
     layer: Layer,
@@ -277,8 +274,7 @@ impl BloomFilter {
     }
 
     /// Its one layer.
-    #[must_use]
-    pub fn layer(&self) -> &Layer {
+    pub(crate) fn layer(&self) -> &Layer {
         &self.layer
     }
 
@@ -303,10 +299,7 @@ impl BloomFilter {
     /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
     pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
-        match &self.layer {
-            Layer::Classic(layer) => classic_contains(layer, item.as_ref()),
-            Layer::Blocked(layer) => layer.contains_item(item.as_ref()),
-        }
+        self.layer.contains_item(item.as_ref())
     }
 
     /// [`insert`](Self::insert) for each item in turn, faster than one by one.
@@ -376,9 +369,9 @@ impl BloomFilter {
     }
 
     /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
-    #[must_use]
     ///
     /// Borrowed, but for a small array with few ones, of which only their positions are kept.
+    #[must_use]
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         self.layer.as_bytes()
     }
@@ -405,7 +398,7 @@ impl BloomFilter {
     /// What it occupies in memory, in bytes, itself included.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        self.layer.memory_usage()
+        size_of::<Self>() + self.layer.heap_bytes()
     }
 
     /// Adds all items of another filter, which must have the same parameters.
@@ -455,12 +448,6 @@ impl BloomFilter {
         }
         new
     }
-}
-
-/// Not inlined, so that a lookup in the blocked layout has no registers to save.
-#[inline(never)]
-fn classic_contains(layer: &ClassicLayer, item: &[u8]) -> bool {
-    layer.contains(HashPair::new(item, HashWidth::Bits64))
 }
 
 impl<T: AsRef<[u8]>> Extend<T> for BloomFilter {

@@ -6,9 +6,9 @@
 //! for ahead of time; the other bits are asked for when the first ones were all 1.
 
 use crate::blocked;
-use crate::classic::{ClassicLayer, RUN};
-use crate::hash::HashPair;
-use crate::layer::{Hasher, Layer};
+use crate::classic::{ClassicBits, RUN};
+use crate::hash::{HashPair, Hasher};
+use crate::layer::Layer;
 
 /// Calls `emit` for each group of items in turn, with the mask of those that are in one of the
 /// layers, and how many items there are.
@@ -122,7 +122,8 @@ impl Group {
     /// Those of the items in the mask that are in any of the layers.
     #[inline]
     fn contained_in_any(&self, layers: &[Layer], mask: u32) -> u32 {
-        if let Some(Layer::Blocked(_)) = layers.first() {
+        let is_blocked = |layer: &Layer| layer.as_blocked().is_some();
+        if layers.first().is_some_and(is_blocked) {
             let layers = layers.iter().filter_map(Layer::as_blocked);
             return blocked::contained(layers, &self.pairs, mask);
         }
@@ -142,20 +143,18 @@ impl Group {
     fn prefetch_blocks(&self, layers: &[Layer]) -> usize {
         let mut far = 0;
         for layer in layers.iter().rev() {
-            match layer {
-                Layer::Blocked(layer) if layer.is_far() => {
-                    self.pairs().iter().for_each(|pair| layer.prefetch(*pair));
-                    far += 1;
-                }
-                _ => break,
-            }
+            let Some(bits) = layer.as_blocked().filter(|bits| bits.is_far()) else {
+                break;
+            };
+            self.pairs().iter().for_each(|pair| bits.prefetch(*pair));
+            far += 1;
         }
         far
     }
 
     /// Those of the items in the mask that are in the layer.
     #[inline]
-    fn contained_in(&self, layer: &ClassicLayer, mask: u32) -> u32 {
+    fn contained_in(&self, layer: ClassicBits<'_>, mask: u32) -> u32 {
         if layer.is_far() && layer.hashes() >= RUN {
             return self.contained_far(layer, mask);
         }
@@ -174,7 +173,7 @@ impl Group {
         clippy::indexing_slicing,
         reason = "a bit of a u32 has a number below 32"
     )]
-    fn contained_far(&self, layer: &ClassicLayer, mask: u32) -> u32 {
+    fn contained_far(&self, layer: ClassicBits<'_>, mask: u32) -> u32 {
         let mut positions = [[0; RUN as usize]; GROUP];
         let mut candidates = mask;
         let last = layer.hashes() - RUN;
@@ -202,11 +201,9 @@ impl Group {
     #[inline]
     pub(crate) fn prefetch_others(&self, layer: &Layer, mask: u32) {
         // In the blocked layout there is no other line.
-        if let Layer::Classic(layer) = layer
-            && layer.is_far()
-        {
+        if let Some(bits) = layer.as_classic().filter(|bits| bits.is_far()) {
             self.select(self.all() & !mask)
-                .for_each(|(_, pair)| layer.prefetch_rest(pair));
+                .for_each(|(_, pair)| bits.prefetch_rest(pair));
         }
     }
 }

@@ -7,10 +7,12 @@ use crate::hash::{SEED64, murmur64a};
 /// The eight bytes that stand for any `Hash` value as an item.
 ///
 /// The bytes depend on what the type's `Hash` implementation writes and on nothing else: not on the
-/// process. A filter that is kept in a file still fits its items after a restart, as long as the type
-/// and its `Hash` implementation stay as they are. Numbers and their lengths are taken alike whatever
-/// the platform's byte order and the width of its `usize`; but slices and vectors of numbers wider
-/// than a byte write their memory as it is, so filters of such items stay on their kind of platform. Two values get the same bytes with probability 2^-64, far below any error rate.
+/// process. A filter that is kept in a file still fits its items after a restart, as long as the
+/// type and its `Hash` implementation stay as they are. Numbers and their lengths are taken alike
+/// whatever the platform's byte order and the width of its `usize`; but slices and vectors of
+/// numbers wider than a byte write their memory as it is, so filters of such items stay on their
+/// kind of platform. Two values get the same bytes with probability 2^-64, far below any error
+/// rate.
 ///
 /// Note that a `str` hashed this way is another item than its own bytes.
 ///

@@ -1,51 +1,25 @@
-//! A layer of either layout: one match an operation.
+//! One layer of a filter: what it was made for, how many items it has, and the bits of either
+//! layout.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::mem::size_of;
 
-use crate::blocked::BlockedLayer;
-use crate::capture::Capture;
-use crate::classic::{BuildError, ClassicLayer};
-use crate::hash::{HashPair, HashWidth, Key, Secrets};
-use crate::sizing::LayerSize;
+use crate::bits::BitArray;
+use crate::blocked::BlockedBits;
+use crate::classic::ClassicBits;
+use crate::error::BuildError;
+use crate::hash::{HashPair, HashWidth, Hasher, Key};
+use crate::layout::Layout;
+use crate::math::whole;
+use crate::shape::Shape;
+use crate::sizing::blocked::BlockedSize;
+use crate::sizing::{LayerSize, textbook};
 
-/// Where the bits of an item lie.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Layout {
-    /// RedisBloom's, bit for bit: all over the bit array.
-    #[default]
-    Classic,
-    /// All in one block of 512 bits, which is a cache line, chosen by a keyed hash: several times
-    /// faster, and safe from items crafted to collide, for a few per cent more bits.
-    Blocked,
-}
-
-impl Layout {
-    /// The key of a filter to be, when `given` was asked for: none in the classic layout, a random
-    /// one in the blocked layout unless one is given.
-    pub(crate) fn key(self, given: Option<Key>) -> Result<Option<Key>, BuildError> {
-        match (self, given) {
-            (Layout::Classic, None) => Ok(None),
-            (Layout::Classic, Some(_)) => Err(BuildError::UnexpectedKey),
-            (Layout::Blocked, Some(key)) => Ok(Some(key)),
-            #[cfg(feature = "std")]
-            (Layout::Blocked, None) => Ok(Some(Key::random())),
-            #[cfg(not(feature = "std"))]
-            (Layout::Blocked, None) => Err(BuildError::NoKey),
-        }
-    }
-}
-
-/// What hashes the items of a filter.
-#[derive(Clone, Copy)]
-pub(crate) enum Hasher {
-    Classic(HashWidth),
-    Blocked(Secrets),
-}
-
-/// One bit array of a filter. All layers of a filter have the same layout, and in the blocked one
-/// the same key.
+/// One bit array of a filter: fixed in size, made for a capacity and an error rate. All layers of a
+/// filter have the same layout, and in the blocked one the same key.
 ///
 /// Layers are read here and changed through the filter they belong to.
 ///
@@ -53,58 +27,104 @@ pub(crate) enum Hasher {
 /// use everbloom::{Layout, ScalableBloomFilter};
 /// let filter = ScalableBloomFilter::builder().capacity(100).build()?;
 /// let layer = &filter.layers()[0];
-/// assert_eq!((layer.layout(), layer.bits(), layer.hashes()), (Layout::Classic, 1152, 8));
+/// assert_eq!((layer.bits(), layer.hashes(), layer.error_rate()), (1152, 8, 0.005));
+///
+/// let filter = ScalableBloomFilter::builder().layout(Layout::Blocked).fixed().build()?;
+/// let layer = &filter.layers()[0];
+/// assert_eq!((layer.bits(), layer.hashes(), layer.error_rate()), (1024, 6, 0.01));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub enum Layer {
-    /// In RedisBloom's layout.
-    Classic(ClassicLayer),
-    /// In the blocked layout.
-    Blocked(Box<BlockedLayer>),
+pub struct Layer {
+    bits: Bits,
+    items: u64,
+    shape: Arc<Shape>,
+}
+
+/// The bits of either layout. Those of the blocked one are in a box, so that they do not make a
+/// small classic filter larger.
+#[derive(Clone, Debug, PartialEq)]
+enum Bits {
+    Classic(BitArray),
+    Blocked(Box<BlockedBits>),
 }
 
 impl Layer {
+    /// An empty layer in the classic layout.
+    pub(crate) fn classic(size: &LayerSize, max_bytes: u64) -> Result<Layer, BuildError> {
+        let bytes = within(max_bytes, size.bytes)?;
+        // Before anything is allocated.
+        let shape = Shape::new(size)?;
+        let bits = BitArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        Ok(Layer::new(Bits::Classic(bits), shape))
+    }
+
+    /// A layer in the classic layout with these bits, which must be as many bytes as the size says.
+    pub(crate) fn classic_with_bits(size: &LayerSize, bits: Vec<u8>) -> Result<Layer, BuildError> {
+        let bits = BitArray::from_vec(bits);
+        if bits.len() != size.bytes {
+            return Err(BuildError::Unsizable);
+        }
+        Ok(Layer::new(Bits::Classic(bits), Shape::new(size)?))
+    }
+
+    /// An empty layer in the blocked layout. The size is one that [`BlockedSize`] gives, or that
+    /// passed the gate.
+    pub(crate) fn blocked(
+        size: &BlockedSize,
+        key: Key,
+        max_bytes: u64,
+    ) -> Result<Layer, BuildError> {
+        within(max_bytes, size.bytes)?;
+        let shape = Shape::new(&size.as_layer())?;
+        let bits = BlockedBits::zeroed(size, key)?;
+        Ok(Layer::new(Bits::Blocked(Box::new(bits)), shape))
+    }
+
+    fn new(bits: Bits, shape: Shape) -> Layer {
+        Layer {
+            bits,
+            items: 0,
+            shape: shape.shared(),
+        }
+    }
+
     /// Where the bits of an item lie.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        match self {
-            Layer::Classic(_) => Layout::Classic,
-            Layer::Blocked(_) => Layout::Blocked,
+        match self.bits {
+            Bits::Classic(_) => Layout::Classic,
+            Bits::Blocked(_) => Layout::Blocked,
         }
     }
 
-    /// The layer, if it is in the classic layout.
-    #[must_use]
-    pub fn as_classic(&self) -> Option<&ClassicLayer> {
-        match self {
-            Layer::Classic(layer) => Some(layer),
-            Layer::Blocked(_) => None,
+    /// The bits, if they are in the classic layout.
+    #[inline]
+    pub(crate) fn as_classic(&self) -> Option<ClassicBits<'_>> {
+        match &self.bits {
+            Bits::Classic(bits) => Some(ClassicBits::new(bits, &self.shape)),
+            Bits::Blocked(_) => None,
         }
     }
 
-    /// The layer, if it is in the blocked layout.
-    #[must_use]
-    pub fn as_blocked(&self) -> Option<&BlockedLayer> {
-        match self {
-            Layer::Classic(_) => None,
-            Layer::Blocked(layer) => Some(layer),
+    /// The bits, if they are in the blocked layout.
+    #[inline]
+    pub(crate) fn as_blocked(&self) -> Option<&BlockedBits> {
+        match &self.bits {
+            Bits::Classic(_) => None,
+            Bits::Blocked(bits) => Some(bits),
         }
     }
 
     /// The key of the hash, in the blocked layout.
-    #[must_use]
-    pub fn key(&self) -> Option<Key> {
-        self.as_blocked().map(BlockedLayer::key)
+    pub(crate) fn key(&self) -> Option<Key> {
+        self.as_blocked().map(BlockedBits::key)
     }
 
     /// Length of the bit array in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        match self {
-            Layer::Classic(layer) => layer.bytes(),
-            Layer::Blocked(layer) => layer.bytes(),
-        }
+        self.shape.size.bytes
     }
 
     /// Length of the bit array in bits.
@@ -116,126 +136,100 @@ impl Layer {
     /// Items added so far.
     #[must_use]
     pub fn len(&self) -> u64 {
-        match self {
-            Layer::Classic(layer) => layer.len(),
-            Layer::Blocked(layer) => layer.len(),
-        }
+        self.items
     }
 
     /// Whether nothing was added yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.items == 0
     }
 
     /// Items it is made for.
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        match self {
-            Layer::Classic(layer) => layer.capacity(),
-            Layer::Blocked(layer) => layer.capacity(),
-        }
+        self.shape.size.capacity
     }
 
     /// The error rate it is made for.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
-        match self {
-            Layer::Classic(layer) => layer.error_rate(),
-            Layer::Blocked(layer) => layer.error_rate(),
-        }
-    }
-
-    /// Bits per item of the capacity: in the classic layout before any rounding.
-    #[must_use]
-    pub fn bits_per_entry(&self) -> f64 {
-        self.size().bits_per_entry
+        self.shape.size.error_rate
     }
 
     /// Bits set by an item.
     #[must_use]
     pub fn hashes(&self) -> u32 {
-        match self {
-            Layer::Classic(layer) => layer.hashes(),
-            Layer::Blocked(layer) => layer.hashes(),
-        }
+        self.shape.size.hashes
     }
 
-    /// In the classic layout the logarithm of the modulus of bit positions, 0 when the modulus is
-    /// [`bits`](Self::bits); in the blocked layout 0.
-    #[must_use]
-    pub fn log2_bits(&self) -> u8 {
-        match self {
-            Layer::Classic(layer) => layer.log2_bits(),
-            Layer::Blocked(_) => 0,
-        }
-    }
-
-    /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
-    #[must_use]
-    ///
-    /// Borrowed, but for a small array with few ones, of which only their positions are kept.
-    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
-        match self {
-            Layer::Classic(layer) => layer.as_bytes(),
-            Layer::Blocked(layer) => Cow::Borrowed(layer.as_bytes()),
-        }
-    }
-
-    /// The part of the bits that are 1. Takes time linear in the length.
-    #[must_use]
-    pub fn fill_ratio(&self) -> f64 {
-        match self {
-            Layer::Classic(layer) => layer.fill_ratio(),
-            Layer::Blocked(layer) => layer.fill_ratio(),
-        }
-    }
-
-    /// The error rate to expect now, from the bits that are 1. Takes time linear in the length.
-    #[must_use]
-    pub fn estimated_error_rate(&self) -> f64 {
-        match self {
-            Layer::Classic(layer) => layer.estimated_error_rate(),
-            Layer::Blocked(layer) => layer.estimated_error_rate(),
-        }
-    }
-
-    /// How many different items were inserted, estimated from the bits that are 1. Takes time
-    /// linear in the length.
-    #[must_use]
-    pub fn estimated_len(&self) -> u64 {
-        match self {
-            Layer::Classic(layer) => layer.estimated_len(),
-            Layer::Blocked(layer) => layer.estimated_len(),
-        }
-    }
-
-    /// What it occupies in memory beside itself, in bytes.
-    pub(crate) fn heap(&self) -> usize {
-        match self {
-            Layer::Classic(layer) => layer.memory_usage() - size_of::<ClassicLayer>(),
-            Layer::Blocked(layer) => layer.memory_usage(),
-        }
-    }
-
-    /// What it occupies in memory, in bytes, itself included.
-    #[must_use]
-    pub fn memory_usage(&self) -> usize {
-        size_of::<Self>() + self.heap()
-    }
-
-    pub(crate) fn size(&self) -> LayerSize {
-        match self {
-            Layer::Classic(layer) => layer.size(),
-            Layer::Blocked(layer) => layer.size().as_layer(),
-        }
+    /// What it was made for. Bits per item are in the classic layout those before any rounding.
+    pub(crate) fn size(&self) -> &LayerSize {
+        &self.shape.size
     }
 
     /// The number of bits that an item may set.
     pub(crate) fn modulus(&self) -> u64 {
-        match self {
-            Layer::Classic(layer) => layer.modulus(),
-            Layer::Blocked(layer) => layer.bits(),
+        self.shape.modulus.get()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.items >= self.capacity()
+    }
+
+    /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
+    ///
+    /// Borrowed, but for a small array with few ones, of which only their positions are kept.
+    #[must_use]
+    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
+        match &self.bits {
+            Bits::Classic(bits) => bits.as_bytes(),
+            Bits::Blocked(bits) => Cow::Borrowed(bits.as_bytes()),
+        }
+    }
+
+    /// The part of the bits that are 1. Takes time linear in the length.
+    pub(crate) fn fill_ratio(&self) -> f64 {
+        self.count_ones() as f64 / self.modulus() as f64
+    }
+
+    fn count_ones(&self) -> u64 {
+        match &self.bits {
+            Bits::Classic(bits) => bits.count_ones(),
+            Bits::Blocked(bits) => bits.count_ones(),
+        }
+    }
+
+    /// The error rate to expect now, from the bits that are 1. Takes time linear in the length.
+    pub(crate) fn estimated_error_rate(&self) -> f64 {
+        match &self.bits {
+            Bits::Classic(_) => {
+                textbook::error_rate_from_fill(self.fill_ratio(), f64::from(self.hashes()))
+            }
+            Bits::Blocked(bits) => bits.estimated_error_rate(),
+        }
+    }
+
+    /// How many different items were inserted, estimated from the bits that are 1; when all are,
+    /// the most that a fill can tell. Takes time linear in the length.
+    pub(crate) fn estimated_len(&self) -> u64 {
+        match &self.bits {
+            Bits::Classic(_) if self.hashes() == 0 => self.items,
+            Bits::Classic(_) => {
+                let bits = self.modulus() as f64;
+                let ones = (self.count_ones() as f64).min(bits - 1.0);
+                whole(textbook::items_from_ones(bits, f64::from(self.hashes()), ones) + 0.5)
+            }
+            Bits::Blocked(bits) => bits.estimated_len(),
+        }
+    }
+
+    /// What it occupies in memory beside itself, in bytes. What layers of equal parameters share is
+    /// left out.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match &self.bits {
+            Bits::Classic(bits) => bits.memory(),
+            Bits::Blocked(bits) => size_of::<BlockedBits>() + bits.memory(),
         }
     }
 
@@ -247,97 +241,137 @@ impl Layer {
     }
 
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Layer::Classic(layer) => layer.as_bytes_mut(),
-            Layer::Blocked(layer) => layer.as_bytes_mut(),
+        match &mut self.bits {
+            Bits::Classic(bits) => bits.as_bytes_mut(),
+            Bits::Blocked(bits) => bits.as_bytes_mut(),
+        }
+    }
+
+    /// Lets the bits be moved to another place, if there are any; they must stay as many.
+    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        match &mut self.bits {
+            Bits::Classic(bits) => bits.relocate(relocate),
+            Bits::Blocked(bits) => bits.relocate(relocate),
         }
     }
 
     /// Gives memory back that few bits do not need.
     pub(crate) fn shrink(&mut self) {
-        if let Layer::Classic(layer) = self {
-            layer.shrink();
+        if let Bits::Classic(bits) = &mut self.bits {
+            bits.shrink();
         }
     }
 
     pub(crate) fn set_len(&mut self, items: u64) {
-        match self {
-            Layer::Classic(layer) => layer.set_len(items),
-            Layer::Blocked(layer) => layer.set_len(items),
-        }
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.len() >= self.capacity()
+        self.items = items;
     }
 
     /// What hashes items as the layer's layout does; `width` is the classic one's.
     pub(crate) fn hasher(&self, width: HashWidth) -> Hasher {
-        match self {
-            Layer::Classic(_) => Hasher::Classic(width),
-            Layer::Blocked(layer) => Hasher::Blocked(layer.secrets()),
+        match &self.bits {
+            Bits::Classic(_) => Hasher::Classic(width),
+            Bits::Blocked(bits) => Hasher::Blocked(bits.secrets()),
         }
     }
 
     /// Hashes an item as the layer's layout does; `width` is the classic one's.
     #[inline]
     pub(crate) fn hash(&self, item: &[u8], width: HashWidth) -> HashPair {
-        match self {
-            Layer::Classic(_) => HashPair::new(item, width),
-            Layer::Blocked(layer) => layer.hash(item),
+        match &self.bits {
+            Bits::Classic(_) => HashPair::new(item, width),
+            Bits::Blocked(bits) => bits.hash(item),
         }
     }
 
-    /// Whether all bits of the item are 1.
+    /// Whether all bits of the item are 1, which is hashed to 64 bits in the classic layout.
+    #[inline]
+    pub(crate) fn contains_item(&self, item: &[u8]) -> bool {
+        match &self.bits {
+            Bits::Classic(bits) => classic_contains(ClassicBits::new(bits, &self.shape), item),
+            Bits::Blocked(bits) => bits.contains_item(item),
+        }
+    }
+
+    /// Whether all bits of the hashed item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        match self {
-            Layer::Classic(layer) => layer.contains(pair),
-            Layer::Blocked(layer) => layer.contains(pair),
+        match &self.bits {
+            Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).contains(pair),
+            Bits::Blocked(bits) => bits.contains(pair),
         }
     }
 
     /// Sets the item's bits and counts it.
     #[inline]
     pub(crate) fn insert(&mut self, pair: HashPair) {
-        match self {
-            Layer::Classic(layer) => layer.insert(pair),
-            Layer::Blocked(layer) => layer.insert(pair),
-        }
+        self.insert_uncounted(pair);
+        self.items = self.items.saturating_add(1);
     }
 
     /// Sets the item's bits; counts it, and says so, unless all of them were set before.
     #[inline]
     pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
-        match self {
-            Layer::Classic(layer) => layer.insert_if_new(pair),
-            Layer::Blocked(layer) => {
-                let new = !layer.contains(pair);
+        let new = match &mut self.bits {
+            Bits::Classic(bits) => bits.set_all(self.shape.positions(pair)),
+            Bits::Blocked(bits) => {
+                let new = !bits.contains(pair);
                 if new {
-                    layer.insert(pair);
+                    bits.insert(pair);
                 }
                 new
             }
-        }
+        };
+        self.items = self.items.saturating_add(u64::from(new));
+        new
     }
 
     /// Sets the item's bits.
     #[inline]
     pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
-        match self {
-            Layer::Classic(layer) => drop(layer.insert_uncounted(pair)),
-            Layer::Blocked(layer) => layer.insert_uncounted(pair),
+        match &mut self.bits {
+            Bits::Classic(bits) => drop(bits.set_all(self.shape.positions(pair))),
+            Bits::Blocked(bits) => bits.insert(pair),
         }
     }
 
-    /// Tells the capture which bytes [`insert`](Self::insert) is about to change.
+    /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
     #[cold]
-    pub(crate) fn note_insert(&self, pair: HashPair, number: usize, capture: &mut Capture) {
-        let bytes = self.as_bytes();
-        let note = |byte, old| capture.note(&bytes, number, byte, old);
-        match self {
-            Layer::Classic(layer) => layer.note_insert(pair, note),
-            Layer::Blocked(layer) => layer.note_insert(pair, note),
+    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64, u8)) {
+        match &self.bits {
+            Bits::Classic(bits) => {
+                for position in self.shape.positions(pair) {
+                    if !bits.test(position) {
+                        let byte = position / 8;
+                        note(byte, bits.byte(byte));
+                    }
+                }
+            }
+            Bits::Blocked(bits) => bits.note_insert(pair, note),
         }
+    }
+}
+
+/// The bytes, if they are not more than allowed.
+fn within(max_bytes: u64, bytes: u64) -> Result<u64, BuildError> {
+    if bytes > max_bytes {
+        return Err(BuildError::TooLarge { bytes });
+    }
+    Ok(bytes)
+}
+
+/// Not inlined, so that a lookup in the blocked layout has no registers to save.
+#[inline(never)]
+fn classic_contains(bits: ClassicBits<'_>, item: &[u8]) -> bool {
+    bits.contains(HashPair::new(item, HashWidth::Bits64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, BitArray, Layer, Shape, size_of};
+
+    #[test]
+    fn a_classic_layer_costs_no_byte_more() {
+        let parts = size_of::<BitArray>() + size_of::<u64>() + size_of::<Arc<Shape>>();
+        assert_eq!(size_of::<Layer>(), parts);
     }
 }

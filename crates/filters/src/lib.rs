@@ -7,7 +7,10 @@
 //! | use | when |
 //! |---|---|
 //! | [`BloomFilter`] | the number of items is known, roughly: smallest and fastest |
-//! | [`ScalableBloomFilter`] | it is not: grows in layers. It is also what a key of the `BF.*` commands holds, and it loads and writes RedisBloom's dumps |
+//! | [`ScalableBloomFilter`] | it is not: grows in layers |
+//!
+//! A [`ScalableBloomFilter`] is also what a key of the `BF.*` commands holds, and it loads and
+//! writes RedisBloom's dumps.
 //!
 //! ```
 //! use everbloom::BloomFilter;
@@ -34,6 +37,28 @@
 //! - [`bytes`]: this library's own stable bytes
 //! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
 //!
+//! # Floors
+//!
+//! A file imports from its own floor and from lower ones, and no two files need each other. A
+//! module stands for its children.
+//!
+//! ```text
+//! floors
+//! serde
+//! bytes
+//! capture relocate
+//! builder fixed dump
+//! scalable
+//! group
+//! layer
+//! blocked classic recording
+//! shape layout options
+//! error
+//! sizing item
+//! hash
+//! bits math
+//! ```
+//!
 //! # Features
 //!
 //! - `std` (default): logarithms from the platform, random keys, the processor's instructions found
@@ -46,6 +71,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bytes;
+pub mod capture;
 pub mod dump;
 pub mod hash;
 pub mod sizing;
@@ -53,14 +79,16 @@ pub mod sizing;
 mod bits;
 mod blocked;
 mod builder;
-pub mod capture;
 mod classic;
+mod error;
 mod fixed;
 mod group;
 mod item;
 mod layer;
+mod layout;
 mod math;
 mod options;
+mod recording;
 mod relocate;
 mod scalable;
 #[cfg(feature = "serde")]
@@ -74,13 +102,13 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
     blocked::agreement::holds(arrays, items, mask, hashes)
 }
 
-pub use blocked::BlockedLayer;
 pub use builder::ScalableBuilder;
 pub use bytes::BytesError;
-pub use classic::{BuildError, ClassicLayer};
 pub use dump::{Check, ChunkError, FilterParts, LayerParts, PartsError};
+pub use error::{BuildError, InsertError};
 pub use fixed::{BloomBuilder, BloomFilter, UnionError};
 pub use item::hashed;
-pub use layer::{Layer, Layout};
+pub use layer::Layer;
+pub use layout::Layout;
 pub use options::Options;
-pub use scalable::{GrowthLimit, InsertError, ScalableBloomFilter};
+pub use scalable::ScalableBloomFilter;

@@ -2,23 +2,19 @@
 
 use alloc::boxed::Box;
 
-use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
     /// Hands the bit array of a layer, by its number from 0, to `relocate` and takes back what that
-    /// gives: the same bytes, at another place perhaps. Nothing happens without such a layer. Of the
-    /// blocked layout it is some bytes more, among which the blocks lie where they are aligned.
+    /// gives: the same bytes, at another place perhaps. Nothing happens without such a layer. Of
+    /// the blocked layout it is some bytes more, among which the blocks lie where they are aligned.
     ///
     /// # Panics
     ///
     /// When it gives back another number of bytes; the layer is of no use then.
     pub fn relocate_bits(&mut self, layer: usize, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        let (layers, _) = self.layers_and_capture();
-        match layers.get_mut(layer) {
-            Some(Layer::Classic(layer)) => layer.bits_mut().relocate(relocate),
-            Some(Layer::Blocked(layer)) => layer.array_mut().relocate(relocate),
-            None => {}
+        if let Some(layer) = self.layers.get_mut(layer) {
+            layer.relocate(relocate);
         }
     }
 }

@@ -6,7 +6,6 @@
 //! takes a part of what the layers before it have left, see
 //! [`sizing::blocked`](crate::sizing::blocked).
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
@@ -15,59 +14,15 @@ use core::ops::ControlFlow;
 
 use smallvec::SmallVec;
 
-use crate::blocked::BlockedLayer;
-use crate::builder::ScalableBuilder;
-use crate::capture::{Capture, Recording};
-use crate::classic::ClassicLayer;
+use crate::error::InsertError;
 use crate::group::{self, Group};
-use crate::hash::{HashPair, Key};
-use crate::layer::{Hasher, Layer, Layout};
+use crate::hash::{HashPair, Hasher, Key};
+use crate::layer::Layer;
+use crate::layout::Layout;
 use crate::math::{exp_m1, ln_1p};
 use crate::options::Options;
-use crate::sizing::blocked;
-
-/// Why an item was not inserted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InsertError {
-    /// The filter does not grow and has taken as many items as its capacity.
-    #[error("the filter is full")]
-    Full,
-    /// The newest layer is full and no further one can be made: its error rate or its capacity
-    /// would be 0, it would be over a limit, or there is no memory.
-    #[error("the filter cannot grow")]
-    CannotGrow,
-}
-
-/// What a filter may grow to.
-///
-/// ```
-/// use everbloom::{GrowthLimit, InsertError, ScalableBloomFilter};
-/// use std::ops::ControlFlow;
-///
-/// let mut seen = ScalableBloomFilter::builder().capacity(1).build()?;
-/// let mut replies = Vec::new();
-/// let items = ["a", "b"].map(str::as_bytes);
-/// seen.insert_batch(items.into_iter(), GrowthLimit { max_layer_bytes: 0 }, |reply| {
-///     replies.push(reply);
-///     ControlFlow::Continue(())
-/// });
-/// assert_eq!(replies, [Ok(true), Err(InsertError::CannotGrow)]);
-/// # Ok::<(), everbloom::BuildError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GrowthLimit {
-    /// The most bytes the bit array of a new layer may have.
-    pub max_layer_bytes: u64,
-}
-
-impl Default for GrowthLimit {
-    /// No limit but the allocator's.
-    fn default() -> GrowthLimit {
-        GrowthLimit {
-            max_layer_bytes: u64::MAX,
-        }
-    }
-}
+use crate::recording::Recording;
+use crate::sizing::blocked::{self, BlockedSize};
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
 /// error rate. It is what a key of the `BF.*` commands holds.
@@ -92,25 +47,20 @@ impl Default for GrowthLimit {
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
     /// Oldest first, never empty.
-    layers: SmallVec<[Layer; 1]>,
+    pub(crate) layers: SmallVec<[Layer; 1]>,
     items: u64,
     options: Options,
-    growth: u32,
-    recording: Recording,
+    expansion: u32,
+    pub(crate) recording: Recording,
 }
 
 impl ScalableBloomFilter {
-    /// Starts with RedisBloom's defaults: error rate 0.01, capacity 100, expansion 2.
-    pub fn builder() -> ScalableBuilder {
-        ScalableBuilder::new()
-    }
-
     /// Only for values that the builder made or [`dump`](crate::dump) has validated.
     pub(crate) fn from_layers(
         layers: impl Into<SmallVec<[Layer; 1]>>,
         items: u64,
         options: Options,
-        growth: u32,
+        expansion: u32,
     ) -> ScalableBloomFilter {
         let layers = layers.into();
         debug_assert!(!layers.is_empty());
@@ -118,7 +68,7 @@ impl ScalableBloomFilter {
             layers,
             items,
             options,
-            growth,
+            expansion,
             recording: Recording::default(),
         }
     }
@@ -147,7 +97,7 @@ impl ScalableBloomFilter {
         if self.found_from(0, pair) {
             return Ok(false);
         }
-        self.insert_new(pair, GrowthLimit::default())?;
+        self.insert_new(pair, u64::MAX)?;
         Ok(true)
     }
 
@@ -198,14 +148,30 @@ impl ScalableBloomFilter {
     }
 
     /// Calls `emit` with [`try_insert`](Self::try_insert) of each item in turn; when `emit` breaks,
-    /// the items after that one are not inserted. Items may be taken from the iterator ahead.
+    /// the items after that one are not inserted. Items may be taken from the iterator ahead. An
+    /// item that would need a new layer of more than `max_layer_bytes` is refused.
+    ///
+    /// ```
+    /// use everbloom::{InsertError, ScalableBloomFilter};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let mut seen = ScalableBloomFilter::builder().capacity(1).build()?;
+    /// let mut replies = Vec::new();
+    /// seen.insert_batch(["a", "b"].map(str::as_bytes).into_iter(), 0, |reply| {
+    ///     replies.push(reply);
+    ///     ControlFlow::Continue(())
+    /// });
+    /// assert_eq!(replies, [Ok(true), Err(InsertError::CannotGrow)]);
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
     pub fn insert_batch<'a>(
         &mut self,
         items: impl Iterator<Item = &'a [u8]>,
-        growth: GrowthLimit,
+        max_layer_bytes: u64,
         emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
     ) {
-        self.insert_groups(items, |filter, pair| filter.insert_new(pair, growth), emit);
+        let insert = |filter: &mut Self, pair| filter.insert_new(pair, max_layer_bytes);
+        self.insert_groups(items, insert, emit);
     }
 
     /// Items inserted, not counting those that were there already or seemed to be.
@@ -234,12 +200,11 @@ impl ScalableBloomFilter {
         let Some(first) = self.layers.first() else {
             return 0.0;
         };
-        match (self.is_fixed(), first) {
-            (true, first) => first.error_rate(),
-            (false, Layer::Classic(first)) => first.error_rate() * 2.0,
-            (false, Layer::Blocked(first)) => {
-                blocked::whole_rate(first.capacity(), first.error_rate())
-            }
+        let rate = first.error_rate();
+        match first.layout() {
+            _ if self.is_fixed() => rate,
+            Layout::Classic => rate * 2.0,
+            Layout::Blocked => blocked::whole_rate(first.capacity(), rate),
         }
     }
 
@@ -259,7 +224,7 @@ impl ScalableBloomFilter {
     /// layer.
     #[must_use]
     pub fn expansion(&self) -> u32 {
-        self.growth
+        self.expansion
     }
 
     /// Whether the filter does not grow.
@@ -315,7 +280,7 @@ impl ScalableBloomFilter {
     /// What the filter occupies in memory, in bytes, itself included.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        let layers: usize = self.layers.iter().map(Layer::heap).sum();
+        let layers: usize = self.layers.iter().map(Layer::heap_bytes).sum();
         // The first layer has its place within the filter, until there is a second.
         let places = if self.layers.spilled() {
             self.layers.capacity()
@@ -328,27 +293,6 @@ impl ScalableBloomFilter {
             .as_ref()
             .map_or(0, |capture| capture.memory_usage());
         size_of::<Self>() + places * size_of::<Layer>() + layers + capture
-    }
-
-    pub(crate) fn recording(&self) -> &Recording {
-        &self.recording
-    }
-
-    pub(crate) fn recording_mut(&mut self) -> &mut Recording {
-        &mut self.recording
-    }
-
-    /// The layers and the capture in progress, to be changed together.
-    pub(crate) fn layers_and_capture(&mut self) -> (&mut [Layer], Option<&mut Capture>) {
-        (&mut self.layers, self.recording.0.as_deref_mut())
-    }
-
-    pub(crate) fn into_layers(self) -> Vec<Layer> {
-        self.layers.into_vec()
-    }
-
-    pub(crate) fn layers_mut(&mut self) -> &mut [Layer] {
-        &mut self.layers
     }
 
     #[inline]
@@ -428,12 +372,12 @@ impl ScalableBloomFilter {
 
     /// Inserts an item that is in no layer.
     #[inline]
-    fn insert_new(&mut self, pair: HashPair, growth: GrowthLimit) -> Result<(), InsertError> {
+    fn insert_new(&mut self, pair: HashPair, max_layer_bytes: u64) -> Result<(), InsertError> {
         if self.layers.last().is_none_or(Layer::is_full) {
             if self.is_fixed() {
                 return Err(InsertError::Full);
             }
-            self.grow(growth)?;
+            self.grow(max_layer_bytes)?;
         }
         self.insert_into_newest(pair);
         Ok(())
@@ -442,7 +386,7 @@ impl ScalableBloomFilter {
     /// As [`insert_new`](Self::insert_new), into the newest layer when there is no room.
     #[inline]
     fn insert_anyway(&mut self, pair: HashPair) {
-        if self.insert_new(pair, GrowthLimit::default()).is_err() {
+        if self.insert_new(pair, u64::MAX).is_err() {
             self.insert_into_newest(pair);
         }
     }
@@ -452,7 +396,8 @@ impl ScalableBloomFilter {
         let newest = self.layers.len().saturating_sub(1);
         if let Some(layer) = self.layers.last_mut() {
             if let Some(capture) = &mut self.recording.0 {
-                layer.note_insert(pair, newest, capture);
+                let bytes = layer.as_bytes();
+                layer.note_insert(pair, |byte, old| capture.note(&bytes, newest, byte, old));
             }
             match self.items.checked_add(1) {
                 Some(items) => {
@@ -466,22 +411,18 @@ impl ScalableBloomFilter {
     }
 
     #[cold]
-    fn grow(&mut self, limit: GrowthLimit) -> Result<(), InsertError> {
+    fn grow(&mut self, max_bytes: u64) -> Result<(), InsertError> {
         let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
-        let max_bytes = limit.max_layer_bytes;
-        let layer = match newest {
-            Layer::Classic(newest) => {
-                let size = newest.size().next(self.growth, self.options.rounding());
-                let size = size.ok_or(InsertError::CannotGrow)?;
-                ClassicLayer::new(&size, max_bytes).map(Layer::Classic)
+        let layer = match newest.key() {
+            None => {
+                let size = newest.size().next(self.expansion, self.options.rounding());
+                Layer::classic(&size.ok_or(InsertError::CannotGrow)?, max_bytes)
             }
-            Layer::Blocked(newest) => {
+            Some(key) => {
                 let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
                 let left = self.error_rate() - taken;
-                let size = newest.size().next(self.growth, left);
-                let size = size.ok_or(InsertError::CannotGrow)?;
-                BlockedLayer::new(&size, newest.key(), max_bytes)
-                    .map(|layer| Layer::Blocked(Box::new(layer)))
+                let size = BlockedSize::of_layer(newest.size()).next(self.expansion, left);
+                Layer::blocked(&size.ok_or(InsertError::CannotGrow)?, key, max_bytes)
             }
         };
         let layer = layer.map_err(|_| InsertError::CannotGrow)?;
@@ -507,7 +448,7 @@ impl fmt::Debug for ScalableBloomFilter {
         f.debug_struct("ScalableBloomFilter")
             .field("items", &self.items)
             .field("options", &self.options.bits())
-            .field("growth", &self.growth)
+            .field("expansion", &self.expansion)
             .field("layers", &self.layers)
             .finish()
     }

@@ -5,7 +5,8 @@
 
 use alloc::sync::Arc;
 
-use crate::hash::Modulus;
+use crate::error::BuildError;
+use crate::hash::{HashPair, Modulus};
 use crate::sizing::LayerSize;
 
 /// What a layer was made for, and what its bit positions are taken modulo of.
@@ -16,17 +17,31 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape with these dimensions: shared with one of the last layers, if one has the same.
-    /// `modulus` is not 0.
-    pub(crate) fn shared(size: &LayerSize, modulus: u64) -> Arc<Shape> {
-        let shape = Shape {
-            size: *size,
-            modulus: Modulus::new(modulus),
+    pub(crate) fn new(size: &LayerSize) -> Result<Shape, BuildError> {
+        let modulus = match size.log2_bits {
+            0 => size.bytes.checked_mul(8),
+            log2_bits => 1_u64.checked_shl(u32::from(log2_bits)),
         };
+        // Every position must lie in the array; probing relies on it.
+        let modulus = modulus.filter(|&modulus| modulus > 0 && (modulus - 1) / 8 < size.bytes);
+        Ok(Shape {
+            size: *size,
+            modulus: Modulus::new(modulus.ok_or(BuildError::Unsizable)?),
+        })
+    }
+
+    /// The shape in a place of its own, or the one of one of the last layers, if it is the same.
+    pub(crate) fn shared(self) -> Arc<Shape> {
         #[cfg(feature = "std")]
-        return recent::find_or_keep(shape);
+        return recent::find_or_keep(self);
         #[cfg(not(feature = "std"))]
-        Arc::new(shape)
+        Arc::new(self)
+    }
+
+    /// Where the item's bits lie, in the classic layout.
+    #[inline]
+    pub(crate) fn positions(&self, pair: HashPair) -> impl Iterator<Item = u64> + Clone + use<> {
+        pair.reduced(self.size.hashes, self.modulus)
     }
 }
 

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use everbloom::hash::Key;
 use everbloom::sizing::blocked::{self, BlockedSize};
 use everbloom::{
-    BloomFilter, BuildError, BytesError, FilterParts, GrowthLimit, InsertError, Layout, PartsError,
+    BloomFilter, BuildError, BytesError, FilterParts, InsertError, Layout, PartsError,
     ScalableBloomFilter, UnionError,
 };
 use proptest::prelude::*;
@@ -487,11 +487,8 @@ fn a_filter_that_does_not_grow_is_full_at_its_capacity() {
 fn growth_has_limits() {
     let mut filter = scalable(1, 0.01, 1);
     let items: Vec<[u8; 8]> = (0..1000_u64).map(u64::to_le_bytes).collect();
-    let limit = GrowthLimit {
-        max_layer_bytes: 64,
-    };
     let mut refused = 0;
-    filter.insert_batch(items.iter().map(|item| &item[..]), limit, |reply| {
+    filter.insert_batch(items.iter().map(|item| &item[..]), 64, |reply| {
         refused += u64::from(reply == Err(InsertError::CannotGrow));
         ControlFlow::Continue(())
     });

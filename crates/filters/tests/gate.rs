@@ -205,7 +205,8 @@ fn bad_parts_are_refused() {
         );
     }
     assert_eq!(check(&|l| l.items = u64::MAX), Some(PartsError::Items));
-    // Not checked, as RedisBloom does not: capacity, growth, agreement of rate and bits per entry.
+    // Not checked, as RedisBloom does not: capacity, expansion, agreement of rate and bits per
+    // entry.
     assert_eq!(check(&|l| l.capacity = 0), None);
     assert_eq!(check(&|l| (l.bytes, l.bits) = (9, 72)), None);
     assert_eq!(check(&|l| l.error_rate = 0.9), None);
@@ -282,10 +283,9 @@ proptest! {
         });
         if let Ok(mut filter) = ScalableBloomFilter::from_bytes(&bytes) {
             prop_assert_eq!(filter.to_bytes(), bytes.clone());
-            // A forged growth may ask for a layer that the machine could give; limit it.
-            let limit = everbloom::GrowthLimit { max_layer_bytes: 1 << 20 };
+            // A forged expansion may ask for a layer that the machine could give; limit it.
             let mut found = false;
-            filter.insert_batch([b"x".as_slice()].into_iter(), limit, |reply| {
+            filter.insert_batch([b"x".as_slice()].into_iter(), 1 << 20, |reply| {
                 found = reply.is_ok();
                 std::ops::ControlFlow::Continue(())
             });

@@ -21,7 +21,7 @@ fn header(filter: &ScalableBloomFilter) -> Vec<u8> {
     out.extend(parts.items.to_le_bytes());
     out.extend(u32::try_from(parts.layers.len()).unwrap().to_le_bytes());
     out.extend(parts.options.to_le_bytes());
-    out.extend(parts.growth.to_le_bytes());
+    out.extend(parts.expansion.to_le_bytes());
     for layer in &parts.layers {
         out.extend(layer.bytes.to_le_bytes());
         out.extend(layer.bits.to_le_bytes());
@@ -56,7 +56,7 @@ fn parse_header(bytes: &[u8]) -> FilterParts {
     FilterParts {
         items: u64_at(0),
         options: u32_at(12),
-        growth: u32_at(16),
+        expansion: u32_at(16),
         key: None,
         layers: (0..count).map(layer).collect(),
     }

@@ -9,7 +9,7 @@ use crate::slot::Slot;
 use everbloom::sizing::Rounding;
 use smallvec::SmallVec;
 
-use everbloom::{GrowthLimit, InsertError, ScalableBloomFilter};
+use everbloom::{InsertError, ScalableBloomFilter};
 use std::ops::ControlFlow;
 
 /// What an insertion changed, as far as the log needs it. The items borrow from its arguments.
@@ -80,12 +80,10 @@ pub(super) fn insert_items<'a>(
         let has = filter.stream_len();
         let allowed = context.max_filter_bytes.saturating_sub(has);
         let free = context.free_bytes.saturating_sub(has.saturating_sub(had));
-        let growth = GrowthLimit {
-            max_layer_bytes: allowed.min(free),
-        };
+        let max_layer_bytes = allowed.min(free);
         let mut tried = now.iter();
         let mut stopped = false;
-        filter.insert_batch(now.iter().copied(), growth, |result| {
+        filter.insert_batch(now.iter().copied(), max_layer_bytes, |result| {
             let item = tried.next();
             if result == Ok(true) {
                 added.extend(item.copied());

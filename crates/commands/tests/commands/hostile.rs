@@ -142,7 +142,7 @@ fn headers_of_the_wrong_length_are_bad_data() {
 #[test]
 fn a_loaded_filter_that_cannot_grow_fails_clean() {
     let mut parts = good();
-    (parts.layers[0].capacity, parts.growth) = (1 << 62, 3);
+    (parts.layers[0].capacity, parts.expansion) = (1 << 62, 3);
     (parts.layers[0].items, parts.items) = (1 << 62, 1 << 62);
     let mut keys = Keyspace::with_limit(1 << 20);
     keys.call(&[b"BF.LOADCHUNK", b"k", b"1", &header::encode_parts(&parts)]);
@@ -175,7 +175,7 @@ fn several_growths_in_one_command_keep_to_the_limit() {
     // When capacities are logarithms, a layer of 2^12 bits takes at most five items at this rate.
     // The layer after it has 2^20 bits.
     let mut parts = good();
-    (parts.options, parts.growth) = (6, 4);
+    (parts.options, parts.expansion) = (6, 4);
     let layer = &mut parts.layers[0];
     (layer.capacity, layer.items, parts.items) = (3, 3, 3);
     layer.error_rate = 1e-156;

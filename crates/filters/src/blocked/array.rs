@@ -72,9 +72,9 @@ impl BlockArray {
         }
     }
 
-    /// Hands the allocation to `relocate` and takes back what that gives: the same bytes, at another
-    /// place perhaps, in which the blocks then go to where they are aligned. Nothing happens when
-    /// there is no memory for a block.
+    /// Hands the allocation to `relocate` and takes back what that gives: the same bytes, at
+    /// another place perhaps, in which the blocks then go to where they are aligned. Nothing
+    /// happens when there is no memory for a block.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         // What is left when `relocate` panics.
         let Ok(empty) = BlockArray::zeroed(BLOCK as u64) else {

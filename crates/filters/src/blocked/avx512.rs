@@ -8,20 +8,19 @@ use core::arch::x86_64::{
     _mm512_srli_epi32, _mm512_testn_epi32_mask,
 };
 
-use super::any;
 use super::array::{Block, BlockArray};
-use super::layer::BlockedLayer;
+use super::blocks::Blocks;
 use super::portable::Lanes;
+use super::select::{any, select};
 use crate::hash::HashPair;
 
-/// Whether the item is in the layer, which has at most `MOST` hashes: 8, 16 or 32.
+/// Whether the item is in the blocks, whose items have at most `MOST` hashes: 8, 16 or 32.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-pub(super) fn contains_item<const MOST: u32>(layer: &BlockedLayer, item: &[u8]) -> bool {
-    let Some(pair) = layer.hash_usual(item) else {
-        return contains_unusual(layer, item);
+pub(super) fn contains_item<const MOST: u32>(blocks: &Blocks, item: &[u8]) -> bool {
+    let Some(pair) = blocks.hash_usual(item) else {
+        return contains_unusual(blocks, item);
     };
-    let (array, lanes) = layer.parts_to_test();
-    let block = array.block_of(pair.a);
+    let (block, lanes) = (blocks.block_of(pair), blocks.lanes);
     match MOST {
         8 => Eight::new(pair.b, lanes).are_in(block),
         16 => Sixteen::new(pair.b, &lanes.multipliers[0]).are_in(block),
@@ -31,16 +30,15 @@ pub(super) fn contains_item<const MOST: u32>(layer: &BlockedLayer, item: &[u8]) 
 
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn contains_unusual(layer: &BlockedLayer, item: &[u8]) -> bool {
-    contains_pair(layer, layer.hash(item))
+fn contains_unusual(blocks: &Blocks, item: &[u8]) -> bool {
+    contains_pair(blocks, blocks.hash(item))
 }
 
-/// Whether the hashed item is in the layer.
+/// Whether the hashed item is in the blocks.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-pub(super) fn contains_pair(layer: &BlockedLayer, pair: HashPair) -> bool {
-    let (array, lanes) = layer.parts_to_test();
-    contains(array.block_of(pair.a), pair.b, lanes)
+pub(super) fn contains_pair(blocks: &Blocks, pair: HashPair) -> bool {
+    contains(blocks.block_of(pair), pair.b, blocks.lanes)
 }
 
 /// Those of the items in the mask that are in any of the arrays. Where an item's bits lie in a
@@ -73,18 +71,18 @@ fn contained_in<const N: usize>(
     lanes: &Lanes,
 ) -> u32 {
     if lanes.hashes <= 8 {
-        return super::select(pairs, mask, |pair| {
+        return select(pairs, mask, |pair| {
             let bits = Eight::new(pair.b, lanes);
             any(&arrays, pair.a, |block| bits.are_in(block))
         });
     }
     if lanes.hashes <= 16 {
-        return super::select(pairs, mask, |pair| {
+        return select(pairs, mask, |pair| {
             let bits = Sixteen::new(pair.b, &lanes.multipliers[0]);
             any(&arrays, pair.a, |block| bits.are_in(block))
         });
     }
-    super::select(pairs, mask, |pair| {
+    select(pairs, mask, |pair| {
         any(&arrays, pair.a, |block| contains(block, pair.b, lanes))
     })
 }

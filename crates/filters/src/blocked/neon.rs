@@ -6,33 +6,32 @@ use core::arch::aarch64::{
     vreinterpretq_s8_u8, vreinterpretq_u32_u64, vshlq_u8, vshrq_n_u32, vtstq_u8,
 };
 
-use super::any;
 use super::array::{Block, BlockArray};
-use super::layer::BlockedLayer;
+use super::blocks::Blocks;
 use super::portable::Lanes;
+use super::select::{any, select};
 use crate::hash::HashPair;
 
-/// Whether the item is in the layer.
+/// Whether the item is in the blocks.
 #[target_feature(enable = "neon")]
-pub(super) fn contains_item(layer: &BlockedLayer, item: &[u8]) -> bool {
-    match layer.hash_usual(item) {
-        Some(pair) => contains_pair(layer, pair),
-        None => contains_unusual(layer, item),
+pub(super) fn contains_item(blocks: &Blocks, item: &[u8]) -> bool {
+    match blocks.hash_usual(item) {
+        Some(pair) => contains_pair(blocks, pair),
+        None => contains_unusual(blocks, item),
     }
 }
 
 #[inline(never)]
 #[target_feature(enable = "neon")]
-fn contains_unusual(layer: &BlockedLayer, item: &[u8]) -> bool {
-    contains_pair(layer, layer.hash(item))
+fn contains_unusual(blocks: &Blocks, item: &[u8]) -> bool {
+    contains_pair(blocks, blocks.hash(item))
 }
 
-/// Whether the hashed item is in the layer.
+/// Whether the hashed item is in the blocks.
 #[inline]
 #[target_feature(enable = "neon")]
-pub(super) fn contains_pair(layer: &BlockedLayer, pair: HashPair) -> bool {
-    let (array, lanes) = layer.parts_to_test();
-    contains(array.block_of(pair.a), pair.b, lanes)
+pub(super) fn contains_pair(blocks: &Blocks, pair: HashPair) -> bool {
+    contains(blocks.block_of(pair), pair.b, blocks.lanes)
 }
 
 /// Those of the items in the mask that are in any of the arrays.
@@ -43,7 +42,7 @@ pub(super) fn contained(
     mask: u32,
     lanes: &Lanes,
 ) -> u32 {
-    super::select(pairs, mask, |pair| {
+    select(pairs, mask, |pair| {
         any(arrays, pair.a, |block| contains(block, pair.b, lanes))
     })
 }

@@ -9,7 +9,7 @@
 
 use core::fmt;
 
-use super::HashPair;
+use super::pair::HashPair;
 
 /// Fractional binary digits of pi, 64 at a time: numbers with nothing up their sleeve.
 const PI: [u64; 16] = [
@@ -266,8 +266,9 @@ fn high(x: u128) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::cast_possible_truncation)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation)]
+
     use alloc::collections::BTreeSet;
     use alloc::vec;
     use alloc::vec::Vec;

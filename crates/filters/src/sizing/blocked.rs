@@ -17,7 +17,8 @@
 
 use alloc::vec::Vec;
 
-use super::{LayerSize, RATE_CAP, textbook};
+use super::classic::{LayerSize, RATE_CAP};
+use super::textbook;
 use crate::math::{ln, sqrt, whole};
 
 /// Bits of a block.
@@ -160,6 +161,16 @@ impl BlockedSize {
         };
         let capacity = self.capacity.checked_mul(factor.into())?;
         BlockedSize::in_chain(capacity, left * share(capacity), self.hashes)
+    }
+
+    /// Those of a layer in the blocked layout.
+    pub(crate) fn of_layer(size: &LayerSize) -> BlockedSize {
+        BlockedSize {
+            capacity: size.capacity,
+            error_rate: size.error_rate,
+            hashes: size.hashes,
+            bytes: size.bytes,
+        }
     }
 
     /// As fields of a layer of either layout.

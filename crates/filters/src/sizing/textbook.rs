@@ -2,13 +2,13 @@
 //!
 //! `m` bits, `k` hashes, `n` items, error rate `p`. They assume that the hash positions are
 //! independent, as in Bloom, "Space/time trade-offs in hash coding with allowable errors" (1970),
-//! and Broder and Mitzenmacher, "Network applications of Bloom filters: a survey" (2004), section 2.
-//! Results are `f64`, so that the caller rounds where it must; arguments outside their range give
-//! NaN or infinity as the formula does, never a panic.
+//! and section 2 of Broder and Mitzenmacher, "Network applications of Bloom filters: a survey"
+//! (2004). Results are `f64`, so that the caller rounds where it must; arguments outside their
+//! range give NaN or infinity as the formula does, never a panic.
 
 use core::f64::consts::LN_2;
 
-use crate::math::{exp, exp_m1, ln, ln_1p, powf};
+use crate::math::{exp_m1, ln, ln_1p, powf};
 
 /// Bits for a capacity and an error rate with the best hash count: `m = -n ln p / (ln 2)^2`.
 ///
@@ -27,23 +27,10 @@ pub fn hashes(bits: f64, items: f64) -> f64 {
     bits / items * LN_2
 }
 
-/// The hash count that an error rate needs when bits are chosen for it: `k = -log2 p`.
-#[must_use]
-pub fn hashes_for_rate(error_rate: f64) -> f64 {
-    -ln(error_rate) / LN_2
-}
-
 /// The error rate after `items` insertions: `p = (1 - e^(-k n / m))^k`.
 #[must_use]
 pub fn error_rate(bits: f64, hashes: f64, items: f64) -> f64 {
     powf(fill_ratio(bits, hashes, items), hashes)
-}
-
-/// The lowest error rate for so many bits and items, with the best hash count:
-/// `p = e^(-m / n * (ln 2)^2)`.
-#[must_use]
-pub fn best_error_rate(bits: f64, items: f64) -> f64 {
-    exp(-bits / items * LN_2 * LN_2)
 }
 
 /// Items for so many bits at an error rate, with the best hash count:
@@ -86,17 +73,4 @@ pub fn items_from_ones(bits: f64, hashes: f64, ones: f64) -> f64 {
 #[must_use]
 pub fn error_rate_from_fill(fill_ratio: f64, hashes: f64) -> f64 {
     powf(fill_ratio, hashes)
-}
-
-/// The error rate of a filter with the best hash count after `factor` times its capacity:
-/// `(1 - 0.5^t)^k`. At 1 that is `0.5^k`, the rate it was made for.
-///
-/// ```
-/// use everbloom::sizing::textbook;
-/// // Twice the items in a filter for 0.1 %: 5.6 %.
-/// assert_eq!((textbook::overfilled_error_rate(10.0, 2.0) * 1000.0).round(), 56.0);
-/// ```
-#[must_use]
-pub fn overfilled_error_rate(hashes: f64, factor: f64) -> f64 {
-    powf(1.0 - powf(0.5, factor), hashes)
 }

@@ -185,11 +185,11 @@ impl Digest {
                 let FilterParts {
                     items,
                     options,
-                    growth,
+                    expansion,
                     key,
                     layers,
                 } = filter.parts();
-                self.numbers(&[items, options.into(), growth.into()]);
+                self.numbers(&[items, options.into(), expansion.into()]);
                 if let Some(key) = key {
                     self.bytes(&key.to_bytes());
                 }

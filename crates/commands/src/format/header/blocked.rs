@@ -3,11 +3,11 @@
 //! It is little-endian and packed, 52 bytes and 36 more for each layer, oldest layer first:
 //!
 //! ```text
-//!  0            12      14     16      24     28      32      36     52
-//!  +------------+-------+------+-------+------+-------+-------+------+   then for each layer
-//!  | "everbloom"|version|layout| items |layers|options|growth | key  |
-//!  | 0d 0a 1a   |u16: 1 |u16: 1|  u64  | u32  |  u32  |  u32  | 16 B |
-//!  +------------+-------+------+-------+------+-------+-------+------+
+//!  0            12      14     16      24     28      32        36     52
+//!  +------------+-------+------+-------+------+-------+---------+------+   then for each layer
+//!  | "everbloom"|version|layout| items |layers|options|expansion| key  |
+//!  | 0d 0a 1a   |u16: 1 |u16: 1|  u64  | u32  |  u32  |   u32   | 16 B |
+//!  +------------+-------+------+-------+------+-------+---------+------+
 //!
 //!  0       8       16       24      32     36
 //!  +-------+-------+--------+-------+------+
@@ -43,7 +43,7 @@ pub(super) fn encode(parts: &FilterParts, key: Key) -> Vec<u8> {
     out.extend_from_slice(&parts.items.to_le_bytes());
     out.extend_from_slice(&layers.to_le_bytes());
     out.extend_from_slice(&parts.options.to_le_bytes());
-    out.extend_from_slice(&parts.growth.to_le_bytes());
+    out.extend_from_slice(&parts.expansion.to_le_bytes());
     out.extend_from_slice(&key.to_bytes());
     for layer in &parts.layers {
         out.extend_from_slice(&layer.bytes.to_le_bytes());
@@ -66,7 +66,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     let items = take(&mut rest).map(u64::from_le_bytes)?;
     let count = take(&mut rest).map(u32::from_le_bytes)?;
     let options = take(&mut rest).map(u32::from_le_bytes)?;
-    let growth = take(&mut rest).map(u32::from_le_bytes)?;
+    let expansion = take(&mut rest).map(u32::from_le_bytes)?;
     let key = take(&mut rest).map(Key::from_bytes)?;
     let count = usize::try_from(count).ok()?;
     // Check that all claimed layers are there before anything is allocated.
@@ -90,7 +90,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     Some(FilterParts {
         items,
         options,
-        growth,
+        expansion,
         key: Some(key),
         layers,
     })

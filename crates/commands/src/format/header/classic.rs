@@ -3,11 +3,11 @@
 //! It is little-endian and packed, 20 bytes and 53 more for each layer, oldest layer first:
 //!
 //! ```text
-//!  0        8      12      16      20
-//!  +--------+------+-------+-------+   then for each layer
-//!  | items  |layers|options|growth |
-//!  |  u64   | u32  |  u32  |  u32  |
-//!  +--------+------+-------+-------+
+//!  0        8      12      16          20
+//!  +--------+------+-------+---------+   then for each layer
+//!  | items  |layers|options|expansion|
+//!  |  u64   | u32  |  u32  |   u32   |
+//!  +--------+------+-------+---------+
 //!
 //!  0       8       16      24      32      40     44       52
 //!  +-------+-------+-------+-------+-------+------+--------+-+
@@ -30,7 +30,7 @@ pub(super) fn encode(parts: &FilterParts) -> Vec<u8> {
     out.extend_from_slice(&parts.items.to_le_bytes());
     out.extend_from_slice(&layers.to_le_bytes());
     out.extend_from_slice(&parts.options.to_le_bytes());
-    out.extend_from_slice(&parts.growth.to_le_bytes());
+    out.extend_from_slice(&parts.expansion.to_le_bytes());
     for layer in &parts.layers {
         out.extend_from_slice(&layer.bytes.to_le_bytes());
         out.extend_from_slice(&layer.bits.to_le_bytes());
@@ -50,7 +50,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     let items = take(&mut rest).map(u64::from_le_bytes)?;
     let count = take(&mut rest).map(u32::from_le_bytes)?;
     let options = take(&mut rest).map(u32::from_le_bytes)?;
-    let growth = take(&mut rest).map(u32::from_le_bytes)?;
+    let expansion = take(&mut rest).map(u32::from_le_bytes)?;
     let count = usize::try_from(count).ok()?;
     // Check that all claimed layers are there before anything is allocated.
     if count.checked_mul(LAYER_BYTES)? != rest.len() {
@@ -72,7 +72,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     Some(FilterParts {
         items,
         options,
-        growth,
+        expansion,
         key: None,
         layers,
     })

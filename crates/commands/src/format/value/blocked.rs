@@ -5,7 +5,7 @@
 //! items in the filter          unsigned  the sum of the layers' items
 //! number of layers             unsigned  at least 1
 //! options                      unsigned  5, or 13 when the filter does not grow
-//! growth (expansion)           unsigned  below 2^32
+//! expansion                    unsigned  below 2^32
 //! key of the hash              bytes     16 of them
 //! then for each layer, oldest first:
 //!   capacity                   unsigned  at least 1
@@ -37,7 +37,7 @@ pub(super) fn save_head<W: FieldWriter>(
     writer.unsigned(parts.items)?;
     writer.unsigned(parts.layers.len() as u64)?;
     writer.unsigned(parts.options.into())?;
-    writer.unsigned(parts.growth.into())?;
+    writer.unsigned(parts.expansion.into())?;
     writer.bytes(&key.to_bytes())
 }
 
@@ -65,7 +65,7 @@ pub(super) fn load<R: FieldReader>(
     let items = reader.unsigned().map_err(LoadError::Read)?;
     let count = reader.unsigned().map_err(LoadError::Read)?;
     let options = narrow(reader, "options")?;
-    let growth = narrow(reader, "growth")?;
+    let expansion = narrow(reader, "expansion")?;
     let key = reader.bytes(16).map_err(LoadError::Read)?;
     let key = key.try_into().map_err(|_| LoadError::Field("key"))?;
     // Takes memory only for layers that have arrived.
@@ -78,7 +78,7 @@ pub(super) fn load<R: FieldReader>(
     let parts = FilterParts {
         items,
         options,
-        growth,
+        expansion,
         key: Some(Key::from_bytes(key)),
         layers: arrived.layers,
     };

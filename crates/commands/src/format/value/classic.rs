@@ -5,7 +5,7 @@
 //! items in the filter                unsigned  all
 //! number of layers                   unsigned  all
 //! options                            unsigned  from 2 on; before: 0
-//! growth (expansion)                 unsigned  from 4 on; before: 2
+//! expansion                          unsigned  from 4 on; before: 2
 //! then for each layer, oldest first:
 //!   capacity                         unsigned  all
 //!   error rate                       double    all
@@ -31,9 +31,9 @@ pub const TYPE: ValueType = ValueType {
 
 /// A value has the filter's options from this version on.
 const OPTIONS_SINCE: u32 = 2;
-/// A value has the expansion from this version on. Before, it was always [`OLD_GROWTH`].
-const GROWTH_SINCE: u32 = 4;
-const OLD_GROWTH: u32 = 2;
+/// A value has the expansion from this version on. Before, it was always [`OLD_EXPANSION`].
+const EXPANSION_SINCE: u32 = 4;
+const OLD_EXPANSION: u32 = 2;
 /// A value has bit counts from this version on. Before, they followed from the capacity.
 const BITS_SINCE: u32 = 1;
 
@@ -44,7 +44,7 @@ pub(super) fn save_head<W: FieldWriter>(
     writer.unsigned(parts.items)?;
     writer.unsigned(parts.layers.len() as u64)?;
     writer.unsigned(parts.options.into())?;
-    writer.unsigned(parts.growth.into())
+    writer.unsigned(parts.expansion.into())
 }
 
 pub(super) fn save_layer_head<W: FieldWriter>(
@@ -74,12 +74,12 @@ pub(super) fn load<R: FieldReader>(
     }
     let items = reader.unsigned().map_err(LoadError::Read)?;
     let count = reader.unsigned().map_err(LoadError::Read)?;
-    let (mut options, mut growth) = (0, OLD_GROWTH);
+    let (mut options, mut expansion) = (0, OLD_EXPANSION);
     if version >= OPTIONS_SINCE {
         options = low_32(reader.unsigned().map_err(LoadError::Read)?);
     }
-    if version >= GROWTH_SINCE {
-        growth = low_32(reader.unsigned().map_err(LoadError::Read)?);
+    if version >= EXPANSION_SINCE {
+        expansion = low_32(reader.unsigned().map_err(LoadError::Read)?);
     }
     // Takes memory only for layers that have arrived.
     let mut arrived = Arrived::new(limit);
@@ -91,7 +91,7 @@ pub(super) fn load<R: FieldReader>(
     let parts = FilterParts {
         items,
         options,
-        growth,
+        expansion,
         key: None,
         layers: arrived.layers,
     };

@@ -1,31 +1,6 @@
-//! How large a filter must be: bits and hash count from capacity and error rate, and back.
-//!
-//! Two families. The functions of this module are RedisBloom's, with its exact constants and
-//! roundings: what they return is what a filter of this crate has. Those of [`textbook`] are the
-//! formulas as papers give them, without rounding, for planning and for questions that RedisBloom
-//! has no formula for.
-//!
-//! | asked | given | here | textbook |
-//! |---|---|---|---|
-//! | bits | capacity, error rate | [`LayerSize::new`] | [`textbook::bits`] |
-//! | bits | capacity, error rate, hashes | | [`textbook::bits_with_hashes`] |
-//! | hashes | error rate | [`hashes`] of [`bits_per_entry`] | [`textbook::hashes_for_rate`] |
-//! | hashes | bits, capacity | | [`textbook::hashes`] |
-//! | capacity | bits, error rate | [`capacity`] | [`textbook::capacity`] |
-//! | capacity | bits, hashes, error rate | | [`textbook::capacity_with_hashes`] |
-//! | capacity | bits, hashes | [`LayerSize::from_bits`] | |
-//! | error rate | bits, capacity | [`error_rate`] | [`textbook::best_error_rate`] |
-//! | error rate | bits, hashes, items | | [`textbook::error_rate`] |
-//! | error rate | hashes, overfilling | | [`textbook::overfilled_error_rate`] |
-//! | error rate | fill ratio, hashes | | [`textbook::error_rate_from_fill`] |
-//! | items | bits that are 1 | | [`textbook::items_from_ones`] |
-//! | memory | capacities and error rates | [`memory_table`] | |
+//! RedisBloom's sizes, with its exact constants and roundings.
 
-pub mod blocked;
-pub mod textbook;
-
-use alloc::vec::Vec;
-
+use super::textbook;
 use crate::math::{ceil, exp, ln, whole};
 
 /// RedisBloom's ln 2, a little less than the true value.
@@ -36,7 +11,7 @@ use crate::math::{ceil, exp, ln, whole};
 pub const LN2: f64 = 0.693_147_180_559_945;
 /// RedisBloom's (ln 2)^2. It is a little less than the true value, and that shows: an error rate
 /// of 0.25 gives 3 hashes, not 2.
-pub const LN2_SQUARED: f64 = 0.480_453_013_918_201;
+const LN2_SQUARED: f64 = 0.480_453_013_918_201;
 /// The highest error rate of a scalable filter; a higher one is lowered to it.
 pub const RATE_CAP: f64 = 0.25;
 /// The most hashes a layer can have: what the smallest positive `f64` as an error rate needs.
@@ -230,43 +205,6 @@ pub fn capacity(bits: u64, error_rate: f64) -> u64 {
 #[must_use]
 pub fn error_rate(bits: u64, items: u64) -> f64 {
     exp(-(bits as f64) / items as f64 * LN2_SQUARED)
-}
-
-/// One cell of a [`memory_table`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Memory {
-    /// The error rate asked for.
-    pub error_rate: f64,
-    /// The capacity asked for.
-    pub capacity: u64,
-    /// Bits set by an item.
-    pub hashes: u32,
-    /// Bytes of the bit array.
-    pub bytes: u64,
-}
-
-/// What filters take that are sized for their capacity at once, row by row: all capacities of the
-/// first error rate, then those of the next. `scaling` as in [`LayerSize::first`]. Combinations
-/// without a filter are left out.
-#[must_use]
-pub fn memory_table(error_rates: &[f64], capacities: &[u64], scaling: bool) -> Vec<Memory> {
-    let cell = |error_rate, capacity| {
-        let size = LayerSize::first(capacity, error_rate, scaling)?;
-        Some(Memory {
-            error_rate,
-            capacity,
-            hashes: size.hashes,
-            bytes: size.bytes,
-        })
-    };
-    error_rates
-        .iter()
-        .flat_map(|&rate| {
-            capacities
-                .iter()
-                .filter_map(move |&capacity| cell(rate, capacity))
-        })
-        .collect()
 }
 
 /// `floor(log2(x)) + 1` when that is 1 to 63.

@@ -1,0 +1,81 @@
+//! Whether all kernels give the same answers, for the tests and the fuzzer.
+
+use super::array::BlockArray;
+use super::bits::TOGETHER;
+use super::kernel::Kernel;
+use super::portable::Lanes;
+use crate::hash::HashPair;
+
+/// Whether every kernel says of every item what the definition says, one by one and in a
+/// group, in one array and in several. Each array is 128 bytes of `arrays`.
+pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashes: u32) -> bool {
+    let Some(lanes) = Lanes::new(hashes) else {
+        return true;
+    };
+    let filled = arrays.iter().take(TOGETHER).filter_map(|bytes| {
+        let mut array = BlockArray::zeroed(128).ok()?;
+        array.as_bytes_mut().copy_from_slice(bytes);
+        Some(array)
+    });
+    let arrays: alloc::vec::Vec<BlockArray> = filled.collect();
+    let arrays: alloc::vec::Vec<&BlockArray> = arrays.iter().collect();
+    let mut pairs = [HashPair::default(); 32];
+    for (pair, (a, b)) in pairs.iter_mut().zip(items) {
+        *pair = HashPair { a: *a, b: *b };
+    }
+    // Bit by bit, from the bytes.
+    let is_set = |array: &BlockArray, a: u64, position: u32| {
+        let block = if a >> 63 == 1 { 64 } else { 0 };
+        let byte = array.as_bytes().get(block + position as usize / 8);
+        byte.is_some_and(|byte| byte & 1 << (position % 8) != 0)
+    };
+    let mut expected = 0;
+    for (index, pair) in pairs.iter().enumerate() {
+        let one = |array: &&BlockArray| {
+            lanes
+                .positions(pair.b)
+                .all(|position| is_set(array, pair.a, position))
+        };
+        expected |= u32::from(arrays.iter().any(one)) << index;
+    }
+    let agrees = |kernel: Kernel| kernel.contained(&arrays, &pairs, mask, lanes);
+    Kernel::all()
+        .into_iter()
+        .all(|kernel| agrees(kernel) == expected & mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::holds;
+
+    /// Blocks as full as those of a filter, nearly full or nearly empty.
+    fn array() -> impl Strategy<Value = [u8; 128]> {
+        let byte = prop_oneof![
+            any::<u8>(),
+            Just(0xff),
+            Just(0),
+            (0_u8..8).prop_map(|b| !(1 << b))
+        ];
+        prop_oneof![
+            prop::collection::vec(any::<u8>(), 128),
+            prop::collection::vec(prop_oneof![9 => Just(0xff), 1 => byte], 128),
+        ]
+        .prop_map(|bytes| bytes.try_into().unwrap())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn all_kernels_agree(
+            arrays in prop::collection::vec(array(), 0..9),
+            items in prop::collection::vec(any::<(u64, u64)>(), 0..33),
+            mask in prop_oneof![any::<u32>(), Just(u32::MAX)],
+            hashes in 0_u32..34,
+        ) {
+            prop_assert!(holds(&arrays, &items, mask, hashes));
+        }
+    }
+}

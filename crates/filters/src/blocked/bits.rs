@@ -1,0 +1,269 @@
+//! The bits of a layer in the blocked layout.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::array::{Block, BlockArray};
+use super::blocks::Blocks;
+use super::kernel::{ItemTest, Kernel};
+use super::portable::Lanes;
+use crate::error::BuildError;
+use crate::hash::{HashPair, Key, Secrets};
+use crate::math::{ln_1p, powf, whole};
+use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
+
+/// From how many bytes on asking for blocks ahead of time pays: more than the nearest caches hold.
+const FAR: usize = 2 << 20;
+
+/// The bits of a layer, its key, and the way it is tested.
+#[derive(Clone)]
+pub(crate) struct BlockedBits {
+    blocks: Blocks,
+    kernel: Kernel,
+    item_test: ItemTest,
+    key: Key,
+}
+
+impl BlockedBits {
+    /// All bits 0.
+    pub(crate) fn zeroed(size: &BlockedSize, key: Key) -> Result<BlockedBits, BuildError> {
+        let bytes = size.bytes;
+        let lanes = Lanes::new(size.hashes).ok_or(BuildError::Unsizable)?;
+        if bytes == 0 || !bytes.is_multiple_of(u64::from(BLOCK_BITS / 8)) {
+            return Err(BuildError::Unsizable);
+        }
+        let kernel = Kernel::detect();
+        let array = BlockArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        Ok(BlockedBits {
+            blocks: Blocks {
+                array,
+                lanes,
+                secrets: Secrets::new(key),
+            },
+            kernel,
+            item_test: kernel.item_test(size.hashes),
+            key,
+        })
+    }
+
+    /// The key of the hash.
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+
+    /// The blocks end to end, 64 bytes each: position `p` of a block is bit `p % 8`, least
+    /// significant first, of its byte `p / 8`.
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.blocks.array.as_bytes()
+    }
+
+    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
+        self.blocks.array.as_bytes_mut()
+    }
+
+    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        self.blocks.array.relocate(relocate);
+    }
+
+    /// Bytes of memory beside the struct itself.
+    pub(crate) fn memory(&self) -> usize {
+        self.blocks.array.memory_usage()
+    }
+
+    /// The number of bits that are 1.
+    pub(crate) fn count_ones(&self) -> u64 {
+        self.each_block(|block| u64::from(ones(block))).sum()
+    }
+
+    /// The error rate to expect now, from the bits that are 1: the mean over the blocks of what an
+    /// item that is not there meets.
+    pub(crate) fn estimated_error_rate(&self) -> f64 {
+        let hashes = f64::from(self.hashes());
+        let rate = |block: &Block| powf(f64::from(ones(block)) / f64::from(BLOCK_BITS), hashes);
+        self.each_block(rate).sum::<f64>() / self.blocks.array.blocks().len() as f64
+    }
+
+    /// How many different items were inserted, estimated from the bits that are 1, block by block;
+    /// a full block counts as many as a fill can tell.
+    pub(crate) fn estimated_len(&self) -> u64 {
+        let bits = f64::from(BLOCK_BITS);
+        // So many throws leave so many of 512 cells occupied on average.
+        let throws = |block: &Block| {
+            ln_1p(-f64::from(ones(block)).min(bits - 1.0) / bits) / ln_1p(-1.0 / bits)
+        };
+        let throws: f64 = self.each_block(throws).sum();
+        whole(throws / f64::from(self.hashes()) + 0.5)
+    }
+
+    fn each_block<T>(&self, measure: impl Fn(&Block) -> T) -> impl Iterator<Item = T> {
+        self.blocks.array.blocks().iter().map(measure)
+    }
+
+    fn hashes(&self) -> u32 {
+        self.blocks.lanes.hashes
+    }
+
+    /// What hashes items as the key says.
+    pub(crate) fn secrets(&self) -> Secrets {
+        self.blocks.secrets
+    }
+
+    /// Hashes an item as the key says.
+    #[inline]
+    pub(crate) fn hash(&self, item: &[u8]) -> HashPair {
+        self.blocks.hash(item)
+    }
+
+    /// Whether asking for blocks ahead of time pays.
+    #[inline]
+    pub(crate) fn is_far(&self) -> bool {
+        self.as_bytes().len() >= FAR
+    }
+
+    /// Asks for the item's block.
+    #[inline]
+    pub(crate) fn prefetch(&self, pair: HashPair) {
+        self.blocks.array.prefetch(pair.a);
+    }
+
+    /// Whether all bits of the item are 1.
+    #[inline]
+    pub(crate) fn contains_item(&self, item: &[u8]) -> bool {
+        self.item_test.contains(&self.blocks, item)
+    }
+
+    /// Whether all bits of the hashed item are 1.
+    #[inline]
+    pub(crate) fn contains(&self, pair: HashPair) -> bool {
+        self.kernel.contains_pair(&self.blocks, pair)
+    }
+
+    /// Sets the item's bits.
+    #[inline]
+    pub(crate) fn insert(&mut self, pair: HashPair) {
+        self.blocks.insert(pair);
+    }
+
+    /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
+    pub(crate) fn note_insert(&self, pair: HashPair, note: impl FnMut(u64, u8)) {
+        self.blocks.note_insert(pair, note);
+    }
+
+    #[cfg(test)]
+    fn set_kernel(&mut self, kernel: Kernel) {
+        self.kernel = kernel;
+        self.item_test = kernel.item_test(self.hashes());
+    }
+}
+
+/// How many bits of the block are 1.
+fn ones(block: &Block) -> u32 {
+    let (words, _) = block.0.as_chunks::<8>();
+    let ones = words
+        .iter()
+        .map(|word| u64::from_le_bytes(*word).count_ones());
+    ones.sum()
+}
+
+impl PartialEq for BlockedBits {
+    fn eq(&self, other: &BlockedBits) -> bool {
+        self.key == other.key && self.blocks.array == other.blocks.array
+    }
+}
+
+impl fmt::Debug for BlockedBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, tested by {:?}", self.blocks.array, self.kernel)
+    }
+}
+
+/// The most layers that are tested together.
+pub(super) const TOGETHER: usize = 8;
+
+/// Those of the items in the mask that are in any of the layers; the last layer is looked at first.
+/// Layers with the same number of hashes are tested together.
+pub(crate) fn contained<'a>(
+    layers: impl DoubleEndedIterator<Item = &'a BlockedBits>,
+    pairs: &[HashPair; 32],
+    mask: u32,
+) -> u32 {
+    let mut found = 0;
+    let mut layers = layers.rev().peekable();
+    while let Some(newest) = layers.next() {
+        let mut arrays = [&newest.blocks.array; TOGETHER];
+        let mut count = 1;
+        for slot in arrays.iter_mut().skip(1) {
+            let alike = layers.next_if(|layer| layer.hashes() == newest.hashes());
+            let Some(layer) = alike else {
+                break;
+            };
+            *slot = &layer.blocks.array;
+            count += 1;
+        }
+        let arrays = arrays.get(..count).unwrap_or_default();
+        let (kernel, lanes) = (newest.kernel, newest.blocks.lanes);
+        found |= kernel.contained(arrays, pairs, mask & !found, lanes);
+        if found == mask {
+            break;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::{BlockedBits, Kernel, contained};
+    use crate::hash::{HashPair, Key};
+    use crate::sizing::blocked::BlockedSize;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        /// Whole layers, and with items that are there.
+        #[test]
+        fn layers_answer_alike_with_every_kernel(
+            hashes in 2_u32..33, blocks in 1_u64..20, count in 0_u32..300, seed in any::<u64>(),
+        ) {
+            let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
+            let mut layer = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
+            for number in 0..count {
+                layer.insert(layer.hash(&number.to_le_bytes()));
+            }
+            let items: Vec<Vec<u8>> = (0..2 * count)
+                .map(|number| match number % 3 {
+                    0 => number.to_le_bytes().to_vec(),
+                    1 => u64::from(number).to_le_bytes().to_vec(),
+                    _ => format!("an item of more than sixteen bytes: {number}").into_bytes(),
+                })
+                .collect();
+            let mut answers = Vec::new();
+            for kernel in Kernel::all() {
+                layer.set_kernel(kernel);
+                let single: Vec<bool> =
+                    items.iter().map(|item| layer.contains_item(item)).collect();
+                let hashed: Vec<bool> =
+                    items.iter().map(|item| layer.contains(layer.hash(item))).collect();
+                let mut together = Vec::new();
+                for group in items.chunks(32) {
+                    let mut pairs = [HashPair::default(); 32];
+                    for (pair, item) in pairs.iter_mut().zip(group) {
+                        *pair = layer.hash(item);
+                    }
+                    let found = contained([&layer].into_iter(), &pairs, u32::MAX);
+                    together.extend((0..group.len()).map(|index| found >> index & 1 == 1));
+                }
+                answers.extend([single, hashed, together]);
+            }
+            for number in (0..count).step_by(3) {
+                prop_assert!(answers[0][number as usize]);
+            }
+            prop_assert!(answers.windows(2).all(|two| two[0] == two[1]));
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A filter taken apart, and put together again.
+
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+
+use super::parts::{Check, ChunkError, FilterParts, LayerParts, PartsError};
+use crate::error::BuildError;
+use crate::hash::Key;
+use crate::layer::Layer;
+use crate::options::Options;
+use crate::scalable::ScalableBloomFilter;
+use crate::sizing::blocked::BlockedSize;
+
+impl ScalableBloomFilter {
+    /// Everything about the filter but its bits.
+    #[must_use]
+    pub fn parts(&self) -> FilterParts {
+        FilterParts {
+            items: self.len(),
+            options: self.options().bits(),
+            expansion: self.expansion(),
+            key: self.key(),
+            layers: self.layers().iter().map(Layer::parts).collect(),
+        }
+    }
+
+    /// A filter of these parts, all its bits 0; [`load_chunk`](Self::load_chunk) brings the bits.
+    /// `limit` is the most bytes all bit arrays may have together.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the parts break, or that memory is missing.
+    pub fn from_parts(parts: &FilterParts, limit: u64) -> Result<Self, PartsError> {
+        Self::from_parts_checked(parts, limit, Check::DumpHeader)
+    }
+
+    /// As [`from_parts`](Self::from_parts), with the checks for parts of that origin.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the parts break, or that memory is missing.
+    pub fn from_parts_checked(
+        parts: &FilterParts,
+        limit: u64,
+        check: Check,
+    ) -> Result<Self, PartsError> {
+        parts.validate(limit, check)?;
+        Self::assembled(parts, |layer| empty_layer(layer, parts.key, limit))
+    }
+
+    /// As [`from_parts_checked`](Self::from_parts_checked), with the bit arrays, one for each
+    /// layer. In the classic layout a vector without spare capacity becomes part of the filter
+    /// without being copied.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the parts break; a bit array that is missing or has another length than
+    /// its layer says breaks [`PartsError::Bits`].
+    pub fn from_parts_and_bits(
+        parts: &FilterParts,
+        bits: Vec<Vec<u8>>,
+        limit: u64,
+        check: Check,
+    ) -> Result<Self, PartsError> {
+        parts.validate(limit, check)?;
+        let mut bits = bits.into_iter();
+        Self::assembled(parts, |layer| {
+            let bits = bits.next().ok_or(None)?;
+            if parts.key.is_none() {
+                return Layer::classic_with_bits(&layer.size(), bits).map_err(|_| None);
+            }
+            // Blocks have an alignment that a vector of bytes does not have.
+            if bits.len() as u64 != layer.bytes {
+                return Err(None);
+            }
+            let mut layer = empty_layer(layer, parts.key, limit)?;
+            layer.as_bytes_mut().copy_from_slice(&bits);
+            Ok(layer)
+        })
+    }
+
+    /// `make` makes each layer without its item count; without an error of its own, that is an
+    /// error in the layer's bits.
+    fn assembled(
+        parts: &FilterParts,
+        mut make: impl FnMut(&LayerParts) -> Result<Layer, Option<PartsError>>,
+    ) -> Result<Self, PartsError> {
+        let mut layers = Vec::new();
+        layers
+            .try_reserve_exact(parts.layers.len())
+            .map_err(|_| PartsError::OutOfMemory)?;
+        for (index, part) in parts.layers.iter().enumerate() {
+            let layer = make(part);
+            let mut layer =
+                layer.map_err(|error| error.unwrap_or(PartsError::Bits { layer: index }))?;
+            layer.set_len(part.items);
+            layers.push(layer);
+        }
+        Ok(Self::from_layers(
+            layers,
+            parts.items,
+            Options::new(parts.options),
+            parts.expansion,
+        ))
+    }
+
+    /// Bytes of all bit arrays laid end to end, oldest layer first.
+    #[must_use]
+    pub fn stream_len(&self) -> u64 {
+        self.layers().iter().map(Layer::bytes).sum()
+    }
+
+    /// The bytes of that stream from `offset` to the end of that layer, at most `max`; `None` at
+    /// and past the end.
+    #[must_use]
+    pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
+        let mut offset = offset;
+        for layer in self.layers() {
+            if offset < layer.bytes() {
+                let start = usize::try_from(offset).ok()?;
+                return Some(match layer.as_bytes() {
+                    Cow::Borrowed(bytes) => Cow::Borrowed(at_most(max, bytes.get(start..)?)),
+                    Cow::Owned(bytes) => at_most(max, bytes.get(start..)?).to_vec().into(),
+                });
+            }
+            offset -= layer.bytes();
+        }
+        None
+    }
+
+    /// Writes bytes of that stream at `offset`; they must lie within one layer.
+    ///
+    /// # Errors
+    ///
+    /// [`ChunkError`] when they do not; nothing has changed then.
+    pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
+        let mut offset = offset;
+        for (number, layer) in self.layers.iter_mut().enumerate() {
+            if offset < layer.bytes() {
+                let start = usize::try_from(offset).map_err(|_| ChunkError::NoLayer)?;
+                let end = start.checked_add(data.len()).ok_or(ChunkError::TooLong)?;
+                if end as u64 > layer.bytes() {
+                    return Err(ChunkError::TooLong);
+                }
+                if let Some(capture) = &mut self.recording.0 {
+                    capture.note_range(&layer.as_bytes(), number, offset, data.len() as u64);
+                }
+                let place = layer
+                    .as_bytes_mut()
+                    .get_mut(start..end)
+                    .ok_or(ChunkError::TooLong)?;
+                place.copy_from_slice(data);
+                layer.shrink();
+                return Ok(());
+            }
+            offset -= layer.bytes();
+        }
+        Err(ChunkError::NoLayer)
+    }
+}
+
+fn at_most(max: usize, bytes: &[u8]) -> &[u8] {
+    bytes.get(..max).unwrap_or(bytes)
+}
+
+/// A layer of these parts, which are valid, all its bits 0. Without an error of its own, its bits
+/// are wrong.
+fn empty_layer(
+    parts: &LayerParts,
+    key: Option<Key>,
+    limit: u64,
+) -> Result<Layer, Option<PartsError>> {
+    let layer = match key {
+        None => Layer::classic(&parts.size(), limit),
+        Some(key) => Layer::blocked(&BlockedSize::of_layer(&parts.size()), key, limit),
+    };
+    layer.map_err(|error| match error {
+        BuildError::OutOfMemory { .. } => Some(PartsError::OutOfMemory),
+        BuildError::TooLarge { .. } => Some(PartsError::TooLarge { limit }),
+        _ => None,
+    })
+}
+
+impl Layer {
+    /// Everything about the layer but its bits.
+    #[must_use]
+    pub fn parts(&self) -> LayerParts {
+        let size = self.size();
+        LayerParts {
+            bytes: size.bytes,
+            bits: self.bits(),
+            items: self.len(),
+            error_rate: size.error_rate,
+            bits_per_entry: size.bits_per_entry,
+            hashes: size.hashes,
+            capacity: size.capacity,
+            log2_bits: size.log2_bits,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Everything about a filter but its bits, and what of it is checked.
+
+use alloc::vec::Vec;
+
+use crate::hash::Key;
+use crate::layout::Layout;
+use crate::options::Options;
+use crate::sizing::{self, LayerSize, blocked};
+
+/// Everything about a filter but its bits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilterParts {
+    /// Items inserted.
+    pub items: u64,
+    /// Option bits, see [`Options`].
+    pub options: u32,
+    /// Expansion.
+    pub expansion: u32,
+    /// The key of a filter in the blocked layout; one in the classic layout has none.
+    pub key: Option<Key>,
+    /// Oldest first.
+    pub layers: Vec<LayerParts>,
+}
+
+/// Everything about a layer but its bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerParts {
+    /// Length of the bit array in bytes.
+    pub bytes: u64,
+    /// Length of the bit array in bits.
+    pub bits: u64,
+    /// Items in this layer.
+    pub items: u64,
+    /// Error rate of this layer.
+    pub error_rate: f64,
+    /// Bits per item. In the blocked layout it follows from the rest, and is not read.
+    pub bits_per_entry: f64,
+    /// Bits set by an item.
+    pub hashes: u32,
+    /// Items the layer is made for.
+    pub capacity: u64,
+    /// Logarithm of the modulus, 0 when that is `bits`.
+    pub log2_bits: u8,
+}
+
+/// Where parts come from, which decides what is checked of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// The header of a dump: everything.
+    #[default]
+    DumpHeader,
+    /// A value of an RDB file: everything but the sum of the items and unknown option bits,
+    /// which RedisBloom does not check there.
+    RdbValue,
+}
+
+/// Why parts do not make a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PartsError {
+    /// There are no layers.
+    #[error("a filter has at least one layer")]
+    NoLayers,
+    /// An option bit without a meaning is set, or one that the blocked layout does not have.
+    #[error("unknown option bits")]
+    Options,
+    /// The filter's item count is not the sum of the layers'.
+    #[error("the item count is not the sum of the layers' counts")]
+    Items,
+    /// The error rate is not strictly between 0 and 1.
+    #[error("layer {layer}: the error rate must be greater than 0 and less than 1")]
+    ErrorRate {
+        /// Which layer, from 0.
+        layer: usize,
+    },
+    /// Bytes, bits and the modulus do not fit each other.
+    #[error("layer {layer}: bytes, bits and modulus do not agree")]
+    Bits {
+        /// Which layer, from 0.
+        layer: usize,
+    },
+    /// The hash count does not follow from the bits per item, or those are no sensible number.
+    #[error("layer {layer}: the hash count does not follow from the bits per item")]
+    Hashes {
+        /// Which layer, from 0.
+        layer: usize,
+    },
+    /// A layer in the blocked layout has capacity 0.
+    #[error("layer {layer}: the capacity is 0")]
+    Capacity {
+        /// Which layer, from 0.
+        layer: usize,
+    },
+    /// The bit arrays together are over the limit.
+    #[error("the bit arrays are larger than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+    },
+    /// The allocator refused.
+    #[error("no memory for the bit arrays")]
+    OutOfMemory,
+}
+
+/// Why a chunk of bits was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChunkError {
+    /// It starts outside the bit arrays.
+    #[error("the chunk starts outside the filter")]
+    NoLayer,
+    /// It runs past the end of its layer.
+    #[error("the chunk runs past the end of its layer")]
+    TooLong,
+}
+
+impl LayerParts {
+    pub(super) fn size(&self) -> LayerSize {
+        LayerSize {
+            capacity: self.capacity,
+            error_rate: self.error_rate,
+            bits_per_entry: self.bits_per_entry,
+            hashes: self.hashes,
+            bytes: self.bytes,
+            log2_bits: self.log2_bits,
+        }
+    }
+
+    /// Checks everything that the parts of a layer in the blocked layout must satisfy; `layer` is
+    /// its number, for the error.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken.
+    pub fn validate_blocked(&self, layer: usize) -> Result<(), PartsError> {
+        // Written so that NaN fails.
+        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
+            return Err(PartsError::ErrorRate { layer });
+        }
+        let block = u64::from(blocked::BLOCK_BITS / 8);
+        if self.bytes == 0
+            || !self.bytes.is_multiple_of(block)
+            || self.bytes.checked_mul(8) != Some(self.bits)
+            || self.log2_bits != 0
+        {
+            return Err(PartsError::Bits { layer });
+        }
+        if !(blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&self.hashes) {
+            return Err(PartsError::Hashes { layer });
+        }
+        if self.capacity == 0 {
+            return Err(PartsError::Capacity { layer });
+        }
+        Ok(())
+    }
+
+    /// Checks everything that the parts of a layer in the classic layout must satisfy; `layer` is
+    /// its number, for the error.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken.
+    pub fn validate(&self, layer: usize) -> Result<(), PartsError> {
+        // Written so that NaN fails.
+        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
+            return Err(PartsError::ErrorRate { layer });
+        }
+        let covers_modulus = self.log2_bits == 0
+            || 1_u64
+                .checked_shl(u32::from(self.log2_bits))
+                .is_some_and(|modulus| modulus <= self.bits);
+        if self.bits == 0 || self.bytes.checked_mul(8) != Some(self.bits) || !covers_modulus {
+            return Err(PartsError::Bits { layer });
+        }
+        // A negative zero in the ceiling of a negative number would pass as 0 hashes.
+        let expected = sizing::hashes(self.bits_per_entry);
+        if self.bits_per_entry < 0.0 || expected != Some(self.hashes) {
+            return Err(PartsError::Hashes { layer });
+        }
+        Ok(())
+    }
+}
+
+impl FilterParts {
+    /// The layout, which is the blocked one when there is a key.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        if self.key.is_some() {
+            Layout::Blocked
+        } else {
+            Layout::Classic
+        }
+    }
+
+    /// Checks everything that a filter's parts must satisfy; allocates nothing.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken.
+    pub fn validate(&self, limit: u64, check: Check) -> Result<(), PartsError> {
+        if self.layers.is_empty() {
+            return Err(PartsError::NoLayers);
+        }
+        for (index, layer) in self.layers.iter().enumerate() {
+            match self.layout() {
+                Layout::Classic => layer.validate(index)?,
+                Layout::Blocked => layer.validate_blocked(index)?,
+            }
+        }
+        let sum = |field: fn(&LayerParts) -> u64| {
+            self.layers
+                .iter()
+                .try_fold(0_u64, |sum, layer| sum.checked_add(field(layer)))
+        };
+        // Nobody else writes the blocked layout, so that nothing odd in it is let pass.
+        let blocked = self.layout() == Layout::Blocked;
+        if blocked && self.options & !Options::NO_SCALING != Options::modern(true).bits() {
+            return Err(PartsError::Options);
+        }
+        if check == Check::DumpHeader || blocked {
+            if self.options & !Options::KNOWN != 0 {
+                return Err(PartsError::Options);
+            }
+            if sum(|layer| layer.items) != Some(self.items) {
+                return Err(PartsError::Items);
+            }
+        }
+        match sum(|layer| layer.bytes) {
+            Some(bytes) if bytes <= limit => Ok(()),
+            _ => Err(PartsError::TooLarge { limit }),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Why a filter is not made, or does not take an item.
+
+/// Why a filter cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// The error rate is not strictly between 0 and 1.
+    #[error("the error rate must be greater than 0 and less than 1")]
+    ErrorRate,
+    /// The capacity is 0.
+    #[error("the capacity must be at least 1")]
+    Capacity,
+    /// The hash count is 0 or too large, or it does not follow from what was given.
+    #[error(
+        "the hash count is missing or out of its range: 1 to {}, in the blocked layout {} to {}",
+        crate::sizing::MAX_HASHES,
+        crate::sizing::blocked::MIN_HASHES,
+        crate::sizing::blocked::MAX_HASHES
+    )]
+    Hashes,
+    /// The bit count is 0.
+    #[error("the bit count must be at least 1")]
+    Bits,
+    /// A bit count was given together with both a hash count and an error rate, or a hash count
+    /// without a bit count.
+    #[error("a bit count and a hash count belong together and leave no error rate to choose")]
+    Conflict,
+    /// No size fits, such as for an error rate half of which is 0, or one below
+    /// [`MIN_RATE`](crate::sizing::blocked::MIN_RATE) in the blocked layout.
+    #[error("no filter has such a capacity and error rate")]
+    Unsizable,
+    /// A key or a seed was given for the classic layout, whose hash has none.
+    #[error("a key or a seed is for the blocked layout")]
+    UnexpectedKey,
+    /// The blocked layout needs a key or a seed where there is no system to ask for a random one.
+    #[error("the blocked layout needs a key or a seed")]
+    NoKey,
+    /// A layer would be larger than the limit.
+    #[error("a bit array of {bytes} bytes is over the limit")]
+    TooLarge {
+        /// The bytes it would need.
+        bytes: u64,
+    },
+    /// The allocator refused.
+    #[error("no memory for a bit array of {bytes} bytes")]
+    OutOfMemory {
+        /// The bytes it would need.
+        bytes: u64,
+    },
+}
+
+/// Why an item was not inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InsertError {
+    /// The filter does not grow and has taken as many items as its capacity.
+    #[error("the filter is full")]
+    Full,
+    /// The newest layer is full and no further one can be made: its error rate or its capacity
+    /// would be 0, it would be over a limit, or there is no memory.
+    #[error("the filter cannot grow")]
+    CannotGrow,
+}

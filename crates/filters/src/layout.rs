@@ -1,0 +1,31 @@
+//! The two layouts.
+
+use crate::error::BuildError;
+use crate::hash::Key;
+
+/// Where the bits of an item lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// RedisBloom's, bit for bit: all over the bit array.
+    #[default]
+    Classic,
+    /// All in one block of 512 bits, which is a cache line, chosen by a keyed hash: several times
+    /// faster, and safe from items crafted to collide, for a few per cent more bits.
+    Blocked,
+}
+
+impl Layout {
+    /// The key of a filter to be, when `given` was asked for: none in the classic layout, a random
+    /// one in the blocked layout unless one is given.
+    pub(crate) fn key(self, given: Option<Key>) -> Result<Option<Key>, BuildError> {
+        match (self, given) {
+            (Layout::Classic, None) => Ok(None),
+            (Layout::Classic, Some(_)) => Err(BuildError::UnexpectedKey),
+            (Layout::Blocked, Some(key)) => Ok(Some(key)),
+            #[cfg(feature = "std")]
+            (Layout::Blocked, None) => Ok(Some(Key::random())),
+            #[cfg(not(feature = "std"))]
+            (Layout::Blocked, None) => Err(BuildError::NoKey),
+        }
+    }
+}

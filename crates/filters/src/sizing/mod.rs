@@ -1,0 +1,28 @@
+//! How large a filter must be: bits and hash count from capacity and error rate, and back.
+//!
+//! Two families. The functions of this module are RedisBloom's, with its exact constants and
+//! roundings: what they return is what a filter of this crate has. Those of [`textbook`] are the
+//! formulas as papers give them, without rounding, for planning and for questions that RedisBloom
+//! has no formula for.
+//!
+//! | asked | given | here | textbook |
+//! |---|---|---|---|
+//! | bits | capacity, error rate | [`LayerSize::new`] | [`textbook::bits`] |
+//! | bits | capacity, error rate, hashes | | [`textbook::bits_with_hashes`] |
+//! | hashes | error rate | [`hashes`] of [`bits_per_entry`] | |
+//! | hashes | bits, capacity | | [`textbook::hashes`] |
+//! | capacity | bits, error rate | [`capacity`] | [`textbook::capacity`] |
+//! | capacity | bits, hashes, error rate | | [`textbook::capacity_with_hashes`] |
+//! | capacity | bits, hashes | [`LayerSize::from_bits`] | |
+//! | error rate | bits, capacity | [`error_rate`] | |
+//! | error rate | bits, hashes, items | | [`textbook::error_rate`] |
+//! | error rate | fill ratio, hashes | | [`textbook::error_rate_from_fill`] |
+//! | items | bits that are 1 | | [`textbook::items_from_ones`] |
+
+pub mod blocked;
+mod classic;
+pub mod textbook;
+
+pub use classic::{
+    LN2, LayerSize, MAX_HASHES, RATE_CAP, Rounding, bits_per_entry, capacity, error_rate, hashes,
+};
