@@ -3,9 +3,9 @@
 //! The recordings also use what our hosts do not have: cuckoo filters (`CF.*`). The rule for those:
 //!
 //! - a case is left out as a whole only by a [`Rules::skip_cases`] entry, which gives a reason;
-//! - a step whose command is `CF.*`, or that RESTOREs a cuckoo filter with success, is not sent. One
-//!   that succeeds on a fresh key leaves a *stand-in* there, a string, because the BF commands care
-//!   only that the key is of another type;
+//! - a step whose command is `CF.*`, or that RESTOREs a cuckoo filter with success, is not sent.
+//!   One that succeeds on a fresh key leaves a *stand-in* there, a string, because the BF commands
+//!   care only that the key is of another type;
 //! - a later step that names a stand-in is compared when its answer is the same for every other
 //!   type: BF.*, DEL, UNLINK and EXISTS. Any other such step is not sent.
 //!

@@ -1,5 +1,6 @@
 //! The `everbloom` command: a server, a client for one command, the experiment that shows what a
-//! filter's error rate really is, and a load generator. One module a subcommand; `main` only chooses.
+//! filter's error rate really is, and a load generator. One module a subcommand; `main` only
+//! chooses.
 
 #![forbid(unsafe_code)]
 

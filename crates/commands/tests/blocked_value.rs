@@ -53,7 +53,8 @@ fn recorded() -> Vec<Field> {
 const KEY: [u8; 16] = [
     0xc1, 0x5c, 0x02, 0x89, 0xec, 0x2d, 0x0a, 0x91, 0x67, 0xec, 0x8e, 0x65, 0xa1, 0x8d, 0xeb, 0xbe,
 ];
-/// The block that holds `foo` alone: bits 191 242 258 270 410 458, computed by a program of its own.
+/// The block that holds `foo` alone: bits 191 242 258 270 410 458, computed by a program of its
+/// own.
 const BITS: [u8; 64] = [
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4,
     0, 4, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0,
@@ -61,7 +62,8 @@ const BITS: [u8; 64] = [
 ];
 
 /// The header of the same filter.
-const HEADER: &str = "65766572626c6f6f6d0d0a1a 0100 0100 0100000000000000 01000000 0d000000 02000000 \
+const HEADER: &str = "65766572626c6f6f6d0d0a1a 0100 0100 \
+    0100000000000000 01000000 0d000000 02000000 \
     c15c0289ec2d0a9167ec8e65a18debbe \
     4000000000000000 0100000000000000 1400000000000000 7b14ae47e17a843f 06000000";
 
@@ -249,8 +251,8 @@ fn a_header_of_another_version_layout_or_length_is_none() {
     assert_eq!(header::decode(&longer), None);
 }
 
-/// RedisBloom asks of a header that its length is 20 bytes and 53 for each of the layers, whose number
-/// is at byte 8, and that no bit above 15 is set in its options, at byte 12.
+/// RedisBloom asks of a header that its length is 20 bytes and 53 for each of the layers, whose
+/// number is at byte 8, and that no bit above 15 is set in its options, at byte 12.
 #[test]
 fn redisbloom_would_refuse_a_header() {
     let header = header::encode(&grown());

@@ -1,7 +1,7 @@
 //! The false positive rates of the blocked layout, measured: filters that are sized for all their
 //! items at once, and filters that grow from 100 and from 3000. Then those of the classic layout,
-//! where they depend on which items it are: of filters that grow from 100 to 100 000, with five sets
-//! of items; and of filters that are exactly full, the mean of many.
+//! where they depend on which items it are: of filters that grow from 100 to 100 000, with five
+//! sets of items; and of filters that are exactly full, the mean of many.
 //!
 //! `cargo run --release -p everbloom --example rates`
 

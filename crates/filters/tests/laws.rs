@@ -156,7 +156,10 @@ proptest! {
 
     #[test]
     fn a_batch_is_one_by_one(
-        filter in prop_oneof![made(), loaded(0_u32..16)], items in items(), limit in limit(), stop in 0_usize..500,
+        filter in prop_oneof![made(), loaded(0_u32..16)],
+        items in items(),
+        limit in limit(),
+        stop in 0_usize..500,
     ) {
         let mut by_rule = filter.clone();
         let mut expected = Vec::new();
@@ -359,8 +362,8 @@ fn overfilled_it_errs_as_the_formula_says() {
     );
 }
 
-/// What the README says of the classic layout, with one set of items: RedisBloom measured 1.30 and 3.95
-/// with one of its own, and other sets give 1.4 to 1.7 and 3.5 to 4.4.
+/// What the README says of the classic layout, with one set of items: RedisBloom measured 1.30 and
+/// 3.95 with one of its own, and other sets give 1.4 to 1.7 and 3.5 to 4.4.
 #[test]
 fn a_grown_filter_exceeds_small_rates_as_redisblooms_does() {
     for (rate, parts) in [(0.001, 1.2..1.7), (0.0001, 3.0..5.0)] {
@@ -376,8 +379,8 @@ fn a_grown_filter_exceeds_small_rates_as_redisblooms_does() {
     }
 }
 
-/// By its budget a chain keeps the rate asked for; double hashing in small layers adds to that, as it
-/// does in RedisBloom: little at this rate.
+/// By its budget a chain keeps the rate asked for; double hashing in small layers adds to that, as
+/// it does in RedisBloom: little at this rate.
 #[test]
 fn a_grown_filter_keeps_its_error_rate() {
     let mut filter = ScalableBloomFilter::builder()

@@ -3,8 +3,8 @@
 
 use everbloom::sizing::{self, LayerSize, Rounding, textbook};
 
-/// Rate asked for, capacity, scaling; then layer rate, bits per entry, hashes, bits, bytes, and what
-/// `BF.INFO` calls the size. Read from RedisBloom.
+/// Rate asked for, capacity, scaling; then layer rate, bits per entry, hashes, bits, bytes, and
+/// what `BF.INFO` calls the size. Read from RedisBloom.
 type Row = (f64, u64, bool, f64, f64, u32, u64, u64, u64);
 
 #[rustfmt::skip]
@@ -135,7 +135,8 @@ fn published_hash_counts() {
     assert_eq!(counts, [4, 7, 10, 14, 17, 20, 24]);
 }
 
-/// "0.19, 1.89, 18.9 and 188.6 MB for 100 thousand to 100 million items at 0.1 %; 0.25, 2.5, 24.6 and
+/// "0.19, 1.89, 18.9 and 188.6 MB for 100 thousand to 100 million items at 0.1 %; 0.25, 2.5, 24.6
+/// and
 /// 245.7 MB at 0.01 %": the first layer of a scaling filter, whose rate is half, and "MB" means
 /// 2^20 bytes. At the rate itself, and in 10^6 bytes, the first row would end in 179.7.
 #[test]
@@ -170,8 +171,8 @@ fn published_memory() {
 }
 
 /// "12 939 828 810 bits and 9.96 hash functions for 900 million items at 0.1 %": textbook formulas;
-/// the bits, 12 939 828 809.45, are rounded up; of the hash count 9.9658 the digits after the second are
-/// cut off (rounded it would be 9.97).
+/// the bits, 12 939 828 809.45, are rounded up; of the hash count 9.9658 the digits after the
+/// second are cut off (rounded it would be 9.97).
 #[test]
 fn published_for_900_million() {
     let bits = textbook::bits(900e6, 0.001);
@@ -183,8 +184,8 @@ fn published_for_900_million() {
     assert_eq!((ours.bits(), ours.hashes), (12_939_828_864, 10));
 }
 
-/// "m = 1 917 011 676 and k = 13 for 100 million items at 0.01 %": textbook formulas, bits rounded up,
-/// hash count 13.29 to the nearest. RedisBloom rounds the hash count up.
+/// "m = 1 917 011 676 and k = 13 for 100 million items at 0.01 %": textbook formulas, bits rounded
+/// up, hash count 13.29 to the nearest. RedisBloom rounds the hash count up.
 #[test]
 fn published_for_100_million() {
     let bits = textbook::bits(1e8, 0.0001).ceil();

@@ -17,7 +17,8 @@ pub struct Limits {
     /// than [`Limits::UNAUTHENTICATED_BULK`] bytes. Default true.
     ///
     /// While false, a parse ends after one request, because that one may be the `AUTH` which
-    /// lifts the limit for the next: see [`RequestParser::has_more`](crate::RequestParser::has_more).
+    /// lifts the limit for the next: see
+    /// [`RequestParser::has_more`](crate::RequestParser::has_more).
     pub authenticated: bool,
 }
 

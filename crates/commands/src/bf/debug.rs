@@ -1,5 +1,5 @@
-//! BF.DEBUG: every layer of a filter, in lines of text. Those of the blocked layout say at their end
-//! how many bits a block has, which RedisBloom's lines do not.
+//! BF.DEBUG: every layer of a filter, in lines of text. Those of the blocked layout say at their
+//! end how many bits a block has, which RedisBloom's lines do not.
 
 use super::answer;
 use crate::args::Args;

@@ -1,8 +1,8 @@
 //! A filter as typed fields, in an order that never changes.
 //!
-//! What a host keeps of a value, an RDB file or a module's, is a row of fields of three types. These
-//! modules know their order and meaning; how a field becomes bytes is the host's affair, behind
-//! [`FieldWriter`] and [`FieldReader`]. Each layout has a type of its own: [`classic`] is
+//! What a host keeps of a value, an RDB file or a module's, is a row of fields of three types.
+//! These modules know their order and meaning; how a field becomes bytes is the host's affair,
+//! behind [`FieldWriter`] and [`FieldReader`]. Each layout has a type of its own: [`classic`] is
 //! RedisBloom's, [`blocked`] ours. Both have the same shape: fields of the filter, then for each
 //! layer its fields, its bit array, and last its item count.
 
@@ -201,7 +201,8 @@ impl Arrived {
         }
     }
 
-    /// Reads the bit array and the item count of a layer whose other fields were read and are valid.
+    /// Reads the bit array and the item count of a layer whose other fields were read and are
+    /// valid.
     fn push<R: FieldReader>(
         &mut self,
         mut layer: LayerParts,
