@@ -127,8 +127,8 @@ fn rate(threads: usize, time: Duration, work: impl Fn(u64) + Sync) -> f64 {
 
 fn table(machine: &Machine, capacity: u64, lines: &[Line]) -> String {
     let mut text = format!(
-        "# One hot filter, several threads\n\n{}\n\nA filter of {} items at 0.001, batches of {BATCH} \
-         items of 16 bytes, one lock a batch; medians of {ROUNDS}.\n\n\
+        "# One hot filter, several threads\n\n{}\n\nA filter of {} items at 0.001, batches of \
+         {BATCH} items of 16 bytes, one lock a batch; medians of {ROUNDS}.\n\n\
          | layout | | 1 thread | 2 threads | ratio |\n|---|---|---|---|---|\n",
         machine.markdown(),
         short(capacity as f64)

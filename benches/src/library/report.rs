@@ -20,7 +20,8 @@ pub fn markdown(machine: &Machine, tables: &[Table]) -> String {
         let _ = write!(
             text,
             "\n## {items} items of {item_bytes} bytes at {rate}\n\n\
-             | | insert | insert, batch | hit | miss | hit, batch | miss, batch | FPR | bits/item |\n\
+             | | insert | insert, batch | hit | miss | hit, batch | miss, batch \
+             | FPR | bits/item |\n\
              |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         );
         for row in rows {

@@ -19,7 +19,8 @@ pub struct Context {
     pub protocol: Protocol,
     /// Where the keys of new filters in the blocked layout come from.
     pub keys: KeySource,
-    /// Whether no filter may be made in the blocked layout, because a RedisBloom may have to follow.
+    /// Whether no filter may be made in the blocked layout, because a RedisBloom may have to
+    /// follow.
     pub classic_only: bool,
 }
 

@@ -65,8 +65,8 @@ impl Record {
         });
     }
 
-    /// Notes commands of one effect. A log that ends between two of them must not hold half of it, so
-    /// if there are `several` they are a transaction, unless they are in one already.
+    /// Notes commands of one effect. A log that ends between two of them must not hold half of it,
+    /// so if there are `several` they are a transaction, unless they are in one already.
     fn together(&mut self, several: bool, note: impl FnOnce(&mut Self)) {
         let bracketed = several && !self.in_transaction && self.wanted;
         if bracketed {
@@ -164,8 +164,8 @@ pub struct Batch {
     pub switches: Vec<usize>,
     /// The position of the end.
     pub end: u64,
-    /// Whether a log is kept at the end of it. If not, everything that the log is to hold is in this
-    /// batch and those before, for logging ends while all shards are locked.
+    /// Whether a log is kept at the end of it. If not, everything that the log is to hold is in
+    /// this batch and those before, for logging ends while all shards are locked.
     pub logging: bool,
     /// Nothing will follow.
     pub last: bool,
@@ -242,9 +242,9 @@ impl Journal {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Says whether to let records gather until [`Journal::nudge`]: where replies wait for the disk,
-    /// the records of all connections that are served in one turn of an event loop then share one
-    /// fsync, instead of the first having one to itself.
+    /// Says whether to let records gather until [`Journal::nudge`]: where replies wait for the
+    /// disk, the records of all connections that are served in one turn of an event loop then share
+    /// one fsync, instead of the first having one to itself.
     pub fn gather(&self, on: bool) {
         self.gathering.store(on, Ordering::Relaxed);
     }

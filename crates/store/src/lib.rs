@@ -15,20 +15,20 @@
 //!
 //! ```text
 //! floors
-//! persistence::schedule persistence::reload
+//! persistence persistence::schedule persistence::reload
 //! persistence::jobs persistence::load
 //! persistence::log
 //! store
 //! persistence::log_files persistence::progress persistence::writer
 //! persistence::directory
-//! persistence::figures persistence
-//! keyspace::scan keyspace::footprint keyspace::snapshot
+//! persistence::figures
+//! keyspace keyspace::scan keyspace::footprint keyspace::snapshot
 //! keyspace::view
 //! keyspace::sharded
 //! keyspace::shard
 //! keyspace::db
 //! keyspace::keeper
-//! keyspace::entry keyspace
+//! keyspace::entry
 //! journal replay health settings clock
 //! ```
 

@@ -25,104 +25,82 @@ fn load(header: &[u8]) -> String {
 
 const BAD: &str = "-ERR received bad data";
 
-#[test]
-fn hostile_headers_are_bad_data() {
+/// What makes a good header bad, and how.
+type Change<T> = (&'static str, fn(&mut T));
+
+fn check_bad<T>(part: fn(&mut FilterParts) -> &mut T, changes: &[Change<T>]) {
     assert_eq!(load(&header::encode_parts(&good())), "+OK");
-    let layer = |change: fn(&mut LayerParts)| {
+    for (what, change) in changes {
         let mut parts = good();
-        change(&mut parts.layers[0]);
-        parts
-    };
-    let whole = |change: fn(&mut FilterParts)| {
-        let mut parts = good();
-        change(&mut parts);
-        parts
-    };
-    let cases = [
-        (
-            "2^60 bytes",
-            layer(|l| (l.bytes, l.bits) = (1 << 60, 1 << 63)),
-        ),
-        (
-            "bits wrap to 0",
-            layer(|l| (l.bytes, l.bits) = (1 << 61, 0)),
-        ),
-        (
-            "bits wrap to 128",
-            layer(|l| (l.bytes, l.bits) = ((1 << 61) + 16, 128)),
-        ),
-        (
-            "all ones",
-            layer(|l| (l.bytes, l.bits) = (u64::MAX, u64::MAX)),
-        ),
-        ("no bytes", layer(|l| (l.bytes, l.bits) = (0, 0))),
-        ("more bits than bytes", layer(|l| l.bits = 256)),
-        ("fewer bits than bytes", layer(|l| l.bits = 64)),
-        ("modulus over bits", layer(|l| l.log2_bits = 8)),
-        ("modulus 2^63", layer(|l| l.log2_bits = 63)),
-        ("modulus 2^64", layer(|l| l.log2_bits = 64)),
-        ("modulus 2^255", layer(|l| l.log2_bits = 255)),
-        ("no hashes", layer(|l| l.hashes = 0)),
-        ("a million hashes", layer(|l| l.hashes = 1_000_000)),
-        (
-            "a million hashes that agree",
-            layer(|l| {
-                (l.hashes, l.bits_per_entry) = (1_000_000, 999_999.5 / everbloom::sizing::LN2);
-            }),
-        ),
-        (
-            "2^31 hashes of NaN",
-            layer(|l| (l.hashes, l.bits_per_entry) = (1 << 31, f64::NAN)),
-        ),
-        (
-            "infinite hashes",
-            layer(|l| {
-                (l.hashes, l.bits_per_entry) = (u32::MAX, f64::INFINITY);
-            }),
-        ),
-        (
-            "no hashes of NaN",
-            layer(|l| (l.hashes, l.bits_per_entry) = (0, f64::NAN)),
-        ),
-        (
-            "negative bits per item",
-            layer(|l| (l.hashes, l.bits_per_entry) = (0, -0.5)),
-        ),
-        ("NaN rate", layer(|l| l.error_rate = f64::NAN)),
-        ("rate 0", layer(|l| l.error_rate = 0.0)),
-        ("rate -0", layer(|l| l.error_rate = -0.0)),
-        ("rate 1", layer(|l| l.error_rate = 1.0)),
-        ("infinite rate", layer(|l| l.error_rate = f64::INFINITY)),
-        ("item sum", layer(|l| l.items = 1)),
-        ("item sum", whole(|f| f.items = u64::MAX)),
-        (
-            "item sum wraps",
-            whole(|f| {
-                f.layers.push(f.layers[0]);
-                (f.layers[0].items, f.layers[1].items, f.items) = (u64::MAX, 2, 1);
-            }),
-        ),
-        ("unknown option", whole(|f| f.options = 16)),
-        ("all options", whole(|f| f.options = u32::MAX)),
-        ("no layers", whole(|f| f.layers.clear())),
-        (
-            "together over the limit",
-            whole(|f| {
-                (f.layers[0].bytes, f.layers[0].bits) = (1 << 28, 1 << 31);
-                f.layers = vec![f.layers[0]; 5];
-            }),
-        ),
-        (
-            "bytes sum wraps",
-            whole(|f| {
-                (f.layers[0].bytes, f.layers[0].bits) = (1 << 60, 1 << 63);
-                f.layers = vec![f.layers[0]; 16];
-            }),
-        ),
-    ];
-    for (what, parts) in cases {
+        change(part(&mut parts));
         assert_eq!(load(&header::encode_parts(&parts)), BAD, "{what}");
     }
+}
+
+#[test]
+fn hostile_layers_are_bad_data() {
+    let changes: &[Change<LayerParts>] = &[
+        ("2^60 bytes", |l| (l.bytes, l.bits) = (1 << 60, 1 << 63)),
+        ("bits wrap to 0", |l| (l.bytes, l.bits) = (1 << 61, 0)),
+        ("bits wrap to 128", |l| {
+            (l.bytes, l.bits) = ((1 << 61) + 16, 128)
+        }),
+        ("all ones", |l| (l.bytes, l.bits) = (u64::MAX, u64::MAX)),
+        ("no bytes", |l| (l.bytes, l.bits) = (0, 0)),
+        ("more bits than bytes", |l| l.bits = 256),
+        ("fewer bits than bytes", |l| l.bits = 64),
+        ("modulus over bits", |l| l.log2_bits = 8),
+        ("modulus 2^63", |l| l.log2_bits = 63),
+        ("modulus 2^64", |l| l.log2_bits = 64),
+        ("modulus 2^255", |l| l.log2_bits = 255),
+        ("no hashes", |l| l.hashes = 0),
+        ("a million hashes", |l| l.hashes = 1_000_000),
+        ("a million hashes that agree", |l| {
+            (l.hashes, l.bits_per_entry) = (1_000_000, 999_999.5 / everbloom::sizing::LN2);
+        }),
+        ("2^31 hashes of NaN", |l| {
+            (l.hashes, l.bits_per_entry) = (1 << 31, f64::NAN)
+        }),
+        ("infinite hashes", |l| {
+            (l.hashes, l.bits_per_entry) = (u32::MAX, f64::INFINITY);
+        }),
+        ("no hashes of NaN", |l| {
+            (l.hashes, l.bits_per_entry) = (0, f64::NAN)
+        }),
+        ("negative bits per item", |l| {
+            (l.hashes, l.bits_per_entry) = (0, -0.5)
+        }),
+        ("NaN rate", |l| l.error_rate = f64::NAN),
+        ("rate 0", |l| l.error_rate = 0.0),
+        ("rate -0", |l| l.error_rate = -0.0),
+        ("rate 1", |l| l.error_rate = 1.0),
+        ("infinite rate", |l| l.error_rate = f64::INFINITY),
+        ("item sum", |l| l.items = 1),
+    ];
+    check_bad(|parts| &mut parts.layers[0], changes);
+}
+
+#[test]
+fn hostile_headers_are_bad_data() {
+    let changes: &[Change<FilterParts>] = &[
+        ("item sum", |f| f.items = u64::MAX),
+        ("item sum wraps", |f| {
+            f.layers.push(f.layers[0]);
+            (f.layers[0].items, f.layers[1].items, f.items) = (u64::MAX, 2, 1);
+        }),
+        ("unknown option", |f| f.options = 16),
+        ("all options", |f| f.options = u32::MAX),
+        ("no layers", |f| f.layers.clear()),
+        ("together over the limit", |f| {
+            (f.layers[0].bytes, f.layers[0].bits) = (1 << 28, 1 << 31);
+            f.layers = vec![f.layers[0]; 5];
+        }),
+        ("bytes sum wraps", |f| {
+            (f.layers[0].bytes, f.layers[0].bits) = (1 << 60, 1 << 63);
+            f.layers = vec![f.layers[0]; 16];
+        }),
+    ];
+    check_bad(|parts| parts, changes);
 }
 
 #[test]

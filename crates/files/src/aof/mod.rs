@@ -38,8 +38,10 @@
 //!
 //! The commands from `MULTI` to `EXEC` take effect together or not at all.
 
+pub mod line;
 pub mod manifest;
 pub mod reader;
 
-pub use manifest::{BaseFormat, FileInfo, LoadError, Manifest, ManifestError, Names};
+pub use line::FileInfo;
+pub use manifest::{BaseFormat, LoadError, Manifest, ManifestError, Names};
 pub use reader::{Command, CommandReader, ReadError, ReadLimits, Unit};

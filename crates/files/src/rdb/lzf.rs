@@ -29,8 +29,8 @@ pub struct Damaged;
 ///
 /// # Errors
 ///
-/// [`Damaged`] when it is not, or when a reference points before the start. Memory is asked for only
-/// when `input` is long enough to be that long.
+/// [`Damaged`] when it is not, or when a reference points before the start. Memory is asked for
+/// only when `input` is long enough to be that long.
 pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, Damaged> {
     if len > input.len().saturating_mul(EXPANSION) {
         return Err(Damaged);
@@ -67,7 +67,8 @@ pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, Damaged> {
     }
 }
 
-/// Appends `count` bytes from `back` bytes before the end, which may include bytes appended by this.
+/// Appends `count` bytes from `back` bytes before the end, which may include bytes appended by
+/// this.
 fn copy_back(out: &mut Vec<u8>, back: usize, count: usize, len: usize) -> Result<(), Damaged> {
     let start = out.len().checked_sub(back).ok_or(Damaged)?;
     if count > len - out.len() {

@@ -18,10 +18,10 @@
 //!          C3 length length bytes        LZF: compressed length, plain length, data
 //! ```
 //!
-//! Version 9 is written: every Redis from 5 on and every Valkey loads it. Versions 6 to 15 are read,
-//! which are Redis's, and Valkey's own 80; what is in them that this server does not keep (lists,
-//! hashes, other modules' values) is walked over, each with a notice. Encodings that came after
-//! version 12 are not known here, and are errors where they occur.
+//! Version 9 is written: every Redis from 5 on and every Valkey loads it. Versions 6 to 15 are
+//! read, which are Redis's, and Valkey's own 80; what is in them that this server does not keep
+//! (lists, hashes, other modules' values) is walked over, each with a notice. Encodings that came
+//! after version 12 are not known here, and are errors where they occur.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -24,8 +24,8 @@ use crate::Value;
 /// bits.
 const OVERHEAD: usize = 128;
 
-/// The newest of Redis's versions that is taken: that of Redis with RedisBloom whose answers are the
-/// model. Files may be newer.
+/// The newest of Redis's versions that is taken: that of Redis with RedisBloom whose answers are
+/// the model. Files may be newer.
 const NEWEST_VERSION: u16 = 12;
 
 /// Why RESTORE refuses a payload. `Display` is what the client is told.

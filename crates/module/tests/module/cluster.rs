@@ -315,7 +315,8 @@ fn no_acknowledged_add_is_lost() {
         items += added.len();
     }
     eprintln!(
-        "{filters} filters, {items} acknowledged, {unacknowledged} batches not, {redirects} redirects"
+        "{filters} filters, {items} acknowledged, {unacknowledged} batches not, \
+         {redirects} redirects"
     );
     assert_eq!(filters, FILTERS);
     assert!(redirects > 100, "{redirects}");

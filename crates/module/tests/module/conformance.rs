@@ -11,8 +11,8 @@ const RULES: Rules<'_> = Rules {
     skip_steps: &[],
 };
 
-/// What another host, or one of another version, answers otherwise: a copy, which RedisBloom refuses
-/// to make, and payloads of RDB versions that are too new for it.
+/// What another host, or one of another version, answers otherwise: a copy, which RedisBloom
+/// refuses to make, and payloads of RDB versions that are too new for it.
 fn of_the_host(place: &Place) -> bool {
     match place.case.as_str() {
         "generic-commands" => matches!(place.step, 16 | 17),

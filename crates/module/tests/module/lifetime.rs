@@ -366,8 +366,8 @@ fn large_filters_are_freed_lazily() {
     }
 }
 
-/// Only hosts with an allocator of their own can do it, which Debian's package has not. CI builds one,
-/// and says so by the variable.
+/// Only hosts with an allocator of their own can do it, which Debian's package has not. CI builds
+/// one, and says so by the variable.
 #[test]
 fn filters_are_defragmented() {
     for layout in ["CLASSIC", "BLOCKED"] {

@@ -51,8 +51,8 @@ pub fn module() -> &'static Path {
     })
 }
 
-/// The server to load it into: `VALKEY_SERVER` or `REDIS_SERVER`, or one on the path. Without any the
-/// test skips, loudly, or fails when peers are required.
+/// The server to load it into: `VALKEY_SERVER` or `REDIS_SERVER`, or one on the path. Without any
+/// the test skips, loudly, or fails when peers are required.
 pub fn host_program() -> Option<PathBuf> {
     let runs = |program: &PathBuf| {
         let output = Command::new(program).arg("--version").output();

@@ -267,7 +267,8 @@ fn scripts_call_the_commands() {
     let Some(host) = Host::start(&[]) else { return };
     let mut client = host.client();
     let script = "for i = 1, 300 do redis.call('BF.ADD', KEYS[1], 'item:' .. i) end \
-                  return {redis.call('BF.CARD', KEYS[1]), redis.call('BF.MEXISTS', KEYS[1], 'item:7', 'x')}";
+                  return {redis.call('BF.CARD', KEYS[1]), \
+                  redis.call('BF.MEXISTS', KEYS[1], 'item:7', 'x')}";
     let replies = elements(client.call(&["EVAL", script, "1", "f"]));
     assert!(replies[0].as_integer().unwrap() > 290, "{replies:?}");
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use everbloom_files::aof::manifest::Problem;
+use everbloom_files::aof::line::Problem;
 use everbloom_files::aof::{BaseFormat, FileInfo, LoadError, Manifest};
 use everbloom_files::storage::{Disk, Storage};
 use proptest::prelude::*;

@@ -198,8 +198,8 @@ fn what_stands_between_keys() {
     assert_eq!(contents.keys[1].freq, Some(0x21));
 }
 
-/// In a file of Valkey 9 a migration that is under way is no matter of ours; in one of Redis the same
-/// byte starts what is not known here, and a value that it belongs to.
+/// In a file of Valkey 9 a migration that is under way is no matter of ours; in one of Redis the
+/// same byte starts what is not known here, and a value that it belongs to.
 #[test]
 fn a_migration_of_slots() {
     let body = b"\xf3\x04name\x02\x01\x40\x64\x50\x00\x50\x01\x00\x01k\x01v\xff\0\0\0\0\0\0\0\0";

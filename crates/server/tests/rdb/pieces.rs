@@ -94,7 +94,8 @@ fn steps_out_of_order_are_errors() {
     out_of_order(writer.finish().map(|_| ()));
 }
 
-/// The items of a filter may change between the head and the pieces: what the writer is told counts.
+/// The items of a filter may change between the head and the pieces: what the writer is told
+/// counts.
 #[test]
 fn the_counts_are_those_given() {
     let filter = filter_of(100, 3);

@@ -159,94 +159,52 @@ fn redis_restores_what_we_dump_and_the_other_way_round() {
     }
 }
 
+fn many(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|i| format!("{prefix}{i}")).collect()
+}
+
 /// Commands that make a key of every type and encoding, and the type of each key.
 fn fill(client: &mut Client) -> BTreeMap<Vec<u8>, &'static str> {
     let mut keys = BTreeMap::new();
-    let many = |prefix: &str, count: usize| -> Vec<String> {
-        (0..count).map(|i| format!("{prefix}{i}")).collect()
-    };
-    let mut put = |client: &mut Client, name: &'static str, args: Vec<String>| {
-        let reply = client.call(&args);
-        assert!(!matches!(reply, Reply::Error(_)), "{reply:?}");
-        keys.insert(args[1].clone().into_bytes(), name);
-    };
-    let with = |head: &[&str], tail: Vec<String>| -> Vec<String> {
-        head.iter()
-            .map(|word| (*word).to_owned())
-            .chain(tail)
-            .collect()
+    let mut put = |name, head: &[&str], tail: Vec<String>| {
+        let tail = tail.iter().map(String::as_str);
+        let reply = client.call(&head.iter().copied().chain(tail).collect::<Vec<_>>());
+        assert!(!reply.is_error(), "{reply:?}");
+        keys.insert(head[1].as_bytes().to_vec(), name);
     };
     let big = "x".repeat(20_000);
     for (key, count) in [("list small", 3), ("list large", 3000)] {
-        put(
-            client,
-            "list",
-            with(&["RPUSH", key], many("element ", count)),
-        );
+        put("list", &["RPUSH", key], many("element ", count));
     }
-    put(
-        client,
-        "list",
-        with(
-            &["RPUSH", "list plain"],
-            vec![big.clone(), "a".into(), big.clone()],
-        ),
-    );
+    put("list", &["RPUSH", "list plain", &big, "a", &big], vec![]);
     for (key, prefix, count) in [
         ("set integers", "", 20),
         ("set small", "m", 3),
         ("set large", "m", 3000),
         ("set many integers", "", 3000),
     ] {
-        put(client, "set", with(&["SADD", key], many(prefix, count)));
+        put("set", &["SADD", key], many(prefix, count));
     }
     for (key, count) in [("hash small", 3), ("hash large", 3000)] {
-        let pairs = many("f", count)
-            .into_iter()
-            .flat_map(|field| [field.clone(), field + "v"]);
-        put(client, "hash", with(&["HSET", key], pairs.collect()));
+        let fields = many("f", count).into_iter();
+        let pairs = fields.flat_map(|field| [field.clone(), field + "v"]);
+        put("hash", &["HSET", key], pairs.collect());
     }
-    put(
-        client,
-        "hash",
-        with(&["HSET", "hash big", "f"], vec![big.clone()]),
-    );
+    put("hash", &["HSET", "hash big", "f", &big], vec![]);
     for (key, count) in [("zset small", 3), ("zset large", 3000)] {
         let pairs = (0..count).flat_map(|i| [format!("{}", f64::from(i) / 7.0), format!("m{i}")]);
-        put(client, "zset", with(&["ZADD", key], pairs.collect()));
+        put("zset", &["ZADD", key], pairs.collect());
     }
-    put(
-        client,
-        "zset",
-        with(&["ZADD", "zset infinite", "-inf", "a", "inf", "b"], vec![]),
-    );
-    for (key, count) in [("stream small", 2), ("stream large", 1000)] {
-        for i in 0..count {
-            put(
-                client,
-                "stream",
-                with(&["XADD", key, "*", "field"], vec![format!("value {i}")]),
-            );
+    let infinite = ["ZADD", "zset infinite", "-inf", "a", "inf", "b"];
+    put("zset", &infinite, vec![]);
+    let streams = [("stream small", 2), ("stream large", 1000)];
+    for (key, count) in streams {
+        for value in many("value ", count) {
+            put("stream", &["XADD", key, "*", "field", &value], vec![]);
         }
-        for group in ["g1", "g2"] {
-            assert_eq!(
-                client.call(&["XGROUP", "CREATE", key, group, "0"]),
-                Reply::OK
-            );
-            for consumer in ["c1", "c2"] {
-                client.call(&[
-                    "XREADGROUP",
-                    "GROUP",
-                    group,
-                    consumer,
-                    "COUNT",
-                    "300",
-                    "STREAMS",
-                    key,
-                    ">",
-                ]);
-            }
-        }
+    }
+    for (key, _) in streams {
+        read_in_groups(client, key);
     }
     let library = "#!lua name=mylib\nredis.register_function('f', function() return 1 end)";
     client.call(&["FUNCTION", "LOAD", library]);
@@ -257,6 +215,18 @@ fn fill(client: &mut Client) -> BTreeMap<Vec<u8>, &'static str> {
         }
     }
     keys
+}
+
+/// Gives a stream groups whose consumers have read of it.
+fn read_in_groups(client: &mut Client, key: &str) {
+    for group in ["g1", "g2"] {
+        let created = client.call(&["XGROUP", "CREATE", key, group, "0"]);
+        assert_eq!(created, Reply::OK);
+        for consumer in ["c1", "c2"] {
+            let read = ["XREADGROUP", "GROUP", group, consumer, "COUNT", "300"];
+            client.call(&[&read[..], &["STREAMS", key, ">"]].concat());
+        }
+    }
 }
 
 fn check_walk(contents: &Contents, foreign: &BTreeMap<Vec<u8>, &'static str>) {

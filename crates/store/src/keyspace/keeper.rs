@@ -53,7 +53,8 @@ pub struct Kept {
 pub enum KeptValue {
     /// All of it.
     Whole(Value),
-    /// A large filter but for its bits, which [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) brings.
+    /// A large filter but for its bits, which
+    /// [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) brings.
     Large {
         /// What to ask for them with.
         id: u64,

@@ -17,9 +17,9 @@ fn position(hash: u64) -> u64 {
     (hash >> (SHARD_SHIFT - POSITION_BITS)) % POSITIONS
 }
 
-/// One step of a walk over database `db` from `cursor` on (0 at first): hands about `count` keys, or
-/// more, to `found` and returns the cursor of the next step, 0 at the end. An unknown cursor is a
-/// place like any other.
+/// One step of a walk over database `db` from `cursor` on (0 at first): hands about `count` keys,
+/// or more, to `found` and returns the cursor of the next step, 0 at the end. An unknown cursor is
+/// a place like any other.
 pub fn step(
     view: &View<'_>,
     db: usize,

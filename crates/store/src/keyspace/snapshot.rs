@@ -4,8 +4,8 @@
 //! is *kept* once: before its first change, or when the walk over the shards comes to it, whichever
 //! is earlier. Entries made after the moment carry the snapshot's number from birth and are passed
 //! over. To keep a string or a small filter is to copy it. A large filter is kept by beginning a
-//! capture ([`everbloom::capture`]), whose pieces are fetched later, wherever the filter has gone by
-//! then; if it is removed, the snapshot adopts it.
+//! capture ([`everbloom::capture`]), whose pieces are fetched later, wherever the filter has gone
+//! by then; if it is removed, the snapshot adopts it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,8 +16,8 @@ use super::keeper::{Keeper, Place};
 pub use super::keeper::{Kept, KeptValue};
 use super::sharded::{Keyspace, SHARDS};
 
-/// How often a captured filter is looked for. It is found at the second look at the latest, unless it
-/// moves again in between.
+/// How often a captured filter is looked for. It is found at the second look at the latest, unless
+/// it moves again in between.
 const MOST_LOOKS: usize = 10_000;
 /// About how many bytes the walk keeps under one lock.
 const STEP: usize = 256 << 10;

@@ -1,8 +1,8 @@
 //! Reading the data directory at the start, before the first command.
 //!
-//! With a log, the log is what counts. Where `appendonly` is on and there is no log yet, the snapshot
-//! is loaded and becomes the log's first base, so that turning the log on loses nothing. (Redis
-//! starts empty then.)
+//! With a log, the log is what counts. Where `appendonly` is on and there is no log yet, the
+//! snapshot is loaded and becomes the log's first base, so that turning the log on loses nothing.
+//! (Redis starts empty then.)
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

@@ -1,5 +1,5 @@
-//! DEBUG RELOAD: the keys as they come back from the snapshot file, while a view holds all of them, so
-//! that nothing else changes them.
+//! DEBUG RELOAD: the keys as they come back from the snapshot file, while a view holds all of them,
+//! so that nothing else changes them.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,8 +23,8 @@ pub enum ReloadError {
 
 /// Loads the keys from the snapshot file, after they were saved there, if `save`.
 ///
-/// The log stays right: with `save` the keys are what they were. Without, it is rewritten as soon as
-/// the view is released.
+/// The log stays right: with `save` the keys are what they were. Without, it is rewritten as soon
+/// as the view is released.
 ///
 /// # Errors
 ///

@@ -1,0 +1,190 @@
+//! A line of a manifest.
+//!
+//! A line is words, paired into keys and values. The keys `file`, `seq` and `type` must be there,
+//! in any order and in either case; unknown keys are skipped, for the sake of later versions. A
+//! word may be quoted as in an inline request. A line has at most 1024 bytes with its line feed,
+//! which the last one must have too. `#` in the first column begins a comment.
+//!
+//! All that is Redis 7's. Where it takes what nobody writes, this reader refuses: a number with
+//! something behind it or a negative one, a type of several letters, a key given twice, a name that
+//! is not UTF-8.
+
+use std::fmt::Write;
+
+use everbloom_resp::{Batch, Limits, RequestParser};
+use thiserror::Error;
+
+/// The longest line, its line feed included.
+pub(super) const MAX_LINE: usize = 1024;
+
+/// The largest number of a file that is read, so that there is always a next one.
+const MAX_SEQ: u64 = 1 << 62;
+
+/// One file of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    /// Its name in the directory of the log.
+    pub name: String,
+    /// Its number among its kind, from 1.
+    pub seq: u64,
+}
+
+/// What is wrong with a line of a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// There is no line at all.
+    #[error("expected the line of a file, found an empty manifest")]
+    Empty,
+    /// It does not end with a line feed.
+    #[error("expected a line feed at the end of the line, found the end of the file")]
+    Unended,
+    /// It is longer than Redis reads.
+    #[error("expected a line of at most {MAX_LINE} bytes, found a longer one")]
+    TooLong,
+    /// Its quotes do not match, it holds a zero byte, or it is not words in pairs.
+    #[error("expected \"file NAME seq NUMBER type b|h|i\", found {0:?}")]
+    Malformed(String),
+    /// `file`, `seq` or `type` is missing.
+    #[error("expected the key {0:?}, found none")]
+    Missing(&'static str),
+    /// `file`, `seq` or `type` is there twice.
+    #[error("expected the key {0:?} once, found it again")]
+    Repeated(&'static str),
+    /// The name leads out of the directory.
+    #[error("expected the name of a file without a path, found {0:?}")]
+    Path(String),
+    /// The number is not one.
+    #[error("expected a number from 1 to {MAX_SEQ}, found {0:?}")]
+    Number(String),
+    /// The type is not one.
+    #[error("expected type b, h or i, found {0:?}")]
+    Type(String),
+    /// A second base.
+    #[error("expected one base file, found another: {0:?}")]
+    SecondBase(String),
+    /// An increment whose number is not above that of the one before.
+    #[error("expected an increment with a number above {after}, found {found}")]
+    NotRising {
+        /// The number of the increment before.
+        after: u64,
+        /// The number of this one.
+        found: u64,
+    },
+    /// A file that has a line already.
+    #[error("expected one line per file, found {0:?} again")]
+    SecondLine(String),
+}
+
+/// What the type letter of a line says.
+pub(super) enum Kind {
+    Base,
+    History,
+    Increment,
+}
+
+/// Reads a line, its line feed included.
+pub(super) fn parse_line(line: &[u8]) -> Result<(FileInfo, Kind), Problem> {
+    let Some(text) = line.strip_suffix(b"\n") else {
+        return Err(Problem::Unended);
+    };
+    let words = split_words(text).filter(|words| words.len() >= 6 && words.len() % 2 == 0);
+    let words = words.ok_or_else(|| Problem::Malformed(lossy(text)))?;
+    let (mut name, mut seq, mut kind) = (None, None, None);
+    for pair in words.chunks_exact(2) {
+        let [key, value] = pair else { continue };
+        if key.eq_ignore_ascii_case(b"file") {
+            set(&mut name, "file", parse_name(value)?)?;
+        } else if key.eq_ignore_ascii_case(b"seq") {
+            set(&mut seq, "seq", parse_seq(value)?)?;
+        } else if key.eq_ignore_ascii_case(b"type") {
+            set(&mut kind, "type", parse_kind(value)?)?;
+        }
+    }
+    let name = name.ok_or(Problem::Missing("file"))?;
+    let seq = seq.ok_or(Problem::Missing("seq"))?;
+    Ok((
+        FileInfo { name, seq },
+        kind.ok_or(Problem::Missing("type"))?,
+    ))
+}
+
+/// The words of a line: those of an inline request, for Redis splits both with one function.
+fn split_words(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    if text.contains(&0) {
+        return None;
+    }
+    // A blank in front says that this is not a request of the other form, which begins with `*`.
+    let mut line = Vec::with_capacity(text.len() + 2);
+    line.push(b' ');
+    line.extend_from_slice(text);
+    line.push(b'\n');
+    let mut batch = Batch::new();
+    RequestParser::new()
+        .parse(&line, &Limits::default(), &mut batch)
+        .ok()?;
+    (batch.len() == 1).then(|| batch.request(0, &line).map(<[u8]>::to_vec).collect())
+}
+
+fn set<T>(field: &mut Option<T>, key: &'static str, value: T) -> Result<(), Problem> {
+    match field.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Problem::Repeated(key)),
+    }
+}
+
+fn parse_name(value: &[u8]) -> Result<String, Problem> {
+    let out_of_reach =
+        |name: &str| matches!(name, "" | "." | "..") || name.contains(['/', '\\', '\0']);
+    match std::str::from_utf8(value) {
+        Ok(name) if !out_of_reach(name) => Ok(name.to_owned()),
+        _ => Err(Problem::Path(lossy(value))),
+    }
+}
+
+fn parse_seq(value: &[u8]) -> Result<u64, Problem> {
+    let digits = value.iter().all(u8::is_ascii_digit);
+    let seq = std::str::from_utf8(value)
+        .ok()
+        .filter(|_| digits)
+        .and_then(|text| text.parse().ok());
+    seq.filter(|seq| (1..=MAX_SEQ).contains(seq))
+        .ok_or_else(|| Problem::Number(lossy(value)))
+}
+
+fn parse_kind(value: &[u8]) -> Result<Kind, Problem> {
+    match value {
+        b"b" => Ok(Kind::Base),
+        b"h" => Ok(Kind::History),
+        b"i" => Ok(Kind::Increment),
+        _ => Err(Problem::Type(lossy(value))),
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Appends a name, quoted where Redis quotes one; and where it holds a single quote, which Redis
+/// writes plainly and then cannot read.
+pub(super) fn push_name(name: &str, text: &mut String) {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"' | b'\'');
+    if !name.is_empty() && name.bytes().all(plain) {
+        text.push_str(name);
+        return;
+    }
+    text.push('"');
+    for byte in name.bytes() {
+        match byte {
+            b'\\' | b'"' => text.extend(['\\', char::from(byte)]),
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
+            0x07 => text.push_str("\\a"),
+            0x08 => text.push_str("\\b"),
+            b' '..=b'~' => text.push(char::from(byte)),
+            // Writing to a String does not fail.
+            other => drop(write!(text, "\\x{other:02x}")),
+        }
+    }
+    text.push('"');
+}
