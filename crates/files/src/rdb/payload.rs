@@ -13,11 +13,11 @@ use thiserror::Error;
 
 use super::checksum::crc64;
 use super::error::ReadError;
+use super::format::{VALKEY_VERSION, WRITTEN_VERSION, kind};
 use super::length::Strings;
 use super::read::{Loaded, read_value};
 use super::source::Source;
 use super::value::put_filter;
-use super::{VALKEY_VERSION, WRITTEN_VERSION, kind};
 use crate::Value;
 
 /// More than the fields of a layer, or those around all layers and the envelope, take beside the

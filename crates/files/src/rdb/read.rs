@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use super::error::{Fault, ReadError};
+use super::format::{MAGIC, NEWEST_VERSION, OLDEST_VERSION, VALKEY_VERSION, kind, opcode};
 use super::length::{length, skip_string, string};
 use super::source::Source;
-use super::{MAGIC, NEWEST_VERSION, OLDEST_VERSION, VALKEY_VERSION, kind, opcode, skip, value};
+use super::{skip, value};
 use crate::Value;
 
 /// What comes next in a file.

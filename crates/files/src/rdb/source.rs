@@ -2,9 +2,9 @@
 
 use std::io::{self, Read};
 
-use super::PIECE;
 use super::checksum::Checksum;
 use super::error::{Fault, ReadError};
+use super::format::PIECE;
 
 const BUFFER: usize = 64 << 10;
 

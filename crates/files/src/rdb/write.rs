@@ -6,10 +6,10 @@ use everbloom::{FilterParts, LayerParts, Layout, ScalableBloomFilter};
 use everbloom_commands::format::value::{FieldWriter, save_head, save_layer_head};
 use thiserror::Error;
 
+use super::format::{WRITTEN_VERSION, kind, opcode};
 use super::length::{Strings, put_length};
 use super::output::Output;
 use super::value::{Fields, ModuleType, PLAIN_ABOVE, put_bytes_head, put_end, put_filter};
-use super::{WRITTEN_VERSION, kind, opcode};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
