@@ -284,6 +284,15 @@ impl BitArray {
         })
     }
 
+    /// Asks the processor to fetch the cache lines of bits that will be read soon.
+    #[inline]
+    pub(crate) fn prefetch_all(&self, positions: impl Iterator<Item = u64>) {
+        // Few positions lie in the array itself, and are not computed.
+        if let Repr::Dense(bytes) = &self.0 {
+            positions.for_each(|at| prefetch(bytes.as_ptr().wrapping_add(byte_of(at))));
+        }
+    }
+
     /// Asks the processor to fetch the cache line of a bit that will be read soon.
     #[inline]
     pub(crate) fn prefetch(&self, position: u64) {
@@ -374,6 +383,19 @@ pub(crate) fn advise_huge_pages(start: *mut u8, len: usize) {
             libc::madvise(first, whole, libc::MADV_HUGEPAGE);
             libc::madvise(first, whole, libc::MADV_DONTNEED);
         }
+    }
+}
+
+/// A cache line, as most processors have it.
+const LINE: usize = 64;
+
+/// Asks the processor to fetch all cache lines of a value that will be read soon.
+#[inline]
+pub(crate) fn prefetch_value<T: ?Sized>(value: &T) {
+    let start: *const u8 = (&raw const *value).cast();
+    let lead = start.addr() % LINE;
+    for at in (0..lead + size_of_val(value)).step_by(LINE) {
+        prefetch(start.wrapping_add(at));
     }
 }
 

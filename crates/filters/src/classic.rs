@@ -109,6 +109,13 @@ impl<'a> ClassicBits<'a> {
         }
     }
 
+    /// Asks for the cache lines of the item's bits, at most `most` of them.
+    #[inline]
+    pub(crate) fn prefetch_item(self, pair: HashPair, most: u32) {
+        let positions = pair.reduced(self.hashes.min(most), self.modulus);
+        self.bits.prefetch_all(positions);
+    }
+
     /// Asks for the cache lines of the item's other bits.
     #[inline]
     pub(crate) fn prefetch_rest(self, pair: HashPair) {

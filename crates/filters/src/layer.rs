@@ -7,9 +7,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::size_of;
 
-use crate::bits::BitArray;
+use crate::bits::{BitArray, prefetch_value};
 use crate::blocked::BlockedBits;
-use crate::classic::ClassicBits;
+use crate::classic::{ClassicBits, RUN};
 use crate::error::BuildError;
 use crate::hash::{HashPair, HashWidth, Hasher, Key};
 use crate::layout::Layout;
@@ -298,6 +298,34 @@ impl Layer {
         match &self.bits {
             Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).contains(pair),
             Bits::Blocked(bits) => bits.contains(pair),
+        }
+    }
+
+    /// Asks for what lies between the layer and its bits, if there is anything.
+    #[inline]
+    pub(crate) fn prefetch_box(&self) {
+        if let Bits::Blocked(bits) = &self.bits {
+            prefetch_value(&**bits);
+        }
+    }
+
+    /// Asks for the item's bits.
+    #[inline]
+    pub(crate) fn prefetch(&self, pair: HashPair) {
+        self.prefetch_most(pair, u32::MAX);
+    }
+
+    /// Asks for the bits of the item that a test looks at first.
+    #[inline]
+    pub(crate) fn prefetch_first(&self, pair: HashPair) {
+        self.prefetch_most(pair, RUN);
+    }
+
+    #[inline]
+    fn prefetch_most(&self, pair: HashPair, most: u32) {
+        match &self.bits {
+            Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).prefetch_item(pair, most),
+            Bits::Blocked(bits) => bits.prefetch(pair),
         }
     }
 

@@ -34,6 +34,7 @@
 //! - [`sizing`]: bits and hash count from capacity and error rate, and every inverse
 //! - [`dump`]: a filter as plain parts and chunks of bits, for RedisBloom's formats
 //! - [`capture`]: a filter read in pieces, as it was at one moment, while it goes on changing
+//! - [`host`]: for hosts of many filters, asking ahead for their memory
 //! - [`bytes`]: this library's own stable bytes
 //! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
 //!
@@ -47,7 +48,7 @@
 //! serde
 //! bytes
 //! capture relocate
-//! builder fixed dump
+//! builder fixed dump host
 //! scalable
 //! group
 //! layer
@@ -74,6 +75,7 @@ pub mod bytes;
 pub mod capture;
 pub mod dump;
 pub mod hash;
+pub mod host;
 pub mod sizing;
 
 mod bits;

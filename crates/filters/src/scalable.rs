@@ -93,12 +93,7 @@ impl ScalableBloomFilter {
     ///
     /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
     pub fn try_insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        let pair = self.hash(item.as_ref());
-        if self.found_from(0, pair) {
-            return Ok(false);
-        }
-        self.insert_new(pair, u64::MAX)?;
-        Ok(true)
+        self.try_insert_pair(self.hash(item.as_ref()), u64::MAX)
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.
@@ -296,7 +291,7 @@ impl ScalableBloomFilter {
     }
 
     #[inline]
-    fn hash(&self, item: &[u8]) -> HashPair {
+    pub(crate) fn hash(&self, item: &[u8]) -> HashPair {
         match self.layers.first() {
             Some(layer) => layer.hash(item, self.options.hash_width()),
             None => HashPair::default(),
@@ -311,7 +306,7 @@ impl ScalableBloomFilter {
 
     /// Whether the item is in one of the layers from that one on.
     #[inline]
-    fn found_from(&self, oldest: usize, pair: HashPair) -> bool {
+    pub(crate) fn found_from(&self, oldest: usize, pair: HashPair) -> bool {
         // The newest layer is the largest, so it is the likeliest to have the item.
         self.layers
             .iter()
@@ -368,6 +363,20 @@ impl ScalableBloomFilter {
         let new = layer.insert_if_new(pair);
         self.items += u64::from(new);
         Some(new)
+    }
+
+    /// Inserts an item, if it is new and there is room.
+    #[inline]
+    pub(crate) fn try_insert_pair(
+        &mut self,
+        pair: HashPair,
+        max_layer_bytes: u64,
+    ) -> Result<bool, InsertError> {
+        if self.found_from(0, pair) {
+            return Ok(false);
+        }
+        self.insert_new(pair, max_layer_bytes)?;
+        Ok(true)
     }
 
     /// Inserts an item that is in no layer.

@@ -1,0 +1,143 @@
+//! For hosts that execute a batch of requests on many filters: asking ahead for memory.
+//!
+//! A filter for each of a million users lies somewhere in memory, and so do its bits. A host that
+//! executes requests one by one waits for each of these places in turn. It waits once for all of
+//! them when it asks for all before it executes the first request:
+//!
+//! ```
+//! use everbloom::{ScalableBloomFilter, host};
+//!
+//! let mut filters = vec![ScalableBloomFilter::builder().build()?; 3];
+//! let items = ["a", "b", "a"];
+//!
+//! filters.iter().for_each(|filter| host::prefetch(filter));
+//! filters.iter().for_each(ScalableBloomFilter::prefetch_layers);
+//! let asked = filters.iter().zip(items);
+//! let prepared: Vec<_> = asked.map(|(filter, item)| filter.prepare(item)).collect();
+//! for (filter, prepared) in filters.iter_mut().zip(prepared) {
+//!     assert!(!filter.contains_prepared(prepared));
+//!     assert_eq!(filter.try_insert_prepared(prepared, u64::MAX), Ok(true));
+//! }
+//! # Ok::<(), everbloom::BuildError>(())
+//! ```
+
+use crate::bits;
+use crate::error::InsertError;
+use crate::hash::HashPair;
+use crate::scalable::ScalableBloomFilter;
+
+/// Asks the processor for the memory of a value that will be read soon. It goes on meanwhile.
+#[inline]
+pub fn prefetch<T: ?Sized>(value: &T) {
+    bits::prefetch_value(value);
+}
+
+/// An item as one filter sees it: hashed. In another filter it may be another item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared(HashPair);
+
+impl ScalableBloomFilter {
+    /// Asks for what lies between the filter and its bits, if there is anything. It reads the
+    /// filter itself, which [`prefetch`] should have brought.
+    #[inline]
+    pub fn prefetch_layers(&self) {
+        if self.layers.spilled() {
+            prefetch(self.layers.as_slice());
+        } else if let Some(layer) = self.layers.last() {
+            layer.prefetch_box();
+        }
+    }
+
+    /// Hashes an item, and asks for the bits that a test of it reads.
+    #[inline]
+    #[must_use]
+    pub fn prepare<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> Prepared {
+        let pair = self.hash(item.as_ref());
+        let mut newest_first = self.layers.iter().rev();
+        if let Some(newest) = newest_first.next() {
+            newest.prefetch(pair);
+        }
+        newest_first.for_each(|layer| layer.prefetch_first(pair));
+        Prepared(pair)
+    }
+
+    /// [`contains`](Self::contains) for an item that this filter has prepared.
+    #[inline]
+    #[must_use]
+    pub fn contains_prepared(&self, item: Prepared) -> bool {
+        self.found_from(0, item.0)
+    }
+
+    /// [`try_insert`](Self::try_insert) for an item that this filter has prepared. An item that
+    /// would need a new layer of more than `max_layer_bytes` is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
+    #[inline]
+    pub fn try_insert_prepared(
+        &mut self,
+        item: Prepared,
+        max_layer_bytes: u64,
+    ) -> Result<bool, InsertError> {
+        self.try_insert_pair(item.0, max_layer_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::prefetch;
+    use crate::{Layout, ScalableBloomFilter};
+
+    #[test]
+    fn any_value_can_be_asked_for() {
+        prefetch(&());
+        prefetch(&[0_u8; 1000]);
+        prefetch("text");
+        prefetch(&Vec::<u8>::new());
+    }
+
+    proptest! {
+        /// Filters of no bit array, of one and of many, before and after they grow.
+        #[test]
+        fn prepared_items_are_the_items(
+            blocked: bool, capacity in prop_oneof![1_u64..300, Just(3_000_000)], fixed: bool,
+            rate in 0.0001..0.5, items in prop::collection::vec(0_u16..500, 0..400),
+            max_layer_bytes in prop_oneof![Just(u64::MAX), 0_u64..2000],
+        ) {
+            let mut builder = ScalableBloomFilter::builder().capacity(capacity).error_rate(rate);
+            if blocked {
+                builder = builder.layout(Layout::Blocked).seed(1);
+            }
+            if fixed {
+                builder = builder.fixed();
+            }
+            let mut plain = builder.build().unwrap();
+            let mut filter = plain.clone();
+            for some in items.chunks(7) {
+                prefetch(&filter);
+                filter.prefetch_layers();
+                // Prepared before the filter changes.
+                let prepared = some.iter().map(|item| filter.prepare(&item.to_le_bytes()));
+                let prepared: Vec<_> = prepared.collect();
+                for (item, prepared) in some.iter().zip(prepared) {
+                    let item = item.to_le_bytes();
+                    prop_assert_eq!(filter.contains_prepared(prepared), plain.contains(&item));
+                    let mut expected = Ok(false);
+                    plain.insert_batch([&item[..]].into_iter(), max_layer_bytes, |reply| {
+                        expected = reply;
+                        core::ops::ControlFlow::Continue(())
+                    });
+                    let reply = filter.try_insert_prepared(prepared, max_layer_bytes);
+                    prop_assert_eq!(reply, expected);
+                    prop_assert_eq!(filter.contains_prepared(prepared), plain.contains(&item));
+                }
+            }
+            prop_assert!(filter == plain);
+        }
+    }
+}
