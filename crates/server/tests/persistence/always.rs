@@ -13,7 +13,7 @@ use everbloom_server::{Running, Server, Settings};
 
 use crate::common::{logging, run};
 use crate::crashing::CrashingDisk;
-use crate::support::Client;
+use crate::support::{Client, OfRunning};
 
 /// What holds the fsyncs of a disk.
 #[derive(Debug, Default)]
