@@ -106,6 +106,20 @@ fn query_prints_replies_and_tells_errors_by_its_exit_code() {
 
 #[cfg(unix)]
 #[test]
+fn query_takes_host_and_port_as_redis_cli_does() {
+    let server = Server::start();
+    let port = server.port.to_string();
+    let add = ["query", "-h", "127.0.0.1", "-p", &port, "BF.ADD", "k", "a"];
+    assert_eq!(everbloom(&add).success(), "(integer) 1\n");
+    let help = everbloom(&["query", "--help"]).success();
+    assert!(help.contains("-h, --host <HOST>"), "{help}");
+    assert!(help.contains("-p, --port <PORT>"), "{help}");
+    // Behind the command's name they are the command's.
+    let echo = ["query", "-p", &port, "ECHO", "-h"];
+    assert_eq!(everbloom(&echo).success(), "\"-h\"\n");
+}
+
+#[test]
 fn query_sends_bytes_that_are_not_text() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
