@@ -12,19 +12,23 @@ use crate::display::{write_raw, write_reply};
 
 /// Send one command to a server and print the reply
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+// `-h` is the host, as in redis-cli.
+#[command(after_help = HELP, disable_help_flag = true)]
 pub(crate) struct Args {
     /// The server's host name or address
-    #[arg(long, default_value = "127.0.0.1")]
+    #[arg(short = 'h', long, default_value = "127.0.0.1")]
     host: String,
     /// The server's port
-    #[arg(long, default_value_t = 6379)]
+    #[arg(short, long, default_value_t = 6379)]
     port: u16,
     /// Speak RESP3: booleans, maps and doubles instead of integers, arrays and strings
     #[arg(long)]
     resp3: bool,
     #[command(flatten)]
     login: LoginArgs,
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
     /// The command and its arguments, sent byte for byte
     #[arg(
         value_name = "CMD",
@@ -44,7 +48,7 @@ Exit code: 0 for a reply, 1 for an error reply, 2 when there was no reply.
 
 Examples:
   everbloom query BF.RESERVE seen 0.001 50000
-  everbloom query --port 7000 --resp3 BF.INFO seen";
+  everbloom query -p 7000 --resp3 BF.INFO seen";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let protocol = if args.resp3 {

@@ -7,7 +7,8 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use support::{EVERBLOOM, Outcome, Peer, Server, free_port, run};
+use everbloom_dev::free_port;
+use support::{EVERBLOOM, Outcome, Peer, Server, run};
 
 fn everbloom(args: &[&str]) -> Outcome {
     run(Command::new(EVERBLOOM)
@@ -74,25 +75,12 @@ fn serve_reads_a_file_that_flags_override() {
         "# a comment\nport 1\nmaxclients 77\nbf-initial-size 500\n",
     )
     .unwrap();
-    let server = Server::configured(file.to_str(), &["--bf-error-rate", "0.001"]);
+    let server = Server::with(&[file.to_str().unwrap(), "--bf-error-rate", "0.001"]);
     server.query(&["BF.ADD", "k", "a"]).success();
     let capacity = server.query(&["BF.INFO", "k", "CAPACITY"]).success();
     assert_eq!(capacity, "1) (integer) 500\n");
     let maxclients = server.query(&["CONFIG", "GET", "maxclients"]).success();
     assert_eq!(maxclients, "1) \"maxclients\"\n2) \"77\"\n");
-}
-
-#[cfg(unix)]
-#[test]
-fn serve_ends_in_order_when_asked_to() {
-    for signal in ["-TERM", "-INT"] {
-        let mut server = Server::start();
-        run(Command::new("kill").args([signal, &server.pid().to_string()])).success();
-        assert_eq!(server.wait().code(), Some(0));
-    }
-    let mut server = Server::start();
-    server.query(&["SHUTDOWN", "NOSAVE"]);
-    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
@@ -117,6 +105,20 @@ fn query_prints_replies_and_tells_errors_by_its_exit_code() {
 }
 
 #[cfg(unix)]
+#[test]
+fn query_takes_host_and_port_as_redis_cli_does() {
+    let server = Server::start();
+    let port = server.port.to_string();
+    let add = ["query", "-h", "127.0.0.1", "-p", &port, "BF.ADD", "k", "a"];
+    assert_eq!(everbloom(&add).success(), "(integer) 1\n");
+    let help = everbloom(&["query", "--help"]).success();
+    assert!(help.contains("-h, --host <HOST>"), "{help}");
+    assert!(help.contains("-p, --port <PORT>"), "{help}");
+    // Behind the command's name they are the command's.
+    let echo = ["query", "-p", &port, "ECHO", "-h"];
+    assert_eq!(everbloom(&echo).success(), "\"-h\"\n");
+}
+
 #[test]
 fn query_sends_bytes_that_are_not_text() {
     use std::ffi::OsStr;

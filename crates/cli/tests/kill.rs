@@ -20,127 +20,25 @@
 mod support;
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use everbloom_resp::{DecodeLimits, Reply, decode, encode_request};
+use everbloom_dev::Client;
+use everbloom_resp::{Reply, encode_request};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use support::{Server, folder};
 
 const CLIENTS: usize = 4;
 
-struct Client {
-    stream: TcpStream,
-    buf: Vec<u8>,
-}
-
-impl Client {
-    fn connect(port: u16) -> Option<Client> {
-        let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .ok()?;
-        Some(Client {
-            stream,
-            buf: Vec::new(),
-        })
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> Option<()> {
-        self.stream.write_all(bytes).ok()
-    }
-
-    /// The next reply, or `None` when the server is gone.
-    fn reply(&mut self) -> Option<Reply> {
-        let mut chunk = [0; 16 << 10];
-        loop {
-            if let Some((reply, used)) = decode(&self.buf, &DecodeLimits::default()).unwrap() {
-                self.buf.drain(..used);
-                return Some(reply);
-            }
-            match self.stream.read(&mut chunk) {
-                Ok(read) if read > 0 => self.buf.extend_from_slice(&chunk[..read]),
-                // A read with a timeout ends like this when the test was stopped and continued.
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => return None,
-            }
-        }
-    }
-
-    fn call(&mut self, line: &str) -> Reply {
-        let mut out = Vec::new();
-        encode_request(&line.split(' ').collect::<Vec<_>>(), &mut out);
-        self.send(&out).unwrap();
-        self.reply().unwrap()
-    }
-
-    /// Whether the server has loaded its data, or `None` when it hangs up.
-    fn is_loaded(&mut self) -> Option<bool> {
-        self.send(b"PING\r\n")?;
-        Some(self.reply()? == Reply::Simple("PONG".into()))
-    }
-}
-
-/// A server on a data directory, killed when dropped.
-struct Killed {
-    child: Child,
-    port: u16,
-}
-
-impl Killed {
-    /// Starts a server on a port of its own choice, and waits until it has loaded its data.
-    fn start(folder: &Path, fsync: &str) -> Killed {
-        let path = folder.join("log");
-        let log = fs::File::create(&path).unwrap();
-        let child = Command::new(support::EVERBLOOM)
-            .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
-            .args(["--appendfsync", fsync, "--save", "", "--io-threads", "2"])
-            .args(["--auto-aof-rewrite-min-size", "1mb"])
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut server = Killed { child, port: 0 };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while Instant::now() < deadline && server.child.try_wait().unwrap().is_none() {
-            let log = fs::read_to_string(&path).unwrap();
-            if let Some(port) = port_in(&log) {
-                server.port = port;
-                match Client::connect(port).and_then(|mut client| client.is_loaded()) {
-                    Some(true) => return server,
-                    Some(false) => {}
-                    None => break,
-                }
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-        let log = fs::read_to_string(&path).unwrap();
-        panic!("the server did not start again:\n{log}");
-    }
-
-    fn kill(self) {
-        drop(self);
-    }
-}
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The port in the line in which a server says where it listens.
-fn port_in(log: &str) -> Option<u16> {
-    let (_, rest) = log.split_once("listens on 127.0.0.1:")?;
-    rest.split_once(',')?.0.parse().ok()
+/// Starts a server on what the last one left, and waits until it has loaded.
+fn start(folder: &Path, fsync: &str) -> Server {
+    let mut words = vec!["--appendfsync", fsync, "--save", "", "--io-threads", "2"];
+    words.extend(["--auto-aof-rewrite-min-size", "1mb"]);
+    Server::on(folder, &words)
 }
 
 /// What one client did in a round.
@@ -160,7 +58,7 @@ fn load(port: u16, name: &str, seed: u64) -> Done {
         sent: 0,
         acknowledged: Vec::new(),
     };
-    let Some(mut client) = Client::connect(port) else {
+    let Ok(mut client) = Client::try_connect(("127.0.0.1", port)) else {
         return done;
     };
     let mut waiting = 0;
@@ -171,13 +69,13 @@ fn load(port: u16, name: &str, seed: u64) -> Done {
             done.sent += 1;
             waiting += 1;
         }
-        if client.send(&out).is_none() {
+        if client.stream.write_all(&out).is_err() {
             return done;
         }
         while waiting > 0 {
             // Each command of a batch has a reply. The last one acknowledges the batch.
             for _ in 0..BATCH + 3 {
-                match client.reply() {
+                match client.try_reply() {
                     Some(Reply::Error(error)) => panic!("{error}"),
                     Some(_) => {}
                     None => return done,
@@ -187,8 +85,8 @@ fn load(port: u16, name: &str, seed: u64) -> Done {
             waiting -= 1;
         }
         if random.random_bool(0.01) {
-            let _ = client.send(b"BGREWRITEAOF\r\n");
-            if client.reply().is_none() {
+            let _ = client.try_send(&["BGREWRITEAOF"]);
+            if client.try_reply().is_none() {
                 return done;
             }
         }
@@ -222,16 +120,13 @@ fn item(batch: usize, at: usize) -> String {
 /// Checks that a prefix of what the client sent is there, and returns how many whole batches.
 fn survived(client: &mut Client, number: &str, sent: usize) -> usize {
     let filter = format!("filter:{number}");
-    let whole = match client.call(&format!("GET count:{number}")) {
+    let whole = match client.line(&format!("GET count:{number}")) {
         Reply::Bulk(text) => String::from_utf8(text).unwrap().parse().unwrap(),
         Reply::Null => 0,
         other => panic!("{other:?}"),
     };
     assert!(whole <= sent, "client {number}: {whole} of {sent}");
-    let Reply::Integer(items) = client.call(&format!("BF.CARD {filter}")) else {
-        panic!()
-    };
-    let items = usize::try_from(items).unwrap();
+    let items = usize::try_from(client.number(&format!("BF.CARD {filter}"))).unwrap();
     let all: Vec<String> = (0..sent)
         .flat_map(|batch| (0..=BATCH).map(move |at| item(batch, at)))
         .collect();
@@ -245,13 +140,10 @@ fn survived(client: &mut Client, number: &str, sent: usize) -> usize {
         "client {number}: half a transaction"
     );
     for (first, items_in) in all.chunks(1000).enumerate() {
-        let mut out = Vec::new();
         let mut request = vec!["BF.MEXISTS", &filter];
         request.extend(items_in.iter().map(String::as_str));
-        encode_request(&request, &mut out);
-        client.send(&out).unwrap();
-        let reply = client.reply();
-        let Some(Reply::Array(found)) = reply else {
+        let reply = client.call(&request);
+        let Reply::Array(found) = reply else {
             panic!("client {number}: {reply:?} to BF.MEXISTS");
         };
         for (at, found) in found.iter().enumerate() {
@@ -273,14 +165,7 @@ fn rounds() -> u32 {
         .unwrap_or(200)
 }
 
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kill-{name}"));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-/// The longest time of an fsync. Does one small fsync after the other until `stop`.
+/// How long the disk took at most, of one small fsync after the other until `stop`.
 fn slowest_fsync(folder: &Path, stop: &AtomicBool) -> Duration {
     let mut file = fs::File::create(folder.join("probe")).unwrap();
     let mut slowest = Duration::ZERO;
@@ -297,19 +182,19 @@ fn slowest_fsync(folder: &Path, stop: &AtomicBool) -> Duration {
 /// Plays rounds. With `everysec`, a change must be there if it was acknowledged a second, plus the
 /// longest fsync, before the kill. The fsync counts because nothing is written while it runs.
 fn play(fsync: &str, rounds: u32, longest: u64) {
-    let folder = folder(&format!("{fsync}-{longest}"));
+    let folder = folder(&format!("kill-{fsync}-{longest}"));
     for round in 0..rounds {
         let mut random = StdRng::seed_from_u64(round.into());
-        let server = Killed::start(&folder, fsync);
-        let mut control = Client::connect(server.port).unwrap();
-        control.call("FLUSHALL");
-        // Each round has its own names, because the kill may undo the FLUSHALL.
+        let server = start(&folder, fsync);
+        let mut control = server.client();
+        control.line("FLUSHALL");
+        // Names of this round: FLUSHALL itself may be what the kill undoes.
         let names: Vec<String> = (0..CLIENTS)
             .map(|number| format!("{round}-{number}"))
             .collect();
         for name in &names {
-            // The error rate is so low, and the layers so few, that no item is a false positive.
-            control.call(&format!("BF.RESERVE filter:{name} 0.000000001 100000"));
+            // So low a rate, and so few layers, that no item is a false positive.
+            control.line(&format!("BF.RESERVE filter:{name} 0.000000001 100000"));
         }
         let port = server.port;
         let clients: Vec<_> = names
@@ -325,7 +210,7 @@ fn play(fsync: &str, rounds: u32, longest: u64) {
             let probe = scope.spawn(|| slowest_fsync(&folder, &stop));
             thread::sleep(Duration::from_millis(random.random_range(1..longest)));
             let killed = Instant::now();
-            server.kill();
+            drop(server);
             stop.store(true, Ordering::Relaxed);
             (killed, probe.join().unwrap())
         });
@@ -338,8 +223,8 @@ fn play(fsync: &str, rounds: u32, longest: u64) {
             .map(|client| client.join().unwrap())
             .collect();
 
-        let server = Killed::start(&folder, fsync);
-        let mut control = Client::connect(server.port).unwrap();
+        let server = start(&folder, fsync);
+        let mut control = server.client();
         for (name, done) in names.iter().zip(&done) {
             let there = survived(&mut control, name, done.sent);
             let due = |at: &&Instant| killed.saturating_duration_since(**at) >= grace;
@@ -349,7 +234,6 @@ fn play(fsync: &str, rounds: u32, longest: u64) {
                 "client {name}: {there} batches are there, {due} were promised"
             );
         }
-        server.kill();
     }
     let _ = fs::remove_dir_all(folder);
 }

@@ -1,5 +1,9 @@
 //! What the tests of several crates share. Nothing here is part of a program that we ship.
 //!
+//! - [`Client`] asks a server over a socket.
+//! - [`process`] starts programs and ends them; [`peers`] looks for those of other projects.
+//! - [`Random`] makes numbers that are the same every time.
+//! - [`corpus`] replays the seeds of the fuzzers.
 //! - [`house`] checks the workspace's own rules: floors, circles, lengths of lines and files.
 
 #![forbid(unsafe_code)]
@@ -11,4 +15,13 @@
     reason = "a helper of a test fails by panicking, as the test does"
 )]
 
+mod client;
+pub mod corpus;
 pub mod house;
+pub mod peers;
+pub mod process;
+mod random;
+
+pub use client::Client;
+pub use process::{PATIENCE, Process, Redis, free_port, wait_for};
+pub use random::Random;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
-use support::{Client, Redis, server};
+use support::{Client, OfRunning, Redis, server};
 
 /// Sends both servers the same lines; the replies must have the same bytes.
 fn compare(lines: &[&str]) {

@@ -10,9 +10,10 @@
 
 mod support;
 
+use everbloom_dev::Random;
 use everbloom_resp::Reply;
 use everbloom_server::{Running, Settings, native};
-use support::{Client, Redis};
+use support::{Client, OfRunning, Redis};
 
 /// Steps of each random walk.
 const STEPS: usize = 6000;
@@ -20,31 +21,6 @@ const STEPS: usize = 6000;
 /// The key whose value is no string. Redis here knows no filters, so there it is a list.
 const FILTER: &str = "MBbloom--";
 const STAND_IN: &str = "list";
-
-/// A small generator of random numbers (SplitMix64), so that a seed tells the whole walk.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
-        words[self.below(words.len())]
-    }
-}
 
 /// Both servers, with one connection each.
 struct Pair {

@@ -8,7 +8,7 @@ use std::thread;
 
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
-use support::{Client, server};
+use support::{Client, OfRunning, server};
 
 const CLIENTS: usize = 8;
 const ITEMS: usize = 100_000;

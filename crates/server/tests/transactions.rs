@@ -9,7 +9,7 @@ use std::thread;
 
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
-use support::{Client, Redis, server};
+use support::{Client, OfRunning, Redis, server};
 
 /// Scenes: who sends what. Each begins with an empty keyspace and new connections.
 const SCENES: &[&[(usize, &str)]] = &[

@@ -6,21 +6,20 @@
     reason = "each test binary uses a part of it"
 )]
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use everbloom_dev::{Client, Process, peers, wait_for};
 
 /// The binary under test.
 pub const EVERBLOOM: &str = env!("CARGO_BIN_EXE_everbloom");
 
-/// How long the server may take to answer its first PING.
-const START: Duration = Duration::from_secs(30);
-
-/// How long any program may run. A program that hangs must fail the test, not stop it.
+/// How long any program may run: a hanging one must fail the test, not stop it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The folder with the workspace's Cargo.toml.
@@ -28,9 +27,18 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A server of our own, ended when dropped.
+/// An empty folder of its own for a test.
+pub fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A server of our own, killed when dropped.
 pub struct Server {
-    child: Child,
+    process: Process,
+    folder: PathBuf,
     pub port: u16,
 }
 
@@ -39,68 +47,83 @@ impl Server {
         Self::with(&[])
     }
 
-    /// Starts `everbloom serve` on a free port of 127.0.0.1 with these further settings.
-    pub fn with(settings: &[&str]) -> Self {
-        Self::configured(None, settings)
+    /// Starts `everbloom serve` with these words, a file's name or settings.
+    pub fn with(words: &[&str]) -> Self {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        Self::on(
+            &folder(&format!("server-{}-{number}", std::process::id())),
+            words,
+        )
     }
 
-    pub fn configured(file: Option<&str>, settings: &[&str]) -> Self {
-        // Another program may take the port before the server binds it. Then try another port.
-        for _ in 0..5 {
-            if let Some(server) = Self::on(free_port(), file, settings) {
-                return server;
-            }
-        }
-        panic!("the server did not start on any of five ports");
-    }
-
-    fn on(port: u16, file: Option<&str>, settings: &[&str]) -> Option<Self> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{port}"));
-        // Remove what an earlier test left there, such as a data directory.
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        let log = File::create(folder.join("log")).unwrap();
-        let child = Command::new(EVERBLOOM)
+    /// Starts one on what is in a folder, on a port that the system chooses.
+    pub fn on(folder: &Path, words: &[&str]) -> Self {
+        let _ = fs::remove_file(folder.join("log"));
+        let mut command = Command::new(EVERBLOOM);
+        command
             .arg("serve")
-            .args(file)
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
-            .args(settings)
-            .current_dir(&folder)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut server = Self { child, port };
-        let deadline = Instant::now() + START;
-        while Instant::now() < deadline {
-            if let Some(status) = server.child.try_wait().unwrap() {
-                let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
-                eprintln!("the server ended at once with {status}:\n{log}");
-                return None;
-            }
-            if answers(port, settings) {
-                return Some(server);
-            }
-            thread::sleep(Duration::from_millis(20));
+            .args(words)
+            .args(["--bind", "127.0.0.1", "--port", "0"]);
+        let process = Process::start(&mut command, folder);
+        let mut server = Self {
+            process,
+            folder: folder.into(),
+            port: 0,
+        };
+        wait_for("the server", || {
+            let ended = server.process.try_wait().unwrap();
+            assert!(
+                ended.is_none(),
+                "the server ended at once:\n{}",
+                server.log()
+            );
+            server.port = server.port().unwrap_or(0);
+            server.port != 0 && server.is_loaded(words)
+        });
+        server
+    }
+
+    /// Whether it has loaded what there is. It tells only those that know the password.
+    fn is_loaded(&self, words: &[&str]) -> bool {
+        let mut client = self.client();
+        let mut rest = words.iter().skip_while(|word| **word != "--requirepass");
+        if let Some(password) = rest.nth(1) {
+            client.call(&["AUTH", password]);
         }
-        None
+        client.is_loaded().unwrap_or(false)
+    }
+
+    /// The port in the line with which it says where it listens.
+    fn port(&self) -> Option<u16> {
+        let log = self.log();
+        let (_, rest) = log.split_once("listens on 127.0.0.1:")?;
+        rest.split_once(',')?.0.parse().ok()
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
-    /// Waits for the server to end by itself.
-    pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + START;
-        while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the server did not end within {START:?}");
+    pub fn client(&self) -> Client {
+        Client::connect(("127.0.0.1", self.port))
+    }
+
+    /// All that it said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+
+    pub fn signal(&self, name: &str) {
+        run(Command::new("kill").args(["-s", name, &self.pid().to_string()])).success();
+    }
+
+    /// Its exit code, once it has ended by itself.
+    pub fn wait(&mut self) -> Option<i32> {
+        wait_for("the end of the server", || {
+            self.process.try_wait().unwrap().is_some()
+        });
+        self.process.wait().unwrap().code()
     }
 
     /// Runs `everbloom query` against this server.
@@ -112,42 +135,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-}
-
-/// Whether a server answers and has loaded its data. If it wants a password that these settings do
-/// not have, this does not wait for the data.
-fn answers(port: u16, settings: &[&str]) -> bool {
-    let password = settings
-        .iter()
-        .skip_while(|word| **word != "--requirepass")
-        .nth(1)
-        .unwrap_or(&"");
-    let ping = || -> io::Result<bool> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        write!(stream, "AUTH \"{password}\"\r\nPING\r\nQUIT\r\n")?;
-        let mut replies = String::new();
-        stream.read_to_string(&mut replies)?;
-        let pong = replies.lines().nth(1).unwrap_or_default();
-        Ok(pong == "+PONG" || pong.starts_with("-NOAUTH"))
-    };
-    ping().unwrap_or(false)
-}
-
-/// How a program ended and what it printed.
+/// What a program did.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: ExitStatus,
@@ -230,10 +218,9 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The program, or `None` after printing that the test is skipped. With
-    /// EVERBLOOM_REQUIRE_PEERS=1 a missing program fails the test instead.
+    /// The program; without it the test skips, loudly, or fails when peers are required.
     pub fn find(self) -> Option<Command> {
-        let (program, probe, advice): (_, &[&str], _) = match self {
+        let (program, args, advice): (_, &[&str], _) = match self {
             Peer::RedisCli => ("redis-cli", &["--version"], "install redis-tools"),
             Peer::RedisBenchmark => ("redis-benchmark", &["--version"], "install redis-tools"),
             Peer::Python => ("python3", &["-c", "import redis"], "pip install redis"),
@@ -243,28 +230,10 @@ impl Peer {
                 "npm ci in tests/clients/node",
             ),
         };
-        let mut command = Command::new(program);
+        let mut probe = Command::new(program);
         if matches!(self, Peer::Node) {
-            command.current_dir(root().join("tests/clients/node"));
+            probe.current_dir(root().join("tests/clients/node"));
         }
-        command
-            .args(probe)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let found = command.status().is_ok_and(|status| status.success());
-        if found {
-            return Some(Command::new(program));
-        }
-        let required = std::env::var_os("EVERBLOOM_REQUIRE_PEERS").is_some_and(|v| v == "1");
-        assert!(
-            !required,
-            "{self:?} is missing and EVERBLOOM_REQUIRE_PEERS=1: {advice}"
-        );
-        // The test harness hides eprintln! when a test passes, so this writes to stderr itself.
-        let test = thread::current().name().unwrap_or("a test").to_owned();
-        let notice = format!("SKIPPED: {test}: {self:?} is missing: {advice}\n");
-        io::stderr().write_all(notice.as_bytes()).unwrap();
-        None
+        peers::is_there(probe.args(args), advice).then(|| Command::new(program))
     }
 }

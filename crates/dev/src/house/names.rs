@@ -25,7 +25,7 @@ pub(super) struct Names {
 }
 
 struct Tokens<'a> {
-    /// Words, `::`, and single characters, each with its line.
+    /// Words, `::`, `..`, and single characters, each with its line.
     tokens: Vec<(usize, &'a str)>,
     at: usize,
 }
@@ -101,7 +101,7 @@ impl<'a> Tokens<'a> {
             let mut rest = line.trim_start();
             while let Some(first) = rest.chars().next() {
                 let len = match rest.find(|c| !is_word(c)).unwrap_or(rest.len()) {
-                    0 if rest.starts_with("::") => 2,
+                    0 if rest.starts_with("::") || rest.starts_with("..") => 2,
                     0 => first.len_utf8(),
                     word => word,
                 };
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn paths_and_children_are_read() {
-        let names = Names::new("pub(crate) mod a;\nmod b { }\nx.c::<T>(crate::d::E::f);");
+        let names = Names::new("pub(crate) mod a;\nmod b { }\nx.c::<T>(0..crate::d::E::f);");
         assert_eq!(names.children, ["a"]);
         assert_eq!(names.paths.len(), 1);
         assert_eq!(

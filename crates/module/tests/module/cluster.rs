@@ -52,9 +52,7 @@ impl ClusterClient {
     fn try_call(&mut self, port: u16, args: &[String]) -> Option<Reply> {
         let client = match self.connections.entry(port) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                new.insert(Client::try_connect(([127, 0, 0, 1], port).into()).ok()?)
-            }
+            Entry::Vacant(new) => new.insert(Client::try_connect(("127.0.0.1", port)).ok()?),
         };
         let reply = client.try_send(args).ok().and_then(|()| client.try_reply());
         if reply.is_none() {

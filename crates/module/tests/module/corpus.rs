@@ -4,12 +4,10 @@
 //! Values of Redis's own types are left out: they are for the host to read, and by default it does
 //! not look at what is in them.
 
-use std::collections::BTreeSet;
-
+use everbloom_dev::corpus::{Tally, seeds, work_with};
 use everbloom_resp::Reply;
 
 use crate::golden::{VERSION, for_the_host};
-use crate::hostile::work_with;
 use crate::support::{Client, Host, elements, from_redis_7};
 
 #[allow(dead_code, reason = "the fuzz target uses all of it")]
@@ -21,10 +19,6 @@ mod rdb_load;
 #[allow(dead_code, reason = "the fuzz target uses all of it")]
 #[path = "../../../../fuzz/inputs/restore.rs"]
 mod restore;
-#[path = "../../../../fuzz/inputs/seeds.rs"]
-mod seeds;
-
-use seeds::seeds;
 
 /// The types that begin a string, and a module's value of either form.
 const TYPES: [u8; 3] = [0, 6, 7];
@@ -47,25 +41,20 @@ fn payloads_of_the_corpus() {
         return;
     };
     let mut client = host.client();
-    let (mut kinds, mut errors) = (Vec::new(), BTreeSet::new());
+    let (mut kinds, mut tally) = (Vec::new(), Tally::default());
     for (name, input) in seeds("restore") {
         if !input.first().is_some_and(|first| TYPES.contains(first)) {
             continue;
         }
         for payload in restore::payloads(&input, VERSION) {
-            match client.call(&[b"RESTORE", &b"k"[..], b"0", &payload]) {
-                Reply::Error(text) => {
-                    assert_eq!(client.number("EXISTS k"), 0, "{name}");
-                    errors.insert(text.into_owned());
-                }
-                reply => {
-                    assert_eq!(reply, Reply::OK, "{name}");
-                    let kind = client.line("TYPE k");
-                    assert!(is_ours(&kind), "{name}: {kind:?}");
-                    kinds.push(kind);
-                }
+            if tally.count(client.call(&[b"RESTORE", &b"k"[..], b"0", &payload])) {
+                let kind = client.line("TYPE k");
+                assert!(is_ours(&kind), "{name}: {kind:?}");
+                kinds.push(kind);
+            } else {
+                assert_eq!(client.number("EXISTS k"), 0, "{name}");
             }
-            work_with(&mut client);
+            work_with(&mut client, "k");
         }
     }
     assert_eq!(client.line("PING"), Reply::simple("PONG"));
@@ -73,12 +62,7 @@ fn payloads_of_the_corpus() {
         let taken = kinds.iter().filter(|k| **k == Reply::simple(kind)).count();
         assert!(taken > 5, "{taken} values of type {kind} were taken");
     }
-    let errors: Vec<&str> = errors.iter().map(String::as_str).collect();
-    let wanted = [
-        "ERR Bad data format",
-        "ERR DUMP payload version or checksum are wrong",
-    ];
-    assert_eq!(errors, wanted);
+    tally.check_restore_errors();
 }
 
 #[test]
@@ -91,26 +75,13 @@ fn headers_and_chunks_of_the_corpus() {
         return;
     };
     let mut client = host.client();
-    let (mut taken, mut errors) = (0, BTreeSet::new());
+    let mut tally = Tally::default();
     for (name, input) in seeds("loadchunk") {
         let input = loadchunk::Input::read(&input).unwrap_or_else(|| panic!("{name} says nothing"));
-        for request in input.requests() {
-            let reply = client.call(&request);
-            if request[0] != b"BF.LOADCHUNK" {
-                continue;
-            }
-            match reply {
-                Reply::Error(text) => drop(errors.insert(text.into_owned())),
-                reply => {
-                    assert_eq!(reply, Reply::OK, "{name}");
-                    taken += 1;
-                }
-            }
-        }
-        work_with(&mut client);
+        tally.load(&mut client, &input.requests());
     }
     assert_eq!(client.line("PING"), Reply::simple("PONG"));
-    assert!(taken > 20 && errors.len() > 2, "{taken}, {errors:?}");
+    assert!(tally.taken > 20 && tally.errors.len() > 2, "{tally:?}");
 }
 
 /// The files that hold a filter: each is loaded, or ends the start with an error.
@@ -161,7 +132,7 @@ fn check_loaded(client: &mut Client) {
         let key = key.as_bytes().unwrap().to_vec();
         if is_ours(&client.call(&[&b"TYPE"[..], &key])) {
             client.call(&[&b"RENAME"[..], &key, b"k"]);
-            work_with(client);
+            work_with(client, "k");
         }
     }
     assert_eq!(client.line("PING"), Reply::simple("PONG"));

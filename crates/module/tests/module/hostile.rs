@@ -1,26 +1,10 @@
 //! Payloads that nobody of good will makes: an error, and the server goes on.
 
+use everbloom_dev::{Random, corpus::work_with};
 use everbloom_resp::Reply;
 
 use crate::golden::envelope;
 use crate::support::{Client, Host, from_redis_7};
-
-/// A small generator of numbers that look random; the same every time.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).unwrap()
-    }
-}
 
 /// The layouts, each with the type of its values.
 const LAYOUTS: [(&str, &str); 2] = [("CLASSIC", "MBbloom--"), ("BLOCKED SEED 7", "everbloom")];
@@ -64,7 +48,7 @@ fn damage(value: &[u8], random: &mut Random) -> Vec<u8> {
         3 => {
             // A length or a number of 64 bits in the place of a short one.
             let mut long = vec![0x81];
-            long.extend_from_slice(&random.next().to_be_bytes());
+            long.extend_from_slice(&random.number().to_be_bytes());
             value.splice(at..=at, long);
         }
         _ => {
@@ -86,29 +70,9 @@ fn offer(client: &mut Client, kind: &'static str, payload: &[u8]) -> bool {
         }
         _ => {
             assert_eq!(client.line("TYPE k"), Reply::simple(kind));
-            work_with(client);
+            work_with(client, "k");
             true
         }
-    }
-}
-
-/// Runs what looks at all of the value under `k`, and takes it away.
-pub(crate) fn work_with(client: &mut Client) {
-    for line in [
-        "BF.EXISTS k x",
-        "BF.INFO k",
-        "BF.STATS k",
-        "BF.DEBUG k",
-        "BF.SCANDUMP k 0",
-        "BF.SCANDUMP k 1",
-        "MEMORY USAGE k",
-        "DEBUG DIGEST-VALUE k",
-        "COPY k k2",
-        "BF.MADD k a b c d e f g",
-        "DUMP k",
-        "DEL k k2",
-    ] {
-        client.line(line);
     }
 }
 
@@ -201,7 +165,7 @@ fn check_damaged_headers(client: &mut Client) {
         let reply = client.call(&[b"BF.LOADCHUNK", &b"k"[..], b"1", &damaged]);
         if reply == Reply::OK {
             taken += 1;
-            let (iterator, len) = (random.next().cast_signed(), random.below(300));
+            let (iterator, len) = (random.number().cast_signed(), random.below(300));
             let iterator = if random.below(2) == 0 {
                 iterator
             } else {

@@ -1,20 +1,17 @@
 //! Real servers with the module in them, and clients that ask them.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use everbloom_resp::{DecodeLimits, Reply, decode, encode_request};
+pub use everbloom_dev::{Client, PATIENCE, free_port, wait_for};
+use everbloom_dev::{Process, peers};
+use everbloom_resp::Reply;
 use tempfile::TempDir;
-
-/// How long anything may take that should happen.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The built module. `cargo test` builds no shared object, so the first test that asks has cargo
 /// build it; `EVERBLOOM_MODULE` names another one.
@@ -66,9 +63,7 @@ pub fn host_program() -> Option<PathBuf> {
     let known = ["redis-server", "valkey-server"].map(PathBuf::from);
     let found = known.into_iter().find(runs);
     if found.is_none() {
-        let required = std::env::var_os("EVERBLOOM_REQUIRE_PEERS").is_some();
-        assert!(!required, "redis-server is required and was not found");
-        eprintln!("SKIPPED: no redis-server and no valkey-server was found");
+        peers::missing("redis-server or valkey-server");
     }
     found
 }
@@ -97,7 +92,7 @@ pub fn from_redis_7() -> bool {
         None => false,
         Some(program) if version(&program) >= (7, 0) => true,
         Some(_) => {
-            eprintln!("SKIPPED: the server is older than Redis 7.0");
+            peers::skip("the server is older than Redis 7.0");
             false
         }
     }
@@ -105,14 +100,8 @@ pub fn from_redis_7() -> bool {
 
 /// Whether redis-cli is there; without it the test skips, loudly, or fails when peers are required.
 pub fn has_redis_cli() -> bool {
-    let output = Command::new("redis-cli").arg("--version").output();
-    let found = output.is_ok_and(|output| output.status.success());
-    if !found {
-        let required = std::env::var_os("EVERBLOOM_REQUIRE_PEERS").is_some();
-        assert!(!required, "redis-cli is required and was not found");
-        eprintln!("SKIPPED: redis-cli was not found");
-    }
-    found
+    let mut probe = Command::new("redis-cli");
+    peers::is_there(probe.arg("--version"), "install redis-tools")
 }
 
 /// Runs redis-cli, which must succeed.
@@ -134,7 +123,7 @@ pub fn try_redis_cli(args: &[&str]) -> Result<String, String> {
 /// A server with the module, in a directory of its own, ended when dropped.
 pub struct Host {
     program: PathBuf,
-    child: Child,
+    process: Process,
     settings: Vec<String>,
     load_args: Vec<String>,
     pub port: u16,
@@ -176,10 +165,10 @@ impl Host {
         let port = free_port();
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let (settings, load_args): (Vec<String>, Vec<String>) = (owned(settings), owned(load_args));
-        let child = spawn(&program, dir.path(), port, &settings, &load_args);
+        let process = spawn(&program, dir.path(), port, &settings, &load_args);
         Some(Host {
             program,
-            child,
+            process,
             settings,
             load_args,
             port,
@@ -194,10 +183,10 @@ impl Host {
         let more = "bind 127.0.0.1\nsave \"\"\n";
         std::fs::write(&file, format!("port {port}\n{more}{text}")).unwrap();
         let settings = vec![file.to_str().unwrap().to_owned()];
-        let child = spawn(program, dir.path(), port, &settings, &[]);
+        let process = spawn(program, dir.path(), port, &settings, &[]);
         let mut host = Host {
             program: program.into(),
-            child,
+            process,
             settings,
             load_args: Vec::new(),
             port,
@@ -223,17 +212,17 @@ impl Host {
             client.send(&words);
             client.try_reply().is_none()
         });
-        self.child.wait().unwrap();
+        self.process.wait().unwrap();
     }
 
     /// Ends it as a power failure would.
     pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
     }
 
     pub fn start_again(&mut self) {
-        self.child = spawn(
+        self.process = spawn(
             &self.program,
             self.dir.path(),
             self.port,
@@ -266,18 +255,12 @@ impl Host {
     fn loaded(&mut self) -> Result<(), ExitStatus> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.process.try_wait().unwrap() {
                 return Err(status);
             }
+            let client = Client::try_connect(self.addr()).ok();
             // It may end while it is asked.
-            let reply = Client::try_connect(self.addr())
-                .ok()
-                .and_then(|mut client| {
-                    client.try_send(&["PING"]).ok()?;
-                    client.try_reply()
-                });
-            let loading = |text: &str| text.starts_with("LOADING");
-            if reply.is_some_and(|reply| !reply.as_error().is_some_and(loading)) {
+            if client.and_then(|mut client| client.is_loaded()) == Some(true) {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(10));
@@ -288,8 +271,6 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
         if thread::panicking() {
             let log = self.log();
             let tail: Vec<&str> = log.lines().rev().take(40).collect();
@@ -299,12 +280,7 @@ impl Drop for Host {
     }
 }
 
-fn spawn(program: &Path, dir: &Path, port: u16, settings: &[String], args: &[String]) -> Child {
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(dir.join("log"))
-        .unwrap();
+fn spawn(program: &Path, dir: &Path, port: u16, settings: &[String], args: &[String]) -> Process {
     let mut command = Command::new(program);
     if settings.first().is_none_or(|first| first.starts_with("--")) {
         command
@@ -319,152 +295,7 @@ fn spawn(program: &Path, dir: &Path, port: u16, settings: &[String], args: &[Str
             command.args(["--enable-debug-command", "yes"]);
         }
     }
-    command
-        .args(settings)
-        .current_dir(dir)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap()
-}
-
-/// A port that is free, no other test was given, and no connection gets by chance: a server that
-/// starts again must find it free. The counterpart for a cluster's bus, 10000 above, is as well.
-pub fn free_port() -> u16 {
-    const FIRST: u32 = 12_000;
-    const COUNT: u32 = 10_000;
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    let start = std::process::id().wrapping_mul(97);
-    loop {
-        let next = start.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
-        let port = u16::try_from(FIRST + next % COUNT).unwrap();
-        let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-        if free(port) && free(port + 10_000) {
-            return port;
-        }
-    }
-}
-
-/// A client that sends bytes and reads replies.
-pub struct Client {
-    stream: TcpStream,
-    buf: Vec<u8>,
-}
-
-impl Client {
-    pub fn connect(addr: SocketAddr) -> Self {
-        Client::try_connect(addr).unwrap()
-    }
-
-    pub fn try_connect(addr: SocketAddr) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(addr)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let buf = Vec::new();
-        Ok(Client { stream, buf })
-    }
-
-    pub fn send<T: AsRef<[u8]>>(&mut self, args: &[T]) {
-        self.try_send(args).unwrap();
-    }
-
-    pub fn try_send<T: AsRef<[u8]>>(&mut self, args: &[T]) -> std::io::Result<()> {
-        let mut out = Vec::new();
-        encode_request(args, &mut out);
-        self.stream.write_all(&out)
-    }
-
-    /// Sends a command line, its words separated by spaces, and reads the reply.
-    pub fn line(&mut self, line: &str) -> Reply {
-        self.call(&line.split(' ').collect::<Vec<_>>())
-    }
-
-    /// A command line that must not fail.
-    pub fn ok(&mut self, line: &str) -> Reply {
-        let reply = self.line(line);
-        assert!(!reply.is_error(), "{line}: {reply:?}");
-        reply
-    }
-
-    pub fn number(&mut self, line: &str) -> i64 {
-        let reply = self.line(line);
-        reply
-            .as_integer()
-            .unwrap_or_else(|| panic!("{line}: {reply:?}"))
-    }
-
-    /// The text of a reply that is a string.
-    pub fn text(&mut self, line: &str) -> String {
-        let reply = self.line(line);
-        let bytes = reply
-            .as_bytes()
-            .unwrap_or_else(|| panic!("{line}: {reply:?}"));
-        String::from_utf8(bytes.to_vec()).unwrap()
-    }
-
-    /// The text of a reply that is an error.
-    pub fn error(&mut self, line: &str) -> String {
-        let reply = self.line(line);
-        let text = reply
-            .as_error()
-            .unwrap_or_else(|| panic!("{line}: {reply:?}"));
-        text.to_owned()
-    }
-
-    pub fn call<T: AsRef<[u8]>>(&mut self, args: &[T]) -> Reply {
-        self.send(args);
-        self.reply()
-    }
-
-    pub fn reply(&mut self) -> Reply {
-        self.try_reply().expect("the server closed the connection")
-    }
-
-    /// The next reply; `None` once the server has closed the connection.
-    pub fn try_reply(&mut self) -> Option<Reply> {
-        let mut chunk = vec![0; 64 << 10];
-        loop {
-            if let Some((reply, used)) = decode(&self.buf, &DecodeLimits::default()).unwrap() {
-                self.buf.drain(..used);
-                return Some(reply);
-            }
-            match self.stream.read(&mut chunk) {
-                // A process that is stopped and goes on finds its waiting interrupted.
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Ok(0) | Err(_) => return None,
-                Ok(n) => self.buf.extend_from_slice(&chunk[..n]),
-            }
-        }
-    }
-
-    /// A field of INFO.
-    pub fn info(&mut self, field: &str) -> String {
-        let text = self.text("INFO everything");
-        let mut lines = text.lines();
-        let value = lines.find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-        value
-            .unwrap_or_else(|| panic!("no {field} in\n{text}"))
-            .to_owned()
-    }
-
-    /// Waits until a field of INFO has a value.
-    pub fn until(&mut self, field: &str, wanted: &str) {
-        wait_for(&format!("{field}:{wanted}"), || self.info(field) == wanted);
-    }
-
-    pub fn digest(&mut self) -> String {
-        self.text("DEBUG DIGEST")
-    }
-}
-
-/// Waits until something is so.
-pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
+    Process::start(command.args(settings), dir)
 }
 
 /// An array's elements.

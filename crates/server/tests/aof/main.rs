@@ -13,8 +13,6 @@ mod crashing;
 mod manifest;
 mod peers;
 mod reader;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::path::PathBuf;
 

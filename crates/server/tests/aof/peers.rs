@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
+use everbloom_dev::{Client, Redis, peers::output, wait_for};
 use everbloom_files::aof::{BaseFormat, CommandReader, Manifest, Names, ReadLimits, Unit};
 use everbloom_files::storage::{Disk, Storage};
 use everbloom_resp::{Reply, encode_request};
 
 use crate::names;
-use crate::support::{Client, Redis};
 
 /// An empty directory for one test.
 fn scratch(test: &str) -> PathBuf {
@@ -27,30 +26,17 @@ fn redis(dir: &Path, extra: &[&str]) -> Option<(Redis, Client)> {
     let settings = [&["--dir", dir, "--appendonly", "yes"], extra].concat();
     let redis = Redis::start(&settings)?;
     let mut client = Client::connect(redis.addr);
-    // Until it has loaded its files it answers LOADING.
-    while client.line("DBSIZE").is_error() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("the load", || client.is_loaded() == Some(true));
     Some((redis, client))
 }
 
 /// Waits for the manifest to have that text.
 fn expect_manifest(dir: &Path, names: &Names, expected: &Manifest) {
     let path = dir.join(names.manifest());
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        // It listens before it has written its first.
-        let found = fs::read_to_string(&path).unwrap_or_default();
-        if found == expected.to_text() {
-            return;
-        }
-        let text = expected.to_text();
-        assert!(
-            Instant::now() < deadline,
-            "found\n{found}\nexpected\n{text}"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let text = expected.to_text();
+    // It listens before it has written its first.
+    let found = || fs::read_to_string(&path).unwrap_or_default();
+    wait_for(&format!("the manifest\n{text}"), || found() == text);
 }
 
 /// One rewrite with history kept, then as many as asked for; the manifest after each.
@@ -75,28 +61,9 @@ fn rewrites(test: &str, format: BaseFormat, extra: &[&str]) {
             manifest = manifest.without_history();
         }
         expect_manifest(&dir, &names, &manifest);
-        while client
-            .line("INFO persistence")
-            .bulk_text()
-            .contains("rewrite_in_progress:1")
-        {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        client.until("aof_rewrite_in_progress", "0");
     }
     assert_eq!(Manifest::load(&Disk::new(&dir), &names).unwrap(), manifest);
-}
-
-trait BulkText {
-    fn bulk_text(&self) -> String;
-}
-
-impl BulkText for Reply {
-    fn bulk_text(&self) -> String {
-        match self {
-            Reply::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            other => panic!("{other:?}"),
-        }
-    }
 }
 
 #[test]
@@ -164,16 +131,8 @@ fn log_of_ours(dir: &Path) -> Manifest {
 
 /// Whether `redis-check-aof` finds nothing wrong; `None` when there is none.
 fn check(path: &Path, arguments: &[&str]) -> Option<bool> {
-    let Ok(output) = Command::new("redis-check-aof")
-        .args(arguments)
-        .arg(path)
-        .output()
-    else {
-        let required = std::env::var_os("EVERBLOOM_REQUIRE_PEERS").is_some();
-        assert!(!required, "redis-check-aof is required and was not found");
-        eprintln!("SKIPPED: redis-check-aof was not found");
-        return None;
-    };
+    let mut command = Command::new("redis-check-aof");
+    let output = output(command.args(arguments).arg(path))?;
     if !output.status.success() {
         eprintln!("{}", String::from_utf8_lossy(&output.stdout));
     }

@@ -13,7 +13,7 @@ use everbloom_store::persistence::Persistence;
 
 use crate::common::{logging, run, with};
 use crate::crashing::CrashingDisk;
-use crate::support::Client;
+use crate::support::{Client, OfRunning};
 
 /// What holds the fsyncs of a disk.
 #[derive(Debug, Default)]

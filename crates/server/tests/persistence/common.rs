@@ -2,12 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use everbloom_resp::Reply;
 use everbloom_server::{Running, Settings};
 
-use crate::support::{Client, server};
+use crate::support::{Client, OfRunning, server};
 
 /// A server that keeps a log in `dir`, and lets tests DEBUG.
 pub(crate) fn logging(dir: &Path) -> Settings {
@@ -51,44 +49,24 @@ pub(crate) fn failure(settings: Settings) -> String {
 }
 
 pub(crate) fn digest(client: &mut Client) -> String {
-    match client.line("DEBUG DIGEST") {
-        Reply::Simple(text) => text.into_owned(),
-        other => panic!("no digest: {other:?}"),
-    }
+    client.digest()
 }
 
 /// Runs lines none of which may fail.
 pub(crate) fn run(client: &mut Client, lines: &[&str]) {
     for line in lines {
-        let reply = client.line(line);
-        assert!(!reply.is_error(), "{line}: {reply:?}");
+        client.ok(line);
     }
 }
 
 /// A field of INFO.
 pub(crate) fn info(client: &mut Client, field: &str) -> String {
-    let text = match client.line("INFO everything") {
-        Reply::Bulk(bytes) => String::from_utf8(bytes).unwrap(),
-        other => panic!("no info: {other:?}"),
-    };
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    line.unwrap_or_else(|| panic!("no {field} in {text}"))
-        .to_owned()
+    client.info(field)
 }
 
 /// Waits until a field of INFO has a value.
 pub(crate) fn until(client: &mut Client, field: &str, wanted: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while info(client, field) != wanted {
-        assert!(
-            Instant::now() < deadline,
-            "{field} is not {wanted}:\n{:?}",
-            client.line("INFO persistence")
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    client.until(field, wanted);
 }
 
 /// Every file below a directory, with its bytes.

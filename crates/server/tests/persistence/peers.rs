@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use everbloom_dev::peers::output;
 use everbloom_resp::Reply;
 use tempfile::tempdir;
 
@@ -10,18 +11,9 @@ use crate::support::{Client, Redis};
 
 /// Runs a tool of Redis, or says loudly that it is not there.
 fn tool(name: &str, args: &[&str]) -> Option<(bool, String)> {
-    match Command::new(name).args(args).output() {
-        Ok(output) => {
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            Some((output.status.success(), text))
-        }
-        Err(error) => {
-            let required = std::env::var_os("EVERBLOOM_REQUIRE_PEERS").is_some();
-            assert!(!required, "{name} is required: {error}");
-            eprintln!("SKIPPED: {name}: {error}");
-            None
-        }
-    }
+    let output = output(Command::new(name).args(args))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some((output.status.success(), text))
 }
 
 const STRINGS: &[&str] = &[

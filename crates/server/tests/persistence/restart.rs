@@ -31,7 +31,8 @@ const LINES: &[&str] = &[
     "BF.RESERVE large 0.0001 300000",
     "BF.ADD large x",
     "BF.RESERVE blocked 0.001 2 LAYOUT BLOCKED EXPANSION 3",
-    "BF.MADD blocked a b c d e f g h i j k l m n o p q r s t u v w x y z 1 2 3 4 5 6 7 8 9 10 11",
+    "BF.MADD blocked a b c d e f g h i j k l m n o p q r s t u v w x y z \
+     1 2 3 4 5 6 7 8 9 10 11 12",
     "BF.INSERT seeded LAYOUT BLOCKED SEED 7 CAPACITY 7 NONSCALING ITEMS a b",
     "BF.RESERVE blocked-large 0.0001 300000 LAYOUT BLOCKED",
     "BF.ADD blocked-large x",

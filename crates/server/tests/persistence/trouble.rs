@@ -14,7 +14,7 @@ use tempfile::tempdir;
 
 use crate::common::{digest, info, logging, run, snapshots, start, until, with};
 use crate::crashing::CrashingDisk;
-use crate::support::Client;
+use crate::support::{Client, OfRunning};
 
 /// A server on a disk that is none.
 fn start_on(disk: &CrashingDisk, settings: Settings) -> (Running, Client) {

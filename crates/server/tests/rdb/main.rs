@@ -19,5 +19,3 @@ mod golden;
 mod pieces;
 mod redis;
 mod round_trip;
-#[path = "../support/mod.rs"]
-mod support;

@@ -51,6 +51,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use everbloom_dev::Random;
 use everbloom_files::storage::{Storage, StorageFile, parent};
 
 /// The disk. Clones are the same disk.
@@ -608,15 +609,16 @@ impl Storage for CrashingDisk {
     }
 }
 
-/// A seeded series of choices: splitmix64.
+/// A seeded series of choices.
 struct Choice {
     seed: u64,
-    state: u64,
+    random: Random,
 }
 
 impl Choice {
     fn new(seed: u64) -> Self {
-        Choice { seed, state: seed }
+        let random = Random(seed);
+        Choice { seed, random }
     }
 
     /// A number from 0 to `max`; the ends are likely.
@@ -626,19 +628,11 @@ impl Choice {
             1 => return max,
             _ => {}
         }
-        match self.next() % 4 {
+        match self.random.number() % 4 {
             0 => 0,
             1 => max,
-            _ => (self.next() % (max as u64 + 1)) as usize,
+            _ => self.random.below(max + 1),
         }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 
