@@ -434,3 +434,43 @@ fn get_keys(call: &mut Call<'_>) -> Reply {
 fn number(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use everbloom_resp::{Protocol, encode};
+
+    use super::super::testing::Bench;
+
+    /// What clients read at their start: flags, keys, categories and documentation, word for word.
+    #[test]
+    fn what_clients_ask_for_first_is_what_it_was() {
+        let mut bench = Bench::default();
+        let mut bytes = Vec::new();
+        for line in [
+            "COMMAND",
+            "COMMAND DOCS",
+            "COMMAND INFO client|id Get acl|cat object nope get|x",
+            "COMMAND DOCS client|id Get nope bf.add",
+            "COMMAND LIST FILTERBY MODULE bf",
+            "COMMAND LIST FILTERBY ACLCAT dangerous",
+        ] {
+            bytes.extend_from_slice(format!("> {line}\r\n").as_bytes());
+            encode(&bench.run(line), Protocol::Resp3, &mut bytes);
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        // The lengths of strings make no difference that the strings do not.
+        let words = text.split("\r\n").filter(|word| !word.starts_with('$'));
+        // One line for each command, and for each of its parts that is a map.
+        let starts_line = |word: &str| word == "*10" || word.starts_with(['>', '%']);
+        let text: String = words
+            .map(|word| format!("{}{word}", if starts_line(word) { '\n' } else { ' ' }))
+            .collect();
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/command.txt");
+        let wanted = std::fs::read_to_string(golden).unwrap_or_default();
+        if text != wanted {
+            let new = std::env::temp_dir().join("everbloom-command.txt");
+            std::fs::write(&new, &text).unwrap();
+            panic!("{} differs from {golden}", new.display());
+        }
+    }
+}
