@@ -4,7 +4,10 @@
 //! comes after the key is closed: an event may make another module run a command on the same key.
 
 use everbloom::{Layout, ScalableBloomFilter};
-use everbloom_commands::{Command, Context, Effect, KeySource, Outcome, ReadSlot, Run, Slot, find};
+use everbloom_commands::table::{ReadFn, WriteFn};
+use everbloom_commands::{
+    Command, Context, Effect, Function, KeySource, Outcome, ReadSlot, Slot, find,
+};
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
@@ -17,9 +20,6 @@ use crate::types::{BlockedFilter, ClassicFilter};
 /// As many arguments as most commands have, without an allocation.
 const FEW: usize = 8;
 
-type ReadFn = fn(&Context, &[&[u8]], ReadSlot<'_>) -> Reply;
-type WriteFn = fn(&Context, &[&[u8]], &mut Slot<'_>) -> Outcome;
-
 /// Runs a command that the host received.
 pub(crate) fn run(host: &mut HostContext<'_>, args: Args<'_>) {
     let words: SmallVec<[&[u8]; FEW]> = args.iter().collect();
@@ -31,17 +31,22 @@ pub(crate) fn run(host: &mut HostContext<'_>, args: Args<'_>) {
     reply::send(host, &reply);
 }
 
-fn run_row(host: &mut HostContext<'_>, row: &Command, args: Args<'_>, words: &[&[u8]]) -> Reply {
-    if let Err(reply) = row.check_arity(words.len()) {
-        return reply;
+fn run_row(
+    host: &mut HostContext<'_>,
+    row: &Command<Function>,
+    args: Args<'_>,
+    words: &[&[u8]],
+) -> Reply {
+    if !row.accepts(words.len()) {
+        return row.wrong_arity().into();
     }
     let Some(key) = args.get(1) else {
         return Reply::error("ERR a command on a filter names a key");
     };
     let context = context(host);
-    match row.run {
-        Run::Read(function) => read(host, function, &context, key, words),
-        Run::Write(function) => write(host, function, &context, key, words),
+    match row.handler {
+        Function::Read(function) => read(host, function, &context, key, words),
+        Function::Write(function) => write(host, function, &context, key, words),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use everbloom_commands::table::KeySpec;
+use everbloom_commands::command::KeySpec;
 
 use crate::clock::Now;
 use crate::keyspace::{Keyspace, SHARDS, View};

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use everbloom_commands::flags::SELECTS;
 use everbloom_resp::Reply;
 use thiserror::Error;
 
@@ -101,19 +102,19 @@ impl<'s> Replayer<'s> {
             ));
         };
         if !command.accepts(args.len()) {
-            return Err(ReplayError::Arity(command.lower));
+            return Err(ReplayError::Arity(command.name));
         }
         let reply = run(&mut Call {
             server: self.server,
             stats: &self.stats,
             settings: self.settings,
             session: &mut self.session,
-            command,
+            command: &command.row,
             args,
             now: Self::now(),
         });
         // What follows would change the keys of another database.
-        if command.name == "SELECT" && reply.is_error() {
+        if command.flags.has(SELECTS) && reply.is_error() {
             return Err(ReplayError::Database(self.settings.databases));
         }
         if let Reply::Error(text) = &reply {

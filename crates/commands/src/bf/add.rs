@@ -1,4 +1,4 @@
-//! BF.ADD and BF.MADD, and a run of pipelined BF.ADDs as one batch.
+//! BF.ADD and BF.MADD, and a batch of pipelined BF.ADDs.
 
 use super::Parameters;
 use super::insertion::{AfterFull, Insertion, insert_items};
@@ -94,8 +94,8 @@ impl Madd<'_> {
 /// execution: `emit` gets one for each item, in order.
 ///
 /// Errors of the key (another type, no memory for a new filter) are every item's answer. All
-/// commands of the run count as modifications for WATCH.
-pub fn add_run<'a>(
+/// commands of the batch count as modifications for WATCH.
+pub fn add_batch<'a>(
     context: &Context,
     items: &[&'a [u8]],
     slot: &mut Slot<'_>,

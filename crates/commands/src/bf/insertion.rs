@@ -1,4 +1,4 @@
-//! Adding items: the one path that ADD, MADD, INSERT and runs of pipelined ADDs share.
+//! Adding items: the one path that ADD, MADD, INSERT and batches of pipelined ADDs share.
 
 use super::Parameters;
 use crate::context::Context;

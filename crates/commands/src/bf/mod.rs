@@ -1,9 +1,9 @@
 //! The commands, one family a file: the arguments as a struct, how they are parsed, and what the
 //! command then does to its key.
 //!
-//! The functions named like a command have the shape that [`Run`](crate::table::Run) asks for.
-//! [`add::add_run`] and [`exists::exists_run`] execute a run of pipelined commands on one key as
-//! one batch.
+//! The functions named like a command have the shape that [`Function`](crate::table::Function) asks
+//! for. [`add::add_batch`] and [`exists::exists_batch`] execute pipelined commands on one key as one
+//! batch.
 
 pub mod add;
 pub mod debug;
