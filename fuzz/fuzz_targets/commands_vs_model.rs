@@ -11,7 +11,7 @@ use arbitrary::Arbitrary;
 use everbloom::Layout;
 use everbloom::sizing::blocked::BlockedSize;
 use everbloom::sizing::{LayerSize, RATE_CAP, Rounding};
-use everbloom_commands::bf::{add::add_run, exists::exists_run};
+use everbloom_commands::bf::{add::add_batch, exists::exists_batch};
 use everbloom_commands::format::header;
 use everbloom_commands::{COMMANDS, Context, Defaults, KeySource, ReadSlot};
 use everbloom_resp::{Protocol, Reply};
@@ -92,7 +92,7 @@ enum Items {
 enum Step {
     Reserve(Key, Rate, u16, Growth),
     Add(Key, u16),
-    AddRun(Key, Items),
+    AddBatch(Key, Items),
     Madd(Key, Items),
     Insert(Key, Insert),
     Exists(Key, Items),
@@ -195,7 +195,7 @@ impl Run {
                     Err(error) => assert_eq!(reply, Reply::error(error)),
                 }
             }
-            Step::AddRun(key, items) => self.add_run(*key, &items.list()),
+            Step::AddBatch(key, items) => self.add_batch(*key, &items.list()),
             Step::Madd(key, items) => {
                 let made = self.made_by_default();
                 self.add_all(&["BF.MADD", key.name()], *key, made, &items.list());
@@ -374,7 +374,7 @@ impl Run {
     }
 
     /// Pipelined BF.ADDs as one batch, and one by one.
-    fn add_run(&mut self, key: Key, items: &[Vec<u8>]) {
+    fn add_batch(&mut self, key: Key, items: &[Vec<u8>]) {
         let context = self.keys.context;
         let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
         let mut replies = Vec::new();
@@ -386,7 +386,7 @@ impl Run {
         let value = self.keys.keys.get(name).cloned();
         other.keys.extend(value.map(|value| (name.to_vec(), value)));
         let change = self.keys.write(name, |slot| {
-            add_run(&context, &slices, slot, |result| {
+            add_batch(&context, &slices, slot, |result| {
                 replies.push(result.map_or_else(Reply::from, Reply::Boolean));
             })
         });
@@ -418,7 +418,7 @@ impl Run {
             _ => ReadSlot::Missing,
         };
         let mut run = Vec::new();
-        exists_run(&slices, slot, |found| run.push(Reply::Boolean(found)));
+        exists_batch(&slices, slot, |found| run.push(Reply::Boolean(found)));
         assert_eq!(run, replies);
         for (item, reply) in items.iter().zip(replies) {
             let one = self.keys.call(&[b"BF.EXISTS", key.name().as_bytes(), item]);

@@ -1,7 +1,7 @@
 //! The commands in process, with the smallest keyspace that the recorded cases need.
 
 use everbloom::ScalableBloomFilter;
-use everbloom_commands::{Context, Effect, ReadSlot, Run, Slot, find};
+use everbloom_commands::{Context, Effect, Function, ReadSlot, Slot, find};
 use everbloom_conformance::Subject;
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::HashMap;
@@ -42,27 +42,25 @@ impl Subject for InProcess {
 impl InProcess {
     fn reply(&mut self, args: &[&[u8]]) -> Reply {
         match find(args[0]) {
-            Some(command) => match command.check_arity(args.len()) {
-                Ok(()) => self.bloom(command.run, args),
-                Err(reply) => reply,
-            },
+            Some(command) if command.accepts(args.len()) => self.bloom(command.handler, args),
+            Some(command) => command.wrong_arity().into(),
             None => self.native(args),
         }
     }
 
-    fn bloom(&mut self, run: Run, args: &[&[u8]]) -> Reply {
+    fn bloom(&mut self, function: Function, args: &[&[u8]]) -> Reply {
         let context = Context {
             protocol: self.protocol,
             ..Context::default()
         };
         let key = (self.db, args[1].to_vec());
-        match run {
-            Run::Read(run) => match self.keys.get(&key) {
+        match function {
+            Function::Read(run) => match self.keys.get(&key) {
                 None => run(&context, args, ReadSlot::Missing),
                 Some(Value::Filter(filter)) => run(&context, args, ReadSlot::Filter(filter)),
                 Some(Value::String) => run(&context, args, ReadSlot::OtherType),
             },
-            Run::Write(run) => match self.keys.get_mut(&key) {
+            Function::Write(run) => match self.keys.get_mut(&key) {
                 Some(Value::Filter(filter)) => run(&context, args, &mut Slot::Filter(filter)).reply,
                 Some(Value::String) => run(&context, args, &mut Slot::OtherType).reply,
                 None => {

@@ -42,7 +42,22 @@ impl<'a> Args<'a> {
         Some(first)
     }
 
-    /// All arguments that are left, or the wrong-arity error when there is none.
+    /// Everything that is left, perhaps nothing.
+    pub fn rest(self) -> &'a [&'a [u8]] {
+        self.rest
+    }
+
+    /// The next argument and all that follow it in pairs; wrong arity when the last has no partner.
+    pub fn next_pairs(&mut self) -> Result<&'a [[&'a [u8]; 2]], CommandError> {
+        let (pairs, odd) = std::mem::take(&mut self.rest).as_chunks();
+        if odd.is_empty() {
+            Ok(pairs)
+        } else {
+            Err(self.wrong_arity())
+        }
+    }
+
+    /// Everything that is left, at least one argument.
     pub fn next_rest(&mut self) -> Result<&'a [&'a [u8]], CommandError> {
         let rest = std::mem::take(&mut self.rest);
         if rest.is_empty() {

@@ -6,7 +6,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`table`] | every command as data: name, arity, flags, documentation, function |
+//! | [`command`], [`flags`] | a command as data, whoever has it: name, arity, flags, documentation |
+//! | [`table`] | the commands on filters, as such data, with their functions |
 //! | [`args`], [`number`] | reading arguments: a cursor, and what counts as a number |
 //! | [`slot`], [`context`], [`outcome`] | what a host lends a command, and what it gets back |
 //! | [`error`] | every error text, once |
@@ -14,13 +15,13 @@
 //! | [`mod@format`] | SCANDUMP headers, values as typed fields, and the number format of BF.DEBUG |
 //!
 //! ```
-//! use everbloom_commands::{Context, Run, Slot, find};
+//! use everbloom_commands::{Context, Function, Slot, find};
 //!
 //! let context = Context::default();
 //! let add = find(b"bf.add").expect("BF.ADD is in the table");
 //! let mut value = None;
-//! let Run::Write(run) = add.run else { unreachable!("BF.ADD writes") };
-//! let outcome = run(&context, &[b"BF.ADD", b"seen", b"a"], &mut Slot::Vacant(&mut value));
+//! let Function::Write(add) = add.handler else { unreachable!("BF.ADD writes") };
+//! let outcome = add(&context, &[b"BF.ADD", b"seen", b"a"], &mut Slot::Vacant(&mut value));
 //! assert_eq!(outcome.reply, everbloom_resp::Reply::Boolean(true));
 //! assert_eq!(value.map(|filter| filter.len()), Some(1));
 //! ```
@@ -28,16 +29,20 @@
 
 pub mod args;
 pub mod bf;
+pub mod command;
 pub mod context;
 pub mod error;
+pub mod flags;
 pub mod format;
 pub mod number;
 pub mod outcome;
 pub mod slot;
 pub mod table;
 
+pub use args::Args;
+pub use command::Command;
 pub use context::{Context, Defaults, KeySource};
 pub use error::CommandError;
 pub use outcome::{Effect, Outcome};
 pub use slot::{ReadSlot, Slot};
-pub use table::{COMMANDS, Command, Run, find};
+pub use table::{COMMANDS, Function, find};

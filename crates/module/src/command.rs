@@ -6,7 +6,11 @@
 //! The host works for what it answers, so a call asks only for what its reply depends on.
 
 use everbloom::{Layer, Layout, ScalableBloomFilter};
-use everbloom_commands::{Command, CommandError, Context, Effect, Outcome, ReadSlot, Run, Slot};
+use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
+use everbloom_commands::table::WriteFn;
+use everbloom_commands::{
+    Command, CommandError, Context, Effect, Function, Outcome, ReadSlot, Slot,
+};
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
@@ -19,25 +23,28 @@ use crate::types::{BlockedFilter, ClassicFilter};
 /// As many arguments as most commands have, without an allocation.
 const FEW: usize = 8;
 
-type WriteFn = fn(&Context, &[&[u8]], &mut Slot<'_>) -> Outcome;
-
 /// Runs the command of this row for the host.
-pub(crate) fn run(host: &mut HostContext<'_>, row: &Command, args: Args<'_>) {
+pub(crate) fn run(host: &mut HostContext<'_>, row: &Command<Function>, args: Args<'_>) {
     let words: SmallVec<[&[u8]; FEW]> = args.iter().collect();
-    let reply = match (row.check_arity(words.len()), args.get(1)) {
-        (Err(reply), _) => reply,
-        (Ok(()), None) => Reply::error("ERR a command on a filter names a key"),
-        (Ok(()), Some(key)) => run_on(host, row, key, &words),
+    let reply = match args.get(1) {
+        _ if !row.accepts(words.len()) => row.wrong_arity().into(),
+        None => Reply::error("ERR a command on a filter names a key"),
+        Some(key) => run_on(host, row, key, &words),
     };
     reply::send(host, &reply);
 }
 
-fn run_on(host: &mut HostContext<'_>, row: &Command, name: HostStr<'_>, words: &[&[u8]]) -> Reply {
+fn run_on(
+    host: &mut HostContext<'_>,
+    row: &Command<Function>,
+    name: HostStr<'_>,
+    words: &[&[u8]],
+) -> Reply {
     let caller = host.caller();
-    match row.run {
-        Run::Read(function) => {
+    match row.handler {
+        Function::Read(function) => {
             let mut context = Context::default();
-            if row.depends_on_protocol && caller.speaks_resp3() {
+            if row.flags.has(DEPENDS_ON_PROTOCOL) && caller.speaks_resp3() {
                 context.protocol = Protocol::Resp3;
             }
             let key = Key::open_to_read(host, name);
@@ -47,7 +54,7 @@ fn run_on(host: &mut HostContext<'_>, row: &Command, name: HostStr<'_>, words: &
                 key.as_ref().map_or(ReadSlot::Missing, slot),
             )
         }
-        Run::Write(function) => {
+        Function::Write(function) => {
             let write = Write {
                 function,
                 words,

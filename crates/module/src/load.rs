@@ -2,8 +2,7 @@
 
 use std::ffi::CStr;
 
-use everbloom_commands::table::Flag;
-use everbloom_commands::{COMMANDS, Command};
+use everbloom_commands::{COMMANDS, Command, Function};
 
 use crate::raw::command_info::document;
 use crate::raw::context::{Args, HostContext, LogLevel};
@@ -32,7 +31,7 @@ impl Module for Bloom {
             clippy::indexing_slicing,
             reason = "the compiler refuses a row that is not there"
         )]
-        let row: &Command = const { &COMMANDS[ROW] };
+        let row: &Command<Function> = const { &COMMANDS[ROW] };
         command::run(host, row, args);
     }
 
@@ -71,21 +70,21 @@ fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
 
 fn register(
     context: &HostContext<'_>,
-    row: &Command,
+    row: &Command<Function>,
     callback: Callback,
     own_category: bool,
 ) -> Result<(), String> {
-    let flags: Vec<&str> = row.flags.iter().map(|flag| flag_word(*flag)).collect();
+    let flags: Vec<&str> = row.flags.names().map(flag_word).collect();
     let keys = (row.keys.first, row.keys.last, row.keys.step);
-    if !entry::register_command(context, row.lower, &flags.join(" "), keys, callback) {
+    if !entry::register_command(context, row.name, &flags.join(" "), keys, callback) {
         return Err(format!("the command {} could not be registered", row.name));
     }
-    let categories = row.acl.iter().map(|name| name.trim_start_matches('@'));
+    let categories = row.docs.acl.iter().map(|name| name.trim_start_matches('@'));
     // With one word that it does not know, the host takes none of them.
     let known = categories.filter(|name| own_category || *name != "bloom");
     let categories: Vec<&str> = known.collect();
     // Without its categories or its documentation a command does all that it should.
-    if !host::set_acl_categories(context, row.lower, &categories.join(" ")) {
+    if !host::set_acl_categories(context, row.name, &categories.join(" ")) {
         let line = format!("no ACL categories for {}", row.name);
         context.log(LogLevel::Warning, &line);
     }
@@ -96,12 +95,10 @@ fn register(
     Ok(())
 }
 
-/// A flag in the words of the module API.
-fn flag_word(flag: Flag) -> &'static str {
+/// A flag in the words of the module API, which has a hyphen where COMMAND has none.
+fn flag_word(flag: &'static str) -> &'static str {
     match flag {
-        Flag::Write => "write",
-        Flag::DenyOom => "deny-oom",
-        Flag::ReadOnly => "readonly",
-        Flag::Fast => "fast",
+        "denyoom" => "deny-oom",
+        flag => flag,
     }
 }

@@ -1,69 +1,27 @@
-//! Every command the server knows, of both tables, found by its name in any case.
+//! Every command the server knows, found by its name in any case.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::OnceLock;
 
-use everbloom_commands::table as filters;
-use everbloom_commands::table::KeySpec;
+use everbloom_commands::COMMANDS as FILTER_COMMANDS;
 
-use crate::native;
+use crate::native::{self, Command, Handler};
 
-/// Where a command's row stands.
-#[derive(Debug, Clone, Copy)]
-pub enum Kind {
-    /// A command on a filter, of the commands crate.
-    Filter(&'static filters::Command),
-    /// A command of the server's own.
-    Native(&'static native::Command),
-}
-
-/// A command with what dispatch asks of it for every call, worked out once.
+/// A command with its place in the registry.
 #[derive(Debug)]
 pub struct Registered {
-    /// Its place in the registry: statistics are kept by it.
+    /// The place: statistics are kept by it.
     pub index: usize,
-    /// In upper case.
-    pub name: &'static str,
-    /// In lower case, as errors and INFO show it.
-    pub lower: &'static str,
-    /// Arguments with the name; negative = at least so many.
-    pub arity: i32,
-    /// Which arguments are keys.
-    pub keys: KeySpec,
-    /// The row.
-    pub kind: Kind,
-    /// Flags as COMMAND shows them.
-    pub flags: Vec<&'static str>,
-    /// It may change the keyspace.
-    pub write: bool,
-    /// It is refused above maxmemory.
-    pub deny_oom: bool,
-    /// It is allowed before AUTH.
-    pub no_auth: bool,
-    /// It is refused inside MULTI.
-    pub no_multi: bool,
-    /// It runs while data is being loaded.
-    pub while_loading: bool,
-    /// It is refused unless a setting allows it.
-    pub protected: bool,
+    /// Its row.
+    pub row: Command,
 }
 
-impl Registered {
-    /// Whether other settings may be in force after it.
-    #[inline]
-    pub fn changes_settings(&self) -> bool {
-        matches!(self.name, "CONFIG" | "EXEC")
-    }
+impl Deref for Registered {
+    type Target = Command;
 
-    /// Whether `count` arguments, the name included, are what it takes.
-    #[inline]
-    pub fn accepts(&self, count: usize) -> bool {
-        let wanted = usize::try_from(self.arity.unsigned_abs()).unwrap_or(usize::MAX);
-        if self.arity < 0 {
-            count >= wanted
-        } else {
-            count == wanted
-        }
+    fn deref(&self) -> &Command {
+        &self.row
     }
 }
 
@@ -73,9 +31,6 @@ pub struct Registry {
     commands: Vec<Registered>,
     by_name: HashMap<&'static [u8], usize, foldhash::fast::FixedState>,
 }
-
-/// Commands whose flags their subcommands have, each of them `loading`.
-const CONTAINERS: [&str; 5] = ["ACL", "CLIENT", "CONFIG", "LATENCY", "SLOWLOG"];
 
 /// Names are no longer than this.
 const LONGEST: usize = 32;
@@ -88,42 +43,17 @@ impl Registry {
     }
 
     fn new() -> Self {
-        let filters = filters::COMMANDS.iter().map(|c| {
-            let flags = c.flags.iter().map(|f| f.name()).collect();
-            (c.name, c.arity, c.keys, Kind::Filter(c), flags)
-        });
-        let natives = native::commands()
-            .map(|c| (c.name, c.arity, c.keys, Kind::Native(c), c.flags.to_vec()));
-        let commands: Vec<Registered> = filters
-            .chain(natives)
+        let on_filters = FILTER_COMMANDS
+            .iter()
+            .map(|row| row.with_handler(Handler::Filter(row.handler)));
+        let commands: Vec<Registered> = on_filters
+            .chain(native::commands().copied())
             .enumerate()
-            .map(
-                |(index, (name, arity, keys, kind, flags)): (_, (_, _, _, _, Vec<&str>))| {
-                    let has = |flag: &str| flags.contains(&flag);
-                    Registered {
-                        index,
-                        name,
-                        // A few dozen names, leaked once: they live as long as the registry, which is
-                        // static itself.
-                        lower: name.to_ascii_lowercase().leak(),
-                        arity,
-                        keys,
-                        kind,
-                        write: has("write"),
-                        deny_oom: has("denyoom"),
-                        no_auth: has("no_auth"),
-                        no_multi: has("no_multi"),
-                        while_loading: has("loading") || CONTAINERS.contains(&name),
-                        // COMMAND does not show it, so it is no flag.
-                        protected: name == "DEBUG",
-                        flags,
-                    }
-                },
-            )
+            .map(|(index, row)| Registered { index, row })
             .collect();
         let by_name = commands
             .iter()
-            .map(|c| (c.name.as_bytes(), c.index))
+            .map(|command| (command.name.as_bytes(), command.index))
             .collect();
         Registry { commands, by_name }
     }
@@ -131,12 +61,12 @@ impl Registry {
     /// The command of this name, in any case.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&Registered> {
-        let mut upper = [0u8; LONGEST];
-        let upper = upper.get_mut(..name.len())?;
-        upper.copy_from_slice(name);
-        upper.make_ascii_uppercase();
+        let mut lower = [0u8; LONGEST];
+        let lower = lower.get_mut(..name.len())?;
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
         self.by_name
-            .get(&*upper)
+            .get(&*lower)
             .and_then(|index| self.commands.get(*index))
     }
 
@@ -148,6 +78,8 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
+    use everbloom_commands::flags::WRITE;
+
     use super::*;
 
     #[test]
@@ -155,13 +87,27 @@ mod tests {
         let registry = Registry::get();
         for command in registry.commands() {
             assert!(command.name.len() <= LONGEST);
-            assert_eq!(command.name, command.name.to_ascii_uppercase());
-            for name in [command.name, command.lower] {
+            assert_eq!(command.name, command.name.to_ascii_lowercase());
+            for name in [command.name, &command.name.to_ascii_uppercase()] {
                 assert_eq!(registry.find(name.as_bytes()).unwrap().index, command.index);
             }
         }
         assert!(registry.find(b"NO.SUCH").is_none());
         assert!(registry.find(&[b'A'; 4096]).is_none());
         assert!(registry.find(b"").is_none());
+    }
+
+    #[test]
+    fn rows_of_writers_say_so_and_subcommands_bear_the_name_of_their_container() {
+        for command in Registry::get().commands() {
+            if matches!(command.handler, Handler::Write(_)) {
+                assert!(command.flags.has(WRITE), "{}", command.name);
+            }
+            for row in command.subcommands {
+                let (container, own) = row.name.split_once('|').unwrap();
+                assert_eq!(container, command.name);
+                assert!(command.subcommand(own.as_bytes()).is_some());
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use everbloom_commands::flags::{Flags, LOADING, TELLS_HEALTH, WHILE_LOADING, WRITE};
 use everbloom_resp::Reply;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -14,7 +15,8 @@ use everbloom_store::persistence::Persistence;
 
 use crate::clients::Clients;
 use crate::config::{Config, Settings};
-use crate::registry::{Registered, Registry};
+use crate::native::Command;
+use crate::registry::Registry;
 use crate::slowlog::SlowLog;
 use crate::stats::{ServerStats, WorkerStats};
 
@@ -114,7 +116,7 @@ impl Server {
     /// Why a command may not run now, if so: the data is being loaded, or writes are refused
     /// because they could not be made to last.
     #[inline]
-    pub fn refusal(&self, command: &Registered, settings: &Settings) -> Option<Reply> {
+    pub fn refusal(&self, command: &Command, settings: &Settings) -> Option<Reply> {
         if !self.store.health.is_troubled() {
             return None;
         }
@@ -122,13 +124,15 @@ impl Server {
     }
 
     #[cold]
-    fn refusal_in_trouble(&self, command: &Registered, settings: &Settings) -> Option<Reply> {
-        if self.store.health.is_loading() && !command.while_loading {
+    fn refusal_in_trouble(&self, command: &Command, settings: &Settings) -> Option<Reply> {
+        if self.store.health.is_loading()
+            && !command.flags.has(Flags::of(&[LOADING, WHILE_LOADING]))
+        {
             return Some(Reply::error(
                 "LOADING Redis is loading the dataset in memory",
             ));
         }
-        if !command.write && command.name != "PING" {
+        if !command.flags.has(Flags::of(&[WRITE, TELLS_HEALTH])) {
             return None;
         }
         if self.store.health.is_log_failing() {

@@ -93,9 +93,9 @@ impl Madd<'_> {
 /// Executes `BF.ADD key item` for every item as one batch. `emit` gets one answer for each item, in
 /// order. The answers are the same as for one command after the other.
 ///
-/// Errors of the key (another type, no memory for a new filter) are the answer for every item. All
+/// Errors of the key (another type, no memory for a new filter) are every item's answer. All
 /// commands of the batch count as modifications for WATCH.
-pub fn add_run<'a>(
+pub fn add_batch<'a>(
     context: &Context,
     items: &[&'a [u8]],
     slot: &mut Slot<'_>,

@@ -46,7 +46,7 @@ impl<'a> Mexists<'a> {
 
     fn execute(&self, slot: ReadSlot<'_>) -> Reply {
         let mut found = Vec::with_capacity(self.items.len());
-        exists_run(self.items, slot, |one| found.push(one));
+        exists_batch(self.items, slot, |one| found.push(one));
         Reply::Booleans(found)
     }
 }
@@ -61,9 +61,9 @@ pub fn mexists(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
     answer(Mexists::parse(Args::new(MEXISTS, args)).map(|mexists| mexists.execute(slot)))
 }
 
-/// Executes `BF.EXISTS key item` for every item as one batch. `emit` gets the answers in order.
-/// A missing key and a key of another type contain no item.
-pub fn exists_run(items: &[&[u8]], slot: ReadSlot<'_>, mut emit: impl FnMut(bool)) {
+/// Executes `BF.EXISTS key item` for every item as one batch; `emit` gets the answers in order.
+/// A missing key and a key of another type hold no item.
+pub fn exists_batch(items: &[&[u8]], slot: ReadSlot<'_>, mut emit: impl FnMut(bool)) {
     match slot.lenient() {
         Some(filter) => filter.contains_batch(items.iter().copied(), emit),
         None => items.iter().for_each(|_| emit(false)),

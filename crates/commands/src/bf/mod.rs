@@ -1,8 +1,9 @@
 //! The commands, one family a file. Each file has the arguments as a struct, parses them, and does
 //! the command's work on its key.
 //!
-//! The functions named like a command have the signature that [`Run`](crate::table::Run) asks for.
-//! [`add::add_run`] and [`exists::exists_run`] execute a batch of pipelined commands on one key.
+//! The functions named like a command have the shape that [`Function`](crate::table::Function) asks
+//! for. [`add::add_batch`] and [`exists::exists_batch`] execute pipelined commands on one key as one
+//! batch.
 
 pub mod add;
 pub mod debug;

@@ -1,7 +1,7 @@
 //! BF.ADD, BF.MADD and batches of BF.ADD.
 
 use crate::keyspace::{Keyspace, Value, wire};
-use everbloom_commands::bf::add::add_run;
+use everbloom_commands::bf::add::add_batch;
 use everbloom_commands::{Context, Slot};
 use everbloom_resp::{Protocol, Reply};
 use proptest::prelude::*;
@@ -126,7 +126,7 @@ fn creation_follows_the_configuration() {
 #[test]
 fn a_run_on_a_key_of_another_type_answers_every_item() {
     let mut replies = Vec::new();
-    let change = add_run(
+    let change = add_batch(
         &Context::default(),
         &[b"a", b"b"],
         &mut Slot::OtherType,
@@ -173,7 +173,7 @@ proptest! {
         // A host starts no batch without a command in it.
         if !items.is_empty() {
             let change = at_once.write(b"k", |slot| {
-                add_run(&context, &items, slot, |result| {
+                add_batch(&context, &items, slot, |result| {
                     let reply = result.map_or_else(Reply::from, Reply::Boolean);
                     replies.push(wire(&reply, Protocol::Resp2));
                 })

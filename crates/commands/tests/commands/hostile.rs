@@ -3,7 +3,7 @@
 use crate::keyspace::{Keyspace, Value};
 use everbloom::{FilterParts, LayerParts, ScalableBloomFilter};
 use everbloom_commands::format::header;
-use everbloom_commands::{COMMANDS, Run};
+use everbloom_commands::{COMMANDS, Function};
 use proptest::prelude::*;
 
 fn good() -> FilterParts {
@@ -233,9 +233,9 @@ proptest! {
             .into_iter()
             .chain(args.iter().map(Vec::as_slice))
             .collect();
-        let reply = keys.run(command.run, &args);
+        let reply = keys.run(command.handler, &args);
 
-        if reply.is_error() || matches!(command.run, Run::Read(_)) {
+        if reply.is_error() || matches!(command.handler, Function::Read(_)) {
             prop_assert_eq!(keys.dumps(), before.dumps());
             prop_assert_eq!(keys.log, before.log);
         }

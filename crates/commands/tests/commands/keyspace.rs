@@ -2,7 +2,7 @@
 
 use everbloom::ScalableBloomFilter;
 use everbloom_commands::bf::dump::piece;
-use everbloom_commands::{Context, Defaults, Effect, Outcome, ReadSlot, Run, Slot, find};
+use everbloom_commands::{Context, Defaults, Effect, Function, Outcome, ReadSlot, Slot, find};
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::BTreeMap;
 
@@ -59,22 +59,23 @@ impl Keyspace {
     /// Runs a command as a host does, arity check included.
     pub(crate) fn call(&mut self, args: &[&[u8]]) -> Reply {
         let command = find(args[0]).expect("a command of the table");
-        match command.check_arity(args.len()) {
-            Ok(()) => self.run(command.run, args),
-            Err(reply) => reply,
+        if command.accepts(args.len()) {
+            self.run(command.handler, args)
+        } else {
+            command.wrong_arity().into()
         }
     }
 
     /// Runs a command function on the key that is its first argument.
-    pub(crate) fn run(&mut self, run: Run, args: &[&[u8]]) -> Reply {
+    pub(crate) fn run(&mut self, function: Function, args: &[&[u8]]) -> Reply {
         let key = args.get(1).map(|key| key.to_vec()).unwrap_or_default();
-        match run {
-            Run::Read(run) => match self.keys.get(&key) {
+        match function {
+            Function::Read(run) => match self.keys.get(&key) {
                 None => run(&self.context, args, ReadSlot::Missing),
                 Some(Value::Filter(filter)) => run(&self.context, args, ReadSlot::Filter(filter)),
                 Some(Value::Other) => run(&self.context, args, ReadSlot::OtherType),
             },
-            Run::Write(run) => {
+            Function::Write(run) => {
                 let context = self.context;
                 let outcome = self.write(&key, |slot| run(&context, args, slot));
                 self.record(args, outcome)

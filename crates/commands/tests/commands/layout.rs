@@ -261,7 +261,7 @@ fn a_run_of_adds_creates_what_one_add_would() {
     let mut replies = Vec::new();
     let change = keys.write(b"k", |slot| {
         let items = [&b"a"[..], b"b", b"a"];
-        everbloom_commands::bf::add::add_run(&context, &items, slot, |reply| replies.push(reply))
+        everbloom_commands::bf::add::add_batch(&context, &items, slot, |reply| replies.push(reply))
     });
     assert_eq!(replies, [Ok(true), Ok(true), Ok(false)]);
     keys.log_effect(&[], change.effect(b"k"));

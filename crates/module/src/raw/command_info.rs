@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_int};
 use std::mem::size_of;
 use std::ptr::{null, null_mut};
 
-use everbloom_commands::Command;
-use everbloom_commands::table::{Argument, ArgumentKind};
+use everbloom_commands::Function;
+use everbloom_commands::command::{Argument, ArgumentKind, Command};
 
 use super::api::{api, c_text};
 use super::context::HostContext;
@@ -25,11 +25,11 @@ static VERSION: CommandInfoVersion = CommandInfoVersion {
 };
 
 /// Documents a command that is registered. False when the host does not take it.
-pub(crate) fn document(context: &HostContext<'_>, row: &Command) -> bool {
+pub(crate) fn document(context: &HostContext<'_>, row: &Command<Function>) -> bool {
     let (Some(get), Some(set)) = (api().get_command, api().set_command_info) else {
         return true;
     };
-    let name = c_text(row.lower);
+    let name = c_text(row.name);
     // SAFETY: a valid context and a C string.
     let handle = unsafe { get(context.raw(), name.as_ptr().cast()) };
     if handle.is_null() {
@@ -39,20 +39,20 @@ pub(crate) fn document(context: &HostContext<'_>, row: &Command) -> bool {
     let mut specs = [key_spec(row), end_of_specs()];
     let info = CommandInfo {
         version: &raw const VERSION,
-        summary: keep.text(row.summary),
-        complexity: keep.text(row.complexity),
-        since: keep.text(row.since),
+        summary: keep.text(row.docs.summary),
+        complexity: keep.text(row.docs.complexity),
+        since: keep.text(row.docs.since),
         history: null_mut(),
-        tips: keep.text(&row.tips.join(" ")),
+        tips: keep.text(&row.docs.tips.join(" ")),
         arity: row.arity,
         key_specs: specs.as_mut_ptr(),
-        args: keep.arguments(row.arguments),
+        args: keep.arguments(row.docs.arguments),
     };
     // SAFETY: a command of this module, and what it is documented with, which the host copies.
     unsafe { set(handle, &raw const info) == OK }
 }
 
-fn key_spec(row: &Command) -> KeySpec {
+fn key_spec(row: &Command<Function>) -> KeySpec {
     let flags = if row.is_write() {
         KEY_RW | KEY_ACCESS | KEY_UPDATE
     } else {

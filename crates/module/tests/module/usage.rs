@@ -1,7 +1,7 @@
 //! What users do with keys, around the commands and between them.
 
 use everbloom::{Layout, ScalableBloomFilter};
-use everbloom_commands::table::{Argument, ArgumentKind};
+use everbloom_commands::command::{Argument, ArgumentKind};
 use everbloom_resp::Reply;
 
 use crate::support::{
@@ -13,20 +13,20 @@ fn commands_are_registered_as_the_table_says() {
     let Some(host) = Host::start(&[]) else { return };
     let mut client = host.client();
     for row in everbloom_commands::COMMANDS {
-        let info = elements(client.line(&format!("COMMAND INFO {}", row.lower)));
+        let info = elements(client.line(&format!("COMMAND INFO {}", row.name)));
         let info = elements(info[0].clone());
-        assert_eq!(info[0].as_bytes(), Some(row.lower.as_bytes()));
+        assert_eq!(info[0].as_bytes(), Some(row.name.as_bytes()));
         if from_redis_7() {
             assert_eq!(info[1].as_integer(), Some(row.arity.into()), "{}", row.name);
         }
         let mut flags: Vec<String> = elements(info[2].clone()).iter().map(text_of).collect();
         flags.retain(|flag| flag != "module");
-        let wanted: Vec<&str> = row.flags.iter().map(|flag| flag.name()).collect();
+        let wanted: Vec<&str> = row.flags.names().collect();
         assert_eq!(flags, wanted, "{}", row.name);
         let keys: Vec<_> = info[3..6].iter().map(Reply::as_integer).collect();
         assert_eq!(keys, [Some(1), Some(1), Some(1)], "{}", row.name);
         let getkeys = format!("COMMAND GETKEYS {} the-key a b c d", row.name);
-        if row.check_arity(6).is_ok() {
+        if row.accepts(6) {
             assert_eq!(elements(client.line(&getkeys)).len(), 1, "{}", row.name);
         }
     }
@@ -42,18 +42,18 @@ fn commands_are_documented_as_the_table_says() {
     let mut client = host.client();
     let mut nested = 0;
     for row in everbloom_commands::COMMANDS {
-        let docs = elements(client.ok(&format!("COMMAND DOCS {}", row.lower)));
-        assert_eq!(docs[0].as_bytes(), Some(row.lower.as_bytes()));
+        let docs = elements(client.ok(&format!("COMMAND DOCS {}", row.name)));
+        assert_eq!(docs[0].as_bytes(), Some(row.name.as_bytes()));
         for (label, text) in [
-            ("summary", row.summary),
-            ("since", row.since),
-            ("complexity", row.complexity),
+            ("summary", row.docs.summary),
+            ("since", row.docs.since),
+            ("complexity", row.docs.complexity),
         ] {
             let found = field(&docs[1], label).map(|found| text_of(&found));
             assert_eq!(found.as_deref(), Some(text), "{} {label}", row.name);
         }
         let shown = field(&docs[1], "arguments").unwrap();
-        nested += check_arguments(row.name, shown, row.arguments);
+        nested += check_arguments(row.name, shown, row.docs.arguments);
     }
     assert!(nested > 0, "no argument of arguments was compared");
 }

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use everbloom::hash::Key;
-use everbloom_commands::{Context, KeySource};
+use everbloom_commands::flags::{
+    AT_ONCE, CHANGES_SETTINGS, DENYOOM, DISCARDS, NO_AUTH, NO_MULTI, PROTECTED, SKIP_SLOWLOG, WRITE,
+};
+use everbloom_commands::{Context, KeySource, Outcome};
 use everbloom_resp::{Batch, Reply, encode};
 use tracing::warn;
 
 use super::batch;
 use super::filter;
 use crate::config::Settings;
-use crate::native::{Call, Run, debug, error, transaction};
-use crate::registry::{Kind, Registered, Registry};
+use crate::native::{Call, Command, Handler, debug, transaction};
+use crate::registry::{Registered, Registry};
 use crate::server::Server;
 use crate::session::{Queued, ReplyMode, Session};
 use crate::stats::WorkerStats;
@@ -63,24 +66,29 @@ pub fn context(server: &Server, settings: &Settings, session: &Session) -> Conte
 }
 
 /// Runs all requests of a batch in order; stops early when the connection is to be closed.
-pub fn execute(turn: &mut Turn<'_>, batch: &Batch, args: &[&[u8]]) {
+pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]]) {
     let mut next = 0;
-    while next < batch.len() && !turn.session.closing {
-        let done = batch::execute(turn, batch, args, next);
-        if done > 0 {
-            next += done;
-            continue;
+    while next < requests.len() && !turn.session.closing {
+        let request = args.get(requests.range(next)).unwrap_or_default();
+        let name = request.first().copied().unwrap_or_default();
+        let command = Registry::get().find(name);
+        if let Some(command) = command
+            && let Some(batch) = command.batch
+        {
+            let done = batch::execute(turn, command, batch, requests, args, next);
+            if done > 0 {
+                next += done;
+                continue;
+            }
         }
-        if let Some(request) = args.get(batch.range(next)) {
-            execute_one(turn, request);
-        }
+        execute_one(turn, command, request);
         next += 1;
     }
 }
 
-fn execute_one(turn: &mut Turn<'_>, args: &[&[u8]]) {
+fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: &[&[u8]]) {
     let Some(name) = args.first() else { return };
-    let Some(command) = Registry::get().find(name) else {
+    let Some(command) = command else {
         if is_of_http(name) {
             return hang_up(turn.session);
         }
@@ -93,7 +101,7 @@ fn execute_one(turn: &mut Turn<'_>, args: &[&[u8]]) {
             if let Some(stats) = turn.stats.commands.get(command.index) {
                 stats.rejected.add(1);
             }
-            if command.name == "EXEC" {
+            if command.flags.has(DISCARDS) {
                 transaction::discarded(&mut call(turn, command, args), &reply)
             } else {
                 refuse(turn.session, reply)
@@ -103,7 +111,7 @@ fn execute_one(turn: &mut Turn<'_>, args: &[&[u8]]) {
         Ok(()) => {
             let reply = run(&mut call(turn, command, args));
             note_time(turn, command, args, 1, u64::from(reply.is_error()));
-            if command.changes_settings() {
+            if command.flags.has(CHANGES_SETTINGS) {
                 *turn.settings = turn.server.config.snapshot();
             }
             reply
@@ -122,7 +130,7 @@ fn call<'c>(
         stats: turn.stats,
         settings: turn.settings,
         session: turn.session,
-        command,
+        command: &command.row,
         args,
         now: turn.now,
     }
@@ -165,7 +173,7 @@ pub fn note_time(
     }
     let threshold = turn.settings.slowlog_log_slower_than;
     let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
-    if threshold >= 0 && micros >= threshold && !command.flags.contains(&"skip_slowlog") {
+    if threshold >= 0 && micros >= threshold && !command.flags.has(SKIP_SLOWLOG) {
         turn.server
             .slowlog
             .note(turn.settings, turn.session, turn.now, micros, args);
@@ -188,12 +196,12 @@ pub fn send(turn: &mut Turn<'_>, reply: &Reply) {
 /// The checks that come before a command is run or queued.
 pub fn admit(turn: &Turn<'_>, command: &Registered, args: &[&[u8]]) -> Result<(), Reply> {
     if !command.accepts(args.len()) {
-        return Err(error::wrong_arity(command.lower));
+        return Err(command.wrong_arity().into());
     }
-    if !turn.session.authenticated && !command.no_auth {
+    if !turn.session.authenticated && !command.flags.has(NO_AUTH) {
         return Err(Reply::error("NOAUTH Authentication required."));
     }
-    if command.protected {
+    if command.flags.has(PROTECTED) {
         debug::allowed(turn.session, turn.settings)?;
     }
     if let Some(refusal) = refused_now(turn.server, turn.settings, command) {
@@ -203,7 +211,7 @@ pub fn admit(turn: &Turn<'_>, command: &Registered, args: &[&[u8]]) -> Result<()
     if is_queued(turn.session, command) && turn.server.over_memory_limit(turn.settings) {
         return Err(out_of_memory());
     }
-    if command.no_multi && turn.session.transaction.is_some() {
+    if command.flags.has(NO_MULTI) && turn.session.transaction.is_some() {
         return Err(Reply::error("ERR Command not allowed inside a transaction"));
     }
     Ok(())
@@ -211,8 +219,8 @@ pub fn admit(turn: &Turn<'_>, command: &Registered, args: &[&[u8]]) -> Result<()
 
 /// Why a command may not run in the state that the server is in, if so: it would take memory that is
 /// not allowed, the data is being loaded, or a write could not be made to last.
-pub fn refused_now(server: &Server, settings: &Settings, command: &Registered) -> Option<Reply> {
-    if command.deny_oom && server.over_memory_limit(settings) {
+pub fn refused_now(server: &Server, settings: &Settings, command: &Command) -> Option<Reply> {
+    if command.flags.has(DENYOOM) && server.over_memory_limit(settings) {
         return Some(out_of_memory());
     }
     server.refusal(command, settings)
@@ -231,8 +239,7 @@ fn refuse(session: &mut Session, reply: Reply) -> Reply {
 }
 
 fn is_queued(session: &Session, command: &Registered) -> bool {
-    const RUN_AT_ONCE: [&str; 6] = ["EXEC", "DISCARD", "MULTI", "WATCH", "QUIT", "RESET"];
-    session.transaction.is_some() && !RUN_AT_ONCE.contains(&command.name)
+    session.transaction.is_some() && !command.flags.has(AT_ONCE)
 }
 
 fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) -> Reply {
@@ -265,24 +272,25 @@ fn unknown_command(args: &[&[u8]]) -> Reply {
 
 /// Runs a command that was admitted: locks what it names, runs it there, records its effect.
 pub fn run(call: &mut Call<'_>) -> Reply {
+    if let Err(reply) = call.choose_subcommand() {
+        return reply;
+    }
     let command = call.command;
     let (keyspace, now) = (&call.server.store.keyspace, call.now);
     let mut footprint = Footprint::none();
-    let mut exclusive = command.write;
-    match command.kind {
-        Kind::Filter(row) => return filter::run(call, row),
-        Kind::Native(row) => match row.run {
-            Run::Plain(function) => return function(call),
-            Run::Read(_) | Run::Write(_) => {
-                footprint.add_keys(keyspace, command.keys.of(call.args));
-            }
-            Run::ReadAll(_) => footprint = Footprint::Whole,
-            Run::WriteAll(_) => {
-                footprint = Footprint::Whole;
-                // DEBUG changes keys and does not count as a command that writes.
-                exclusive = true;
-            }
-        },
+    let mut exclusive = command.flags.has(WRITE);
+    match command.handler {
+        Handler::Filter(function) => return filter::run(call, function),
+        Handler::Plain(function) => return function(call).unwrap_or_else(|refusal| refusal),
+        Handler::Read(_) | Handler::Write(_) => {
+            footprint.add_keys(keyspace, command.keys.of(call.args));
+        }
+        Handler::ReadAll(_) => footprint = Footprint::Whole,
+        Handler::WriteAll(_) => {
+            footprint = Footprint::Whole;
+            // DEBUG changes keys and does not count as a command that writes.
+            exclusive = true;
+        }
     }
     let mut view = footprint.lock(keyspace, exclusive, now);
     let mut record = call.server.store.journal.record();
@@ -294,13 +302,20 @@ pub fn run(call: &mut Call<'_>) -> Reply {
 /// Runs a command on shards that are locked already, exclusively if it may write, and notes its
 /// effect in `record`.
 pub fn run_in_view(call: &mut Call<'_>, view: &mut View<'_>, record: &mut Record) -> Reply {
-    let outcome = match call.command.kind {
-        Kind::Filter(row) => return filter::run_in_view(call, row, view, record),
-        Kind::Native(row) => match row.run {
-            Run::Plain(function) => return function(call),
-            Run::Read(function) | Run::ReadAll(function) => return function(call, view),
-            Run::Write(function) | Run::WriteAll(function) => function(call, view),
-        },
+    if let Err(reply) = call.choose_subcommand() {
+        return reply;
+    }
+    let outcome = match call.command.handler {
+        Handler::Filter(function) => {
+            return filter::run_in_view(call, function, view, record);
+        }
+        Handler::Plain(function) => return function(call).unwrap_or_else(|refusal| refusal),
+        Handler::Read(function) | Handler::ReadAll(function) => {
+            return function(call, view).unwrap_or_else(|refusal| refusal);
+        }
+        Handler::Write(function) | Handler::WriteAll(function) => {
+            function(call, view).unwrap_or_else(Outcome::unchanged)
+        }
     };
     let expired = view.take_expired();
     for (db, key) in &expired {

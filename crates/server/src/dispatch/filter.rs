@@ -1,6 +1,7 @@
 //! Running a command of the commands crate: it names one key, so it takes one lock and one look-up.
 
-use everbloom_commands::{Command, Context, Outcome, ReadSlot, Run, Slot};
+use everbloom_commands::table::{ReadFn, WriteFn};
+use everbloom_commands::{Function, Slot};
 use everbloom_resp::Reply;
 
 use crate::dispatch::place::Place;
@@ -9,12 +10,12 @@ use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{Shard, View};
 
 /// Runs a command on a filter under the lock of its one shard.
-pub fn run(call: &mut Call<'_>, row: &Command) -> Reply {
+pub fn run(call: &mut Call<'_>, function: Function) -> Reply {
     let place = place(call);
     let lock = call.server.store.keyspace.shard(place.shard);
-    match row.run {
-        Run::Read(function) => read(call, function, &lock.read(), place),
-        Run::Write(function) => {
+    match function {
+        Function::Read(function) => read(call, function, &lock.read(), place),
+        Function::Write(function) => {
             let mut shard = lock.write();
             let mut record = call.server.store.journal.record();
             let reply = write(call, function, &mut shard, place, &mut record);
@@ -27,15 +28,15 @@ pub fn run(call: &mut Call<'_>, row: &Command) -> Reply {
 /// Runs one on shards that are locked already, exclusively if any command may write there.
 pub fn run_in_view(
     call: &Call<'_>,
-    row: &Command,
+    function: Function,
     view: &mut View<'_>,
     record: &mut Record,
 ) -> Reply {
     let place = place(call);
     let shard = view.shard_of_key(place.key);
-    match row.run {
-        Run::Read(function) => read(call, function, shard, place),
-        Run::Write(function) => write(call, function, shard, place, record),
+    match function {
+        Function::Read(function) => read(call, function, shard, place),
+        Function::Write(function) => write(call, function, shard, place, record),
     }
 }
 
@@ -43,9 +44,6 @@ fn place<'a>(call: &Call<'a>) -> Place<'a> {
     let key = call.args.get(1).copied().unwrap_or_default();
     Place::new(&call.server.store.keyspace, call.session.db, key, call.now)
 }
-
-type ReadFn = fn(&Context, &[&[u8]], ReadSlot<'_>) -> Reply;
-type WriteFn = fn(&Context, &[&[u8]], &mut Slot<'_>) -> Outcome;
 
 fn read(call: &Call<'_>, function: ReadFn, shard: &Shard, place: Place<'_>) -> Reply {
     function(&call.context(), call.args, place.read(shard, call.stats))

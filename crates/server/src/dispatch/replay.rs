@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use everbloom::Layout;
 use everbloom_commands::Defaults;
+use everbloom_commands::flags::SELECTS;
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::replay::{Replay, ReplayError};
@@ -77,14 +78,14 @@ impl Replay for Replayer<'_> {
             return Err(ReplayError::Unknown(name));
         };
         if !command.accepts(args.len()) {
-            return Err(ReplayError::Arity(command.lower));
+            return Err(ReplayError::Arity(command.name));
         }
         let reply = dispatch::run(&mut Call {
             server: self.server,
             stats: &self.stats,
             settings: &self.settings,
             session: &mut self.session,
-            command,
+            command: &command.row,
             args,
             // Nothing expires meanwhile: a key whose time has come by now had not expired for the
             // commands that found it.
@@ -94,7 +95,7 @@ impl Replay for Replayer<'_> {
             },
         });
         // What follows would change the keys of another database.
-        if command.name == "SELECT" && reply.is_error() {
+        if command.flags.has(SELECTS) && reply.is_error() {
             return Err(ReplayError::Database(self.settings.data.databases));
         }
         if let Reply::Error(text) = &reply {

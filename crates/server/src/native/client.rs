@@ -4,135 +4,111 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use everbloom_commands::Args;
+use everbloom_commands::flags::ADMIN;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-use super::subcommand::{self, SUBCOMMAND, Subcommand};
-use super::{Call, error};
+use super::subcommand::subcommand;
+use super::{Call, Command, error};
 use crate::clients::Client;
 use crate::session::ReplyMode;
 
 /// The subcommands.
-pub const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand {
-        name: "GETNAME",
-        since: "2.6.9",
-        summary: "Return the name of the current connection.",
-        usage: "GETNAME",
-        run: |call| match call.session.client.state.lock().name.as_slice() {
+pub const SUBCOMMANDS: &[Command] = &[
+    subcommand("client|getname", 2, |call| {
+        Ok(match call.session.client.state.lock().name.as_slice() {
             [] => Reply::Null,
             name => Reply::bulk(name),
-        },
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "ID",
-        since: "5.0.0",
-        summary: "Return the ID of the current connection.",
-        usage: "ID",
-        run: |call| Reply::Integer(signed(call.session.client.id)),
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "INFO",
-        since: "6.2.0",
-        summary: "Return information about the current client connection.",
-        usage: "INFO",
-        run: info,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "KILL",
-        arity: -3,
-        flags: &["admin", "noscript", "loading", "stale"],
-        since: "2.4.0",
-        summary: "Kill connections, by ID, TYPE, ADDR, LADDR, USER, MAXAGE; SKIPME (YES|NO).",
-        usage: "KILL <ip:port> | <option> <value> [<option> <value> [...]]",
-        run: kill,
-    },
-    Subcommand {
-        name: "LIST",
-        arity: -2,
-        flags: &["admin", "noscript", "loading", "stale"],
-        since: "2.4.0",
-        summary: "Return information about client connections, of a TYPE or with some IDs.",
-        usage: "LIST [TYPE <type> | ID <id> [...]]",
-        run: list,
-    },
-    Subcommand {
-        name: "NO-EVICT",
-        arity: 3,
-        flags: &["admin", "noscript", "loading", "stale"],
-        since: "7.0.0",
-        summary: "Protect current client connection from eviction.",
-        usage: "NO-EVICT (ON|OFF)",
-        run: |call| {
-            switch(call, |call, on| {
-                call.session.client.state.lock().no_evict = on
-            })
-        },
-    },
-    Subcommand {
-        name: "NO-TOUCH",
-        arity: 3,
-        since: "7.2.0",
-        summary: "Accepted: nothing is evicted here by the time of its last use.",
-        usage: "NO-TOUCH (ON|OFF)",
-        run: |call| switch(call, |_, _| ()),
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "REPLY",
-        arity: 3,
-        since: "3.2.0",
-        summary: "Control the replies sent to the current connection.",
-        usage: "REPLY (ON|OFF|SKIP)",
-        run: reply,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "SETINFO",
-        arity: 4,
-        since: "7.2.0",
-        summary: "Set client meta attr: the library's name or version.",
-        usage: "SETINFO <option> <value>",
-        run: set_info,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "SETNAME",
-        arity: 3,
-        since: "2.6.9",
-        summary: "Assign the name <name> to the current connection.",
-        usage: "SETNAME <name>",
-        run: |call| match checked_name(call.args.get(2).copied().unwrap_or_default()) {
-            Ok(name) => {
-                call.session.client.state.lock().name = name;
-                Reply::OK
-            }
-            Err(refused) => refused,
-        },
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "UNBLOCK",
-        arity: -3,
-        flags: &["admin", "noscript", "loading", "stale"],
-        since: "5.0.0",
-        summary: "Unblock the specified blocked client; no command blocks here.",
-        usage: "UNBLOCK <clientid> [TIMEOUT|ERROR]",
-        run: unblock,
-    },
+        })
+    })
+    .docs("", "2.6.9", "Return the name of the current connection.")
+    .usage("GETNAME"),
+    subcommand("client|id", 2, |call| {
+        Ok(Reply::Integer(signed(call.session.client.id)))
+    })
+    .docs("", "5.0.0", "Return the ID of the current connection.")
+    .usage("ID"),
+    subcommand("client|info", 2, info)
+        .docs(
+            "",
+            "6.2.0",
+            "Return information about the current client connection.",
+        )
+        .usage("INFO"),
+    subcommand("client|kill", -3, kill)
+        .flags(&[ADMIN])
+        .docs(
+            "",
+            "2.4.0",
+            "Kill connections, by ID, TYPE, ADDR, LADDR, USER, MAXAGE; SKIPME (YES|NO).",
+        )
+        .usage("KILL <ip:port> | <option> <value> [<option> <value> [...]]"),
+    subcommand("client|list", -2, list)
+        .flags(&[ADMIN])
+        .docs(
+            "",
+            "2.4.0",
+            "Return information about client connections, of a TYPE or with some IDs.",
+        )
+        .usage("LIST [TYPE <type> | ID <id> [...]]"),
+    subcommand("client|no-evict", 3, |call| {
+        let on = switch(call)?;
+        call.session.client.state.lock().no_evict = on;
+        Ok(Reply::OK)
+    })
+    .flags(&[ADMIN])
+    .docs(
+        "",
+        "7.0.0",
+        "Protect current client connection from eviction.",
+    )
+    .usage("NO-EVICT (ON|OFF)"),
+    subcommand("client|no-touch", 3, |call| switch(call).map(|_| Reply::OK))
+        .docs(
+            "",
+            "7.2.0",
+            "Accepted: nothing is evicted here by the time of its last use.",
+        )
+        .usage("NO-TOUCH (ON|OFF)"),
+    subcommand("client|reply", 3, reply)
+        .docs(
+            "",
+            "3.2.0",
+            "Control the replies sent to the current connection.",
+        )
+        .usage("REPLY (ON|OFF|SKIP)"),
+    subcommand("client|setinfo", 4, set_info)
+        .docs(
+            "",
+            "7.2.0",
+            "Set client meta attr: the library's name or version.",
+        )
+        .usage("SETINFO <option> <value>"),
+    subcommand("client|setname", 3, |call| {
+        let name = checked_name(call.args().next_bytes()?)?;
+        call.session.client.state.lock().name = name;
+        Ok(Reply::OK)
+    })
+    .docs(
+        "",
+        "2.6.9",
+        "Assign the name <name> to the current connection.",
+    )
+    .usage("SETNAME <name>"),
+    subcommand("client|unblock", -3, unblock)
+        .flags(&[ADMIN])
+        .docs(
+            "",
+            "5.0.0",
+            "Unblock the specified blocked client; no command blocks here.",
+        )
+        .usage("UNBLOCK <clientid> [TIMEOUT|ERROR]"),
 ];
-
-/// CLIENT.
-pub fn client(call: &mut Call<'_>) -> Reply {
-    subcommand::run(call, SUBCOMMANDS)
-}
 
 /// A name that CLIENT LIST can show.
 pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Reply> {
-    if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+    if is_one_word(name) {
         return Ok(name.into());
     }
     Err(Reply::error(
@@ -140,92 +116,90 @@ pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Reply> {
     ))
 }
 
-fn set_info(call: &mut Call<'_>) -> Reply {
-    let [_, _, option, value] = call.args else {
-        return error::syntax();
-    };
-    let shown = || String::from_utf8_lossy(option).into_owned();
+/// Whether text can stand in a line of CLIENT LIST.
+fn is_one_word(text: &[u8]) -> bool {
+    text.iter().all(|byte| (b'!'..=b'~').contains(byte))
+}
+
+fn set_info(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let mut args = call.args();
+    let (option, value) = (args.next_bytes()?, args.next_bytes()?);
+    let shown = String::from_utf8_lossy(option);
     let mut state = call.session.client.state.lock();
     let field = if option.eq_ignore_ascii_case(b"LIB-NAME") {
         &mut state.lib_name
     } else if option.eq_ignore_ascii_case(b"LIB-VER") {
         &mut state.lib_ver
     } else {
-        return Reply::error(format!("ERR Unrecognized option '{}'", shown()));
+        return Err(Reply::error(format!("ERR Unrecognized option '{shown}'")));
     };
-    if !value.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
-        return Reply::error(format!(
-            "ERR {} cannot contain spaces, newlines or special characters.",
-            shown()
-        ));
+    if !is_one_word(value) {
+        return Err(Reply::error(format!(
+            "ERR {shown} cannot contain spaces, newlines or special characters."
+        )));
     }
     *field = value.to_vec();
-    Reply::OK
+    Ok(Reply::OK)
 }
 
-fn switch(call: &mut Call<'_>, set: fn(&mut Call<'_>, bool)) -> Reply {
-    let word = call.args.get(2).copied().unwrap_or_default();
-    let on = word.eq_ignore_ascii_case(b"ON");
-    if !on && !word.eq_ignore_ascii_case(b"OFF") {
-        return error::syntax();
+fn switch(call: &Call<'_>) -> Result<bool, Reply> {
+    match call.args().next_bytes()?.to_ascii_uppercase().as_slice() {
+        b"ON" => Ok(true),
+        b"OFF" => Ok(false),
+        _ => Err(error::syntax()),
     }
-    set(call, on);
-    Reply::OK
 }
 
-fn reply(call: &mut Call<'_>) -> Reply {
-    let word = call.args.get(2).copied().unwrap_or_default();
+fn reply(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let word = call.args().next_bytes()?.to_ascii_uppercase();
     let mode = &mut call.session.reply_mode;
-    if word.eq_ignore_ascii_case(b"ON") {
-        *mode = ReplyMode::On;
-    } else if word.eq_ignore_ascii_case(b"OFF") {
-        *mode = ReplyMode::Off;
-    } else if word.eq_ignore_ascii_case(b"SKIP") {
-        if *mode != ReplyMode::Off {
-            *mode = ReplyMode::SkipNext;
-        }
-    } else {
-        return error::syntax();
+    match word.as_slice() {
+        b"ON" => *mode = ReplyMode::On,
+        b"OFF" => *mode = ReplyMode::Off,
+        b"SKIP" if *mode == ReplyMode::Off => {}
+        b"SKIP" => *mode = ReplyMode::SkipNext,
+        _ => return Err(error::syntax()),
     }
     // Sent only if the mode now lets it.
-    Reply::OK
+    Ok(Reply::OK)
 }
 
-fn unblock(call: &mut Call<'_>) -> Reply {
-    match call.args {
-        [_, _, _, reason, ..]
-            if !reason.eq_ignore_ascii_case(b"TIMEOUT")
-                && !reason.eq_ignore_ascii_case(b"ERROR") =>
-        {
-            Reply::error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
-        }
-        [_, _, id] | [_, _, id, _] if integer(id).is_some() => Reply::Integer(0),
-        [_, _, _] | [_, _, _, _] => error::not_an_integer(),
-        _ => error::syntax(),
+fn unblock(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let (id, reason, more) = match call.args().rest() {
+        [id] => (id, None, false),
+        [id, reason, more @ ..] => (id, Some(reason.to_ascii_uppercase()), !more.is_empty()),
+        [] => return Err(error::syntax()),
+    };
+    if !matches!(reason.as_deref(), None | Some(b"TIMEOUT" | b"ERROR")) {
+        let text = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
+        return Err(Reply::error(text));
     }
+    if more {
+        return Err(error::syntax());
+    }
+    integer(id).ok_or_else(error::not_an_integer)?;
+    Ok(Reply::Integer(0))
 }
 
-fn info(call: &mut Call<'_>) -> Reply {
+fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let mut text = String::new();
     describe(call, &Arc::clone(&call.session.client), &mut text);
-    Reply::verbatim(text)
+    Ok(Reply::verbatim(text))
 }
 
-fn list(call: &mut Call<'_>) -> Reply {
-    let chosen: Box<dyn Fn(&Client) -> bool> = match call.args.get(2..).unwrap_or_default() {
+fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let chosen: Box<dyn Fn(&Client) -> bool> = match call.args().rest() {
         [] => Box::new(|_| true),
-        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => match is_normal(kind) {
-            Ok(normal) => Box::new(move |_| normal),
-            Err(refused) => return refused,
-        },
+        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {
+            let normal = is_normal(kind)?;
+            Box::new(move |_| normal)
+        }
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
             let ids: Option<Vec<u64>> = ids.iter().map(|id| client_id(id)).collect();
-            let Some(ids) = ids else {
-                return Reply::error("ERR Invalid client ID");
-            };
+            let ids = ids.ok_or_else(|| Reply::error("ERR Invalid client ID"))?;
             Box::new(move |client| ids.contains(&client.id))
         }
-        _ => return error::syntax(),
+        _ => return Err(error::syntax()),
     };
     let mut text = String::new();
     for client in call.server.clients.list() {
@@ -233,7 +207,7 @@ fn list(call: &mut Call<'_>) -> Reply {
             describe(call, &client, &mut text);
         }
     }
-    Reply::verbatim(text)
+    Ok(Reply::verbatim(text))
 }
 
 /// Whether clients of this type are those there are: the others have no place here.
@@ -265,10 +239,9 @@ fn describe(call: &Call<'_>, client: &Client, text: &mut String) {
         (state.db, state.queued, state.watched)
     };
     let command = if own {
-        let word = call.args.get(1).copied().unwrap_or_default();
-        format!("client|{}", String::from_utf8_lossy(word).to_lowercase())
+        call.command.name
     } else {
-        state.last_command.into()
+        state.last_command
     };
     let flags = match (queued, state.no_evict) {
         (Some(_), false) => "x",
@@ -312,23 +285,21 @@ struct Filter {
     keep_self: bool,
 }
 
-fn kill(call: &mut Call<'_>) -> Reply {
-    let filter = match call.args.get(2..).unwrap_or_default() {
+fn kill(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let args = call.args();
+    let by_address = args.remaining() == 1;
+    let filter = match args.clone().rest() {
         [addr] => Filter {
             addr: parse_addr(addr),
             none: parse_addr(addr).is_none(),
             ..Filter::default()
         },
-        options => match kill_filter(options) {
-            Ok(filter) => filter,
-            Err(refused) => return refused,
-        },
+        _ => kill_filter(args)?,
     };
-    let killed = kill_matching(call, &filter);
-    match call.args.len() {
-        3 if killed == 0 => Reply::error("ERR No such client"),
-        3 => Reply::OK,
-        _ => Reply::Integer(killed),
+    match kill_matching(call, &filter) {
+        0 if by_address => Err(Reply::error("ERR No such client")),
+        _ if by_address => Ok(Reply::OK),
+        killed => Ok(Reply::Integer(killed)),
     }
 }
 
@@ -336,28 +307,19 @@ fn parse_addr(text: &[u8]) -> Option<SocketAddr> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-fn kill_filter(mut options: &[&[u8]]) -> Result<Filter, Reply> {
+fn kill_filter(mut args: Args<'_>) -> Result<Filter, Reply> {
     let mut filter = Filter {
         keep_self: true,
         ..Filter::default()
     };
-    while !options.is_empty() {
-        let [option, value, rest @ ..] = options else {
-            return Err(error::syntax());
-        };
-        options = rest;
+    while let Some(option) = args.next_optional() {
+        let value = args.next_optional().ok_or_else(error::syntax)?;
+        let positive = |refusal| client_id(value).ok_or(Reply::error(refusal));
         match option.to_ascii_uppercase().as_slice() {
-            b"ID" => {
-                let id = client_id(value);
-                filter.id =
-                    Some(id.ok_or_else(|| Reply::error("ERR client-id should be greater than 0"))?);
-            }
+            b"ID" => filter.id = Some(positive("ERR client-id should be greater than 0")?),
             b"MAXAGE" => {
-                let age = client_id(value);
-                filter.max_age =
-                    Some(age.ok_or_else(|| {
-                        Reply::error("ERR maxage is not an integer or out of range")
-                    })?);
+                let age = positive("ERR maxage is not an integer or out of range")?;
+                filter.max_age = Some(age);
             }
             b"TYPE" => filter.none |= !is_normal(value)?,
             b"ADDR" => {
@@ -368,7 +330,7 @@ fn kill_filter(mut options: &[&[u8]]) -> Result<Filter, Reply> {
                 filter.laddr = parse_addr(value);
                 filter.none |= filter.laddr.is_none();
             }
-            b"USER" if *value == b"default" => {}
+            b"USER" if value == b"default" => {}
             b"USER" => {
                 let user = String::from_utf8_lossy(value);
                 return Err(Reply::error(format!("ERR No such user '{user}'")));

@@ -1,59 +1,61 @@
 //! COMMAND: the table of commands, for clients that ask what there is.
 
-use everbloom_commands::table::{Argument, ArgumentKind, KeySpec};
+use everbloom_commands::command::{Argument, ArgumentKind, KeySpec};
+use everbloom_commands::flags::{
+    ADMIN, FAST, Flags, HIDES_SUBCOMMANDS, LOADING, READONLY, STALE, WRITE,
+};
 use everbloom_resp::Reply;
 
-use super::subcommand::{self, SUBCOMMAND, Subcommand};
-use super::{Call, client, config, error, server};
+use super::Handler::{Filter, Plain};
+use super::subcommand::subcommand;
+use super::{Call, Command, count, error};
 use crate::glob;
-use crate::registry::{Kind, Registered, Registry};
+use crate::registry::Registry;
 
-/// The subcommands.
-pub const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand {
-        name: "COUNT",
-        since: "2.8.13",
-        summary: "Return the total number of commands in this server.",
-        usage: "COUNT",
-        run: |_| Reply::Integer(number(Registry::get().commands().len())),
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "DOCS",
-        arity: -2,
-        since: "7.0.0",
-        summary: "Return documentation details about some commands, or about all.",
-        usage: "DOCS [<command-name> ...]",
-        run: docs,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "GETKEYS",
-        arity: -3,
-        since: "2.8.13",
-        summary: "Return the keys from a full command.",
-        usage: "GETKEYS <full-command>",
-        run: get_keys,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "INFO",
-        arity: -2,
-        since: "2.8.13",
-        summary: "Return details about some commands, or about all.",
-        usage: "INFO [<command-name> ...]",
-        run: info,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "LIST",
-        arity: -2,
-        since: "7.0.0",
-        summary: "Return a list of commands, all or by MODULE, ACLCAT or PATTERN.",
-        usage: "LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]",
-        run: list,
-        ..SUBCOMMAND
-    },
+/// The row of COMMAND, which alone among the containers does something by itself.
+pub const COMMAND: Command = Command::new("command", -1, Plain(info))
+    .flags(&[LOADING, STALE])
+    .docs(
+        "server",
+        "2.8.13",
+        "Returns detailed information about all commands.",
+    )
+    .subcommands(SUBCOMMANDS);
+
+const SUBCOMMANDS: &[Command] = &[
+    subcommand("command|count", 2, |_| {
+        Ok(count(Registry::get().commands().len()))
+    })
+    .docs(
+        "",
+        "2.8.13",
+        "Return the total number of commands in this server.",
+    )
+    .usage("COUNT"),
+    subcommand("command|docs", -2, docs)
+        .docs(
+            "",
+            "7.0.0",
+            "Return documentation details about some commands, or about all.",
+        )
+        .usage("DOCS [<command-name> ...]"),
+    subcommand("command|getkeys", -3, get_keys)
+        .docs("", "2.8.13", "Return the keys from a full command.")
+        .usage("GETKEYS <full-command>"),
+    subcommand("command|info", -2, info)
+        .docs(
+            "",
+            "2.8.13",
+            "Return details about some commands, or about all.",
+        )
+        .usage("INFO [<command-name> ...]"),
+    subcommand("command|list", -2, list)
+        .docs(
+            "",
+            "7.0.0",
+            "Return a list of commands, all or by MODULE, ACLCAT or PATTERN.",
+        )
+        .usage("LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]"),
 ];
 
 /// The categories that ACL CAT lists.
@@ -82,125 +84,120 @@ pub const CATEGORIES: &[&str] = &[
     "bloom",
 ];
 
-/// COMMAND.
-pub fn command(call: &mut Call<'_>) -> Reply {
-    if call.args.len() == 1 {
-        return Reply::Array(Registry::get().commands().iter().map(describe).collect());
-    }
-    subcommand::run(call, SUBCOMMANDS)
-}
-
-/// The subcommands of a command, but for HELP.
-fn subcommands_of(name: &str) -> &'static [Subcommand] {
-    match name {
-        "ACL" => server::ACL,
-        "CLIENT" => client::SUBCOMMANDS,
-        "COMMAND" => SUBCOMMANDS,
-        "CONFIG" => config::SUBCOMMANDS,
-        "LATENCY" => server::LATENCY,
-        "MODULE" => server::MODULE,
-        "SLOWLOG" => server::SLOWLOG,
-        _ => &[],
-    }
-}
-
-/// A command, or a subcommand written `client|id`.
-enum Found {
-    Command(&'static Registered),
-    Subcommand(&'static Registered, &'static Subcommand),
+/// A command, or a subcommand written `client|id` with its container.
+struct Found {
+    row: &'static Command,
+    container: Option<&'static Command>,
 }
 
 fn find(name: &[u8]) -> Option<Found> {
-    let mut parts = name.splitn(2, |byte| *byte == b'|');
-    let command = Registry::get().find(parts.next()?)?;
-    let Some(word) = parts.next() else {
-        return Some(Found::Command(command));
+    let command = name.split(|byte| *byte == b'|').next()?;
+    let command = Found::command(&Registry::get().find(command)?.row);
+    let is_named = |found: &Found| found.row.name.as_bytes().eq_ignore_ascii_case(name);
+    if is_named(&command) {
+        return Some(command);
+    }
+    command.subcommands().find(is_named)
+}
+
+/// The subcommands of a command, but for HELP.
+fn shown_subcommands(command: &Command) -> &'static [Command] {
+    if command.flags.has(HIDES_SUBCOMMANDS) {
+        return &[];
+    }
+    command.subcommands
+}
+
+fn all() -> impl Iterator<Item = Found> {
+    let commands = Registry::get().commands().iter();
+    commands.map(|command| Found::command(&command.row))
+}
+
+impl Found {
+    fn command(row: &'static Command) -> Self {
+        let container = None;
+        Found { row, container }
+    }
+
+    fn subcommands(&self) -> impl Iterator<Item = Found> {
+        let container = Some(self.row);
+        let rows = shown_subcommands(self.row).iter();
+        rows.map(move |row| Found { row, container })
+    }
+
+    /// A subcommand is in the group of its container.
+    fn group(&self) -> &'static str {
+        self.container.unwrap_or(self.row).docs.group
+    }
+
+    /// The access control categories, with their `@`.
+    fn categories(&self) -> Vec<&'static str> {
+        match self.row.docs.acl {
+            [] => categories_of(self.row.flags, self.group()),
+            acl => acl.to_vec(),
+        }
+    }
+
+    fn describe(&self) -> Reply {
+        let Command {
+            name,
+            arity,
+            flags,
+            keys,
+            docs,
+            ..
+        } = self.row;
+        Reply::Array(vec![
+            Reply::bulk(*name),
+            Reply::Integer((*arity).into()),
+            Reply::Set(flags.names().map(Reply::simple).collect()),
+            Reply::Integer(keys.first.into()),
+            Reply::Integer(keys.last.into()),
+            Reply::Integer(keys.step.into()),
+            Reply::Set(self.categories().into_iter().map(Reply::simple).collect()),
+            Reply::Array(docs.tips.iter().map(|tip| Reply::bulk(*tip)).collect()),
+            key_specs(*keys, self.row.is_write()),
+            Reply::Array(self.subcommands().map(|found| found.describe()).collect()),
+        ])
+    }
+
+    fn document(&self) -> (Reply, Reply) {
+        let docs = self.row.docs;
+        let mut fields = vec![
+            ("summary", Reply::bulk(docs.summary)),
+            ("since", Reply::bulk(docs.since)),
+            ("group", Reply::bulk(self.group())),
+        ];
+        if !docs.complexity.is_empty() {
+            fields.push(("complexity", Reply::bulk(docs.complexity)));
+        }
+        if matches!(self.row.handler, Filter(_)) {
+            fields.push(("module", Reply::bulk("bf")));
+        }
+        if !docs.arguments.is_empty() {
+            fields.push(("arguments", arguments(docs.arguments)));
+        }
+        let subcommands: Vec<_> = self.subcommands().map(|found| found.document()).collect();
+        if !subcommands.is_empty() {
+            fields.push(("subcommands", Reply::Map(subcommands)));
+        }
+        (Reply::bulk(self.row.name), map(fields))
+    }
+}
+
+fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let described: Vec<Reply> = match call.args().rest() {
+        [] => all().map(|found| found.describe()).collect(),
+        names => names
+            .iter()
+            .map(|name| find(name).map_or(Reply::Null, |found| found.describe()))
+            .collect(),
     };
-    let subcommand = subcommands_of(command.name)
-        .iter()
-        .find(|s| s.name.as_bytes().eq_ignore_ascii_case(word))?;
-    Some(Found::Subcommand(command, subcommand))
-}
-
-fn info(call: &mut Call<'_>) -> Reply {
-    let names = call.args.get(2..).unwrap_or_default();
-    if names.is_empty() {
-        return Reply::Array(Registry::get().commands().iter().map(describe).collect());
-    }
-    let described = names.iter().map(|name| match find(name) {
-        Some(Found::Command(command)) => describe(command),
-        Some(Found::Subcommand(command, subcommand)) => describe_subcommand(command, subcommand),
-        None => Reply::Null,
-    });
-    Reply::Array(described.collect())
-}
-
-fn describe(command: &Registered) -> Reply {
-    let tips: &[&str] = match command.kind {
-        Kind::Filter(row) => row.tips,
-        Kind::Native(_) => &[],
-    };
-    let subcommands = subcommands_of(command.name);
-    Reply::Array(vec![
-        Reply::bulk(command.lower),
-        Reply::Integer(command.arity.into()),
-        Reply::Set(
-            command
-                .flags
-                .iter()
-                .map(|flag| Reply::simple(*flag))
-                .collect(),
-        ),
-        Reply::Integer(command.keys.first.into()),
-        Reply::Integer(command.keys.last.into()),
-        Reply::Integer(command.keys.step.into()),
-        Reply::Set(categories(command).into_iter().map(Reply::simple).collect()),
-        Reply::Array(tips.iter().map(|tip| Reply::bulk(*tip)).collect()),
-        key_specs(command.keys, command.write),
-        Reply::Array(
-            subcommands
-                .iter()
-                .map(|s| describe_subcommand(command, s))
-                .collect(),
-        ),
-    ])
-}
-
-fn describe_subcommand(command: &Registered, subcommand: &Subcommand) -> Reply {
-    let flags = subcommand.flags;
-    let categories = categories_of(flags, group(command)).into_iter();
-    Reply::Array(vec![
-        Reply::bulk(subcommand.full_name(command.name)),
-        Reply::Integer(subcommand.arity.into()),
-        Reply::Set(flags.iter().map(|flag| Reply::simple(*flag)).collect()),
-        Reply::Integer(0),
-        Reply::Integer(0),
-        Reply::Integer(0),
-        Reply::Set(categories.map(Reply::simple).collect()),
-        Reply::Array(Vec::new()),
-        Reply::Array(Vec::new()),
-        Reply::Array(Vec::new()),
-    ])
-}
-
-fn group(command: &Registered) -> &'static str {
-    match command.kind {
-        Kind::Filter(row) => row.group,
-        Kind::Native(row) => row.group,
-    }
-}
-
-/// The access control categories of a command, with their `@`.
-fn categories(command: &Registered) -> Vec<&'static str> {
-    match command.kind {
-        Kind::Filter(row) => row.acl.to_vec(),
-        Kind::Native(row) => categories_of(row.flags, row.group),
-    }
+    Ok(Reply::Array(described))
 }
 
 /// Redis derives most categories from flags and group, and so do we.
-fn categories_of(flags: &[&str], group: &str) -> Vec<&'static str> {
-    let has = |flag| flags.contains(&flag);
+fn categories_of(flags: Flags, group: &str) -> Vec<&'static str> {
     let mut categories = Vec::new();
     categories.extend(match group {
         "generic" => Some("@keyspace"),
@@ -211,18 +208,16 @@ fn categories_of(flags: &[&str], group: &str) -> Vec<&'static str> {
         _ => None,
     });
     for (flag, category) in [
-        ("write", "@write"),
-        ("readonly", "@read"),
-        ("admin", "@admin"),
+        (WRITE, "@write"),
+        (READONLY, "@read"),
+        (ADMIN, "@admin"),
+        (ADMIN, "@dangerous"),
     ] {
-        if has(flag) {
+        if flags.has(flag) {
             categories.push(category);
         }
     }
-    categories.push(if has("fast") { "@fast" } else { "@slow" });
-    if has("admin") {
-        categories.push("@dangerous");
-    }
+    categories.push(if flags.has(FAST) { "@fast" } else { "@slow" });
     // In the order in which ACL CAT lists them.
     let place = |name: &str| {
         CATEGORIES
@@ -235,15 +230,10 @@ fn categories_of(flags: &[&str], group: &str) -> Vec<&'static str> {
 
 /// The names of the commands in a category, which is given without its `@`.
 pub fn in_category(category: &str) -> impl Iterator<Item = &'static str> {
-    let commands = Registry::get().commands().iter();
-    commands
-        .filter(move |command| {
-            let categories = categories(command);
-            categories
-                .iter()
-                .any(|c| c.strip_prefix('@') == Some(category))
-        })
-        .map(|command| command.lower)
+    let is_wanted = move |name: &&str| name.strip_prefix('@') == Some(category);
+    all()
+        .filter(move |found| found.categories().iter().any(is_wanted))
+        .map(|found| found.row.name)
 }
 
 fn key_specs(keys: KeySpec, write: bool) -> Reply {
@@ -290,64 +280,24 @@ fn key_specs(keys: KeySpec, write: bool) -> Reply {
     ])])
 }
 
-fn map<const N: usize>(pairs: [(&'static str, Reply); N]) -> Reply {
-    Reply::Map(pairs.map(|(name, value)| (Reply::bulk(name), value)).into())
-}
-
-fn docs(call: &mut Call<'_>) -> Reply {
-    let names = call.args.get(2..).unwrap_or_default();
-    if names.is_empty() {
-        let all = Registry::get().commands().iter().map(document);
-        return Reply::Map(all.collect());
-    }
-    let found = names.iter().filter_map(|name| find(name));
-    let documented = found.map(|found| match found {
-        Found::Command(command) => document(command),
-        Found::Subcommand(command, subcommand) => document_subcommand(command, subcommand),
-    });
-    Reply::Map(documented.collect())
-}
-
-fn document(command: &Registered) -> (Reply, Reply) {
-    let mut fields: Vec<(&str, Reply)> = Vec::new();
-    match command.kind {
-        Kind::Filter(row) => {
-            fields.push(("summary", Reply::bulk(row.summary)));
-            fields.push(("since", Reply::bulk(row.since)));
-            fields.push(("group", Reply::bulk(row.group)));
-            fields.push(("complexity", Reply::bulk(row.complexity)));
-            fields.push(("module", Reply::bulk("bf")));
-            fields.push(("arguments", arguments(row.arguments)));
-        }
-        Kind::Native(row) => {
-            fields.push(("summary", Reply::bulk(row.summary)));
-            fields.push(("since", Reply::bulk(row.since)));
-            fields.push(("group", Reply::bulk(row.group)));
-        }
-    }
-    let subcommands = subcommands_of(command.name);
-    if !subcommands.is_empty() {
-        let documented = subcommands.iter().map(|s| document_subcommand(command, s));
-        fields.push(("subcommands", Reply::Map(documented.collect())));
-    }
+fn map(fields: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
     let fields = fields.into_iter();
-    (
-        Reply::bulk(command.lower),
-        Reply::Map(
-            fields
-                .map(|(name, value)| (Reply::bulk(name), value))
-                .collect(),
-        ),
+    Reply::Map(
+        fields
+            .map(|(name, value)| (Reply::bulk(name), value))
+            .collect(),
     )
 }
 
-fn document_subcommand(command: &Registered, subcommand: &Subcommand) -> (Reply, Reply) {
-    let fields = map([
-        ("summary", Reply::bulk(subcommand.summary)),
-        ("since", Reply::bulk(subcommand.since)),
-        ("group", Reply::bulk(group(command))),
-    ]);
-    (Reply::bulk(subcommand.full_name(command.name)), fields)
+fn docs(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let documented: Vec<(Reply, Reply)> = match call.args().rest() {
+        [] => all().map(|found| found.document()).collect(),
+        names => names
+            .iter()
+            .filter_map(|name| find(name).map(|found| found.document()))
+            .collect(),
+    };
+    Ok(Reply::Map(documented))
 }
 
 fn arguments(list: &[Argument]) -> Reply {
@@ -380,56 +330,88 @@ fn argument(argument: &Argument) -> Reply {
     if let ArgumentKind::OneOf(choices) = argument.kind {
         fields.push(("arguments", arguments(choices)));
     }
-    let fields = fields.into_iter();
-    Reply::Map(
-        fields
-            .map(|(name, value)| (Reply::bulk(name), value))
-            .collect(),
-    )
+    map(fields)
 }
 
-fn list(call: &mut Call<'_>) -> Reply {
-    let all = Registry::get().commands().iter();
-    let names: Vec<&str> = match call.args.get(2..).unwrap_or_default() {
-        [] => all.map(|command| command.lower).collect(),
+fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let names: Vec<&str> = match call.args().rest() {
+        [] => all().map(|found| found.row.name).collect(),
         [filter, kind, value] if filter.eq_ignore_ascii_case(b"FILTERBY") => {
             match kind.to_ascii_uppercase().as_slice() {
-                b"MODULE" => all
-                    .filter(|command| {
-                        matches!(command.kind, Kind::Filter(_)) && value.eq_ignore_ascii_case(b"bf")
-                    })
-                    .map(|command| command.lower)
+                b"MODULE" => all()
+                    .filter(|_| value.eq_ignore_ascii_case(b"bf"))
+                    .filter(|found| matches!(found.row.handler, Filter(_)))
+                    .map(|found| found.row.name)
                     .collect(),
                 b"ACLCAT" => {
                     let category = String::from_utf8_lossy(value).to_ascii_lowercase();
                     in_category(&category).collect()
                 }
-                b"PATTERN" => all
-                    .map(|command| command.lower)
+                b"PATTERN" => all()
+                    .map(|found| found.row.name)
                     .filter(|name| glob::matches_any_case(value, name.as_bytes()))
                     .collect(),
-                _ => return error::syntax(),
+                _ => return Err(error::syntax()),
             }
         }
-        _ => return error::syntax(),
+        _ => return Err(error::syntax()),
     };
-    Reply::Array(names.into_iter().map(Reply::bulk).collect())
+    Ok(Reply::Array(names.into_iter().map(Reply::bulk).collect()))
 }
 
-fn get_keys(call: &mut Call<'_>) -> Reply {
-    let args = call.args.get(2..).unwrap_or_default();
-    let Some(command) = args.first().and_then(|name| Registry::get().find(name)) else {
-        return Reply::error("ERR Invalid command specified");
-    };
+fn get_keys(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let args = call.args().rest();
+    let command = args.first().and_then(|name| Registry::get().find(name));
+    let command = command.ok_or_else(|| Reply::error("ERR Invalid command specified"))?;
     if command.keys.first == 0 {
-        return Reply::error("ERR The command has no key arguments");
+        return Err(Reply::error("ERR The command has no key arguments"));
     }
     if !command.accepts(args.len()) {
-        return Reply::error("ERR Invalid number of arguments specified for command");
+        return Err(Reply::error(
+            "ERR Invalid number of arguments specified for command",
+        ));
     }
-    Reply::Array(command.keys.of(args).map(Reply::bulk).collect())
+    Ok(Reply::Array(
+        command.keys.of(args).map(Reply::bulk).collect(),
+    ))
 }
 
-fn number(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+#[cfg(test)]
+mod tests {
+    use everbloom_resp::{Protocol, encode};
+
+    use super::super::testing::Bench;
+
+    /// What clients read at their start: flags, keys, categories and documentation, word for word.
+    #[test]
+    fn what_clients_ask_for_first_is_what_it_was() {
+        let mut bench = Bench::default();
+        let mut bytes = Vec::new();
+        for line in [
+            "COMMAND",
+            "COMMAND DOCS",
+            "COMMAND INFO client|id Get acl|cat object nope get|x",
+            "COMMAND DOCS client|id Get nope bf.add",
+            "COMMAND LIST FILTERBY MODULE bf",
+            "COMMAND LIST FILTERBY ACLCAT dangerous",
+        ] {
+            bytes.extend_from_slice(format!("> {line}\r\n").as_bytes());
+            encode(&bench.run(line), Protocol::Resp3, &mut bytes);
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        // The lengths of strings make no difference that the strings do not.
+        let words = text.split("\r\n").filter(|word| !word.starts_with('$'));
+        // One line for each command, and for each of its parts that is a map.
+        let starts_line = |word: &str| word == "*10" || word.starts_with(['>', '%']);
+        let text: String = words
+            .map(|word| format!("{}{word}", if starts_line(word) { '\n' } else { ' ' }))
+            .collect();
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/command.txt");
+        let wanted = std::fs::read_to_string(golden).unwrap_or_default();
+        if text != wanted {
+            let new = std::env::temp_dir().join("everbloom-command.txt");
+            std::fs::write(&new, &text).unwrap();
+            panic!("{} differs from {golden}", new.display());
+        }
+    }
 }

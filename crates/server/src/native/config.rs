@@ -1,65 +1,48 @@
 //! CONFIG: the settings of the running server.
 
+use everbloom_commands::flags::ADMIN;
 use everbloom_resp::Reply;
 
-use super::subcommand::{self, SUBCOMMAND, Subcommand};
-use super::{Call, error};
+use super::subcommand::subcommand;
+use super::{Call, Command, error};
 use crate::config::Settings;
 use crate::config::parameter::{PARAMETERS, Parameter};
 use crate::glob;
 use everbloom_store::persistence::jobs;
 
-const ADMIN: &[&str] = &["admin", "noscript", "loading", "stale"];
-
 /// The subcommands.
-pub const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand {
-        name: "GET",
-        arity: -3,
-        flags: ADMIN,
-        summary: "Return parameters matching the glob-like <pattern> and their values.",
-        usage: "GET <pattern>",
-        run: get,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "SET",
-        arity: -4,
-        flags: ADMIN,
-        summary: "Set the configuration <directive> to <value>.",
-        usage: "SET <directive> <value>",
-        run: set,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "RESETSTAT",
-        flags: ADMIN,
-        summary: "Reset statistics reported by the INFO command.",
-        usage: "RESETSTAT",
-        run: reset_statistics,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "REWRITE",
-        flags: ADMIN,
-        since: "2.8.0",
-        summary: "Rewrite the configuration file.",
-        usage: "REWRITE",
-        run: rewrite,
-        ..SUBCOMMAND
-    },
+pub const SUBCOMMANDS: &[Command] = &[
+    subcommand("config|get", -3, get)
+        .flags(&[ADMIN])
+        .docs(
+            "",
+            "2.0.0",
+            "Return parameters matching the glob-like <pattern> and their values.",
+        )
+        .usage("GET <pattern>"),
+    subcommand("config|set", -4, set)
+        .flags(&[ADMIN])
+        .docs("", "2.0.0", "Set the configuration <directive> to <value>.")
+        .usage("SET <directive> <value>"),
+    subcommand("config|resetstat", 2, reset_statistics)
+        .flags(&[ADMIN])
+        .docs(
+            "",
+            "2.0.0",
+            "Reset statistics reported by the INFO command.",
+        )
+        .usage("RESETSTAT"),
+    subcommand("config|rewrite", 2, rewrite)
+        .flags(&[ADMIN])
+        .docs("", "2.8.0", "Rewrite the configuration file.")
+        .usage("REWRITE"),
 ];
-
-/// CONFIG.
-pub fn config(call: &mut Call<'_>) -> Reply {
-    subcommand::run(call, SUBCOMMANDS)
-}
 
 /// The settings may have been changed by an earlier command of the same batch, so these commands
 /// look at those in force, not at the batch's.
-fn get(call: &mut Call<'_>) -> Reply {
+fn get(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let settings = call.server.config.snapshot();
-    let patterns = call.args.get(2..).unwrap_or_default();
+    let patterns = call.args().rest();
     // A name is shown as it was asked for, which may be in upper case.
     let asked = |name: &'static str| {
         let found = patterns
@@ -73,24 +56,13 @@ fn get(call: &mut Call<'_>) -> Reply {
         let name = names.into_iter().flatten().find_map(asked)?;
         Some((name, Reply::bulk((parameter.get)(&settings))))
     });
-    Reply::Map(shown.collect())
+    Ok(Reply::Map(shown.collect()))
 }
 
-fn set(call: &mut Call<'_>) -> Reply {
-    let pairs = call.args.get(2..).unwrap_or_default();
-    if pairs.len() % 2 != 0 {
-        return error::syntax();
-    }
-    match try_set(call, pairs) {
-        Ok(()) => Reply::OK,
-        Err(refused) => refused,
-    }
-}
-
-fn try_set(call: &Call<'_>, pairs: &[&[u8]]) -> Result<(), Reply> {
+fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let pairs = call.args().next_pairs().map_err(|_| error::syntax())?;
     let mut changes: Vec<(&Parameter, &str, &[u8])> = Vec::new();
-    for pair in pairs.chunks(2) {
-        let [name, value] = pair else { continue };
+    for [name, value] in pairs {
         let name = str::from_utf8(name).unwrap_or_default();
         let Some(parameter) = Parameter::find(name) else {
             return Err(Reply::error(format!(
@@ -108,7 +80,7 @@ fn try_set(call: &Call<'_>, pairs: &[&[u8]]) -> Result<(), Reply> {
         }
         changes.push((parameter, name, value));
     }
-    let apply = |settings: &mut Settings| {
+    let apply = |settings: &mut Settings| -> Result<(), Reply> {
         for (parameter, name, value) in &changes {
             str::from_utf8(value)
                 .map_err(|_| "argument must be UTF-8 text".to_owned())
@@ -124,7 +96,8 @@ fn try_set(call: &Call<'_>, pairs: &[&[u8]]) -> Result<(), Reply> {
     if before.data.appendonly != after.data.appendonly {
         turn_log(call, after.data.appendonly).map_err(|reason| failed("appendonly", &reason))?;
     }
-    call.server.update_settings(apply)
+    call.server.update_settings(apply)?;
+    Ok(Reply::OK)
 }
 
 fn turn_log(call: &Call<'_>, on: bool) -> Result<(), String> {
@@ -143,24 +116,24 @@ fn failed(name: &str, reason: &str) -> Reply {
     ))
 }
 
-fn rewrite(call: &mut Call<'_>) -> Reply {
+fn rewrite(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let settings = call.server.config.snapshot();
     if settings.config_file.is_none() {
-        return Reply::error("ERR The server is running without a config file");
+        return Err(Reply::error(
+            "ERR The server is running without a config file",
+        ));
     }
-    match crate::config::rewrite(&settings) {
-        Ok(()) => Reply::OK,
-        Err(reason) => {
-            tracing::warn!(%reason, "the config file was not rewritten");
-            Reply::error(format!("ERR Rewriting config file: {reason}"))
-        }
-    }
+    crate::config::rewrite(&settings).map_err(|reason| {
+        tracing::warn!(%reason, "the config file was not rewritten");
+        Reply::error(format!("ERR Rewriting config file: {reason}"))
+    })?;
+    Ok(Reply::OK)
 }
 
-fn reset_statistics(call: &mut Call<'_>) -> Reply {
+fn reset_statistics(call: &mut Call<'_>) -> Result<Reply, Reply> {
     call.server.stats.reset();
     for worker in &call.server.workers {
         worker.reset();
     }
-    Reply::OK
+    Ok(Reply::OK)
 }

@@ -2,133 +2,88 @@
 
 use std::hint::black_box;
 
+use everbloom_commands::flags::{
+    ALLOW_BUSY, AT_ONCE, FAST, Flags, LOADING, NO_AUTH, NOSCRIPT, SELECTS, STALE, TELLS_HEALTH,
+    WHILE_LOADING,
+};
 use everbloom_commands::number::integer;
 use everbloom_resp::{Protocol, Reply};
 
+use super::Handler::Plain;
+use super::subcommand::container;
 use super::transaction::forget_watches;
-use super::{Call, Command, NO_KEY, Run, client, error, keys, server};
+use super::{Call, Command, client, error, keys, server};
 use crate::session::ReplyMode;
 
-const BASE: Command = Command {
-    name: "",
-    arity: 2,
-    flags: &["loading", "stale", "fast"],
-    keys: NO_KEY,
-    group: "connection",
-    since: "1.0.0",
-    summary: "",
-    run: Run::Plain(ping),
-};
-
-/// Flags of what must work before AUTH.
-const FREE: &[&str] = &[
-    "noscript",
-    "loading",
-    "stale",
-    "fast",
-    "no_auth",
-    "allow_busy",
-];
+/// Flags of what must work at any time, even before AUTH.
+const FREE: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST, NO_AUTH, ALLOW_BUSY]);
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "PING",
-        arity: -1,
-        flags: &["fast"],
-        summary: "Returns the server's liveliness response.",
-        run: Run::Plain(ping),
-        ..BASE
-    },
-    Command {
-        name: "ECHO",
-        summary: "Returns the given string.",
-        run: Run::Plain(echo),
-        ..BASE
-    },
-    Command {
-        name: "SELECT",
-        summary: "Changes the selected database.",
-        run: Run::Plain(select),
-        ..BASE
-    },
-    Command {
-        name: "AUTH",
-        arity: -2,
-        flags: FREE,
-        summary: "Authenticates the connection.",
-        run: Run::Plain(auth),
-        ..BASE
-    },
-    Command {
-        name: "HELLO",
-        arity: -1,
-        flags: FREE,
-        since: "6.0.0",
-        summary: "Handshakes with the server.",
-        run: Run::Plain(hello),
-        ..BASE
-    },
-    Command {
-        name: "QUIT",
-        arity: -1,
-        flags: FREE,
-        summary: "Closes the connection.",
-        run: Run::Plain(quit),
-        ..BASE
-    },
-    Command {
-        name: "RESET",
-        arity: 1,
-        flags: FREE,
-        since: "6.2.0",
-        summary: "Resets the connection.",
-        run: Run::Plain(reset),
-        ..BASE
-    },
-    Command {
-        name: "CLIENT",
-        arity: -2,
-        flags: &[],
-        since: "2.4.0",
-        summary: "A container for client connection commands.",
-        run: Run::Plain(client::client),
-        ..BASE
-    },
+    Command::new("ping", -1, Plain(ping))
+        .flags(&[FAST, TELLS_HEALTH])
+        .docs(
+            "connection",
+            "1.0.0",
+            "Returns the server's liveliness response.",
+        ),
+    Command::new(
+        "echo",
+        2,
+        Plain(|call| Ok(Reply::bulk(call.args().next_bytes()?))),
+    )
+    .flags(&[LOADING, STALE, FAST])
+    .docs("connection", "1.0.0", "Returns the given string."),
+    Command::new("select", 2, Plain(select))
+        .flags(&[LOADING, STALE, FAST, SELECTS])
+        .docs("connection", "1.0.0", "Changes the selected database."),
+    Command::new("auth", -2, Plain(auth)).flags(&[FREE]).docs(
+        "connection",
+        "1.0.0",
+        "Authenticates the connection.",
+    ),
+    Command::new("hello", -1, Plain(hello)).flags(&[FREE]).docs(
+        "connection",
+        "6.0.0",
+        "Handshakes with the server.",
+    ),
+    Command::new("quit", -1, Plain(quit))
+        .flags(&[FREE, AT_ONCE])
+        .docs("connection", "1.0.0", "Closes the connection."),
+    Command::new("reset", 1, Plain(reset))
+        .flags(&[FREE, AT_ONCE])
+        .docs("connection", "6.2.0", "Resets the connection."),
+    container("client", client::SUBCOMMANDS)
+        .flags(&[WHILE_LOADING])
+        .docs(
+            "connection",
+            "2.4.0",
+            "A container for client connection commands.",
+        ),
 ];
 
-fn ping(call: &mut Call<'_>) -> Reply {
-    match call.args {
-        [_] => Reply::simple("PONG"),
-        [_, message] => Reply::bulk(*message),
-        _ => error::wrong_arity(call.command.lower),
-    }
+fn ping(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let mut args = call.args();
+    let message = args.next_optional();
+    args.finish()?;
+    Ok(message.map_or(Reply::simple("PONG"), Reply::bulk))
 }
 
-fn echo(call: &mut Call<'_>) -> Reply {
-    Reply::bulk(call.args.get(1).copied().unwrap_or_default())
+fn select(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let index = keys::int(call.args().next_bytes()?)?;
+    call.session.db = usize::try_from(index)
+        .ok()
+        .filter(|index| *index < call.server.store.keyspace.databases())
+        .ok_or_else(error::bad_db_index)?;
+    Ok(Reply::OK)
 }
 
-fn select(call: &mut Call<'_>) -> Reply {
-    let index = match keys::int(call.arg(1)) {
-        Ok(index) => index,
-        Err(refusal) => return refusal,
-    };
-    match usize::try_from(index) {
-        Ok(index) if index < call.server.store.keyspace.databases() => {
-            call.session.db = index;
-            Reply::OK
-        }
-        _ => error::bad_db_index(),
-    }
-}
-
-fn quit(call: &mut Call<'_>) -> Reply {
+fn quit(call: &mut Call<'_>) -> Result<Reply, Reply> {
     call.session.closing = true;
-    Reply::OK
+    Ok(Reply::OK)
 }
 
-fn reset(call: &mut Call<'_>) -> Reply {
+fn reset(call: &mut Call<'_>) -> Result<Reply, Reply> {
     call.session.transaction = None;
     forget_watches(call);
     let session = &mut *call.session;
@@ -141,23 +96,23 @@ fn reset(call: &mut Call<'_>) -> Reply {
     state.no_evict = false;
     state.resp = 2;
     drop(state);
-    Reply::simple("RESET")
+    Ok(Reply::simple("RESET"))
 }
 
-fn auth(call: &mut Call<'_>) -> Reply {
-    match call.args {
-        [_, _] if call.settings.requirepass.is_empty() => Reply::error(
-            "ERR AUTH <password> called without any password configured for the default user. \
-             Are you sure your configuration is correct?",
-        ),
-        [_, password] => reply(log_in(call, b"default", password)),
-        [_, user, password] => reply(log_in(call, user, password)),
-        _ => error::syntax(),
-    }
-}
-
-fn reply(result: Result<(), Reply>) -> Reply {
-    result.err().unwrap_or(Reply::OK)
+fn auth(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let (user, password) = match call.args().rest() {
+        [_] if call.settings.requirepass.is_empty() => {
+            return Err(Reply::error(
+                "ERR AUTH <password> called without any password configured for the default \
+                 user. Are you sure your configuration is correct?",
+            ));
+        }
+        [password] => (&b"default"[..], *password),
+        [user, password] => (*user, *password),
+        _ => return Err(error::syntax()),
+    };
+    log_in(call, user, password)?;
+    Ok(Reply::OK)
 }
 
 /// There is one user; without a password set, any password is its password.
@@ -180,45 +135,30 @@ fn same_secret(secret: &[u8], given: &[u8]) -> bool {
     different == 0 && secret.len() == given.len()
 }
 
-fn hello(call: &mut Call<'_>) -> Reply {
-    match try_hello(call) {
-        Ok(reply) | Err(reply) => reply,
-    }
-}
-
-fn try_hello(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let (mut protocol, mut name) = (None, None);
-    let mut args = call.args.get(1..).unwrap_or_default();
-    if let Some((version, rest)) = args.split_first() {
-        protocol = Some(match integer(version) {
-            Some(2) => Protocol::Resp2,
-            Some(3) => Protocol::Resp3,
-            Some(_) => return Err(Reply::error("NOPROTO unsupported protocol version")),
-            None => {
-                return Err(Reply::error(
-                    "ERR Protocol version is not an integer or out of range",
-                ));
-            }
-        });
-        args = rest;
-    }
-    while let Some((option, rest)) = args.split_first() {
-        args = match rest {
-            [user, password, rest @ ..] if option.eq_ignore_ascii_case(b"AUTH") => {
+fn hello(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let (mut args, mut name) = (call.args(), None);
+    let protocol = args.next_optional().map(protocol).transpose()?;
+    while let Some(option) = args.next_optional() {
+        let mut values = args.clone();
+        match (
+            option.to_ascii_uppercase().as_slice(),
+            values.next_optional(),
+            values.next_optional(),
+        ) {
+            (b"AUTH", Some(user), Some(password)) => {
                 log_in(call, user, password)?;
-                rest
+                args = values;
             }
-            [text, rest @ ..] if option.eq_ignore_ascii_case(b"SETNAME") => {
+            (b"SETNAME", Some(text), _) => {
                 name = Some(client::checked_name(text)?);
-                rest
+                args.next_optional();
             }
             _ => {
-                return Err(Reply::error(format!(
-                    "ERR Syntax error in HELLO option '{}'",
-                    String::from_utf8_lossy(option)
-                )));
+                let option = String::from_utf8_lossy(option);
+                let text = format!("ERR Syntax error in HELLO option '{option}'");
+                return Err(Reply::error(text));
             }
-        };
+        }
     }
     if !call.session.authenticated {
         return Err(Reply::error(
@@ -236,6 +176,17 @@ fn try_hello(call: &mut Call<'_>) -> Result<Reply, Reply> {
     }
     drop(state);
     Ok(welcome(call))
+}
+
+fn protocol(version: &[u8]) -> Result<Protocol, Reply> {
+    match integer(version) {
+        Some(2) => Ok(Protocol::Resp2),
+        Some(3) => Ok(Protocol::Resp3),
+        Some(_) => Err(Reply::error("NOPROTO unsupported protocol version")),
+        None => Err(Reply::error(
+            "ERR Protocol version is not an integer or out of range",
+        )),
+    }
 }
 
 fn version(protocol: Protocol) -> u8 {

@@ -1,74 +1,57 @@
 //! INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT: strings that are numbers.
 
 use everbloom_commands::Outcome;
+use everbloom_commands::command::ONE_KEY;
+use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::extended::Extended;
 use super::strings::{overwrite, text_of};
-use super::{Call, Command, ONE_KEY, Run, error, settle};
+use super::{Call, Command, error, next_integer, writes};
 use everbloom_files::Value;
 use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        summary: "Adds 1 to a key's integer.",
-        ..row("INCR", 2, |call, view| settle(add(call, view, 1)))
-    },
-    Command {
-        summary: "Subtracts 1 from a key's integer.",
-        ..row("DECR", 2, |call, view| settle(add(call, view, -1)))
-    },
-    Command {
-        summary: "Adds to a key's integer.",
-        ..row("INCRBY", 3, |call, view| settle(incrby(call, view)))
-    },
-    Command {
-        summary: "Subtracts from a key's integer.",
-        ..row("DECRBY", 3, |call, view| settle(decrby(call, view)))
-    },
-    Command {
-        since: "2.6.0",
-        summary: "Adds to a key's floating-point number.",
-        ..row("INCRBYFLOAT", 3, |call, view| {
-            settle(incrbyfloat(call, view))
-        })
-    },
+    writes("incr", 2, ONE_KEY, |call, view| add(call, view, 1))
+        .flags(&[DENYOOM, FAST])
+        .docs("string", "1.0.0", "Adds 1 to a key's integer."),
+    writes("decr", 2, ONE_KEY, |call, view| add(call, view, -1))
+        .flags(&[DENYOOM, FAST])
+        .docs("string", "1.0.0", "Subtracts 1 from a key's integer."),
+    writes("incrby", 3, ONE_KEY, incrby)
+        .flags(&[DENYOOM, FAST])
+        .docs("string", "1.0.0", "Adds to a key's integer."),
+    writes("decrby", 3, ONE_KEY, decrby)
+        .flags(&[DENYOOM, FAST])
+        .docs("string", "1.0.0", "Subtracts from a key's integer."),
+    writes("incrbyfloat", 3, ONE_KEY, incrbyfloat)
+        .flags(&[DENYOOM, FAST])
+        .docs("string", "2.6.0", "Adds to a key's floating-point number."),
 ];
 
-const fn row(
-    name: &'static str,
-    arity: i32,
-    run: fn(&mut Call<'_>, &mut View<'_>) -> Outcome,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags: &["write", "denyoom", "fast"],
-        keys: ONE_KEY,
-        group: "string",
-        since: "1.0.0",
-        summary: "",
-        run: Run::Write(run),
-    }
+/// The number behind the key.
+fn step(call: &Call<'_>) -> Result<i64, Reply> {
+    let mut args = call.args();
+    args.next_bytes()?;
+    next_integer(&mut args)
 }
 
 fn incrby(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let step = integer(call.arg(2)).ok_or_else(error::not_an_integer)?;
+    let step = step(call)?;
     add(call, view, step)
 }
 
 fn decrby(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let step = integer(call.arg(2)).ok_or_else(error::not_an_integer)?;
-    let step = step
+    let step = step(call)?
         .checked_neg()
         .ok_or_else(|| Reply::error("ERR decrement would overflow"))?;
     add(call, view, step)
 }
 
 fn add(call: &Call<'_>, view: &mut View<'_>, step: i64) -> Result<Outcome, Reply> {
-    let (db, key) = (call.session.db, call.arg(1));
+    let (db, key) = (call.session.db, call.args().next_bytes()?);
     let text = text_of(view.get(db, key))?;
     let is_new = text.is_none();
     let number = integer(text.unwrap_or(b"0")).ok_or_else(error::not_an_integer)?;
@@ -91,10 +74,11 @@ fn add(call: &Call<'_>, view: &mut View<'_>, step: i64) -> Result<Outcome, Reply
 }
 
 fn incrbyfloat(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, key) = (call.session.db, call.arg(1));
+    let (db, mut args) = (call.session.db, call.args());
+    let key = args.next_bytes()?;
     let text = text_of(view.get(db, key))?;
     let number = Extended::parse(text.unwrap_or(b"0")).ok_or_else(error::not_a_float)?;
-    let step = Extended::parse(call.arg(2)).ok_or_else(error::not_a_float)?;
+    let step = Extended::parse(args.next_bytes()?).ok_or_else(error::not_a_float)?;
     let sum = number
         .plus(step)
         .filter(Extended::is_finite)

@@ -9,9 +9,11 @@ use std::time::Duration;
 use everbloom::hash::murmur64a;
 use everbloom::{FilterParts, LayerParts};
 use everbloom_commands::Outcome;
+use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;
 
-use super::{Call, Command, NO_KEY, Run, error, inspect, subcommand};
+use super::Handler::WriteAll;
+use super::{Call, Command, error, inspect, subcommand};
 use crate::config::Settings;
 use crate::session::Session;
 use everbloom_files::Value;
@@ -20,19 +22,9 @@ use everbloom_store::keyspace::View;
 use everbloom_store::persistence::reload;
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[Command {
-    name: "DEBUG",
-    arity: -2,
-    flags: &["admin", "noscript", "loading", "stale"],
-    keys: NO_KEY,
-    group: "server",
-    since: "1.0.0",
-    summary: "A container for debugging commands.",
-    run: Run::WriteAll(|call, view| {
-        let reply = debug(call, view).unwrap_or_else(|refusal| refusal);
-        Outcome::unchanged(reply)
-    }),
-}];
+pub const COMMANDS: &[Command] = &[Command::new("debug", -2, WriteAll(debug))
+    .flags(&[ADMIN, NOSCRIPT, LOADING, STALE, PROTECTED])
+    .docs("server", "1.0.0", "A container for debugging commands.")];
 
 const HELP: &[&str] = &[
     "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
@@ -69,9 +61,10 @@ pub fn allowed(session: &Session, settings: &Settings) -> Result<(), Reply> {
     }
 }
 
-fn debug(call: &mut Call<'_>, view: &mut View<'_>) -> Result<Reply, Reply> {
-    let word = call.arg(1).to_ascii_uppercase();
-    match (word.as_slice(), call.args_from(2)) {
+fn debug(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let mut args = call.args();
+    let word = args.next_bytes()?.to_ascii_uppercase();
+    let reply = match (word.as_slice(), args.rest()) {
         (b"DIGEST", []) => Ok(Reply::simple(keyspace_digest(view).to_string())),
         (b"DIGEST-VALUE", keys) => Ok(Reply::Array(
             keys.iter()
@@ -94,7 +87,8 @@ fn debug(call: &mut Call<'_>, view: &mut View<'_>) -> Result<Reply, Reply> {
             Ok(Reply::OK)
         }
         _ => Err(subcommand::wrong_use(call)),
-    }
+    };
+    reply.map(Outcome::unchanged)
 }
 
 /// What is no number is no time, as in Redis.

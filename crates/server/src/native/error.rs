@@ -38,6 +38,7 @@ pub fn shown(argument: &[u8]) -> String {
 /// A word that is no subcommand.
 pub fn unknown_subcommand(word: &[u8], container: &str) -> Reply {
     let shown = shown(word.get(..128).unwrap_or(word));
+    let container = container.to_ascii_uppercase();
     Reply::error(format!(
         "ERR unknown subcommand '{shown}'. Try {container} HELP."
     ))

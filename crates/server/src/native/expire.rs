@@ -3,107 +3,91 @@
 //! A log gets every expiry as a point in time: a relative one would start anew when it is replayed.
 
 use everbloom_commands::Outcome;
+use everbloom_commands::command::ONE_KEY;
+use everbloom_commands::flags::FAST;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-use super::{Call, Command, ONE_KEY, Run, error, settle};
+use super::{Call, Command, error, reads, writes};
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        arity: -3,
-        summary: "Makes a key expire in some seconds.",
-        ..writing("EXPIRE", "1.0.0", |call, view| {
-            settle(expire(call, view, Unit::Seconds, Base::Now))
-        })
-    },
-    Command {
-        arity: -3,
-        summary: "Makes a key expire in some milliseconds.",
-        ..writing("PEXPIRE", "2.6.0", |call, view| {
-            settle(expire(call, view, Unit::Milliseconds, Base::Now))
-        })
-    },
-    Command {
-        arity: -3,
-        summary: "Makes a key expire at a Unix time in seconds.",
-        ..writing("EXPIREAT", "1.2.0", |call, view| {
-            settle(expire(call, view, Unit::Seconds, Base::Epoch))
-        })
-    },
-    Command {
-        arity: -3,
-        summary: "Makes a key expire at a Unix time in milliseconds.",
-        ..writing("PEXPIREAT", "2.6.0", |call, view| {
-            settle(expire(call, view, Unit::Milliseconds, Base::Epoch))
-        })
-    },
-    Command {
-        arity: 2,
-        summary: "Takes the expiry off a key.",
-        ..writing("PERSIST", "2.2.0", persist)
-    },
-    Command {
-        summary: "Tells in how many seconds a key expires.",
-        ..reading("TTL", "1.0.0", |call, view| {
-            expiry(call, view, Unit::Seconds, Base::Now)
-        })
-    },
-    Command {
-        summary: "Tells in how many milliseconds a key expires.",
-        ..reading("PTTL", "2.6.0", |call, view| {
-            expiry(call, view, Unit::Milliseconds, Base::Now)
-        })
-    },
-    Command {
-        summary: "Tells the Unix time in seconds at which a key expires.",
-        ..reading("EXPIRETIME", "7.0.0", |call, view| {
-            expiry(call, view, Unit::Seconds, Base::Epoch)
-        })
-    },
-    Command {
-        summary: "Tells the Unix time in milliseconds at which a key expires.",
-        ..reading("PEXPIRETIME", "7.0.0", |call, view| {
-            expiry(call, view, Unit::Milliseconds, Base::Epoch)
-        })
-    },
+    writes("expire", -3, ONE_KEY, |call, view| {
+        expire(call, view, Unit::Seconds, Base::Now)
+    })
+    .flags(&[FAST])
+    .docs("generic", "1.0.0", "Makes a key expire in some seconds."),
+    writes("pexpire", -3, ONE_KEY, |call, view| {
+        expire(call, view, Unit::Milliseconds, Base::Now)
+    })
+    .flags(&[FAST])
+    .docs(
+        "generic",
+        "2.6.0",
+        "Makes a key expire in some milliseconds.",
+    ),
+    writes("expireat", -3, ONE_KEY, |call, view| {
+        expire(call, view, Unit::Seconds, Base::Epoch)
+    })
+    .flags(&[FAST])
+    .docs(
+        "generic",
+        "1.2.0",
+        "Makes a key expire at a Unix time in seconds.",
+    ),
+    writes("pexpireat", -3, ONE_KEY, |call, view| {
+        expire(call, view, Unit::Milliseconds, Base::Epoch)
+    })
+    .flags(&[FAST])
+    .docs(
+        "generic",
+        "2.6.0",
+        "Makes a key expire at a Unix time in milliseconds.",
+    ),
+    writes("persist", 2, ONE_KEY, persist).flags(&[FAST]).docs(
+        "generic",
+        "2.2.0",
+        "Takes the expiry off a key.",
+    ),
+    reads("ttl", 2, ONE_KEY, |call, view| {
+        expiry(call, view, Unit::Seconds, Base::Now)
+    })
+    .flags(&[FAST])
+    .docs(
+        "generic",
+        "1.0.0",
+        "Tells in how many seconds a key expires.",
+    ),
+    reads("pttl", 2, ONE_KEY, |call, view| {
+        expiry(call, view, Unit::Milliseconds, Base::Now)
+    })
+    .flags(&[FAST])
+    .docs(
+        "generic",
+        "2.6.0",
+        "Tells in how many milliseconds a key expires.",
+    ),
+    reads("expiretime", 2, ONE_KEY, |call, view| {
+        expiry(call, view, Unit::Seconds, Base::Epoch)
+    })
+    .flags(&[FAST])
+    .docs(
+        "generic",
+        "7.0.0",
+        "Tells the Unix time in seconds at which a key expires.",
+    ),
+    reads("pexpiretime", 2, ONE_KEY, |call, view| {
+        expiry(call, view, Unit::Milliseconds, Base::Epoch)
+    })
+    .flags(&[FAST])
+    .docs(
+        "generic",
+        "7.0.0",
+        "Tells the Unix time in milliseconds at which a key expires.",
+    ),
 ];
-
-const fn writing(
-    name: &'static str,
-    since: &'static str,
-    run: fn(&mut Call<'_>, &mut View<'_>) -> Outcome,
-) -> Command {
-    Command {
-        name,
-        arity: 0,
-        flags: &["write", "fast"],
-        keys: ONE_KEY,
-        group: "generic",
-        since,
-        summary: "",
-        run: Run::Write(run),
-    }
-}
-
-const fn reading(
-    name: &'static str,
-    since: &'static str,
-    run: fn(&mut Call<'_>, &View<'_>) -> Reply,
-) -> Command {
-    Command {
-        name,
-        arity: 2,
-        flags: &["readonly", "fast"],
-        keys: ONE_KEY,
-        group: "generic",
-        since,
-        summary: "",
-        run: Run::Read(run),
-    }
-}
 
 /// What a time is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,13 +181,14 @@ impl Conditions {
 }
 
 fn expire(call: &Call<'_>, view: &mut View<'_>, unit: Unit, base: Base) -> Result<Outcome, Reply> {
-    let (db, key) = (call.session.db, call.arg(1));
-    let conditions = Conditions::parse(call.args_from(3))?;
-    let at = integer(call.arg(2))
+    let (db, mut args) = (call.session.db, call.args());
+    let (key, number) = (args.next_bytes()?, args.next_bytes()?);
+    let conditions = Conditions::parse(args.rest())?;
+    let at = integer(number)
         .ok_or_else(error::not_an_integer)?
         .checked_mul(unit.millis())
         .and_then(|ms| ms.checked_add(base.millis(call.now)))
-        .ok_or_else(|| error::invalid_expire_time(call.command.lower))?;
+        .ok_or_else(|| error::invalid_expire_time(call.command.name))?;
     let Some(entry) = view.get(db, key) else {
         return Ok(Outcome::unchanged(0));
     };
@@ -233,28 +218,28 @@ pub(super) fn expires_at(reply: impl Into<Reply>, key: &[u8], at: u64) -> Outcom
     Outcome::replaced(reply, &[b"PEXPIREAT", key, at.to_string().as_bytes()])
 }
 
-fn persist(call: &mut Call<'_>, view: &mut View<'_>) -> Outcome {
-    let (db, key) = (call.session.db, call.arg(1));
+fn persist(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, key) = (call.session.db, call.args().next_bytes()?);
     let expires = view.get(db, key).is_some_and(|e| e.expires_at().is_some());
     if !expires {
-        return Outcome::unchanged(0);
+        return Ok(Outcome::unchanged(0));
     }
     view.set_expiry(db, key, None);
-    Outcome::verbatim(1)
+    Ok(Outcome::verbatim(1))
 }
 
-fn expiry(call: &Call<'_>, view: &View<'_>, unit: Unit, base: Base) -> Reply {
-    let Some(entry) = call.peek(view, call.arg(1)) else {
-        return Reply::Integer(-2);
+fn expiry(call: &Call<'_>, view: &View<'_>, unit: Unit, base: Base) -> Result<Reply, Reply> {
+    let Some(entry) = call.peek(view, call.args().next_bytes()?) else {
+        return Ok(Reply::Integer(-2));
     };
     let Some(at) = entry.expires_at() else {
-        return Reply::Integer(-1);
+        return Ok(Reply::Integer(-1));
     };
     let at = i64::try_from(at).unwrap_or(i64::MAX);
     let ms = at.saturating_sub(base.millis(call.now)).max(0);
     // To the nearest second, as Redis rounds.
     let half = unit.millis() / 2;
-    Reply::Integer(ms.saturating_add(half) / unit.millis())
+    Ok(Reply::Integer(ms.saturating_add(half) / unit.millis()))
 }
 
 #[cfg(test)]

@@ -91,11 +91,11 @@ struct Report<'r, 'c, 'k> {
 }
 
 /// INFO. It holds the whole keyspace because inside EXEC it is held already.
-pub fn info(call: &mut Call<'_>, view: &View<'_>) -> Reply {
+pub fn info(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let names: Vec<String> = call
-        .args
+        .args()
+        .rest()
         .iter()
-        .skip(1)
         .map(|name| String::from_utf8_lossy(name).to_ascii_lowercase())
         .collect();
     let asked = |section: &Section| {
@@ -120,7 +120,7 @@ pub fn info(call: &mut Call<'_>, view: &View<'_>) -> Reply {
         // Writing to a string cannot fail.
         let _ = (section.write)(&report, &mut text);
     }
-    Reply::verbatim(text)
+    Ok(Reply::verbatim(text))
 }
 
 fn writeln(out: &mut String, name: &str, value: impl fmt::Display) -> fmt::Result {
@@ -472,7 +472,7 @@ fn command_statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Res
             out,
             "cmdstat_{}:calls={calls},usec={},usec_per_call={each:.2},rejected_calls={rejected},\
              failed_calls={failed}\r\n",
-            command.lower,
+            command.name,
             nanos / 1000,
         )?;
     }

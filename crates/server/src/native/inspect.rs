@@ -1,125 +1,87 @@
 //! OBJECT and MEMORY: what a key's value is made of.
 
+use everbloom_commands::command::KeySpec;
+use everbloom_commands::flags::HIDES_SUBCOMMANDS;
 use everbloom_commands::number::integer;
-use everbloom_commands::table::KeySpec;
 use everbloom_resp::Reply;
 
-use super::{Call, Command, Run, answer, count, error};
+use super::subcommand::{container, subcommand};
+use super::{Call, Command, count, error, reads};
 use everbloom_files::Value;
 use everbloom_store::keyspace::{Entry, View};
 
 /// The key follows the subcommand.
-const SECOND_ARGUMENT: KeySpec = KeySpec {
-    first: 2,
-    last: 2,
-    step: 1,
-};
+const SECOND_ARGUMENT: KeySpec = KeySpec::new(2, 2, 1);
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "OBJECT",
-        arity: -2,
-        flags: &[],
-        keys: SECOND_ARGUMENT,
-        group: "generic",
-        since: "2.2.3",
-        summary: "Tells how a key's value is kept.",
-        run: Run::Read(|call, view| answer(object(call, view))),
-    },
-    Command {
-        name: "MEMORY",
-        arity: -2,
-        flags: &[],
-        keys: SECOND_ARGUMENT,
-        group: "server",
-        since: "4.0.0",
-        summary: "Tells how much memory is used.",
-        run: Run::Read(|call, view| answer(memory(call, view))),
-    },
+    container("object", OBJECT)
+        .flags(&[HIDES_SUBCOMMANDS])
+        .keys(SECOND_ARGUMENT)
+        .docs("generic", "2.2.3", "Tells how a key's value is kept."),
+    container("memory", MEMORY)
+        .flags(&[HIDES_SUBCOMMANDS])
+        .keys(SECOND_ARGUMENT)
+        .docs("server", "4.0.0", "Tells how much memory is used."),
 ];
 
-const OBJECT_HELP: &[&str] = &[
-    "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "ENCODING <key>",
-    "    The form in which the value of <key> is kept.",
-    "FREQ <key>",
-    "    How often <key> is used; needs an LFU policy.",
-    "IDLETIME <key>",
-    "    Seconds since <key> was used last.",
-    "REFCOUNT <key>",
-    "    References to the value of <key>.",
-    "HELP",
-    "    Print this help.",
+const OBJECT: &[Command] = &[
+    reads("object|encoding", 3, SECOND_ARGUMENT, |call, view| {
+        of_entry(call, view, |entry| Ok(Reply::bulk(encoding(entry))))
+    })
+    .docs("", "", "The form in which the value of <key> is kept.")
+    .usage("ENCODING <key>"),
+    reads("object|freq", 3, SECOND_ARGUMENT, |call, view| {
+        of_entry(call, view, |_| Err(Reply::error(NO_FREQUENCY)))
+    })
+    .docs("", "", "How often <key> is used; needs an LFU policy.")
+    .usage("FREQ <key>"),
+    reads("object|idletime", 3, SECOND_ARGUMENT, |call, view| {
+        let idle = |entry: &Entry| call.now.clock.wrapping_sub(entry.accessed());
+        of_entry(call, view, |entry| Ok(Reply::Integer(idle(entry).into())))
+    })
+    .docs("", "", "Seconds since <key> was used last.")
+    .usage("IDLETIME <key>"),
+    // Values are never shared between keys here; Redis shares the small integers.
+    reads("object|refcount", 3, SECOND_ARGUMENT, |call, view| {
+        of_entry(call, view, |_| Ok(Reply::Integer(1)))
+    })
+    .docs("", "", "References to the value of <key>.")
+    .usage("REFCOUNT <key>"),
 ];
 
-const MEMORY_HELP: &[&str] = &[
-    "MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "DOCTOR",
-    "    What is wrong with the use of memory.",
-    "MALLOC-STATS",
-    "    Figures of the memory allocator.",
-    "PURGE",
-    "    Return unused memory to the system.",
-    "STATS",
-    "    How much memory is used.",
-    "USAGE <key> [SAMPLES <count>]",
-    "    Bytes that <key> and its value take.",
-    "HELP",
-    "    Print this help.",
+const MEMORY: &[Command] = &[
+    subcommand("memory|doctor", 2, |call| Ok(doctor(call)))
+        .docs("", "", "What is wrong with the use of memory.")
+        .usage("DOCTOR"),
+    subcommand("memory|malloc-stats", 2, |_| {
+        Ok(Reply::bulk("Stats not supported for the current allocator"))
+    })
+    .docs("", "", "Figures of the memory allocator.")
+    .usage("MALLOC-STATS"),
+    subcommand("memory|purge", 2, |_| Ok(Reply::OK))
+        .docs("", "", "Return unused memory to the system.")
+        .usage("PURGE"),
+    subcommand("memory|stats", 2, |call| Ok(stats(call)))
+        .docs("", "", "How much memory is used.")
+        .usage("STATS"),
+    reads("memory|usage", -3, SECOND_ARGUMENT, usage)
+        .docs("", "", "Bytes that <key> and its value take.")
+        .usage("USAGE <key> [SAMPLES <count>]"),
 ];
 
-fn help(lines: &[&'static str]) -> Reply {
-    Reply::Array(lines.iter().map(|line| Reply::simple(*line)).collect())
-}
+const NO_FREQUENCY: &str = "ERR An LFU maxmemory policy is not selected, access frequency not \
+    tracked. Please note that when switching between policies at runtime LRU and LFU data will \
+    take some time to adjust.";
 
-/// The subcommand's word in upper case, once the number of arguments is right for it.
-fn subcommand(call: &Call<'_>, arities: &[(&str, i32)]) -> Result<String, Reply> {
-    let word = call.arg(1);
-    let (container, given) = (call.command, call.args.len());
-    let Some((name, arity)) = arities
-        .iter()
-        .find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()))
-    else {
-        return Err(error::unknown_subcommand(word, container.name));
-    };
-    let wanted = usize::try_from(arity.unsigned_abs()).unwrap_or(usize::MAX);
-    if given == wanted || *arity < 0 && given > wanted {
-        return Ok((*name).to_owned());
-    }
-    let name = name.to_ascii_lowercase();
-    Err(error::wrong_arity(&format!("{}|{name}", container.lower)))
-}
-
-fn object(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    const ARITIES: [(&str, i32); 5] = [
-        ("ENCODING", 3),
-        ("FREQ", 3),
-        ("IDLETIME", 3),
-        ("REFCOUNT", 3),
-        ("HELP", 2),
-    ];
-    let name = subcommand(call, &ARITIES)?;
-    if name == "HELP" {
-        return Ok(help(OBJECT_HELP));
-    }
-    let Some(entry) = call.peek(view, call.arg(2)) else {
-        return Ok(Reply::Null);
-    };
-    match name.as_str() {
-        "ENCODING" => Ok(Reply::bulk(encoding(entry))),
-        "IDLETIME" => {
-            let idle = call.now.clock.wrapping_sub(entry.accessed());
-            Ok(Reply::Integer(i64::from(idle)))
-        }
-        // Values are never shared between keys here; Redis shares the small integers.
-        "REFCOUNT" => Ok(Reply::Integer(1)),
-        _ => Err(Reply::error(
-            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
-             note that when switching between policies at runtime LRU and LFU data will take some \
-             time to adjust.",
-        )),
-    }
+/// What a subcommand says of the entry of its key.
+fn of_entry(
+    call: &Call<'_>,
+    view: &View<'_>,
+    answer: impl Fn(&Entry) -> Result<Reply, Reply>,
+) -> Result<Reply, Reply> {
+    let entry = call.peek(view, call.args().next_bytes()?);
+    entry.map_or(Ok(Reply::Null), answer)
 }
 
 /// The name of the form in which Redis keeps a value just set. (It keeps one that was appended to
@@ -133,30 +95,12 @@ pub(super) fn encoding(entry: &Entry) -> &'static str {
     }
 }
 
-fn memory(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    const ARITIES: [(&str, i32); 6] = [
-        ("USAGE", -3),
-        ("STATS", 2),
-        ("DOCTOR", 2),
-        ("MALLOC-STATS", 2),
-        ("PURGE", 2),
-        ("HELP", 2),
-    ];
-    Ok(match subcommand(call, &ARITIES)?.as_str() {
-        "USAGE" => usage(call, view)?,
-        "STATS" => stats(call),
-        "DOCTOR" => doctor(call),
-        "MALLOC-STATS" => Reply::bulk("Stats not supported for the current allocator"),
-        "PURGE" => Reply::OK,
-        _ => help(MEMORY_HELP),
-    })
-}
-
 fn usage(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let mut words = call.args_from(3).iter();
-    while let Some(word) = words.next() {
-        let samples = words
-            .next()
+    let mut args = call.args();
+    let key = args.next_bytes()?;
+    while let Some(word) = args.next_optional() {
+        let samples = args
+            .next_optional()
             .filter(|_| word.eq_ignore_ascii_case(b"SAMPLES"))
             .ok_or_else(error::syntax)?;
         // Nothing is sampled, all is counted; the number must be one all the same.
@@ -164,7 +108,7 @@ fn usage(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
             return Err(error::syntax());
         }
     }
-    let entry = view.peek(call.session.db, call.arg(2));
+    let entry = view.peek(call.session.db, key);
     Ok(entry.map_or(Reply::Null, |entry| count(entry.memory())))
 }
 

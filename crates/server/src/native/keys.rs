@@ -1,131 +1,96 @@
 //! DEL, UNLINK, EXISTS, TYPE, TOUCH, RENAME, RENAMENX, COPY, MOVE.
 
+use everbloom_commands::command::{ALL_KEYS, ONE_KEY, TWO_KEYS};
+use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
-use everbloom_commands::table::KeySpec;
-use everbloom_commands::{Effect, Outcome};
+use everbloom_commands::{Args, Effect, Outcome};
 use everbloom_resp::Reply;
 
-use super::{ALL_KEYS, Call, Command, ONE_KEY, Run, TWO_KEYS, count, error, flag, settle};
+use super::{Call, Command, count, error, flag, reads, writes};
 use everbloom_files::Value;
 use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        arity: -2,
-        summary: "Deletes keys.",
-        ..row("DEL", &["write"], ALL_KEYS, Run::Write(delete))
-    },
-    Command {
-        arity: -2,
-        since: "4.0.0",
-        summary: "Deletes keys; their memory is freed later.",
-        ..row("UNLINK", &["write", "fast"], ALL_KEYS, Run::Write(delete))
-    },
-    Command {
-        arity: -2,
-        summary: "Counts which of the named keys exist.",
-        ..row("EXISTS", &["readonly", "fast"], ALL_KEYS, Run::Read(exists))
-    },
-    Command {
-        arity: 2,
-        summary: "Names the type of a key's value.",
-        ..row("TYPE", &["readonly", "fast"], ONE_KEY, Run::Read(type_of))
-    },
-    Command {
-        arity: -2,
-        since: "3.2.1",
-        summary: "Counts which of the named keys exist, and notes an access to each.",
-        ..row("TOUCH", &["readonly", "fast"], ALL_KEYS, Run::Read(touch))
-    },
-    Command {
-        arity: 3,
-        summary: "Renames a key; a key of the new name is replaced.",
-        ..row(
-            "RENAME",
-            &["write"],
-            TWO_KEYS,
-            Run::Write(|call, view| settle(rename(call, view, true))),
-        )
-    },
-    Command {
-        arity: 3,
-        summary: "Renames a key unless a key of the new name exists.",
-        ..row(
-            "RENAMENX",
-            &["write", "fast"],
-            TWO_KEYS,
-            Run::Write(|call, view| settle(rename(call, view, false))),
-        )
-    },
-    Command {
-        arity: -3,
-        since: "6.2.0",
-        summary: "Copies a key's value to another key.",
-        ..row(
-            "COPY",
-            &["write", "denyoom"],
-            TWO_KEYS,
-            Run::Write(|call, view| settle(copy(call, view))),
-        )
-    },
-    Command {
-        arity: 3,
-        summary: "Moves a key to another database.",
-        ..row(
-            "MOVE",
-            &["write", "fast"],
-            ONE_KEY,
-            Run::Write(|call, view| settle(move_key(call, view))),
-        )
-    },
+    writes("del", -2, ALL_KEYS, delete).docs("generic", "1.0.0", "Deletes keys."),
+    writes("unlink", -2, ALL_KEYS, delete).flags(&[FAST]).docs(
+        "generic",
+        "4.0.0",
+        "Deletes keys; their memory is freed later.",
+    ),
+    reads("exists", -2, ALL_KEYS, exists).flags(&[FAST]).docs(
+        "generic",
+        "1.0.0",
+        "Counts which of the named keys exist.",
+    ),
+    reads("type", 2, ONE_KEY, type_of).flags(&[FAST]).docs(
+        "generic",
+        "1.0.0",
+        "Names the type of a key's value.",
+    ),
+    reads("touch", -2, ALL_KEYS, touch).flags(&[FAST]).docs(
+        "generic",
+        "3.2.1",
+        "Counts which of the named keys exist, and notes an access to each.",
+    ),
+    writes("rename", 3, TWO_KEYS, |call, view| rename(call, view, true)).docs(
+        "generic",
+        "1.0.0",
+        "Renames a key; a key of the new name is replaced.",
+    ),
+    writes("renamenx", 3, TWO_KEYS, |call, view| {
+        rename(call, view, false)
+    })
+    .flags(&[FAST])
+    .docs(
+        "generic",
+        "1.0.0",
+        "Renames a key unless a key of the new name exists.",
+    ),
+    writes("copy", -3, TWO_KEYS, copy).flags(&[DENYOOM]).docs(
+        "generic",
+        "6.2.0",
+        "Copies a key's value to another key.",
+    ),
+    writes("move", 3, ONE_KEY, move_key).flags(&[FAST]).docs(
+        "generic",
+        "1.0.0",
+        "Moves a key to another database.",
+    ),
 ];
 
-const fn row(
-    name: &'static str,
-    flags: &'static [&'static str],
-    keys: KeySpec,
-    run: Run,
-) -> Command {
-    Command {
-        name,
-        arity: 0,
-        flags,
-        keys,
-        group: "generic",
-        since: "1.0.0",
-        summary: "",
-        run,
-    }
-}
-
-fn delete(call: &mut Call<'_>, view: &mut View<'_>) -> Outcome {
-    let db = call.session.db;
-    let keys = call.args_from(1);
+fn delete(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, keys) = (call.session.db, call.args().rest());
     let deleted = keys.iter().filter(|key| view.delete(db, key)).count();
-    if deleted == 0 {
-        return Outcome::unchanged(0);
-    }
-    Outcome::verbatim(count(deleted))
+    Ok(match deleted {
+        0 => Outcome::unchanged(0),
+        _ => Outcome::verbatim(count(deleted)),
+    })
 }
 
-fn exists(call: &mut Call<'_>, view: &View<'_>) -> Reply {
-    let keys = call.args_from(1).iter();
-    count(keys.filter(|key| call.peek(view, key).is_some()).count())
+fn exists(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let keys = call.args().rest().iter();
+    Ok(count(
+        keys.filter(|key| call.peek(view, key).is_some()).count(),
+    ))
 }
 
-fn touch(call: &mut Call<'_>, view: &View<'_>) -> Reply {
-    let keys = call.args_from(1).iter();
-    count(keys.filter(|key| call.look_up(view, key).is_some()).count())
+fn touch(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let keys = call.args().rest().iter();
+    Ok(count(
+        keys.filter(|key| call.look_up(view, key).is_some()).count(),
+    ))
 }
 
-fn type_of(call: &mut Call<'_>, view: &View<'_>) -> Reply {
-    let entry = call.peek(view, call.arg(1));
-    Reply::simple(entry.map_or("none", |entry| entry.value.type_name()))
+fn type_of(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let entry = call.peek(view, call.args().next_bytes()?);
+    let name = entry.map_or("none", |entry| entry.value.type_name());
+    Ok(Reply::simple(name))
 }
 
 fn rename(call: &Call<'_>, view: &mut View<'_>, replace: bool) -> Result<Outcome, Reply> {
-    let (db, from, to) = (call.session.db, call.arg(1), call.arg(2));
+    let (db, mut args) = (call.session.db, call.args());
+    let (from, to) = (args.next_bytes()?, args.next_bytes()?);
     let done = if replace { Reply::OK } else { flag(true) };
     if !view.contains(db, from) {
         return Err(error::no_such_key());
@@ -146,8 +111,9 @@ fn rename(call: &Call<'_>, view: &mut View<'_>, replace: bool) -> Result<Outcome
 }
 
 fn copy(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, from, to) = (call.session.db, call.arg(1), call.arg(2));
-    let options = CopyOptions::parse(call, view)?;
+    let (db, mut args) = (call.session.db, call.args());
+    let (from, to) = (args.next_bytes()?, args.next_bytes()?);
+    let options = CopyOptions::parse(args, db, view)?;
     if options.db == db && from == to {
         return Err(error::same_object());
     }
@@ -172,17 +138,13 @@ struct CopyOptions {
 }
 
 impl CopyOptions {
-    fn parse(call: &Call<'_>, view: &View<'_>) -> Result<Self, Reply> {
-        let mut options = CopyOptions {
-            db: call.session.db,
-            replace: false,
-        };
-        let mut words = call.args_from(3).iter();
-        while let Some(word) = words.next() {
+    fn parse(mut args: Args<'_>, db: usize, view: &View<'_>) -> Result<Self, Reply> {
+        let mut options = CopyOptions { db, replace: false };
+        while let Some(word) = args.next_optional() {
             if word.eq_ignore_ascii_case(b"REPLACE") {
                 options.replace = true;
             } else if word.eq_ignore_ascii_case(b"DB") {
-                let number = words.next().ok_or_else(error::syntax)?;
+                let number = args.next_optional().ok_or_else(error::syntax)?;
                 options.db = db_index(number, view)?;
             } else {
                 return Err(error::syntax());
@@ -193,8 +155,8 @@ impl CopyOptions {
 }
 
 fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, key) = (call.session.db, call.arg(1));
-    let to = db_index(call.arg(2), view)?;
+    let (db, mut args) = (call.session.db, call.args());
+    let (key, to) = (args.next_bytes()?, db_index(args.next_bytes()?, view)?);
     if to == db {
         return Err(error::same_object());
     }

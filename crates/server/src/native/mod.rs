@@ -39,54 +39,61 @@ pub mod walk;
 
 use std::sync::Arc;
 
-use everbloom_commands::table::KeySpec;
-use everbloom_commands::{Context, Outcome};
+use everbloom_commands::command::KeySpec;
+use everbloom_commands::flags::{READONLY, WRITE};
+use everbloom_commands::number::integer;
+use everbloom_commands::{Args, Context, Function, Outcome};
 use everbloom_resp::Reply;
 
 use crate::config::Settings;
 use crate::dispatch::execute as dispatch;
-use crate::registry::Registered;
 use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, View};
 
-/// A command of the server's own.
-#[derive(Debug)]
-pub struct Command {
-    /// In upper case.
-    pub name: &'static str,
-    /// Arguments with the name; negative = at least so many.
-    pub arity: i32,
-    /// Flags as COMMAND shows them: `write`, `readonly`, `denyoom`, `fast`, `admin`, `no_auth`,
-    /// `no_multi` (refused inside MULTI), `loading`, `stale`, `noscript`, `skip_slowlog`.
-    pub flags: &'static [&'static str],
-    /// Which arguments are keys.
-    pub keys: KeySpec,
-    /// Group as COMMAND DOCS shows it: `string`, `generic`, `connection`, `server`, `transactions`.
-    pub group: &'static str,
-    /// The version of Redis that it comes from.
-    pub since: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// What to run.
-    pub run: Run,
+/// A command of the server, as the registry has them all.
+pub type Command = everbloom_commands::Command<Handler>;
+
+/// What a command needs to run, and the function that runs it. An error is a reply, too: the
+/// refusal of a call that has changed nothing.
+#[derive(Debug, Clone, Copy)]
+pub enum Handler {
+    /// The one key of a command on filters.
+    Filter(Function),
+    /// No key: only the connection and the server.
+    Plain(fn(&mut Call<'_>) -> Result<Reply, Reply>),
+    /// Its keys, to be read.
+    Read(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
+    /// Its keys, to be changed.
+    Write(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
+    /// All keys, to be read.
+    ReadAll(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
+    /// All keys, to be changed.
+    WriteAll(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
 }
 
-/// What a command needs to run.
-#[derive(Debug, Clone, Copy)]
-pub enum Run {
-    /// No key: only the connection and the server.
-    Plain(fn(&mut Call<'_>) -> Reply),
-    /// Its keys, to be read.
-    Read(fn(&mut Call<'_>, &View<'_>) -> Reply),
-    /// Its keys, to be changed.
-    Write(fn(&mut Call<'_>, &mut View<'_>) -> Outcome),
-    /// All keys, to be read.
-    ReadAll(fn(&mut Call<'_>, &View<'_>) -> Reply),
-    /// All keys, to be changed.
-    WriteAll(fn(&mut Call<'_>, &mut View<'_>) -> Outcome),
+/// A command that reads its keys.
+pub const fn reads(
+    name: &'static str,
+    arity: i32,
+    keys: KeySpec,
+    function: fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>,
+) -> Command {
+    let row = Command::new(name, arity, Handler::Read(function));
+    row.keys(keys).flags(&[READONLY])
+}
+
+/// A command that changes its keys.
+pub const fn writes(
+    name: &'static str,
+    arity: i32,
+    keys: KeySpec,
+    function: fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>,
+) -> Command {
+    let row = Command::new(name, arity, Handler::Write(function));
+    row.keys(keys).flags(&[WRITE])
 }
 
 /// One call of a command.
@@ -100,9 +107,9 @@ pub struct Call<'a> {
     pub stats: &'a WorkerStats,
     /// The settings in force.
     pub settings: &'a Settings,
-    /// Which command.
-    pub command: &'static Registered,
-    /// Its arguments, the name first.
+    /// Which command; once it runs, which of its subcommands.
+    pub command: &'static Command,
+    /// All arguments, the name first.
     pub args: &'a [&'a [u8]],
     /// When.
     pub now: Now,
@@ -114,15 +121,22 @@ impl<'a> Call<'a> {
         dispatch::context(self.server, self.settings, self.session)
     }
 
-    /// Argument `at`, the name being 0. Dispatch has checked the arity, so a command asks only for
-    /// arguments that are there; any other is empty.
-    pub fn arg(&self, at: usize) -> &'a [u8] {
-        self.args.get(at).copied().unwrap_or_default()
+    /// The arguments behind the name, or behind both names of a subcommand.
+    #[inline]
+    pub fn args(&self) -> Args<'a> {
+        let names = usize::from(self.command.name.contains('|'));
+        let args = self.args.get(names..).unwrap_or_default();
+        Args::new(self.command.name, args)
     }
 
-    /// The arguments from `at` on.
-    pub fn args_from(&self, at: usize) -> &'a [&'a [u8]] {
-        self.args.get(at..).unwrap_or_default()
+    /// Goes from a container to the subcommand that is named. An error is the reply to a call that
+    /// needs no running.
+    #[inline]
+    pub fn choose_subcommand(&mut self) -> Result<(), Reply> {
+        if !self.command.subcommands.is_empty() {
+            self.command = subcommand::choose(self.command, self.args)?;
+        }
+        Ok(())
     }
 
     /// The entry of a key for a command that reads: Redis counts these look-ups, and only these, as
@@ -149,14 +163,9 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What a writing command answers: refused means that it changed nothing.
-pub fn settle(result: Result<Outcome, Reply>) -> Outcome {
-    result.unwrap_or_else(Outcome::unchanged)
-}
-
-/// The answer of a reading command.
-pub fn answer(result: Result<Reply, Reply>) -> Reply {
-    result.unwrap_or_else(|refusal| refusal)
+/// The next argument as an integer.
+pub fn next_integer(args: &mut Args<'_>) -> Result<i64, Reply> {
+    integer(args.next_bytes()?).ok_or_else(error::not_an_integer)
 }
 
 /// A length or a count as a reply.
@@ -188,28 +197,3 @@ pub fn commands() -> impl Iterator<Item = &'static Command> {
     .into_iter()
     .flatten()
 }
-
-/// No argument is a key.
-pub const NO_KEY: KeySpec = KeySpec {
-    first: 0,
-    last: 0,
-    step: 0,
-};
-/// The first argument is the key.
-pub const ONE_KEY: KeySpec = KeySpec {
-    first: 1,
-    last: 1,
-    step: 1,
-};
-/// The first two arguments are keys.
-pub const TWO_KEYS: KeySpec = KeySpec {
-    first: 1,
-    last: 2,
-    step: 1,
-};
-/// All arguments are keys.
-pub const ALL_KEYS: KeySpec = KeySpec {
-    first: 1,
-    last: -1,
-    step: 1,
-};

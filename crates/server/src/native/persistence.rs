@@ -5,77 +5,54 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use everbloom_commands::Outcome;
+use everbloom_commands::command::ONE_KEY;
+use everbloom_commands::flags::{
+    ADMIN, DENYOOM, FAST, Flags, LOADING, NO_ASYNC_LOADING, NO_MULTI, NOSCRIPT, STALE,
+};
 use everbloom_commands::number::integer;
+use everbloom_commands::{Args, Outcome};
 use everbloom_resp::Reply;
 
-use super::{Call, Command, NO_KEY, ONE_KEY, Run, error, settle};
+use super::Handler::Plain;
+use super::{Call, Command, error, reads, writes};
 use everbloom_files::rdb::payload;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::Persistence;
 use everbloom_store::persistence::jobs::{self, JobError};
 
-const BASE: Command = Command {
-    name: "",
-    arity: 1,
-    flags: &["admin", "noscript", "no_async_loading"],
-    keys: NO_KEY,
-    group: "server",
-    since: "1.0.0",
-    summary: "",
-    run: Run::Plain(save),
-};
+const BACKGROUND: Flags = Flags::of(&[ADMIN, NOSCRIPT, NO_ASYNC_LOADING]);
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "SAVE",
-        flags: &["admin", "noscript", "no_async_loading", "no_multi"],
-        summary: "Saves all keys to the snapshot file.",
-        run: Run::Plain(save),
-        ..BASE
-    },
-    Command {
-        name: "BGSAVE",
-        arity: -1,
-        summary: "Saves all keys to the snapshot file in the background.",
-        run: Run::Plain(|call| background_save(call).unwrap_or_else(|refusal| refusal)),
-        ..BASE
-    },
-    Command {
-        name: "BGREWRITEAOF",
-        summary: "Rewrites the log in the background.",
-        run: Run::Plain(|call| rewrite_log(call).unwrap_or_else(|refusal| refusal)),
-        ..BASE
-    },
-    Command {
-        name: "LASTSAVE",
-        flags: &["loading", "stale", "fast"],
-        summary: "Returns the Unix time of the last good snapshot.",
-        run: Run::Plain(last_save),
-        ..BASE
-    },
-    Command {
-        name: "DUMP",
-        arity: 2,
-        flags: &["readonly"],
-        keys: ONE_KEY,
-        group: "generic",
-        since: "2.6.0",
-        summary: "Returns a value as bytes that RESTORE takes.",
-        run: Run::Read(dump),
-    },
-    Command {
-        name: "RESTORE",
-        arity: -4,
-        flags: &["write", "denyoom"],
-        keys: ONE_KEY,
-        group: "generic",
-        since: "2.6.0",
-        summary: "Creates a key from the bytes of DUMP.",
-        run: Run::Write(|call, view| settle(restore(call, view))),
-    },
+    Command::new("save", 1, Plain(|call| Ok(save(call))))
+        .flags(&[BACKGROUND, NO_MULTI])
+        .docs("server", "1.0.0", "Saves all keys to the snapshot file."),
+    Command::new("bgsave", -1, Plain(|call| background_save(call)))
+        .flags(&[BACKGROUND])
+        .docs(
+            "server",
+            "1.0.0",
+            "Saves all keys to the snapshot file in the background.",
+        ),
+    Command::new("bgrewriteaof", 1, Plain(|call| rewrite_log(call)))
+        .flags(&[BACKGROUND])
+        .docs("server", "1.0.0", "Rewrites the log in the background."),
+    Command::new("lastsave", 1, Plain(|call| Ok(last_save(call))))
+        .flags(&[LOADING, STALE, FAST])
+        .docs(
+            "server",
+            "1.0.0",
+            "Returns the Unix time of the last good snapshot.",
+        ),
+    reads("dump", 2, ONE_KEY, dump).docs(
+        "generic",
+        "2.6.0",
+        "Returns a value as bytes that RESTORE takes.",
+    ),
+    writes("restore", -4, ONE_KEY, restore)
+        .flags(&[DENYOOM])
+        .docs("generic", "2.6.0", "Creates a key from the bytes of DUMP."),
 ];
 
 fn data_directory<'c>(call: &Call<'c>) -> Result<&'c Persistence, Reply> {
@@ -105,7 +82,7 @@ fn save(call: &mut Call<'_>) -> Reply {
 }
 
 fn background_save(call: &Call<'_>) -> Result<Reply, Reply> {
-    let schedule = match call.args_from(1) {
+    let schedule = match call.args().rest() {
         [] => false,
         [word] if word.eq_ignore_ascii_case(b"SCHEDULE") => true,
         _ => return Err(error::syntax()),
@@ -168,24 +145,24 @@ fn last_save(call: &mut Call<'_>) -> Reply {
     Reply::Integer(i64::try_from(time).unwrap_or(i64::MAX))
 }
 
-fn dump(call: &mut Call<'_>, view: &View<'_>) -> Reply {
-    let Some(entry) = call.look_up(view, call.arg(1)) else {
-        return Reply::Null;
+fn dump(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let Some(entry) = call.look_up(view, call.args().next_bytes()?) else {
+        return Ok(Reply::Null);
     };
-    match payload::dump(&entry.value, call.settings.data.rdbcompression) {
-        Ok(bytes) => Reply::Bulk(bytes),
-        Err(_) => Reply::error("ERR there is no memory for the payload"),
-    }
+    payload::dump(&entry.value, call.settings.data.rdbcompression)
+        .map(Reply::Bulk)
+        .map_err(|_| Reply::error("ERR there is no memory for the payload"))
 }
 
 fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, key, bytes) = (call.session.db, call.arg(1), call.arg(3));
-    let options = RestoreOptions::parse(call.args_from(4))?;
+    let (db, mut args) = (call.session.db, call.args());
+    let (key, ttl, bytes) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
+    let options = RestoreOptions::parse(args)?;
     let present = view.contains(db, key);
     if present && !options.replace {
         return Err(Reply::error("BUSYKEY Target key name already exists."));
     }
-    let ttl = integer(call.arg(2)).ok_or_else(error::not_an_integer)?;
+    let ttl = integer(ttl).ok_or_else(error::not_an_integer)?;
     let ttl =
         u64::try_from(ttl).map_err(|_| Reply::error("ERR Invalid TTL value, must be >= 0"))?;
     let value = payload::restore(bytes, call.context().max_new_filter_bytes())
@@ -227,16 +204,15 @@ struct RestoreOptions {
 }
 
 impl RestoreOptions {
-    fn parse(words: &[&[u8]]) -> Result<Self, Reply> {
+    fn parse(mut args: Args<'_>) -> Result<Self, Reply> {
         let mut options = RestoreOptions::default();
         let mut frequency = false;
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
+        while let Some(word) = args.next_optional() {
             match word.to_ascii_uppercase().as_slice() {
                 b"REPLACE" => options.replace = true,
                 b"ABSTTL" => options.absolute = true,
                 b"IDLETIME" if !frequency => {
-                    let idle = words.next().ok_or_else(error::syntax)?;
+                    let idle = args.next_optional().ok_or_else(error::syntax)?;
                     let idle = integer(idle).ok_or_else(error::not_an_integer)?;
                     let idle = u64::try_from(idle)
                         .map_err(|_| Reply::error("ERR Invalid IDLETIME value, must be >= 0"))?;
@@ -244,7 +220,7 @@ impl RestoreOptions {
                 }
                 // There is no LFU policy: the value is checked, and that is all.
                 b"FREQ" if options.idle.is_none() => {
-                    let given = words.next().ok_or_else(error::syntax)?;
+                    let given = args.next_optional().ok_or_else(error::syntax)?;
                     let given = integer(given).ok_or_else(error::not_an_integer)?;
                     if !(0..=255).contains(&given) {
                         return Err(Reply::error(

@@ -2,12 +2,17 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use everbloom_commands::flags::{
+    ADMIN, ALLOW_BUSY, CHANGES_SETTINGS, FAST, Flags, LOADING, NO_MULTI, NOSCRIPT, STALE,
+    WHILE_LOADING,
+};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
+use super::Handler::{Plain, ReadAll};
 use super::command::{self, CATEGORIES};
-use super::subcommand::{self, SUBCOMMAND, Subcommand};
-use super::{Call, Command, NO_KEY, Run, config, error, info};
+use super::subcommand::{self, container, subcommand};
+use super::{Call, Command, config, count, error, info, next_integer};
 use crate::slowlog::SlowEntry;
 use everbloom_store::persistence::jobs::{self, JobError};
 
@@ -16,233 +21,136 @@ pub const REDIS_VERSION: &str = "7.4.0";
 /// The version of RedisBloom whose behaviour clients may expect: 2.8.10.
 pub const BLOOM_VERSION: i64 = 20810;
 
-const BASE: Command = Command {
-    name: "",
-    arity: 1,
-    flags: &[],
-    keys: NO_KEY,
-    group: "server",
-    since: "1.0.0",
-    summary: "",
-    run: Run::Plain(time),
-};
-
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "INFO",
-        arity: -1,
-        flags: &["loading", "stale"],
-        summary: "Returns information and statistics about the server.",
-        run: Run::ReadAll(info::info),
-        ..BASE
-    },
-    Command {
-        name: "CONFIG",
-        arity: -2,
-        since: "2.0.0",
-        summary: "A container for server configuration commands.",
-        run: Run::Plain(config::config),
-        ..BASE
-    },
-    Command {
-        name: "COMMAND",
-        arity: -1,
-        flags: &["loading", "stale"],
-        since: "2.8.13",
-        summary: "Returns detailed information about all commands.",
-        run: Run::Plain(command::command),
-        ..BASE
-    },
-    Command {
-        name: "TIME",
-        flags: &["loading", "stale", "fast"],
-        since: "2.6.0",
-        summary: "Returns the server time.",
-        run: Run::Plain(time),
-        ..BASE
-    },
-    Command {
-        name: "ROLE",
-        flags: &["noscript", "loading", "stale", "fast"],
-        since: "2.8.12",
-        summary: "Returns the replication role.",
-        run: Run::Plain(role),
-        ..BASE
-    },
-    Command {
-        name: "WAIT",
-        arity: 3,
-        flags: &["noscript"],
-        group: "generic",
-        since: "3.0.0",
-        summary: "Returns how many replicas have the writes of the connection: there are none.",
-        run: Run::Plain(wait),
-        ..BASE
-    },
-    Command {
-        name: "SHUTDOWN",
-        arity: -1,
-        flags: &[
-            "admin",
-            "noscript",
-            "loading",
-            "stale",
-            "no_multi",
-            "allow_busy",
-        ],
-        summary: "Stops the server.",
-        run: Run::Plain(shutdown),
-        ..BASE
-    },
-    Command {
-        name: "SLOWLOG",
-        arity: -2,
-        since: "2.2.12",
-        summary: "A container for slow log commands.",
-        run: Run::Plain(|call| subcommand::run(call, SLOWLOG)),
-        ..BASE
-    },
-    Command {
-        name: "LATENCY",
-        arity: -2,
-        since: "2.8.13",
-        summary: "A container for latency diagnostics commands.",
-        run: Run::Plain(|call| subcommand::run(call, LATENCY)),
-        ..BASE
-    },
-    Command {
-        name: "MODULE",
-        arity: -2,
-        since: "4.0.0",
-        summary: "A container for module commands.",
-        run: Run::Plain(|call| subcommand::run(call, MODULE)),
-        ..BASE
-    },
-    Command {
-        name: "ACL",
-        arity: -2,
-        since: "6.0.0",
-        summary: "A container for access list control commands.",
-        run: Run::Plain(|call| subcommand::run(call, ACL)),
-        ..BASE
-    },
+    Command::new("info", -1, ReadAll(info::info))
+        .flags(&[LOADING, STALE])
+        .docs(
+            "server",
+            "1.0.0",
+            "Returns information and statistics about the server.",
+        ),
+    container("config", config::SUBCOMMANDS)
+        .flags(&[WHILE_LOADING, CHANGES_SETTINGS])
+        .docs(
+            "server",
+            "2.0.0",
+            "A container for server configuration commands.",
+        ),
+    command::COMMAND,
+    Command::new("time", 1, Plain(time))
+        .flags(&[LOADING, STALE, FAST])
+        .docs("server", "2.6.0", "Returns the server time."),
+    Command::new("role", 1, Plain(role))
+        .flags(&[NOSCRIPT, LOADING, STALE, FAST])
+        .docs("server", "2.8.12", "Returns the replication role."),
+    Command::new("wait", 3, Plain(wait))
+        .flags(&[NOSCRIPT])
+        .docs(
+            "generic",
+            "3.0.0",
+            "Returns how many replicas have the writes of the connection: there are none.",
+        ),
+    Command::new("shutdown", -1, Plain(shutdown))
+        .flags(&[ADMIN, NOSCRIPT, LOADING, STALE, NO_MULTI, ALLOW_BUSY])
+        .docs("server", "1.0.0", "Stops the server."),
+    container("slowlog", SLOWLOG).flags(&[WHILE_LOADING]).docs(
+        "server",
+        "2.2.12",
+        "A container for slow log commands.",
+    ),
+    container("latency", LATENCY).flags(&[WHILE_LOADING]).docs(
+        "server",
+        "2.8.13",
+        "A container for latency diagnostics commands.",
+    ),
+    container("module", MODULE).docs("server", "4.0.0", "A container for module commands."),
+    container("acl", ACL).flags(&[WHILE_LOADING]).docs(
+        "server",
+        "6.0.0",
+        "A container for access list control commands.",
+    ),
 ];
 
-const ADMIN: &[&str] = &["admin", "loading", "stale"];
+const OPERATOR: Flags = Flags::of(&[ADMIN, LOADING, STALE]);
 
-/// SLOWLOG's subcommands.
-pub const SLOWLOG: &[Subcommand] = &[
-    Subcommand {
-        name: "GET",
-        arity: -2,
-        flags: ADMIN,
-        since: "2.2.12",
-        summary: "Return top <count> entries from the slowlog (default: 10, -1 mean all).",
-        usage: "GET [<count>]",
-        run: slowlog_get,
-    },
-    Subcommand {
-        name: "LEN",
-        flags: ADMIN,
-        since: "2.2.12",
-        summary: "Return the length of the slowlog.",
-        usage: "LEN",
-        run: |call| count(call.server.slowlog.len()),
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "RESET",
-        flags: ADMIN,
-        since: "2.2.12",
-        summary: "Reset the slowlog.",
-        usage: "RESET",
-        run: |call| {
-            call.server.slowlog.reset();
-            Reply::OK
-        },
-        ..SUBCOMMAND
-    },
+const SLOWLOG: &[Command] = &[
+    Command::new("slowlog|get", -2, Plain(slowlog_get))
+        .flags(&[OPERATOR])
+        .docs(
+            "",
+            "2.2.12",
+            "Return top <count> entries from the slowlog (default: 10, -1 mean all).",
+        )
+        .usage("GET [<count>]"),
+    Command::new(
+        "slowlog|len",
+        2,
+        Plain(|call| Ok(count(call.server.slowlog.len()))),
+    )
+    .flags(&[OPERATOR])
+    .docs("", "2.2.12", "Return the length of the slowlog.")
+    .usage("LEN"),
+    Command::new("slowlog|reset", 2, Plain(slowlog_reset))
+        .flags(&[OPERATOR])
+        .docs("", "2.2.12", "Reset the slowlog.")
+        .usage("RESET"),
 ];
 
-/// LATENCY's subcommands. Latency events are not recorded, as in Redis unless it is told to.
-pub const LATENCY: &[Subcommand] = &[
-    Subcommand {
-        name: "HISTORY",
-        arity: 3,
-        since: "2.8.13",
-        summary: "Return time-latency samples for the <event> class.",
-        usage: "HISTORY <event>",
-        run: |_| Reply::Array(Vec::new()),
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "LATEST",
-        since: "2.8.13",
-        summary: "Return the latest latency samples for all events.",
-        usage: "LATEST",
-        run: |_| Reply::Array(Vec::new()),
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "RESET",
-        arity: -2,
-        since: "2.8.13",
-        summary: "Reset latency data of one or more <event> classes.",
-        usage: "RESET [<event> ...]",
-        run: |_| Reply::Integer(0),
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "HISTOGRAM",
-        arity: -2,
-        since: "7.0.0",
-        summary: "Return the distribution of latencies by command: none is kept.",
-        usage: "HISTOGRAM [COMMAND ...]",
-        run: |_| Reply::Map(Vec::new()),
-        ..SUBCOMMAND
-    },
+/// Latency events are not recorded, as in Redis unless it is told to.
+const LATENCY: &[Command] = &[
+    subcommand("latency|history", 3, |_| Ok(Reply::Array(Vec::new())))
+        .docs(
+            "",
+            "2.8.13",
+            "Return time-latency samples for the <event> class.",
+        )
+        .usage("HISTORY <event>"),
+    subcommand("latency|latest", 2, |_| Ok(Reply::Array(Vec::new())))
+        .docs(
+            "",
+            "2.8.13",
+            "Return the latest latency samples for all events.",
+        )
+        .usage("LATEST"),
+    subcommand("latency|reset", -2, |_| Ok(Reply::Integer(0)))
+        .docs(
+            "",
+            "2.8.13",
+            "Reset latency data of one or more <event> classes.",
+        )
+        .usage("RESET [<event> ...]"),
+    subcommand("latency|histogram", -2, |_| Ok(Reply::Map(Vec::new())))
+        .docs(
+            "",
+            "7.0.0",
+            "Return the distribution of latencies by command: none is kept.",
+        )
+        .usage("HISTOGRAM [COMMAND ...]"),
 ];
 
-/// MODULE's subcommands.
-pub const MODULE: &[Subcommand] = &[Subcommand {
-    name: "LIST",
-    flags: &["admin", "noscript"],
-    since: "4.0.0",
-    summary: "Return a list of loaded modules.",
-    usage: "LIST",
-    run: |_| modules(),
-    ..SUBCOMMAND
-}];
+const MODULE: &[Command] = &[Command::new("module|list", 2, Plain(|_| Ok(modules())))
+    .flags(&[ADMIN, NOSCRIPT])
+    .docs("", "4.0.0", "Return a list of loaded modules.")
+    .usage("LIST")];
 
-/// ACL's subcommands.
-pub const ACL: &[Subcommand] = &[
-    Subcommand {
-        name: "CAT",
-        arity: -2,
-        since: "6.0.0",
-        summary: "List all commands that belong to <category>, or all command categories.",
-        usage: "CAT [<category>]",
-        run: acl_cat,
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "USERS",
-        flags: &["admin", "noscript", "loading", "stale"],
-        since: "6.0.0",
-        summary: "List all the registered usernames.",
-        usage: "USERS",
-        run: |_| Reply::Array(vec![Reply::bulk("default")]),
-        ..SUBCOMMAND
-    },
-    Subcommand {
-        name: "WHOAMI",
-        since: "6.0.0",
-        summary: "Return the current connection username.",
-        usage: "WHOAMI",
-        run: |_| Reply::bulk("default"),
-        ..SUBCOMMAND
-    },
+const ACL: &[Command] = &[
+    subcommand("acl|cat", -2, acl_cat)
+        .docs(
+            "",
+            "6.0.0",
+            "List all commands that belong to <category>, or all command categories.",
+        )
+        .usage("CAT [<category>]"),
+    subcommand("acl|users", 2, |_| {
+        Ok(Reply::Array(vec![Reply::bulk("default")]))
+    })
+    .flags(&[ADMIN])
+    .docs("", "6.0.0", "List all the registered usernames.")
+    .usage("USERS"),
+    subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("default")))
+        .docs("", "6.0.0", "Return the current connection username.")
+        .usage("WHOAMI"),
 ];
 
 /// What MODULE LIST shows: the filters are built in, and clients ask here whether they are there.
@@ -255,75 +163,93 @@ pub fn modules() -> Reply {
     ])])
 }
 
-fn count(number: usize) -> Reply {
-    Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
-fn time(_: &mut Call<'_>) -> Reply {
+fn time(_: &mut Call<'_>) -> Result<Reply, Reply> {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    Reply::Array(vec![
+    Ok(Reply::Array(vec![
         Reply::bulk(since.as_secs().to_string()),
         Reply::bulk(since.subsec_micros().to_string()),
-    ])
+    ]))
 }
 
-fn role(_: &mut Call<'_>) -> Reply {
-    Reply::Array(vec![
+fn role(_: &mut Call<'_>) -> Result<Reply, Reply> {
+    Ok(Reply::Array(vec![
         Reply::bulk("master"),
         Reply::Integer(0),
         Reply::Array(Vec::new()),
-    ])
+    ]))
 }
 
 /// There are no replicas to wait for, so the answer is there at once.
-fn wait(call: &mut Call<'_>) -> Reply {
-    let number = |at| call.args.get(at).copied().and_then(integer);
-    match (number(2), number(1)) {
-        (_, None) => error::not_an_integer(),
-        (None, _) => Reply::error("ERR timeout is not an integer or out of range"),
-        (Some(timeout), _) if timeout < 0 => Reply::error("ERR timeout is negative"),
-        _ => Reply::Integer(0),
+fn wait(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let mut args = call.args();
+    next_integer(&mut args)?;
+    match integer(args.next_bytes()?) {
+        None => Err(Reply::error(
+            "ERR timeout is not an integer or out of range",
+        )),
+        Some(timeout) if timeout < 0 => Err(Reply::error("ERR timeout is negative")),
+        Some(_) => Ok(Reply::Integer(0)),
     }
 }
 
-fn shutdown(call: &mut Call<'_>) -> Reply {
-    let (mut save, mut nosave, mut force, mut now, mut abort) = <(bool, _, _, _, _)>::default();
-    for word in call.args.iter().skip(1) {
-        match word.to_ascii_uppercase().as_slice() {
-            b"SAVE" => save = true,
-            b"NOSAVE" => nosave = true,
-            b"NOW" => now = true,
-            b"FORCE" => force = true,
-            b"ABORT" => abort = true,
-            _ => return error::syntax(),
+/// The words of SHUTDOWN.
+#[derive(Debug, Default)]
+struct Shutdown {
+    save: bool,
+    nosave: bool,
+    force: bool,
+    now: bool,
+    abort: bool,
+}
+
+impl Shutdown {
+    fn parse(words: &[&[u8]]) -> Result<Self, Reply> {
+        let mut said = Shutdown::default();
+        for word in words {
+            match word.to_ascii_uppercase().as_slice() {
+                b"SAVE" => said.save = true,
+                b"NOSAVE" => said.nosave = true,
+                b"NOW" => said.now = true,
+                b"FORCE" => said.force = true,
+                b"ABORT" => said.abort = true,
+                _ => return Err(error::syntax()),
+            }
         }
+        let more = said.save || said.nosave || said.force || said.now;
+        if said.save && said.nosave || said.abort && more {
+            return Err(error::syntax());
+        }
+        Ok(said)
     }
-    if (save && nosave) || (abort && (save || nosave || force || now)) {
-        return error::syntax();
+}
+
+fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let said = Shutdown::parse(call.args().rest())?;
+    if said.abort {
+        return Err(Reply::error("ERR No shutdown in progress."));
     }
-    if abort {
-        return Reply::error("ERR No shutdown in progress.");
-    }
-    if save && (call.server.store.persistence().is_none() || call.server.store.health.is_loading())
+    let failed = || Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
+    if said.save
+        && (call.server.store.persistence().is_none() || call.server.store.health.is_loading())
     {
-        return Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
+        return Err(failed());
     }
-    let wanted = save || (!nosave && saves_at_end(call));
+    let wanted = said.save || (!said.nosave && saves_at_end(call));
     // Saved at once, so that a server whose keys cannot be saved goes on. What changes between now
     // and the end is saved then, and so is everything when a snapshot is being made already.
-    if wanted && !force {
+    if wanted && !said.force {
         match jobs::save(&call.server.store) {
             Ok(()) | Err(JobError::Busy) => {}
             Err(problem) => {
                 tracing::error!("not stopping, for the snapshot failed: {problem}");
-                return Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
+                return Err(failed());
             }
         }
     }
-    if save || nosave {
-        call.server.set_save_at_end(save);
+    if said.save || said.nosave {
+        call.server.set_save_at_end(said.save);
     }
     tracing::warn!(
         client = call.session.client.id,
@@ -332,7 +258,7 @@ fn shutdown(call: &mut Call<'_>) -> Reply {
     call.session.closing = true;
     call.session.reply_mode = crate::session::ReplyMode::Off;
     call.server.stop();
-    Reply::OK
+    Ok(Reply::OK)
 }
 
 /// Whether save points say that snapshots are wanted. While the data is being loaded there is
@@ -343,20 +269,22 @@ fn saves_at_end(call: &Call<'_>) -> bool {
     directory && !settings.data.save.is_empty() && !call.server.store.health.is_loading()
 }
 
-fn slowlog_get(call: &mut Call<'_>) -> Reply {
-    let asked = match call.args {
-        [_, _] => Some(10),
-        [_, _, number] => integer(number).filter(|n| *n >= -1),
-        _ => return subcommand::wrong_use(call),
+fn slowlog_get(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let asked = match call.args().rest() {
+        [] => Some(10),
+        [number] => integer(number).filter(|n| *n >= -1),
+        _ => return Err(subcommand::wrong_use(call)),
     };
-    let Some(asked) = asked else {
-        return Reply::error("ERR count should be greater than or equal to -1");
-    };
-    let entries = call
-        .server
-        .slowlog
-        .newest(usize::try_from(asked).unwrap_or(usize::MAX));
-    Reply::Array(entries.into_iter().map(slow_entry).collect())
+    let asked =
+        asked.ok_or_else(|| Reply::error("ERR count should be greater than or equal to -1"))?;
+    let most = usize::try_from(asked).unwrap_or(usize::MAX);
+    let entries = call.server.slowlog.newest(most).into_iter();
+    Ok(Reply::Array(entries.map(slow_entry).collect()))
+}
+
+fn slowlog_reset(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    call.server.slowlog.reset();
+    Ok(Reply::OK)
 }
 
 fn slow_entry(entry: SlowEntry) -> Reply {
@@ -371,18 +299,18 @@ fn slow_entry(entry: SlowEntry) -> Reply {
     ])
 }
 
-fn acl_cat(call: &mut Call<'_>) -> Reply {
-    match call.args {
-        [_, _] => Reply::Array(CATEGORIES.iter().map(|name| Reply::bulk(*name)).collect()),
-        [_, _, category] => {
+fn acl_cat(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let names: Vec<&str> = match call.args().rest() {
+        [] => CATEGORIES.to_vec(),
+        [category] => {
             let shown = String::from_utf8_lossy(category);
             let wanted = shown.to_ascii_lowercase();
             if !CATEGORIES.contains(&wanted.as_str()) {
-                return Reply::error(format!("ERR Unknown category '{shown}'"));
+                return Err(Reply::error(format!("ERR Unknown category '{shown}'")));
             }
-            let names = command::in_category(&wanted);
-            Reply::Array(names.map(Reply::bulk).collect())
+            command::in_category(&wanted).collect()
         }
-        _ => subcommand::wrong_use(call),
-    }
+        _ => return Err(subcommand::wrong_use(call)),
+    };
+    Ok(Reply::Array(names.into_iter().map(Reply::bulk).collect()))
 }

@@ -1,81 +1,67 @@
 //! SET, SETNX, SETEX, PSETEX, GETSET, GETEX, GETDEL: strings with their expiry.
 
-use everbloom_commands::Outcome;
+use everbloom_commands::command::ONE_KEY;
+use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
+use everbloom_commands::{Args, Outcome};
 use everbloom_resp::Reply;
 
 use super::expire::{Base, Unit, expires_at, future};
 use super::strings::{bulk_or_null, text_of};
-use super::{Call, Command, ONE_KEY, Run, error, flag, settle};
+use super::{Call, Command, error, flag, writes};
 use everbloom_files::Value;
 use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        arity: -3,
-        flags: &["write", "denyoom"],
-        summary: "Sets a key to a string.",
-        ..row("SET", |call, view| settle(set(call, view)))
-    },
-    Command {
-        arity: 3,
-        flags: &["write", "denyoom", "fast"],
-        summary: "Sets a key to a string unless it exists.",
-        ..row("SETNX", setnx)
-    },
-    Command {
-        arity: 4,
-        flags: &["write", "denyoom"],
-        since: "2.0.0",
-        summary: "Sets a key to a string that expires in some seconds.",
-        ..row("SETEX", |call, view| {
-            settle(setex(call, view, Unit::Seconds))
-        })
-    },
-    Command {
-        arity: 4,
-        flags: &["write", "denyoom"],
-        since: "2.6.0",
-        summary: "Sets a key to a string that expires in some milliseconds.",
-        ..row("PSETEX", |call, view| {
-            settle(setex(call, view, Unit::Milliseconds))
-        })
-    },
-    Command {
-        arity: 3,
-        flags: &["write", "denyoom", "fast"],
-        summary: "Sets a key to a string and returns the one it had.",
-        ..row("GETSET", |call, view| settle(getset(call, view)))
-    },
-    Command {
-        arity: -2,
-        flags: &["write", "fast"],
-        since: "6.2.0",
-        summary: "Returns a key's string and changes its expiry.",
-        ..row("GETEX", |call, view| settle(getex(call, view)))
-    },
-    Command {
-        arity: 2,
-        flags: &["write", "fast"],
-        since: "6.2.0",
-        summary: "Returns a key's string and deletes the key.",
-        ..row("GETDEL", |call, view| settle(getdel(call, view)))
-    },
+    writes("set", -3, ONE_KEY, set).flags(&[DENYOOM]).docs(
+        "string",
+        "1.0.0",
+        "Sets a key to a string.",
+    ),
+    writes("setnx", 3, ONE_KEY, setnx)
+        .flags(&[DENYOOM, FAST])
+        .docs(
+            "string",
+            "1.0.0",
+            "Sets a key to a string unless it exists.",
+        ),
+    writes("setex", 4, ONE_KEY, |call, view| {
+        setex(call, view, Unit::Seconds)
+    })
+    .flags(&[DENYOOM])
+    .docs(
+        "string",
+        "2.0.0",
+        "Sets a key to a string that expires in some seconds.",
+    ),
+    writes("psetex", 4, ONE_KEY, |call, view| {
+        setex(call, view, Unit::Milliseconds)
+    })
+    .flags(&[DENYOOM])
+    .docs(
+        "string",
+        "2.6.0",
+        "Sets a key to a string that expires in some milliseconds.",
+    ),
+    writes("getset", 3, ONE_KEY, getset)
+        .flags(&[DENYOOM, FAST])
+        .docs(
+            "string",
+            "1.0.0",
+            "Sets a key to a string and returns the one it had.",
+        ),
+    writes("getex", -2, ONE_KEY, getex).flags(&[FAST]).docs(
+        "string",
+        "6.2.0",
+        "Returns a key's string and changes its expiry.",
+    ),
+    writes("getdel", 2, ONE_KEY, getdel).flags(&[FAST]).docs(
+        "string",
+        "6.2.0",
+        "Returns a key's string and deletes the key.",
+    ),
 ];
-
-const fn row(name: &'static str, run: fn(&mut Call<'_>, &mut View<'_>) -> Outcome) -> Command {
-    Command {
-        name,
-        arity: 0,
-        flags: &[],
-        keys: ONE_KEY,
-        group: "string",
-        since: "1.0.0",
-        summary: "",
-        run: Run::Write(run),
-    }
-}
 
 /// A time as an option gives it: EX, PX, EXAT or PXAT and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +90,7 @@ impl<'a> Time<'a> {
             .filter(|number| *number > 0)
             .and_then(|number| number.checked_mul(self.unit.millis()))
             .and_then(|ms| ms.checked_add(self.base.millis(call.now)))
-            .ok_or_else(|| error::invalid_expire_time(call.command.lower))
+            .ok_or_else(|| error::invalid_expire_time(call.command.name))
     }
 }
 
@@ -162,20 +148,19 @@ enum Presence {
 }
 
 impl<'a> Options<'a> {
-    fn parse(words: &'a [&'a [u8]]) -> Result<Self, Reply> {
+    fn parse(mut args: Args<'a>) -> Result<Self, Reply> {
         let mut options = Options {
             lifetime: Lifetime::Unsaid,
             wanted: None,
             get: false,
         };
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
+        while let Some(word) = args.next_optional() {
             match word.to_ascii_uppercase().as_slice() {
                 b"NX" => options.want(Presence::Absent)?,
                 b"XX" => options.want(Presence::Present)?,
                 b"GET" => options.get = true,
                 b"KEEPTTL" => options.lifetime.take_word(Lifetime::Kept)?,
-                word => options.lifetime.take_time(word, words.next())?,
+                word => options.lifetime.take_time(word, args.next_optional())?,
             }
         }
         Ok(options)
@@ -191,8 +176,9 @@ impl<'a> Options<'a> {
 }
 
 fn set(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, key, text) = (call.session.db, call.arg(1), call.arg(2));
-    let options = Options::parse(call.args_from(3))?;
+    let (db, mut args) = (call.session.db, call.args());
+    let (key, text) = (args.next_bytes()?, args.next_bytes()?);
+    let options = Options::parse(args)?;
     let until = match options.lifetime {
         Lifetime::Until(time) => Some(time.resolve(call)?),
         _ => None,
@@ -237,48 +223,49 @@ fn store(
     }
 }
 
-fn setnx(call: &mut Call<'_>, view: &mut View<'_>) -> Outcome {
-    let (db, key, text) = (call.session.db, call.arg(1), call.arg(2));
+fn setnx(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, mut args) = (call.session.db, call.args());
+    let (key, text) = (args.next_bytes()?, args.next_bytes()?);
     if view.contains(db, key) {
-        return Outcome::unchanged(flag(false));
+        return Ok(Outcome::unchanged(flag(false)));
     }
-    store(view, db, key, text, None, flag(true))
+    Ok(store(view, db, key, text, None, flag(true)))
 }
 
 fn setex(call: &Call<'_>, view: &mut View<'_>, unit: Unit) -> Result<Outcome, Reply> {
-    let (db, key, text) = (call.session.db, call.arg(1), call.arg(3));
-    let time = Time {
-        number: call.arg(2),
-        unit,
-        base: Base::Now,
-    };
+    let (db, mut args) = (call.session.db, call.args());
+    let (key, number, text) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
+    let base = Base::Now;
+    let time = Time { number, unit, base };
     let until = time.resolve(call)?;
     Ok(store(view, db, key, text, Some(until), Reply::OK))
 }
 
 fn getset(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, key, text) = (call.session.db, call.arg(1), call.arg(2));
+    let (db, mut args) = (call.session.db, call.args());
+    let (key, text) = (args.next_bytes()?, args.next_bytes()?);
     let reply = bulk_or_null(text_of(call.look_up(view, key))?);
     Ok(store(view, db, key, text, None, reply))
 }
 
 fn getdel(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, key) = (call.session.db, call.arg(1));
+    let (db, key) = (call.session.db, call.args().next_bytes()?);
     let reply = bulk_or_null(text_of(call.look_up(view, key))?);
-    if !view.delete(db, key) {
-        return Ok(Outcome::unchanged(reply));
-    }
-    Ok(Outcome::replaced(reply, &[b"DEL", key]))
+    Ok(if view.delete(db, key) {
+        Outcome::replaced(reply, &[b"DEL", key])
+    } else {
+        Outcome::unchanged(reply)
+    })
 }
 
 fn getex(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, key) = (call.session.db, call.arg(1));
+    let (db, mut args) = (call.session.db, call.args());
+    let key = args.next_bytes()?;
     let mut lifetime = Lifetime::Unsaid;
-    let mut words = call.args_from(2).iter().copied();
-    while let Some(word) = words.next() {
+    while let Some(word) = args.next_optional() {
         match word.to_ascii_uppercase().as_slice() {
             b"PERSIST" => lifetime.take_word(Lifetime::Removed)?,
-            word => lifetime.take_time(word, words.next())?,
+            word => lifetime.take_time(word, args.next_optional())?,
         }
     }
     let entry = call.look_up(view, key);

@@ -1,133 +1,63 @@
 //! GET, MGET, MSET, MSETNX, STRLEN, APPEND, GETRANGE, SUBSTR, SETRANGE.
 
 use everbloom_commands::Outcome;
-use everbloom_commands::number::integer;
-use everbloom_commands::table::KeySpec;
+use everbloom_commands::command::{ALL_KEYS, KeySpec, ONE_KEY};
+use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_resp::Reply;
 
-use super::{ALL_KEYS, Call, Command, ONE_KEY, Run, answer, count, error, flag, settle};
+use super::{Call, Command, count, error, flag, next_integer, reads, writes};
 use everbloom_files::Value;
 use everbloom_store::keyspace::{Entry, View};
 
 /// Every other argument is a key.
-const PAIRS: KeySpec = KeySpec {
-    first: 1,
-    last: -1,
-    step: 2,
-};
+const PAIRS: KeySpec = KeySpec::new(1, -1, 2);
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        arity: 2,
-        summary: "Returns a key's string.",
-        ..row(
-            "GET",
-            &["readonly", "fast"],
-            ONE_KEY,
-            Run::Read(|call, view| answer(get(call, view))),
-        )
-    },
-    Command {
-        arity: -2,
-        summary: "Returns the strings of several keys.",
-        ..row("MGET", &["readonly", "fast"], ALL_KEYS, Run::Read(mget))
-    },
-    Command {
-        arity: -3,
-        since: "1.0.1",
-        summary: "Sets several keys to strings.",
-        ..row(
-            "MSET",
-            &["write", "denyoom"],
-            PAIRS,
-            Run::Write(|call, view| settle(mset(call, view, Existing::Replaced))),
-        )
-    },
-    Command {
-        arity: -3,
-        since: "1.0.1",
-        summary: "Sets several keys to strings if none of them exists.",
-        ..row(
-            "MSETNX",
-            &["write", "denyoom"],
-            PAIRS,
-            Run::Write(|call, view| settle(mset(call, view, Existing::Forbids))),
-        )
-    },
-    Command {
-        arity: 2,
-        since: "2.2.0",
-        summary: "Returns the length of a key's string.",
-        ..row(
-            "STRLEN",
-            &["readonly", "fast"],
-            ONE_KEY,
-            Run::Read(|call, view| answer(strlen(call, view))),
-        )
-    },
-    Command {
-        arity: 3,
-        since: "2.0.0",
-        summary: "Appends to a key's string.",
-        ..row(
-            "APPEND",
-            &["write", "denyoom", "fast"],
-            ONE_KEY,
-            Run::Write(|call, view| settle(append(call, view))),
-        )
-    },
-    Command {
-        arity: 4,
-        since: "2.4.0",
-        summary: "Returns a part of a key's string.",
-        ..row(
-            "GETRANGE",
-            &["readonly"],
-            ONE_KEY,
-            Run::Read(|call, view| answer(getrange(call, view))),
-        )
-    },
-    Command {
-        arity: 4,
-        summary: "Returns a part of a key's string.",
-        ..row(
-            "SUBSTR",
-            &["readonly"],
-            ONE_KEY,
-            Run::Read(|call, view| answer(getrange(call, view))),
-        )
-    },
-    Command {
-        arity: 4,
-        since: "2.2.0",
-        summary: "Overwrites a part of a key's string.",
-        ..row(
-            "SETRANGE",
-            &["write", "denyoom"],
-            ONE_KEY,
-            Run::Write(|call, view| settle(setrange(call, view))),
-        )
-    },
+    reads("get", 2, ONE_KEY, get)
+        .flags(&[FAST])
+        .docs("string", "1.0.0", "Returns a key's string."),
+    reads("mget", -2, ALL_KEYS, mget).flags(&[FAST]).docs(
+        "string",
+        "1.0.0",
+        "Returns the strings of several keys.",
+    ),
+    writes("mset", -3, PAIRS, |call, view| {
+        mset(call, view, Existing::Replaced)
+    })
+    .flags(&[DENYOOM])
+    .docs("string", "1.0.1", "Sets several keys to strings."),
+    writes("msetnx", -3, PAIRS, |call, view| {
+        mset(call, view, Existing::Forbids)
+    })
+    .flags(&[DENYOOM])
+    .docs(
+        "string",
+        "1.0.1",
+        "Sets several keys to strings if none of them exists.",
+    ),
+    reads("strlen", 2, ONE_KEY, strlen).flags(&[FAST]).docs(
+        "string",
+        "2.2.0",
+        "Returns the length of a key's string.",
+    ),
+    writes("append", 3, ONE_KEY, append)
+        .flags(&[DENYOOM, FAST])
+        .docs("string", "2.0.0", "Appends to a key's string."),
+    reads("getrange", 4, ONE_KEY, getrange).docs(
+        "string",
+        "2.4.0",
+        "Returns a part of a key's string.",
+    ),
+    reads("substr", 4, ONE_KEY, getrange).docs(
+        "string",
+        "1.0.0",
+        "Returns a part of a key's string.",
+    ),
+    writes("setrange", 4, ONE_KEY, setrange)
+        .flags(&[DENYOOM])
+        .docs("string", "2.2.0", "Overwrites a part of a key's string."),
 ];
-
-const fn row(
-    name: &'static str,
-    flags: &'static [&'static str],
-    keys: KeySpec,
-    run: Run,
-) -> Command {
-    Command {
-        name,
-        arity: 0,
-        flags,
-        keys,
-        group: "string",
-        since: "1.0.0",
-        summary: "",
-        run,
-    }
-}
 
 /// The string of an entry, or the error of a command that wants one.
 pub(super) fn text_of(entry: Option<&Entry>) -> Result<Option<&[u8]>, Reply> {
@@ -150,14 +80,14 @@ pub(super) fn overwrite(view: &mut View<'_>, db: usize, key: &[u8], text: Vec<u8
 }
 
 fn get(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let text = text_of(call.look_up(view, call.arg(1)))?;
+    let text = text_of(call.look_up(view, call.args().next_bytes()?))?;
     Ok(bulk_or_null(text))
 }
 
-fn mget(call: &mut Call<'_>, view: &View<'_>) -> Reply {
-    let keys = call.args_from(1).iter();
+fn mget(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let keys = call.args().rest().iter();
     let texts = keys.map(|key| text_of(call.look_up(view, key)).ok().flatten());
-    Reply::Array(texts.map(bulk_or_null).collect())
+    Ok(Reply::Array(texts.map(bulk_or_null).collect()))
 }
 
 /// What a key that exists already means to MSET and MSETNX.
@@ -169,10 +99,7 @@ enum Existing {
 
 fn mset(call: &Call<'_>, view: &mut View<'_>, existing: Existing) -> Result<Outcome, Reply> {
     let db = call.session.db;
-    let (pairs, odd) = call.args_from(1).as_chunks::<2>();
-    if !odd.is_empty() {
-        return Err(error::wrong_arity(call.command.lower));
-    }
+    let pairs = call.args().next_pairs()?;
     if existing == Existing::Forbids && pairs.iter().any(|[key, _]| view.contains(db, key)) {
         return Ok(Outcome::unchanged(flag(false)));
     }
@@ -186,7 +113,7 @@ fn mset(call: &Call<'_>, view: &mut View<'_>, existing: Existing) -> Result<Outc
 }
 
 fn strlen(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let text = text_of(call.look_up(view, call.arg(1)))?;
+    let text = text_of(call.look_up(view, call.args().next_bytes()?))?;
     Ok(count(text.map_or(0, <[u8]>::len)))
 }
 
@@ -198,7 +125,8 @@ fn checked_len(call: &Call<'_>, len: usize, more: usize) -> Result<usize, Reply>
 }
 
 fn append(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, key, more) = (call.session.db, call.arg(1), call.arg(2));
+    let (db, mut args) = (call.session.db, call.args());
+    let (key, more) = (args.next_bytes()?, args.next_bytes()?);
     let Some(text) = text_of(view.get(db, key))? else {
         view.insert(db, key, Value::Text(more.to_vec()), None);
         return Ok(Outcome::verbatim(count(more.len())));
@@ -213,9 +141,10 @@ fn append(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
 }
 
 fn getrange(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let index = |at| integer(call.arg(at)).ok_or_else(error::not_an_integer);
-    let (start, end) = (index(2)?, index(3)?);
-    let text = text_of(call.look_up(view, call.arg(1)))?.unwrap_or_default();
+    let mut args = call.args();
+    let key = args.next_bytes()?;
+    let (start, end) = (next_integer(&mut args)?, next_integer(&mut args)?);
+    let text = text_of(call.look_up(view, key))?.unwrap_or_default();
     // Redis's own rule: without it -1 -2 would be clamped to a range of one byte in a short string.
     let backwards = start < 0 && end < 0 && start > end;
     let part = match (clamp(start, text.len()), clamp(end, text.len())) {
@@ -239,8 +168,12 @@ fn clamp(index: i64, len: usize) -> usize {
 }
 
 fn setrange(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, key, part) = (call.session.db, call.arg(1), call.arg(3));
-    let offset = integer(call.arg(2)).ok_or_else(error::not_an_integer)?;
+    let (db, mut args) = (call.session.db, call.args());
+    let (key, offset, part) = (
+        args.next_bytes()?,
+        next_integer(&mut args)?,
+        args.next_bytes()?,
+    );
     let offset = usize::try_from(offset).map_err(|_| Reply::error("ERR offset is out of range"))?;
     let text = text_of(view.get(db, key))?;
     if part.is_empty() {

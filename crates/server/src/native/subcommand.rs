@@ -1,97 +1,64 @@
 //! Commands that hold subcommands: CLIENT, CONFIG, COMMAND, SLOWLOG, ...
 
+use everbloom_commands::flags::{LOADING, NOSCRIPT, STALE};
 use everbloom_resp::Reply;
 
-use super::{Call, error};
+use super::{Call, Command, Handler, error};
 
-/// A subcommand.
-#[derive(Debug)]
-pub struct Subcommand {
-    /// In upper case.
-    pub name: &'static str,
-    /// Arguments with both names; negative = at least so many.
-    pub arity: i32,
-    /// Flags as COMMAND shows them.
-    pub flags: &'static [&'static str],
-    /// The version of Redis that it comes from.
-    pub since: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// How HELP shows its arguments, the name included; empty = not shown.
-    pub usage: &'static str,
-    /// What to run.
-    pub run: fn(&mut Call<'_>) -> Reply,
+/// A command that only holds subcommands.
+pub const fn container(name: &'static str, subcommands: &'static [Command]) -> Command {
+    let handler = Handler::Plain(|call| Err(call.command.wrong_arity().into()));
+    Command::new(name, -2, handler).subcommands(subcommands)
 }
 
-/// What most subcommands have in common.
-pub const SUBCOMMAND: Subcommand = Subcommand {
-    name: "",
-    arity: 2,
-    flags: &["noscript", "loading", "stale"],
-    since: "2.0.0",
-    summary: "",
-    usage: "",
-    run: |_| Reply::OK,
-};
-
-impl Subcommand {
-    /// As errors and COMMAND show it: `client|id`.
-    pub fn full_name(&self, container: &str) -> String {
-        format!("{container}|{}", self.name).to_ascii_lowercase()
-    }
-
-    fn accepts(&self, count: usize) -> bool {
-        let wanted = usize::try_from(self.arity.unsigned_abs()).unwrap_or(usize::MAX);
-        if self.arity < 0 {
-            count >= wanted
-        } else {
-            count == wanted
-        }
-    }
+/// A subcommand that needs no key, with the flags that most have.
+pub const fn subcommand(
+    name: &'static str,
+    arity: i32,
+    function: fn(&mut Call<'_>) -> Result<Reply, Reply>,
+) -> Command {
+    Command::new(name, arity, Handler::Plain(function)).flags(&[NOSCRIPT, LOADING, STALE])
 }
 
-/// Runs the subcommand of `table` that the call names; HELP is one of every table.
-pub fn run(call: &mut Call<'_>, table: &'static [Subcommand]) -> Reply {
-    let container = call.command.name;
-    let Some(word) = call.args.get(1).copied() else {
-        return error::wrong_arity(call.command.lower);
+/// The row of the subcommand that a call of a container names. What is not to be run has its reply
+/// at once: HELP, which every container has, and mistakes.
+pub fn choose(container: &'static Command, args: &[&[u8]]) -> Result<&'static Command, Reply> {
+    let Some(word) = args.get(1).copied() else {
+        return Ok(container);
     };
-    let found = table
-        .iter()
-        .find(|s| s.name.as_bytes().eq_ignore_ascii_case(word));
-    match found {
-        Some(found) if found.accepts(call.args.len()) => (found.run)(call),
-        Some(found) => error::wrong_arity(&found.full_name(container)),
-        None if word.eq_ignore_ascii_case(b"HELP") => {
-            if call.args.len() == 2 {
-                help(container, table)
-            } else {
-                error::wrong_arity(&format!("{}|help", call.command.lower))
-            }
+    match container.subcommand(word) {
+        Some(row) if row.accepts(args.len()) => Ok(row),
+        Some(row) => Err(row.wrong_arity().into()),
+        None if !word.eq_ignore_ascii_case(b"HELP") => {
+            Err(error::unknown_subcommand(word, container.name))
         }
-        None => error::unknown_subcommand(word, container),
+        None if args.len() == 2 => Err(help(container)),
+        None => Err(error::wrong_arity(&format!("{}|help", container.name))),
     }
 }
 
 /// What Redis says when the arity of a subcommand fits and its arguments still make no sense.
 pub fn wrong_use(call: &Call<'_>) -> Reply {
     let word = call.args.get(1).copied().unwrap_or_default();
+    let container = call.command.name.split('|').next().unwrap_or_default();
     Reply::error(format!(
         "ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
         String::from_utf8_lossy(word),
-        call.command.name
+        container.to_ascii_uppercase()
     ))
 }
 
-fn help(container: &str, table: &[Subcommand]) -> Reply {
+fn help(container: &Command) -> Reply {
     let mut lines = vec![format!(
-        "{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+        "{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        container.name.to_ascii_uppercase()
     )];
-    for subcommand in table.iter().filter(|s| !s.usage.is_empty()) {
-        lines.push(subcommand.usage.into());
-        lines.push(format!("    {}", subcommand.summary));
+    let shown = container.subcommands.iter().map(|row| row.docs);
+    for docs in shown.filter(|docs| !docs.usage.is_empty()) {
+        lines.push(docs.usage.into());
+        lines.push(format!("    {}", docs.summary));
     }
     lines.push("HELP".into());
-    lines.push("    Prints this help.".into());
+    lines.push("    Print this help.".into());
     Reply::Array(lines.into_iter().map(Reply::simple).collect())
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use everbloom_commands::{Effect, Outcome};
 use everbloom_resp::Reply;
 
-use super::{Call, Run};
+use super::{Call, Handler};
 use crate::config::Settings;
 use crate::dispatch::execute as dispatch;
-use crate::registry::{Kind, Registry};
+use crate::registry::Registry;
 use crate::server::Server;
 use crate::session::Session;
 use everbloom_store::clock::Now;
@@ -54,7 +54,7 @@ impl Bench {
     pub fn run_words(&mut self, args: &[&[u8]]) -> Reply {
         self.with_call(args, |call| {
             if !call.command.accepts(call.args.len()) {
-                return super::error::wrong_arity(call.command.lower);
+                return call.command.wrong_arity().into();
             }
             dispatch::run(call)
         })
@@ -67,13 +67,12 @@ impl Bench {
 
     fn outcome_of(&mut self, args: &[&[u8]]) -> Outcome {
         self.with_call(args, |call| {
-            let Kind::Native(row) = call.command.kind else {
-                panic!("a command of this server's own");
-            };
             let mut view = Footprint::Whole.lock(&call.server.store.keyspace, true, call.now);
-            match row.run {
-                Run::Write(run) | Run::WriteAll(run) => run(call, &mut view),
-                _ => panic!("a command that writes"),
+            match call.command.handler {
+                Handler::Write(function) | Handler::WriteAll(function) => {
+                    function(call, &mut view).unwrap_or_else(Outcome::unchanged)
+                }
+                _ => panic!("a command of this server's own that writes"),
             }
         })
     }

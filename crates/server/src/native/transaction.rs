@@ -3,12 +3,15 @@
 //! EXEC locks everything that the queued commands and the watched keys name at once, in the order
 //! of the shards, so that nobody sees half a transaction and two transactions cannot deadlock.
 
+use everbloom_commands::command::ALL_KEYS;
+use everbloom_commands::flags::{
+    AT_ONCE, CHANGES_SETTINGS, DISCARDS, FAST, Flags, LOADING, NOSCRIPT, SKIP_SLOWLOG, STALE,
+};
 use everbloom_resp::Reply;
 
-use super::{ALL_KEYS, Call, Command, NO_KEY, Run};
+use super::{Call, Command, Handler};
 use crate::config::Settings;
 use crate::dispatch::execute as dispatch;
-use crate::registry::Kind;
 use crate::session::{Queued, Session, Transaction, Watch};
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::Footprint;
@@ -16,57 +19,35 @@ use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "MULTI",
-        arity: 1,
-        flags: &["noscript", "loading", "stale", "fast"],
-        keys: NO_KEY,
-        group: "transactions",
-        since: "1.2.0",
-        summary: "Starts a transaction.",
-        run: Run::Plain(multi),
-    },
-    Command {
-        name: "EXEC",
-        arity: 1,
-        flags: &["noscript", "loading", "stale", "skip_slowlog"],
-        keys: NO_KEY,
-        group: "transactions",
-        since: "1.2.0",
-        summary: "Executes all commands in a transaction.",
-        run: Run::Plain(exec),
-    },
-    Command {
-        name: "DISCARD",
-        arity: 1,
-        flags: &["noscript", "loading", "stale", "fast"],
-        keys: NO_KEY,
-        group: "transactions",
-        since: "2.0.0",
-        summary: "Discards a transaction.",
-        run: Run::Plain(discard),
-    },
-    Command {
-        name: "WATCH",
-        arity: -2,
-        flags: &["noscript", "loading", "stale", "fast"],
-        keys: ALL_KEYS,
-        group: "transactions",
-        since: "2.2.0",
-        summary: "Monitors changes to keys to determine the execution of a transaction.",
-        run: Run::Plain(watch),
-    },
-    Command {
-        name: "UNWATCH",
-        arity: 1,
-        flags: &["noscript", "loading", "stale", "fast"],
-        keys: NO_KEY,
-        group: "transactions",
-        since: "2.2.0",
-        summary: "Forgets about watched keys of a transaction.",
-        run: Run::Plain(unwatch),
-    },
+    Command::new("multi", 1, Handler::Plain(|call| Ok(multi(call))))
+        .flags(&[QUICK, AT_ONCE])
+        .docs(GROUP, "1.2.0", "Starts a transaction."),
+    Command::new("exec", 1, Handler::Plain(|call| Ok(exec(call))))
+        .flags(&[NOSCRIPT, LOADING, STALE, SKIP_SLOWLOG])
+        .flags(&[AT_ONCE, DISCARDS, CHANGES_SETTINGS])
+        .docs(GROUP, "1.2.0", "Executes all commands in a transaction."),
+    Command::new("discard", 1, Handler::Plain(|call| Ok(discard(call))))
+        .flags(&[QUICK, AT_ONCE])
+        .docs(GROUP, "2.0.0", "Discards a transaction."),
+    Command::new("watch", -2, Handler::Plain(|call| Ok(watch(call))))
+        .flags(&[QUICK, AT_ONCE])
+        .keys(ALL_KEYS)
+        .docs(
+            GROUP,
+            "2.2.0",
+            "Monitors changes to keys to determine the execution of a transaction.",
+        ),
+    Command::new("unwatch", 1, Handler::Plain(|call| Ok(unwatch(call))))
+        .flags(&[QUICK])
+        .docs(
+            GROUP,
+            "2.2.0",
+            "Forgets about watched keys of a transaction.",
+        ),
 ];
+
+const GROUP: &str = "transactions";
+const QUICK: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST]);
 
 fn multi(call: &mut Call<'_>) -> Reply {
     if call.session.transaction.is_some() {
@@ -177,7 +158,7 @@ fn exec(call: &mut Call<'_>) -> Reply {
     for queued in queued {
         let settings = newer.as_deref().unwrap_or(call.settings);
         replies.push(run(call, settings, queued, &mut view, &mut record));
-        if queued.command.changes_settings() {
+        if queued.command.flags.has(CHANGES_SETTINGS) {
             newer = Some(call.server.config.snapshot());
         }
     }
@@ -211,7 +192,7 @@ fn run(
         stats: call.stats,
         settings,
         session: call.session,
-        command: queued.command,
+        command: &queued.command.row,
         args: &args,
         now: call.now,
     };
@@ -231,9 +212,7 @@ fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
     let keyspace = &call.server.store.keyspace;
     let mut footprint = Footprint::none();
     for Queued { command, args } in queued {
-        if let Kind::Native(row) = command.kind
-            && matches!(row.run, Run::ReadAll(_) | Run::WriteAll(_))
-        {
+        if matches!(command.handler, Handler::ReadAll(_) | Handler::WriteAll(_)) {
             return Footprint::Whole;
         }
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();

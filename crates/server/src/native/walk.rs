@@ -1,10 +1,12 @@
 //! KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB: what works on all keys.
 
-use everbloom_commands::Outcome;
+use everbloom_commands::flags::{FAST, READONLY, WRITE};
 use everbloom_commands::number::integer;
+use everbloom_commands::{Args, Outcome};
 use everbloom_resp::Reply;
 
-use super::{Call, Command, NO_KEY, Run, answer, count, error, settle};
+use super::Handler::{ReadAll, WriteAll};
+use super::{Call, Command, count, error};
 use crate::glob;
 use crate::stats::WorkerStats;
 use crate::system;
@@ -12,77 +14,36 @@ use everbloom_store::keyspace::{Entry, View, scan};
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command {
-        arity: 2,
-        summary: "Lists the keys whose names match a pattern.",
-        ..row("KEYS", &["readonly"], Run::ReadAll(keys))
-    },
-    Command {
-        arity: -2,
-        since: "2.8.0",
-        summary: "Walks the keys in steps.",
-        ..row(
-            "SCAN",
-            &["readonly"],
-            Run::ReadAll(|call, view| answer(scan(call, view))),
-        )
-    },
-    Command {
-        arity: 1,
-        summary: "Names any key.",
-        ..row("RANDOMKEY", &["readonly"], Run::ReadAll(random_key))
-    },
-    Command {
-        arity: 1,
-        group: "server",
-        summary: "Counts the keys.",
-        ..row("DBSIZE", &["readonly", "fast"], Run::ReadAll(db_size))
-    },
-    Command {
-        arity: -1,
-        group: "server",
-        summary: "Deletes all keys of the database.",
-        ..row(
-            "FLUSHDB",
-            &["write"],
-            Run::WriteAll(|call, view| settle(flush_db(call, view))),
-        )
-    },
-    Command {
-        arity: -1,
-        group: "server",
-        summary: "Deletes all keys of all databases.",
-        ..row(
-            "FLUSHALL",
-            &["write"],
-            Run::WriteAll(|call, view| settle(flush_all(call, view))),
-        )
-    },
-    Command {
-        arity: 3,
-        group: "server",
-        since: "4.0.0",
-        summary: "Exchanges two databases.",
-        ..row(
-            "SWAPDB",
-            &["write", "fast"],
-            Run::WriteAll(|call, view| settle(swap(call, view))),
-        )
-    },
+    Command::new("keys", 2, ReadAll(keys))
+        .flags(&[READONLY])
+        .docs(
+            "generic",
+            "1.0.0",
+            "Lists the keys whose names match a pattern.",
+        ),
+    Command::new("scan", -2, ReadAll(scan))
+        .flags(&[READONLY])
+        .docs("generic", "2.8.0", "Walks the keys in steps."),
+    Command::new("randomkey", 1, ReadAll(random_key))
+        .flags(&[READONLY])
+        .docs("generic", "1.0.0", "Names any key."),
+    Command::new(
+        "dbsize",
+        1,
+        ReadAll(|call, view| Ok(count(view.len(call.session.db)))),
+    )
+    .flags(&[READONLY, FAST])
+    .docs("server", "1.0.0", "Counts the keys."),
+    Command::new("flushdb", -1, WriteAll(flush_db))
+        .flags(&[WRITE])
+        .docs("server", "1.0.0", "Deletes all keys of the database."),
+    Command::new("flushall", -1, WriteAll(flush_all))
+        .flags(&[WRITE])
+        .docs("server", "1.0.0", "Deletes all keys of all databases."),
+    Command::new("swapdb", 3, WriteAll(swap))
+        .flags(&[WRITE, FAST])
+        .docs("server", "4.0.0", "Exchanges two databases."),
 ];
-
-const fn row(name: &'static str, flags: &'static [&'static str], run: Run) -> Command {
-    Command {
-        name,
-        arity: 0,
-        flags,
-        keys: NO_KEY,
-        group: "generic",
-        since: "1.0.0",
-        summary: "",
-        run,
-    }
-}
 
 /// A pattern; none when every name matches it.
 fn pattern(text: &[u8]) -> Option<&[u8]> {
@@ -97,11 +58,12 @@ fn name_matches(entry: &Entry, pattern: Option<&[u8]>) -> bool {
     })
 }
 
-fn keys(call: &mut Call<'_>, view: &View<'_>) -> Reply {
-    let pattern = pattern(call.arg(1));
+fn keys(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let pattern = pattern(call.args().next_bytes()?);
     let entries = view.entries(call.session.db).map(|(_, entry)| entry);
     let found = entries.filter(|entry| name_matches(entry, pattern));
-    Reply::Array(found.map(|entry| Reply::bulk(entry.key())).collect())
+    let names = found.map(|entry| Reply::bulk(entry.key()));
+    Ok(Reply::Array(names.collect()))
 }
 
 /// What SCAN looks for.
@@ -112,15 +74,14 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn parse(words: &'a [&'a [u8]]) -> Result<Self, Reply> {
+    fn parse(mut args: Args<'a>) -> Result<Self, Reply> {
         let mut search = Search {
             pattern: None,
             type_name: None,
             count: 10,
         };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let value = words.next().ok_or_else(error::syntax)?;
+        while let Some(word) = args.next_optional() {
+            let value = args.next_optional().ok_or_else(error::syntax)?;
             match word.to_ascii_uppercase().as_slice() {
                 b"MATCH" => search.pattern = pattern(value),
                 b"TYPE" => search.type_name = Some(value),
@@ -151,8 +112,10 @@ impl<'a> Search<'a> {
 }
 
 fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let cursor = cursor(call.arg(1)).ok_or_else(|| Reply::error("ERR invalid cursor"))?;
-    let search = Search::parse(call.args_from(2))?;
+    let mut args = call.args();
+    let cursor = cursor(args.next_bytes()?);
+    let cursor = cursor.ok_or_else(|| Reply::error("ERR invalid cursor"))?;
+    let search = Search::parse(args)?;
     let mut found = Vec::new();
     let next = scan::step(view, call.session.db, cursor, search.count, |entry| {
         if search.finds(entry, call.stats) {
@@ -185,14 +148,14 @@ fn cursor(text: &[u8]) -> Option<u64> {
     })
 }
 
-fn random_key(call: &mut Call<'_>, view: &View<'_>) -> Reply {
+fn random_key(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let db = call.session.db;
     // A few tries at keys that have not expired; then the first one that has not.
     const TRIES: usize = 16;
     let any = (0..TRIES)
         .find_map(|_| nth_key(view, db, system::random_below(view.len(db))))
         .or_else(|| view.entries(db).map(|(_, entry)| entry).next());
-    any.map_or(Reply::Null, |entry| Reply::bulk(entry.key()))
+    Ok(any.map_or(Reply::Null, |entry| Reply::bulk(entry.key())))
 }
 
 /// The `n`-th key, expired ones counted, or `None` if no key alive is there.
@@ -208,13 +171,9 @@ fn nth_key<'v>(view: &'v View<'_>, db: usize, n: usize) -> Option<&'v Entry> {
     entries.nth(left).map(|(_, entry)| entry)
 }
 
-fn db_size(call: &mut Call<'_>, view: &View<'_>) -> Reply {
-    count(view.len(call.session.db))
-}
-
 /// ASYNC and SYNC are the same here: memory is freed after the locks are.
 fn check_flush_mode(call: &Call<'_>) -> Result<(), Reply> {
-    match call.args_from(1) {
+    match call.args().rest() {
         [] => Ok(()),
         [mode] if mode.eq_ignore_ascii_case(b"SYNC") || mode.eq_ignore_ascii_case(b"ASYNC") => {
             Ok(())
@@ -242,12 +201,13 @@ fn flushed(keys: usize) -> Outcome {
 }
 
 fn swap(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let number = |at: usize, which: &str| {
-        integer(call.arg(at))
+    let mut args = call.args();
+    let mut number = |which: &str| {
+        integer(args.next_bytes()?)
             .and_then(|number| i32::try_from(number).ok())
             .ok_or_else(|| Reply::error(format!("ERR invalid {which} DB index")))
     };
-    let (a, b) = (number(1, "first")?, number(2, "second")?);
+    let (a, b) = (number("first")?, number("second")?);
     let index = |number: i32| {
         usize::try_from(number)
             .ok()

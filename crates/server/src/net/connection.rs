@@ -210,7 +210,7 @@ impl Connection {
         let mut state = self.session.client.state.lock();
         state.commands += u64::try_from(batch.len()).unwrap_or(0);
         if let Some(command) = last {
-            state.last_command = command.lower;
+            state.last_command = command.name;
         }
         drop(state);
         self.worker.args.replace(recycle(args));

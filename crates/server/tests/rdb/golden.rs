@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use everbloom_commands::{Context, ReadSlot, Run, find};
+use everbloom_commands::{Context, Function, ReadSlot, find};
 use everbloom_files::Value;
 use everbloom_files::rdb::{RestoreError, WriteOptions, Writer, dump, restore};
 use everbloom_resp::Reply;
@@ -37,7 +37,7 @@ fn strings(json: &Json) -> Vec<Vec<u8>> {
 
 fn ask(value: &Value, args: &[&[u8]]) -> Reply {
     let command = find(args[0]).unwrap();
-    let Run::Read(run) = command.run else {
+    let Function::Read(run) = command.handler else {
         panic!("not a reading command")
     };
     run(&Context::default(), args, ReadSlot::Filter(filter(value)))

@@ -1,0 +1,371 @@
+//! A command as data, one row of a table. All hosts describe all their commands by it, and the
+//! subcommands of those that have any.
+
+use crate::error::CommandError;
+use crate::flags::{Flags, WRITE};
+
+/// A command, or a subcommand of one. `H` is what its host calls to run it.
+///
+/// ```
+/// use everbloom_commands::Command;
+/// use everbloom_commands::command::ONE_KEY;
+/// use everbloom_commands::flags::{FAST, READONLY};
+///
+/// type Function = fn(&[u8]) -> usize;
+///
+/// const STRLEN: Command<Function> = Command::new("strlen", 2, <[u8]>::len as Function)
+///     .flags(&[READONLY, FAST])
+///     .keys(ONE_KEY)
+///     .docs("string", "2.2.0", "Returns the length of a key's string.");
+/// assert!(STRLEN.accepts(2) && !STRLEN.accepts(3));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Command<H: 'static> {
+    /// The name in lower case, as COMMAND and error texts write it: `bf.add`, `client|id`.
+    pub name: &'static str,
+    /// The number of arguments with the name, or both names of a subcommand; a negative value is
+    /// a minimum. Some commands check more than this by themselves, when they run.
+    pub arity: i32,
+    /// What the host must know to schedule the command.
+    pub flags: Flags,
+    /// Where its keys are.
+    pub keys: KeySpec,
+    /// What COMMAND DOCS says.
+    pub docs: Docs,
+    /// How pipelined calls on one key are executed as one batch, if they can be.
+    pub batch: Option<Batch>,
+    /// Its subcommands.
+    pub subcommands: &'static [Command<H>],
+    /// What runs it.
+    pub handler: H,
+}
+
+/// What a batch of pipelined calls, which name one key and an item each, does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batch {
+    /// Adds the items: [`add_batch`](crate::bf::add::add_batch).
+    Add,
+    /// Looks for them: [`exists_batch`](crate::bf::exists::exists_batch).
+    Exists,
+}
+
+/// What people and clients are told of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Docs {
+    /// The group, as in `string`.
+    pub group: &'static str,
+    /// The version of Redis or RedisBloom that first had the command, or [`OURS`].
+    pub since: &'static str,
+    /// One line that says what the command does.
+    pub summary: &'static str,
+    /// Its cost.
+    pub complexity: &'static str,
+    /// How HELP shows the arguments of a subcommand; empty: HELP does not show it.
+    pub usage: &'static str,
+    /// Its arguments.
+    pub arguments: &'static [Argument],
+    /// The access control categories, with their `@`; none: they follow from flags and group.
+    pub acl: &'static [&'static str],
+    /// The tips that COMMAND INFO shows.
+    pub tips: &'static [&'static str],
+}
+
+/// The version of this project that first had the commands that nobody else has.
+pub const OURS: &str = "0.1.0";
+
+/// The positions of a command's keys among its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeySpec {
+    /// The first key; the command name is 0.
+    pub first: i32,
+    /// The last key; a negative value counts from the end.
+    pub last: i32,
+    /// The distance from key to key.
+    pub step: i32,
+}
+
+/// No argument is a key.
+pub const NO_KEY: KeySpec = KeySpec::new(0, 0, 0);
+/// The first argument is the key.
+pub const ONE_KEY: KeySpec = KeySpec::new(1, 1, 1);
+/// The first two arguments are keys.
+pub const TWO_KEYS: KeySpec = KeySpec::new(1, 2, 1);
+/// All arguments are keys.
+pub const ALL_KEYS: KeySpec = KeySpec::new(1, -1, 1);
+
+impl KeySpec {
+    /// Keys from the first position to the last.
+    pub const fn new(first: i32, last: i32, step: i32) -> Self {
+        Self { first, last, step }
+    }
+
+    /// The keys among the arguments of a command, whose name is argument 0.
+    pub fn of<'a>(self, args: &'a [&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
+        let count = i64::try_from(args.len()).unwrap_or(i64::MAX);
+        let last = if self.last < 0 {
+            count + i64::from(self.last)
+        } else {
+            i64::from(self.last)
+        };
+        let first = usize::try_from(self.first).unwrap_or(0);
+        let step = usize::try_from(self.step).unwrap_or(1).max(1);
+        let end = usize::try_from(last.min(count - 1) + 1).unwrap_or(0);
+        let keyed = if first == 0 {
+            0..0
+        } else {
+            first..end.max(first)
+        };
+        keyed.step_by(step).filter_map(|at| args.get(at).copied())
+    }
+}
+
+impl<H: Copy> Command<H> {
+    /// A command without keys, flags and documentation.
+    pub const fn new(name: &'static str, arity: i32, handler: H) -> Self {
+        Self {
+            name,
+            arity,
+            flags: Flags::NONE,
+            keys: NO_KEY,
+            docs: Docs {
+                group: "",
+                since: "",
+                summary: "",
+                complexity: "",
+                usage: "",
+                arguments: &[],
+                acl: &[],
+                tips: &[],
+            },
+            batch: None,
+            subcommands: &[],
+            handler,
+        }
+    }
+
+    /// It with these flags, too.
+    pub const fn flags(mut self, flags: &[Flags]) -> Self {
+        self.flags = Flags::of(&[self.flags, Flags::of(flags)]);
+        self
+    }
+
+    /// It with keys there.
+    pub const fn keys(mut self, keys: KeySpec) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// It with what is said of every command.
+    pub const fn docs(
+        mut self,
+        group: &'static str,
+        since: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        self.docs.group = group;
+        self.docs.since = since;
+        self.docs.summary = summary;
+        self
+    }
+
+    /// It with a line of HELP: how its arguments are written.
+    pub const fn usage(mut self, usage: &'static str) -> Self {
+        self.docs.usage = usage;
+        self
+    }
+
+    /// It with its cost and its arguments.
+    pub const fn takes(mut self, complexity: &'static str, arguments: &'static [Argument]) -> Self {
+        self.docs.complexity = complexity;
+        self.docs.arguments = arguments;
+        self
+    }
+
+    /// It in these access control categories.
+    pub const fn acl(mut self, categories: &'static [&'static str]) -> Self {
+        self.docs.acl = categories;
+        self
+    }
+
+    /// It with these tips.
+    pub const fn tips(mut self, tips: &'static [&'static str]) -> Self {
+        self.docs.tips = tips;
+        self
+    }
+
+    /// It as one that can be batched.
+    pub const fn batch(mut self, batch: Batch) -> Self {
+        self.batch = Some(batch);
+        self
+    }
+
+    /// It as a container of subcommands.
+    pub const fn subcommands(mut self, subcommands: &'static [Command<H>]) -> Self {
+        self.subcommands = subcommands;
+        self
+    }
+
+    /// It for another kind of host, and without subcommands.
+    pub const fn with_handler<G: Copy>(self, handler: G) -> Command<G> {
+        Command {
+            name: self.name,
+            arity: self.arity,
+            flags: self.flags,
+            keys: self.keys,
+            docs: self.docs,
+            batch: self.batch,
+            subcommands: &[],
+            handler,
+        }
+    }
+}
+
+impl<H> Command<H> {
+    /// Whether `count` arguments, the name or names included, are what it takes.
+    #[inline]
+    pub fn accepts(&self, count: usize) -> bool {
+        let wanted = usize::try_from(self.arity.unsigned_abs()).unwrap_or(usize::MAX);
+        count == wanted || self.arity < 0 && count > wanted
+    }
+
+    /// The error for a number of arguments that it does not take.
+    pub fn wrong_arity(&self) -> CommandError {
+        CommandError::WrongArity(self.name)
+    }
+
+    /// Whether it may modify data.
+    pub fn is_write(&self) -> bool {
+        self.flags.has(WRITE)
+    }
+
+    /// The subcommand that a word names, in any case.
+    pub fn subcommand(&self, word: &[u8]) -> Option<&'static Command<H>> {
+        let is_named = |row: &&Command<H>| {
+            let own = row.name.rsplit('|').next().unwrap_or(row.name);
+            own.as_bytes().eq_ignore_ascii_case(word)
+        };
+        self.subcommands.iter().find(is_named)
+    }
+}
+
+/// One argument, in the terms of COMMAND DOCS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Its name in the documentation.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: ArgumentKind,
+    /// The word that introduces it, or that it consists of.
+    pub token: Option<&'static str>,
+    /// Whether it may be left out.
+    pub optional: bool,
+    /// Whether it may be repeated.
+    pub multiple: bool,
+}
+
+/// The type of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// A key name.
+    Key,
+    /// Any bytes.
+    String,
+    /// An integer.
+    Integer,
+    /// A floating-point number.
+    Double,
+    /// A word by itself.
+    PureToken,
+    /// Exactly one of these.
+    OneOf(&'static [Argument]),
+}
+
+impl ArgumentKind {
+    /// The type as COMMAND DOCS shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ArgumentKind::Key => "key",
+            ArgumentKind::String => "string",
+            ArgumentKind::Integer => "integer",
+            ArgumentKind::Double => "double",
+            ArgumentKind::PureToken => "pure-token",
+            ArgumentKind::OneOf(_) => "oneof",
+        }
+    }
+}
+
+impl Argument {
+    /// An argument that must be there once.
+    pub const fn new(name: &'static str, kind: ArgumentKind) -> Self {
+        Self {
+            name,
+            kind,
+            token: None,
+            optional: false,
+            multiple: false,
+        }
+    }
+
+    /// A word by itself.
+    pub const fn word(name: &'static str, token: &'static str) -> Self {
+        Self::new(name, ArgumentKind::PureToken).token(token)
+    }
+
+    /// It with a word that introduces it.
+    pub const fn token(mut self, token: &'static str) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// It as one that may be left out.
+    pub const fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    /// It as one that may be repeated.
+    pub const fn multiple(mut self) -> Self {
+        self.multiple = true;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INNER: Command<()> = Command::new("outer|inner", -3, ());
+    const OUTER: Command<()> = Command::new("outer", 3, ()).subcommands(&[INNER]);
+
+    #[test]
+    fn arity_counts_the_names() {
+        assert_eq!([2, 3, 4].map(|n| OUTER.accepts(n)), [false, true, false]);
+        assert_eq!([2, 3, 400].map(|n| INNER.accepts(n)), [false, true, true]);
+        assert_eq!(
+            INNER.wrong_arity().to_string(),
+            "ERR wrong number of arguments for 'outer|inner' command"
+        );
+    }
+
+    #[test]
+    fn subcommands_are_found_by_their_own_name_in_any_case() {
+        assert_eq!(
+            OUTER.subcommand(b"iNNer").map(|row| row.name),
+            Some(INNER.name)
+        );
+        assert!(OUTER.subcommand(b"outer|inner").is_none());
+        assert!(INNER.subcommand(b"inner").is_none());
+    }
+
+    #[test]
+    fn keys_follow_first_last_and_step() {
+        let args: Vec<&[u8]> = vec![b"MSET", b"a", b"1", b"b", b"2"];
+        let names =
+            |first, last, step| -> Vec<&[u8]> { KeySpec { first, last, step }.of(&args).collect() };
+        assert_eq!(names(1, -1, 2), vec![b"a".as_slice(), b"b"]);
+        assert_eq!(names(1, 1, 1), vec![b"a".as_slice()]);
+        assert_eq!(names(1, 2, 1), vec![b"a".as_slice(), b"1"]);
+        assert!(names(0, 0, 0).is_empty());
+        assert_eq!(names(4, 9, 1), vec![b"2".as_slice()]);
+    }
+}
