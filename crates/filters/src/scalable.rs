@@ -137,6 +137,9 @@ impl ScalableBloomFilter {
         items: impl Iterator<Item = &'a [u8]>,
         mut emit: impl FnMut(bool),
     ) {
+        if is_one_at_most(&items) {
+            return items.for_each(|item| emit(self.contains(item)));
+        }
         group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
             (0..count).for_each(|index| emit(found >> index & 1 == 1));
         });
@@ -323,6 +326,21 @@ impl ScalableBloomFilter {
         mut insert: impl FnMut(&mut Self, HashPair) -> Result<(), E>,
         mut emit: impl FnMut(Result<bool, E>) -> ControlFlow<()>,
     ) {
+        if is_one_at_most(&items) {
+            for item in items {
+                let pair = self.hash(item);
+                let found = self.found_from(0, pair);
+                let reply = if found {
+                    Ok(false)
+                } else {
+                    insert(self, pair).map(|()| true)
+                };
+                if emit(reply).is_break() {
+                    return;
+                }
+            }
+            return;
+        }
         let mut items = items;
         let hasher = self.hasher();
         let mut group = Group::default();
@@ -441,6 +459,12 @@ impl ScalableBloomFilter {
         self.layers.push(layer);
         Ok(())
     }
+}
+
+/// Whether there is no group to be made: an item alone has none to wait for memory with.
+#[inline]
+fn is_one_at_most<'a>(items: &impl Iterator<Item = &'a [u8]>) -> bool {
+    items.size_hint().1.is_some_and(|most| most <= 1)
 }
 
 impl<T: AsRef<[u8]>> Extend<T> for ScalableBloomFilter {

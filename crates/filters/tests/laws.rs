@@ -165,7 +165,7 @@ proptest! {
         for item in items.iter().take(stop + 1) {
             expected.push(insert_by_rule(&mut by_rule, item, limit));
         }
-        let mut batched = filter;
+        let (before, mut batched) = (filter.clone(), filter);
         let mut replies = Vec::new();
         batched.insert_batch(items.iter().map(Vec::as_slice), limit, |reply| {
             replies.push(reply);
@@ -173,6 +173,20 @@ proptest! {
         });
         prop_assert_eq!(&replies, &expected);
         prop_assert!(batched == by_rule);
+
+        let mut alone = before;
+        let mut replies = Vec::new();
+        for item in items.iter().take(stop + 1) {
+            alone.insert_batch(core::iter::once(item.as_slice()), limit, |reply| {
+                replies.push(reply);
+                ControlFlow::Continue(())
+            });
+            alone.contains_batch(core::iter::once(item.as_slice()), |found| {
+                assert_eq!(found, replies.last().is_some_and(Result::is_ok));
+            });
+        }
+        prop_assert_eq!(&replies, &expected);
+        prop_assert!(alone == by_rule);
 
         let mut found = Vec::new();
         batched.contains_batch(items.iter().map(Vec::as_slice), |reply| found.push(reply));
