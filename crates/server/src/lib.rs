@@ -4,31 +4,59 @@
 //!
 //! | step | module |
 //! |---|---|
-//! | a socket is accepted and given to a worker | [`running`], [`worker`] |
-//! | its bytes are read and parsed, replies are sent | [`connection`] |
-//! | the request is checked, locked for, run, recorded | [`dispatch`], [`filter_command`], [`runs`] |
-//! | the key it works on | [`place`], [`lock`], [`keyspace`] |
+//! | a socket is accepted and given to a worker; its bytes are read, replies are sent | [`net`] |
+//! | the request is found, admitted, run under its locks, recorded | [`dispatch`] |
 //! | Redis's own commands | [`native`] |
-//! | where its effect goes | [`journal`], [`persistence`] |
+//! | a command's row, and one call of it | [`call`] |
+//! | keys, and where effects go | [`everbloom_store`] |
 //!
-//! Around it: [`config`], [`registry`] (all commands by name), [`session`] and [`clients`] (a
-//! connection from inside and from outside), [`stats`], [`slowlog`], [`clock`], [`glob`], [`system`].
+//! Around it: [`start`], [`config`], [`session`] and [`clients`] (a connection from inside and from
+//! outside), [`watches`], [`stats`], [`slowlog`], [`glob`], [`system`].
+//!
+//! ```text
+//! floors
+//! start
+//! net net::accept net::connections
+//! net::connection
+//! net::listen net::worker
+//! dispatch dispatch::replay dispatch::execute
+//! dispatch::batch dispatch::run
+//! dispatch::transaction
+//! dispatch::locked
+//! dispatch::filter dispatch::admission
+//! dispatch::place dispatch::turn
+//! native::table
+//! native::connection native::server native::set native::counters
+//! native::command native::persistence native::debug native::client native::keys native::walk
+//! native::expire native::strings native::inspect native::info native::config native::transaction
+//! native::subcommand
+//! native native::error
+//! call
+//! watches
+//! server
+//! slowlog
+//! session
+//! clients stats config
+//! glob system version
+//! ```
 
 #![forbid(unsafe_code)]
 
+pub mod call;
 pub mod clients;
 pub mod config;
 pub mod dispatch;
 pub mod glob;
 pub mod native;
 pub mod net;
-pub mod registry;
 pub mod server;
 pub mod session;
 pub mod slowlog;
 pub mod start;
 pub mod stats;
 pub mod system;
+pub mod version;
+pub mod watches;
 
 pub use config::Settings;
 pub use server::Server;

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use everbloom_commands::flags::{Flags, LOADING, TELLS_HEALTH, WHILE_LOADING, WRITE};
-use everbloom_resp::Reply;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -15,8 +13,6 @@ use everbloom_store::persistence::Persistence;
 
 use crate::clients::Clients;
 use crate::config::{Config, Settings};
-use crate::native::Command;
-use crate::registry::Registry;
 use crate::slowlog::SlowLog;
 use crate::stats::{ServerStats, WorkerStats};
 
@@ -50,19 +46,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with these settings and `workers` workers that does not listen yet, and has no
-    /// data directory.
-    pub fn new(settings: Settings, workers: usize) -> Arc<Self> {
-        Self::with_persistence(settings, workers, None)
+    /// A server with these settings and `workers` workers, which count for so many commands. It does
+    /// not listen yet, and has no data directory.
+    pub fn new(settings: Settings, workers: usize, commands: usize) -> Arc<Self> {
+        Self::with_persistence(settings, workers, commands, None)
     }
 
     /// The same, with a data directory that is yet to be loaded.
     pub fn with_persistence(
         settings: Settings,
         workers: usize,
+        commands: usize,
         persistence: Option<Persistence>,
     ) -> Arc<Self> {
-        let commands = Registry::get().commands().len();
         let total_memory = crate::system::total_memory();
         Arc::new(Server {
             store: Store::new(settings.data.clone(), persistence, total_memory),
@@ -110,51 +106,6 @@ impl Server {
             change(settings)?;
             self.store.set_settings(settings.data.clone());
             Ok(())
-        })
-    }
-
-    /// Why a command may not run now, if so: the data is being loaded, or writes are refused
-    /// because they could not be made to last.
-    #[inline]
-    pub fn refusal(&self, command: &Command, settings: &Settings) -> Option<Reply> {
-        if !self.store.health.is_troubled() {
-            return None;
-        }
-        self.refusal_in_trouble(command, settings)
-    }
-
-    #[cold]
-    fn refusal_in_trouble(&self, command: &Command, settings: &Settings) -> Option<Reply> {
-        if self.store.health.is_loading()
-            && !command.flags.has(Flags::of(&[LOADING, WHILE_LOADING]))
-        {
-            return Some(Reply::error(
-                "LOADING Redis is loading the dataset in memory",
-            ));
-        }
-        if !command.flags.has(Flags::of(&[WRITE, TELLS_HEALTH])) {
-            return None;
-        }
-        if self.store.health.is_log_failing() {
-            let figures = self.store.persistence().map(|p| &p.figures);
-            let error = figures
-                .and_then(|f| f.log_error.lock().clone())
-                .unwrap_or_default();
-            return Some(Reply::error(format!(
-                "MISCONF Errors writing to the AOF file: {error}"
-            )));
-        }
-        let refused = settings.data.stop_writes_on_bgsave_error
-            && !settings.data.save.is_empty()
-            && self.store.health.is_save_failing();
-        refused.then(|| {
-            Reply::error(
-                "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to \
-                 persist to disk. Commands that may modify the data set are disabled, because \
-                 this instance is configured to report errors during writes if RDB snapshotting \
-                 fails (stop-writes-on-bgsave-error option). Please check the Redis logs for \
-                 details about the RDB error.",
-            )
         })
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use everbloom_resp::Protocol;
 
 use crate::clients::Client;
-use crate::registry::Registered;
 
 /// Whether replies are sent: CLIENT REPLY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,8 +23,8 @@ pub enum ReplyMode {
 /// A command waiting for EXEC.
 #[derive(Debug)]
 pub struct Queued {
-    /// Which command.
-    pub command: &'static Registered,
+    /// Which command: its place in the registry.
+    pub command: usize,
     /// Its arguments, the name first.
     pub args: Vec<Vec<u8>>,
 }

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use crate::config::Settings;
 use crate::dispatch::replay::Replayer;
+use crate::native::table::registry;
 use crate::net::listen::{ListenError, listen};
 use crate::net::worker::{Accepted, Worker};
 use crate::net::{accept, connections};
@@ -61,8 +62,9 @@ impl Server {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
         };
+        let commands = registry().commands().len();
         let listeners = listen(&settings)?;
-        let server = Server::with_persistence(settings, workers, persistence);
+        let server = Server::with_persistence(settings, workers, commands, persistence);
         let addresses = listeners.iter().filter_map(|l| l.local_addr().ok());
         server.set_addresses(addresses.filter_map(|a| a.as_socket()).collect());
 

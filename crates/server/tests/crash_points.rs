@@ -35,8 +35,10 @@ use crashing::CrashingDisk;
 use everbloom_files::rdb::payload;
 use everbloom_resp::{Batch, DecodeLimits, Limits, Reply, RequestParser, decode, encode_request};
 use everbloom_server::clients::Client;
-use everbloom_server::dispatch::execute::{self as dispatch, Turn};
+use everbloom_server::dispatch::execute::execute;
 use everbloom_server::dispatch::replay::Replayer;
+use everbloom_server::dispatch::turn::Turn;
+use everbloom_server::native::table::registry;
 use everbloom_server::session::Session;
 use everbloom_server::{Server, Settings};
 use everbloom_store::Fsync;
@@ -80,7 +82,8 @@ struct Machine {
 impl Machine {
     fn start(disk: &CrashingDisk, settings: Settings) -> Result<Self, LoadError> {
         let persistence = Persistence::on(Arc::new(disk.clone()), &settings.data);
-        let server = Server::with_persistence(settings, 1, Some(persistence));
+        let server =
+            Server::with_persistence(settings, 1, registry().commands().len(), Some(persistence));
         let log = load::load(
             &server.store,
             server.store.persistence().unwrap(),
@@ -121,7 +124,7 @@ impl Machine {
             last: None,
             out: &mut out,
         };
-        dispatch::execute(&mut turn, &batch, &args);
+        execute(&mut turn, &batch, &args);
         let mut replies = Vec::new();
         let mut from = 0;
         while let Some((reply, used)) = decode(&out[from..], &DecodeLimits::default()).unwrap() {

@@ -12,7 +12,8 @@ mod support;
 
 use everbloom_dev::Random;
 use everbloom_resp::Reply;
-use everbloom_server::{Running, Settings, native};
+use everbloom_server::native::table::registry;
+use everbloom_server::{Running, Settings};
 use support::{Client, OfRunning, Redis};
 
 /// Steps of each random walk.
@@ -667,7 +668,7 @@ fn rows_say_what_redis_says() {
     };
     let mut redis = Client::connect(redis.addr);
     // OBJECT and MEMORY are containers in Redis, whose subcommands have the keys.
-    let rows = native::commands().filter(|row| {
+    let rows = registry().commands().iter().filter(|row| {
         let ours = ["string", "generic"].contains(&row.docs.group)
             || ["dbsize", "flushdb", "flushall", "swapdb"].contains(&row.name);
         ours && row.name != "object"

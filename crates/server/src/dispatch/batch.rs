@@ -10,9 +10,10 @@ use everbloom_commands::command::Batch;
 use everbloom_resp::encode::{encode_boolean, encode_error};
 use everbloom_resp::{Batch as Requests, Reply};
 
-use super::execute::{self as dispatch, Turn};
+use super::admission::refused_now;
 use super::place::Place;
-use crate::registry::Registered;
+use super::turn::Turn;
+use crate::call::Registered;
 use crate::session::ReplyMode;
 
 /// The items of a batch: as many as fit before memory must be asked for.
@@ -44,7 +45,7 @@ pub fn execute(
         Batch::Exists => find_items(turn, key, &items),
     };
     let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
-    dispatch::note_time(turn, command, request, count, failed);
+    turn.note_time(command, request, count, failed);
     items.len()
 }
 
@@ -66,8 +67,7 @@ fn items_of_batch<'a>(
 
 /// What one request would be refused for, each of the batch must be: one by one, then.
 fn refused(turn: &Turn<'_>, command: &Registered) -> bool {
-    !turn.session.authenticated
-        || dispatch::refused_now(turn.server, turn.settings, command).is_some()
+    !turn.session.authenticated || refused_now(turn.server, turn.settings, command).is_some()
 }
 
 fn find_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {

@@ -4,8 +4,8 @@ use everbloom_commands::table::{ReadFn, WriteFn};
 use everbloom_commands::{Function, Slot};
 use everbloom_resp::Reply;
 
+use crate::call::Call;
 use crate::dispatch::place::Place;
-use crate::native::Call;
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{Shard, View};
 

@@ -10,11 +10,11 @@ use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::replay::{Replay, ReplayError};
 
+use super::run;
+use crate::call::Call;
 use crate::clients::Client;
 use crate::config::Settings;
-use crate::dispatch::execute as dispatch;
-use crate::native::Call;
-use crate::registry::Registry;
+use crate::native::table::registry;
 use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
@@ -51,7 +51,7 @@ impl<'s> Replayer<'s> {
             server,
             settings,
             session: nobody(),
-            stats: WorkerStats::new(Registry::get().commands().len()),
+            stats: WorkerStats::new(registry().commands().len()),
             refused: 0,
             first_refusal: None,
         }
@@ -73,15 +73,16 @@ impl Replay for Replayer<'_> {
 
     fn run(&mut self, args: &[&[u8]]) -> Result<(), ReplayError> {
         let name = args.first().copied().unwrap_or_default();
-        let Some(command) = Registry::get().find(name) else {
+        let Some(command) = registry().find(name) else {
             let name = String::from_utf8_lossy(name).into_owned();
             return Err(ReplayError::Unknown(name));
         };
         if !command.accepts(args.len()) {
             return Err(ReplayError::Arity(command.name));
         }
-        let reply = dispatch::run(&mut Call {
+        let reply = run::run(&mut Call {
             server: self.server,
+            registry: registry(),
             stats: &self.stats,
             settings: &self.settings,
             session: &mut self.session,

@@ -9,8 +9,8 @@ use everbloom_resp::Reply;
 use super::Handler::{Filter, Plain};
 use super::subcommand::subcommand;
 use super::{Call, Command, count, error};
+use crate::call::Registry;
 use crate::glob;
-use crate::registry::Registry;
 
 /// The row of COMMAND, which alone among the containers does something by itself.
 pub const COMMAND: Command = Command::new("command", -1, Plain(info))
@@ -23,8 +23,8 @@ pub const COMMAND: Command = Command::new("command", -1, Plain(info))
     .subcommands(SUBCOMMANDS);
 
 const SUBCOMMANDS: &[Command] = &[
-    subcommand("command|count", 2, |_| {
-        Ok(count(Registry::get().commands().len()))
+    subcommand("command|count", 2, |call| {
+        Ok(count(call.registry.commands().len()))
     })
     .docs(
         "",
@@ -90,9 +90,9 @@ struct Found {
     container: Option<&'static Command>,
 }
 
-fn find(name: &[u8]) -> Option<Found> {
+fn find(registry: &'static Registry, name: &[u8]) -> Option<Found> {
     let command = name.split(|byte| *byte == b'|').next()?;
-    let command = Found::command(&Registry::get().find(command)?.row);
+    let command = Found::command(&registry.find(command)?.row);
     let is_named = |found: &Found| found.row.name.as_bytes().eq_ignore_ascii_case(name);
     if is_named(&command) {
         return Some(command);
@@ -108,8 +108,8 @@ fn shown_subcommands(command: &Command) -> &'static [Command] {
     command.subcommands
 }
 
-fn all() -> impl Iterator<Item = Found> {
-    let commands = Registry::get().commands().iter();
+fn all(registry: &'static Registry) -> impl Iterator<Item = Found> {
+    let commands = registry.commands().iter();
     commands.map(|command| Found::command(&command.row))
 }
 
@@ -187,10 +187,10 @@ impl Found {
 
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let described: Vec<Reply> = match call.args().rest() {
-        [] => all().map(|found| found.describe()).collect(),
+        [] => all(call.registry).map(|found| found.describe()).collect(),
         names => names
             .iter()
-            .map(|name| find(name).map_or(Reply::Null, |found| found.describe()))
+            .map(|name| find(call.registry, name).map_or(Reply::Null, |found| found.describe()))
             .collect(),
     };
     Ok(Reply::Array(described))
@@ -229,9 +229,12 @@ fn categories_of(flags: Flags, group: &str) -> Vec<&'static str> {
 }
 
 /// The names of the commands in a category, which is given without its `@`.
-pub fn in_category(category: &str) -> impl Iterator<Item = &'static str> {
+pub fn in_category(
+    registry: &'static Registry,
+    category: &str,
+) -> impl Iterator<Item = &'static str> {
     let is_wanted = move |name: &&str| name.strip_prefix('@') == Some(category);
-    all()
+    all(registry)
         .filter(move |found| found.categories().iter().any(is_wanted))
         .map(|found| found.row.name)
 }
@@ -291,10 +294,10 @@ fn map(fields: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
 
 fn docs(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let documented: Vec<(Reply, Reply)> = match call.args().rest() {
-        [] => all().map(|found| found.document()).collect(),
+        [] => all(call.registry).map(|found| found.document()).collect(),
         names => names
             .iter()
-            .filter_map(|name| find(name).map(|found| found.document()))
+            .filter_map(|name| find(call.registry, name).map(|found| found.document()))
             .collect(),
     };
     Ok(Reply::Map(documented))
@@ -335,19 +338,19 @@ fn argument(argument: &Argument) -> Reply {
 
 fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let names: Vec<&str> = match call.args().rest() {
-        [] => all().map(|found| found.row.name).collect(),
+        [] => all(call.registry).map(|found| found.row.name).collect(),
         [filter, kind, value] if filter.eq_ignore_ascii_case(b"FILTERBY") => {
             match kind.to_ascii_uppercase().as_slice() {
-                b"MODULE" => all()
+                b"MODULE" => all(call.registry)
                     .filter(|_| value.eq_ignore_ascii_case(b"bf"))
                     .filter(|found| matches!(found.row.handler, Filter(_)))
                     .map(|found| found.row.name)
                     .collect(),
                 b"ACLCAT" => {
                     let category = String::from_utf8_lossy(value).to_ascii_lowercase();
-                    in_category(&category).collect()
+                    in_category(call.registry, &category).collect()
                 }
-                b"PATTERN" => all()
+                b"PATTERN" => all(call.registry)
                     .map(|found| found.row.name)
                     .filter(|name| glob::matches_any_case(value, name.as_bytes()))
                     .collect(),
@@ -361,7 +364,7 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
 
 fn get_keys(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let args = call.args().rest();
-    let command = args.first().and_then(|name| Registry::get().find(name));
+    let command = args.first().and_then(|name| call.registry.find(name));
     let command = command.ok_or_else(|| Reply::error("ERR Invalid command specified"))?;
     if command.keys.first == 0 {
         return Err(Reply::error("ERR The command has no key arguments"));

@@ -11,9 +11,10 @@ use everbloom_resp::{Protocol, Reply};
 
 use super::Handler::Plain;
 use super::subcommand::container;
-use super::transaction::forget_watches;
 use super::{Call, Command, client, error, keys, server};
 use crate::session::ReplyMode;
+use crate::version::REDIS_VERSION;
+use crate::watches;
 
 /// Flags of what must work at any time, even before AUTH.
 const FREE: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST, NO_AUTH, ALLOW_BUSY]);
@@ -85,7 +86,7 @@ fn quit(call: &mut Call<'_>) -> Result<Reply, Reply> {
 
 fn reset(call: &mut Call<'_>) -> Result<Reply, Reply> {
     call.session.transaction = None;
-    forget_watches(call);
+    watches::forget(call.session, &call.server.store.keyspace, call.now);
     let session = &mut *call.session;
     session.db = 0;
     session.protocol = Protocol::Resp2;
@@ -201,7 +202,7 @@ fn welcome(call: &Call<'_>) -> Reply {
     let id = i64::try_from(client.id).unwrap_or(i64::MAX);
     let fields = [
         ("server", Reply::bulk("redis")),
-        ("version", Reply::bulk(server::REDIS_VERSION)),
+        ("version", Reply::bulk(REDIS_VERSION)),
         (
             "proto",
             Reply::Integer(version(call.session.protocol).into()),

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use everbloom_resp::Reply;
 
-use super::{Call, server};
+use super::Call;
 use crate::config::Settings;
-use crate::registry::Registry;
 use crate::stats::{Counter, WorkerStats};
 use crate::system;
+use crate::version::{BLOOM_VERSION, REDIS_VERSION};
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::figures::Figures;
 
@@ -155,7 +155,7 @@ fn server_section(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result 
     let file = settings.config_file.as_ref();
     let executable = std::env::current_exe().unwrap_or_default();
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-    writeln(out, "redis_version", server::REDIS_VERSION)?;
+    writeln(out, "redis_version", REDIS_VERSION)?;
     writeln(out, "redis_mode", "standalone")?;
     writeln(out, "server_name", "everbloom")?;
     writeln(out, "everbloom_version", env!("CARGO_PKG_VERSION"))?;
@@ -448,13 +448,13 @@ fn cpu(_: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
 }
 
 fn modules(_: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
-    let version = server::BLOOM_VERSION;
+    let version = BLOOM_VERSION;
     let text = format_args!("name=bf,ver={version},api=1,filters=0,usedby=[],using=[],options=[]");
     writeln(out, "module", text)
 }
 
 fn command_statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
-    for command in Registry::get().commands() {
+    for command in report.call.registry.commands() {
         let (mut calls, mut nanos, mut rejected, mut failed) = (0, 0, 0, 0);
         for worker in &report.call.server.workers {
             if let Some(stats) = worker.commands.get(command.index) {

@@ -14,12 +14,8 @@ use super::command::{self, CATEGORIES};
 use super::subcommand::{self, container, subcommand};
 use super::{Call, Command, config, count, error, info, next_integer};
 use crate::slowlog::SlowEntry;
+use crate::version::BLOOM_VERSION;
 use everbloom_store::persistence::jobs::{self, JobError};
-
-/// The version of Redis whose behaviour clients may expect; they choose features by it.
-pub const REDIS_VERSION: &str = "7.4.0";
-/// The version of RedisBloom whose behaviour clients may expect: 2.8.10.
-pub const BLOOM_VERSION: i64 = 20810;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
@@ -308,7 +304,7 @@ fn acl_cat(call: &mut Call<'_>) -> Result<Reply, Reply> {
             if !CATEGORIES.contains(&wanted.as_str()) {
                 return Err(Reply::error(format!("ERR Unknown category '{shown}'")));
             }
-            command::in_category(&wanted).collect()
+            command::in_category(call.registry, &wanted).collect()
         }
         _ => return Err(subcommand::wrong_use(call)),
     };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use everbloom_commands::{Effect, Outcome};
 use everbloom_resp::Reply;
 
+use super::table::registry;
 use super::{Call, Handler};
 use crate::config::Settings;
-use crate::dispatch::execute as dispatch;
-use crate::registry::Registry;
+use crate::dispatch::run;
 use crate::server::Server;
 use crate::session::Session;
 use everbloom_store::clock::Now;
@@ -35,7 +35,7 @@ impl Default for Bench {
 impl Bench {
     /// A server with these settings.
     pub fn with(settings: Settings) -> Self {
-        let server = Server::new(settings, 1);
+        let server = Server::new(settings, 1, registry().commands().len());
         let (addr, now) = ("127.0.0.1:1".parse().unwrap(), Now::read());
         let client = server.clients.enter(addr, addr, 10, now).unwrap();
         Bench {
@@ -56,7 +56,7 @@ impl Bench {
             if !call.command.accepts(call.args.len()) {
                 return call.command.wrong_arity().into();
             }
-            dispatch::run(call)
+            run::run(call)
         })
     }
 
@@ -109,10 +109,11 @@ impl Bench {
         let stats = Arc::clone(&self.server.workers[0]);
         work(&mut Call {
             server: &self.server,
+            registry: registry(),
             session: &mut self.session,
             stats: &stats,
             settings: &settings,
-            command: Registry::get().find(args[0]).unwrap(),
+            command: registry().find(args[0]).unwrap(),
             args,
             now: self.now,
         })

@@ -16,12 +16,12 @@ use tracing::debug;
 use super::worker::Worker;
 use crate::clients::Client;
 use crate::config::Settings;
-use crate::dispatch::execute::{self as dispatch, Turn};
-use crate::native::transaction;
+use crate::dispatch::execute::execute;
+use crate::dispatch::turn::Turn;
 use crate::session::Session;
+use crate::watches;
 use everbloom_store::Fsync;
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::Footprint;
 
 /// Serves a connection until either side ends it.
 pub async fn serve(mut stream: TcpStream, worker: Rc<Worker>, client: Arc<Client>) {
@@ -205,7 +205,7 @@ impl Connection {
             last: None,
             out,
         };
-        dispatch::execute(&mut turn, batch, &args);
+        execute(&mut turn, batch, &args);
         let last = turn.last;
         let mut state = self.session.client.state.lock();
         state.commands += u64::try_from(batch.len()).unwrap_or(0);
@@ -294,11 +294,7 @@ impl Connection {
     fn close(mut self) {
         self.count_buffers(0);
         let keyspace = &self.worker.server.store.keyspace;
-        transaction::end_watches(&mut self.session, |key, end| {
-            let mut footprint = Footprint::none();
-            footprint.add_key(keyspace, key);
-            end(&mut footprint.lock(keyspace, true, Now::read()));
-        });
+        watches::forget(&mut self.session, keyspace, Now::read());
         self.worker.server.clients.leave(self.session.client.id);
     }
 }

@@ -1,0 +1,202 @@
+//! A command as dispatch sees it: its row, the registry of all rows, and one call.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use everbloom::hash::Key;
+use everbloom_commands::command::KeySpec;
+use everbloom_commands::flags::{READONLY, WRITE};
+use everbloom_commands::{Args, Context, Function, KeySource, Outcome};
+use everbloom_resp::Reply;
+use everbloom_store::clock::Now;
+use everbloom_store::keyspace::{Entry, View};
+
+use crate::config::Settings;
+use crate::server::Server;
+use crate::session::Session;
+use crate::stats::WorkerStats;
+
+/// A command of the server, as the registry has them all.
+pub type Command = everbloom_commands::Command<Handler>;
+
+/// What a command needs to run, and the function that runs it. An error is a reply, too: the
+/// refusal of a call that has changed nothing.
+#[derive(Debug, Clone, Copy)]
+pub enum Handler {
+    /// The one key of a command on filters.
+    Filter(Function),
+    /// No key: only the connection and the server.
+    Plain(fn(&mut Call<'_>) -> Result<Reply, Reply>),
+    /// Its keys, to be read.
+    Read(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
+    /// Its keys, to be changed.
+    Write(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
+    /// All keys, to be read.
+    ReadAll(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
+    /// All keys, to be changed.
+    WriteAll(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
+    /// What the commands queued since MULTI need: dispatch itself runs them.
+    Exec,
+}
+
+/// A command that reads its keys.
+pub const fn reads(
+    name: &'static str,
+    arity: i32,
+    keys: KeySpec,
+    function: fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>,
+) -> Command {
+    let row = Command::new(name, arity, Handler::Read(function));
+    row.keys(keys).flags(&[READONLY])
+}
+
+/// A command that changes its keys.
+pub const fn writes(
+    name: &'static str,
+    arity: i32,
+    keys: KeySpec,
+    function: fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>,
+) -> Command {
+    let row = Command::new(name, arity, Handler::Write(function));
+    row.keys(keys).flags(&[WRITE])
+}
+
+/// One call of a command.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The server.
+    pub server: &'a Arc<Server>,
+    /// All commands.
+    pub registry: &'static Registry,
+    /// The connection.
+    pub session: &'a mut Session,
+    /// The figures of the worker that runs the call.
+    pub stats: &'a WorkerStats,
+    /// The settings in force.
+    pub settings: &'a Settings,
+    /// Which command; once it runs, which of its subcommands.
+    pub command: &'static Command,
+    /// All arguments, the name first.
+    pub args: &'a [&'a [u8]],
+    /// When.
+    pub now: Now,
+}
+
+impl<'a> Call<'a> {
+    /// What a command on a filter must know.
+    pub fn context(&self) -> Context {
+        context(self.server, self.settings, self.session)
+    }
+
+    /// The arguments behind the name, or behind both names of a subcommand.
+    #[inline]
+    pub fn args(&self) -> Args<'a> {
+        let names = usize::from(self.command.name.contains('|'));
+        let args = self.args.get(names..).unwrap_or_default();
+        Args::new(self.command.name, args)
+    }
+
+    /// The entry of a key for a command that reads: Redis counts these look-ups, and only these, as
+    /// hits and misses.
+    pub fn look_up<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
+        let entry = view.get(self.session.db, key);
+        self.count_look_up(entry.is_some());
+        entry
+    }
+
+    /// As [`Call::look_up`], for a command that asks about a key and does not use it.
+    pub fn peek<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
+        let entry = view.peek(self.session.db, key);
+        self.count_look_up(entry.is_some());
+        entry
+    }
+
+    fn count_look_up(&self, found: bool) {
+        if found {
+            self.stats.keyspace_hits.add(1);
+        } else {
+            self.stats.keyspace_misses.add(1);
+        }
+    }
+}
+
+/// What a command on a filter must know.
+pub fn context(server: &Server, settings: &Settings, session: &Session) -> Context {
+    Context {
+        defaults: settings.bf,
+        max_filter_bytes: server.max_filter_bytes(settings),
+        free_bytes: server.free_memory(settings),
+        protocol: session.protocol,
+        keys: KeySource(Key::random),
+        classic_only: false,
+    }
+}
+
+/// A command with its place in the registry.
+#[derive(Debug)]
+pub struct Registered {
+    /// The place: statistics are kept by it.
+    pub index: usize,
+    /// Its row.
+    pub row: Command,
+}
+
+impl Deref for Registered {
+    type Target = Command;
+
+    fn deref(&self) -> &Command {
+        &self.row
+    }
+}
+
+/// The commands by name.
+#[derive(Debug)]
+pub struct Registry {
+    commands: Vec<Registered>,
+    by_name: HashMap<&'static [u8], usize, foldhash::fast::FixedState>,
+}
+
+/// Names are no longer than this.
+pub(crate) const LONGEST: usize = 32;
+
+impl Registry {
+    /// These commands.
+    pub fn new(rows: impl Iterator<Item = Command>) -> Self {
+        let commands: Vec<Registered> = rows
+            .enumerate()
+            .map(|(index, row)| Registered { index, row })
+            .collect();
+        let by_name = commands
+            .iter()
+            .map(|command| (command.name.as_bytes(), command.index))
+            .collect();
+        Registry { commands, by_name }
+    }
+
+    /// The command of this name, in any case.
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<&Registered> {
+        let mut lower = [0u8; LONGEST];
+        let lower = lower.get_mut(..name.len())?;
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        self.by_name
+            .get(&*lower)
+            .and_then(|index| self.commands.get(*index))
+    }
+
+    /// The row with this place.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "places come from the registry itself"
+    )]
+    pub fn row(&self, index: usize) -> &Command {
+        &self.commands[index].row
+    }
+
+    /// All commands.
+    pub fn commands(&self) -> &[Registered] {
+        &self.commands
+    }
+}

@@ -1,0 +1,106 @@
+//! Whether a command may run now.
+
+use everbloom_commands::flags::{
+    AT_ONCE, DENYOOM, Flags, LOADING, NO_AUTH, NO_MULTI, PROTECTED, TELLS_HEALTH, WHILE_LOADING,
+    WRITE,
+};
+use everbloom_resp::Reply;
+
+use crate::call::Command;
+use crate::config::Settings;
+use crate::native::debug;
+use crate::server::Server;
+use crate::session::Session;
+
+/// The checks that come before a command is run or queued.
+pub fn admit(
+    server: &Server,
+    settings: &Settings,
+    session: &Session,
+    command: &Command,
+    args: &[&[u8]],
+) -> Result<(), Reply> {
+    if !command.accepts(args.len()) {
+        return Err(command.wrong_arity().into());
+    }
+    if !session.authenticated && !command.flags.has(NO_AUTH) {
+        return Err(Reply::error("NOAUTH Authentication required."));
+    }
+    if command.flags.has(PROTECTED) {
+        debug::allowed(session, settings)?;
+    }
+    if let Some(refusal) = refused_now(server, settings, command) {
+        return Err(refusal);
+    }
+    // What is queued takes memory, whatever it does later.
+    if is_queued(session, command) && server.over_memory_limit(settings) {
+        return Err(out_of_memory());
+    }
+    if command.flags.has(NO_MULTI) && session.transaction.is_some() {
+        return Err(Reply::error("ERR Command not allowed inside a transaction"));
+    }
+    Ok(())
+}
+
+/// Why a command may not run in the state that the server is in, if so: it would take memory that is
+/// not allowed, the data is being loaded, or a write could not be made to last.
+pub fn refused_now(server: &Server, settings: &Settings, command: &Command) -> Option<Reply> {
+    if command.flags.has(DENYOOM) && server.over_memory_limit(settings) {
+        return Some(out_of_memory());
+    }
+    if !server.store.health.is_troubled() {
+        return None;
+    }
+    refused_in_trouble(server, settings, command)
+}
+
+fn out_of_memory() -> Reply {
+    Reply::error("OOM command not allowed when used memory > 'maxmemory'.")
+}
+
+/// A refused command makes EXEC refuse the whole transaction.
+pub fn refuse(session: &mut Session, reply: Reply) -> Reply {
+    if let Some(transaction) = &mut session.transaction {
+        transaction.aborted = true;
+    }
+    reply
+}
+
+/// Whether a command waits for EXEC.
+pub fn is_queued(session: &Session, command: &Command) -> bool {
+    session.transaction.is_some() && !command.flags.has(AT_ONCE)
+}
+
+#[cold]
+fn refused_in_trouble(server: &Server, settings: &Settings, command: &Command) -> Option<Reply> {
+    if server.store.health.is_loading() && !command.flags.has(Flags::of(&[LOADING, WHILE_LOADING]))
+    {
+        return Some(Reply::error(
+            "LOADING Redis is loading the dataset in memory",
+        ));
+    }
+    if !command.flags.has(Flags::of(&[WRITE, TELLS_HEALTH])) {
+        return None;
+    }
+    if server.store.health.is_log_failing() {
+        let figures = server.store.persistence().map(|p| &p.figures);
+        let error = figures
+            .and_then(|f| f.log_error.lock().clone())
+            .unwrap_or_default();
+        return Some(Reply::error(format!(
+            "MISCONF Errors writing to the AOF file: {error}"
+        )));
+    }
+    let refused = settings.data.stop_writes_on_bgsave_error
+        && !settings.data.save.is_empty()
+        && server.store.health.is_save_failing();
+    refused.then(|| {
+        Reply::error(
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to \
+             persist to disk. Commands that may modify the data set are disabled, because \
+             this instance is configured to report errors during writes if RDB snapshotting \
+             fails (stop-writes-on-bgsave-error option). Please check the Redis logs for \
+             details about the RDB error.",
+        )
+    })
+}

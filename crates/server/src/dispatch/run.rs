@@ -1,0 +1,38 @@
+//! Running a command that was admitted: under the locks of what it names, with its effect recorded.
+
+use everbloom_commands::flags::WRITE;
+use everbloom_resp::Reply;
+use everbloom_store::keyspace::Footprint;
+
+use super::{filter, locked, transaction};
+use crate::call::{Call, Handler};
+
+/// Runs a command that was admitted: locks what it names, runs it there, records its effect.
+pub fn run(call: &mut Call<'_>) -> Reply {
+    if let Err(reply) = locked::choose_subcommand(call) {
+        return reply;
+    }
+    let command = call.command;
+    let (keyspace, now) = (&call.server.store.keyspace, call.now);
+    let mut footprint = Footprint::none();
+    let mut exclusive = command.flags.has(WRITE);
+    match command.handler {
+        Handler::Filter(function) => return filter::run(call, function),
+        Handler::Exec => return transaction::exec(call),
+        Handler::Plain(function) => return function(call).unwrap_or_else(|refusal| refusal),
+        Handler::Read(_) | Handler::Write(_) => {
+            footprint.add_keys(keyspace, command.keys.of(call.args));
+        }
+        Handler::ReadAll(_) => footprint = Footprint::Whole,
+        Handler::WriteAll(_) => {
+            footprint = Footprint::Whole;
+            // DEBUG changes keys and does not count as a command that writes.
+            exclusive = true;
+        }
+    }
+    let mut view = footprint.lock(keyspace, exclusive, now);
+    let mut record = call.server.store.journal.record();
+    let reply = locked::run(call, &mut view, &mut record);
+    call.session.wrote(call.server.store.journal.append(record));
+    reply
+}

@@ -1,0 +1,135 @@
+//! EXEC: locks everything that the queued commands and the watched keys name at once, in the order of
+//! the shards, so that nobody sees half a transaction and two transactions cannot deadlock.
+
+use everbloom_commands::flags::CHANGES_SETTINGS;
+use everbloom_resp::Reply;
+use everbloom_store::journal::Record;
+use everbloom_store::keyspace::{Footprint, View};
+
+use super::admission::refused_now;
+use super::locked;
+use crate::call::{Call, Handler};
+use crate::config::Settings;
+use crate::session::{Queued, Watch};
+use crate::watches;
+
+/// Runs what was queued since MULTI.
+pub fn exec(call: &mut Call<'_>) -> Reply {
+    let Some(transaction) = call.session.transaction.take() else {
+        return Reply::error("ERR EXEC without MULTI");
+    };
+    if transaction.aborted {
+        watches::forget(call.session, &call.server.store.keyspace, call.now);
+        return Reply::error("EXECABORT Transaction discarded because of previous errors.");
+    }
+    let queued = &transaction.queued;
+    let refused = queued.iter().find_map(|queued| {
+        refused_now(
+            call.server,
+            call.settings,
+            call.registry.row(queued.command),
+        )
+    });
+    if let Some(reason) = refused {
+        return discarded(call, &reason);
+    }
+    let footprint = footprint(call, queued);
+    let mut view = footprint.lock(&call.server.store.keyspace, true, call.now);
+    let unchanged = call
+        .session
+        .watches
+        .iter()
+        .all(|watch| holds(watch, &mut view));
+    watches::end(call.session, |_, end| end(&mut view));
+    if !unchanged {
+        return Reply::NullArray;
+    }
+    let mut record = call.server.store.journal.record();
+    record.begin_transaction();
+    call.session.executing = true;
+    let mut replies = Vec::with_capacity(queued.len());
+    let mut newer = None;
+    for queued in queued {
+        let settings = newer.as_deref().unwrap_or(call.settings);
+        replies.push(run(call, settings, queued, &mut view, &mut record));
+        if call
+            .registry
+            .row(queued.command)
+            .flags
+            .has(CHANGES_SETTINGS)
+        {
+            newer = Some(call.server.config.snapshot());
+        }
+    }
+    call.session.executing = false;
+    record.end_transaction();
+    call.session.wrote(call.server.store.journal.append(record));
+    Reply::Array(replies)
+}
+
+/// The reply to an EXEC that is refused, which ends the transaction.
+pub fn discarded(call: &mut Call<'_>, reason: &Reply) -> Reply {
+    call.session.transaction = None;
+    watches::forget(call.session, &call.server.store.keyspace, call.now);
+    let reason = reason.as_error().unwrap_or_default();
+    let reason = reason.strip_prefix("ERR ").unwrap_or(reason);
+    Reply::error(format!(
+        "EXECABORT Transaction discarded because of: {reason}"
+    ))
+}
+
+fn run(
+    call: &mut Call<'_>,
+    settings: &Settings,
+    queued: &Queued,
+    view: &mut View<'_>,
+    record: &mut Record,
+) -> Reply {
+    let args: Vec<&[u8]> = queued.args.iter().map(Vec::as_slice).collect();
+    let mut inner = Call {
+        server: call.server,
+        stats: call.stats,
+        settings,
+        session: call.session,
+        registry: call.registry,
+        command: call.registry.row(queued.command),
+        args: &args,
+        now: call.now,
+    };
+    let reply = locked::run(&mut inner, view, record);
+    if let Reply::Error(text) = &reply {
+        call.stats.count_error(text);
+    }
+    if let Some(stats) = call.stats.commands.get(queued.command) {
+        stats.calls.add(1);
+        stats.failed.add(u64::from(reply.is_error()));
+    }
+    reply
+}
+
+/// Everything that the queued commands and the watches name.
+fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
+    let keyspace = &call.server.store.keyspace;
+    let mut footprint = Footprint::none();
+    for Queued { command, args } in queued {
+        let command = call.registry.row(*command);
+        if matches!(command.handler, Handler::ReadAll(_) | Handler::WriteAll(_)) {
+            return Footprint::Whole;
+        }
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        footprint.add_keys(keyspace, command.keys.of(&args));
+    }
+    for watch in &call.session.watches {
+        footprint.add_key(keyspace, &watch.key);
+    }
+    footprint
+}
+
+/// Whether a watched key is as it was. A key that expired since counts as changed.
+fn holds(watch: &Watch, view: &mut View<'_>) -> bool {
+    let version = view
+        .shard_of_key(&watch.key)
+        .watch_version(watch.db, &watch.key);
+    let gone = watch.present && !view.contains(watch.db, &watch.key);
+    version == Some(watch.version) && !gone
+}

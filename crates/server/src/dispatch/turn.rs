@@ -1,0 +1,77 @@
+//! What the commands of one batch share.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use everbloom_commands::Context;
+use everbloom_commands::flags::SKIP_SLOWLOG;
+use everbloom_resp::{Reply, encode};
+use everbloom_store::clock::Now;
+
+use crate::call::{Registered, context};
+use crate::config::Settings;
+use crate::server::Server;
+use crate::session::{ReplyMode, Session};
+use crate::stats::WorkerStats;
+
+/// What the commands of one batch share.
+#[derive(Debug)]
+pub struct Turn<'t> {
+    /// The server.
+    pub server: &'t Arc<Server>,
+    /// The figures of the worker that runs the batch.
+    pub stats: &'t WorkerStats,
+    /// The settings in force.
+    pub settings: &'t mut Arc<Settings>,
+    /// The connection.
+    pub session: &'t mut Session,
+    /// When the batch began.
+    pub now: Now,
+    /// When the last command ended, and the next began.
+    pub mark: Instant,
+    /// The command that was run or refused last.
+    pub last: Option<&'static Registered>,
+    /// Replies so far.
+    pub out: &'t mut Vec<u8>,
+}
+
+impl Turn<'_> {
+    /// What a command on a filter must know.
+    pub fn context(&self) -> Context {
+        context(self.server, self.settings, self.session)
+    }
+
+    /// Adds to the figures of a command that ran `calls` times since the last mark.
+    pub fn note_time(&mut self, command: &Registered, args: &[&[u8]], calls: u64, failed: u64) {
+        let end = Instant::now();
+        let took = end - self.mark;
+        self.mark = end;
+        if let Some(stats) = self.stats.commands.get(command.index) {
+            stats.calls.add(calls);
+            stats
+                .nanos
+                .add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+            stats.failed.add(failed);
+        }
+        let threshold = self.settings.slowlog_log_slower_than;
+        let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
+        if threshold >= 0 && micros >= threshold && !command.flags.has(SKIP_SLOWLOG) {
+            self.server
+                .slowlog
+                .note(self.settings, self.session, self.now, micros, args);
+        }
+    }
+
+    /// Writes a reply, unless the client wants none.
+    pub fn send(&mut self, reply: &Reply) {
+        if let Reply::Error(text) = reply {
+            self.stats.count_error(text);
+        }
+        match self.session.reply_mode {
+            ReplyMode::On => encode(reply, self.session.protocol, self.out),
+            ReplyMode::Off => {}
+            ReplyMode::SkipNext => self.session.reply_mode = ReplyMode::Skip,
+            ReplyMode::Skip => self.session.reply_mode = ReplyMode::On,
+        }
+    }
+}

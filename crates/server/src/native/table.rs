@@ -1,0 +1,78 @@
+//! All commands: those of this folder, and those on filters.
+
+use std::sync::OnceLock;
+
+use everbloom_commands::COMMANDS as FILTER_COMMANDS;
+
+use super::{
+    Command, Handler, connection, counters, debug, expire, inspect, keys, persistence, server, set,
+    strings, transaction, walk,
+};
+use crate::call::Registry;
+
+/// The registry of all commands, made at the first call.
+pub fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    REGISTRY.get_or_init(|| Registry::new(on_filters().chain(natives())))
+}
+
+fn on_filters() -> impl Iterator<Item = Command> {
+    let rows = FILTER_COMMANDS.iter();
+    rows.map(|row| row.with_handler(Handler::Filter(row.handler)))
+}
+
+fn natives() -> impl Iterator<Item = Command> {
+    [
+        connection::COMMANDS,
+        transaction::COMMANDS,
+        keys::COMMANDS,
+        inspect::COMMANDS,
+        expire::COMMANDS,
+        walk::COMMANDS,
+        strings::COMMANDS,
+        set::COMMANDS,
+        counters::COMMANDS,
+        persistence::COMMANDS,
+        debug::COMMANDS,
+        server::COMMANDS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use everbloom_commands::flags::WRITE;
+
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_in_any_case_and_only_once() {
+        let registry = registry();
+        for command in registry.commands() {
+            assert!(command.name.len() <= crate::call::LONGEST);
+            assert_eq!(command.name, command.name.to_ascii_lowercase());
+            for name in [command.name, &command.name.to_ascii_uppercase()] {
+                assert_eq!(registry.find(name.as_bytes()).unwrap().index, command.index);
+            }
+        }
+        assert!(registry.find(b"NO.SUCH").is_none());
+        assert!(registry.find(&[b'A'; 4096]).is_none());
+        assert!(registry.find(b"").is_none());
+    }
+
+    #[test]
+    fn rows_of_writers_say_so_and_subcommands_bear_the_name_of_their_container() {
+        for command in registry().commands() {
+            if matches!(command.handler, Handler::Write(_)) {
+                assert!(command.flags.has(WRITE), "{}", command.name);
+            }
+            for row in command.subcommands {
+                let (container, own) = row.name.split_once('|').unwrap();
+                assert_eq!(container, command.name);
+                assert!(command.subcommand(own.as_bytes()).is_some());
+            }
+        }
+    }
+}
