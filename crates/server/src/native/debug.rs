@@ -31,8 +31,6 @@ const HELP: &[&str] = &[
     "    Output a hex signature representing the current DB content.",
     "DIGEST-VALUE <key> [<key> ...]",
     "    Output a hex signature of the values of all the specified keys.",
-    "LOADAOF",
-    "    Flush the AOF buffers on disk and reload the AOF in memory.",
     "OBJECT <key>",
     "    Show low level info about `key` and associated value.",
     "RELOAD [option ...]",
@@ -76,7 +74,6 @@ fn debug(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
             let lines = HELP.iter().map(|line| Reply::simple(*line));
             Ok(Reply::Array(lines.collect()))
         }
-        (b"LOADAOF", []) => load_log(call, view),
         (b"OBJECT", [key]) => object(call, view, key),
         (b"RELOAD", options) => load_snapshot(call, view, options),
         (b"SET-ACTIVE-EXPIRE", [value]) => {
@@ -99,14 +96,6 @@ fn duration(seconds: &[u8]) -> Duration {
     Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default()
 }
 
-/// Inside EXEC the earlier commands of the transaction are not in the log yet.
-fn not_in_transaction(call: &Call<'_>) -> Result<(), Reply> {
-    if call.session.executing {
-        return Err(Reply::error("ERR Command not allowed inside a transaction"));
-    }
-    Ok(())
-}
-
 fn load_snapshot(call: &Call<'_>, view: &mut View<'_>, options: &[&[u8]]) -> Result<Reply, Reply> {
     let mut save = true;
     for option in options {
@@ -116,22 +105,16 @@ fn load_snapshot(call: &Call<'_>, view: &mut View<'_>, options: &[&[u8]]) -> Res
         }
         save = false;
     }
-    not_in_transaction(call)?;
-    reload::through_snapshot(call.server, view, save)
-        .map_err(|problem| failed(&problem, "ERR Error trying to load the RDB dump"))?;
+    // The earlier commands of a transaction are not in the log yet.
+    if call.session.executing {
+        return Err(Reply::error("ERR Command not allowed inside a transaction"));
+    }
+    reload::through_snapshot(call.server, view, save).map_err(|problem| {
+        tracing::error!("reloading failed: {problem}");
+        let what = "ERR Error trying to load the RDB dump";
+        Reply::error(format!("{what}, check server logs: {problem}"))
+    })?;
     Ok(Reply::OK)
-}
-
-fn load_log(call: &Call<'_>, view: &mut View<'_>) -> Result<Reply, Reply> {
-    not_in_transaction(call)?;
-    reload::through_log(call.server, view)
-        .map_err(|problem| failed(&problem, "ERR Error trying to load the AOF files"))?;
-    Ok(Reply::OK)
-}
-
-fn failed(problem: &reload::ReloadError, what: &str) -> Reply {
-    tracing::error!("reloading failed: {problem}");
-    Reply::error(format!("{what}, check server logs: {problem}"))
 }
 
 fn object(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Result<Reply, Reply> {

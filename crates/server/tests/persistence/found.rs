@@ -110,8 +110,6 @@ fn redisblooms_logs_are_served() {
         for _ in 0..2 {
             let (running, mut client) = start(settings());
             check(&mut client, &recorded);
-            run(&mut client, &["DEBUG LOADAOF"]);
-            check(&mut client, &recorded);
             drop(running);
         }
         let (running, mut client) = start(settings());
