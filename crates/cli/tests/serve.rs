@@ -154,7 +154,7 @@ fn errors_at_the_start_are_one_clear_line() {
         ),
         (
             &["--nosuch", "1"],
-            "'--nosuch 1': Bad directive or wrong number of arguments".into(),
+            "'--nosuch 1': unknown setting 'nosuch'".into(),
         ),
         (
             &["bad.conf"],

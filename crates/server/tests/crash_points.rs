@@ -538,7 +538,7 @@ impl Numbers {
             15 => format!("SET s{a} value-{}", self.below(1000)),
             16 => format!("SET s{a} brief PX {}", 600 + 700 * b),
             17 => format!("INCR n{a}"),
-            18 => format!("INCRBYFLOAT n{a} 0.1"),
+            18 => format!("INCRBY n{a} 10"),
             19 => format!("APPEND s{a} +{b}"),
             20 => format!("PEXPIRE f{a} {}", 900 + 900 * b),
             21 => format!("EXPIRE x{a} 4000"),

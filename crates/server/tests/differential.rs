@@ -216,30 +216,6 @@ const NUMBERS: &[&str] = &[
     "9223372036854775808",
     "536870912",
 ];
-const FLOATS: &[&str] = &[
-    "0.1",
-    "-0.1",
-    "1",
-    "1e5",
-    "1.5e-5",
-    "3.141592653589793",
-    "-2.718281828459045",
-    "1e17",
-    "-1e17",
-    "123456789.123",
-    "1e-17",
-    "inf",
-    "-inf",
-    "nan",
-    "x",
-    "",
-    "1e4933",
-    "1.",
-    ".5",
-    ".",
-    "1e",
-    "1e300",
-];
 const ODD: &[&str] = &[
     "", "x", "NX", "XX", "GT", "GET", "EX", "-1", "1.5", "KEEPTTL", "\u{0}",
 ];
@@ -355,8 +331,7 @@ impl Writer {
         let (a, b) = (self.key(), self.key());
         let (v, w) = (self.random.pick(VALUES), self.random.pick(VALUES));
         let (n, m) = (self.random.pick(NUMBERS), self.random.pick(NUMBERS));
-        let float = self.random.pick(FLOATS);
-        let words: &[&str] = match self.random.below(17) {
+        let words: &[&str] = match self.random.below(14) {
             0 => &["GET", a],
             1 => &["MGET", a, b],
             2 => &["MSET", a, v, b, w],
@@ -370,7 +345,6 @@ impl Writer {
             10 => &["DECR", a],
             11 => &["INCRBY", a, n],
             12 => &["DECRBY", a, n],
-            13..=15 => &["INCRBYFLOAT", a, float],
             _ => &["GETSET", a, v],
         };
         words.iter().map(|word| (*word).to_owned()).collect()
@@ -610,8 +584,6 @@ const SEQUENCE: &str = "
     SETRANGE f 0 ''
     SETRANGE f 536870912 x
     INCR f
-    INCRBYFLOAT f 1
-    INCRBYFLOAT f x
     MGET f n
     SETNX f 1
     SET f 1 NX
@@ -636,20 +608,6 @@ const SEQUENCE: &str = "
     APPEND a x
     INCR a
     EXEC
-    INCRBYFLOAT i 9223372036854775807
-    INCRBYFLOAT i 1e300
-    INCRBYFLOAT i -1e4000
-    INCRBYFLOAT i 1e4000
-    SET i 0.00000000000000001
-    INCRBYFLOAT i 0.000000000000000005
-    INCRBYFLOAT i 1e-4950
-    INCRBYFLOAT i 1e-5000
-    INCRBYFLOAT i -0.00000000000000002
-    SET i 1e4931
-    INCRBYFLOAT i 1
-    SET i 1.18973149535723176502e4932
-    INCRBYFLOAT i 1
-    INCRBYFLOAT i 1e4932
     SETRANGE big 536870911 xy
     SETRANGE big 536870912 ''
     EXISTS big

@@ -236,7 +236,7 @@ impl Loader {
             Some(Foreign::Refused { .. }) => {
                 Err("not supported, and not safe to ignore".to_owned())
             }
-            None => Err("Bad directive or wrong number of arguments".into()),
+            None => Err(foreign::unknown(name)),
         }
     }
 

@@ -42,20 +42,81 @@ impl Parameter {
     }
 }
 
-/// What the rows have in common.
-const BASE: Parameter = Parameter {
-    name: "",
-    alias: None,
-    fixed: None,
-    list: false,
-    get: |_| String::new(),
-    set: |_, _| Ok(()),
-};
+/// How a setting is shown, and how it is read.
+type Access = (
+    fn(&Settings) -> String,
+    fn(&mut Settings, &str) -> Result<(), String>,
+);
+
+impl Parameter {
+    const fn new(name: &'static str, (get, set): Access) -> Self {
+        Parameter {
+            name,
+            alias: None,
+            fixed: None,
+            list: false,
+            get,
+            set,
+        }
+    }
+
+    const fn alias(mut self, alias: &'static str) -> Self {
+        self.alias = Some(alias);
+        self
+    }
+
+    const fn fixed(mut self, why: &'static str) -> Self {
+        self.fixed = Some(why);
+        self
+    }
+
+    const fn list(mut self) -> Self {
+        self.list = true;
+        self
+    }
+}
+
+/// The access to a field that is a number within bounds.
+macro_rules! number {
+    ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
+        (
+            |s| s.$field$(.$inner)?.to_string(),
+            |s, text| put(&mut s.$field$(.$inner)?, number(text, $least, $most)),
+        )
+    };
+}
+
+/// The access to a field that is an amount of memory within bounds.
+macro_rules! memory {
+    ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
+        (
+            |s| s.$field$(.$inner)?.to_string(),
+            |s, text| put(&mut s.$field$(.$inner)?, memory(text, $least, $most)),
+        )
+    };
+}
+
+/// The access to a field that is yes or no.
+macro_rules! yes_no {
+    ($field:ident $(.$inner:ident)?) => {
+        (
+            |s| show_yes_no(s.$field$(.$inner)?),
+            |s, text| put(&mut s.$field$(.$inner)?, yes_no(text)),
+        )
+    };
+}
 
 /// It is read at the start alone.
-const IMMUTABLE: Option<&str> = Some("can't set immutable config");
+const IMMUTABLE: &str = "can't set immutable config";
 /// Whoever could change it from afar could write files anywhere.
-const PROTECTED: Option<&str> = Some("can't set protected config");
+const PROTECTED: &str = "can't set protected config";
+
+/// The access to a field that is text, and how that is read.
+macro_rules! text {
+    ($field:ident $(.$inner:ident)?, $text:ident => $value:expr) => {
+        (|s| s.$field$(.$inner)?.clone(), |s, $text| put(&mut s.$field$(.$inner)?, $value))
+    };
+}
 
 const LOG_LEVELS: &[&str] = &["debug", "verbose", "notice", "warning", "nothing"];
 const LAYOUTS: &[&str] = &["classic", "blocked"];
@@ -64,367 +125,243 @@ const MEBIBYTE: i64 = 1 << 20;
 
 /// All settings.
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "bind",
-        fixed: IMMUTABLE,
-        list: true,
-        get: |s| s.bind.join(" "),
-        set: |s, text| {
-            s.bind = words(text)?;
-            if s.bind.is_empty() {
-                return Err("wrong number of arguments".into());
-            }
-            Ok(())
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "port",
-        fixed: IMMUTABLE,
-        get: |s| s.port.to_string(),
-        set: |s, text| put(&mut s.port, number(text, 0, 65535)),
-        ..BASE
-    },
-    Parameter {
-        name: "tcp-backlog",
-        fixed: IMMUTABLE,
-        get: |s| s.tcp_backlog.to_string(),
-        set: |s, text| put(&mut s.tcp_backlog, number(text, 0, INT)),
-        ..BASE
-    },
-    Parameter {
-        name: "tcp-keepalive",
-        get: |s| s.tcp_keepalive.to_string(),
-        set: |s, text| put(&mut s.tcp_keepalive, number(text, 0, INT)),
-        ..BASE
-    },
-    Parameter {
-        name: "timeout",
-        get: |s| s.timeout.to_string(),
-        set: |s, text| put(&mut s.timeout, number(text, 0, INT)),
-        ..BASE
-    },
-    Parameter {
-        name: "io-threads",
-        fixed: IMMUTABLE,
-        get: |s| s.io_threads.to_string(),
-        set: |s, text| put(&mut s.io_threads, number(text, 0, 1024)),
-        ..BASE
-    },
-    Parameter {
-        name: "databases",
-        fixed: IMMUTABLE,
-        get: |s| s.data.databases.to_string(),
-        // Every one of the shards holds its part of every database: more would be memory wasted.
-        set: |s, text| put(&mut s.data.databases, number(text, 1, 4096)),
-        ..BASE
-    },
-    Parameter {
-        name: "protected-mode",
-        get: |s| show_yes_no(s.protected_mode),
-        set: |s, text| put(&mut s.protected_mode, yes_no(text)),
-        ..BASE
-    },
-    Parameter {
-        name: "requirepass",
-        get: |s| s.requirepass.clone(),
-        set: |s, text| put(&mut s.requirepass, Ok(text.into())),
-        ..BASE
-    },
-    Parameter {
-        name: "maxclients",
-        get: |s| s.maxclients.to_string(),
-        set: |s, text| put(&mut s.maxclients, number(text, 1, i64::from(u32::MAX))),
-        ..BASE
-    },
-    Parameter {
-        name: "maxmemory",
-        get: |s| s.maxmemory.to_string(),
-        set: |s, text| put(&mut s.maxmemory, memory(text, 0, i64::MAX)),
-        ..BASE
-    },
-    Parameter {
-        name: "maxmemory-policy",
-        get: |_| "noeviction".into(),
-        set: |_, text| choice(text, &["noeviction"]).map(drop),
-        ..BASE
-    },
-    Parameter {
-        name: "save",
-        list: true,
-        get: |s| {
-            let points = s
-                .data
-                .save
-                .iter()
-                .map(|(after, most)| format!("{after} {most}"));
-            points.collect::<Vec<_>>().join(" ")
-        },
-        set: |s, text| put(&mut s.data.save, save_points(text)),
-        ..BASE
-    },
-    Parameter {
-        name: "dir",
-        fixed: PROTECTED,
-        get: |s| {
-            let dir = s.data.dir.as_deref();
-            let absolute = |dir: &Path| path::absolute(dir).unwrap_or_else(|_| dir.into());
-            dir.map_or_else(String::new, |dir| absolute(dir).to_string_lossy().into())
-        },
-        set: |s, text| put(&mut s.data.dir, Ok((!text.is_empty()).then(|| text.into()))),
-        ..BASE
-    },
-    Parameter {
-        name: "dbfilename",
-        fixed: PROTECTED,
-        get: |s| s.data.dbfilename.clone(),
-        set: |s, text| {
-            put(
-                &mut s.data.dbfilename,
-                file_name(text, "dbfilename", "filename"),
-            )
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "rdbcompression",
-        get: |s| show_yes_no(s.data.rdbcompression),
-        set: |s, text| put(&mut s.data.rdbcompression, yes_no(text)),
-        ..BASE
-    },
-    Parameter {
-        name: "rdbchecksum",
-        fixed: IMMUTABLE,
-        get: |s| show_yes_no(s.data.rdbchecksum),
-        set: |s, text| put(&mut s.data.rdbchecksum, yes_no(text)),
-        ..BASE
-    },
-    Parameter {
-        name: "stop-writes-on-bgsave-error",
-        get: |s| show_yes_no(s.data.stop_writes_on_bgsave_error),
-        set: |s, text| put(&mut s.data.stop_writes_on_bgsave_error, yes_no(text)),
-        ..BASE
-    },
-    Parameter {
-        name: "rdb-unknown-values",
-        fixed: IMMUTABLE,
-        get: |s| {
-            if s.data.rdb_skip_unknown_values {
-                "skip"
-            } else {
-                "refuse"
-            }
-            .into()
-        },
-        set: |s, text| {
-            let word = choice(text, &["refuse", "skip"]);
-            put(
-                &mut s.data.rdb_skip_unknown_values,
-                word.map(|word| word == "skip"),
-            )
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "appendonly",
-        get: |s| show_yes_no(s.data.appendonly),
-        set: |s, text| put(&mut s.data.appendonly, yes_no(text)),
-        ..BASE
-    },
-    Parameter {
-        name: "appenddirname",
-        fixed: IMMUTABLE,
-        get: |s| s.data.appenddirname.clone(),
-        set: |s, text| {
-            put(
-                &mut s.data.appenddirname,
-                file_name(text, "appenddirname", "dirname"),
-            )
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "appendfilename",
-        fixed: IMMUTABLE,
-        get: |s| s.data.appendfilename.clone(),
-        set: |s, text| {
-            put(
-                &mut s.data.appendfilename,
-                file_name(text, "appendfilename", "filename"),
-            )
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "appendfsync",
-        get: |s| {
-            let fsync = FSYNC.iter().find(|(_, fsync)| *fsync == s.data.appendfsync);
-            fsync.map_or("", |(word, _)| word).into()
-        },
-        set: |s, text| {
-            let word = choice(text, &FSYNC.map(|(word, _)| word))?;
-            let fsync = FSYNC.iter().find(|(known, _)| *known == word);
-            s.data.appendfsync = fsync.map_or(s.data.appendfsync, |(_, fsync)| *fsync);
-            Ok(())
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "aof-load-truncated",
-        get: |s| show_yes_no(s.data.aof_load_truncated),
-        set: |s, text| put(&mut s.data.aof_load_truncated, yes_no(text)),
-        ..BASE
-    },
-    Parameter {
-        // A base that is not an RDB file is read, and never written.
-        name: "aof-use-rdb-preamble",
-        get: |_| show_yes_no(true),
-        set: |_, text| match yes_no(text)? {
-            true => Ok(()),
-            false => {
-                Err("a rewritten log always begins with an RDB file, so this must be yes".into())
-            }
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "auto-aof-rewrite-percentage",
-        get: |s| s.data.auto_aof_rewrite_percentage.to_string(),
-        set: |s, text| {
-            put(
-                &mut s.data.auto_aof_rewrite_percentage,
-                number(text, 0, INT),
-            )
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "auto-aof-rewrite-min-size",
-        get: |s| s.data.auto_aof_rewrite_min_size.to_string(),
-        set: |s, text| {
-            put(
-                &mut s.data.auto_aof_rewrite_min_size,
-                memory(text, 0, i64::MAX),
-            )
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "enable-debug-command",
-        fixed: IMMUTABLE,
-        get: |s| s.enable_debug_command.clone(),
-        set: |s, text| {
-            let word = choice(text, &["no", "yes", "local"]);
-            put(&mut s.enable_debug_command, word.map(Into::into))
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "proto-max-bulk-len",
-        get: |s| s.proto_max_bulk_len.to_string(),
-        set: |s, text| put(&mut s.proto_max_bulk_len, memory(text, MEBIBYTE, i64::MAX)),
-        ..BASE
-    },
-    Parameter {
-        name: "client-query-buffer-limit",
-        get: |s| s.client_query_buffer_limit.to_string(),
-        set: |s, text| {
-            let limit = memory(text, MEBIBYTE, i64::MAX);
-            put(&mut s.client_query_buffer_limit, limit)
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "slowlog-log-slower-than",
-        get: |s| s.slowlog_log_slower_than.to_string(),
-        set: |s, text| put(&mut s.slowlog_log_slower_than, number(text, -1, i64::MAX)),
-        ..BASE
-    },
-    Parameter {
-        name: "slowlog-max-len",
-        get: |s| s.slowlog_max_len.to_string(),
-        set: |s, text| put(&mut s.slowlog_max_len, number(text, 0, i64::MAX)),
-        ..BASE
-    },
-    Parameter {
-        name: "hz",
-        get: |s| s.hz.to_string(),
-        set: |s, text| {
-            // Redis takes any number and then keeps to these bounds.
-            put(
-                &mut s.hz,
-                number(text, 0, INT).map(|hz: u32| hz.clamp(1, 500)),
-            )
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "loglevel",
-        get: |s| s.loglevel.clone(),
-        set: |s, text| put(&mut s.loglevel, choice(text, LOG_LEVELS).map(Into::into)),
-        ..BASE
-    },
-    Parameter {
-        name: "logfile",
-        fixed: IMMUTABLE,
-        get: |s| s.logfile.clone(),
-        set: |s, text| put(&mut s.logfile, Ok(text.into())),
-        ..BASE
-    },
-    Parameter {
-        name: "bf-error-rate",
-        alias: Some("bf.bf-error-rate"),
-        get: |s| s.bf_error_rate_text.clone(),
-        set: |s, text| {
-            let rate = number::error_rate(text.as_bytes());
-            let rate = rate.map_err(|e| refused(e, "bf-error-rate", "(0.000000, 1.000000)"))?;
-            s.bf.error_rate = rate.min(RATE_CAP);
-            s.bf_error_rate_text = text.into();
-            Ok(())
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "bf-initial-size",
-        alias: Some("bf.bf-initial-size"),
-        get: |s| s.bf.initial_size.to_string(),
-        set: |s, text| {
-            let size = number::capacity(text.as_bytes());
-            let size = size.map_err(|e| refused(e, "bf-initial-size", "[1, 1073741824]"));
-            put(&mut s.bf.initial_size, size)
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "bf-expansion-factor",
-        alias: Some("bf.bf-expansion-factor"),
-        get: |s| s.bf.expansion.to_string(),
-        set: |s, text| {
-            let expansion = number::expansion(text.as_bytes());
-            let expansion = expansion.map_err(|e| refused(e, "bf-expansion-factor", "[0, 32768]"));
-            put(&mut s.bf.expansion, expansion)
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "bf-default-layout",
-        alias: Some("bf.bf-default-layout"),
-        get: |s| layout::name(s.bf.layout).into(),
-        set: |s, text| {
-            let word = choice(text, LAYOUTS)?;
-            let found = layout::parse(word.as_bytes());
-            s.bf.layout = found.unwrap_or(s.bf.layout);
-            Ok(())
-        },
-        ..BASE
-    },
-    Parameter {
-        name: "bf-max-filter-bytes",
-        get: |s| s.bf_max_filter_bytes.to_string(),
-        set: |s, text| put(&mut s.bf_max_filter_bytes, memory(text, 0, i64::MAX)),
-        ..BASE
-    },
+    Parameter::new(
+        "bind",
+        (
+            |s| s.bind.join(" "),
+            |s, text| {
+                s.bind = words(text)?;
+                if s.bind.is_empty() {
+                    return Err("wrong number of arguments".into());
+                }
+                Ok(())
+            },
+        ),
+    )
+    .fixed(IMMUTABLE)
+    .list(),
+    Parameter::new("port", number!(port, 0, 65535)).fixed(IMMUTABLE),
+    Parameter::new("tcp-backlog", number!(tcp_backlog, 0, INT)).fixed(IMMUTABLE),
+    Parameter::new("tcp-keepalive", number!(tcp_keepalive, 0, INT)),
+    Parameter::new("timeout", number!(timeout, 0, INT)),
+    Parameter::new("io-threads", number!(io_threads, 0, 1024)).fixed(IMMUTABLE),
+    // Every one of the shards holds its part of every database: more would be memory wasted.
+    Parameter::new("databases", number!(data.databases, 1, 4096)).fixed(IMMUTABLE),
+    Parameter::new("protected-mode", yes_no!(protected_mode)),
+    Parameter::new("requirepass", text!(requirepass, text => Ok(text.into()))),
+    Parameter::new("maxclients", number!(maxclients, 1, i64::from(u32::MAX))),
+    Parameter::new("maxmemory", memory!(maxmemory, 0, i64::MAX)),
+    Parameter::new(
+        "maxmemory-policy",
+        (
+            |_| "noeviction".into(),
+            |_, text| choice(text, &["noeviction"]).map(drop),
+        ),
+    ),
+    Parameter::new(
+        "save",
+        (
+            |s| {
+                let points = s
+                    .data
+                    .save
+                    .iter()
+                    .map(|(after, most)| format!("{after} {most}"));
+                points.collect::<Vec<_>>().join(" ")
+            },
+            |s, text| put(&mut s.data.save, save_points(text)),
+        ),
+    )
+    .list(),
+    Parameter::new(
+        "dir",
+        (
+            |s| {
+                let dir = s.data.dir.as_deref();
+                let absolute = |dir: &Path| path::absolute(dir).unwrap_or_else(|_| dir.into());
+                dir.map_or_else(String::new, |dir| absolute(dir).to_string_lossy().into())
+            },
+            |s, text| put(&mut s.data.dir, Ok((!text.is_empty()).then(|| text.into()))),
+        ),
+    )
+    .fixed(PROTECTED),
+    Parameter::new(
+        "dbfilename",
+        text!(data.dbfilename, text => file_name(text, "dbfilename", "filename")),
+    )
+    .fixed(PROTECTED),
+    Parameter::new("rdbcompression", yes_no!(data.rdbcompression)),
+    Parameter::new("rdbchecksum", yes_no!(data.rdbchecksum)).fixed(IMMUTABLE),
+    Parameter::new(
+        "stop-writes-on-bgsave-error",
+        yes_no!(data.stop_writes_on_bgsave_error),
+    ),
+    Parameter::new(
+        "rdb-unknown-values",
+        (
+            |s| {
+                if s.data.rdb_skip_unknown_values {
+                    "skip"
+                } else {
+                    "refuse"
+                }
+                .into()
+            },
+            |s, text| {
+                let word = choice(text, &["refuse", "skip"]);
+                put(
+                    &mut s.data.rdb_skip_unknown_values,
+                    word.map(|word| word == "skip"),
+                )
+            },
+        ),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new("appendonly", yes_no!(data.appendonly)),
+    Parameter::new(
+        "appenddirname",
+        text!(data.appenddirname, text => file_name(text, "appenddirname", "dirname")),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "appendfilename",
+        text!(data.appendfilename, text => file_name(text, "appendfilename", "filename")),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "appendfsync",
+        (
+            |s| {
+                let fsync = FSYNC.iter().find(|(_, fsync)| *fsync == s.data.appendfsync);
+                fsync.map_or("", |(word, _)| word).into()
+            },
+            |s, text| {
+                let word = choice(text, &FSYNC.map(|(word, _)| word))?;
+                let fsync = FSYNC.iter().find(|(known, _)| *known == word);
+                s.data.appendfsync = fsync.map_or(s.data.appendfsync, |(_, fsync)| *fsync);
+                Ok(())
+            },
+        ),
+    ),
+    Parameter::new("aof-load-truncated", yes_no!(data.aof_load_truncated)),
+    // A base that is not an RDB file is read, and never written.
+    Parameter::new(
+        "aof-use-rdb-preamble",
+        (
+            |_| show_yes_no(true),
+            |_, text| match yes_no(text)? {
+                true => Ok(()),
+                false => Err(
+                    "a rewritten log always begins with an RDB file, so this must be yes".into(),
+                ),
+            },
+        ),
+    ),
+    Parameter::new(
+        "auto-aof-rewrite-percentage",
+        number!(data.auto_aof_rewrite_percentage, 0, INT),
+    ),
+    Parameter::new(
+        "auto-aof-rewrite-min-size",
+        memory!(data.auto_aof_rewrite_min_size, 0, i64::MAX),
+    ),
+    Parameter::new(
+        "enable-debug-command",
+        text!(enable_debug_command, text => one_of(text, &["no", "yes", "local"])),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "proto-max-bulk-len",
+        memory!(proto_max_bulk_len, MEBIBYTE, i64::MAX),
+    ),
+    Parameter::new(
+        "client-query-buffer-limit",
+        memory!(client_query_buffer_limit, MEBIBYTE, i64::MAX),
+    ),
+    Parameter::new(
+        "slowlog-log-slower-than",
+        number!(slowlog_log_slower_than, -1, i64::MAX),
+    ),
+    Parameter::new("slowlog-max-len", number!(slowlog_max_len, 0, i64::MAX)),
+    Parameter::new(
+        "hz",
+        (
+            |s| s.hz.to_string(),
+            |s, text| {
+                // Redis takes any number and then keeps to these bounds.
+                put(
+                    &mut s.hz,
+                    number(text, 0, INT).map(|hz: u32| hz.clamp(1, 500)),
+                )
+            },
+        ),
+    ),
+    Parameter::new(
+        "loglevel",
+        text!(loglevel, text => one_of(text, LOG_LEVELS)),
+    ),
+    Parameter::new("logfile", text!(logfile, text => Ok(text.into()))).fixed(IMMUTABLE),
+    Parameter::new(
+        "bf-error-rate",
+        (
+            |s| s.bf_error_rate_text.clone(),
+            |s, text| {
+                let rate = number::error_rate(text.as_bytes());
+                let rate = rate.map_err(|e| refused(e, "bf-error-rate", "(0.000000, 1.000000)"))?;
+                s.bf.error_rate = rate.min(RATE_CAP);
+                s.bf_error_rate_text = text.into();
+                Ok(())
+            },
+        ),
+    )
+    .alias("bf.bf-error-rate"),
+    Parameter::new(
+        "bf-initial-size",
+        (
+            |s| s.bf.initial_size.to_string(),
+            |s, text| {
+                let size = number::capacity(text.as_bytes());
+                let size = size.map_err(|e| refused(e, "bf-initial-size", "[1, 1073741824]"));
+                put(&mut s.bf.initial_size, size)
+            },
+        ),
+    )
+    .alias("bf.bf-initial-size"),
+    Parameter::new(
+        "bf-expansion-factor",
+        (
+            |s| s.bf.expansion.to_string(),
+            |s, text| {
+                let expansion = number::expansion(text.as_bytes());
+                let expansion =
+                    expansion.map_err(|e| refused(e, "bf-expansion-factor", "[0, 32768]"));
+                put(&mut s.bf.expansion, expansion)
+            },
+        ),
+    )
+    .alias("bf.bf-expansion-factor"),
+    Parameter::new(
+        "bf-default-layout",
+        (
+            |s| layout::name(s.bf.layout).into(),
+            |s, text| {
+                let word = choice(text, LAYOUTS)?;
+                let found = layout::parse(word.as_bytes());
+                s.bf.layout = found.unwrap_or(s.bf.layout);
+                Ok(())
+            },
+        ),
+    )
+    .alias("bf.bf-default-layout"),
+    Parameter::new(
+        "bf-max-filter-bytes",
+        memory!(bf_max_filter_bytes, 0, i64::MAX),
+    ),
 ];
+
+fn one_of(text: &str, words: &[&'static str]) -> Result<String, String> {
+    choice(text, words).map(Into::into)
+}
 
 fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
     *field = value?;

@@ -16,6 +16,14 @@ use crate::session::ReplyMode;
 
 /// The subcommands.
 pub const SUBCOMMANDS: &[Command] = &[
+    subcommand("client|caching", 3, |_| {
+        Err(Reply::error(
+            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN \
+             or OPTOUT mode enabled",
+        ))
+    })
+    .docs("", "6.0.0", "Refused: tracking is off.")
+    .usage("CACHING (YES|NO)"),
     subcommand("client|getname", 2, |call| {
         Ok(match call.session.client.state.lock().name.as_slice() {
             [] => Reply::Null,
@@ -24,6 +32,13 @@ pub const SUBCOMMANDS: &[Command] = &[
     })
     .docs("", "2.6.9", "Return the name of the current connection.")
     .usage("GETNAME"),
+    subcommand("client|getredir", 2, |_| Ok(Reply::Integer(-1)))
+        .docs(
+            "",
+            "6.0.0",
+            "Return the client ID we are redirecting to: tracking is off.",
+        )
+        .usage("GETREDIR"),
     subcommand("client|id", 2, |call| {
         Ok(Reply::Integer(signed(call.session.client.id)))
     })
@@ -96,6 +111,16 @@ pub const SUBCOMMANDS: &[Command] = &[
         "Assign the name <name> to the current connection.",
     )
     .usage("SETNAME <name>"),
+    subcommand("client|tracking", -3, tracking)
+        .docs(
+            "",
+            "6.0.0",
+            "Refused: this server does not tell clients which keys have changed.",
+        )
+        .usage("TRACKING (ON|OFF) [...]"),
+    subcommand("client|trackinginfo", 2, tracking_info)
+        .docs("", "6.2.0", "Report that tracking is off.")
+        .usage("TRACKINGINFO"),
     subcommand("client|unblock", -3, unblock)
         .flags(&[ADMIN])
         .docs(
@@ -162,6 +187,28 @@ fn reply(call: &mut Call<'_>) -> Result<Reply, Reply> {
     }
     // Sent only if the mode now lets it.
     Ok(Reply::OK)
+}
+
+/// A cache that is never told of a change would be wrong for ever.
+fn tracking(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    match call.args().rest() {
+        [word] if word.eq_ignore_ascii_case(b"OFF") => Ok(Reply::OK),
+        _ => Err(Reply::error(
+            "ERR CLIENT TRACKING is not supported: this server does not send invalidations. \
+             Switch client-side caching off in the client",
+        )),
+    }
+}
+
+fn tracking_info(_: &mut Call<'_>) -> Result<Reply, Reply> {
+    let off = Reply::Set(vec![Reply::bulk("off")]);
+    let fields = [
+        ("flags", off),
+        ("redirect", Reply::Integer(-1)),
+        ("prefixes", Reply::Array(Vec::new())),
+    ];
+    let fields = fields.map(|(name, value)| (Reply::bulk(name), value));
+    Ok(Reply::Map(fields.into()))
 }
 
 fn unblock(call: &mut Call<'_>) -> Result<Reply, Reply> {
@@ -370,4 +417,30 @@ fn kill_matching(call: &mut Call<'_>, filter: &Filter) -> i64 {
 
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, err, int};
+    use super::*;
+
+    #[test]
+    fn tracking_is_refused_and_known_to_be_off() {
+        let mut bench = Bench::default();
+        let refusal = err(
+            "ERR CLIENT TRACKING is not supported: this server does not send invalidations. \
+             Switch client-side caching off in the client",
+        );
+        for line in ["CLIENT TRACKING ON", "CLIENT TRACKING on BCAST PREFIX a"] {
+            assert_eq!(bench.run(line), refusal);
+        }
+        assert_eq!(bench.run("CLIENT TRACKING OFF"), Reply::OK);
+        let Reply::Map(fields) = bench.run("CLIENT TRACKINGINFO") else {
+            panic!("a map");
+        };
+        assert_eq!(fields[0].1, Reply::Set(vec![Reply::bulk("off")]));
+        assert_eq!(fields[1].1, int(-1));
+        assert_eq!(bench.run("CLIENT GETREDIR"), int(-1));
+        assert!(bench.run("CLIENT CACHING YES").is_error());
+    }
 }

@@ -1,4 +1,4 @@
-//! INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT: strings that are numbers.
+//! INCR, DECR, INCRBY, DECRBY: strings that are numbers.
 
 use everbloom_commands::Outcome;
 use everbloom_commands::command::ONE_KEY;
@@ -6,8 +6,7 @@ use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-use super::extended::Extended;
-use super::strings::{overwrite, text_of};
+use super::strings::text_of;
 use super::{Call, Command, error, next_integer, writes};
 use everbloom_files::Value;
 use everbloom_store::keyspace::View;
@@ -26,9 +25,6 @@ pub const COMMANDS: &[Command] = &[
     writes("decrby", 3, ONE_KEY, decrby)
         .flags(&[DENYOOM, FAST])
         .docs("string", "1.0.0", "Subtracts from a key's integer."),
-    writes("incrbyfloat", 3, ONE_KEY, incrbyfloat)
-        .flags(&[DENYOOM, FAST])
-        .docs("string", "2.6.0", "Adds to a key's floating-point number."),
 ];
 
 /// The number behind the key.
@@ -73,27 +69,9 @@ fn add(call: &Call<'_>, view: &mut View<'_>, step: i64) -> Result<Outcome, Reply
     Ok(Outcome::verbatim(sum))
 }
 
-fn incrbyfloat(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let key = args.next_bytes()?;
-    let text = text_of(view.get(db, key))?;
-    let number = Extended::parse(text.unwrap_or(b"0")).ok_or_else(error::not_a_float)?;
-    let step = Extended::parse(args.next_bytes()?).ok_or_else(error::not_a_float)?;
-    let sum = number
-        .plus(step)
-        .filter(Extended::is_finite)
-        .ok_or_else(|| Reply::error("ERR increment would produce NaN or Infinity"))?
-        .to_string()
-        .into_bytes();
-    overwrite(view, db, key, sum.clone());
-    // The sum and not the step: another machine may add in another precision.
-    let effect: [&[u8]; 4] = [b"SET", key, &sum, b"KEEPTTL"];
-    Ok(Outcome::replaced(Reply::bulk(sum.as_slice()), &effect))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Bench, bulk, err, int};
+    use super::super::testing::{Bench, err, int};
     use super::*;
 
     #[test]
@@ -117,24 +95,6 @@ mod tests {
         }
         bench.run("BF.ADD f x");
         assert_eq!(bench.run("INCR f"), error::wrong_type());
-        assert_eq!(bench.run("INCRBYFLOAT f x"), error::wrong_type());
         assert_eq!(bench.run("INCRBY a x"), error::not_an_integer());
-    }
-
-    #[test]
-    fn floats_are_added_and_logged_as_sums() {
-        let mut bench = Bench::default();
-        assert_eq!(bench.run("INCRBYFLOAT a 10.5"), bulk("10.5"));
-        assert_eq!(
-            bench.logged("INCRBYFLOAT a 0.1").unwrap(),
-            "SET a 10.6 KEEPTTL"
-        );
-        bench.run("PEXPIRE a 500");
-        assert_eq!(bench.run("INCRBYFLOAT a -10.6"), bulk("0"));
-        assert_eq!(bench.run("PTTL a"), int(500));
-        assert_eq!(bench.run("INCRBYFLOAT a 5.0e3"), bulk("5000"));
-        assert_eq!(bench.run("INCRBYFLOAT a x"), error::not_a_float());
-        let infinite = "ERR increment would produce NaN or Infinity";
-        assert_eq!(bench.run("INCRBYFLOAT a -inf"), err(infinite));
     }
 }

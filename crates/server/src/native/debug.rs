@@ -97,14 +97,6 @@ fn duration(seconds: &[u8]) -> Duration {
     Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default()
 }
 
-/// Inside EXEC the earlier commands of the transaction are not in the log yet.
-fn not_in_transaction(call: &Call<'_>) -> Result<(), Reply> {
-    if call.session.executing {
-        return Err(Reply::error("ERR Command not allowed inside a transaction"));
-    }
-    Ok(())
-}
-
 fn load_snapshot(call: &Call<'_>, view: &mut View<'_>, options: &[&[u8]]) -> Result<Reply, Reply> {
     let mut save = true;
     for option in options {
@@ -114,15 +106,16 @@ fn load_snapshot(call: &Call<'_>, view: &mut View<'_>, options: &[&[u8]]) -> Res
         }
         save = false;
     }
-    not_in_transaction(call)?;
-    reload::through_snapshot(&call.server.store, view, save)
-        .map_err(|problem| failed(&problem, "ERR Error trying to load the RDB dump"))?;
+    // The earlier commands of a transaction are not in the log yet.
+    if call.session.executing {
+        return Err(Reply::error("ERR Command not allowed inside a transaction"));
+    }
+    reload::through_snapshot(&call.server.store, view, save).map_err(|problem| {
+        tracing::error!("reloading failed: {problem}");
+        let what = "ERR Error trying to load the RDB dump";
+        Reply::error(format!("{what}, check server logs: {problem}"))
+    })?;
     Ok(Reply::OK)
-}
-
-fn failed(problem: &reload::ReloadError, what: &str) -> Reply {
-    tracing::error!("reloading failed: {problem}");
-    Reply::error(format!("{what}, check server logs: {problem}"))
 }
 
 fn object(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Result<Reply, Reply> {

@@ -68,8 +68,3 @@ pub fn invalid_expire_time(command: &str) -> Reply {
 pub fn string_too_long() -> Reply {
     Reply::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 }
-
-/// An argument or a value that is no floating-point number.
-pub fn not_a_float() -> Reply {
-    Reply::error("ERR value is not a valid float")
-}

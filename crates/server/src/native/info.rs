@@ -14,75 +14,29 @@ use crate::version::{BLOOM_VERSION, REDIS_VERSION};
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::figures::Figures;
 
-/// A section: its title, whether it is shown unless asked for, and what writes it.
-struct Section {
-    title: &'static str,
-    default: bool,
-    write: fn(&Report<'_, '_, '_>, &mut String) -> fmt::Result,
-}
+/// A section: its title, and what writes it.
+type Section = (
+    &'static str,
+    fn(&Report<'_, '_, '_>, &mut String) -> fmt::Result,
+);
 
 const SECTIONS: &[Section] = &[
-    Section {
-        title: "Server",
-        default: true,
-        write: server_section,
-    },
-    Section {
-        title: "Clients",
-        default: true,
-        write: clients,
-    },
-    Section {
-        title: "Memory",
-        default: true,
-        write: memory,
-    },
-    Section {
-        title: "Persistence",
-        default: true,
-        write: persistence,
-    },
-    Section {
-        title: "Stats",
-        default: true,
-        write: statistics,
-    },
-    Section {
-        title: "Replication",
-        default: true,
-        write: replication,
-    },
-    Section {
-        title: "CPU",
-        default: true,
-        write: cpu,
-    },
-    Section {
-        title: "Modules",
-        default: true,
-        write: modules,
-    },
-    Section {
-        title: "Commandstats",
-        default: false,
-        write: command_statistics,
-    },
-    Section {
-        title: "Errorstats",
-        default: true,
-        write: error_statistics,
-    },
-    Section {
-        title: "Cluster",
-        default: true,
-        write: |_, out| writeln(out, "cluster_enabled", 0),
-    },
-    Section {
-        title: "Keyspace",
-        default: true,
-        write: keyspace,
-    },
+    ("Server", server_section),
+    ("Clients", clients),
+    ("Memory", memory),
+    ("Persistence", persistence),
+    ("Stats", statistics),
+    ("Replication", replication),
+    ("CPU", cpu),
+    ("Modules", modules),
+    (ON_DEMAND, command_statistics),
+    ("Errorstats", error_statistics),
+    ("Cluster", |_, out| writeln(out, "cluster_enabled", 0)),
+    ("Keyspace", keyspace),
 ];
+
+/// The section that is shown only when it is asked for.
+const ON_DEMAND: &str = "Commandstats";
 
 struct Report<'r, 'c, 'k> {
     call: &'r Call<'c>,
@@ -98,12 +52,12 @@ pub fn info(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
         .iter()
         .map(|name| String::from_utf8_lossy(name).to_ascii_lowercase())
         .collect();
-    let asked = |section: &Section| {
+    let asked = |title: &str| {
         let is = |wanted: &str| names.iter().any(|name| name == wanted);
-        is(&section.title.to_ascii_lowercase())
+        is(&title.to_ascii_lowercase())
             || is("all")
             || is("everything")
-            || (section.default && (names.is_empty() || is("default")))
+            || (title != ON_DEMAND && (names.is_empty() || is("default")))
     };
     let settings = call.server.config.snapshot();
     let report = Report {
@@ -112,13 +66,13 @@ pub fn info(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
         settings: &settings,
     };
     let mut text = String::new();
-    for section in SECTIONS.iter().filter(|section| asked(section)) {
+    for (title, write) in SECTIONS.iter().filter(|(title, _)| asked(title)) {
         if !text.is_empty() {
             text.push_str("\r\n");
         }
-        text.push_str(&format!("# {}\r\n", section.title));
+        text.push_str(&format!("# {title}\r\n"));
         // Writing to a string cannot fail.
-        let _ = (section.write)(&report, &mut text);
+        let _ = write(&report, &mut text);
     }
     Ok(Reply::verbatim(text))
 }

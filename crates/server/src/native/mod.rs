@@ -9,7 +9,7 @@
 //! - [`expire`]: EXPIRE, TTL and their kin
 //! - [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL, ...
 //! - [`strings`]: GET, MGET, APPEND, ...; [`set`]: SET, GETEX and their kin; [`counters`]: INCR and
-//!   its kin, INCRBYFLOAT in [`extended`] precision
+//!   its kin
 //! - [`persistence`]: SAVE, BGREWRITEAOF, DUMP, RESTORE, ...; [`debug`]: DEBUG
 //! - [`server`]: SLOWLOG, TIME, SHUTDOWN, ..., and [`info`], [`config`], [`command`]
 //!
@@ -24,7 +24,6 @@ pub mod counters;
 pub mod debug;
 pub mod error;
 pub mod expire;
-pub mod extended;
 pub mod info;
 pub mod inspect;
 pub mod keys;

@@ -73,12 +73,6 @@ pub(super) fn bulk_or_null(text: Option<&[u8]>) -> Reply {
     text.map_or(Reply::Null, Reply::bulk)
 }
 
-/// Puts a string under a key that keeps the expiry it has.
-pub(super) fn overwrite(view: &mut View<'_>, db: usize, key: &[u8], text: Vec<u8>) {
-    let expires_at = view.peek(db, key).and_then(|entry| entry.expires_at());
-    view.insert(db, key, Value::Text(text), expires_at);
-}
-
 fn get(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let text = text_of(call.look_up(view, call.args().next_bytes()?))?;
     Ok(bulk_or_null(text))

@@ -180,9 +180,7 @@ fn reloading_leaves_the_keys_and_the_log_as_they_were() {
         &["BF.RESERVE large 0.001 300000", "BF.ADD large x"],
     );
     let count = under_load(&running, || {
-        for _ in 0..10 {
-            run(&mut client, &["DEBUG RELOAD"]);
-        }
+        run(&mut client, &["DEBUG RELOAD"; 10]);
     });
     assert_eq!(counted(&mut client), count);
     let before = digest(&mut client);

@@ -66,7 +66,6 @@ const LINES: &[&str] = &[
     "MSET m1 1 m2 2",
     "GETDEL m1",
     "GETEX m2 EX 50000",
-    "INCRBYFLOAT float 1.5",
     "SETRANGE range 5 x",
 ];
 
