@@ -2,8 +2,8 @@
 //! command then does to its key.
 //!
 //! The functions named like a command have the shape that [`Function`](crate::table::Function) asks
-//! for. [`add::add_batch`] and [`exists::exists_batch`] execute pipelined commands on one key as one
-//! batch.
+//! for. [`add::add_batch`] and [`exists::exists_batch`] execute pipelined commands on one key as
+//! one batch.
 
 pub mod add;
 pub mod debug;
