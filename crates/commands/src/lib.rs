@@ -6,7 +6,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`command`], [`flags`] | a command as data, whoever has it: name, arity, flags, documentation |
+//! | [`command`], [`flags`] | any command as data: name, arity, flags, documentation |
 //! | [`table`] | the commands on filters, as such data, with their functions |
 //! | [`args`], [`number`] | reading arguments: a cursor, and what counts as a number |
 //! | [`slot`], [`context`], [`outcome`] | what a host lends a command, and what it gets back |
