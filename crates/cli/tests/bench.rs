@@ -31,6 +31,12 @@ fn number(report: &Value, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("{name}: {report}"))
 }
 
+/// The integer that `everbloom query` printed.
+fn number_of(text: &str) -> f64 {
+    let digits = text.trim().trim_start_matches("(integer) ");
+    digits.parse().unwrap()
+}
+
 #[test]
 fn probes_for_a_second() {
     let server = Server::start();
@@ -100,11 +106,7 @@ fn adds_are_new_once_and_the_filter_can_be_kept() {
     let new = number(&report, "positives");
     assert!((7000.0..=7007.0).contains(&new), "{new}");
     let card = server.query(&["BF.CARD", "kept"]).success();
-    let card: f64 = card
-        .trim()
-        .trim_start_matches("(integer) ")
-        .parse()
-        .unwrap();
+    let card = number_of(&card);
     assert!((7950.0..=7957.0).contains(&card), "{card}");
 
     // A later run finds all filled items. Only that flag lets it use the key.
@@ -114,6 +116,68 @@ fn adds_are_new_once_and_the_filter_can_be_kept() {
     assert!(refused.stderr.contains("--filled"), "{}", refused.stderr);
     let again = self::report(&server, &[&probe[..], &["--filled", "950"]].concat());
     assert_eq!(again["positives"], 2000);
+}
+
+#[test]
+fn many_keys_hold_their_own_items() {
+    let server = Server::start();
+    let keys = ["--keys", "300", "--key", "many", "--pipeline", "16"];
+    let bench = |args: &[&str]| report(&server, &[&keys[..], args].concat());
+
+    let add = ["--command", "add", "--fill", "900", "--keep"];
+    let report = bench(&[&add[..], &["--requests", "6000", "--threads", "2"]].concat());
+    assert_eq!(report["keys"], 300);
+    let new = number(&report, "positives");
+    assert!((5900.0..=6000.0).contains(&new), "{new}");
+    let mut total = 0.0;
+    for key in 0..300 {
+        let card = number_of(
+            &server
+                .query(&["BF.CARD", &format!("many:{key:03}")])
+                .success(),
+        );
+        // Three items were added in turn, and about twenty were drawn. The limit is more than six
+        // standard deviations.
+        assert!((4.0..60.0).contains(&card), "{key}: {card}");
+        total += card;
+    }
+    assert!((895.0 + new..=900.0 + new).contains(&total), "{total}");
+
+    // Half of a filter's capacity at most is in use, so it has almost no false positives. Had a
+    // probe named another key than its item's, bench would have ended with a false negative.
+    let probe = ["--command", "exists", "--filled", "900", "--requests"];
+    let all = bench(&[&probe[..], &["2000", "--hit-share", "1"]].concat());
+    assert_eq!(all["positives"], 2000);
+    let part = bench(&[&probe[..], &["20000", "--hit-share", "0.25"]].concat());
+    assert!((0.22..0.28).contains(&number(&part, "positive_share")));
+    assert!(number(&part, "false_positive_share") < 0.01);
+    let none = bench(&[&probe[..], &["2000", "--hit-share", "0"]].concat());
+    assert!(number(&none, "positives") < 20.0);
+}
+
+#[test]
+fn many_keys_are_checked_and_deleted() {
+    let server = Server::start();
+    let many = ["--keys", "20", "--requests", "100"];
+    let made = bench(server.port, &many).success();
+    assert!(made.contains("keys            20\n"), "{made}");
+    assert_eq!(server.query(&["DBSIZE"]).success(), "(integer) 0\n");
+
+    let other = [&many[..], &["--key", "other"]].concat();
+    server.query(&["BF.ADD", "other:19", "x"]).success();
+    for (flags, text) in [
+        (&[][..], "other:19"),
+        (&["--command", "mexists"], "exists"),
+        (&["--command", "echo"], "exists"),
+        (&["--reserve", "100,0.01"], "--reserve"),
+    ] {
+        let refused = bench(server.port, &[&other[..], flags].concat());
+        assert_eq!(refused.status.code(), Some(2), "{flags:?}");
+        assert!(refused.stderr.contains(text), "{}", refused.stderr);
+    }
+    // The filters that are there hold other items.
+    let lies = bench(server.port, &[&other[..], &["--filled", "20"]].concat());
+    assert!(lies.stderr.contains("false negative"), "{}", lies.stderr);
 }
 
 /// The limit of 2^32 bits is only for bitmaps, which are Redis strings.

@@ -58,6 +58,18 @@ pub(super) fn item(seed: u64, number: u64) -> [u8; ITEM_LENGTH] {
     })
 }
 
+/// The part that holds the item with this number, when items are spread over so many parts. Items
+/// that are added first go to the parts in turn, so that all parts get as many. The parts of the
+/// others are drawn.
+pub(super) fn share(seed: u64, number: u64, parts: u64) -> u64 {
+    let place = if number < ABSENT {
+        number
+    } else {
+        mix(seeded(seed, number))
+    };
+    place % parts.max(1)
+}
+
 /// A Bloom filter in a Redis bitmap, as clients without filter commands keep it. Double hashing
 /// gives the positions of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,6 +153,24 @@ mod tests {
             }
         }
         assert!(seen.iter().flatten().all(u8::is_ascii_hexdigit));
+    }
+
+    #[test]
+    fn items_are_spread_evenly() {
+        let mut counts = [[0; 2]; 100];
+        for index in 0..10_000 {
+            let part = |kind: Kind| usize::try_from(share(3, kind.number(1), 100)).unwrap();
+            counts[part(Kind::Present(index))][0] += 1;
+            counts[part(Kind::Fresh(index))][1] += 1;
+        }
+        // The limit for what is drawn is six standard deviations.
+        assert!(
+            counts
+                .iter()
+                .all(|[turn, drawn]| *turn == 100 && (40..160).contains(drawn))
+        );
+        let in_turn = (0..100).all(|index| share(3, Kind::Fresh(index).number(0), 100) == index);
+        assert!(!in_turn);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `everbloom bench`: how many commands a second a server answers, and with what latency.
 //!
-//! - [`items`]: the items, each a function of its number
+//! - [`items`], [`keys`]: the items, each a function of its number, and the keys that hold them
 //! - [`requests`]: requests encoded before the clock starts
 //! - [`mod@load`]: the event loop that sends them
 //! - [`scan`]: checks every reply as it arrives
@@ -8,6 +8,7 @@
 
 mod histogram;
 mod items;
+mod keys;
 mod load;
 mod report;
 mod requests;
@@ -26,6 +27,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::Failure;
 use crate::client::{Client, LoginArgs, Target};
 use items::Bitmap;
+use keys::Keys;
 use load::{Limit, Load, LoadError, Shared, Tally};
 use report::Report;
 use requests::{Recipe, Ring, Verb};
@@ -67,25 +69,26 @@ pub(crate) struct Args {
     /// Stop after so many seconds [default: 5 without --requests]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// The filter to make, and more words for BF.RESERVE
-    #[arg(
-        long,
-        value_name = "CAPACITY,ERROR[,WORD...]",
-        default_value = "1000000,0.01"
-    )]
-    reserve: Reservation,
-    /// Items to add before the measured part [default: 100000 for probes, 0 for adds]
+    /// The filter to make, and more words for BF.RESERVE [default: 1000000,0.01; 100,0.01 for each
+    /// of several bitmaps]
+    #[arg(long, value_name = "CAPACITY,ERROR[,WORD...]")]
+    reserve: Option<Reservation>,
+    /// Items to add before the measured part [default: 0 for adds, 100000 for probes, one for each
+    /// key for probes of several keys]
     #[arg(long, value_name = "N")]
     fill: Option<u64>,
-    /// Use the key as a run with --keep and this --fill and --seed left it
+    /// Use the keys as a run with --keep and this --fill, --keys and --seed left them
     #[arg(long, value_name = "N", conflicts_with = "fill")]
     filled: Option<u64>,
-    /// Leave the key on the server
+    /// Leave the keys on the server
     #[arg(long)]
     keep: bool,
     /// The key of the filter; any but the default must not exist, unless --filled is given
     #[arg(long, default_value = DEFAULT_KEY)]
     key: String,
+    /// Spread the items over so many keys, KEY:0, KEY:1 and so on
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    keys: usize,
     /// Threads to send from
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
     threads: usize,
@@ -106,11 +109,19 @@ time, it is what was measured, not the server: give it --threads and cores of it
 The commands setbit and getbit are what clients without filter commands do: a request is then one
 item, its k SETBIT or GETBIT in a pipeline; --reserve says how large the bitmap is.
 
+With --keys, each request of add, exists, setbit or getbit names one of many small filters or
+bitmaps. The item decides the key, and an added item is looked for under its own key. --fill gives
+all keys the same number of items, in turn; the measured requests name the keys in random order.
+The first add makes a filter, with the settings that the server uses by default, so --reserve is
+only for bitmaps. The numbers in the keys have zeros in front: of 300000 keys the first is
+KEY:000000.
+
 Examples:
   everbloom bench --command echo --pipeline 128
   everbloom bench --command mexists --reserve 10000000,0.001 --fill 10000000 --pipeline 16
   everbloom bench --command mexists --reserve 10000000,0.001,LAYOUT,BLOCKED
-  everbloom bench --command getbit --url redis://127.0.0.1:7000 --json";
+  everbloom bench --command getbit --url redis://127.0.0.1:7000 --json
+  everbloom bench --command exists --keys 300000 --fill 3000000 --pipeline 128";
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
@@ -124,6 +135,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 struct Setup {
     target: Target,
     recipe: Recipe,
+    reserve: Reservation,
     /// The number of items to add first. `None` when the key is used as it is.
     fill: Option<u64>,
     limit: Limit,
@@ -136,12 +148,12 @@ const NO_LIMIT: Limit = Limit {
     time: Duration::MAX,
 };
 
-/// The number of items added before the measured part when no flag states it.
+/// The number of items added to a single key before the measured part when no flag states it.
 const FILL: u64 = 100_000;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let setup = Setup::new(args)?;
-    let mut key = Prepared::new(&setup.target, &setup.recipe, &args.reserve, setup.fill)?;
+    let mut key = Prepared::new(&setup.target, &setup.recipe, &setup.reserve, setup.fill)?;
     if let Some(items) = setup.fill {
         fill(&setup, items, &mut key)?;
     }
@@ -173,11 +185,18 @@ impl Setup {
             credentials: args.login.credentials(),
         };
         let verb = args.command;
-        let usual = if verb.probes() { FILL } else { 0 };
+        let keys = keys(args)?;
+        let usual = match keys.count() {
+            _ if !verb.probes() => 0,
+            1 => FILL,
+            count => count,
+        };
         let present = args.filled.or(args.fill).unwrap_or(usual);
         let (hit_share, limit) = (hit_share(args, present)?, limit(args)?);
-        let bitmap = if matches!(verb, Verb::Setbit | Verb::Getbit) {
-            Bitmap::new(args.reserve.capacity, args.reserve.error_rate).ok_or_else(|| {
+        let reserve = args.reserve.clone();
+        let reserve = reserve.unwrap_or_else(|| Reservation::usual(keys.several()));
+        let bitmap = if verb.is_bitmap() {
+            Bitmap::new(reserve.capacity, reserve.error_rate).ok_or_else(|| {
                 let text = "--reserve: a Redis string has not enough bits for such a filter";
                 Failure::Usage(text.to_owned())
             })?
@@ -189,7 +208,7 @@ impl Setup {
             target,
             recipe: Recipe {
                 verb,
-                key: args.key.clone().into_bytes(),
+                keys,
                 items: if verb.takes_several() {
                     args.items_per_command
                 } else {
@@ -201,11 +220,26 @@ impl Setup {
                 hit_share,
                 filling: false,
             },
+            reserve,
             fill: (args.filled.is_none() && verb != Verb::Echo).then_some(present),
             limit,
             threads: args.threads.min(args.clients),
         })
     }
+}
+
+fn keys(args: &Args) -> Result<Keys, Failure> {
+    let keys = Keys::new(&args.key, args.keys as u64);
+    let wrong = if !keys.several() {
+        None
+    } else if !args.command.takes_keys() {
+        Some("--keys goes with the commands add, exists, setbit and getbit")
+    } else if args.reserve.is_some() && !args.command.is_bitmap() {
+        Some("--reserve makes one filter: with --keys, the first add makes each filter")
+    } else {
+        None
+    };
+    wrong.map_or(Ok(keys), |text| Err(Failure::Usage(text.to_owned())))
 }
 
 fn hit_share(args: &Args, present: u64) -> Result<f64, Failure> {
@@ -253,7 +287,9 @@ fn split(clients: usize, threads: usize) -> Vec<usize> {
 /// Adds the items that the measured part will find.
 fn fill(setup: &Setup, items: u64, key: &mut Prepared) -> Result<(), Failure> {
     let (verb, per_request, batch) = match setup.recipe.verb {
-        Verb::Setbit | Verb::Getbit => (Verb::Setbit, 1, 64),
+        verb if verb.is_bitmap() => (Verb::Setbit, 1, 64),
+        // Items that follow each other have different keys, so each needs a request.
+        _ if setup.recipe.keys.several() => (Verb::Add, 1, 64),
         _ => (Verb::Madd, 100, 16),
     };
     let recipe = Recipe {

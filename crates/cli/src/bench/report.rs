@@ -14,6 +14,7 @@ pub(super) struct Report {
     host: String,
     port: u16,
     command: &'static str,
+    keys: u64,
     clients: usize,
     pipeline: usize,
     threads: usize,
@@ -62,6 +63,7 @@ impl Report {
             host: setup.target.host.clone(),
             port: setup.target.port,
             command: recipe.verb.name(),
+            keys: recipe.keys.count(),
             clients: args.clients,
             pipeline: args.pipeline,
             threads: setup.threads,
@@ -112,6 +114,9 @@ impl fmt::Display for Report {
             if self.threads == 1 { "" } else { "s" }
         )?;
         let mut row = |name: &str, value: String| writeln!(f, "{name:<16}{value}");
+        if self.keys > 1 {
+            row("keys", grouped(self.keys as f64))?;
+        }
         row(
             "requests",
             format!("{} in {:.2} s", grouped(self.requests as f64), self.seconds),

@@ -8,6 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::items::{Bitmap, ITEM_LENGTH, Kind, item, write_decimal};
+use super::keys::Keys;
 use super::scan::Shape;
 
 /// The word that ECHO sends and receives.
@@ -64,6 +65,16 @@ impl Verb {
         matches!(self, Verb::Madd | Verb::Mexists)
     }
 
+    pub(super) fn is_bitmap(self) -> bool {
+        matches!(self, Verb::Setbit | Verb::Getbit)
+    }
+
+    /// Whether the requests can name different keys. The key follows from the item, so a request
+    /// has one item.
+    pub(super) fn takes_keys(self) -> bool {
+        matches!(self, Verb::Add | Verb::Exists | Verb::Setbit | Verb::Getbit)
+    }
+
     /// Whether this answer about an added item shows that the filter lost it. A probe must find the
     /// item, and an add must not find it new. (SETBIT answers the old bits, so all must be 1.)
     pub(super) fn lost(self, found: bool) -> bool {
@@ -79,7 +90,7 @@ impl Verb {
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
     pub(super) verb: Verb,
-    pub(super) key: Vec<u8>,
+    pub(super) keys: Keys,
     /// The number of items of one BF.MADD or BF.MEXISTS. 1 for the other commands.
     pub(super) items: usize,
     pub(super) bitmap: Bitmap,
@@ -95,9 +106,10 @@ pub(super) struct Recipe {
 impl Recipe {
     /// The number of commands in one request.
     pub(super) fn commands(&self) -> usize {
-        match self.verb {
-            Verb::Setbit | Verb::Getbit => self.bitmap.hashes,
-            _ => 1,
+        if self.verb.is_bitmap() {
+            self.bitmap.hashes
+        } else {
+            1
         }
     }
 
@@ -119,14 +131,23 @@ impl Recipe {
         }
     }
 
-    /// One request with room for its items, and the positions of that room.
-    fn template(&self) -> (Vec<u8>, Vec<usize>) {
-        let (mut bytes, mut fields) = (Vec::new(), Vec::new());
+    /// One request with room for its items and keys.
+    fn template(&self) -> Template {
+        let mut bytes = Vec::new();
+        let (mut fields, mut keys) = (Vec::new(), Vec::new());
+        // The room is at the end of an argument, before the line end.
+        let before_end = |bytes: &[u8], width: usize| bytes.len().saturating_sub(width + 2);
         let width = self.width();
         let mut field = |bytes: &mut Vec<u8>| {
             encode_bulk(&vec![b'0'; width], bytes);
-            // The room ends before the line end.
-            fields.push(bytes.len().saturating_sub(width + 2));
+            fields.push(before_end(bytes, width));
+        };
+        let first = self.keys.key(0);
+        let mut key = |bytes: &mut Vec<u8>| {
+            encode_bulk(&first, bytes);
+            if self.keys.several() {
+                keys.push(before_end(bytes, self.keys.digits()));
+            }
         };
         match self.verb {
             Verb::Echo => {
@@ -137,7 +158,7 @@ impl Recipe {
             Verb::Add | Verb::Exists | Verb::Madd | Verb::Mexists => {
                 encode_array_len(2 + self.items, &mut bytes);
                 encode_bulk(self.verb.name().as_bytes(), &mut bytes);
-                encode_bulk(&self.key, &mut bytes);
+                key(&mut bytes);
                 (0..self.items).for_each(|_| field(&mut bytes));
             }
             Verb::Setbit | Verb::Getbit => {
@@ -145,7 +166,7 @@ impl Recipe {
                 for _ in 0..self.bitmap.hashes {
                     encode_array_len(3 + usize::from(set), &mut bytes);
                     encode_bulk(self.verb.name().as_bytes(), &mut bytes);
-                    encode_bulk(&self.key, &mut bytes);
+                    key(&mut bytes);
                     field(&mut bytes);
                     if set {
                         encode_bulk(b"1", &mut bytes);
@@ -153,16 +174,31 @@ impl Recipe {
                 }
             }
         }
-        (bytes, fields)
+        Template {
+            bytes,
+            fields,
+            keys,
+        }
     }
 
     /// The length in bytes of the room for an item, or for a bit's offset.
     fn width(&self) -> usize {
-        match self.verb {
-            Verb::Setbit | Verb::Getbit => self.bitmap.digits,
-            _ => ITEM_LENGTH,
+        if self.verb.is_bitmap() {
+            self.bitmap.digits
+        } else {
+            ITEM_LENGTH
         }
     }
+}
+
+/// One request, and where to patch it.
+#[derive(Debug)]
+struct Template {
+    bytes: Vec<u8>,
+    /// The positions of the items, or of the bits' offsets.
+    fields: Vec<usize>,
+    /// The positions of the numbers of the keys. Empty when all requests have the same key.
+    keys: Vec<usize>,
 }
 
 /// The requests of one thread.
@@ -170,11 +206,10 @@ impl Recipe {
 pub(super) struct Ring {
     recipe: Recipe,
     thread: u64,
+    template: Template,
     bytes: Vec<u8>,
     /// The length of a request in bytes.
     length: usize,
-    /// The positions of the items, or of the bits' offsets, in a request.
-    fields: Vec<usize>,
     requests: usize,
     /// For each item in the ring, whether it was added before.
     present: Vec<bool>,
@@ -187,16 +222,16 @@ pub(super) struct Ring {
 impl Ring {
     /// Encodes a ring of whole batches. `in_flight` batches may be waiting for replies at a time.
     pub(super) fn new(recipe: Recipe, batch: usize, in_flight: usize, thread: u64) -> Self {
-        let (template, fields) = recipe.template();
-        let length = template.len();
+        let template = recipe.template();
+        let length = template.bytes.len();
         let wanted = (RING_ITEMS / recipe.items.max(1)).min(RING_BYTES / length);
         // While a batch is being sent, it must not be patched for another connection.
         let batches = wanted.div_ceil(batch).max(2 * in_flight);
         let requests = batches * batch;
         let mut ring = Self {
-            bytes: template.repeat(requests),
+            bytes: template.bytes.repeat(requests),
+            template,
             length,
-            fields,
             requests,
             present: vec![false; requests * recipe.items],
             next: 0,
@@ -266,43 +301,52 @@ impl Ring {
         self.present.get(items).unwrap_or_default()
     }
 
-    /// Writes an item of the ring into its request.
+    /// Writes an item of the ring, and its key, into its request.
     #[inline]
     fn write(&mut self, at: usize, kind: Kind) {
+        let Recipe {
+            verb, items, seed, ..
+        } = self.recipe;
         let number = kind.number(self.thread);
-        let request = (at / self.recipe.items) * self.length;
-        let width = self.recipe.width();
-        let mut put = |field: Option<&usize>, write: &mut dyn FnMut(&mut [u8])| {
-            let start = request + field.copied().unwrap_or_default();
-            if let Some(room) = self.bytes.get_mut(start..start + width) {
-                write(room);
-            }
+        let start = (at / items) * self.length;
+        let Some(request) = self.bytes.get_mut(start..start + self.length) else {
+            return;
         };
-        let seed = self.recipe.seed;
-        match self.recipe.verb {
-            Verb::Echo => {}
-            Verb::Setbit | Verb::Getbit => {
-                for (hash, field) in self.fields.iter().enumerate() {
-                    let offset = self.recipe.bitmap.offset(seed, number, hash);
-                    put(Some(field), &mut |room| write_decimal(offset, room));
-                }
+        if self.recipe.keys.several() {
+            let key = self.recipe.keys.of_item(seed, number);
+            for &field in &self.template.keys {
+                write_decimal(key, room(request, field, self.recipe.keys.digits()));
             }
-            _ => put(self.fields.get(at % self.recipe.items), &mut |room| {
-                room.copy_from_slice(&item(seed, number));
-            }),
+        }
+        if verb.is_bitmap() {
+            let bitmap = &self.recipe.bitmap;
+            for (hash, &field) in self.template.fields.iter().enumerate() {
+                let offset = bitmap.offset(seed, number, hash);
+                write_decimal(offset, room(request, field, bitmap.digits));
+            }
+        } else if let Some(&field) = self.template.fields.get(at % items)
+            && let Some(room) = room(request, field, ITEM_LENGTH).first_chunk_mut()
+        {
+            *room = item(seed, number);
         }
     }
+}
+
+/// The part of a request that is patched.
+fn room(request: &mut [u8], start: usize, width: usize) -> &mut [u8] {
+    request.get_mut(start..start + width).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use everbloom_resp::encode_request;
+    use std::collections::HashSet;
 
     fn recipe(verb: Verb) -> Recipe {
         Recipe {
             verb,
-            key: b"k".to_vec(),
+            keys: Keys::new("k", 1),
             items: if verb.takes_several() { 3 } else { 1 },
             bitmap: Bitmap::new(1000, 0.01).unwrap(),
             seed: 5,
@@ -360,6 +404,63 @@ mod tests {
             hits += u32::from(was_added);
         }
         assert!((2300..2700).contains(&hits), "{hits}");
+    }
+
+    /// Probes for present items name the key to which the fill added the item.
+    #[test]
+    fn each_item_is_sent_under_its_own_key() {
+        for (add, probe) in [(Verb::Add, Verb::Exists), (Verb::Setbit, Verb::Getbit)] {
+            let filling = Recipe {
+                keys: Keys::new("k", 30),
+                filling: true,
+                ..recipe(add)
+            };
+            let probing = Recipe {
+                verb: probe,
+                present: 90,
+                hit_share: 0.5,
+                filling: false,
+                ..filling.clone()
+            };
+            let expected = |verb: Verb, number: u64, key: u64| {
+                let key = format!("k:{key:02}");
+                let mut bytes = Vec::new();
+                for hash in 0..filling.commands() {
+                    let offset = filling.bitmap.offset(5, number, hash).to_string();
+                    let item = item(5, number);
+                    let mut args = vec![verb.name().as_bytes(), key.as_bytes()];
+                    args.push(if verb.is_bitmap() {
+                        offset.as_bytes()
+                    } else {
+                        &item
+                    });
+                    args.extend((verb == Verb::Setbit).then_some(b"1".as_slice()));
+                    bytes.extend(request(&args));
+                }
+                bytes
+            };
+            let mut fill = Ring::new(filling.clone(), 1, 1, 0);
+            for index in 0..90 {
+                assert_eq!(next(&mut fill), expected(add, index, index % 30));
+            }
+            let filled: HashSet<_> = (0..90).map(|i| expected(probe, i, i % 30)).collect();
+            let mut probes = Ring::new(probing, 1, 1, 0);
+            let (mut hits, mut keys) = (0, HashSet::new());
+            for index in 0..2000 {
+                let requests = probes.take(1);
+                let present = filled.contains(probes.bytes(&requests));
+                assert_eq!(probes.present(&requests), [present]);
+                hits += u32::from(present);
+                if !present {
+                    let number = Kind::Absent(index).number(0);
+                    let key = filling.keys.of_item(5, number);
+                    assert_eq!(probes.bytes(&requests), expected(probe, number, key));
+                    keys.insert(key);
+                }
+            }
+            assert!((800..1200).contains(&hits), "{hits}");
+            assert_eq!(keys.len(), 30);
+        }
     }
 
     #[test]

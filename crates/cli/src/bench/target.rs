@@ -1,4 +1,4 @@
-//! The key that the load works on. It is made before the run and deleted after it.
+//! The keys that the load works on. They are made before the run and deleted after it.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -6,12 +6,16 @@ use std::str::FromStr;
 use everbloom_resp::Reply;
 
 use super::items::{Kind, item};
-use super::requests::{Recipe, Verb};
+use super::keys::Keys;
+use super::requests::Recipe;
 use crate::Failure;
 use crate::client::{Client, ClientError, Target};
 
 /// The default key. A run may delete it, whatever it holds.
 pub(super) const DEFAULT_KEY: &str = "everbloom:bench";
+
+/// The number of keys that one EXISTS or DEL names. The server answers nobody else meanwhile.
+const KEYS_PER_COMMAND: u64 = 1000;
 
 /// The value of `--reserve`: `CAPACITY,ERROR[,WORD...]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +24,18 @@ pub(super) struct Reservation {
     pub(super) error_rate: f64,
     /// Further arguments of BF.RESERVE, such as NONSCALING.
     words: Vec<String>,
+}
+
+impl Reservation {
+    /// The size when no flag states it. One of several keys is as large as the filter that the
+    /// first BF.ADD makes.
+    pub(super) fn usual(several_keys: bool) -> Self {
+        Self {
+            capacity: if several_keys { 100 } else { 1_000_000 },
+            error_rate: 0.01,
+            words: Vec::new(),
+        }
+    }
 }
 
 impl FromStr for Reservation {
@@ -43,17 +59,18 @@ impl FromStr for Reservation {
     }
 }
 
-/// The key, ready for the load.
+/// The keys, ready for the load.
 #[derive(Debug)]
 pub(super) struct Prepared {
     client: Client,
-    key: Vec<u8>,
-    /// Whether this run made the key, so that it may delete it.
+    keys: Keys,
+    /// Whether this run made the keys, so that it may delete them.
     ours: bool,
 }
 
 impl Prepared {
-    /// Makes the filter or the bitmap, unless the key is used as it is.
+    /// Makes the filter or the bitmap, unless the key is used as it is. The first add makes each of
+    /// several small ones.
     pub(super) fn new(
         target: &Target,
         recipe: &Recipe,
@@ -62,41 +79,46 @@ impl Prepared {
     ) -> Result<Self, Failure> {
         let mut prepared = Self {
             client: Client::connect(target)?,
-            key: recipe.key.clone(),
+            keys: recipe.keys.clone(),
             ours: fill.is_some(),
         };
         if prepared.ours {
             prepared.clear()?;
-            prepared.reserve(recipe, reserve)?;
+            if !recipe.keys.several() {
+                prepared.reserve(recipe, reserve)?;
+            }
         }
         Ok(prepared)
     }
 
-    /// Deletes the default key. Another key must not exist.
+    /// Deletes the default keys. Other keys must not exist.
     fn clear(&mut self) -> Result<(), Failure> {
-        if self.key != DEFAULT_KEY.as_bytes() {
-            let exists: [&[u8]; 2] = [b"EXISTS", &self.key];
-            if self.client.demand(&exists)? != Reply::Integer(0) {
-                let key = String::from_utf8_lossy(&self.key);
+        if self.keys.name() == DEFAULT_KEY {
+            return self.remove();
+        }
+        for keys in self.keys.chunks(KEYS_PER_COMMAND) {
+            if self.client.demand(&command(b"EXISTS", keys))? != Reply::Integer(0) {
                 return Err(Failure::Usage(format!(
-                    "the key {key} exists already: delete it, or give another --key, or --filled"
+                    "{} exists already: delete it, or give another --key, or --filled",
+                    self.keys
                 )));
             }
         }
-        self.remove()
+        Ok(())
     }
 
     fn reserve(&mut self, recipe: &Recipe, reserve: &Reservation) -> Result<(), Failure> {
-        if matches!(recipe.verb, Verb::Setbit | Verb::Getbit) {
+        let key = self.keys.key(0);
+        if recipe.verb.is_bitmap() {
             // Make the whole bitmap at once, so that the load does not measure its growing.
             let last = recipe.bitmap.last().to_string();
-            let args: [&[u8]; 4] = [b"SETBIT", &self.key, last.as_bytes(), b"0"];
+            let args: [&[u8]; 4] = [b"SETBIT", &key, last.as_bytes(), b"0"];
             self.client.demand(&args)?;
             return Ok(());
         }
         let error_rate = reserve.error_rate.to_string();
         let capacity = reserve.capacity.to_string();
-        let mut args: Vec<&[u8]> = vec![b"BF.RESERVE", &self.key];
+        let mut args: Vec<&[u8]> = vec![b"BF.RESERVE", &key];
         args.push(error_rate.as_bytes());
         args.push(capacity.as_bytes());
         args.extend(reserve.words.iter().map(String::as_bytes));
@@ -107,8 +129,9 @@ impl Prepared {
     /// Adds the last items of a fill, which are too few for one of its requests.
     pub(super) fn add_rest(&mut self, recipe: &Recipe, items: Range<u64>) -> Result<(), Failure> {
         for index in items {
-            let item = item(recipe.seed, Kind::Present(index).number(0));
-            let args: [&[u8]; 3] = [b"BF.ADD", &self.key, &item];
+            let number = Kind::Present(index).number(0);
+            let key = self.keys.key(self.keys.of_item(recipe.seed, number));
+            let args: [&[u8]; 3] = [b"BF.ADD", &key, &item(recipe.seed, number)];
             match self.client.demand(&args)? {
                 Reply::Integer(_) => {}
                 _ => return Err(ClientError::Unexpected { command: "BF.ADD" }.into()),
@@ -117,16 +140,24 @@ impl Prepared {
         Ok(())
     }
 
-    /// Deletes the key if this run made it.
+    /// Deletes the keys if this run made them.
     pub(super) fn delete(&mut self) -> Result<(), Failure> {
         if self.ours { self.remove() } else { Ok(()) }
     }
 
     fn remove(&mut self) -> Result<(), Failure> {
-        let args: [&[u8]; 2] = [b"DEL", &self.key];
-        self.client.demand(&args)?;
+        for keys in self.keys.chunks(KEYS_PER_COMMAND) {
+            self.client.demand(&command(b"DEL", keys))?;
+        }
         Ok(())
     }
+}
+
+/// A command that names these keys.
+fn command(name: &[u8], keys: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let mut args = vec![name.to_vec()];
+    args.extend(keys);
+    args
 }
 
 #[cfg(test)]
