@@ -1,11 +1,27 @@
 //! The `everbloom` command: a server, a client for one command, an experiment that measures a
 //! filter's error rate, and a load generator. Each subcommand has a module; `main` chooses one.
+//!
+//! ```text
+//! floors
+//! serve query measure bench
+//! measure::subject measure::table
+//! bench::report
+//! bench::setup
+//! bench::args bench::load
+//! bench::target
+//! bench::requests bench::histogram
+//! bench::keys
+//! bench::items bench::scan
+//! failure display
+//! client
+//! ```
 
 #![forbid(unsafe_code)]
 
 mod bench;
 mod client;
 mod display;
+mod failure;
 mod measure;
 mod query;
 mod serve;
@@ -14,8 +30,6 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-use crate::client::ClientError;
 
 /// Bloom filters: a server that speaks Redis's BF.* commands, and tools around it
 #[derive(Parser, Debug)]
@@ -38,31 +52,6 @@ enum Command {
     Query(query::Args),
     Measure(measure::Args),
     Bench(bench::Args),
-}
-
-/// Why a subcommand ended early. The exit code depends on the kind, so that scripts can distinguish
-/// a server that refused from a server that was not there.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    #[error("{0}")]
-    Usage(String),
-    #[error("{0}")]
-    Server(String),
-}
-
-impl Failure {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Failure::Client(ClientError::Refused { .. }) | Failure::Server(_) => 1,
-            // The reader of our output has ended, as in `| head`. This is not an error.
-            Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            Failure::Client(_) | Failure::Io(_) | Failure::Usage(_) => 2,
-        }
-    }
 }
 
 fn main() -> ExitCode {
@@ -112,16 +101,5 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn exit_codes_tell_a_refusal_from_an_absent_server() {
-        let refused = Failure::Client(ClientError::Refused {
-            text: "ERR no".into(),
-        });
-        assert_eq!(refused.exit_code(), 1);
-        assert_eq!(Failure::Client(ClientError::Closed).exit_code(), 2);
-        let pipe = io::Error::from(io::ErrorKind::BrokenPipe);
-        assert_eq!(Failure::Io(pipe).exit_code(), 0);
     }
 }

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use everbloom_resp::{Protocol, Reply};
 
-use crate::Failure;
 use crate::client::{Client, LoginArgs, Target};
 use crate::display::{write_raw, write_reply};
+use crate::failure::Failure;
 
 /// Send one command to a server and print the reply
 #[derive(clap::Args, Debug)]

@@ -11,7 +11,7 @@ use everbloom_server::config::load;
 use everbloom_server::{Server, Settings};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Run a server that speaks the Redis protocol and the BF.* commands
 #[derive(clap::Args, Debug)]

@@ -25,6 +25,17 @@
 //! assert_eq!(outcome.reply, everbloom_resp::Reply::Boolean(true));
 //! assert_eq!(value.map(|filter| filter.len()), Some(1));
 //! ```
+//!
+//! ```text
+//! floors
+//! table
+//! bf
+//! format::header format::value
+//! format
+//! command args slot context outcome
+//! error number flags
+//! ```
+
 #![forbid(unsafe_code)]
 
 pub mod args;

@@ -5,7 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 
 use everbloom_resp::{DecodeLimits, Reply, decode, encode_request};
 
-use crate::process::{PATIENCE, wait_for};
+use crate::wait::{PATIENCE, wait_for};
 
 /// A connection to a server. What has no `try_` in its name panics when the server is gone.
 #[derive(Debug)]

@@ -5,6 +5,18 @@
 //! - [`Random`] makes numbers that are the same every time.
 //! - [`corpus`] replays the seeds of the fuzzers.
 //! - [`house`] checks the workspace's own rules: floors, circles, lengths of lines and files.
+//!
+//! ```text
+//! floors
+//! corpus process
+//! client
+//! wait peers random
+//! house
+//! house::circles house::floors house::limits
+//! house::arrows
+//! house::names house::files
+//! house::source
+//! ```
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -21,7 +33,9 @@ pub mod house;
 pub mod peers;
 pub mod process;
 mod random;
+mod wait;
 
 pub use client::Client;
-pub use process::{PATIENCE, Process, Redis, free_port, wait_for};
+pub use process::{Process, Redis, free_port};
 pub use random::Random;
+pub use wait::{PATIENCE, wait_for};

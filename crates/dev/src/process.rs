@@ -6,23 +6,10 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::client::Client;
 use crate::peers;
-
-/// How long anything may take that should happen.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits until something is so.
-pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
+use crate::wait::wait_for;
 
 /// A process, killed when dropped.
 #[derive(Debug)]

@@ -11,17 +11,8 @@ use everbloom_dev::house::{
     table_is_true,
 };
 
-/// Crates that may lack a drawing of their floors.
-const WITHOUT_FLOORS: [&str; 4] = ["cli", "commands", "dev", "resp"];
-
 /// The circles that may be: their files below the crate's `src`, and why.
 const CIRCLES: [(&str, &[&str], &str); 0] = [];
-
-/// Folders whose lines are not yet broken at the limit.
-const WIDE: [&str; 1] = ["crates/server/src/"];
-
-/// Files that are not yet split.
-const LONG: [&str; 1] = ["crates/server/src/native/info.rs"];
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -83,7 +74,6 @@ fn no_file_imports_from_a_higher_floor_or_in_a_circle() {
         let excused: Vec<&[&str]> = excused.map(|circle| circle.1).collect();
         match Floors::of(&files) {
             Some(floors) => wrong.extend(complaints(&name, &files, &floors, &excused)),
-            None if WITHOUT_FLOORS.contains(&name.as_str()) => {}
             None => wrong.push(format!("crates/{name}: the root file draws no floors")),
         }
     }
@@ -111,8 +101,7 @@ fn no_line_is_wider_than_the_screen() {
     let files = folders
         .iter()
         .flat_map(|folder| files_below(&workspace(), folder));
-    let excused = |file: &File| WIDE.iter().any(|folder| file.path.starts_with(folder));
-    let files: Vec<File> = files.filter(|file| !excused(file)).collect();
+    let files: Vec<File> = files.collect();
     assert!(files.len() > 100, "only {} files were found", files.len());
     assert_none(&long_lines(&files));
 }
@@ -124,11 +113,10 @@ fn no_file_is_too_long() {
         .map(|name| format!("crates/{name}/src"))
         .collect();
     folders.extend(["conformance/src", "benches/src"].map(String::from));
-    let mut wrong: Vec<String> = folders
+    let wrong: Vec<String> = folders
         .iter()
         .flat_map(|folder| long_files(&files_below(&workspace(), folder)))
         .collect();
-    wrong.retain(|complaint| !LONG.iter().any(|file| complaint.starts_with(file)));
     assert_none(&wrong);
 }
 

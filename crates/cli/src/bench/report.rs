@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::args::Args;
 use super::load::Tally;
-use super::{Args, Setup};
+use super::setup::Setup;
 
 /// Throughput, answers and latency of a run. The JSON has the same field names.
 #[derive(Clone, Debug, Serialize)]

@@ -8,8 +8,8 @@ use everbloom_resp::Reply;
 use super::items::{Kind, item};
 use super::keys::Keys;
 use super::requests::Recipe;
-use crate::Failure;
 use crate::client::{Client, ClientError, Target};
+use crate::failure::Failure;
 
 /// The default key. A run may delete it, whatever it holds.
 pub(super) const DEFAULT_KEY: &str = "everbloom:bench";

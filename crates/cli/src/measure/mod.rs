@@ -18,21 +18,13 @@ use rand::distr::{Alphanumeric, Distribution};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::Failure;
 use crate::client::{Client, LoginArgs, Target, parse_url};
-use subject::Subject;
-use table::Row;
-
-/// The length of a random string in bytes.
-const ITEM_LENGTH: usize = 64;
+use crate::failure::Failure;
+use subject::{DEFAULT_ERROR_RATE, ITEM_LENGTH, Item, Subject};
+use table::{Measurement, Row};
 
 /// The number of items sent, or hashed, between two updates of the progress bar.
 const CHUNK: usize = 1000;
-
-/// The error rate of a filter that BF.ADD creates: see `Subject::default_filter`.
-const DEFAULT_ERROR_RATE: f64 = 0.01;
-
-type Item = [u8; ITEM_LENGTH];
 
 /// Measure the false positive rate of two filters: one that grew, one reserved
 #[derive(clap::Args, Debug)]
@@ -94,19 +86,6 @@ the strings come; the second is reserved with --error-rate and --capacity.
   measured   the share of false positives, with one standard deviation of the sampling
 
 Exit code: 1 when an added string was missed, else 0.";
-
-/// The results of one filter.
-#[derive(Clone, Debug, PartialEq)]
-struct Measurement {
-    /// The items that the filter counted. It does not count a string that tests positive when it is
-    /// added.
-    items: u64,
-    missed: u64,
-    probes: u64,
-    false_positives: u64,
-    /// Computed from the fill ratio of the layers, if the subject shows it.
-    expected: Option<f64>,
-}
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let seed = args.seed.unwrap_or_else(|| rand::rng().random());

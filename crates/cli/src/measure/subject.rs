@@ -4,9 +4,16 @@ use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_resp::Reply;
 use rand::Rng;
 
-use super::Item;
-use crate::Failure;
 use crate::client::{Client, ClientError};
+use crate::failure::Failure;
+
+/// The length of a random string in bytes.
+pub(super) const ITEM_LENGTH: usize = 64;
+
+pub(super) type Item = [u8; ITEM_LENGTH];
+
+/// The error rate of a filter that BF.ADD creates: see [`Subject::default_filter`].
+pub(super) const DEFAULT_ERROR_RATE: f64 = 0.01;
 
 #[derive(Debug)]
 pub(super) enum Subject {
@@ -31,7 +38,7 @@ impl Subject {
         const CAPACITY: u64 = 100;
         match (client, layout) {
             (Some(client), None) => Ok(Subject::Server(ServerKey::new(client))),
-            (client, layout) => Self::reserved(client, super::DEFAULT_ERROR_RATE, CAPACITY, layout),
+            (client, layout) => Self::reserved(client, DEFAULT_ERROR_RATE, CAPACITY, layout),
         }
     }
 

@@ -1,6 +1,17 @@
 //! The report as an aligned table.
 
-use super::Measurement;
+/// The results of one filter.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Measurement {
+    /// The items that the filter counted. It does not count a string that tests positive when it is
+    /// added.
+    pub(super) items: u64,
+    pub(super) missed: u64,
+    pub(super) probes: u64,
+    pub(super) false_positives: u64,
+    /// Computed from the fill ratio of the layers, if the subject shows it.
+    pub(super) expected: Option<f64>,
+}
 
 pub(super) struct Row {
     pub(super) name: String,

@@ -8,6 +8,7 @@
 
 mod blocked;
 mod classic;
+mod take;
 
 use everbloom::{FilterParts, ScalableBloomFilter};
 
@@ -31,10 +32,4 @@ pub fn decode(header: &[u8]) -> Option<FilterParts> {
         Some(rest) => blocked::decode(rest),
         None => classic::decode(header),
     }
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (first, tail) = rest.split_first_chunk()?;
-    *rest = tail;
-    Some(*first)
 }

@@ -22,7 +22,7 @@
 use everbloom::hash::Key;
 use everbloom::{FilterParts, LayerParts};
 
-use super::take;
+use super::take::take;
 
 /// The first bytes of every blocked header. RedisBloom's headers never start with them.
 pub(super) const MAGIC: [u8; 12] = *b"everbloom\r\n\x1a";

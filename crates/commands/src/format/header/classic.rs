@@ -18,7 +18,7 @@
 
 use everbloom::{FilterParts, LayerParts};
 
-use super::take;
+use super::take::take;
 
 const FIXED_BYTES: usize = 20;
 const LAYER_BYTES: usize = 53;

@@ -21,7 +21,8 @@
 use everbloom::hash::Key;
 use everbloom::{Check, FilterParts, LayerParts, ScalableBloomFilter};
 
-use super::{Arrived, FieldReader, FieldWriter, LoadError, ValueType};
+use super::arrived::Arrived;
+use super::fields::{FieldReader, FieldWriter, LoadError, ValueType};
 
 /// The type.
 pub const TYPE: ValueType = ValueType {
