@@ -23,7 +23,7 @@
 //! dispatch::batch dispatch::run
 //! dispatch::transaction
 //! dispatch::locked
-//! dispatch::filter dispatch::admission
+//! dispatch::filter dispatch::admission dispatch::locks
 //! dispatch::place dispatch::turn
 //! native::table
 //! native::connection native::server native::set native::counters

@@ -1,23 +1,84 @@
-//! Pipelined BF.ADD or BF.EXISTS on one key, executed as one batch. One alone is a batch, too.
+//! Pipelined BF.ADD or BF.EXISTS, executed as one batch. One request alone is a batch, too.
 //!
-//! One lock, one look-up of the key, all items hashed and their memory fetched before the first is
-//! tested; the replies are those of one-by-one execution.
-
-use smallvec::SmallVec;
+//! On one key: one lock, one look-up, all items hashed and their memory asked for before the first
+//! is tested. On several keys (a filter a user): all their shards are locked, in the one order that
+//! cannot deadlock, and the memory of every entry, filter and bit is asked for before the first
+//! request is executed, so that the waits overlap. The replies are those of one-by-one execution.
 
 use everbloom_commands::bf::{add, exists};
 use everbloom_commands::command::Batch;
+use everbloom_commands::{CommandError, Context, ReadSlot};
 use everbloom_resp::encode::{encode_boolean, encode_error};
 use everbloom_resp::{Batch as Requests, Reply};
+use everbloom_store::journal::Record;
+use everbloom_store::keyspace::Shard;
+use smallvec::SmallVec;
 
 use super::admission::refused_now;
+use super::locks::Locks;
 use super::place::Place;
 use super::turn::Turn;
 use crate::call::Registered;
 use crate::session::ReplyMode;
 
-/// The items of a batch: as many as fit before memory must be asked for.
-type Items<'a> = SmallVec<[&'a [u8]; 16]>;
+/// As many as fit before memory must be asked for.
+type Few<T> = SmallVec<[T; 16]>;
+
+/// The places of the keys of a batch.
+type Places<'k> = SmallVec<[Place<'k>; WINDOW]>;
+
+/// Requests on several keys that are executed together: enough that the waits for memory overlap, and
+/// few enough that their shards are not locked for long.
+const WINDOW: usize = 64;
+
+/// Requests that say the same but for key and item.
+#[derive(Default)]
+struct Alike<'a> {
+    items: Few<&'a [u8]>,
+    /// The key of each stretch of requests on one key, and where in `items` the stretch ends.
+    ends: Few<(&'a [u8], usize)>,
+}
+
+/// The requests on one key that follow each other.
+#[derive(Clone, Copy)]
+struct Stretch<'s, 'a> {
+    key: &'a [u8],
+    items: &'s [&'a [u8]],
+}
+
+impl<'a> Alike<'a> {
+    /// The first of these requests that are alike: any number on one key, or [`WINDOW`] at most on
+    /// several.
+    fn of<'r>(requests: impl Iterator<Item = &'r [&'a [u8]]>) -> Self
+    where
+        'a: 'r,
+    {
+        let mut alike = Alike::default();
+        let mut command = None;
+        for request in requests {
+            let [name, key, item] = request else { break };
+            let full = alike.items.len() >= WINDOW;
+            let several = alike.ends.len() > 1;
+            match alike.ends.last_mut() {
+                _ if *command.get_or_insert(*name) != *name => break,
+                Some((last, end)) if last == key && !(full && several) => *end += 1,
+                _ if full => break,
+                _ => alike.ends.push((key, alike.items.len() + 1)),
+            }
+            alike.items.push(item);
+        }
+        alike
+    }
+
+    fn stretches(&self) -> impl Iterator<Item = Stretch<'_, 'a>> {
+        let mut from = 0;
+        self.ends.iter().map(move |&(key, end)| {
+            let items = self.items.get(from..end).unwrap_or_default();
+            from = end;
+            Stretch { key, items }
+        })
+    }
+}
 
 /// Executes the batch that begins with request `first`, if it may be one; returns how many requests
 /// it took, 0 for none.
@@ -29,40 +90,29 @@ pub fn execute(
     args: &[&[u8]],
     first: usize,
 ) -> usize {
-    let Some(request @ [name, key, _]) = args.get(requests.range(first)) else {
-        return 0;
-    };
     if turn.session.transaction.is_some()
         || turn.session.reply_mode != ReplyMode::On
         || refused(turn, command)
     {
         return 0;
     }
-    turn.last = Some(command);
-    let items = items_of_batch(requests, args, first, name, key);
-    let failed = match batch {
-        Batch::Add => add_items(turn, key, &items),
-        Batch::Exists => find_items(turn, key, &items),
+    let rest = (first..requests.len()).map(|at| args.get(requests.range(at)).unwrap_or_default());
+    let alike = Alike::of(rest);
+    let Some(stretch) = alike.stretches().next() else {
+        return 0;
     };
-    let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
-    turn.note_time(command, request, count, failed);
-    items.len()
-}
-
-/// The items of the requests from `first` on that say the same as the first but for the item.
-fn items_of_batch<'a>(
-    requests: &Requests,
-    args: &[&'a [u8]],
-    first: usize,
-    name: &[u8],
-    key: &[u8],
-) -> Items<'a> {
-    (first..requests.len())
-        .map_while(|request| match args.get(requests.range(request)) {
-            Some([other, k, item]) if *other == name && *k == key => Some(*item),
-            _ => None,
-        })
-        .collect()
+    turn.last = Some(command);
+    let failed = match (batch, alike.ends.len()) {
+        (Batch::Add, 1) => add_to_one(turn, stretch),
+        (Batch::Exists, 1) => find_in_one(turn, stretch),
+        (Batch::Add, _) => add_to_several(turn, &alike),
+        (Batch::Exists, _) => find_in_several(turn, &alike),
+    };
+    let request = args.get(requests.range(first)).unwrap_or_default();
+    let count = alike.items.len();
+    let calls = u64::try_from(count).unwrap_or(u64::MAX);
+    turn.note_time(command, request, calls, failed);
+    count
 }
 
 /// What one request would be refused for, each of the batch must be: one by one, then.
@@ -70,37 +120,98 @@ fn refused(turn: &Turn<'_>, command: &Registered) -> bool {
     !turn.session.authenticated || refused_now(turn.server, turn.settings, command).is_some()
 }
 
-fn find_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {
-    let place = Place::new(&turn.server.store.keyspace, turn.session.db, key, turn.now);
+fn place<'k>(turn: &Turn<'_>, key: &'k [u8]) -> Place<'k> {
+    Place::new(&turn.server.store.keyspace, turn.session.db, key, turn.now)
+}
+
+fn find_in_one(turn: &mut Turn<'_>, stretch: Stretch<'_, '_>) -> u64 {
+    let place = place(turn, stretch.key);
     let shard = turn.server.store.keyspace.shard(place.shard).read();
-    let protocol = turn.session.protocol;
-    exists::exists_batch(items, place.read(&shard, turn.stats), |found| {
-        encode_boolean(found, protocol, turn.out);
-    });
+    find(turn, stretch.items, place.read(&shard, turn.stats));
     0
 }
 
-fn add_items(turn: &mut Turn<'_>, key: &[u8], items: &[&[u8]]) -> u64 {
-    let place = Place::new(&turn.server.store.keyspace, turn.session.db, key, turn.now);
-    let context = turn.context();
+fn find_in_several(turn: &mut Turn<'_>, alike: &Alike<'_>) -> u64 {
+    let places: Places<'_> = alike.ends.iter().map(|(key, _)| place(turn, key)).collect();
+    let keyspace = &turn.server.store.keyspace;
+    let shards = Locks::new(&places, |shard| keyspace.shard(shard).read());
+    ask_ahead(&places, alike, |at| shards.of(at));
+    for (at, (place, stretch)) in places.iter().zip(alike.stretches()).enumerate() {
+        find(turn, stretch.items, place.read(shards.of(at), turn.stats));
+    }
+    0
+}
+
+fn find(turn: &mut Turn<'_>, items: &[&[u8]], slot: ReadSlot<'_>) {
     let protocol = turn.session.protocol;
-    let mut shard = turn.server.store.keyspace.shard(place.shard).write();
-    let mut failed = 0;
-    let mut record = turn.server.store.journal.record();
-    let change = place.write(turn.server, &mut shard, &mut record, |slot| {
-        add::add_batch(&context, items, slot, |result| match result {
-            Ok(new) => encode_boolean(new, protocol, turn.out),
-            Err(error) => {
-                failed += 1;
-                if let Reply::Error(text) = Reply::from(error) {
-                    turn.stats.count_error(&text);
-                    encode_error(&text, turn.out);
-                }
-            }
-        })
+    exists::exists_batch(items, slot, |found| {
+        encode_boolean(found, protocol, turn.out);
     });
-    shard.touch(place.db, key);
-    record.insertion(place.db, key, change);
-    turn.session.wrote(turn.server.store.journal.append(record));
+}
+
+fn add_to_one(turn: &mut Turn<'_>, stretch: Stretch<'_, '_>) -> u64 {
+    let place = place(turn, stretch.key);
+    let context = turn.context();
+    let mut shard = turn.server.store.keyspace.shard(place.shard).write();
+    let mut record = turn.server.store.journal.record();
+    let failed = add(turn, &context, stretch, place, &mut shard, &mut record);
+    let end = turn.server.store.journal.append(record);
+    turn.session.wrote(end);
     failed
+}
+
+fn add_to_several(turn: &mut Turn<'_>, alike: &Alike<'_>) -> u64 {
+    let places: Places<'_> = alike.ends.iter().map(|(key, _)| place(turn, key)).collect();
+    let context = turn.context();
+    let store = &turn.server.store;
+    let mut shards = Locks::new(&places, |shard| store.keyspace.shard(shard).write());
+    ask_ahead(&places, alike, |at| shards.of(at));
+    let mut record = store.journal.record();
+    let mut failed = 0;
+    for (at, (place, stretch)) in places.iter().zip(alike.stretches()).enumerate() {
+        let shard = shards.of_mut(at);
+        failed += add(turn, &context, stretch, *place, shard, &mut record);
+    }
+    turn.session.wrote(store.journal.append(record));
+    failed
+}
+
+/// Adds the items of a stretch; returns how many were answered with an error.
+fn add<'a>(
+    turn: &mut Turn<'_>,
+    context: &Context,
+    stretch: Stretch<'_, 'a>,
+    place: Place<'a>,
+    shard: &mut Shard,
+    record: &mut Record,
+) -> u64 {
+    let protocol = turn.session.protocol;
+    let mut failed = 0;
+    let mut answer = |result: Result<bool, CommandError>| match result {
+        Ok(new) => encode_boolean(new, protocol, turn.out),
+        Err(error) => {
+            failed += 1;
+            if let Reply::Error(text) = Reply::from(error) {
+                turn.stats.count_error(&text);
+                encode_error(&text, turn.out);
+            }
+        }
+    };
+    let change = place.write(turn.server, shard, record, |slot| {
+        add::add_batch(context, stretch.items, slot, &mut answer)
+    });
+    shard.touch(place.db, place.key);
+    record.insertion(place.db, place.key, change);
+    failed
+}
+
+/// Asks for the memory that the stretches will touch: first all entries, then what their filters hold
+/// outside of them.
+fn ask_ahead<'s>(places: &[Place<'_>], alike: &Alike<'_>, shard: impl Fn(usize) -> &'s Shard) {
+    for (at, place) in places.iter().enumerate() {
+        place.prefetch(shard(at));
+    }
+    for (at, (place, stretch)) in places.iter().zip(alike.stretches()).enumerate() {
+        place.prefetch_items(shard(at), stretch.items);
+    }
 }

@@ -36,6 +36,24 @@ impl<'k> Place<'k> {
         }
     }
 
+    /// Asks for the memory of the entry.
+    #[inline]
+    pub fn prefetch(&self, shard: &Shard) {
+        shard.db(self.db).prefetch(self.hash);
+    }
+
+    /// Asks for the bits that these items have in the filter that is there.
+    #[inline]
+    pub fn prefetch_items(&self, shard: &Shard, items: &[&[u8]]) {
+        let entry = shard.db(self.db).peek(self.hash, self.key, self.now.ms);
+        if let Some(Value::Filter(filter)) = entry.map(|entry| &entry.value) {
+            filter.prefetch_layers();
+            for item in items {
+                let _ = filter.prepare(item);
+            }
+        }
+    }
+
     /// What a reading command finds there.
     #[inline]
     pub fn read<'s>(&self, shard: &'s Shard, stats: &WorkerStats) -> ReadSlot<'s> {
