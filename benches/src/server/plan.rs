@@ -33,6 +33,8 @@ pub struct Scale {
     pub items: u64,
     /// The number of items in the bitmap of redis-server, which fills slowly.
     pub bitmap_items: u64,
+    /// The number of small filters, and of small bitmaps. The labels name the full scale's.
+    pub keys: u64,
     pub seconds: f64,
     pub rounds: usize,
 }
@@ -41,12 +43,14 @@ impl Scale {
     pub const FULL: Scale = Scale {
         items: 10_000_000,
         bitmap_items: 1_000_000,
+        keys: 300_000,
         seconds: 1.0,
         rounds: 5,
     };
     pub const SMOKE: Scale = Scale {
         items: 100_000,
         bitmap_items: 10_000,
+        keys: 1000,
         seconds: 0.1,
         rounds: 1,
     };
@@ -66,6 +70,22 @@ pub struct Case {
 
 /// The bitmap that is filled once.
 const BITMAP: &str = "bench:bitmap";
+
+/// The small filters and bitmaps that are filled once.
+const SMALL_FILTERS: &str = "bench:filters";
+const SMALL_BITMAPS: &str = "bench:bitmaps";
+
+/// The number of items in each small filter or bitmap before a run.
+pub const SMALL_FILL: u64 = 10;
+
+/// The mean number of items that a run adds to each small filter at most. The filters are drawn, so
+/// some get more: 80 are six standard deviations. With `SMALL_FILL` they stay below 100, the
+/// capacity that BF.ADD gives a filter.
+const SMALL_ROOM: u64 = 40;
+
+/// Bitmaps with one bit an item. Their offsets go from 100 to 998, so they are 125 bytes; a filter
+/// for 100 items at 0.01 that may grow is 138.
+const SMALL_BITMAP: &str = "--reserve 623,0.5";
 
 /// The labels of the lines with which others are compared.
 pub const ECHO: &str = "ECHO";
@@ -90,6 +110,10 @@ enum Load {
     Add(Layout, &'static str),
     /// A command on the bitmap for each bit of an item.
     Bitmap(&'static str, f64),
+    /// A probe of many small filters or bitmaps, each request of another. All items are present.
+    SmallProbe(&'static str),
+    /// Adds to many small filters or bitmaps that exist.
+    SmallAdd(&'static str),
 }
 
 /// The layout of the filter.
@@ -143,6 +167,28 @@ const BITMAP_LINES: [Line; 3] = [
     line("10 SETBIT an item", Load::Bitmap("setbit", 0.0)),
 ];
 
+const SMALL_FILTER_LINES: [Line; 2] = [
+    line(
+        "300 000 filters: BF.EXISTS, present",
+        Load::SmallProbe("exists"),
+    ),
+    line("300 000 filters: BF.ADD, new", Load::SmallAdd("add")),
+];
+
+const SMALL_BITMAP_LINES: [Line; 2] = [
+    line("300 000 bitmaps: GETBIT", Load::SmallProbe("getbit")),
+    line("300 000 bitmaps: SETBIT", Load::SmallAdd("setbit")),
+];
+
+/// The flags for many small filters or bitmaps, and the key for those that are filled once.
+fn small(command: &str, scale: &Scale) -> (String, &'static str) {
+    let flags = format!("{command} --keys {}", scale.keys);
+    match command {
+        "getbit" | "setbit" => (format!("{flags} {SMALL_BITMAP}"), SMALL_BITMAPS),
+        _ => (flags, SMALL_FILTERS),
+    }
+}
+
 fn words(text: String) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
@@ -172,8 +218,17 @@ impl What {
             fill(peer, "exists", key, more, scale.items)
         };
         let ours = [Classic, Blocked].map(|layout| filter(Peer::Everbloom, layout));
+        let many = |peer, command| {
+            let (flags, key) = small(command, scale);
+            let fill = format!("--fill {} --requests 100 --keep", SMALL_FILL * scale.keys);
+            (peer, words(format!("--command {flags} --key {key} {fill}")))
+        };
         let others = match self {
-            What::Server => vec![fill(Peer::Redis, "getbit", BITMAP, "", scale.bitmap_items)],
+            What::Server => vec![
+                fill(Peer::Redis, "getbit", BITMAP, "", scale.bitmap_items),
+                many(Peer::Everbloom, "exists"),
+                many(Peer::Redis, "getbit"),
+            ],
             What::Module => vec![filter(Peer::Module, Classic), filter(Peer::Module, Blocked)],
         };
         ours.into_iter().chain(others).collect()
@@ -204,6 +259,8 @@ impl What {
             What::Server => {
                 lines.extend(FILTER_LINES.map(|line| (&[Everbloom][..], line)));
                 lines.extend(BITMAP_LINES.map(|line| (&[Redis][..], line)));
+                lines.extend(SMALL_FILTER_LINES.map(|line| (&[Everbloom][..], line)));
+                lines.extend(SMALL_BITMAP_LINES.map(|line| (&[Redis][..], line)));
             }
             What::Module => {
                 lines.push((&[Redis], SETBIT_LINE));
@@ -256,6 +313,16 @@ impl Load {
             Load::Bitmap(command, hit_share) => {
                 let filled = format!("--filled {} --hit-share {hit_share}", scale.bitmap_items);
                 format!("{command} {} --key {BITMAP} {filled}", reserve(""))
+            }
+            Load::SmallProbe(command) => {
+                let (flags, key) = small(command, scale);
+                let filled = SMALL_FILL * scale.keys;
+                format!("{flags} --key {key} --filled {filled} --hit-share 1")
+            }
+            Load::SmallAdd(command) => {
+                let (flags, _) = small(command, scale);
+                let (fill, room) = (SMALL_FILL * scale.keys, SMALL_ROOM * scale.keys);
+                format!("{flags} --fill {fill} --requests {room}")
             }
         }
     }

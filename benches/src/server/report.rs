@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::plan::{CLIENTS, Case, ECHO, PIPELINES, Peer, RATE, SETBIT, What};
+use super::plan::{CLIENTS, Case, ECHO, PIPELINES, Peer, RATE, SETBIT, SMALL_FILL, What};
 use super::{Outcome, Results};
 use crate::machine::Machine;
 use crate::stats::{median, short, spread};
@@ -49,8 +49,10 @@ impl What {
     fn bitmaps(self, results: &Results) -> String {
         match self {
             What::Server => format!(
-                "the bitmap for as many holding {}",
-                short(results.scale.bitmap_items as f64)
+                "the bitmap for as many holding {}; {} filters as BF.ADD makes them and as many \
+                 bitmaps of 125 bytes, with {SMALL_FILL} items each at first",
+                short(results.scale.bitmap_items as f64),
+                results.scale.keys
             ),
             What::Module => "the bitmap of as many bits as the classic one".to_owned(),
         }
