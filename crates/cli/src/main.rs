@@ -4,8 +4,8 @@
 //! ```text
 //! floors
 //! serve query measure bench
-//! measure::subject measure::table
-//! bench::report
+//! serve::signals measure::subject measure::table
+//! serve::log bench::report
 //! bench::setup
 //! bench::args bench::load
 //! bench::target

@@ -1,17 +1,18 @@
 //! `everbloom serve`: the server, configured as redis-server is.
 
+mod log;
+mod signals;
+
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread;
 
-use everbloom_server::config::load;
-use everbloom_server::{Server, Settings};
-use tracing_subscriber::filter::LevelFilter;
+use everbloom_server::Server;
+use everbloom_server::config::{Loaded, load};
 
 use crate::failure::Failure;
+use log::Log;
+use signals::Signals;
 
 /// Run a server that speaks the Redis protocol and the BF.* commands
 #[derive(clap::Args, Debug)]
@@ -45,7 +46,7 @@ as `--port 7000`. The main ones, with their defaults:
   maxmemory 0                  refuse writes above so much memory, such as 4gb; 0 is no limit
   proto-max-bulk-len 512mb     the longest argument of a command
   loglevel notice              debug, verbose, notice or warning
-  logfile \"\"                   where the log goes; empty is standard output
+  logfile \"\"                   the log; SIGHUP reopens it; empty is standard output
 
   dir everbloom-data           the directory of snapshots and of the log of changes
   appendonly yes               log every change, and read the log back at the start
@@ -64,7 +65,14 @@ Examples:
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let loaded = load(&args.words).map_err(|error| Failure::Server(error.to_string()))?;
-    start_log(&loaded.settings)?;
+    let log = Log::start(&loaded.settings)?;
+    let outcome = serve(loaded, &log);
+    log.flush();
+    outcome
+}
+
+/// Runs the server until it ends.
+fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -73,9 +81,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let running =
         Server::start(loaded.settings).map_err(|error| Failure::Server(error.to_string()))?;
     greet(running.server());
-    signals.stop(Arc::clone(running.server()))?;
-    running.wait().map_err(Failure::Server)?;
-    tracing::info!("stopped");
+    signals.attend(Arc::clone(running.server()), log.clone())?;
+    running.wait_until_loaded();
+    if !running.server().store.health.is_loading() {
+        tracing::info!("ready");
+    }
+    match running.wait() {
+        Ok(()) => tracing::info!("stopped"),
+        // The log says why. Who started the server sees that too, unless the log is elsewhere.
+        Err(why) if log.is_file() => return Err(Failure::Server(why)),
+        Err(_) => return Ok(ExitCode::from(1)),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -89,115 +105,4 @@ fn greet(server: &Server) {
         std::process::id(),
         server.workers.len()
     );
-}
-
-/// Sends the log to the file that the settings name, or to standard output, as Redis does.
-fn start_log(settings: &Settings) -> Result<(), Failure> {
-    let log = tracing_subscriber::fmt().with_max_level(level(&settings.loglevel));
-    if settings.logfile.is_empty() {
-        log.with_ansi(io::stdout().is_terminal()).init();
-    } else {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&settings.logfile)
-            .map_err(|error| {
-                Failure::Server(format!(
-                    "cannot write the log {}: {error}",
-                    settings.logfile
-                ))
-            })?;
-        log.with_ansi(false).with_writer(file).init();
-    }
-    Ok(())
-}
-
-/// The level for one of Redis's names. `notice` is the usual level in production.
-fn level(name: &str) -> LevelFilter {
-    match name {
-        "debug" => LevelFilter::TRACE,
-        "verbose" => LevelFilter::DEBUG,
-        "warning" => LevelFilter::WARN,
-        "nothing" => LevelFilter::OFF,
-        _ => LevelFilter::INFO,
-    }
-}
-
-/// The signals that ask the server to end.
-struct Signals {
-    runtime: tokio::runtime::Runtime,
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    /// Catches the signals. From now on they do not end the process by themselves.
-    fn catch() -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()?;
-        #[cfg(unix)]
-        let (terminate, interrupt) = {
-            use tokio::signal::unix::{SignalKind, signal};
-            let _inside = runtime.enter();
-            (
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::interrupt())?,
-            )
-        };
-        Ok(Signals {
-            runtime,
-            #[cfg(unix)]
-            terminate,
-            #[cfg(unix)]
-            interrupt,
-        })
-    }
-
-    /// Ends the server in order at the first signal. A further interrupt from the terminal ends the
-    /// process at once.
-    fn stop(mut self, server: Arc<Server>) -> io::Result<()> {
-        let attend = move || {
-            self.wait();
-            server.stop();
-            self.wait_for_interrupt();
-            tracing::warn!("interrupted again, ending at once");
-            std::process::exit(1);
-        };
-        thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(attend)?;
-        Ok(())
-    }
-
-    #[cfg(unix)]
-    fn wait(&mut self) {
-        self.runtime.block_on(async {
-            tokio::select! {
-                _ = self.terminate.recv() => tracing::info!("received SIGTERM, stopping"),
-                _ = self.interrupt.recv() => tracing::info!("received SIGINT, stopping"),
-            }
-        });
-    }
-
-    #[cfg(unix)]
-    fn wait_for_interrupt(&mut self) {
-        self.runtime.block_on(self.interrupt.recv());
-    }
-
-    #[cfg(not(unix))]
-    fn wait(&mut self) {
-        self.wait_for_interrupt();
-        tracing::info!("interrupted, stopping");
-    }
-
-    #[cfg(not(unix))]
-    fn wait_for_interrupt(&mut self) {
-        if let Err(error) = self.runtime.block_on(tokio::signal::ctrl_c()) {
-            tracing::error!("cannot wait for signals: {error}");
-            thread::park();
-        }
-    }
 }

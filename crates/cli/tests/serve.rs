@@ -5,12 +5,13 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, PipeWriter, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
 
-use everbloom_dev::{Client, Process, wait_for};
+use everbloom_dev::{Client, Process, free_port, wait_for};
 use everbloom_resp::Reply;
 use support::{EVERBLOOM, Outcome, Server, folder, run};
 
@@ -139,6 +140,156 @@ fn the_log_goes_to_a_file_and_tells_what_has_no_effect() {
     let log = log();
     let warning = "a.conf, line 1: the setting 'lfu-log-factor' has no effect here";
     assert!(log.contains(warning), "{log}");
+}
+
+#[test]
+fn it_says_ready_after_loading_in_words() {
+    let server = Server::start();
+    wait_for("the line", || server.log().contains(" INFO ready\n"));
+    let log = server.log();
+    let ready = log.lines().position(|line| line.ends_with(" INFO ready"));
+    let loaded = log.lines().position(|line| line.contains(" INFO loaded "));
+    assert!(ready > loaded && loaded.is_some(), "{log}");
+    assert!(!log.contains("everbloom_"), "{log}");
+}
+
+/// A server that says everything into a pipe.
+fn on_a_pipe(folder: &Path, log: PipeWriter) -> (Process, Client) {
+    let port = free_port();
+    let mut command = Command::new(EVERBLOOM);
+    command
+        .args(["serve", "--bind", "127.0.0.1", "--port", &port.to_string()])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap());
+    let server = Process(command.stderr(log).spawn().unwrap());
+    let connect = || Client::try_connect(("127.0.0.1", port));
+    wait_for("the server", || {
+        connect().is_ok_and(|mut client| client.is_loaded() == Some(true))
+    });
+    (server, connect().unwrap())
+}
+
+/// Does what is logged, again and again, and ends the server in one of three ways.
+fn works_until(end: &str, server: &mut Process, client: &mut Client) {
+    client.ok("BF.ADD k x");
+    for _ in 0..3 {
+        client.ok("BGSAVE");
+        client.until("rdb_bgsave_in_progress", "0");
+        client.ok("BGREWRITEAOF");
+        client.until("aof_rewrite_in_progress", "0");
+    }
+    assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
+    match end {
+        "SHUTDOWN" => client.send(&[end]),
+        signal => kill(server, signal),
+    }
+    wait_for("the end", || server.try_wait().unwrap().is_some());
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+fn kill(server: &Process, signal: &str) {
+    run(Command::new("kill").args(["-s", signal, &server.id().to_string()])).success();
+}
+
+const ENDS: [&str; 3] = ["SHUTDOWN", "TERM", "INT"];
+
+#[test]
+fn a_log_pipe_whose_reader_has_died_stops_nothing() {
+    for end in ENDS {
+        let (reader, writer) = io::pipe().unwrap();
+        let (mut server, mut client) = on_a_pipe(&folder(&format!("serve-dead-{end}")), writer);
+        drop(reader);
+        works_until(end, &mut server, &mut client);
+    }
+}
+
+#[test]
+fn a_log_pipe_that_nobody_reads_stops_nothing() {
+    for end in ENDS {
+        let (_reader, writer) = io::pipe().unwrap();
+        // Fills the pipe, and then waits until the test has ended.
+        let mut filler = writer.try_clone().unwrap();
+        thread::spawn(move || filler.write_all(&[b'\n'; 1 << 20]));
+        let (mut server, mut client) = on_a_pipe(&folder(&format!("serve-full-{end}")), writer);
+        works_until(end, &mut server, &mut client);
+    }
+}
+
+#[test]
+fn a_hangup_reopens_the_log_file() {
+    let folder = folder("serve-hangup");
+    fs::create_dir(folder.join("logs")).unwrap();
+    let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
+    let port = free_port();
+    let mut command = Command::new(EVERBLOOM);
+    command
+        .args(["serve", "--bind", "127.0.0.1", "--logfile", "logs/a"])
+        .args(["--port", &port.to_string()]);
+    let mut server = Process::start(&mut command, &folder);
+    wait_for("the server", || read("logs/a").contains(" INFO ready"));
+    let mut client = Client::connect(("127.0.0.1", port));
+
+    fs::rename(folder.join("logs/a"), folder.join("logs/a.1")).unwrap();
+    kill(&server, "HUP");
+    wait_for("the new file", || {
+        read("logs/a").contains("received SIGHUP")
+    });
+    client.ok("BGSAVE");
+    client.until("rdb_bgsave_in_progress", "0");
+    wait_for("a line", || read("logs/a").contains("saved dump.rdb"));
+    assert!(!read("logs/a.1").contains("saved dump.rdb"));
+
+    // What cannot be opened leaves the log where it is.
+    fs::rename(folder.join("logs"), folder.join("moved")).unwrap();
+    kill(&server, "HUP");
+    wait_for("the error", || {
+        read("moved/a").contains("cannot write the log logs/a: ")
+    });
+    client.ok("PING");
+    kill(&server, "TERM");
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert!(read("moved/a").trim_end().ends_with("stopped"));
+}
+
+#[test]
+fn other_signals_do_nothing() {
+    let server = Server::start();
+    let mut client = server.client();
+    for signal in ["HUP", "USR1", "USR2", "PIPE", "ALRM"] {
+        server.signal(signal);
+    }
+    for _ in 0..100 {
+        client.ok("PING");
+    }
+    assert!(!server.log().contains("stopping"), "{}", server.log());
+}
+
+#[test]
+fn values_of_other_types_are_refused_once() {
+    let folder = folder("serve-other-types");
+    // A list of one element, "e", and no checksum.
+    let list = b"REDIS0006\xfe\x00\x01\x01k\x01\x01e\xff\0\0\0\0\0\0\0\0";
+    fs::create_dir(folder.join("everbloom-data")).unwrap();
+    fs::write(folder.join("everbloom-data/dump.rdb"), list).unwrap();
+    let refusal = "dump.rdb: it holds values of types that this server does not have: ";
+    let words = ["--bind", "127.0.0.1", "--port", "0"];
+    let outcome = serve(&folder, &words);
+    let said = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches(refusal).count(), 1, "{said}");
+
+    // With a log file, both the file and the terminal say it.
+    let outcome = serve(&folder, &[&words[..], &["--logfile", "a.log"]].concat());
+    let log = fs::read_to_string(folder.join("a.log")).unwrap();
+    assert_eq!(log.matches(refusal).count(), 1, "{log}");
+    assert_eq!(
+        outcome.stderr.matches(refusal).count(),
+        1,
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(outcome.status.code(), Some(1));
 }
 
 #[test]

@@ -1,0 +1,112 @@
+//! The signals: two end the server, one reopens the log file, and some do nothing.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use everbloom_server::Server;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::log::Log;
+
+/// The signals that the server heeds.
+pub(super) struct Signals {
+    runtime: tokio::runtime::Runtime,
+    #[cfg(unix)]
+    terminate: Signal,
+    #[cfg(unix)]
+    interrupt: Signal,
+    #[cfg(unix)]
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Catches the signals. From now on they do not end the process by themselves.
+    #[cfg(unix)]
+    pub(super) fn catch() -> io::Result<Self> {
+        let runtime = runtime()?;
+        let inside = runtime.enter();
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        let hangup = signal(SignalKind::hangup())?;
+        // A signal that was caught once is caught for ever. These would end the process.
+        for kind in [
+            SignalKind::user_defined1(),
+            SignalKind::user_defined2(),
+            SignalKind::alarm(),
+            SignalKind::pipe(),
+        ] {
+            drop(signal(kind)?);
+        }
+        drop(inside);
+        Ok(Signals {
+            runtime,
+            terminate,
+            interrupt,
+            hangup,
+        })
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn catch() -> io::Result<Self> {
+        let runtime = runtime()?;
+        Ok(Signals { runtime })
+    }
+
+    /// Ends the server in order at the first signal that asks for it. A further interrupt from the
+    /// terminal ends the process at once.
+    pub(super) fn attend(mut self, server: Arc<Server>, log: Log) -> io::Result<()> {
+        let attend = move || {
+            self.wait(&log);
+            server.stop();
+            self.wait_for_interrupt();
+            tracing::warn!("interrupted again, ending at once");
+            log.flush();
+            std::process::exit(1);
+        };
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(attend)?;
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    fn wait(&mut self, log: &Log) {
+        self.runtime.block_on(async {
+            let name = loop {
+                tokio::select! {
+                    _ = self.terminate.recv() => break "SIGTERM",
+                    _ = self.interrupt.recv() => break "SIGINT",
+                    _ = self.hangup.recv() => log.reopen(),
+                }
+            };
+            tracing::info!("received {name}, stopping");
+        });
+    }
+
+    #[cfg(unix)]
+    fn wait_for_interrupt(&mut self) {
+        self.runtime.block_on(self.interrupt.recv());
+    }
+
+    #[cfg(not(unix))]
+    fn wait(&mut self, _log: &Log) {
+        self.wait_for_interrupt();
+        tracing::info!("interrupted, stopping");
+    }
+
+    #[cfg(not(unix))]
+    fn wait_for_interrupt(&mut self) {
+        if let Err(error) = self.runtime.block_on(tokio::signal::ctrl_c()) {
+            tracing::error!("cannot wait for signals: {error}");
+            thread::park();
+        }
+    }
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+}
