@@ -95,7 +95,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 
 pub(crate) fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
+        .join("../files/tests/golden")
         .join(name)
 }
 

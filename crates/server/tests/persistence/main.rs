@@ -11,7 +11,7 @@
 
 mod always;
 mod common;
-#[path = "../support/crashing.rs"]
+#[path = "../../../files/tests/support/crashing.rs"]
 mod crashing;
 mod found;
 mod jobs;
