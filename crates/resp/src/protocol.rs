@@ -21,14 +21,4 @@ impl Protocol {
             Self::Resp3 => 3,
         }
     }
-
-    /// The protocol with that number, if there is one.
-    #[must_use]
-    pub const fn from_version(version: i64) -> Option<Self> {
-        match version {
-            2 => Some(Self::Resp2),
-            3 => Some(Self::Resp3),
-            _ => None,
-        }
-    }
 }

@@ -46,8 +46,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with these settings and `workers` workers, which count for so many commands. It does
-    /// not listen yet, and has no data directory.
+    /// A server with these settings and `workers` workers, which count for so many commands. It
+    /// does not listen yet, and has no data directory.
     pub fn new(settings: Settings, workers: usize, commands: usize) -> Arc<Self> {
         Self::with_persistence(settings, workers, commands, None)
     }

@@ -25,15 +25,21 @@ pub struct SlowEntry {
     pub name: Vec<u8>,
 }
 
-/// The slow log, newest entry first.
+/// The slow log.
 #[derive(Debug, Default)]
-pub struct SlowLog {
-    entries: Mutex<(u64, VecDeque<SlowEntry>)>,
+pub struct SlowLog(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Newest first.
+    entries: VecDeque<SlowEntry>,
+    /// The number of the next one.
+    next_id: u64,
 }
 
-/// Redis keeps this many arguments of a command,
+/// Redis keeps this many arguments of a command.
 const MOST_ARGS: usize = 32;
-/// and this many bytes of each.
+/// Redis keeps this many bytes of an argument.
 const MOST_BYTES: usize = 128;
 
 impl SlowLog {
@@ -46,10 +52,10 @@ impl SlowLog {
         micros: i64,
         args: &[&[u8]],
     ) {
-        let mut entries = self.entries.lock();
-        let id = entries.0;
-        entries.0 += 1;
-        entries.1.push_front(SlowEntry {
+        let mut state = self.0.lock();
+        let id = state.next_id;
+        state.next_id += 1;
+        state.entries.push_front(SlowEntry {
             id,
             time: now.ms / 1000,
             micros,
@@ -57,17 +63,17 @@ impl SlowLog {
             client: session.client.addr.to_string(),
             name: session.client.state.lock().name.clone(),
         });
-        entries.1.truncate(settings.slowlog_max_len);
+        state.entries.truncate(settings.slowlog_max_len);
     }
 
     /// The newest `count` entries.
     pub fn newest(&self, count: usize) -> Vec<SlowEntry> {
-        self.entries.lock().1.iter().take(count).cloned().collect()
+        self.0.lock().entries.iter().take(count).cloned().collect()
     }
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.entries.lock().1.len()
+        self.0.lock().entries.len()
     }
 
     /// Whether there is none.
@@ -77,7 +83,7 @@ impl SlowLog {
 
     /// Forgets all entries.
     pub fn reset(&self) {
-        self.entries.lock().1.clear();
+        self.0.lock().entries.clear();
     }
 }
 

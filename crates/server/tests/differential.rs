@@ -12,7 +12,7 @@ mod support;
 
 use everbloom_dev::Random;
 use everbloom_resp::Reply;
-use everbloom_server::native::table::registry;
+use everbloom_server::internals::registry;
 use everbloom_server::{Running, Settings};
 use support::{Client, OfRunning, Redis};
 

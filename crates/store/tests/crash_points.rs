@@ -34,12 +34,12 @@ use std::time::{Duration, Instant};
 use crashing::CrashingDisk;
 use everbloom_files::rdb::payload;
 use everbloom_resp::{Batch, DecodeLimits, Limits, Reply, RequestParser, decode, encode_request};
-use everbloom_server::clients::Client;
-use everbloom_server::dispatch::execute::execute;
-use everbloom_server::dispatch::replay::Replayer;
-use everbloom_server::dispatch::turn::Turn;
-use everbloom_server::native::table::registry;
-use everbloom_server::session::Session;
+use everbloom_server::internals::Client;
+use everbloom_server::internals::Replayer;
+use everbloom_server::internals::Session;
+use everbloom_server::internals::Turn;
+use everbloom_server::internals::execute;
+use everbloom_server::internals::registry;
 use everbloom_server::{Server, Settings};
 use everbloom_store::Fsync;
 use everbloom_store::clock::Now;
@@ -157,7 +157,7 @@ impl Machine {
     /// Waits for work in the background.
     fn settle(&self) {
         while self.server.store.persistence().unwrap().is_busy()
-            && !self.server.store.failure().is_some()
+            && self.server.store.failure().is_none()
         {
             thread::sleep(Duration::from_micros(100));
         }

@@ -42,8 +42,8 @@ pub fn admit(
     Ok(())
 }
 
-/// Why a command may not run in the state that the server is in, if so: it would take memory that is
-/// not allowed, the data is being loaded, or a write could not be made to last.
+/// Why a command may not run in the state that the server is in, if so: it would take memory that
+/// is not allowed, the data is being loaded, or a write could not be made to last.
 pub fn refused_now(server: &Server, settings: &Settings, command: &Command) -> Option<Reply> {
     if command.flags.has(DENYOOM) && server.over_memory_limit(settings) {
         return Some(out_of_memory());

@@ -27,8 +27,8 @@ type Few<T> = SmallVec<[T; 16]>;
 /// The places of the keys of a batch.
 type Places<'k> = SmallVec<[Place<'k>; WINDOW]>;
 
-/// Requests on several keys that are executed together: enough that the waits for memory overlap, and
-/// few enough that their shards are not locked for long.
+/// Requests on several keys that are executed together: enough that the waits for memory overlap,
+/// and few enough that their shards are not locked for long.
 const WINDOW: usize = 64;
 
 /// Requests that say the same but for key and item.
@@ -205,8 +205,8 @@ fn add<'a>(
     failed
 }
 
-/// Asks for the memory that the stretches will touch: first all entries, then what their filters hold
-/// outside of them.
+/// Asks for the memory that the stretches will touch: first all entries, then what their filters
+/// hold outside of them.
 fn ask_ahead<'s>(places: &[Place<'_>], alike: &Alike<'_>, shard: impl Fn(usize) -> &'s Shard) {
     for (at, place) in places.iter().enumerate() {
         place.prefetch(shard(at));

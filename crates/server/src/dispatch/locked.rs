@@ -9,8 +9,8 @@ use super::filter;
 use crate::call::{Call, Handler};
 use crate::native::subcommand;
 
-/// Goes from a container to the subcommand that is named. An error is the reply to a call that needs
-/// no running.
+/// Goes from a container to the subcommand that is named. An error is the reply to a call that
+/// needs no running.
 #[inline]
 pub fn choose_subcommand(call: &mut Call<'_>) -> Result<(), Reply> {
     if !call.command.subcommands.is_empty() {

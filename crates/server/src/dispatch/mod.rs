@@ -5,8 +5,8 @@
 //! - [`admission`]: whether a command may run now
 //! - [`batch`]: pipelined requests on filters, executed together
 //! - [`run`]: a command under the locks of what it names; [`transaction`]: those that EXEC runs
-//! - [`locked`]: a command on shards that are locked; [`filter`]: one on a filter; [`place`]: its key;
-//!   [`locks`]: the locks of several places
+//! - [`locked`]: a command on shards that are locked; [`filter`]: one on a filter; [`place`]: its
+//!   key; [`locks`]: the locks of several places
 //! - [`replay`]: the commands of the log, which no client sent
 
 pub mod admission;

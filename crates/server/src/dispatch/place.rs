@@ -71,9 +71,9 @@ impl<'k> Place<'k> {
         }
     }
 
-    /// Lets a writing command work there; the key is made if the command filled a vacant slot. A key
-    /// that was there but had expired is removed first, which `record` notes. The shard must be the
-    /// one that [`Place::shard`] names.
+    /// Lets a writing command work there; the key is made if the command filled a vacant slot. A
+    /// key that was there but had expired is removed first, which `record` notes. The shard must be
+    /// the one that [`Place::shard`] names.
     pub fn write<R>(
         &self,
         server: &Server,

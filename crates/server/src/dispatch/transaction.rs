@@ -1,5 +1,5 @@
-//! EXEC: locks everything that the queued commands and the watched keys name at once, in the order of
-//! the shards, so that nobody sees half a transaction and two transactions cannot deadlock.
+//! EXEC: locks everything that the queued commands and the watched keys name at once, in the order
+//! of the shards, so that nobody sees half a transaction and two transactions cannot deadlock.
 
 use everbloom_commands::flags::CHANGES_SETTINGS;
 use everbloom_resp::Reply;

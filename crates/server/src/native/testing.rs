@@ -60,11 +60,6 @@ impl Bench {
         })
     }
 
-    /// Runs a line of a writing command and returns all of its outcome.
-    pub fn outcome(&mut self, line: &str) -> Outcome {
-        self.outcome_of(&words(line))
-    }
-
     fn outcome_of(&mut self, args: &[&[u8]]) -> Outcome {
         self.with_call(args, |call| {
             let mut view = Footprint::Whole.lock(&call.server.store.keyspace, true, call.now);

@@ -128,8 +128,8 @@ fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     ]))
 }
 
-/// A cursor as C's `strtoul` reads it, since Redis does: a sign is allowed, nothing at all is 0, and
-/// a zero byte is the end.
+/// A cursor as C's `strtoul` reads it, since Redis does: a sign is allowed, nothing at all is 0,
+/// and a zero byte is the end.
 fn cursor(text: &[u8]) -> Option<u64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let (negative, digits) = match text {

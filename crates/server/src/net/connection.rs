@@ -229,7 +229,8 @@ impl Connection {
         }
     }
 
-    /// With `appendfsync always`, replies leave only when the changes they speak of are on the disk.
+    /// With `appendfsync always`, replies leave only when the changes they speak of are on the
+    /// disk.
     async fn wait_for_disk(&mut self) {
         let written = std::mem::take(&mut self.session.written);
         if written > 0 && self.worker.settings().data.appendfsync == Fsync::Always {
