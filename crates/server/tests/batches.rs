@@ -101,6 +101,9 @@ fn pipelines_over_many_keys_are_answered_as_one_by_one() {
     assert_eq!(Client::of(&again).digest(), digest, "the log has it all");
 }
 
+/// Requests of one pipeline.
+const REQUESTS: usize = 5000;
+
 /// Locks are taken in one order, whatever the order of the keys.
 #[test]
 fn clients_with_the_same_keys_in_another_order_do_not_wait_for_each_other() {
@@ -111,15 +114,16 @@ fn clients_with_the_same_keys_in_another_order_do_not_wait_for_each_other() {
             std::thread::spawn(move || {
                 let mut random = Random(seed);
                 let mut new = 0;
-                for _ in 0..200 {
+                for _ in 0..20 {
+                    // So many that the workers are at it at the same time.
                     let mut bytes = Vec::new();
-                    for _ in 0..64 {
+                    for _ in 0..REQUESTS {
                         let key = format!("k{}", random.below(200));
-                        let item = random.below(50).to_string();
+                        let item = random.below(5000).to_string();
                         encode_request(&["BF.ADD", &key, &item], &mut bytes);
                     }
                     client.stream.write_all(&bytes).unwrap();
-                    for _ in 0..64 {
+                    for _ in 0..REQUESTS {
                         new += match client.reply() {
                             Reply::Integer(new) => new,
                             other => panic!("{other:?}"),
