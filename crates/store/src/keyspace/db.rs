@@ -27,8 +27,14 @@ pub struct Db {
 /// What is left of a removed entry, to be freed when no lock is held. A snapshot may have taken the
 /// entry over.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held only to be dropped")]
 pub struct Leftover(Option<Entry>);
+
+impl Leftover {
+    /// Bytes that are freed with it.
+    pub fn memory(&self) -> usize {
+        self.0.as_ref().map_or(0, Entry::memory)
+    }
+}
 
 impl Db {
     /// The number of keys, those included that have expired but are not yet removed.
