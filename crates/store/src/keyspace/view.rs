@@ -122,6 +122,16 @@ impl<'k> View<'k> {
         })
     }
 
+    /// Looks at one shard. A view that holds no shard at all locks it for so long; any other must
+    /// hold it.
+    pub fn with_shard<R>(&self, index: usize, look: impl FnOnce(&Shard) -> R) -> R {
+        if self.held.is_empty() {
+            look(&self.keyspace.shard(index).read())
+        } else {
+            look(self.shard(index))
+        }
+    }
+
     /// All live entries of a database, of all locked shards.
     pub fn entries(&self, db: usize) -> impl Iterator<Item = (u64, &Entry)> {
         self.shards()
