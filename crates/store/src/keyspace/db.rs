@@ -1,5 +1,6 @@
 //! The entries of one database within one shard.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use everbloom::{ScalableBloomFilter, host};
@@ -8,6 +9,7 @@ use hashbrown::HashTable;
 
 use super::entry::Entry;
 use super::keeper::Keeper;
+use super::order;
 use crate::clock::Now;
 
 /// Entries found by the hash of their key. Every method that takes a `hash` wants the keyspace's
@@ -139,6 +141,12 @@ impl Db {
             .iter()
             .filter(move |e| !e.is_expired(now))
             .map(|e| (e.hash, &**e))
+    }
+
+    /// Calls `look` with the entries of a slice of the [`order`], expired ones included. It takes
+    /// time in proportion to how many there are.
+    pub(super) fn slice(&self, positions: Range<u64>, look: impl FnMut(&Entry)) {
+        order::slice(&self.table, positions, look);
     }
 
     /// The sum of the times left until expiry, in milliseconds, of the keys that have one. A key
