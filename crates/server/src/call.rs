@@ -34,6 +34,8 @@ pub enum Handler {
     Write(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
     /// All keys, to be read.
     ReadAll(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
+    /// All keys, to be read a shard at a time with [`View::with_shard`].
+    ReadEach(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
     /// All keys, to be changed.
     WriteAll(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
     /// What the commands queued since MULTI need: dispatch itself runs them.

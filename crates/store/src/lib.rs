@@ -28,7 +28,7 @@
 //! keyspace::shard
 //! keyspace::db
 //! keyspace::keeper
-//! keyspace::entry
+//! keyspace::entry keyspace::order keyspace::release
 //! journal replay health settings clock
 //! ```
 

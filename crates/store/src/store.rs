@@ -118,6 +118,8 @@ impl Store {
         self.journal.append(record);
         // What was removed is freed without the lock.
         drop(shard);
-        gone.len()
+        let (count, bytes) = (gone.len(), gone.iter().map(|(_, left)| left.memory()).sum());
+        self.keyspace.free(gone, bytes);
+        count
     }
 }

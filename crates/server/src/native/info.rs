@@ -11,7 +11,7 @@ use crate::config::Settings;
 use crate::stats::{Counter, WorkerStats};
 use crate::system;
 use crate::version::{BLOOM_VERSION, REDIS_VERSION};
-use everbloom_store::keyspace::View;
+use everbloom_store::keyspace::{SHARDS, View};
 use everbloom_store::persistence::figures::Figures;
 
 /// A section: its title, and what writes it.
@@ -44,7 +44,7 @@ struct Report<'r, 'c, 'k> {
     settings: &'r Settings,
 }
 
-/// INFO. It holds the whole keyspace because inside EXEC it is held already.
+/// INFO. It asks the shards one after another, which inside EXEC are all held already.
 pub fn info(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let names: Vec<String> = call
         .args()
@@ -448,14 +448,17 @@ fn error_statistics(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Resul
 
 fn keyspace(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
     let now = report.call.now.ms;
-    for db in 0..report.view.databases() {
-        let (mut keys, mut expiring, mut left) = (0, 0, 0u64);
-        for (_, shard) in report.view.shards() {
-            let db = shard.db(db);
-            keys += db.len();
-            expiring += db.expiring();
-            left = left.saturating_add(db.time_left(now));
-        }
+    let mut sums = vec![(0, 0, 0u64); report.view.databases()];
+    for index in 0..SHARDS {
+        report.view.with_shard(index, |shard| {
+            for ((keys, expiring, left), db) in sums.iter_mut().zip(shard.dbs()) {
+                *keys += db.len();
+                *expiring += db.expiring();
+                *left = left.saturating_add(db.time_left(now));
+            }
+        });
+    }
+    for (db, (keys, expiring, left)) in sums.into_iter().enumerate() {
         if keys > 0 {
             let average = left / u64::try_from(expiring).unwrap_or(1).max(1);
             write!(

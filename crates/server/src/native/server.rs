@@ -9,7 +9,7 @@ use everbloom_commands::flags::{
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-use super::Handler::{Plain, ReadAll};
+use super::Handler::{Plain, ReadEach};
 use super::command::{self, CATEGORIES};
 use super::subcommand::{self, container, subcommand};
 use super::{Call, Command, config, count, error, info, next_integer};
@@ -19,7 +19,7 @@ use everbloom_store::persistence::jobs::{self, JobError};
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command::new("info", -1, ReadAll(info::info))
+    Command::new("info", -1, ReadEach(info::info))
         .flags(&[LOADING, STALE])
         .docs(
             "server",

@@ -5,7 +5,7 @@ use everbloom_commands::number::integer;
 use everbloom_commands::{Args, Outcome};
 use everbloom_resp::Reply;
 
-use super::Handler::{ReadAll, WriteAll};
+use super::Handler::{ReadAll, ReadEach, WriteAll};
 use super::{Call, Command, count, error};
 use crate::glob;
 use crate::stats::WorkerStats;
@@ -21,7 +21,7 @@ pub const COMMANDS: &[Command] = &[
             "1.0.0",
             "Lists the keys whose names match a pattern.",
         ),
-    Command::new("scan", -2, ReadAll(scan))
+    Command::new("scan", -2, ReadEach(scan))
         .flags(&[READONLY])
         .docs("generic", "2.8.0", "Walks the keys in steps."),
     Command::new("randomkey", 1, ReadAll(random_key))
@@ -171,7 +171,7 @@ fn nth_key<'v>(view: &'v View<'_>, db: usize, n: usize) -> Option<&'v Entry> {
     entries.nth(left).map(|(_, entry)| entry)
 }
 
-/// ASYNC and SYNC are the same here: memory is freed after the locks are.
+/// ASYNC and SYNC are the same here: much memory is freed by a thread of its own.
 fn check_flush_mode(call: &Call<'_>) -> Result<(), Reply> {
     match call.args().rest() {
         [] => Ok(()),

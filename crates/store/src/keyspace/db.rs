@@ -1,5 +1,6 @@
 //! The entries of one database within one shard.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use everbloom::{ScalableBloomFilter, host};
@@ -8,6 +9,7 @@ use hashbrown::HashTable;
 
 use super::entry::Entry;
 use super::keeper::Keeper;
+use super::order;
 use crate::clock::Now;
 
 /// Entries found by the hash of their key. Every method that takes a `hash` wants the keyspace's
@@ -18,6 +20,8 @@ pub struct Db {
     memory: isize,
     settled: isize,
     expiring: usize,
+    /// The sum of the expiry times of the keys that have one.
+    expiry_times: u128,
     /// No key expires before this time (milliseconds of Unix time).
     earliest_expiry: u64,
     /// The snapshot being made, and this database's number at its moment.
@@ -27,8 +31,14 @@ pub struct Db {
 /// What is left of a removed entry, to be freed when no lock is held. A snapshot may have taken the
 /// entry over.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held only to be dropped")]
 pub struct Leftover(Option<Entry>);
+
+impl Leftover {
+    /// Bytes that are freed with it.
+    pub fn memory(&self) -> usize {
+        self.0.as_ref().map_or(0, Entry::memory)
+    }
+}
 
 impl Db {
     /// The number of keys, those included that have expired but are not yet removed.
@@ -133,12 +143,18 @@ impl Db {
             .map(|e| (e.hash, &**e))
     }
 
-    /// The sum of the times left until expiry, in milliseconds, of the keys that have one.
+    /// Calls `look` with the entries of a slice of the [`order`], expired ones included. It takes
+    /// time in proportion to how many there are.
+    pub(super) fn slice(&self, positions: Range<u64>, look: impl FnMut(&Entry)) {
+        order::slice(&self.table, positions, look);
+    }
+
+    /// The sum of the times left until expiry, in milliseconds, of the keys that have one. A key
+    /// that has expired and is not yet removed counts less than nothing.
     pub fn time_left(&self, now: u64) -> u64 {
-        self.table
-            .iter()
-            .filter_map(|e| e.expires_at())
-            .fold(0u64, |sum, at| sum.saturating_add(at.saturating_sub(now)))
+        // A number of keys fits 64 bits, so the product fits 128.
+        let passed = self.expiring as u128 * u128::from(now);
+        u64::try_from(self.expiry_times.saturating_sub(passed)).unwrap_or(u64::MAX)
     }
 
     /// Asks the processor for the memory of the entry with this hash, if there is one. It reads the
@@ -252,9 +268,9 @@ impl Db {
         let before = entry.value.memory().cast_signed();
         keep(self.snapshot.as_ref(), entry);
         self.memory += entry.value.memory().cast_signed() - before;
-        let had = entry.expires_at().is_some();
+        let had = entry.expires_at();
         entry.set_expires_at(at);
-        self.expiring -= usize::from(had);
+        self.forget_expiry(had);
         self.note_expiry(at);
         true
     }
@@ -290,12 +306,20 @@ impl Db {
                 self.earliest_expiry.min(at)
             };
             self.expiring += 1;
+            self.expiry_times += u128::from(at);
+        }
+    }
+
+    fn forget_expiry(&mut self, at: Option<u64>) {
+        if let Some(at) = at {
+            self.expiring -= 1;
+            self.expiry_times -= u128::from(at);
         }
     }
 
     fn forget(&mut self, entry: &Entry) {
         self.memory -= entry.memory().cast_signed();
-        self.expiring -= usize::from(entry.expires_at().is_some());
+        self.forget_expiry(entry.expires_at());
     }
 }
 
@@ -336,6 +360,29 @@ mod tests {
         db.discard(1, b"a");
         db.discard(2, b"b");
         assert_eq!((db.memory(), db.len(), db.expiring()), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_time_left_is_that_of_all_keys() {
+        let mut db = Db::default();
+        for (hash, at) in [Some(100), None, Some(300), Some(500), Some(700)]
+            .into_iter()
+            .enumerate()
+        {
+            db.insert(hash as u64, text("a", at));
+        }
+        assert_eq!((db.expiring(), db.time_left(50)), (4, 1400));
+        db.insert(0, text("a", Some(200)));
+        db.insert(2, text("a", None));
+        assert!(db.set_expiry(1, b"a", Some(60), 50));
+        assert!(db.set_expiry(3, b"a", Some(900), 50));
+        assert_eq!((db.expiring(), db.time_left(50)), (4, 10 + 150 + 850 + 650));
+        assert_eq!(db.remove_expired(250).len(), 2);
+        assert!(db.set_expiry(3, b"a", None, 250));
+        assert_eq!((db.expiring(), db.time_left(250)), (1, 450));
+        assert_eq!(db.time_left(800), 0);
+        db.take(4, b"a");
+        assert_eq!((db.expiring(), db.time_left(0)), (0, 0));
     }
 
     #[test]

@@ -108,8 +108,8 @@ impl Keeper {
         id: u64,
         work: impl FnOnce(&mut ScalableBloomFilter) -> R,
     ) -> Option<Place<R>> {
+        self.adopt_emptied();
         let mut state = self.state.lock();
-        self.adopt_emptied(&mut state);
         if let Some(Entry {
             value: Value::Filter(filter),
             ..
@@ -123,16 +123,20 @@ impl Keeper {
 
     /// The entries kept since this was asked last.
     pub fn take_kept(&self) -> Vec<Kept> {
-        let mut state = self.state.lock();
-        self.adopt_emptied(&mut state);
-        std::mem::take(&mut state.kept)
+        self.adopt_emptied();
+        std::mem::take(&mut self.state.lock().kept)
     }
 
-    /// Takes over, one by one, what the databases held that were emptied.
-    fn adopt_emptied(&self, state: &mut State) {
-        for (db, emptied) in std::mem::take(&mut state.emptied) {
+    /// Takes over, one by one, what the databases held that were emptied. Commands wait for one
+    /// table of one shard at most.
+    fn adopt_emptied(&self) {
+        loop {
+            let mut state = self.state.lock();
+            let Some((db, emptied)) = state.emptied.pop() else {
+                return;
+            };
             for entry in emptied {
-                self.adopt_locked(state, db, entry.hash, *entry);
+                self.adopt_locked(&mut state, db, entry.hash, *entry);
             }
         }
     }

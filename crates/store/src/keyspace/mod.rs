@@ -10,6 +10,8 @@
 //! - [`shard`]: the databases of one shard, and the keys that clients watch there
 //! - [`footprint`]: which shards a command needs
 //! - [`view`]: what a command that holds some shards may do with them
+//! - `order`: the order in which keys are walked
+//! - `release`: freeing what was removed, on a thread of its own
 //! - [`keeper`]: the entries that a snapshot has kept
 //! - [`snapshot`]: all keys as they were at one moment, collected while commands go on
 //! - [`scan`]: walking all keys with a cursor while they change
@@ -18,6 +20,8 @@ pub mod db;
 pub mod entry;
 pub mod footprint;
 pub mod keeper;
+mod order;
+mod release;
 pub mod scan;
 pub mod shard;
 pub mod sharded;

@@ -1,21 +1,15 @@
 //! Walking all keys with a cursor while they change.
 //!
-//! Keys are walked in the order of their hashes: the shard's number and the 40 bits below it make
-//! the cursor. A key's place depends on nothing but its name, so a key that is there during the
-//! whole walk is seen exactly once, however much its table is rebuilt in between. One step looks at
-//! one slice of one shard, wide enough for about `count` keys.
+//! Keys are walked shard by shard, and within a shard in the [`order`](super::order) of their
+//! hashes: the shard's number and the position make the cursor. A key's place depends on nothing
+//! but its name, so a key that is there during the whole walk is seen exactly once, however much
+//! its table is rebuilt in between. One step looks at slices wide enough for about `count` keys,
+//! each under the lock of its shard.
 
 use super::entry::Entry;
-use super::sharded::{SHARD_SHIFT, SHARDS};
+use super::order::{POSITION_BITS, POSITIONS};
+use super::sharded::SHARDS;
 use super::view::View;
-
-const POSITION_BITS: u32 = 40;
-const POSITIONS: u64 = 1 << POSITION_BITS;
-
-/// The place of a hash within its shard.
-fn position(hash: u64) -> u64 {
-    (hash >> (SHARD_SHIFT - POSITION_BITS)) % POSITIONS
-}
 
 /// One step of a walk over database `db` from `cursor` on (0 at first): hands about `count` keys,
 /// or more, to `found` and returns the cursor of the next step, 0 at the end. An unknown cursor is
@@ -29,30 +23,29 @@ pub fn step(
 ) -> u64 {
     let (mut shard_number, mut from) = (cursor >> POSITION_BITS, cursor % POSITIONS);
     let mut seen = 0;
-    while let Some((_, shard)) = usize::try_from(shard_number)
-        .ok()
-        .and_then(|number| view.shards().nth(number))
-    {
-        let keys = shard.db(db);
-        // A slice that holds `count` of the shard's evenly spread keys on the average.
-        let slices = u64::try_from(keys.len() / count.max(1))
-            .unwrap_or(1)
-            .next_power_of_two();
-        let until = (from + POSITIONS / slices).min(POSITIONS);
-        for (hash, entry) in keys.iter(view.now().ms) {
-            if (from..until).contains(&position(hash)) {
-                found(entry);
+    while let Some(index) = usize::try_from(shard_number).ok().filter(|n| *n < SHARDS) {
+        let until = view.with_shard(index, |shard| {
+            let keys = shard.db(db);
+            // A slice that holds `count` of the shard's evenly spread keys on the average.
+            let slices = u64::try_from(keys.len() / count.max(1))
+                .unwrap_or(1)
+                .next_power_of_two();
+            let until = (from + POSITIONS / slices).min(POSITIONS);
+            keys.slice(from..until, |entry| {
                 seen += 1;
-            }
-        }
+                if !entry.is_expired(view.now().ms) {
+                    found(entry);
+                }
+            });
+            until
+        });
         from = if until == POSITIONS { 0 } else { until };
         shard_number += u64::from(from == 0);
         if seen >= count {
             break;
         }
     }
-    let end = u64::try_from(SHARDS).unwrap_or(u64::MAX);
-    if shard_number >= end {
+    if shard_number >= SHARDS as u64 {
         0
     } else {
         shard_number << POSITION_BITS | from
@@ -87,7 +80,12 @@ mod tests {
         let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
         let (mut cursor, mut steps) = (0, 0);
         loop {
-            let view = Footprint::Whole.lock(&keyspace, false, Now::default());
+            // No shard is held, or all of them, as in a transaction.
+            let footprint = match steps % 2 {
+                0 => Footprint::none(),
+                _ => Footprint::Whole,
+            };
+            let view = footprint.lock(&keyspace, false, Now::default());
             cursor = step(&view, 0, cursor, 10, |entry| {
                 *seen.entry(entry.key().to_vec()).or_default() += 1;
             });

@@ -7,6 +7,7 @@ use foldhash::quality::RandomState;
 use parking_lot::RwLock;
 
 use super::db::Db;
+use super::release::Release;
 use super::shard::Shard;
 
 /// Shards of the keyspace, as a power of two: enough that workers seldom meet, few enough that a
@@ -26,6 +27,7 @@ pub struct Keyspace {
     hasher: RandomState,
     memory: AtomicUsize,
     databases: usize,
+    release: Release,
 }
 
 impl Keyspace {
@@ -38,6 +40,7 @@ impl Keyspace {
             hasher: RandomState::default(),
             memory: AtomicUsize::new(0),
             databases,
+            release: Release::default(),
         }
     }
 
@@ -72,6 +75,12 @@ impl Keyspace {
     /// Bytes that keys and values take, over all databases.
     pub fn memory(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
+    }
+
+    /// Frees what was removed and takes about so many bytes: behind the caller's back if that takes
+    /// long. No shard should be locked.
+    pub(crate) fn free(&self, removed: impl Send + 'static, bytes: usize) {
+        self.release.free(removed, bytes);
     }
 
     /// Takes over into the total what a database gained or lost while its shard was locked.

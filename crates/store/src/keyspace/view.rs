@@ -19,20 +19,26 @@ enum Held<'k> {
     Exclusive(RwLockWriteGuard<'k, Shard>),
 }
 
-/// What was removed from the keyspace: freed after the locks are, for freeing a large filter takes
-/// milliseconds.
+/// What was removed from the keyspace: freed after the locks are, for it may take long.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held only to be dropped")]
 enum Removed {
     Entry(Leftover),
     Db(Db),
+}
+
+impl Removed {
+    fn memory(&self) -> usize {
+        match self {
+            Removed::Entry(entry) => entry.memory(),
+            Removed::Db(db) => db.memory().unsigned_abs(),
+        }
+    }
 }
 
 /// Some locked shards. A command that reads gets it as `&View`, one that writes as `&mut View`,
 /// and the lock of each is of the same kind.
 #[derive(Debug)]
 pub struct View<'k> {
-    // Dropped in this order: first the locks, then what was removed.
     held: SmallVec<[(usize, Held<'k>); 2]>,
     removed: Vec<Removed>,
     keyspace: &'k Keyspace,
@@ -114,6 +120,16 @@ impl<'k> View<'k> {
             };
             (*index, shard)
         })
+    }
+
+    /// Looks at one shard. A view that holds no shard at all locks it for so long; any other must
+    /// hold it.
+    pub fn with_shard<R>(&self, index: usize, look: impl FnOnce(&Shard) -> R) -> R {
+        if self.held.is_empty() {
+            look(&self.keyspace.shard(index).read())
+        } else {
+            look(self.shard(index))
+        }
     }
 
     /// All live entries of a database, of all locked shards.
@@ -282,6 +298,11 @@ impl Drop for View<'_> {
             for db in 0..keyspace.databases() {
                 keyspace.settle(shard.db_mut(db));
             }
+        }
+        self.held.clear();
+        if !self.removed.is_empty() {
+            let bytes = self.removed.iter().map(Removed::memory).sum();
+            keyspace.free(mem::take(&mut self.removed), bytes);
         }
     }
 }

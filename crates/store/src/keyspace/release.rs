@@ -1,0 +1,64 @@
+//! Freeing what was removed, on a thread of its own.
+//!
+//! To free millions of small values, or one of gigabytes, takes longer than clients may wait. The
+//! thread starts when it is needed first and ends with its keyspace.
+
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+/// Fewer bytes than this are freed at once: it takes less time than to wake another thread.
+const LITTLE: usize = 256 << 10;
+
+/// The way to the thread; `None` inside when it could not be started.
+#[derive(Debug, Default)]
+pub(super) struct Release(OnceLock<Option<Sender<Box<dyn Send>>>>);
+
+impl Release {
+    /// Frees what is no longer needed and takes about so many bytes. No lock should be held.
+    pub(super) fn free(&self, removed: impl Send + 'static, bytes: usize) {
+        if bytes < LITTLE {
+            return;
+        }
+        if let Some(thread) = self.0.get_or_init(start) {
+            // If the thread has ended, the error holds what was sent, and frees it here.
+            drop(thread.send(Box::new(removed)));
+        }
+    }
+}
+
+fn start() -> Option<Sender<Box<dyn Send>>> {
+    let (sender, removed) = mpsc::channel();
+    let thread = thread::Builder::new().name("release".into());
+    let started = thread.spawn(move || removed.into_iter().for_each(drop));
+    started.ok().map(|_| sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::ThreadId;
+
+    use super::*;
+
+    /// Says which thread frees it.
+    struct Witness(Sender<ThreadId>);
+
+    impl Drop for Witness {
+        fn drop(&mut self) {
+            self.0.send(thread::current().id()).unwrap();
+        }
+    }
+
+    #[test]
+    fn much_is_freed_by_a_thread_of_its_own() {
+        let (sender, freed_by) = mpsc::channel();
+        let (release, here) = (Release::default(), thread::current().id());
+        release.free(Witness(sender.clone()), LITTLE - 1);
+        assert_eq!(freed_by.try_recv(), Ok(here));
+        release.free(Witness(sender.clone()), LITTLE);
+        let other = freed_by.recv().unwrap();
+        assert_ne!(other, here);
+        release.free(Witness(sender), usize::MAX);
+        assert_eq!(freed_by.recv(), Ok(other));
+    }
+}
