@@ -4,14 +4,14 @@
 //!
 //! | step | module |
 //! |---|---|
-//! | a socket is accepted and given to a worker; its bytes are read, replies are sent | [`net`] |
-//! | the request is found, admitted, run under its locks, recorded | [`dispatch`] |
-//! | Redis's own commands | [`native`] |
-//! | a command's row, and one call of it | [`call`] |
+//! | a socket is accepted and given to a worker; its bytes are read, replies are sent | `net` |
+//! | the request is found, admitted, run under its locks, recorded | `dispatch` |
+//! | Redis's own commands | `native` |
+//! | a command's row, and one call of it | `call` |
 //! | keys, and where effects go | [`everbloom_store`] |
 //!
-//! Around it: [`start`], [`config`], [`session`] and [`clients`] (a connection from inside and from
-//! outside), [`watches`], [`stats`], [`slowlog`], [`glob`], [`system`].
+//! Around it: `start`, [`config`], `session` and `clients` (a connection from inside and from
+//! outside), `watches`, `stats`, `slowlog`, `glob`, `system`.
 //!
 //! ```text
 //! floors

@@ -1,6 +1,6 @@
 //! Walking all keys with a cursor while they change.
 //!
-//! Keys are walked shard by shard, and within a shard in the [`order`](super::order) of their
+//! Keys are walked shard by shard, and within a shard in the order (`order.rs`) of their
 //! hashes: the shard's number and the position make the cursor. A key's place depends on nothing
 //! but its name, so a key that is there during the whole walk is seen exactly once, however much
 //! its table is rebuilt in between. One step looks at slices wide enough for about `count` keys,

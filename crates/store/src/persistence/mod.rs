@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - [`directory`]: the data directory
-//! - [`log_files`]: which files the log has, as snapshots and rewrites change them
+//! - `log_files`: which files the log has, as snapshots and rewrites change them
 //! - [`load`]: reading it all back at the start
 //! - [`log`]: the thread that writes what the journal takes in
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
