@@ -137,7 +137,8 @@ impl Machine {
             return true;
         }
         let deadline = Instant::now() + Duration::from_secs(60);
-        while self.server.store.journal.durable_now() < written {
+        while self.server.store.journal.written() < written {
+            self.server.store.journal.nudge();
             if self.server.store.failure().is_some() {
                 return false;
             }
@@ -153,7 +154,7 @@ impl Machine {
     /// Waits for work in the background.
     fn settle(&self) {
         while self.server.store.persistence().unwrap().is_busy()
-            && !self.server.store.failure().is_some()
+            && self.server.store.failure().is_none()
         {
             thread::sleep(Duration::from_micros(100));
         }

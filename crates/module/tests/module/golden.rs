@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use everbloom_resp::{DecodeLimits, Reply, decode};
 use everbloom_files::rdb::crc64;
+use everbloom_resp::{DecodeLimits, Reply, decode};
 use serde_json::Value as Json;
 
 use crate::support::{Client, Host, elements, from_redis_7};

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
@@ -14,6 +15,7 @@ use everbloom_files::aof::{Manifest, Names};
 use everbloom_files::storage::{Disk, Storage};
 
 use super::figures::Figures;
+use super::log::Writer;
 use crate::settings::Settings;
 
 /// The data directory and what is known of its files.
@@ -31,6 +33,13 @@ pub struct Persistence {
     pub(super) busy: AtomicBool,
     /// A log is to be kept. Where none is, beginning it has failed and is tried again.
     pub(super) log_wanted: AtomicBool,
+    /// How many of the journal's switches to a new file a base must be behind, because what was
+    /// written before the last of them may be lost.
+    pub(super) lost: AtomicU64,
+    /// How many the base is behind: what was written before the last of them does not count.
+    pub(super) rewritten: AtomicU64,
+    /// Who writes the log, once it is loaded.
+    pub(super) writer: Mutex<Option<Writer>>,
     /// The thread that makes a snapshot in the background.
     pub(super) job: Mutex<Option<JoinHandle<()>>>,
     /// The server ends: a snapshot in the background is given up.
@@ -108,11 +117,19 @@ impl Persistence {
             switched: Condvar::new(),
             busy: AtomicBool::new(false),
             log_wanted: AtomicBool::new(settings.appendonly),
+            lost: AtomicU64::new(0),
+            rewritten: AtomicU64::new(0),
+            writer: Mutex::default(),
             job: Mutex::default(),
             ending: AtomicBool::new(false),
             figures: Figures::default(),
             _lock: None,
         }
+    }
+
+    /// Whether the log must be rewritten from memory, because an fsync has failed.
+    pub(super) fn is_lost(&self) -> bool {
+        self.rewritten.load(Relaxed) < self.lost.load(Relaxed)
     }
 
     /// The log that is on the disk, before any of it is written.

@@ -258,6 +258,9 @@ fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<
             persistence.wait_for_switch(switch)?;
         }
         persistence.install_base(&temporary, bytes, switch.is_some())?;
+        if let Some(switch) = switch {
+            persistence.rewritten.store(switch, Relaxed);
+        }
         Ok(bytes)
     });
     if let Err(problem) = &mut result {
