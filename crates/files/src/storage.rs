@@ -130,7 +130,11 @@ impl Storage for Disk {
     }
 
     fn create_dir(&self, name: &str) -> io::Result<()> {
-        fs::create_dir_all(self.path(name))
+        // Never the data directory itself: whoever makes that one locks it.
+        match fs::create_dir(self.path(name)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        }
     }
 
     fn sync_dir(&self, name: &str) -> io::Result<()> {

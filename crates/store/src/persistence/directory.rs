@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,8 +47,18 @@ pub struct Persistence {
     pub(super) ending: AtomicBool,
     /// What INFO says.
     pub figures: Figures,
-    /// Keeps other servers out of the directory.
-    _lock: Option<File>,
+    /// The directory itself, unless the storage is none.
+    home: Option<Home>,
+}
+
+/// The data directory as it was opened.
+#[derive(Debug)]
+struct Home {
+    path: PathBuf,
+    /// Keeps other servers out of it.
+    _lock: File,
+    /// While this is open, no other directory gets its identity.
+    dir: File,
 }
 
 /// The files of the log.
@@ -104,7 +115,11 @@ impl Persistence {
             Err(std::fs::TryLockError::Error(source)) => return Err(unwritable(source)),
         }
         let mut opened = Self::on(Arc::new(Disk::new(&dir)), settings);
-        opened._lock = Some(lock);
+        opened.home = Some(Home {
+            dir: File::open(&dir).map_err(unwritable)?,
+            path: dir.clone(),
+            _lock: lock,
+        });
         Ok(Some(opened))
     }
 
@@ -123,13 +138,34 @@ impl Persistence {
             job: Mutex::default(),
             ending: AtomicBool::new(false),
             figures: Figures::default(),
-            _lock: None,
+            home: None,
         }
     }
 
     /// Whether the log must be rewritten from memory, because an fsync has failed.
     pub(super) fn is_lost(&self) -> bool {
         self.rewritten.load(Relaxed) < self.lost.load(Relaxed)
+    }
+
+    /// An error if the data directory is gone, or another has its name: that one is not locked, and
+    /// may be another server's.
+    pub(super) fn check_home(&self) -> io::Result<()> {
+        let Some(home) = &self.home else {
+            return Ok(());
+        };
+        let found = std::fs::metadata(&home.path).and_then(|found| {
+            let own = home.dir.metadata()?;
+            Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
+        });
+        let what = match found {
+            Ok(true) => return Ok(()),
+            Ok(false) => "another directory has its name now".into(),
+            Err(problem) => problem.to_string(),
+        };
+        Err(io::Error::other(format!(
+            "the data directory {} was removed or renamed while the server uses it: {what}",
+            home.path.display()
+        )))
     }
 
     /// The log that is on the disk, before any of it is written.
