@@ -1,6 +1,6 @@
 //! Writes what the journal takes in.
 //!
-//! Whoever holds the [`Writer`] takes everything that waits and writes it at once; then all replies
+//! Whoever holds the `Writer` takes everything that waits and writes it at once; then all replies
 //! may leave that waited for it. Mostly this is the thread of an event loop, which has to wait for
 //! nobody then ([`write_now`]). Whatever can take long has a thread of its own ([`run`]): an fsync
 //! that replies wait for, the way to a new file, trouble.

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! - [`directory`]: the data directory
-//! - [`log_files`]: which files the log has, as snapshots and rewrites change them
+//! - `log_files`: which files the log has, as snapshots and rewrites change them
 //! - [`load`]: reading it all back at the start
 //! - [`log`]: writes what the journal takes in
-//! - [`syncing`]: the thread that forces the log to the disk meanwhile
+//! - `syncing`: the thread that forces the log to the disk meanwhile
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
 //! - [`jobs`]: SAVE, BGSAVE, BGREWRITEAOF
 //! - [`schedule`]: what starts them by itself
