@@ -13,9 +13,14 @@ use std::path::{Path, PathBuf};
 pub trait StorageFile: Write + Send + Debug {
     /// Returns once everything written is on the disk.
     fn sync(&mut self) -> io::Result<()>;
+    /// The same for another thread to call, while this one goes on writing.
+    fn sync_elsewhere(&self) -> io::Result<Syncing>;
     /// Cuts the file to `len` bytes and goes on writing there.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 }
+
+/// Brings to the disk what was written to a file before it is called.
+pub type Syncing = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 /// A data directory.
 pub trait Storage: Send + Sync + Debug {
@@ -84,6 +89,11 @@ impl StorageFile for File {
         self.sync_data()
     }
 
+    fn sync_elsewhere(&self) -> io::Result<Syncing> {
+        let file = self.try_clone()?;
+        Ok(Box::new(move || file.sync_data()))
+    }
+
     fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.set_len(len)?;
         self.seek(SeekFrom::Start(len)).map(drop)
@@ -120,7 +130,11 @@ impl Storage for Disk {
     }
 
     fn create_dir(&self, name: &str) -> io::Result<()> {
-        fs::create_dir_all(self.path(name))
+        // Never the data directory itself: whoever makes that one locks it.
+        match fs::create_dir(self.path(name)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        }
     }
 
     fn sync_dir(&self, name: &str) -> io::Result<()> {

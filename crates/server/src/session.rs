@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    /// Notes how far the journal must be on the disk before this connection's replies may leave.
+    /// Notes how far the journal must be in the log before this connection's replies may leave.
     #[inline]
     pub fn wrote(&mut self, position: u64) {
         self.written = self.written.max(position);

@@ -74,16 +74,12 @@ impl Server {
             let (sender, receiver) = mpsc::unbounded_channel();
             senders.push(sender);
             let (shared, stats) = (Arc::clone(&server), Arc::clone(stats));
-            threads.push(spawn(
-                &format!("worker-{index}"),
-                &server,
-                move |runtime| {
-                    runtime.block_on(connections::serve(Worker::new(shared, stats), receiver));
-                },
-            )?);
+            threads.push(spawn(&format!("worker-{index}"), move |runtime| {
+                runtime.block_on(connections::serve(Worker::new(shared, stats), receiver));
+            })?);
         }
         let shared = Arc::clone(&server);
-        threads.push(spawn("main", &server, move |runtime| {
+        threads.push(spawn("main", move |runtime| {
             runtime.block_on(attend(shared, listeners, senders));
         })?);
         let shared = Arc::clone(&server);
@@ -167,18 +163,13 @@ impl Drop for Running {
     }
 }
 
-/// Starts a thread with an event loop, which nudges the journal before it sleeps.
+/// Starts a thread with an event loop.
 fn spawn(
     name: &str,
-    server: &Arc<Server>,
     work: impl FnOnce(tokio::runtime::Runtime) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .on_thread_park({
-            let server = Arc::clone(server);
-            move || server.store.journal.nudge()
-        })
         .build()?;
     std::thread::Builder::new()
         .name(name.into())

@@ -5,13 +5,13 @@
 //! order of its changes, and nothing comes between the commands of one record.
 
 use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use everbloom_commands::Effect;
 use everbloom_commands::bf::insertion::Insertion;
 use everbloom_resp::encode_request;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use smallvec::SmallVec;
 use tokio::sync::watch;
 
@@ -121,7 +121,7 @@ impl Record {
 }
 
 /// The record of all changes: a queue between the commands, which append to it under the locks of
-/// what they changed, and the thread that writes the log. While no log is kept, it only counts.
+/// what they changed, and the log. While no log is kept, it only counts.
 #[derive(Debug)]
 pub struct Journal {
     queue: Mutex<Queue>,
@@ -131,10 +131,24 @@ pub struct Journal {
     drained: Condvar,
     changes: AtomicU64,
     logging: AtomicBool,
-    /// The writer is not woken for each record, but when a thread has nothing else to do.
-    gathering: AtomicBool,
-    /// Everything before this position is on the disk.
-    durable: watch::Sender<u64>,
+    /// Everything before this position is written; with `appendfsync always` it is on the disk.
+    written: AtomicU64,
+    /// Replies to changes before this position may leave.
+    answerable: AtomicU64,
+    /// How many connections wait for that.
+    waiting: AtomicUsize,
+    /// Tells them when it has gone further.
+    further: watch::Sender<()>,
+}
+
+/// Somebody waits for [`Journal::answerable`] to go further.
+#[derive(Debug)]
+pub struct Waiting<'j>(&'j Journal);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// What waits to be written.
@@ -151,7 +165,8 @@ struct Queue {
     end: u64,
     /// The database that the log has selected last.
     db: Option<usize>,
-    writer_waits: bool,
+    /// The writer is not to wait for more.
+    urgent: bool,
     closed: bool,
 }
 
@@ -171,6 +186,9 @@ pub struct Batch {
     pub last: bool,
 }
 
+/// With so many bytes waiting, the writer is woken at once: a batch is not yet at its end.
+const PLENTY: usize = 1 << 20;
+
 /// With more than this many bytes waiting, commands wait for the writer.
 const FAR_BEHIND: usize = 256 << 20;
 
@@ -188,8 +206,10 @@ impl Default for Journal {
             drained: Condvar::new(),
             changes: AtomicU64::new(0),
             logging: AtomicBool::new(false),
-            gathering: AtomicBool::new(false),
-            durable: watch::Sender::new(0),
+            written: AtomicU64::new(0),
+            answerable: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
+            further: watch::Sender::new(()),
         }
     }
 }
@@ -225,9 +245,8 @@ impl Journal {
         queue.db = record.db;
         queue.bytes.extend_from_slice(&record.commands);
         queue.end += u64::try_from(queue.bytes.len() - before).unwrap_or(0);
-        if queue.writer_waits && !self.gathering.load(Ordering::Relaxed) {
-            queue.writer_waits = false;
-            self.filled.notify_one();
+        if queue.bytes.len() >= PLENTY {
+            self.wake_writer(&mut queue);
         }
         queue.end
     }
@@ -242,21 +261,18 @@ impl Journal {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Says whether to let records gather until [`Journal::nudge`]: where replies wait for the
-    /// disk, the records of all connections that are served in one turn of an event loop then share
-    /// one fsync, instead of the first having one to itself.
-    pub fn gather(&self, on: bool) {
-        self.gathering.store(on, Ordering::Relaxed);
+    /// Wakes the writer for what has gathered. Records do not wake it one by one: those of all
+    /// connections that are served in one turn of an event loop share one write, and one fsync.
+    pub fn nudge(&self) {
+        let mut queue = self.queue.lock();
+        if !queue.bytes.is_empty() {
+            self.wake_writer(&mut queue);
+        }
     }
 
-    /// Wakes the writer for the records that have gathered: the event loop is about to sleep.
-    pub fn nudge(&self) {
-        if !self.gathering.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut queue = self.queue.lock();
-        if queue.writer_waits && !queue.bytes.is_empty() {
-            queue.writer_waits = false;
+    fn wake_writer(&self, queue: &mut Queue) {
+        if !queue.urgent {
+            queue.urgent = true;
             self.filled.notify_one();
         }
     }
@@ -281,19 +297,32 @@ impl Journal {
         queue.switches.push(at);
         queue.switched += 1;
         queue.db = None;
-        queue.writer_waits = false;
-        self.filled.notify_one();
+        self.wake_writer(&mut queue);
         queue.switched
     }
 
-    /// The writer's end: what waits to be written, once there is something, or after `patience`.
-    pub fn take(&self, patience: Duration) -> Batch {
+    /// Returns once there is something to write that somebody waits for, or after `patience`.
+    pub fn wait(&self, patience: Duration) {
         let mut queue = self.queue.lock();
-        if queue.bytes.is_empty() && queue.switches.is_empty() && !queue.closed {
-            queue.writer_waits = true;
+        if !queue.urgent && !queue.closed {
             self.filled.wait_for(&mut queue, patience);
-            queue.writer_waits = false;
         }
+    }
+
+    /// What waits to be written, if it is nothing but commands.
+    pub fn take_commands(&self) -> Option<Batch> {
+        let queue = self.queue.lock();
+        let only = !queue.bytes.is_empty() && queue.switches.is_empty() && !queue.closed;
+        (only && self.is_logging()).then(|| self.take_from(queue))
+    }
+
+    /// What waits to be written.
+    pub fn take(&self) -> Batch {
+        self.take_from(self.queue.lock())
+    }
+
+    fn take_from(&self, mut queue: MutexGuard<'_, Queue>) -> Batch {
+        queue.urgent = false;
         let spare = mem::take(&mut queue.spare);
         let bytes = mem::replace(&mut queue.bytes, spare);
         let batch = Batch {
@@ -327,27 +356,49 @@ impl Journal {
         self.queue.lock().closed
     }
 
-    /// Everything before `position` is on the disk now.
-    pub fn set_durable(&self, position: u64) {
-        self.durable.send_if_modified(|durable| {
-            let further = position > *durable;
-            *durable = position.max(*durable);
-            further
-        });
+    /// Everything before `position` is written now, and with `appendfsync always` on the disk.
+    pub fn set_written(&self, position: u64) {
+        self.written.fetch_max(position, Ordering::Relaxed);
+        self.answer(position);
     }
 
-    /// Calls `further` each time more is on the disk; never returns.
-    pub async fn each_durable(&self, further: impl Fn()) {
-        let mut durable = self.durable.subscribe();
-        // The sender lives in `self`, so the channel does not close.
-        while durable.changed().await.is_ok() {
-            further();
+    /// The position before which everything is written.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Lets the replies to all changes so far leave although these cannot be written now: from now
+    /// on writes are refused.
+    pub fn let_go(&self) {
+        self.answer(self.end());
+    }
+
+    fn answer(&self, position: u64) {
+        let before = self.answerable.fetch_max(position, Ordering::SeqCst);
+        // Whoever is not counted here looks at the position after this.
+        if position > before && self.waiting.load(Ordering::SeqCst) > 0 {
+            self.further.send_replace(());
         }
     }
 
-    /// The position before which everything is on the disk.
-    pub fn durable_now(&self) -> u64 {
-        *self.durable.borrow()
+    /// Replies to changes before this position may leave.
+    pub fn answerable(&self) -> u64 {
+        self.answerable.load(Ordering::SeqCst)
+    }
+
+    /// From now on [`Journal::each_further`] is told. Look at the position after this.
+    pub fn expect_further(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        Waiting(self)
+    }
+
+    /// Calls `further` each time more replies may leave and some wait for it; never returns.
+    pub async fn each_further(&self, further: impl Fn()) {
+        let mut changes = self.further.subscribe();
+        // The sender lives in `self`, so the channel does not close.
+        while changes.changed().await.is_ok() {
+            further();
+        }
     }
 }
 
@@ -360,7 +411,7 @@ mod tests {
     use super::*;
 
     fn logged(journal: &Journal) -> String {
-        let batch = journal.take(Duration::ZERO);
+        let batch = journal.take();
         String::from_utf8(batch.bytes).unwrap().replace("\r\n", " ")
     }
 

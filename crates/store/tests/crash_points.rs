@@ -141,7 +141,8 @@ impl Machine {
             return true;
         }
         let deadline = Instant::now() + Duration::from_secs(60);
-        while self.server.store.journal.durable_now() < written {
+        while self.server.store.journal.written() < written {
+            self.server.store.journal.nudge();
             if self.server.store.failure().is_some() {
                 return false;
             }

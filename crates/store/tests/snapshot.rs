@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader, dump};
-use everbloom_files::storage::StorageFile;
+use everbloom_files::storage::{StorageFile, Syncing};
 use everbloom_store::Settings;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::Footprint;
@@ -50,6 +50,10 @@ impl Write for Meddled<'_> {
 impl StorageFile for Meddled<'_> {
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
+    }
+
+    fn sync_elsewhere(&self) -> io::Result<Syncing> {
+        Ok(Box::new(|| Ok(())))
     }
 
     fn truncate(&mut self, _: u64) -> io::Result<()> {

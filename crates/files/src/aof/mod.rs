@@ -38,6 +38,7 @@
 //!
 //! The commands from `MULTI` to `EXEC` take effect together or not at all.
 
+mod covered;
 pub mod line;
 pub mod manifest;
 pub mod reader;

@@ -5,12 +5,16 @@
 //!
 //! A file that just ends, within a command or within a transaction, is
 //! [`Truncated`](ReadError::Truncated): the machine stopped while it was written, and what comes
-//! before is good. Anything else that does not belong there is [`Damaged`](ReadError::Damaged).
+//! before is good. Anything else that does not belong there is [`Damaged`](ReadError::Damaged). So is
+//! an argument that goes beyond the end of the file while there are whole commands in what it covers:
+//! its length is wrong, and a cut in front of it would take good commands away.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
 
 use thiserror::Error;
+
+use super::covered::whole_command;
 
 /// What is asked of the input at a time.
 const BUFFER: usize = 64 << 10;
@@ -259,8 +263,13 @@ impl<R: Read> CommandReader<R> {
         let count = self.head(b'*', "a number of arguments", 1, self.limits.max_args)?;
         let mut args = Vec::new();
         for _ in 0..count {
+            let head = self.offset + 1;
             let len = self.head(b'$', "a length", 0, self.limits.max_bulk)?;
-            args.push(self.bulk(len)?);
+            let arg = self.bulk(len)?;
+            if (arg.len() as u64) < len {
+                return Err(self.cut_short(head, len, &arg));
+            }
+            args.push(arg);
             self.line_end()?;
         }
         Ok(args)
@@ -310,7 +319,21 @@ impl<R: Read> CommandReader<R> {
         self.expect(b'\n')
     }
 
-    /// `len` bytes, in memory that grows as they come.
+    /// Why an argument, whose length is at `head`, has only these bytes up to the end of the file.
+    #[cold]
+    fn cut_short(&self, head: u64, len: u64, bytes: &[u8]) -> Stop {
+        let Some(at) = whole_command(bytes) else {
+            return Stop::Ended;
+        };
+        let start = self.offset - bytes.len() as u64;
+        let found = format!(
+            "{len}, which goes beyond the end of the file and over a whole command at byte {}",
+            start + at as u64
+        );
+        damaged(head, format!("a length of at most {}", at - 2), found)
+    }
+
+    /// `len` bytes, or those that there are, in memory that grows as they come.
     fn bulk(&mut self, len: u64) -> Result<Vec<u8>, Stop> {
         let mut bytes = Vec::new();
         let mut left = len;
@@ -323,14 +346,14 @@ impl<R: Read> CommandReader<R> {
                 let read = (&mut self.input).take(piece as u64).read_to_end(&mut bytes);
                 let read = read.map_err(Stop::Io)? as u64;
                 if read == 0 {
-                    return Err(Stop::Ended);
+                    break;
                 }
                 self.offset += read;
                 left -= read;
                 continue;
             }
             if self.peek()?.is_none() {
-                return Err(Stop::Ended);
+                break;
             }
             let buffered = self.buf.get(self.at..).unwrap_or_default();
             let taken = buffered.get(..wanted).unwrap_or(buffered);

@@ -258,6 +258,60 @@ fn damage_is_told_with_file_offset_and_what_was_expected() {
     assert!(read(longest.as_bytes()).1.is_none());
 }
 
+/// A machine that stops leaves no commands behind the place where it stopped.
+#[test]
+fn a_length_that_goes_over_whole_commands_is_damage_and_no_torn_end() {
+    let (bytes, _) = log(&["SET a value", "SET b value", "MULTI", "SET c value", "EXEC"]);
+    let text = String::from_utf8(bytes).unwrap();
+    let long = |at: usize| {
+        let (head, tail) = text.split_at(at);
+        format!(
+            "{head}{}",
+            tail.replacen("$5\r\nvalue", "$900000\r\nvalue", 1)
+        )
+    };
+    // In the first command, in the second, and within the transaction.
+    for (at, message) in [
+        (
+            0,
+            "log, byte 21: expected a length of at most 5, found 900000, which goes beyond the end \
+             of the file and over a whole command at byte 36",
+        ),
+        (
+            32,
+            "log, byte 52: expected a length of at most 5, found 900000, which goes beyond the end \
+             of the file and over a whole command at byte 67",
+        ),
+        (
+            64,
+            "log, byte 98: expected a length of at most 5, found 900000, which goes beyond the \
+             end of the file and over a whole command at byte 113",
+        ),
+    ] {
+        let damaged = long(at);
+        let (_, error) = read(damaged.as_bytes());
+        assert_eq!(error.unwrap().to_string(), message);
+        // Also when the machine has stopped later on.
+        let (_, error) = read(&damaged.as_bytes()[..damaged.len() - 1]);
+        let is_damage = matches!(error, Some(ReadError::Damaged { .. }));
+        assert!(is_damage || at == 64, "{error:?}");
+    }
+    // Halves of commands in an argument prove nothing.
+    for part in ["\r\n*1\r\n$4\r\nPIN", "\r\n*0\r\n", "*1\r\n$1\r\na\r\n"] {
+        let torn = format!("*1\r\n$900000\r\n{part}");
+        let (_, error) = read(torn.as_bytes());
+        assert!(
+            matches!(error, Some(ReadError::Truncated { .. })),
+            "{part}: {error:?}"
+        );
+    }
+    // Nor does anybody wait for an argument that was made to look like many long commands.
+    let nested = "*999999\r\n$2\r\nab\r\n$15\r\n".repeat(200_000);
+    let torn = format!("*1\r\n$90000000\r\n\r\n{nested}");
+    let (_, error) = read(torn.as_bytes());
+    assert!(matches!(error, Some(ReadError::Truncated { .. })));
+}
+
 #[test]
 fn the_limits_are_what_they_are_set_to() {
     let limits = ReadLimits {

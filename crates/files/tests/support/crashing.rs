@@ -52,7 +52,7 @@ use std::io::{self, Cursor, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use everbloom_dev::Random;
-use everbloom_files::storage::{Storage, StorageFile, parent};
+use everbloom_files::storage::{Storage, StorageFile, Syncing, parent};
 
 /// The disk. Clones are the same disk.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +72,8 @@ struct State {
     /// How many bytes can still be written.
     room: Option<u64>,
     syncs_fail: bool,
+    /// The next sync of a file fails and loses what it was to make last.
+    loses: bool,
     changes: u64,
 }
 
@@ -119,6 +121,7 @@ impl Default for State {
             crash_at: None,
             room: None,
             syncs_fail: false,
+            loses: false,
             changes: 0,
         }
     }
@@ -160,6 +163,12 @@ impl CrashingDisk {
     /// Lets every sync fail. Nothing is lost by that: a later sync that works is a whole one.
     pub fn fail_syncs(&self) {
         self.lock().syncs_fail = true;
+    }
+
+    /// Lets the next sync of a file fail as Linux does it: what it was to make last is still read,
+    /// but counts as written, so that no later sync, though it works, makes it last.
+    pub fn lose_at_next_sync(&self) {
+        self.lock().loses = true;
     }
 
     /// Ends a full disk and failing syncs.
@@ -266,6 +275,21 @@ impl State {
             return Err(io::Error::other("input/output error"));
         }
         run(self)
+    }
+
+    fn sync_file(&mut self, file: usize) -> io::Result<()> {
+        if std::mem::take(&mut self.loses) {
+            self.operation(|_| Ok(()))?;
+            self.files[file].unsynced.clear();
+            return Err(io::Error::other("input/output error"));
+        }
+        self.sync(|state| {
+            let file = &mut state.files[file];
+            for change in std::mem::take(&mut file.unsynced) {
+                apply(&mut file.lasting, &change);
+            }
+            Ok(())
+        })
     }
 
     fn dir(&mut self, path: &str) -> io::Result<&mut DirState> {
@@ -509,13 +533,12 @@ impl Write for OpenFile {
 
 impl StorageFile for OpenFile {
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.lock().sync(|state| {
-            let file = &mut state.files[self.file];
-            for change in std::mem::take(&mut file.unsynced) {
-                apply(&mut file.lasting, &change);
-            }
-            Ok(())
-        })
+        self.disk.lock().sync_file(self.file)
+    }
+
+    fn sync_elsewhere(&self) -> io::Result<Syncing> {
+        let (disk, file) = (self.disk.clone(), self.file);
+        Ok(Box::new(move || disk.lock().sync_file(file)))
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {

@@ -312,14 +312,15 @@ fn log_files(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -
         return Ok(());
     }
     let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-    let waiting = journal.end().saturating_sub(journal.durable_now());
+    let waiting = journal.end().saturating_sub(journal.written());
     let scheduled = figures.rewrite_scheduled.load(Ordering::Relaxed);
     writeln(out, "aof_current_size", load(&figures.log_size))?;
     writeln(out, "aof_base_size", load(&figures.log_base_size))?;
     writeln(out, "aof_pending_rewrite", u8::from(scheduled))?;
     writeln(out, "aof_buffer_length", waiting)?;
-    writeln(out, "aof_pending_bio_fsync", 0)?;
-    writeln(out, "aof_delayed_fsync", 0)
+    let syncing = figures.log_syncing.load(Ordering::Relaxed);
+    writeln(out, "aof_pending_bio_fsync", u8::from(syncing))?;
+    writeln(out, "aof_delayed_fsync", load(&figures.delayed_syncs))
 }
 
 fn total(report: &Report<'_, '_, '_>, counter: fn(&WorkerStats) -> &Counter) -> u64 {

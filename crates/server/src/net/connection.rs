@@ -20,7 +20,6 @@ use crate::dispatch::execute::execute;
 use crate::dispatch::turn::Turn;
 use crate::session::Session;
 use crate::watches;
-use everbloom_store::Fsync;
 use everbloom_store::clock::Now;
 
 /// Serves a connection until either side ends it.
@@ -61,10 +60,11 @@ impl Connection {
                 return Ok(());
             }
             let replies = self.turn(read);
-            self.wait_for_disk().await;
             // Replies leave when every connection that has something to say was heard: a client's
-            // thread is then woken once for all of its connections, and not for each anew.
+            // thread is then woken once for all of its connections, and not for each anew. Their
+            // changes are written to the log together, too.
             tokio::task::yield_now().await;
+            self.wait_for_log().await;
             self.write(stream, replies).await?;
             if self.session.closing || self.session.client.is_killed() {
                 return stream.shutdown().await;
@@ -229,12 +229,12 @@ impl Connection {
         }
     }
 
-    /// With `appendfsync always`, replies leave only when the changes they speak of are on the
-    /// disk.
-    async fn wait_for_disk(&mut self) {
+    /// Replies leave only when the changes they speak of are in the log, and with `appendfsync
+    /// always` on the disk.
+    async fn wait_for_log(&mut self) {
         let written = std::mem::take(&mut self.session.written);
-        if written > 0 && self.worker.settings().data.appendfsync == Fsync::Always {
-            self.worker.durable(written).await;
+        if written > 0 {
+            self.worker.logged(written).await;
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) async fn serve(worker: Worker, accepted: mpsc::UnboundedReceiver<Acce
     tokio::select! {
         () = serve_all(&worker, accepted) => {}
         // One wake-up of this thread for all connections that wait; they wake each other here.
-        () = journal.each_durable(|| worker.synced.notify_waiters()) => {}
+        () = journal.each_further(|| worker.logged.notify_waiters()) => {}
     }
 }
 

@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use everbloom_resp::Batch;
+use everbloom_store::persistence::log;
 use tokio::sync::Notify;
 
 use crate::clients::Client;
@@ -40,8 +41,8 @@ pub struct Worker {
     /// Buffers for replies, as many as there were connections with unsent ones.
     outputs: RefCell<Vec<Vec<u8>>>,
     settings: RefCell<(u64, Arc<Settings>)>,
-    /// Connections wait here for the disk.
-    pub(super) synced: Notify,
+    /// Connections wait here for the log.
+    pub(super) logged: Notify,
 }
 
 impl Worker {
@@ -56,18 +57,25 @@ impl Worker {
             args: Cell::new(Vec::new()),
             outputs: RefCell::new(Vec::new()),
             settings: RefCell::new(settings),
-            synced: Notify::new(),
+            logged: Notify::new(),
         }
     }
 
-    /// Returns once everything before this position of the journal is on the disk.
-    pub async fn durable(&self, position: u64) {
+    /// Returns once replies to changes before this position of the journal may leave.
+    pub async fn logged(&self, position: u64) {
+        let store = &self.server.store;
+        if store.journal.answerable() >= position {
+            return;
+        }
+        log::write_now(store);
+        let _waiting = store.journal.expect_further();
         loop {
             // In this order no step forward is missed.
-            let further = self.synced.notified();
-            if self.server.store.journal.durable_now() >= position {
+            let further = self.logged.notified();
+            if store.journal.answerable() >= position {
                 return;
             }
+            store.journal.nudge();
             further.await;
         }
     }

@@ -1,17 +1,18 @@
-//! With `appendfsync always`, a reply leaves when the fsync of its change has returned, not before:
-//! the disk of these tests holds every fsync until it is told to go on.
+//! With `appendfsync always`, a reply leaves when the fsync of its change has returned, not before;
+//! otherwise when the change is written. The disk of these tests holds every fsync until it is told
+//! to go on.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use everbloom_files::storage::{Storage, StorageFile};
+use everbloom_files::storage::{Storage, StorageFile, Syncing};
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::{Running, Server, Settings};
 use everbloom_store::Fsync;
 use everbloom_store::persistence::Persistence;
 
-use crate::common::{logging, run, with};
+use crate::common::{info, logging, run, with};
 use crate::crashing::CrashingDisk;
 use crate::support::{Client, OfRunning};
 
@@ -84,6 +85,13 @@ impl StorageFile for HeldFile {
         self.1.pass();
         self.0.sync()
     }
+    fn sync_elsewhere(&self) -> io::Result<Syncing> {
+        let (sync, brake) = (self.0.sync_elsewhere()?, Arc::clone(&self.1));
+        Ok(Box::new(move || {
+            brake.pass();
+            sync()
+        }))
+    }
     fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.0.truncate(len)
     }
@@ -123,6 +131,10 @@ impl Storage for HeldDisk {
 }
 
 fn start(brake: &Arc<Brake>, appendfsync: Fsync) -> Running {
+    start_on(&CrashingDisk::new(), brake, appendfsync)
+}
+
+fn start_on(disk: &CrashingDisk, brake: &Arc<Brake>, appendfsync: Fsync) -> Running {
     let settings = Settings {
         bind: vec!["127.0.0.1".into()],
         port: 0,
@@ -131,7 +143,7 @@ fn start(brake: &Arc<Brake>, appendfsync: Fsync) -> Running {
         ..logging("unused".as_ref())
     };
     let settings = with(settings, |data| data.appendfsync = appendfsync);
-    let storage = Arc::new(HeldDisk(CrashingDisk::new(), Arc::clone(brake)));
+    let storage = Arc::new(HeldDisk(disk.clone(), Arc::clone(brake)));
     let persistence = Persistence::on(storage, &settings.data);
     let running = Server::start_on(settings, Some(persistence)).unwrap();
     running.wait_until_loaded();
@@ -202,14 +214,55 @@ fn replies_wait_for_the_fsync() {
     }
 }
 
+/// What the file of the log holds.
+fn logged(disk: &CrashingDisk) -> String {
+    let file = "appendonlydir/appendonly.aof.1.incr.aof";
+    String::from_utf8_lossy(&disk.contents(file).unwrap()).into_owned()
+}
+
 #[test]
-fn with_everysec_nobody_waits() {
+fn what_is_answered_is_written_also_during_an_fsync() {
+    for appendfsync in [Fsync::EverySecond, Fsync::No] {
+        let (brake, disk) = (Arc::new(Brake::default()), CrashingDisk::new());
+        let running = start_on(&disk, &brake, appendfsync);
+        let _release = ReleaseAtEnd(Arc::clone(&brake));
+        let mut client = Client::of(&running);
+        let mut answered = 0;
+        let mut write = |client: &mut Client| {
+            for _ in 0..50 {
+                answered += 1;
+                run(client, &[&format!("SET a before:{answered}:after")]);
+                let wanted = format!("before:{answered}:after");
+                assert!(logged(&disk).contains(&wanted), "{wanted}");
+            }
+        };
+        brake.set(true);
+        write(&mut client);
+        if appendfsync == Fsync::EverySecond {
+            brake.wait_until_reached();
+            write(&mut client);
+            assert_eq!(info(&mut client, "aof_pending_bio_fsync"), "1");
+        }
+    }
+}
+
+#[test]
+fn an_fsync_that_takes_too_long_is_waited_for() {
     let brake = Arc::new(Brake::default());
     let running = start(&brake, Fsync::EverySecond);
     let _release = ReleaseAtEnd(Arc::clone(&brake));
-    let mut client = Client::of(&running);
+    let (mut client, mut other) = (Client::of(&running), Client::of(&running));
     brake.set(true);
-    run(&mut client, &["SET a 1", "BF.ADD f x"]);
+    run(&mut client, &["SET a 1"]);
     brake.wait_until_reached();
-    run(&mut client, &["SET a 2", "BF.ADD f y"]);
+    std::thread::sleep(Duration::from_millis(2100));
+    send(&mut client, &["SET a 2"]);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(other.line("GET a"), Reply::bulk("2"));
+    assert!(!is_answered(&client), "it was written beside a late fsync");
+    assert_eq!(info(&mut other, "aof_delayed_fsync"), "1");
+    brake.set(false);
+    assert!(!client.reply().is_error());
+    run(&mut client, &["SET a 3"]);
+    assert_eq!(info(&mut other, "aof_delayed_fsync"), "1");
 }

@@ -43,6 +43,8 @@ pub(crate) fn start(settings: Settings) -> (Running, Client) {
 pub(crate) fn failure(settings: Settings) -> String {
     let running = server(settings);
     running.wait_until_loaded();
+    let loaded = !running.server().store.health.is_loading();
+    assert!(!loaded, "the server has started");
     running
         .wait()
         .expect_err("the server should not have started")

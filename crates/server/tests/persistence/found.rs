@@ -205,6 +205,7 @@ fn a_cut_log_is_cut_back_or_refused_as_the_setting_says() {
     drop(running);
     let file = last_increment(dir.path());
     let whole = fs::read(&file).unwrap();
+    let mut cuts = 0;
     for cut in [1, 5, 20, 60] {
         let kept = &whole[..whole.len() - cut];
         fs::write(&file, kept).unwrap();
@@ -215,6 +216,10 @@ fn a_cut_log_is_cut_back_or_refused_as_the_setting_says() {
         assert_eq!(files(dir.path()), before);
 
         let (running, mut client) = start(logging(dir.path()));
+        cuts += 1;
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let beside = fs::read(file.with_file_name(format!("{name}.cut-{cuts}"))).unwrap();
+        assert_eq!([fs::read(&file).unwrap(), beside].concat(), kept);
         let reply = client.line("EXISTS a b c d");
         assert_eq!(
             reply,
@@ -271,6 +276,38 @@ fn damage_stops_the_start_and_names_the_place() {
     let why = failure(logging(dir.path()));
     let name = increment.file_name().unwrap().to_str().unwrap();
     assert!(why.contains(name), "{why}");
+}
+
+/// To take the rest of the file for the argument that it announces would cut off 90 of 100 keys.
+#[test]
+fn a_damaged_length_in_the_middle_of_the_log_is_no_torn_end() {
+    let dir = tempdir().unwrap();
+    let (running, mut client) = start(logging(dir.path()));
+    let value = "v".repeat(1000);
+    for key in 0..100 {
+        run(&mut client, &[&format!("SET k{key} {value}")]);
+    }
+    drop(running);
+    let file = last_increment(dir.path());
+    let good = fs::read_to_string(&file).unwrap();
+    let at = good.match_indices("$1000").nth(10).unwrap().0;
+    let (head, tail) = good.split_at(at);
+    fs::write(
+        &file,
+        format!("{head}{}", tail.replacen("$1000", "$900000", 1)),
+    )
+    .unwrap();
+    let before = files(dir.path());
+    let why = failure(logging(dir.path()));
+    let place = format!(
+        "appendonly.aof.1.incr.aof, byte {}: expected a length",
+        at + 1
+    );
+    assert!(why.contains(&place), "{why}");
+    assert_eq!(files(dir.path()), before);
+    fs::write(&file, good).unwrap();
+    let (_running, mut client) = start(logging(dir.path()));
+    assert_eq!(client.line("DBSIZE"), Reply::Integer(100));
 }
 
 #[test]

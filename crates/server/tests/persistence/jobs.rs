@@ -48,6 +48,31 @@ fn under_load(running: &Running, work: impl FnOnce()) -> i64 {
     })
 }
 
+/// It would not be locked, and another server could use it.
+#[test]
+fn a_directory_that_has_vanished_is_not_made_again() {
+    let dir = tempdir().unwrap();
+    let (data, away) = (dir.path().join("data"), dir.path().join("away"));
+    let (_running, mut client) = start(logging(&data));
+    run(&mut client, &["SET a 1"]);
+    fs::rename(&data, &away).unwrap();
+    run(&mut client, &["BGREWRITEAOF"]);
+    until(&mut client, "aof_last_bgrewrite_status", "err");
+    let why = client.line("SAVE");
+    assert!(why.is_error(), "{why:?}");
+    assert!(!data.exists());
+    // Another of the same name is left alone.
+    fs::create_dir(&data).unwrap();
+    run(&mut client, &["BGREWRITEAOF"]);
+    until(&mut client, "aof_rewrites_consecutive_failures", "2");
+    assert!(client.line("SAVE").is_error());
+    assert_eq!(files(&data), []);
+    fs::remove_dir(&data).unwrap();
+    fs::rename(&away, &data).unwrap();
+    run(&mut client, &["BGREWRITEAOF"]);
+    until(&mut client, "aof_rewrites", "1");
+}
+
 /// The sum of the counters that [`under_load`] increments.
 fn counted(client: &mut Client) -> i64 {
     let mut sum = 0;

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use everbloom_files::storage::{Disk, Storage, StorageFile};
 use everbloom_resp::Reply;
@@ -246,6 +246,29 @@ fn failing_syncs_are_trouble_too() {
     disk.heal();
     until(&mut client, "aof_last_write_status", "ok");
     run(&mut client, &["SET b 1"]);
+    assert_eq!(info(&mut client, "aof_rewrites"), "1");
+}
+
+/// The next fsync works, and would say nothing of what the one before has lost.
+#[test]
+fn after_a_failed_fsync_the_log_is_rewritten_from_memory() {
+    let disk = CrashingDisk::new();
+    let (_running, mut client) = start_on(&disk, logging("unused".as_ref()));
+    run(&mut client, &["BF.RESERVE f 0.001 300000"]);
+    disk.lose_at_next_sync();
+    run(&mut client, &["SET a 1", "BF.ADD f x"]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut refused = false;
+    while info(&mut client, "aof_rewrites") == "0" || client.line("SET b 2").is_error() {
+        refused |= client.line("SET b 2").is_error();
+        assert!(Instant::now() < deadline, "the log was not rewritten");
+    }
+    assert!(refused, "writes were taken while the log was lost");
+    assert_eq!(info(&mut client, "aof_last_write_status"), "ok");
+    // As after a loss of power: what no fsync has brought to the disk is gone.
+    let (_other, mut client) = start_on(&disk.survivors(0), logging("unused".as_ref()));
+    assert_eq!(client.line("GET a"), Reply::bulk("1"));
+    assert_eq!(client.line("BF.EXISTS f x"), Reply::Integer(1));
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
@@ -14,6 +16,7 @@ use everbloom_files::aof::{Manifest, Names};
 use everbloom_files::storage::{Disk, Storage};
 
 use super::figures::Figures;
+use super::log::Writer;
 use crate::settings::Settings;
 
 /// The data directory and what is known of its files.
@@ -31,14 +34,31 @@ pub struct Persistence {
     pub(super) busy: AtomicBool,
     /// A log is to be kept. Where none is, beginning it has failed and is tried again.
     pub(super) log_wanted: AtomicBool,
+    /// How many of the journal's switches to a new file a base must be behind, because what was
+    /// written before the last of them may be lost.
+    pub(super) lost: AtomicU64,
+    /// How many the base is behind: what was written before the last of them does not count.
+    pub(super) rewritten: AtomicU64,
+    /// Who writes the log, once it is loaded.
+    pub(super) writer: Mutex<Option<Writer>>,
     /// The thread that makes a snapshot in the background.
     pub(super) job: Mutex<Option<JoinHandle<()>>>,
     /// The server ends: a snapshot in the background is given up.
     pub(super) ending: AtomicBool,
     /// What INFO says.
     pub figures: Figures,
-    /// Keeps other servers out of the directory.
-    _lock: Option<File>,
+    /// The directory itself, unless the storage is none.
+    home: Option<Home>,
+}
+
+/// The data directory as it was opened.
+#[derive(Debug)]
+struct Home {
+    path: PathBuf,
+    /// Keeps other servers out of it.
+    _lock: File,
+    /// While this is open, no other directory gets its identity.
+    dir: File,
 }
 
 /// The files of the log.
@@ -95,7 +115,11 @@ impl Persistence {
             Err(std::fs::TryLockError::Error(source)) => return Err(unwritable(source)),
         }
         let mut opened = Self::on(Arc::new(Disk::new(&dir)), settings);
-        opened._lock = Some(lock);
+        opened.home = Some(Home {
+            dir: File::open(&dir).map_err(unwritable)?,
+            path: dir.clone(),
+            _lock: lock,
+        });
         Ok(Some(opened))
     }
 
@@ -108,11 +132,40 @@ impl Persistence {
             switched: Condvar::new(),
             busy: AtomicBool::new(false),
             log_wanted: AtomicBool::new(settings.appendonly),
+            lost: AtomicU64::new(0),
+            rewritten: AtomicU64::new(0),
+            writer: Mutex::default(),
             job: Mutex::default(),
             ending: AtomicBool::new(false),
             figures: Figures::default(),
-            _lock: None,
+            home: None,
         }
+    }
+
+    /// Whether the log must be rewritten from memory, because an fsync has failed.
+    pub(super) fn is_lost(&self) -> bool {
+        self.rewritten.load(Relaxed) < self.lost.load(Relaxed)
+    }
+
+    /// An error if the data directory is gone, or another has its name: that one is not locked, and
+    /// may be another server's.
+    pub(super) fn check_home(&self) -> io::Result<()> {
+        let Some(home) = &self.home else {
+            return Ok(());
+        };
+        let found = std::fs::metadata(&home.path).and_then(|found| {
+            let own = home.dir.metadata()?;
+            Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
+        });
+        let what = match found {
+            Ok(true) => return Ok(()),
+            Ok(false) => "another directory has its name now".into(),
+            Err(problem) => problem.to_string(),
+        };
+        Err(io::Error::other(format!(
+            "the data directory {} was removed or renamed while the server uses it: {what}",
+            home.path.display()
+        )))
     }
 
     /// The log that is on the disk, before any of it is written.

@@ -37,6 +37,10 @@ pub struct Figures {
     pub rewrite_seconds: AtomicI64,
     /// Why the log cannot be written, while it cannot.
     pub log_error: Mutex<Option<String>>,
+    /// An fsync of the log is under way beside its writing.
+    pub log_syncing: AtomicBool,
+    /// How often the writing had to wait for such an fsync.
+    pub delayed_syncs: AtomicU64,
     /// Bytes of all files of the log.
     pub log_size: AtomicU64,
     /// Bytes of the file that the log is written to.
@@ -74,6 +78,8 @@ impl Default for Figures {
             save_seconds: AtomicI64::new(-1),
             rewrite_seconds: AtomicI64::new(-1),
             log_error: Mutex::new(None),
+            log_syncing: AtomicBool::new(false),
+            delayed_syncs: AtomicU64::new(0),
             log_size: AtomicU64::new(0),
             log_file_size: AtomicU64::new(0),
             log_base_size: AtomicU64::new(0),

@@ -168,7 +168,9 @@ fn save_now(store: &Store, persistence: &Persistence) -> Result<(), JobError> {
     let settings = store.settings();
     let mut changes = 0;
     let snapshot = Snapshot::begin(&store.keyspace, || changes = store.journal.changes());
-    let result = write_file(store, persistence, &snapshot, &settings, "temp.rdb", false);
+    let result = persistence.check_home().map_err(JobError::from);
+    let result = result
+        .and_then(|()| write_file(store, persistence, &snapshot, &settings, "temp.rdb", false));
     snapshot.end(&store.keyspace);
     finish_save(store, persistence, &settings, result, changes)
 }
@@ -224,6 +226,7 @@ fn finish_save(
 }
 
 fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<u64, JobError> {
+    persistence.check_home()?;
     let settings = store.settings();
     // Before the thread that writes the log makes a file there.
     persistence.storage.create_dir(persistence.names.dir())?;
@@ -258,6 +261,9 @@ fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<
             persistence.wait_for_switch(switch)?;
         }
         persistence.install_base(&temporary, bytes, switch.is_some())?;
+        if let Some(switch) = switch {
+            persistence.rewritten.store(switch, Relaxed);
+        }
         Ok(bytes)
     });
     if let Err(problem) = &mut result {

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use everbloom_files::aof::{self, CommandReader, FileInfo, Manifest, ReadLimits};
 use everbloom_files::rdb::{self, Event, Reader, WriteError};
+use everbloom_files::storage;
 use thiserror::Error;
 use tracing::{info, warn};
 
@@ -25,7 +26,7 @@ use crate::replay::{Replay, ReplayError};
 use crate::settings::Settings;
 use crate::store::Store;
 
-/// Why the data of an earlier run could not be loaded. Nothing was changed on the disk.
+/// Why the data of an earlier run could not be loaded. Nothing of it was changed on the disk.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// A snapshot is damaged.
@@ -234,18 +235,38 @@ impl Loader<'_> {
             Err(LoadError::Log(aof::ReadError::Truncated { valid_up_to, .. }))
                 if is_last && self.settings.aof_load_truncated =>
             {
+                let kept = self.cut(file, valid_up_to).map_err(io)?;
                 warn!(
-                    "{file} ends in the middle of a command, at byte {len}: cut to {valid_up_to}, \
-                     as aof-load-truncated says"
+                    "{file} ends in the middle of a command: it had {len} bytes and has \
+                     {valid_up_to} now, as aof-load-truncated says; the other {} are in {kept}",
+                    len.saturating_sub(valid_up_to)
                 );
-                let mut file = self.persistence.storage.append(file).map_err(io)?;
-                file.truncate(valid_up_to)
-                    .and_then(|()| file.sync())
-                    .map_err(io)?;
                 Ok(valid_up_to)
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Cuts a file to its first `len` bytes. The others are kept in a new file beside it, whose name
+    /// is returned.
+    fn cut(&self, file: &str, len: u64) -> io::Result<String> {
+        let storage = &*self.persistence.storage;
+        let mut number = 1;
+        let mut kept = format!("{file}.cut-{number}");
+        while storage.exists(&kept)? {
+            number += 1;
+            kept = format!("{file}.cut-{number}");
+        }
+        let (mut input, _) = storage.read(file)?;
+        io::copy(&mut Read::by_ref(&mut input).take(len), &mut io::sink())?;
+        let mut beside = storage.create(&kept)?;
+        io::copy(&mut input, &mut beside)?;
+        beside.sync()?;
+        storage.sync_dir(storage::parent(&kept))?;
+        let mut file = storage.append(file)?;
+        file.truncate(len)?;
+        file.sync()?;
+        Ok(kept)
     }
 
     fn replay<R: Read>(

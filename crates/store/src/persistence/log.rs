@@ -1,10 +1,16 @@
-//! The thread that writes what the journal takes in.
+//! Writes what the journal takes in.
 //!
-//! It takes everything that waits, writes it at once, forces it to the disk as `appendfsync` says,
-//! and then lets all replies go that waited for it: one fsync serves them all.
+//! Whoever holds the `Writer` takes everything that waits and writes it at once; then all replies
+//! may leave that waited for it. Mostly this is the thread of an event loop, which has to wait for
+//! nobody then ([`write_now`]). Whatever can take long has a thread of its own ([`run`]): an fsync
+//! that replies wait for, the way to a new file, trouble.
+//!
+//! An fsync that fails is final: the system may have dropped what it was to write, and the next one
+//! would succeed all the same. So the log is *lost* then. Writes are refused until it was rewritten
+//! from memory.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,16 +19,15 @@ use tracing::{error, info, warn};
 use everbloom_files::storage::StorageFile;
 
 use super::directory::Persistence;
+use super::syncing::Syncer;
 use crate::journal::Batch;
-use crate::settings::{Fsync, Settings};
+use crate::settings::Fsync;
 use crate::store::Store;
 
 /// How long to wait for something to write before looking whether it is time for an fsync.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// The same where records gather: an event loop that never sleeps does not say that it has some.
-const GATHERED: Duration = Duration::from_millis(2);
-/// Where nobody waits for the disk, so long is collected before the next write.
-const COLLECT: Duration = Duration::from_millis(2);
+/// With `everysec`, the time from one fsync to the next.
+const SECOND: Duration = Duration::from_secs(1);
 /// How long to wait before a failed write is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -80,71 +85,242 @@ impl Log {
     }
 }
 
+/// Writes the log; behind a lock in [`Persistence`].
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// `None` while no log is kept.
+    log: Option<Log>,
+    syncer: Syncer,
+    /// The number of files that were begun.
+    switches: u64,
+    /// An fsync has failed, and the log was not found whole since.
+    lost: bool,
+    /// What was taken from the journal and could not be written.
+    unwritten: Option<Batch>,
+}
+
+/// Where a writer is at work.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    store: &'p Store,
+    persistence: &'p Persistence,
+}
+
 /// Writes the log until the journal is closed. `None` while no log is kept yet.
-pub fn run(store: &Store, persistence: &Persistence, mut log: Option<Log>) {
+pub fn run(store: &Store, persistence: &Persistence, log: Option<Log>) {
+    let syncer = match Syncer::start() {
+        Ok(syncer) => syncer,
+        Err(problem) => return store.fail(format!("cannot start a thread: {problem}")),
+    };
+    let writer = Writer {
+        log,
+        syncer,
+        switches: 0,
+        lost: false,
+        unwritten: None,
+    };
+    *persistence.writer.lock() = Some(writer);
+    let place = Place { store, persistence };
     loop {
-        let settings = store.settings();
-        let always = settings.appendfsync == Fsync::Always;
-        store.journal.gather(always);
-        let patience = if always { GATHERED } else { PATIENCE };
-        let batch = store.journal.take(patience);
-        let wrote = !batch.bytes.is_empty();
-        if !write_batch(store, persistence, &mut log, &batch) {
+        store.journal.wait(PATIENCE);
+        let mut writer = persistence.writer.lock();
+        if !writer.as_mut().is_some_and(|writer| writer.turn(place)) {
+            *writer = None;
             return;
-        }
-        store.journal.set_durable(batch.end);
-        if batch.last {
-            info!("the log is complete");
-            return;
-        }
-        store.journal.give_back(batch.bytes);
-        if wrote && !always {
-            thread::sleep(COLLECT);
         }
     }
 }
 
-/// Writes a batch, trying again as long as it takes; false when the server is to stop at once.
-fn write_batch(
-    store: &Store,
-    persistence: &Persistence,
-    log: &mut Option<Log>,
-    batch: &Batch,
-) -> bool {
-    let mut progress = Progress::default();
-    loop {
-        let settings = store.settings();
-        let result = advance(persistence, log, batch, &mut progress, &settings);
-        let mut failing = persistence.figures.log_error.lock();
-        match result {
-            Ok(()) => {
-                if failing.take().is_some() {
-                    warn!("the log can be written again");
-                    store.health.set_log_failing(false);
+/// Writes what waits, if that takes no time: no fsync is asked for nor under way, and nobody else
+/// is at it. Otherwise the thread does it that runs [`run`].
+pub fn write_now(store: &Store) {
+    let Some(persistence) = store.persistence() else {
+        return;
+    };
+    if store.settings().appendfsync == Fsync::Always {
+        return;
+    }
+    if let Some(mut writer) = persistence.writer.try_lock()
+        && let Some(writer) = &mut *writer
+    {
+        writer.write_now(Place { store, persistence });
+    }
+}
+
+impl Writer {
+    fn write_now(&mut self, place: Place<'_>) {
+        let Some(log) = &mut self.log else { return };
+        let journal = &place.store.journal;
+        if self.unwritten.is_some() || self.syncer.is_busy() {
+            return;
+        }
+        let Some(batch) = journal.take_commands() else {
+            return;
+        };
+        if log.write(&batch.bytes).is_err() {
+            // The thread tries again, and says so.
+            self.unwritten = Some(batch);
+            return;
+        }
+        place.count(batch.bytes.len());
+        journal.set_written(batch.end);
+        journal.give_back(batch.bytes);
+    }
+
+    /// Writes what waits, trying again as long as it takes; false when that was the end.
+    fn turn(&mut self, place: Place<'_>) -> bool {
+        let Place { store, .. } = place;
+        let batch = self.unwritten.take();
+        let batch = batch.unwrap_or_else(|| store.journal.take());
+        let mut progress = Progress::default();
+        loop {
+            let fsync = store.settings().appendfsync;
+            match self.advance(place, &batch, &mut progress, fsync) {
+                Ok(()) => break,
+                Err(problem) if fsync == Fsync::Always => {
+                    // The clients whose changes are not on the disk never get a reply.
+                    store.fail(format!(
+                        "appendfsync is always and the log cannot be written: {problem}"
+                    ));
+                    return false;
                 }
-                return true;
+                Err(problem) => place.trouble(Some(problem.to_string())),
             }
-            Err(problem) if settings.appendfsync == Fsync::Always => {
-                // The clients whose changes are not on the disk never get a reply.
-                store.fail(format!(
-                    "appendfsync is always and the log cannot be written: {problem}"
-                ));
+            if batch.last || store.journal.is_closed() {
+                store.fail("the end of the log could not be written".into());
                 return false;
             }
-            Err(problem) => {
-                if failing.is_none() {
-                    error!("the log cannot be written, so writes are refused: {problem}");
-                }
-                *failing = Some(problem.to_string());
-                store.health.set_log_failing(true);
-            }
+            store.journal.let_go();
+            thread::sleep(RETRY);
         }
-        drop(failing);
-        if batch.last || store.journal.is_closed() {
-            store.fail("the end of the log could not be written".into());
+        if !self.lost {
+            place.trouble(None);
+        } else if batch.last {
+            store.fail("the log is not on the disk, for an fsync has failed".into());
             return false;
         }
-        thread::sleep(RETRY);
+        store.journal.set_written(batch.end);
+        if batch.last {
+            info!("the log is complete");
+            return false;
+        }
+        store.journal.give_back(batch.bytes);
+        true
+    }
+
+    fn advance(
+        &mut self,
+        place: Place<'_>,
+        batch: &Batch,
+        progress: &mut Progress,
+        fsync: Fsync,
+    ) -> io::Result<()> {
+        self.heed_syncer(place, batch, fsync)?;
+        loop {
+            let switch = batch.switches.get(progress.switches).copied();
+            let until = switch.unwrap_or(batch.bytes.len());
+            let bytes = batch.bytes.get(progress.bytes..until).unwrap_or_default();
+            if let Some(log) = &mut self.log
+                && !bytes.is_empty()
+            {
+                log.write(bytes)?;
+                place.count(bytes.len());
+            }
+            progress.bytes = until;
+            if switch.is_none() {
+                break;
+            }
+            self.next_file(place, fsync)?;
+            progress.switches += 1;
+        }
+        if !batch.logging && self.log.is_some() {
+            // No log is kept any more: it is complete.
+            self.sync(place, fsync)?;
+            info!("the log ends here");
+            self.log = None;
+            self.lost = false;
+            place.persistence.lost.store(0, Relaxed);
+        }
+        if fsync == Fsync::Always || batch.last {
+            self.sync(place, fsync)
+        } else if fsync == Fsync::EverySecond {
+            self.sync_meanwhile(place)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn next_file(&mut self, place: Place<'_>, fsync: Fsync) -> io::Result<()> {
+        self.sync(place, fsync)?;
+        let Place { persistence, .. } = place;
+        self.log = Some(Log::new(persistence.next_file()?, 0));
+        self.switches += 1;
+        persistence.log.lock().switches = self.switches;
+        persistence.switched.notify_all();
+        Ok(())
+    }
+
+    /// Learns what has come of the fsync under way, for which it waits if that takes too long, and
+    /// of the rewrite of a log that is lost.
+    fn heed_syncer(&mut self, place: Place<'_>, batch: &Batch, fsync: Fsync) -> io::Result<()> {
+        let figures = &place.persistence.figures;
+        let synced = if self.syncer.is_behind() && !batch.bytes.is_empty() {
+            figures.delayed_syncs.fetch_add(1, Relaxed);
+            self.syncer.wait()
+        } else {
+            self.syncer.look()
+        };
+        figures.log_syncing.store(self.syncer.is_busy(), Relaxed);
+        self.judge(place, synced, fsync)?;
+        if self.lost && !place.persistence.is_lost() {
+            self.lost = false;
+            // What was written since the rewrite began must be on the disk before all is well.
+            self.sync(place, fsync)?;
+        }
+        Ok(())
+    }
+
+    /// With `everysec`: begins an fsync when it is time for one.
+    fn sync_meanwhile(&mut self, place: Place<'_>) -> io::Result<()> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        let due = log.unsynced && log.last_sync.elapsed() >= SECOND;
+        if !due || self.syncer.is_busy() || self.lost {
+            return Ok(());
+        }
+        self.syncer.begin(log.file.sync_elsewhere()?)?;
+        place.persistence.figures.log_syncing.store(true, Relaxed);
+        log.unsynced = false;
+        log.last_sync = Instant::now();
+        Ok(())
+    }
+
+    /// Returns once the file is on the disk, or is known to be lost.
+    fn sync(&mut self, place: Place<'_>, fsync: Fsync) -> io::Result<()> {
+        let mut synced = self.syncer.wait();
+        place.persistence.figures.log_syncing.store(false, Relaxed);
+        if let Some(log) = &mut self.log
+            && !self.lost
+        {
+            synced = synced.and_then(|()| log.sync());
+        }
+        self.judge(place, synced, fsync)
+    }
+
+    /// With `always`, an fsync that fails is the end. Otherwise the log is lost until it was
+    /// rewritten.
+    fn judge(&mut self, place: Place<'_>, synced: io::Result<()>, fsync: Fsync) -> io::Result<()> {
+        let Err(problem) = synced else { return Ok(()) };
+        if fsync == Fsync::Always {
+            return Err(problem);
+        }
+        self.lost = true;
+        place.persistence.lost.store(self.switches + 1, Relaxed);
+        place.trouble(Some(format!(
+            "an fsync of the log has failed, so it is rewritten from memory: {problem}"
+        )));
+        Ok(())
     }
 }
 
@@ -155,55 +331,27 @@ struct Progress {
     switches: usize,
 }
 
-fn advance(
-    persistence: &Persistence,
-    log: &mut Option<Log>,
-    batch: &Batch,
-    progress: &mut Progress,
-    settings: &Settings,
-) -> io::Result<()> {
-    loop {
-        let switch = batch.switches.get(progress.switches).copied();
-        let until = switch.unwrap_or(batch.bytes.len());
-        let bytes = batch.bytes.get(progress.bytes..until).unwrap_or_default();
-        if let Some(log) = log
-            && !bytes.is_empty()
-        {
-            log.write(bytes)?;
-            let written = u64::try_from(bytes.len()).unwrap_or(0);
-            let figures = &persistence.figures;
-            figures.log_size.fetch_add(written, Ordering::Relaxed);
-            figures.log_file_size.fetch_add(written, Ordering::Relaxed);
-        }
-        progress.bytes = until;
-        if switch.is_none() {
-            break;
-        }
-        if let Some(log) = log {
-            log.sync()?;
-        }
-        *log = Some(Log::new(persistence.next_file()?, 0));
-        persistence.log.lock().switches += 1;
-        persistence.switched.notify_all();
-        progress.switches += 1;
+impl Place<'_> {
+    /// So much was written.
+    fn count(self, bytes: usize) {
+        let written = u64::try_from(bytes).unwrap_or(0);
+        let figures = &self.persistence.figures;
+        figures.log_size.fetch_add(written, Relaxed);
+        figures.log_file_size.fetch_add(written, Relaxed);
     }
-    if !batch.logging {
-        // No log is kept any more: it is complete.
-        if let Some(ended) = log {
-            ended.sync()?;
-            info!("the log ends here");
+
+    /// Refuses writes from now on because of a problem, or takes them again.
+    fn trouble(self, problem: Option<String>) {
+        let mut known = self.persistence.figures.log_error.lock();
+        match (&*known, &problem) {
+            (None, None) => return,
+            (None, Some(problem)) => {
+                error!("the log cannot be written, so writes are refused: {problem}");
+            }
+            (Some(_), None) => warn!("the log can be written again"),
+            (Some(_), Some(_)) => {}
         }
-        *log = None;
-    }
-    let Some(log) = log else { return Ok(()) };
-    let due = match settings.appendfsync {
-        Fsync::Always => true,
-        Fsync::EverySecond => log.last_sync.elapsed() >= Duration::from_secs(1),
-        Fsync::No => false,
-    };
-    if due || batch.last {
-        log.sync()
-    } else {
-        Ok(())
+        *known = problem;
+        self.store.health.set_log_failing(known.is_some());
     }
 }

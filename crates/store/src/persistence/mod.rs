@@ -9,7 +9,8 @@
 //! - [`directory`]: the data directory
 //! - `log_files`: which files the log has, as snapshots and rewrites change them
 //! - [`load`]: reading it all back at the start
-//! - [`log`]: the thread that writes what the journal takes in
+//! - [`log`]: writes what the journal takes in
+//! - `syncing`: the thread that forces the log to the disk meanwhile
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
 //! - [`jobs`]: SAVE, BGSAVE, BGREWRITEAOF
 //! - [`schedule`]: what starts them by itself
@@ -25,6 +26,7 @@ mod log_files;
 mod progress;
 pub mod reload;
 pub mod schedule;
+mod syncing;
 pub mod writer;
 
 pub use directory::{OpenError, Persistence};

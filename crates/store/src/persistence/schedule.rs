@@ -25,7 +25,10 @@ pub fn attend(store: &Arc<Store>) {
     let missing = persistence.log_wanted.load(Relaxed) && !store.journal.is_logging();
     let started = if missing && rested(&figures.last_rewrite_try, &figures.rewrite_failed) {
         rewrite_in_background(store, true)
-    } else if figures.rewrite_scheduled.load(Relaxed) || log_has_grown(store, &settings) {
+    } else if figures.rewrite_scheduled.load(Relaxed)
+        || log_is_lost(persistence)
+        || log_has_grown(store, &settings)
+    {
         rewrite_in_background(store, false)
     } else if figures.save_scheduled.load(Relaxed) || save_is_due(store, persistence, &settings) {
         save_in_background(store)
@@ -55,6 +58,11 @@ fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) ->
             .save
             .iter()
             .any(|&(after, most)| changes >= most && passed > after)
+}
+
+fn log_is_lost(persistence: &Persistence) -> bool {
+    let figures = &persistence.figures;
+    persistence.is_lost() && rested(&figures.last_rewrite_try, &figures.rewrite_failed)
 }
 
 fn log_has_grown(store: &Store, settings: &Settings) -> bool {

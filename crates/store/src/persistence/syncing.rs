@@ -1,0 +1,80 @@
+//! The thread that forces the log to the disk, while its writing goes on.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use everbloom_files::storage::Syncing;
+
+/// While an fsync takes longer than this, nothing more is written: what is not on the disk stays
+/// within bounds.
+const LONG: Duration = Duration::from_secs(2);
+
+/// The other side of the thread. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Syncer {
+    orders: Sender<Syncing>,
+    results: Receiver<io::Result<()>>,
+    /// When the fsync began that is under way.
+    since: Option<Instant>,
+}
+
+impl Syncer {
+    /// Starts the thread.
+    pub(super) fn start() -> io::Result<Self> {
+        let (orders, incoming) = mpsc::channel::<Syncing>();
+        let (outgoing, results) = mpsc::channel();
+        thread::Builder::new().name("fsync".into()).spawn(move || {
+            for sync in incoming {
+                if outgoing.send(sync()).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Syncer {
+            orders,
+            results,
+            since: None,
+        })
+    }
+
+    /// Begins an fsync; none may be under way.
+    pub(super) fn begin(&mut self, sync: Syncing) -> io::Result<()> {
+        self.orders.send(sync).map_err(|_| gone())?;
+        self.since = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Whether an fsync is under way, as far as is known.
+    pub(super) fn is_busy(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Whether it takes so long that writing must wait.
+    pub(super) fn is_behind(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() > LONG)
+    }
+
+    /// What has come of the fsync that was under way, if it has ended.
+    pub(super) fn look(&mut self) -> io::Result<()> {
+        let result = match self.results.try_recv() {
+            Ok(result) => result,
+            Err(_) => return Ok(()),
+        };
+        self.since = None;
+        result
+    }
+
+    /// The same, once it has ended.
+    pub(super) fn wait(&mut self) -> io::Result<()> {
+        match self.since.take() {
+            Some(_) => self.results.recv().unwrap_or_else(|_| Err(gone())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the thread for fsync has ended")
+}
