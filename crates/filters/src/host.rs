@@ -1,4 +1,5 @@
-//! For hosts that execute a batch of requests on many filters: asking ahead for memory.
+//! For hosts that execute requests on many filters: asking ahead for memory, and measuring large
+//! filters by [samples](ScalableBloomFilter::sample).
 //!
 //! A filter for each of a million users lies somewhere in memory, and so do its bits. A host that
 //! executes requests one by one waits for each of these places in turn. It waits once for all of
@@ -25,6 +26,8 @@ use crate::bits;
 use crate::error::InsertError;
 use crate::hash::HashPair;
 use crate::scalable::ScalableBloomFilter;
+
+pub use crate::sample::Sample;
 
 /// Asks the processor for the memory of a value that will be read soon. It goes on meanwhile.
 #[inline]

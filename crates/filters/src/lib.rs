@@ -34,7 +34,7 @@
 //! - [`sizing`]: bits and hash count from capacity and error rate, and every inverse
 //! - [`dump`]: a filter as plain parts and chunks of bits, for RedisBloom's formats
 //! - [`capture`]: a filter read in pieces, as it was at one moment, while it goes on changing
-//! - [`host`]: for hosts of many filters, asking ahead for their memory
+//! - [`host`]: for hosts of many filters: asking ahead for their memory, measuring by samples
 //! - [`bytes`]: this library's own stable bytes
 //! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
 //!
@@ -48,7 +48,7 @@
 //! serde
 //! bytes
 //! capture relocate
-//! builder fixed dump host
+//! builder fixed dump host sample
 //! scalable
 //! group
 //! layer
@@ -92,6 +92,7 @@ mod math;
 mod options;
 mod recording;
 mod relocate;
+mod sample;
 mod scalable;
 #[cfg(feature = "serde")]
 mod serde;

@@ -26,6 +26,8 @@ fn parse(mut args: Args<'_>) -> Result<(), CommandError> {
 
 fn describe(filter: &ScalableBloomFilter) -> Reply {
     let layers = filter.layers();
+    // A host serves others, too: it does not read gigabytes for this.
+    let sample = filter.sample();
     let entries = [
         ("layout", Reply::simple(layout::name(filter.layout()))),
         ("key", filter.key().map_or(Reply::Null, hex)),
@@ -34,13 +36,14 @@ fn describe(filter: &ScalableBloomFilter) -> Reply {
         ("memory", count(filter.memory_usage() as u64)),
         ("items", count(filter.len())),
         ("capacity", count(filter.capacity())),
-        ("fill-ratio", Reply::Double(filter.fill_ratio())),
+        ("fill-ratio", Reply::Double(sample.fill_ratio)),
         ("error-rate", Reply::Double(filter.error_rate())),
         (
             "expected-error-rate",
-            Reply::Double(filter.estimated_error_rate()),
+            Reply::Double(sample.estimated_error_rate),
         ),
         ("items-until-next-layer", items_until_next_layer(filter)),
+        ("sampling-error", Reply::Double(sample.error)),
     ];
     let entry = |(label, value)| (Reply::simple(label), value);
     Reply::Map(entries.into_iter().map(entry).collect())

@@ -310,9 +310,10 @@ fn stats_tell_the_rest() {
     assert_eq!(
         keys.say("BF.STATS c"),
         format!(
-            "*22 +layout +classic +key $-1 +layers :1 +bits :1152 +memory :{memory} +items :3 \
+            "*24 +layout +classic +key $-1 +layers :1 +bits :1152 +memory :{memory} +items :3 \
              +capacity :100 +fill-ratio $20 {:?} +error-rate $4 0.01 \
-             +expected-error-rate $22 {:?} +items-until-next-layer :97",
+             +expected-error-rate $22 {:?} +items-until-next-layer :97 \
+             +sampling-error $1 0",
             keys.filter("c").fill_ratio(),
             keys.filter("c").estimated_error_rate(),
         )
@@ -327,9 +328,9 @@ fn stats_tell_the_rest() {
     assert_eq!(
         keys.say("BF.STATS b"),
         format!(
-            "%11 +layout +blocked +key $32 {seed_7} +layers :1 +bits :1024 +memory :{memory} \
+            "%12 +layout +blocked +key $32 {seed_7} +layers :1 +bits :1024 +memory :{memory} \
              +items :0 +capacity :100 +fill-ratio ,0 +error-rate ,0.01 +expected-error-rate ,0 \
-             +items-until-next-layer _"
+             +items-until-next-layer _ +sampling-error ,0"
         )
     );
 }

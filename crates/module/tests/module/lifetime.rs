@@ -71,7 +71,10 @@ pub fn stats(client: &mut Client, key: &str) -> Reply {
     let mut stats = elements(client.ok(&format!("BF.STATS {key}")));
     for pair in stats.chunks_mut(2) {
         let label = String::from_utf8_lossy(pair[0].as_bytes().unwrap()).into_owned();
-        if label.ends_with("-rate") || label.ends_with("-ratio") {
+        if ["-rate", "-ratio", "-error"]
+            .iter()
+            .any(|end| label.ends_with(end))
+        {
             let text = std::str::from_utf8(pair[1].as_bytes().unwrap());
             pair[1] = Reply::Double(text.unwrap().parse().unwrap());
         }

@@ -1,0 +1,247 @@
+//! Measuring a large filter by some of its bits.
+//!
+//! Items lie evenly over a layer, so that blocks taken at even distances stand for all of them. In
+//! the blocked layout the error rate is a mean over the blocks: crowded ones err most, and the mean
+//! fill alone would give too low a rate. Hence each sampled block is measured on its own.
+
+use crate::layer::Layer;
+use crate::layout::Layout;
+use crate::math::{exp_m1, ln_1p, powf, sqrt};
+use crate::scalable::ScalableBloomFilter;
+use crate::sizing::textbook::error_rate_from_fill;
+
+/// The most blocks of a filter that are read: one megabyte.
+const MOST_BLOCKS: u64 = 16_384;
+const BLOCK_BYTES: usize = 64;
+const BLOCK_BITS: f64 = 512.0;
+
+/// How many standard errors the named error is: 99.7 % of all samples are nearer to the truth.
+const STANDARD_ERRORS: f64 = 3.0;
+
+/// What some of a filter's bits tell of all of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// As [`ScalableBloomFilter::fill_ratio`].
+    pub fill_ratio: f64,
+    /// As [`ScalableBloomFilter::estimated_error_rate`].
+    pub estimated_error_rate: f64,
+    /// How far the estimated error rate may be from what all bits would give: three standard errors
+    /// of the sample. 0 when all bits were read.
+    pub error: f64,
+}
+
+impl ScalableBloomFilter {
+    /// The fill ratio and the error rate to expect now, from at most a megabyte of the bits: all
+    /// of them if they are no more, otherwise blocks of 64 bytes at even distances. Takes the same
+    /// time for all large filters.
+    #[must_use]
+    pub fn sample(&self) -> Sample {
+        self.sample_counted().0
+    }
+
+    /// The sample, and how many blocks were read for it.
+    fn sample_counted(&self) -> (Sample, u64) {
+        let all = self.layers.iter().map(blocks).fold(0, u64::saturating_add);
+        if all <= MOST_BLOCKS {
+            let sample = Sample {
+                fill_ratio: self.fill_ratio(),
+                estimated_error_rate: self.estimated_error_rate(),
+                error: 0.0,
+            };
+            return (sample, all);
+        }
+        let share = (MOST_BLOCKS / self.layers.len() as u64).max(1);
+        let (mut ones, mut bits, mut right, mut squares, mut read) = (0.0, 0.0, 0.0, 0.0, 0);
+        for layer in &self.layers {
+            let sample = sample_layer(layer, share);
+            ones += sample.fill_ratio * layer.modulus() as f64;
+            bits += layer.modulus() as f64;
+            right += ln_1p(-sample.estimated_error_rate);
+            squares += sample.error * sample.error;
+            read += blocks(layer).min(share);
+        }
+        let sample = Sample {
+            fill_ratio: ones / bits,
+            estimated_error_rate: -exp_m1(right),
+            error: sqrt(squares),
+        };
+        (sample, read)
+    }
+}
+
+fn blocks(layer: &Layer) -> u64 {
+    layer.bytes().div_ceil(BLOCK_BYTES as u64)
+}
+
+/// A layer measured by `share` of its blocks, or by all if it has no more.
+fn sample_layer(layer: &Layer, share: u64) -> Sample {
+    if blocks(layer) <= share {
+        return Sample {
+            fill_ratio: layer.fill_ratio(),
+            estimated_error_rate: layer.estimated_error_rate(),
+            error: 0.0,
+        };
+    }
+    let hashes = f64::from(layer.hashes());
+    let bytes = layer.as_bytes();
+    match layer.layout() {
+        Layout::Classic => {
+            // The bits at the end that no item can set are spread over the mean.
+            let usable = layer.modulus() as f64 / layer.bits() as f64;
+            let fills = Mean::of(&bytes, share, 1.0 / BLOCK_BITS, |fill| fill);
+            let fill_ratio = (fills.mean / usable).min(1.0);
+            let rate = error_rate_from_fill(fill_ratio, hashes);
+            let highest = (fill_ratio + fills.error).min(1.0);
+            Sample {
+                fill_ratio,
+                estimated_error_rate: rate,
+                error: error_rate_from_fill(highest, hashes) - rate,
+            }
+        }
+        Layout::Blocked => {
+            let rate = |fill| powf(fill, hashes);
+            let rates = Mean::of(&bytes, share, hashes / BLOCK_BITS, rate);
+            Sample {
+                fill_ratio: rates.mean_fill,
+                estimated_error_rate: rates.mean,
+                error: rates.error,
+            }
+        }
+    }
+}
+
+/// The mean of what was measured at the sampled blocks.
+struct Mean {
+    mean: f64,
+    mean_fill: f64,
+    error: f64,
+}
+
+impl Mean {
+    /// Measures `share` of the blocks by their fill. An item more adds `item` to it.
+    fn of(bytes: &[u8], share: u64, item: f64, measure: impl Fn(f64) -> f64) -> Mean {
+        let (blocks, _) = bytes.as_chunks::<BLOCK_BYTES>();
+        let (mut fills, mut sum, mut squares, mut fullest) = (0.0, 0.0, 0.0, 0.0_f64);
+        for block in positions(blocks.len(), share).filter_map(|at| blocks.get(at)) {
+            let fill = f64::from(ones(block)) / BLOCK_BITS;
+            let measured = measure(fill);
+            fills += fill;
+            fullest = fullest.max(fill);
+            sum += measured;
+            squares += measured * measured;
+        }
+        let count = share as f64;
+        let mean = sum / count;
+        // As if one more block had been met, with one item more than the fullest: that the sample
+        // met none does not prove that there is none, and crowded blocks are few and weigh much.
+        let unseen = (measure((fullest + item).min(1.0)) - mean).max(0.0);
+        let variance = (squares / count - mean * mean).max(0.0) + unseen * unseen / count;
+        let rest = (1.0 - count / blocks.len() as f64).max(0.0);
+        Mean {
+            mean,
+            mean_fill: fills / count,
+            error: STANDARD_ERRORS * sqrt(variance / count * rest),
+        }
+    }
+}
+
+/// `share` of the numbers below `len`, at even distances.
+fn positions(len: usize, share: u64) -> impl Iterator<Item = usize> {
+    let middle = move |number: u64| {
+        let twice = u128::from(2 * number + 1) * len as u128;
+        usize::try_from(twice / u128::from(2 * share)).unwrap_or(usize::MAX)
+    };
+    (0..share).map(middle)
+}
+
+fn ones(block: &[u8; BLOCK_BYTES]) -> u32 {
+    let (words, _) = block.as_chunks::<8>();
+    let ones = words
+        .iter()
+        .map(|word| u64::from_le_bytes(*word).count_ones());
+    ones.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_BLOCKS, Sample};
+    use crate::{Layout, ScalableBloomFilter};
+
+    fn filter(layout: Layout, capacity: u64, rate: f64, items: u64) -> ScalableBloomFilter {
+        let builder = ScalableBloomFilter::builder()
+            .capacity(capacity)
+            .error_rate(rate);
+        let builder = match layout {
+            Layout::Classic => builder,
+            Layout::Blocked => builder.layout(Layout::Blocked).seed(1),
+        };
+        let mut filter = builder.build().unwrap();
+        for item in 0..items {
+            filter.insert(&item.to_le_bytes());
+        }
+        filter
+    }
+
+    #[test]
+    fn a_small_filter_is_read_whole() {
+        for layout in [Layout::Classic, Layout::Blocked] {
+            let filter = filter(layout, 1000, 0.01, 5000);
+            let whole = Sample {
+                fill_ratio: filter.fill_ratio(),
+                estimated_error_rate: filter.estimated_error_rate(),
+                error: 0.0,
+            };
+            assert_eq!(filter.sample(), whole);
+        }
+    }
+
+    #[test]
+    fn a_sample_is_within_its_named_error() {
+        for layout in [Layout::Classic, Layout::Blocked] {
+            for (capacity, rate) in [(1_000_000, 0.01), (900_000, 0.0001)] {
+                for tenths in [0, 2, 10, 20] {
+                    let filter = filter(layout, capacity, rate, capacity / 10 * tenths);
+                    let (sample, read) = filter.sample_counted();
+                    let exact = filter.estimated_error_rate();
+                    let off = (sample.estimated_error_rate - exact).abs();
+                    let case = (layout, capacity, rate, tenths, sample, exact);
+                    assert!(sample.error > 0.0 && off <= sample.error, "{case:?}");
+                    let fill = filter.fill_ratio();
+                    assert!((sample.fill_ratio - fill).abs() <= 0.01 * fill, "{case:?}");
+                    if tenths >= 10 {
+                        assert!(sample.error < 0.15 * exact, "{case:?}");
+                    }
+                    assert!(read <= MOST_BLOCKS, "{case:?}");
+                }
+            }
+        }
+    }
+
+    /// One item somewhere in a large filter: the sample does not meet it, and does not claim to
+    /// know.
+    #[test]
+    fn an_almost_empty_filter_is_not_said_to_be_empty_for_sure() {
+        for layout in [Layout::Classic, Layout::Blocked] {
+            let filter = filter(layout, 2_000_000, 0.01, 1);
+            let sample = filter.sample();
+            let off = (sample.estimated_error_rate - filter.estimated_error_rate()).abs();
+            assert!(sample.error > 0.0 && off <= sample.error, "{sample:?}");
+        }
+    }
+
+    /// However large it is, and however many layers it has.
+    #[test]
+    fn a_large_filter_costs_no_more_than_a_megabyte() {
+        let huge = filter(Layout::Blocked, 30_000_000, 0.001, 0);
+        assert_eq!(huge.sample_counted().1, MOST_BLOCKS);
+        for layout in [Layout::Classic, Layout::Blocked] {
+            let grown = filter(layout, 20_000, 0.001, 1_500_000);
+            assert!(grown.layers().len() > 1);
+            let (sample, read) = grown.sample_counted();
+            assert!(read > MOST_BLOCKS / 2 && read <= MOST_BLOCKS, "{read}");
+            let exact = grown.estimated_error_rate();
+            let off = (sample.estimated_error_rate - exact).abs();
+            assert!(off <= sample.error, "{sample:?} {exact}");
+        }
+    }
+}
