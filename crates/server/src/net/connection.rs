@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use everbloom_resp::{Batch, Limits, ProtocolError, RequestParser, recycle};
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tracing::debug;
 
-use super::worker::Worker;
+use super::worker::{INPUT, Worker};
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::dispatch::execute::execute;
@@ -55,12 +55,8 @@ struct Connection {
 
 impl Connection {
     async fn run(&mut self, stream: &mut TcpStream) -> io::Result<()> {
-        loop {
-            let read = self.read(stream).await?;
-            if read == 0 {
-                return Ok(());
-            }
-            let replies = self.turn(read);
+        while let Some(shared) = self.read(stream).await? {
+            let replies = self.turn(shared);
             self.wait_for_disk().await;
             // Replies leave when every connection that has something to say was heard: a client's
             // thread is then woken once for all of its connections, and not for each anew.
@@ -70,67 +66,67 @@ impl Connection {
                 return stream.shutdown().await;
             }
         }
+        Ok(())
     }
 
-    /// Reads what has come: into the worker's buffer, which all its connections share, or behind
-    /// the incomplete request that this connection has kept.
-    async fn read(&mut self, stream: &mut TcpStream) -> io::Result<usize> {
-        let read = if self.pending.is_empty() {
+    /// Reads what has come. Few bytes of an incomplete request, as nearly always, move to the front
+    /// of the worker's buffer, which all its connections share: this returns how many bytes are
+    /// there then. More of them stay where they are, and what has come is put behind them. `None`
+    /// is the end.
+    async fn read(&mut self, stream: &mut TcpStream) -> io::Result<Option<usize>> {
+        let kept = self.pending.len();
+        let (read, shared) = if kept <= KEPT_MOST {
             let input = &self.worker.input;
-            poll_fn(|cx| {
+            let pending = &mut self.pending;
+            let read = poll_fn(|cx| {
                 let mut input = input.borrow_mut();
-                let mut buf = ReadBuf::new(&mut input);
+                let (front, behind) = input.split_at_mut(kept);
+                let mut buf = ReadBuf::new(behind);
                 let poll = Pin::new(&mut *stream).poll_read(cx, &mut buf);
+                if poll.is_ready() {
+                    front.copy_from_slice(pending);
+                }
                 poll.map_ok(|()| buf.filled().len())
             })
-            .await?
+            .await?;
+            pending.clear();
+            (read, kept + read)
         } else {
-            let limit = self.worker.settings().client_query_buffer_limit;
-            let kept = self.pending.len();
-            let room = self
-                .parser
-                .bytes_wanted()
-                .clamp(self.worker.input.borrow().len(), READ_MOST);
-            self.pending.resize(kept + room, 0);
-            let read = {
-                let pending = &mut self.pending;
-                poll_fn(|cx| {
-                    let mut buf = ReadBuf::new(pending.get_mut(kept..).unwrap_or_default());
-                    let poll = Pin::new(&mut *stream).poll_read(cx, &mut buf);
-                    poll.map_ok(|()| buf.filled().len())
-                })
-                .await
-            };
-            self.pending
-                .truncate(kept + read.as_ref().copied().unwrap_or(0));
-            if self.pending.len() > limit {
-                self.worker
-                    .server
-                    .stats
-                    .protocol_errors
-                    .fetch_add(1, Ordering::Relaxed);
-                return Err(io::Error::other("query buffer over its limit"));
+            // No more room than what has come already: a client may announce any length.
+            let room = self.parser.bytes_wanted().clamp(KEPT_MOST, READ_MOST);
+            self.pending.reserve(room.min(kept));
+            self.count_buffers(self.pending.capacity());
+            let read = stream.read_buf(&mut self.pending).await?;
+            if self.pending.len() > self.worker.settings().client_query_buffer_limit {
+                return Err(self.over_limit("query buffer over its limit"));
             }
-            read?
+            (read, 0)
         };
         self.worker
             .stats
             .net_input
             .add(u64::try_from(read).unwrap_or(0));
-        Ok(read)
+        Ok((read > 0).then_some(shared))
+    }
+
+    /// The end of a connection whose buffers are too long.
+    fn over_limit(&self, what: &'static str) -> io::Error {
+        let errors = &self.worker.server.stats.protocol_errors;
+        errors.fetch_add(1, Ordering::Relaxed);
+        io::Error::other(what)
     }
 
     /// Parses and runs what was read, and returns the replies, which the caller gives back to the
-    /// worker when they are sent.
-    fn turn(&mut self, read: usize) -> Vec<u8> {
+    /// worker when they are sent. `shared` bytes of it are in the worker's buffer.
+    fn turn(&mut self, shared: usize) -> Vec<u8> {
         let worker = Rc::clone(&self.worker);
         let mut settings = worker.settings();
         let now = Now::read();
         let mut out = worker.take_output();
         let mut batch = worker.batch.take();
-        if self.pending.is_empty() {
+        if shared > 0 {
             let input = worker.input.borrow();
-            let input = input.get(..read).unwrap_or_default();
+            let input = input.get(..shared).unwrap_or_default();
             let used = self.run_all(input, &mut settings, now, &mut batch, &mut out);
             self.pending
                 .extend_from_slice(input.get(used..).unwrap_or_default());
@@ -303,3 +299,5 @@ impl Connection {
 const MOST_ARGS: usize = 0x7fff_ffff;
 /// The most bytes that are made room for at once, whatever length a client has announced.
 const READ_MOST: usize = 1 << 20;
+/// The most bytes of an incomplete request that are moved to the worker's buffer: half of it.
+const KEPT_MOST: usize = INPUT / 2;
