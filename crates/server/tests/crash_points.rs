@@ -124,7 +124,7 @@ impl Machine {
             last: None,
             out: &mut out,
         };
-        execute(&mut turn, &batch, &args);
+        execute(&mut turn, &batch, &args, 0);
         let mut replies = Vec::new();
         let mut from = 0;
         while let Some((reply, used)) = decode(&out[from..], &DecodeLimits::default()).unwrap() {
@@ -157,7 +157,7 @@ impl Machine {
     /// Waits for work in the background.
     fn settle(&self) {
         while self.server.store.persistence().unwrap().is_busy()
-            && !self.server.store.failure().is_some()
+            && self.server.store.failure().is_none()
         {
             thread::sleep(Duration::from_micros(100));
         }
