@@ -215,3 +215,36 @@ fn what_came_of_a_long_argument_is_counted() {
     assert_eq!(client.reply(), Reply::OK);
     assert_eq!(client.number("STRLEN k"), 20_000_000);
 }
+
+#[test]
+fn a_transaction_that_fills_the_memory_is_refused() {
+    let _alone = ALONE.lock();
+    let running = server(Settings {
+        maxmemory: 20 * MEGABYTE as u64,
+        ..Settings::default()
+    });
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    let used_before = used_memory(&mut other);
+    let value = vec![b'x'; 100_000];
+    greedy.ok("MULTI");
+    for _ in 0..100 {
+        let reply = greedy.call(&[&b"SET"[..], b"k", &value]);
+        assert_eq!(reply, Reply::simple("QUEUED"));
+    }
+    let used = used_memory(&mut other) - used_before;
+    assert!(used > 10 * MEGABYTE, "{used} bytes are counted");
+    let refused = (0..200).find_map(|_| {
+        let reply = greedy.call(&[&b"SET"[..], b"k", &value]);
+        reply.as_error().map(str::to_owned)
+    });
+    let refused = refused.expect("the queue has no end");
+    assert!(refused.starts_with("OOM "), "{refused}");
+    assert!(greedy.error("EXEC").starts_with("EXECABORT "));
+    wait_for("the queue is gone", || {
+        used_memory(&mut other) < used_before + MEGABYTE
+    });
+    greedy.ok("MULTI");
+    while !greedy.call(&[&b"SET"[..], b"k", &value]).is_error() {}
+    greedy.ok("DISCARD");
+    greedy.ok("SET k 1");
+}

@@ -10,7 +10,7 @@ use super::turn::Turn;
 use super::{batch, run, transaction};
 use crate::call::{Call, Registered};
 use crate::native::table::registry;
-use crate::session::{Queued, Session};
+use crate::session::Session;
 
 /// When so many bytes of replies wait, no further request of the connection is run.
 const MOST_WAITING: usize = 4 << 20;
@@ -111,9 +111,7 @@ fn hang_up(session: &mut Session) {
 
 fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) -> Reply {
     if let Some(transaction) = &mut session.transaction {
-        let args = args.iter().map(|arg| arg.to_vec()).collect();
-        let command = command.index;
-        transaction.queued.push(Queued { command, args });
+        transaction.queue(command.index, args);
     }
     Reply::Simple("QUEUED".into())
 }

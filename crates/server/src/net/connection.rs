@@ -359,7 +359,8 @@ impl Connection {
     /// Counts what this connection holds, with `output` bytes for replies.
     fn count_buffers(&mut self, output: usize) {
         let left = self.left.as_ref().map_or(0, |left| left.input.capacity());
-        self.set_counted(self.pending.capacity() + left + output);
+        let queued = self.session.transaction.as_ref().map_or(0, |t| t.bytes);
+        self.set_counted(self.pending.capacity() + left + queued + output);
     }
 
     /// Mostly nothing has changed, and no shared counter is written.
