@@ -34,8 +34,31 @@ pub struct Queued {
 pub struct Transaction {
     /// The commands so far.
     pub queued: Vec<Queued>,
+    /// Bytes that they take.
+    pub bytes: usize,
     /// A command was refused: EXEC will refuse all.
     pub aborted: bool,
+}
+
+impl Transaction {
+    /// Queues a command, unless EXEC will refuse all.
+    pub fn queue(&mut self, command: usize, args: &[&[u8]]) {
+        if self.aborted {
+            return;
+        }
+        let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.to_vec()).collect();
+        let held = args.iter().map(|arg| size_of::<Vec<u8>>() + arg.len());
+        self.bytes += size_of::<Queued>() + held.sum::<usize>();
+        self.queued.push(Queued { command, args });
+    }
+
+    /// Lets EXEC refuse all; nothing of it is needed any more.
+    pub fn abort(&mut self) {
+        *self = Transaction {
+            aborted: true,
+            ..Transaction::default()
+        };
+    }
 }
 
 /// A key that this connection watches.

@@ -15,7 +15,8 @@ use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
 use support::{Client, OfRunning, Redis, server};
 
-/// Sends both servers the same lines; the replies must have the same bytes.
+/// Sends both servers the same lines, in which `~` is a space within a word; the replies must have
+/// the same bytes.
 fn compare(lines: &[&str]) {
     let Some(redis) = Redis::start(&[]) else {
         return;
@@ -23,9 +24,15 @@ fn compare(lines: &[&str]) {
     let running = server(Settings::default());
     let (mut theirs, mut ours) = (Client::connect(redis.addr), Client::of(&running));
     for line in lines {
-        let words: Vec<&str> = line
+        let words: Vec<String> = line
             .split(' ')
-            .map(|w| if w == "''" { "" } else { w })
+            .map(|w| {
+                if w == "''" {
+                    "".into()
+                } else {
+                    w.replace('~', " ")
+                }
+            })
             .collect();
         theirs.send(&words);
         ours.send(&words);
@@ -149,6 +156,13 @@ fn config_answers_as_redis_does() {
         "CONFIG SET slowlog-log-slower-than -5",
         "CONFIG SET slowlog-max-len -1",
         "CONFIG SET client-query-buffer-limit 1",
+        "CONFIG GET client-output-buffer-limit",
+        "CONFIG SET client-output-buffer-limit normal~0~0",
+        "CONFIG SET client-output-buffer-limit master~0~0~0",
+        "CONFIG SET client-output-buffer-limit normal~0~0~-1",
+        "CONFIG SET client-output-buffer-limit normal~x~0~0",
+        "CONFIG SET client-output-buffer-limit Normal~1mb~2kb~3~replica~1~2~3",
+        "CONFIG GET client-output-buffer-limit",
         "CONFIG SET tcp-backlog 1",
         "CONFIG SET databases 2",
         "CONFIG SET io-threads 3",

@@ -124,7 +124,7 @@ impl Machine {
             last: None,
             out: &mut out,
         };
-        execute(&mut turn, &batch, &args);
+        execute(&mut turn, &batch, &args, 0);
         let mut replies = Vec::new();
         let mut from = 0;
         while let Some((reply, used)) = decode(&out[from..], &DecodeLimits::default()).unwrap() {

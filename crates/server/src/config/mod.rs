@@ -2,6 +2,7 @@
 //!
 //! - [`settings`]: the settings as typed values
 //! - [`parameter`]: each setting's name, how it is read and how it is shown
+//! - [`output_limit`]: how many bytes of replies a client may leave unread
 //! - [`text`]: numbers, amounts of memory, quoted words
 //! - [`load()`]: a file in the format of redis.conf, and the command line
 //! - [`rewrite()`]: the settings back into their file
@@ -9,6 +10,7 @@
 
 pub mod foreign;
 mod load;
+pub mod output_limit;
 pub mod parameter;
 mod rewrite;
 pub mod settings;

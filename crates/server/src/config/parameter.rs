@@ -279,6 +279,14 @@ pub const PARAMETERS: &[Parameter] = &[
         memory!(client_query_buffer_limit, MEBIBYTE, i64::MAX),
     ),
     Parameter::new(
+        "client-output-buffer-limit",
+        (
+            |s| s.client_output_buffer_limit.show(),
+            |s, text| s.client_output_buffer_limit.set(text),
+        ),
+    )
+    .list(),
+    Parameter::new(
         "slowlog-log-slower-than",
         number!(slowlog_log_slower_than, -1, i64::MAX),
     ),

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use everbloom_commands::context::Defaults;
 
+use super::output_limit::OutputLimits;
+
 /// Every setting. The default is a server in memory alone, which reads and writes no file;
 /// [`Settings::serving`] is what `everbloom serve` starts with.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,8 @@ pub struct Settings {
     pub proto_max_bulk_len: usize,
     /// The most bytes of an incomplete request.
     pub client_query_buffer_limit: usize,
+    /// The most bytes of replies that wait for a client.
+    pub client_output_buffer_limit: OutputLimits,
     /// Commands slower than this many microseconds are logged; negative = none.
     pub slowlog_log_slower_than: i64,
     /// Entries that the slow log keeps.
@@ -71,6 +75,7 @@ impl Default for Settings {
             maxmemory: 0,
             proto_max_bulk_len: 512 << 20,
             client_query_buffer_limit: 1 << 30,
+            client_output_buffer_limit: OutputLimits::default(),
             slowlog_log_slower_than: 10_000,
             slowlog_max_len: 128,
             hz: 10,

@@ -45,6 +45,7 @@ fn other_value(name: &str) -> Option<&'static str> {
         "requirepass" | "logfile" => "a \"b\" # c",
         "maxmemory" | "bf-max-filter-bytes" => "123456",
         "proto-max-bulk-len" | "client-query-buffer-limit" => "2097152",
+        "client-output-buffer-limit" => "normal 1 2 3 slave 268435456 67108864 60 pubsub 4 5 6",
         "bf-error-rate" => "0.0010",
         // They have one value only.
         "maxmemory-policy" | "aof-use-rdb-preamble" => return None,
@@ -61,6 +62,17 @@ fn other_value(name: &str) -> Option<&'static str> {
         "bf-default-layout" => "blocked",
         _ => "7",
     })
+}
+
+#[test]
+fn limits_of_replies_are_set_kind_by_kind() {
+    let text =
+        "client-output-buffer-limit normal 1kb 2 3\nclient-output-buffer-limit pubsub 4 5 6\n";
+    let limits = from_text(text).unwrap().client_output_buffer_limit;
+    assert_eq!(
+        limits.show(),
+        "normal 1024 2 3 slave 268435456 67108864 60 pubsub 4 5 6"
+    );
 }
 
 #[test]
@@ -129,6 +141,7 @@ fn every_field_can_be_set() {
         maxmemory,
         proto_max_bulk_len,
         client_query_buffer_limit,
+        client_output_buffer_limit,
         slowlog_log_slower_than,
         slowlog_max_len,
         hz,

@@ -61,7 +61,7 @@ fn out_of_memory() -> Reply {
 /// A refused command makes EXEC refuse the whole transaction.
 pub fn refuse(session: &mut Session, reply: Reply) -> Reply {
     if let Some(transaction) = &mut session.transaction {
-        transaction.aborted = true;
+        transaction.abort();
     }
     reply
 }

@@ -10,12 +10,19 @@ use super::turn::Turn;
 use super::{batch, run, transaction};
 use crate::call::{Call, Registered};
 use crate::native::table::registry;
-use crate::session::{Queued, Session};
+use crate::session::Session;
 
-/// Runs all requests of a batch in order; stops early when the connection is to be closed.
-pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]]) {
-    let mut next = 0;
-    while next < requests.len() && !turn.session.closing {
+/// When so many bytes of replies wait, no further request of the connection is run.
+const MOST_WAITING: usize = 4 << 20;
+
+/// Runs the requests of a batch in order, from `first` on; returns the number of the first that is
+/// left because too many replies wait. When the connection is to be closed, none is left.
+pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usize) -> usize {
+    let mut next = first;
+    while next < requests.len() && turn.out.len() <= MOST_WAITING {
+        if turn.session.closing {
+            return requests.len();
+        }
         let request = args.get(requests.range(next)).unwrap_or_default();
         let name = request.first().copied().unwrap_or_default();
         let command = registry().find(name);
@@ -31,6 +38,7 @@ pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]]) {
         execute_one(turn, command, request);
         next += 1;
     }
+    next
 }
 
 fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: &[&[u8]]) {
@@ -103,9 +111,7 @@ fn hang_up(session: &mut Session) {
 
 fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) -> Reply {
     if let Some(transaction) = &mut session.transaction {
-        let args = args.iter().map(|arg| arg.to_vec()).collect();
-        let command = command.index;
-        transaction.queued.push(Queued { command, args });
+        transaction.queue(command.index, args);
     }
     Reply::Simple("QUEUED".into())
 }

@@ -5,12 +5,13 @@ use everbloom_commands::flags::CHANGES_SETTINGS;
 use everbloom_resp::Reply;
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{Footprint, View};
+use tracing::warn;
 
 use super::admission::refused_now;
 use super::locked;
 use crate::call::{Call, Handler};
 use crate::config::Settings;
-use crate::session::{Queued, Watch};
+use crate::session::{Queued, ReplyMode, Session, Watch};
 use crate::watches;
 
 /// Runs what was queued since MULTI.
@@ -33,6 +34,7 @@ pub fn exec(call: &mut Call<'_>) -> Reply {
     if let Some(reason) = refused {
         return discarded(call, &reason);
     }
+    let most = most_bytes(call);
     let footprint = footprint(call, queued);
     let mut view = footprint.lock(&call.server.store.keyspace, true, call.now);
     let unchanged = call
@@ -48,10 +50,17 @@ pub fn exec(call: &mut Call<'_>) -> Reply {
     record.begin_transaction();
     call.session.executing = true;
     let mut replies = Vec::with_capacity(queued.len());
+    let mut bytes = 0_usize;
     let mut newer = None;
     for queued in queued {
         let settings = newer.as_deref().unwrap_or(call.settings);
-        replies.push(run(call, settings, queued, &mut view, &mut record));
+        let reply = run(call, settings, queued, &mut view, &mut record);
+        bytes = bytes.saturating_add(size(&reply));
+        if bytes <= most {
+            replies.push(reply);
+        } else {
+            replies = Vec::new();
+        }
         if call
             .registry
             .row(queued.command)
@@ -64,7 +73,53 @@ pub fn exec(call: &mut Call<'_>) -> Reply {
     call.session.executing = false;
     record.end_transaction();
     call.session.wrote(call.server.store.journal.append(record));
+    if bytes > most {
+        hang_up(call.session);
+    }
     Reply::Array(replies)
+}
+
+/// Bytes that the replies of a transaction may take, for they leave as one. Without a limit in the
+/// settings that is a part of the memory that is left.
+fn most_bytes(call: &Call<'_>) -> usize {
+    const ALWAYS: usize = 64 << 20;
+    match call.settings.client_output_buffer_limit.normal.hard {
+        0 => {
+            // They are there twice while they are encoded, in a buffer that doubles as it grows.
+            let part = call.server.free_memory(call.settings) / 4;
+            usize::try_from(part).unwrap_or(usize::MAX).max(ALWAYS)
+        }
+        most => most,
+    }
+}
+
+/// Bytes that a reply takes.
+fn size(reply: &Reply) -> usize {
+    let sum = |items: &[Reply]| items.iter().map(size).sum();
+    let held = match reply {
+        Reply::Simple(text) | Reply::Error(text) | Reply::Verbatim(text) => text.len(),
+        Reply::Bulk(bytes) => bytes.len(),
+        Reply::BigNumber(digits) => digits.len(),
+        Reply::Booleans(values) => values.len(),
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => sum(items),
+        Reply::Map(pairs) => pairs
+            .iter()
+            .map(|(key, value)| size(key) + size(value))
+            .sum(),
+        Reply::Null | Reply::NullArray => 0,
+        Reply::Integer(_) | Reply::Boolean(_) | Reply::Double(_) => 0,
+    };
+    size_of::<Reply>() + held
+}
+
+/// Ends a connection without the reply, as Redis does: the transaction has run.
+fn hang_up(session: &mut Session) {
+    warn!(
+        client = %session.client.addr,
+        "disconnected a client: the replies of its transaction are over the limit"
+    );
+    session.reply_mode = ReplyMode::Off;
+    session.closing = true;
 }
 
 /// The reply to an EXEC that is refused, which ends the transaction.

@@ -1,4 +1,7 @@
 //! One connection: read what has come, parse all of it, run it as one batch, write the replies.
+//!
+//! A batch whose replies are many is run in parts: the next part when the socket took the replies
+//! to the one before.
 
 use std::future::poll_fn;
 use std::io;
@@ -6,14 +9,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use everbloom_resp::{Batch, Limits, ProtocolError, RequestParser, recycle};
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tracing::debug;
 
-use super::worker::Worker;
+use super::worker::{INPUT, Worker};
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::dispatch::execute::execute;
@@ -29,6 +33,7 @@ pub async fn serve(mut stream: TcpStream, worker: Rc<Worker>, client: Arc<Client
         session: Session::new(Arc::clone(&client), settings.requirepass.is_empty()),
         parser: RequestParser::new(),
         pending: Vec::new(),
+        left: None,
         counted: 0,
         worker,
     };
@@ -47,131 +52,182 @@ struct Connection {
     parser: RequestParser,
     /// Bytes of a request that is not complete yet.
     pending: Vec<u8>,
+    /// Requests that came before those bytes and wait for the socket to take replies.
+    left: Option<Left>,
     /// Bytes of its buffers as the server's figures have them.
     counted: usize,
     worker: Rc<Worker>,
 }
 
+/// The rest of a batch.
+struct Left {
+    /// The bytes that the batch was found in, from `start` on.
+    input: Vec<u8>,
+    start: usize,
+    batch: Batch,
+    /// The first request that was not run.
+    next: usize,
+}
+
 impl Connection {
     async fn run(&mut self, stream: &mut TcpStream) -> io::Result<()> {
-        loop {
-            let read = self.read(stream).await?;
-            if read == 0 {
-                return Ok(());
+        while let Some(shared) = self.read(stream).await? {
+            let mut replies = self.turn(shared);
+            loop {
+                // Replies leave when every connection that has something to say was heard: a
+                // client's thread is then woken once for all of its connections, and not for each
+                // anew. Their changes are written to the log together, too.
+                tokio::task::yield_now().await;
+                self.wait_for_log().await;
+                self.write(stream, replies).await?;
+                if self.session.client.is_killed() {
+                    return stream.shutdown().await;
+                }
+                let Some(left) = self.left.take() else { break };
+                replies = self.go_on(left);
             }
-            let replies = self.turn(read);
-            // Replies leave when every connection that has something to say was heard: a client's
-            // thread is then woken once for all of its connections, and not for each anew. Their
-            // changes are written to the log together, too.
-            tokio::task::yield_now().await;
-            self.wait_for_log().await;
-            self.write(stream, replies).await?;
-            if self.session.closing || self.session.client.is_killed() {
+            if self.session.closing {
                 return stream.shutdown().await;
             }
         }
+        Ok(())
     }
 
-    /// Reads what has come: into the worker's buffer, which all its connections share, or behind
-    /// the incomplete request that this connection has kept.
-    async fn read(&mut self, stream: &mut TcpStream) -> io::Result<usize> {
-        let read = if self.pending.is_empty() {
+    /// Reads what has come. Few bytes of an incomplete request, as nearly always, move to the front
+    /// of the worker's buffer, which all its connections share: this returns how many bytes are
+    /// there then. More of them stay where they are, and what has come is put behind them. `None`
+    /// is the end.
+    async fn read(&mut self, stream: &mut TcpStream) -> io::Result<Option<usize>> {
+        let kept = self.pending.len();
+        let (read, shared) = if kept <= KEPT_MOST {
             let input = &self.worker.input;
-            poll_fn(|cx| {
+            let pending = &mut self.pending;
+            let read = poll_fn(|cx| {
                 let mut input = input.borrow_mut();
-                let mut buf = ReadBuf::new(&mut input);
+                let (front, behind) = input.split_at_mut(kept);
+                let mut buf = ReadBuf::new(behind);
                 let poll = Pin::new(&mut *stream).poll_read(cx, &mut buf);
+                if poll.is_ready() {
+                    front.copy_from_slice(pending);
+                }
                 poll.map_ok(|()| buf.filled().len())
             })
-            .await?
+            .await?;
+            pending.clear();
+            (read, kept + read)
         } else {
-            let limit = self.worker.settings().client_query_buffer_limit;
-            let kept = self.pending.len();
-            let room = self
-                .parser
-                .bytes_wanted()
-                .clamp(self.worker.input.borrow().len(), READ_MOST);
-            self.pending.resize(kept + room, 0);
-            let read = {
-                let pending = &mut self.pending;
-                poll_fn(|cx| {
-                    let mut buf = ReadBuf::new(pending.get_mut(kept..).unwrap_or_default());
-                    let poll = Pin::new(&mut *stream).poll_read(cx, &mut buf);
-                    poll.map_ok(|()| buf.filled().len())
-                })
-                .await
-            };
-            self.pending
-                .truncate(kept + read.as_ref().copied().unwrap_or(0));
-            if self.pending.len() > limit {
-                self.worker
-                    .server
-                    .stats
-                    .protocol_errors
-                    .fetch_add(1, Ordering::Relaxed);
-                return Err(io::Error::other("query buffer over its limit"));
+            // No more room than what has come already: a client may announce any length.
+            let room = self.parser.bytes_wanted().clamp(KEPT_MOST, READ_MOST);
+            self.pending.reserve(room.min(kept));
+            self.count_buffers(0);
+            let read = stream.read_buf(&mut self.pending).await?;
+            if self.pending.len() > self.worker.settings().client_query_buffer_limit {
+                return Err(self.over_limit("query buffer over its limit"));
             }
-            read?
+            (read, 0)
         };
         self.worker
             .stats
             .net_input
             .add(u64::try_from(read).unwrap_or(0));
-        Ok(read)
+        Ok((read > 0).then_some(shared))
+    }
+
+    /// The end of a connection whose buffers are too long.
+    fn over_limit(&self, what: &'static str) -> io::Error {
+        let errors = &self.worker.server.stats.protocol_errors;
+        errors.fetch_add(1, Ordering::Relaxed);
+        io::Error::other(what)
     }
 
     /// Parses and runs what was read, and returns the replies, which the caller gives back to the
-    /// worker when they are sent.
-    fn turn(&mut self, read: usize) -> Vec<u8> {
+    /// worker when they are sent. `shared` bytes of it are in the worker's buffer.
+    fn turn(&mut self, shared: usize) -> Vec<u8> {
         let worker = Rc::clone(&self.worker);
-        let mut settings = worker.settings();
-        let now = Now::read();
-        let mut out = worker.take_output();
-        let mut batch = worker.batch.take();
-        if self.pending.is_empty() {
+        let mut part = Part::new(&worker);
+        if shared > 0 {
             let input = worker.input.borrow();
-            let input = input.get(..read).unwrap_or_default();
-            let used = self.run_all(input, &mut settings, now, &mut batch, &mut out);
+            let input = input.get(..shared).unwrap_or_default();
+            let used = self.run_all(input, &mut part);
             self.pending
                 .extend_from_slice(input.get(used..).unwrap_or_default());
-        } else {
-            let mut input = std::mem::take(&mut self.pending);
-            let used = self.run_all(&input, &mut settings, now, &mut batch, &mut out);
-            if used == input.len() && input.capacity() > READ_MOST {
-                input = Vec::new();
-            } else {
-                input.drain(..used);
+            if let Some(left) = &mut self.left {
+                left.input = input.get(left.start..used).unwrap_or_default().to_vec();
+                left.start = 0;
             }
-            self.pending = input;
+        } else {
+            self.run_pending(&mut part);
         }
-        worker.batch.replace(batch);
-        self.publish(now, 0);
-        out
+        self.end_turn(part)
     }
 
-    /// Runs every complete request of `input`; returns how many bytes they took.
-    fn run_all(
-        &mut self,
-        input: &[u8],
-        settings: &mut Arc<Settings>,
-        now: Now,
-        batch: &mut Batch,
-        out: &mut Vec<u8>,
-    ) -> usize {
+    /// Runs what was left of a batch, and then what was read behind it.
+    fn go_on(&mut self, mut left: Left) -> Vec<u8> {
+        let worker = Rc::clone(&self.worker);
+        let mut part = Part::new(&worker);
+        let input = left.input.get(left.start..).unwrap_or_default();
+        left.next = self.run_batch(input, &left.batch, left.next, &mut part);
+        if left.next < left.batch.len() {
+            self.left = Some(left);
+        } else if !self.session.closing {
+            drop(left);
+            self.run_pending(&mut part);
+        }
+        self.end_turn(part)
+    }
+
+    fn run_pending(&mut self, part: &mut Part) {
+        let mut input = std::mem::take(&mut self.pending);
+        let used = self.run_all(&input, part);
+        if let Some(left) = &mut self.left {
+            self.pending = input.split_off(used);
+            left.input = input;
+            return;
+        }
+        if used == input.len() && input.capacity() > READ_MOST {
+            input = Vec::new();
+        } else {
+            input.drain(..used);
+        }
+        self.pending = input;
+    }
+
+    fn end_turn(&mut self, part: Part) -> Vec<u8> {
+        self.worker.batch.replace(part.batch);
+        self.publish(part.now, 0, 0);
+        part.out
+    }
+
+    /// Runs the complete requests of `input`, as many as [`execute`] does; returns how many bytes
+    /// they took, with those that are left.
+    fn run_all(&mut self, input: &[u8], part: &mut Part) -> usize {
         let mut used = 0;
         loop {
             let limits = Limits {
                 max_args: MOST_ARGS,
-                max_bulk: settings.proto_max_bulk_len,
+                max_bulk: part.settings.proto_max_bulk_len,
                 authenticated: self.session.authenticated,
                 ..Limits::default()
             };
             let rest = input.get(used..).unwrap_or_default();
-            let parsed = self.parser.parse(rest, &limits, batch);
-            self.run_batch(rest, settings, now, batch, out);
+            let mut batch = std::mem::take(&mut part.batch);
+            let parsed = self.parser.parse(rest, &limits, &mut batch);
+            let next = self.run_batch(rest, &batch, 0, part);
+            let start = used;
             used += self.parser.consume();
+            if next < batch.len() {
+                // An error that was found behind the batch is found again.
+                self.left = Some(Left {
+                    input: Vec::new(),
+                    start,
+                    batch,
+                    next,
+                });
+                return used;
+            }
+            part.batch = batch;
             if let Err(error) = parsed {
-                self.refuse(&error, out);
+                self.refuse(&error, &mut part.out);
             }
             if self.session.closing {
                 return input.len();
@@ -182,38 +238,33 @@ impl Connection {
         }
     }
 
-    fn run_batch(
-        &mut self,
-        input: &[u8],
-        settings: &mut Arc<Settings>,
-        now: Now,
-        batch: &Batch,
-        out: &mut Vec<u8>,
-    ) {
+    /// Runs the requests of a batch from `first` on; returns the number of the first that is left.
+    fn run_batch(&mut self, input: &[u8], batch: &Batch, first: usize, part: &mut Part) -> usize {
         if batch.is_empty() {
-            return;
+            return 0;
         }
         let mut args = recycle(self.worker.args.take());
         batch.resolve(input, &mut args);
         let mut turn = Turn {
             server: &self.worker.server,
             stats: &self.worker.stats,
-            settings,
+            settings: &mut part.settings,
             session: &mut self.session,
-            now,
+            now: part.now,
             mark: Instant::now(),
             last: None,
-            out,
+            out: &mut part.out,
         };
-        execute(&mut turn, batch, &args);
+        let next = execute(&mut turn, batch, &args, first);
         let last = turn.last;
         let mut state = self.session.client.state.lock();
-        state.commands += u64::try_from(batch.len()).unwrap_or(0);
+        state.commands += u64::try_from(next - first).unwrap_or(0);
         if let Some(command) = last {
             state.last_command = command.name;
         }
         drop(state);
         self.worker.args.replace(recycle(args));
+        next
     }
 
     fn refuse(&mut self, error: &ProtocolError, out: &mut Vec<u8>) {
@@ -240,6 +291,17 @@ impl Connection {
 
     /// Sends replies: at once if the socket takes them, as it nearly always does.
     async fn write(&mut self, stream: &mut TcpStream, replies: Vec<u8>) -> io::Result<()> {
+        if replies.len() > NEVER_LIMITED {
+            let most = self
+                .worker
+                .settings()
+                .client_output_buffer_limit
+                .normal
+                .hard;
+            if most > 0 && replies.len() > most {
+                return Err(self.over_limit("replies over the hard limit"));
+            }
+        }
         let sent = if replies.is_empty() {
             0
         } else {
@@ -251,9 +313,9 @@ impl Connection {
         };
         let rest = replies.get(sent..).unwrap_or_default();
         if !rest.is_empty() {
-            self.publish(Now::read(), rest.len());
-            stream.write_all(rest).await?;
-            self.publish(Now::read(), 0);
+            self.publish(Now::read(), rest.len(), replies.capacity());
+            self.write_slowly(stream, rest).await?;
+            self.publish(Now::read(), 0, 0);
         }
         self.worker
             .stats
@@ -263,9 +325,27 @@ impl Connection {
         Ok(())
     }
 
-    /// Shows the others what they may know of this connection.
-    fn publish(&mut self, now: Now, unsent: usize) {
-        self.count_buffers(self.pending.capacity() + unsent);
+    /// Sends as the socket takes it. What is over the soft limit must be gone in time.
+    async fn write_slowly(&mut self, stream: &mut TcpStream, replies: &[u8]) -> io::Result<()> {
+        let limit = self.worker.settings().client_output_buffer_limit.normal;
+        let over = match limit.soft {
+            0 => 0,
+            most => replies.len().saturating_sub(most),
+        };
+        let (over, rest) = replies.split_at(over);
+        if !over.is_empty() {
+            let time = Duration::from_secs(limit.seconds);
+            timeout(time, stream.write_all(over))
+                .await
+                .map_err(|_| self.over_limit("replies over the soft limit for too long"))??;
+        }
+        stream.write_all(rest).await
+    }
+
+    /// Shows the others what they may know of this connection: `unsent` bytes of replies, in a
+    /// buffer that takes `held`.
+    fn publish(&mut self, now: Now, unsent: usize, held: usize) {
+        self.count_buffers(held);
         let session = &self.session;
         session.client.set_active(now);
         let mut state = session.client.state.lock();
@@ -276,8 +356,15 @@ impl Connection {
         state.output_buffer = unsent;
     }
 
+    /// Counts what this connection holds, with `output` bytes for replies.
+    fn count_buffers(&mut self, output: usize) {
+        let left = self.left.as_ref().map_or(0, |left| left.input.capacity());
+        let queued = self.session.transaction.as_ref().map_or(0, |t| t.bytes);
+        self.set_counted(self.pending.capacity() + left + queued + output);
+    }
+
     /// Mostly nothing has changed, and no shared counter is written.
-    fn count_buffers(&mut self, bytes: usize) {
+    fn set_counted(&mut self, bytes: usize) {
         if bytes == self.counted {
             return;
         }
@@ -293,10 +380,31 @@ impl Connection {
     }
 
     fn close(mut self) {
-        self.count_buffers(0);
+        self.set_counted(0);
         let keyspace = &self.worker.server.store.keyspace;
         watches::forget(&mut self.session, keyspace, Now::read());
         self.worker.server.clients.leave(self.session.client.id);
+    }
+}
+
+/// What the requests that are run without giving way share.
+struct Part {
+    settings: Arc<Settings>,
+    now: Now,
+    /// The worker's, for the requests that are found.
+    batch: Batch,
+    /// The replies so far.
+    out: Vec<u8>,
+}
+
+impl Part {
+    fn new(worker: &Worker) -> Self {
+        Part {
+            settings: worker.settings(),
+            now: Now::read(),
+            batch: worker.batch.take(),
+            out: worker.take_output(),
+        }
     }
 }
 
@@ -304,3 +412,7 @@ impl Connection {
 const MOST_ARGS: usize = 0x7fff_ffff;
 /// The most bytes that are made room for at once, whatever length a client has announced.
 const READ_MOST: usize = 1 << 20;
+/// So few bytes of replies are within every limit, as in Redis.
+const NEVER_LIMITED: usize = 16 << 10;
+/// The most bytes of an incomplete request that are moved to the worker's buffer: half of it.
+const KEPT_MOST: usize = INPUT / 2;

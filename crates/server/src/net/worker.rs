@@ -17,7 +17,7 @@ use crate::server::Server;
 use crate::stats::WorkerStats;
 
 /// Bytes read from a socket at once: some thousand small commands, and still within the L2 cache.
-const INPUT: usize = 64 << 10;
+pub const INPUT: usize = 64 << 10;
 /// An output buffer that grew beyond this is not kept.
 const OUTPUT_KEPT: usize = 256 << 10;
 /// Nor are more of them than this.

@@ -1,0 +1,250 @@
+//! Clients that want more than their share: the server stays up, within its memory, and answers
+//! the others.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use everbloom_dev::wait_for;
+use everbloom_resp::{Reply, encode_request};
+use everbloom_server::Settings;
+use support::{Client, OfRunning, server};
+
+/// The tests here look at the memory of the process, in which the server is, too.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const MEGABYTE: usize = 1_000_000;
+
+/// Bytes of memory that this process has.
+fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    let kilobytes: usize = line.trim().trim_end_matches(" kB").parse().unwrap();
+    kilobytes << 10
+}
+
+fn used_memory(client: &mut Client) -> usize {
+    client.info("used_memory").parse().unwrap()
+}
+
+fn set(client: &mut Client, key: &str, len: usize) {
+    let value = vec![b'x'; len];
+    assert_eq!(client.call(&[b"SET", key.as_bytes(), &value]), Reply::OK);
+}
+
+fn requests(count: usize, args: &[&str]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for _ in 0..count {
+        encode_request(args, &mut out);
+    }
+    out
+}
+
+#[test]
+fn a_client_that_reads_no_replies_does_not_fill_the_memory() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    set(&mut greedy, "large", 50 * MEGABYTE);
+    let (resident_before, used_before) = (resident(), used_memory(&mut other));
+    greedy
+        .stream
+        .write_all(&requests(500, &["GET", "large"]))
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(1);
+    let mut worst = Duration::ZERO;
+    while Instant::now() < until {
+        let asked = Instant::now();
+        other.ok("PING");
+        worst = worst.max(asked.elapsed());
+        let grown = resident().saturating_sub(resident_before);
+        assert!(grown < 130 * MEGABYTE, "{grown} bytes more");
+    }
+    // It takes 50 MB to be copied, and this machine may be busy.
+    assert!(worst < Duration::from_secs(1), "waited {worst:?}");
+    let used = used_memory(&mut other) - used_before;
+    assert!(used > 40 * MEGABYTE, "{used} bytes are counted");
+    assert!(used < 110 * MEGABYTE, "{used} bytes are counted");
+    let killed = other.number("CLIENT KILL SKIPME yes");
+    assert_eq!(killed, 1);
+    wait_for("the memory is free again", || {
+        used_memory(&mut other) < used_before + MEGABYTE
+    });
+}
+
+#[test]
+fn replies_that_had_to_wait_arrive_whole_and_in_order() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    set(&mut client, "text", 50_000);
+    let mut sent = Vec::new();
+    let long = "y".repeat(300_000);
+    for round in 0..2000 {
+        encode_request(&["GET", "text"], &mut sent);
+        encode_request(&["INCR", "count"], &mut sent);
+        if round % 500 == 0 {
+            encode_request(&["ECHO", &long], &mut sent);
+        }
+    }
+    sent.extend_from_slice(b"PING\r\n*1\r\n$-5\r\n");
+    let mut sender = client.stream.try_clone().unwrap();
+    let sending = thread::spawn(move || sender.write_all(&sent).unwrap());
+    for round in 0..2000 {
+        assert_eq!(client.reply().as_bytes().unwrap().len(), 50_000);
+        assert_eq!(client.reply().as_integer(), Some(round + 1));
+        if round % 500 == 0 {
+            assert_eq!(client.reply().as_bytes().unwrap().len(), 300_000);
+        }
+    }
+    assert_eq!(client.reply(), Reply::simple("PONG"));
+    assert!(client.reply().is_error());
+    assert_eq!(client.try_reply(), None);
+    sending.join().unwrap();
+}
+
+#[test]
+fn a_client_over_the_hard_limit_of_its_replies_is_disconnected() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    set(&mut other, "large", 3 * MEGABYTE);
+    let limit = ["normal 2mb 0 0"];
+    let reply = other.call(&["CONFIG", "SET", "client-output-buffer-limit", limit[0]]);
+    assert_eq!(reply, Reply::OK);
+    greedy.send(&["GET", "large"]);
+    assert_eq!(greedy.try_reply(), None);
+    other.ok("PING");
+}
+
+#[test]
+fn a_client_over_the_soft_limit_for_too_long_is_disconnected() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    set(&mut other, "large", 20 * MEGABYTE);
+    let limit = "normal 0 1mb 1";
+    let reply = other.call(&["CONFIG", "SET", "client-output-buffer-limit", limit]);
+    assert_eq!(reply, Reply::OK);
+    // Whoever reads is not.
+    assert_eq!(
+        other.call(&["GET", "large"]).as_bytes().unwrap().len(),
+        20 * MEGABYTE
+    );
+    let sent = Instant::now();
+    greedy.send(&["GET", "large"]);
+    wait_for("the greedy client is gone", || {
+        other.info("connected_clients") == "1"
+    });
+    assert!(sent.elapsed() >= Duration::from_secs(1));
+}
+
+#[test]
+fn a_transaction_whose_replies_are_too_many_runs_and_disconnects() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    set(&mut other, "large", MEGABYTE);
+    let limit = "normal 10mb 0 0";
+    let reply = other.call(&["CONFIG", "SET", "client-output-buffer-limit", limit]);
+    assert_eq!(reply, Reply::OK);
+    let resident_before = resident();
+    greedy.ok("MULTI");
+    for _ in 0..300 {
+        greedy.ok("GET large");
+    }
+    greedy.ok("SET done 1");
+    greedy.send(&["EXEC"]);
+    assert_eq!(greedy.try_reply(), None);
+    assert_eq!(other.text("GET done"), "1");
+    let grown = resident().saturating_sub(resident_before);
+    assert!(grown < 60 * MEGABYTE, "{grown} bytes more");
+}
+
+#[test]
+fn announcing_a_long_argument_costs_nothing_before_it_comes() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let mut other = Client::of(&running);
+    let (resident_before, used_before) = (resident(), used_memory(&mut other));
+    let clients: Vec<Client> = (0..400)
+        .map(|_| {
+            let mut client = Client::of(&running);
+            let head = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$512000000\r\n";
+            client.stream.write_all(head).unwrap();
+            client
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(300));
+    let most = clients.len() * 40_000;
+    let used = used_memory(&mut other) - used_before;
+    assert!(used < most, "{used} bytes are counted");
+    let grown = resident().saturating_sub(resident_before);
+    assert!(grown < most, "{grown} bytes more");
+}
+
+#[test]
+fn what_came_of_a_long_argument_is_counted() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let mut other = Client::of(&running);
+    let used_before = used_memory(&mut other);
+    let mut client = Client::of(&running);
+    let head = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$20000000\r\n";
+    client.stream.write_all(head).unwrap();
+    client.stream.write_all(&vec![b'x'; 10 * MEGABYTE]).unwrap();
+    wait_for("the bytes are counted", || {
+        used_memory(&mut other) > used_before + 10 * MEGABYTE
+    });
+    assert!(used_memory(&mut other) < used_before + 25 * MEGABYTE);
+    client.stream.write_all(&vec![b'x'; 10 * MEGABYTE]).unwrap();
+    client.stream.write_all(b"\r\n").unwrap();
+    assert_eq!(client.reply(), Reply::OK);
+    assert_eq!(client.number("STRLEN k"), 20_000_000);
+}
+
+#[test]
+fn a_transaction_that_fills_the_memory_is_refused() {
+    let _alone = ALONE.lock();
+    let running = server(Settings {
+        maxmemory: 20 * MEGABYTE as u64,
+        ..Settings::default()
+    });
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    let used_before = used_memory(&mut other);
+    let value = vec![b'x'; 100_000];
+    greedy.ok("MULTI");
+    for _ in 0..100 {
+        let reply = greedy.call(&[&b"SET"[..], b"k", &value]);
+        assert_eq!(reply, Reply::simple("QUEUED"));
+    }
+    let used = used_memory(&mut other) - used_before;
+    assert!(used > 10 * MEGABYTE, "{used} bytes are counted");
+    let refused = (0..200).find_map(|_| {
+        let reply = greedy.call(&[&b"SET"[..], b"k", &value]);
+        reply.as_error().map(str::to_owned)
+    });
+    let refused = refused.expect("the queue has no end");
+    assert!(refused.starts_with("OOM "), "{refused}");
+    assert!(greedy.error("EXEC").starts_with("EXECABORT "));
+    wait_for("the queue is gone", || {
+        used_memory(&mut other) < used_before + MEGABYTE
+    });
+    greedy.ok("MULTI");
+    while !greedy.call(&[&b"SET"[..], b"k", &value]).is_error() {}
+    greedy.ok("DISCARD");
+    greedy.ok("SET k 1");
+}
