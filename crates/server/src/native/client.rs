@@ -22,113 +22,89 @@ pub const SUBCOMMANDS: &[Command] = &[
              or OPTOUT mode enabled",
         ))
     })
-    .docs("", "6.0.0", "Refused: tracking is off.")
-    .usage("CACHING (YES|NO)"),
+    .docs("6.0.0", "Refused: tracking is off.")
+    .usage("(YES|NO)"),
     subcommand("client|getname", 2, |call| {
         Ok(match call.session.client.state.lock().name.as_slice() {
             [] => Reply::Null,
             name => Reply::bulk(name),
         })
     })
-    .docs("", "2.6.9", "Return the name of the current connection.")
-    .usage("GETNAME"),
-    subcommand("client|getredir", 2, |_| Ok(Reply::Integer(-1)))
-        .docs(
-            "",
-            "6.0.0",
-            "Return the client ID we are redirecting to: tracking is off.",
-        )
-        .usage("GETREDIR"),
+    .docs("2.6.9", "Return the name of the current connection."),
+    subcommand("client|getredir", 2, |_| Ok(Reply::Integer(-1))).docs(
+        "6.0.0",
+        "Return the client ID we are redirecting to: tracking is off.",
+    ),
     subcommand("client|id", 2, |call| {
         Ok(Reply::Integer(signed(call.session.client.id)))
     })
-    .docs("", "5.0.0", "Return the ID of the current connection.")
-    .usage("ID"),
-    subcommand("client|info", 2, info)
-        .docs(
-            "",
-            "6.2.0",
-            "Return information about the current client connection.",
-        )
-        .usage("INFO"),
+    .docs("5.0.0", "Return the ID of the current connection."),
+    subcommand("client|info", 2, info).docs(
+        "6.2.0",
+        "Return information about the current client connection.",
+    ),
     subcommand("client|kill", -3, kill)
         .flags(&[ADMIN])
         .docs(
-            "",
             "2.4.0",
             "Kill connections, by ID, TYPE, ADDR, LADDR, USER, MAXAGE; SKIPME (YES|NO).",
         )
-        .usage("KILL <ip:port> | <option> <value> [<option> <value> [...]]"),
+        .usage("<ip:port> | <option> <value> [<option> <value> [...]]"),
     subcommand("client|list", -2, list)
         .flags(&[ADMIN])
         .docs(
-            "",
             "2.4.0",
             "Return information about client connections, of a TYPE or with some IDs.",
         )
-        .usage("LIST [TYPE <type> | ID <id> [...]]"),
+        .usage("[TYPE <type> | ID <id> [...]]"),
     subcommand("client|no-evict", 3, |call| {
         let on = switch(call)?;
         call.session.client.state.lock().no_evict = on;
         Ok(Reply::OK)
     })
     .flags(&[ADMIN])
-    .docs(
-        "",
-        "7.0.0",
-        "Protect current client connection from eviction.",
-    )
-    .usage("NO-EVICT (ON|OFF)"),
+    .docs("7.0.0", "Protect current client connection from eviction.")
+    .usage("(ON|OFF)"),
     subcommand("client|no-touch", 3, |call| switch(call).map(|_| Reply::OK))
         .docs(
-            "",
             "7.2.0",
             "Accepted: nothing is evicted here by the time of its last use.",
         )
-        .usage("NO-TOUCH (ON|OFF)"),
+        .usage("(ON|OFF)"),
     subcommand("client|reply", 3, reply)
         .docs(
-            "",
             "3.2.0",
             "Control the replies sent to the current connection.",
         )
-        .usage("REPLY (ON|OFF|SKIP)"),
+        .usage("(ON|OFF|SKIP)"),
     subcommand("client|setinfo", 4, set_info)
         .docs(
-            "",
             "7.2.0",
             "Set client meta attr: the library's name or version.",
         )
-        .usage("SETINFO <option> <value>"),
+        .usage("<option> <value>"),
     subcommand("client|setname", 3, |call| {
         let name = checked_name(call.args().next_bytes()?)?;
         call.session.client.state.lock().name = name;
         Ok(Reply::OK)
     })
-    .docs(
-        "",
-        "2.6.9",
-        "Assign the name <name> to the current connection.",
-    )
-    .usage("SETNAME <name>"),
+    .docs("2.6.9", "Assign the name <name> to the current connection.")
+    .usage("<name>"),
     subcommand("client|tracking", -3, tracking)
         .docs(
-            "",
             "6.0.0",
             "Refused: this server does not tell clients which keys have changed.",
         )
-        .usage("TRACKING (ON|OFF) [...]"),
+        .usage("(ON|OFF) [...]"),
     subcommand("client|trackinginfo", 2, tracking_info)
-        .docs("", "6.2.0", "Report that tracking is off.")
-        .usage("TRACKINGINFO"),
+        .docs("6.2.0", "Report that tracking is off."),
     subcommand("client|unblock", -3, unblock)
         .flags(&[ADMIN])
         .docs(
-            "",
             "5.0.0",
             "Unblock the specified blocked client; no command blocks here.",
         )
-        .usage("UNBLOCK <clientid> [TIMEOUT|ERROR]"),
+        .usage("<clientid> [TIMEOUT|ERROR]"),
 ];
 
 /// A name that CLIENT LIST can show.

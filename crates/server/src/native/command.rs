@@ -15,11 +15,7 @@ use crate::glob;
 /// The row of COMMAND, which alone among the containers does something by itself.
 pub const COMMAND: Command = Command::new("command", -1, Plain(info))
     .flags(&[LOADING, STALE])
-    .docs(
-        "server",
-        "2.8.13",
-        "Returns detailed information about all commands.",
-    )
+    .docs("2.8.13", "Returns detailed information about all commands.")
     .subcommands(SUBCOMMANDS);
 
 const SUBCOMMANDS: &[Command] = &[
@@ -27,35 +23,30 @@ const SUBCOMMANDS: &[Command] = &[
         Ok(count(call.registry.commands().len()))
     })
     .docs(
-        "",
         "2.8.13",
         "Return the total number of commands in this server.",
-    )
-    .usage("COUNT"),
+    ),
     subcommand("command|docs", -2, docs)
         .docs(
-            "",
             "7.0.0",
             "Return documentation details about some commands, or about all.",
         )
-        .usage("DOCS [<command-name> ...]"),
+        .usage("[<command-name> ...]"),
     subcommand("command|getkeys", -3, get_keys)
-        .docs("", "2.8.13", "Return the keys from a full command.")
-        .usage("GETKEYS <full-command>"),
+        .docs("2.8.13", "Return the keys from a full command.")
+        .usage("<full-command>"),
     subcommand("command|info", -2, info)
         .docs(
-            "",
             "2.8.13",
             "Return details about some commands, or about all.",
         )
-        .usage("INFO [<command-name> ...]"),
+        .usage("[<command-name> ...]"),
     subcommand("command|list", -2, list)
         .docs(
-            "",
             "7.0.0",
             "Return a list of commands, all or by MODULE, ACLCAT or PATTERN.",
         )
-        .usage("LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]"),
+        .usage("[FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]"),
 ];
 
 /// The categories that ACL CAT lists.

@@ -23,44 +23,32 @@ const FREE: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST, NO_AUTH, ALLOW_B
 pub const COMMANDS: &[Command] = &[
     Command::new("ping", -1, Plain(ping))
         .flags(&[FAST, TELLS_HEALTH])
-        .docs(
-            "connection",
-            "1.0.0",
-            "Returns the server's liveliness response.",
-        ),
+        .docs("1.0.0", "Returns the server's liveliness response."),
     Command::new(
         "echo",
         2,
         Plain(|call| Ok(Reply::bulk(call.args().next_bytes()?))),
     )
     .flags(&[LOADING, STALE, FAST])
-    .docs("connection", "1.0.0", "Returns the given string."),
+    .docs("1.0.0", "Returns the given string."),
     Command::new("select", 2, Plain(select))
         .flags(&[LOADING, STALE, FAST, SELECTS])
-        .docs("connection", "1.0.0", "Changes the selected database."),
-    Command::new("auth", -2, Plain(auth)).flags(&[FREE]).docs(
-        "connection",
-        "1.0.0",
-        "Authenticates the connection.",
-    ),
-    Command::new("hello", -1, Plain(hello)).flags(&[FREE]).docs(
-        "connection",
-        "6.0.0",
-        "Handshakes with the server.",
-    ),
+        .docs("1.0.0", "Changes the selected database."),
+    Command::new("auth", -2, Plain(auth))
+        .flags(&[FREE])
+        .docs("1.0.0", "Authenticates the connection."),
+    Command::new("hello", -1, Plain(hello))
+        .flags(&[FREE])
+        .docs("6.0.0", "Handshakes with the server."),
     Command::new("quit", -1, Plain(quit))
         .flags(&[FREE, AT_ONCE])
-        .docs("connection", "1.0.0", "Closes the connection."),
+        .docs("1.0.0", "Closes the connection."),
     Command::new("reset", 1, Plain(reset))
         .flags(&[FREE, AT_ONCE])
-        .docs("connection", "6.2.0", "Resets the connection."),
+        .docs("6.2.0", "Resets the connection."),
     container("client", client::SUBCOMMANDS)
         .flags(&[WHILE_LOADING])
-        .docs(
-            "connection",
-            "2.4.0",
-            "A container for client connection commands.",
-        ),
+        .docs("2.4.0", "A container for client connection commands."),
 ];
 
 fn ping(call: &mut Call<'_>) -> Result<Reply, Reply> {

@@ -18,56 +18,52 @@ pub const COMMANDS: &[Command] = &[
     container("object", OBJECT)
         .flags(&[HIDES_SUBCOMMANDS])
         .keys(SECOND_ARGUMENT)
-        .docs("generic", "2.2.3", "Tells how a key's value is kept."),
+        .docs("2.2.3", "Tells how a key's value is kept."),
     container("memory", MEMORY)
         .flags(&[HIDES_SUBCOMMANDS])
         .keys(SECOND_ARGUMENT)
-        .docs("server", "4.0.0", "Tells how much memory is used."),
+        .group("server")
+        .docs("4.0.0", "Tells how much memory is used."),
 ];
 
 const OBJECT: &[Command] = &[
     reads("object|encoding", 3, SECOND_ARGUMENT, |call, view| {
         of_entry(call, view, |entry| Ok(Reply::bulk(encoding(entry))))
     })
-    .docs("", "", "The form in which the value of <key> is kept.")
-    .usage("ENCODING <key>"),
+    .docs("", "The form in which the value of <key> is kept.")
+    .usage("<key>"),
     reads("object|freq", 3, SECOND_ARGUMENT, |call, view| {
         of_entry(call, view, |_| Err(Reply::error(NO_FREQUENCY)))
     })
-    .docs("", "", "How often <key> is used; needs an LFU policy.")
-    .usage("FREQ <key>"),
+    .docs("", "How often <key> is used; needs an LFU policy.")
+    .usage("<key>"),
     reads("object|idletime", 3, SECOND_ARGUMENT, |call, view| {
         let idle = |entry: &Entry| call.now.clock.wrapping_sub(entry.accessed());
         of_entry(call, view, |entry| Ok(Reply::Integer(idle(entry).into())))
     })
-    .docs("", "", "Seconds since <key> was used last.")
-    .usage("IDLETIME <key>"),
+    .docs("", "Seconds since <key> was used last.")
+    .usage("<key>"),
     // Values are never shared between keys here; Redis shares the small integers.
     reads("object|refcount", 3, SECOND_ARGUMENT, |call, view| {
         of_entry(call, view, |_| Ok(Reply::Integer(1)))
     })
-    .docs("", "", "References to the value of <key>.")
-    .usage("REFCOUNT <key>"),
+    .docs("", "References to the value of <key>.")
+    .usage("<key>"),
 ];
 
 const MEMORY: &[Command] = &[
     subcommand("memory|doctor", 2, |call| Ok(doctor(call)))
-        .docs("", "", "What is wrong with the use of memory.")
-        .usage("DOCTOR"),
+        .docs("", "What is wrong with the use of memory."),
     subcommand("memory|malloc-stats", 2, |_| {
         Ok(Reply::bulk("Stats not supported for the current allocator"))
     })
-    .docs("", "", "Figures of the memory allocator.")
-    .usage("MALLOC-STATS"),
+    .docs("", "Figures of the memory allocator."),
     subcommand("memory|purge", 2, |_| Ok(Reply::OK))
-        .docs("", "", "Return unused memory to the system.")
-        .usage("PURGE"),
-    subcommand("memory|stats", 2, |call| Ok(stats(call)))
-        .docs("", "", "How much memory is used.")
-        .usage("STATS"),
+        .docs("", "Return unused memory to the system."),
+    subcommand("memory|stats", 2, |call| Ok(stats(call))).docs("", "How much memory is used."),
     reads("memory|usage", -3, SECOND_ARGUMENT, usage)
-        .docs("", "", "Bytes that <key> and its value take.")
-        .usage("USAGE <key> [SAMPLES <count>]"),
+        .docs("", "Bytes that <key> and its value take.")
+        .usage("<key> [SAMPLES <count>]"),
 ];
 
 const NO_FREQUENCY: &str = "ERR An LFU maxmemory policy is not selected, access frequency not \

@@ -22,50 +22,39 @@ pub const COMMANDS: &[Command] = &[
     Command::new("info", -1, ReadAll(info::info))
         .flags(&[LOADING, STALE])
         .docs(
-            "server",
             "1.0.0",
             "Returns information and statistics about the server.",
         ),
     container("config", config::SUBCOMMANDS)
         .flags(&[WHILE_LOADING, CHANGES_SETTINGS])
-        .docs(
-            "server",
-            "2.0.0",
-            "A container for server configuration commands.",
-        ),
+        .docs("2.0.0", "A container for server configuration commands."),
     command::COMMAND,
     Command::new("time", 1, Plain(time))
         .flags(&[LOADING, STALE, FAST])
-        .docs("server", "2.6.0", "Returns the server time."),
+        .docs("2.6.0", "Returns the server time."),
     Command::new("role", 1, Plain(role))
         .flags(&[NOSCRIPT, LOADING, STALE, FAST])
-        .docs("server", "2.8.12", "Returns the replication role."),
+        .docs("2.8.12", "Returns the replication role."),
     Command::new("wait", 3, Plain(wait))
         .flags(&[NOSCRIPT])
+        .group("generic")
         .docs(
-            "generic",
             "3.0.0",
             "Returns how many replicas have the writes of the connection: there are none.",
         ),
     Command::new("shutdown", -1, Plain(shutdown))
         .flags(&[ADMIN, NOSCRIPT, LOADING, STALE, NO_MULTI, ALLOW_BUSY])
-        .docs("server", "1.0.0", "Stops the server."),
-    container("slowlog", SLOWLOG).flags(&[WHILE_LOADING]).docs(
-        "server",
-        "2.2.12",
-        "A container for slow log commands.",
-    ),
-    container("latency", LATENCY).flags(&[WHILE_LOADING]).docs(
-        "server",
-        "2.8.13",
-        "A container for latency diagnostics commands.",
-    ),
-    container("module", MODULE).docs("server", "4.0.0", "A container for module commands."),
-    container("acl", ACL).flags(&[WHILE_LOADING]).docs(
-        "server",
-        "6.0.0",
-        "A container for access list control commands.",
-    ),
+        .docs("1.0.0", "Stops the server."),
+    container("slowlog", SLOWLOG)
+        .flags(&[WHILE_LOADING])
+        .docs("2.2.12", "A container for slow log commands."),
+    container("latency", LATENCY)
+        .flags(&[WHILE_LOADING])
+        .docs("2.8.13", "A container for latency diagnostics commands."),
+    container("module", MODULE).docs("4.0.0", "A container for module commands."),
+    container("acl", ACL)
+        .flags(&[WHILE_LOADING])
+        .docs("6.0.0", "A container for access list control commands."),
 ];
 
 const OPERATOR: Flags = Flags::of(&[ADMIN, LOADING, STALE]);
@@ -74,79 +63,66 @@ const SLOWLOG: &[Command] = &[
     Command::new("slowlog|get", -2, Plain(slowlog_get))
         .flags(&[OPERATOR])
         .docs(
-            "",
             "2.2.12",
             "Return top <count> entries from the slowlog (default: 10, -1 mean all).",
         )
-        .usage("GET [<count>]"),
+        .usage("[<count>]"),
     Command::new(
         "slowlog|len",
         2,
         Plain(|call| Ok(count(call.server.slowlog.len()))),
     )
     .flags(&[OPERATOR])
-    .docs("", "2.2.12", "Return the length of the slowlog.")
-    .usage("LEN"),
+    .docs("2.2.12", "Return the length of the slowlog."),
     Command::new("slowlog|reset", 2, Plain(slowlog_reset))
         .flags(&[OPERATOR])
-        .docs("", "2.2.12", "Reset the slowlog.")
-        .usage("RESET"),
+        .docs("2.2.12", "Reset the slowlog."),
 ];
 
 /// Latency events are not recorded, as in Redis unless it is told to.
 const LATENCY: &[Command] = &[
     subcommand("latency|history", 3, |_| Ok(Reply::Array(Vec::new())))
         .docs(
-            "",
             "2.8.13",
             "Return time-latency samples for the <event> class.",
         )
-        .usage("HISTORY <event>"),
-    subcommand("latency|latest", 2, |_| Ok(Reply::Array(Vec::new())))
-        .docs(
-            "",
-            "2.8.13",
-            "Return the latest latency samples for all events.",
-        )
-        .usage("LATEST"),
+        .usage("<event>"),
+    subcommand("latency|latest", 2, |_| Ok(Reply::Array(Vec::new()))).docs(
+        "2.8.13",
+        "Return the latest latency samples for all events.",
+    ),
     subcommand("latency|reset", -2, |_| Ok(Reply::Integer(0)))
         .docs(
-            "",
             "2.8.13",
             "Reset latency data of one or more <event> classes.",
         )
-        .usage("RESET [<event> ...]"),
+        .usage("[<event> ...]"),
     subcommand("latency|histogram", -2, |_| Ok(Reply::Map(Vec::new())))
         .docs(
-            "",
             "7.0.0",
             "Return the distribution of latencies by command: none is kept.",
         )
-        .usage("HISTOGRAM [COMMAND ...]"),
+        .usage("[COMMAND ...]"),
 ];
 
 const MODULE: &[Command] = &[Command::new("module|list", 2, Plain(|_| Ok(modules())))
     .flags(&[ADMIN, NOSCRIPT])
-    .docs("", "4.0.0", "Return a list of loaded modules.")
-    .usage("LIST")];
+    .docs("4.0.0", "Return a list of loaded modules.")];
 
 const ACL: &[Command] = &[
     subcommand("acl|cat", -2, acl_cat)
         .docs(
-            "",
             "6.0.0",
             "List all commands that belong to <category>, or all command categories.",
         )
-        .usage("CAT [<category>]"),
+        .usage("[<category>]"),
     subcommand("acl|users", 2, |_| {
         Ok(Reply::Array(vec![Reply::bulk("default")]))
     })
     .flags(&[ADMIN])
-    .docs("", "6.0.0", "List all the registered usernames.")
-    .usage("USERS"),
+    .docs("6.0.0", "List all the registered usernames."),
     subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("default")))
-        .docs("", "6.0.0", "Return the current connection username.")
-        .usage("WHOAMI"),
+        .docs("6.0.0", "Return the current connection username."),
 ];
 
 /// What MODULE LIST shows: the filters are built in, and clients ask here whether they are there.
