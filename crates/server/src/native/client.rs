@@ -16,14 +16,6 @@ use crate::session::ReplyMode;
 
 /// The subcommands.
 pub const SUBCOMMANDS: &[Command] = &[
-    subcommand("client|caching", 3, |_| {
-        Err(Reply::error(
-            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN \
-             or OPTOUT mode enabled",
-        ))
-    })
-    .docs("6.0.0", "Refused: tracking is off.")
-    .usage("(YES|NO)"),
     subcommand("client|getname", 2, |call| {
         Ok(match call.session.client.state.lock().name.as_slice() {
             [] => Reply::Null,
@@ -31,10 +23,6 @@ pub const SUBCOMMANDS: &[Command] = &[
         })
     })
     .docs("2.6.9", "Return the name of the current connection."),
-    subcommand("client|getredir", 2, |_| Ok(Reply::Integer(-1))).docs(
-        "6.0.0",
-        "Return the client ID we are redirecting to: tracking is off.",
-    ),
     subcommand("client|id", 2, |call| {
         Ok(Reply::Integer(signed(call.session.client.id)))
     })
@@ -65,12 +53,6 @@ pub const SUBCOMMANDS: &[Command] = &[
     .flags(&[ADMIN])
     .docs("7.0.0", "Protect current client connection from eviction.")
     .usage("(ON|OFF)"),
-    subcommand("client|no-touch", 3, |call| switch(call).map(|_| Reply::OK))
-        .docs(
-            "7.2.0",
-            "Accepted: nothing is evicted here by the time of its last use.",
-        )
-        .usage("(ON|OFF)"),
     subcommand("client|reply", 3, reply)
         .docs(
             "3.2.0",
@@ -96,15 +78,6 @@ pub const SUBCOMMANDS: &[Command] = &[
             "Refused: this server does not tell clients which keys have changed.",
         )
         .usage("(ON|OFF) [...]"),
-    subcommand("client|trackinginfo", 2, tracking_info)
-        .docs("6.2.0", "Report that tracking is off."),
-    subcommand("client|unblock", -3, unblock)
-        .flags(&[ADMIN])
-        .docs(
-            "5.0.0",
-            "Unblock the specified blocked client; no command blocks here.",
-        )
-        .usage("<clientid> [TIMEOUT|ERROR]"),
 ];
 
 /// A name that CLIENT LIST can show.
@@ -174,34 +147,6 @@ fn tracking(call: &mut Call<'_>) -> Result<Reply, Reply> {
              Switch client-side caching off in the client",
         )),
     }
-}
-
-fn tracking_info(_: &mut Call<'_>) -> Result<Reply, Reply> {
-    let off = Reply::Set(vec![Reply::bulk("off")]);
-    let fields = [
-        ("flags", off),
-        ("redirect", Reply::Integer(-1)),
-        ("prefixes", Reply::Array(Vec::new())),
-    ];
-    let fields = fields.map(|(name, value)| (Reply::bulk(name), value));
-    Ok(Reply::Map(fields.into()))
-}
-
-fn unblock(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let (id, reason, more) = match call.args().rest() {
-        [id] => (id, None, false),
-        [id, reason, more @ ..] => (id, Some(reason.to_ascii_uppercase()), !more.is_empty()),
-        [] => return Err(error::syntax()),
-    };
-    if !matches!(reason.as_deref(), None | Some(b"TIMEOUT" | b"ERROR")) {
-        let text = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
-        return Err(Reply::error(text));
-    }
-    if more {
-        return Err(error::syntax());
-    }
-    integer(id).ok_or_else(error::not_an_integer)?;
-    Ok(Reply::Integer(0))
 }
 
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
@@ -397,11 +342,11 @@ fn signed(number: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Bench, err, int};
+    use super::super::testing::{Bench, err};
     use super::*;
 
     #[test]
-    fn tracking_is_refused_and_known_to_be_off() {
+    fn tracking_is_refused() {
         let mut bench = Bench::default();
         let refusal = err(
             "ERR CLIENT TRACKING is not supported: this server does not send invalidations. \
@@ -411,12 +356,5 @@ mod tests {
             assert_eq!(bench.run(line), refusal);
         }
         assert_eq!(bench.run("CLIENT TRACKING OFF"), Reply::OK);
-        let Reply::Map(fields) = bench.run("CLIENT TRACKINGINFO") else {
-            panic!("a map");
-        };
-        assert_eq!(fields[0].1, Reply::Set(vec![Reply::bulk("off")]));
-        assert_eq!(fields[1].1, int(-1));
-        assert_eq!(bench.run("CLIENT GETREDIR"), int(-1));
-        assert!(bench.run("CLIENT CACHING YES").is_error());
     }
 }

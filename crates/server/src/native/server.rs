@@ -1,4 +1,4 @@
-//! TIME, ROLE, WAIT, SHUTDOWN, SLOWLOG, LATENCY, MODULE, ACL: the server as a whole.
+//! TIME, ROLE, WAIT, SHUTDOWN, SLOWLOG, MODULE, ACL: the server as a whole.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::Handler::{Plain, ReadAll};
-use super::command::{self, CATEGORIES};
+use super::command;
 use super::subcommand::{self, container, subcommand};
 use super::{Call, Command, config, count, error, info, next_integer};
 use crate::slowlog::SlowEntry;
@@ -48,9 +48,6 @@ pub const COMMANDS: &[Command] = &[
     container("slowlog", SLOWLOG)
         .flags(&[WHILE_LOADING])
         .docs("2.2.12", "A container for slow log commands."),
-    container("latency", LATENCY)
-        .flags(&[WHILE_LOADING])
-        .docs("2.8.13", "A container for latency diagnostics commands."),
     container("module", MODULE).docs("4.0.0", "A container for module commands."),
     container("acl", ACL)
         .flags(&[WHILE_LOADING])
@@ -79,51 +76,12 @@ const SLOWLOG: &[Command] = &[
         .docs("2.2.12", "Reset the slowlog."),
 ];
 
-/// Latency events are not recorded, as in Redis unless it is told to.
-const LATENCY: &[Command] = &[
-    subcommand("latency|history", 3, |_| Ok(Reply::Array(Vec::new())))
-        .docs(
-            "2.8.13",
-            "Return time-latency samples for the <event> class.",
-        )
-        .usage("<event>"),
-    subcommand("latency|latest", 2, |_| Ok(Reply::Array(Vec::new()))).docs(
-        "2.8.13",
-        "Return the latest latency samples for all events.",
-    ),
-    subcommand("latency|reset", -2, |_| Ok(Reply::Integer(0)))
-        .docs(
-            "2.8.13",
-            "Reset latency data of one or more <event> classes.",
-        )
-        .usage("[<event> ...]"),
-    subcommand("latency|histogram", -2, |_| Ok(Reply::Map(Vec::new())))
-        .docs(
-            "7.0.0",
-            "Return the distribution of latencies by command: none is kept.",
-        )
-        .usage("[COMMAND ...]"),
-];
-
 const MODULE: &[Command] = &[Command::new("module|list", 2, Plain(|_| Ok(modules())))
     .flags(&[ADMIN, NOSCRIPT])
     .docs("4.0.0", "Return a list of loaded modules.")];
 
-const ACL: &[Command] = &[
-    subcommand("acl|cat", -2, acl_cat)
-        .docs(
-            "6.0.0",
-            "List all commands that belong to <category>, or all command categories.",
-        )
-        .usage("[<category>]"),
-    subcommand("acl|users", 2, |_| {
-        Ok(Reply::Array(vec![Reply::bulk("default")]))
-    })
-    .flags(&[ADMIN])
-    .docs("6.0.0", "List all the registered usernames."),
-    subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("default")))
-        .docs("6.0.0", "Return the current connection username."),
-];
+const ACL: &[Command] = &[subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("default")))
+    .docs("6.0.0", "Return the current connection username.")];
 
 /// What MODULE LIST shows: the filters are built in, and clients ask here whether they are there.
 pub fn modules() -> Reply {
@@ -269,20 +227,4 @@ fn slow_entry(entry: SlowEntry) -> Reply {
         Reply::bulk(entry.client),
         Reply::Bulk(entry.name),
     ])
-}
-
-fn acl_cat(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let names: Vec<&str> = match call.args().rest() {
-        [] => CATEGORIES.to_vec(),
-        [category] => {
-            let shown = String::from_utf8_lossy(category);
-            let wanted = shown.to_ascii_lowercase();
-            if !CATEGORIES.contains(&wanted.as_str()) {
-                return Err(Reply::error(format!("ERR Unknown category '{shown}'")));
-            }
-            command::in_category(call.registry, &wanted).collect()
-        }
-        _ => return Err(subcommand::wrong_use(call)),
-    };
-    Ok(Reply::Array(names.into_iter().map(Reply::bulk).collect()))
 }
