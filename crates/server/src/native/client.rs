@@ -1,5 +1,6 @@
 //! CLIENT: the connections that are open, and this one among them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::subcommand::subcommand;
 use super::{Call, Command, error};
 use crate::clients::Client;
 use crate::session::ReplyMode;
+use everbloom_store::clock::Now;
 
 /// The subcommands.
 pub const SUBCOMMANDS: &[Command] = &[
@@ -46,7 +48,7 @@ pub const SUBCOMMANDS: &[Command] = &[
         )
         .usage("[TYPE <type> | ID <id> [...]]"),
     subcommand("client|no-evict", 3, |call| {
-        let on = switch(call)?;
+        let on = either(call.args().next_bytes()?, "ON", "OFF")?;
         call.session.client.state.lock().no_evict = on;
         Ok(Reply::OK)
     })
@@ -116,12 +118,13 @@ fn set_info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
-fn switch(call: &Call<'_>) -> Result<bool, Reply> {
-    match call.args().next_bytes()?.to_ascii_uppercase().as_slice() {
-        b"ON" => Ok(true),
-        b"OFF" => Ok(false),
-        _ => Err(error::syntax()),
+/// One of two words, in any case: whether it is the first.
+fn either(word: &[u8], yes: &str, no: &str) -> Result<bool, Reply> {
+    let is = |known: &str| known.as_bytes().eq_ignore_ascii_case(word);
+    if is(yes) || is(no) {
+        return Ok(is(yes));
     }
+    Err(error::syntax())
 }
 
 fn reply(call: &mut Call<'_>) -> Result<Reply, Reply> {
@@ -156,12 +159,9 @@ fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
 }
 
 fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let chosen: Box<dyn Fn(&Client) -> bool> = match call.args().rest() {
+    let chosen: Choice = match call.args().rest() {
         [] => Box::new(|_| true),
-        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {
-            let normal = is_normal(kind)?;
-            Box::new(move |_| normal)
-        }
+        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => of_type(kind)?,
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
             let ids: Option<Vec<u64>> = ids.iter().map(|id| client_id(id)).collect();
             let ids = ids.ok_or_else(|| Reply::error("ERR Invalid client ID"))?;
@@ -178,14 +178,23 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::verbatim(text))
 }
 
-/// Whether clients of this type are those there are: the others have no place here.
-fn is_normal(kind: &[u8]) -> Result<bool, Reply> {
+/// Which clients an option chooses.
+type Choice = Box<dyn Fn(&Client) -> bool>;
+
+/// All clients are normal ones: those of the other types have no place here.
+fn of_type(kind: &[u8]) -> Result<Choice, Reply> {
     let word = String::from_utf8_lossy(kind);
     match word.to_ascii_lowercase().as_str() {
-        "normal" => Ok(true),
-        "slave" | "replica" | "pubsub" | "master" => Ok(false),
+        "normal" => Ok(Box::new(|_| true)),
+        "slave" | "replica" | "pubsub" | "master" => Ok(Box::new(|_| false)),
         _ => Err(Reply::error(format!("ERR Unknown client type '{word}'"))),
     }
+}
+
+/// Those with this address; none, if it is no address.
+fn at(address: &[u8], of: fn(&Client) -> SocketAddr) -> Choice {
+    let address = str::from_utf8(address).ok().and_then(|a| a.parse().ok());
+    Box::new(move |client| address == Some(of(client)))
 }
 
 fn client_id(text: &[u8]) -> Option<u64> {
@@ -242,87 +251,64 @@ fn describe(call: &Call<'_>, client: &Client, text: &mut String) {
     );
 }
 
-/// What CLIENT KILL chooses by; what is not given chooses all.
-#[derive(Default)]
-struct Filter {
-    id: Option<u64>,
-    addr: Option<SocketAddr>,
-    laddr: Option<SocketAddr>,
-    none: bool,
-    max_age: Option<u64>,
-    keep_self: bool,
-}
-
 fn kill(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let args = call.args();
-    let by_address = args.remaining() == 1;
-    let filter = match args.clone().rest() {
-        [addr] => Filter {
-            addr: parse_addr(addr),
-            none: parse_addr(addr).is_none(),
-            ..Filter::default()
-        },
-        _ => kill_filter(args)?,
-    };
-    match kill_matching(call, &filter) {
-        0 if by_address => Err(Reply::error("ERR No such client")),
-        _ if by_address => Ok(Reply::OK),
-        killed => Ok(Reply::Integer(killed)),
+    match call.args().rest() {
+        [address] => {
+            let choices = [at(address, |client| client.addr)];
+            match kill_chosen(call, &choices, false) {
+                0 => Err(Reply::error("ERR No such client")),
+                _ => Ok(Reply::OK),
+            }
+        }
+        _ => {
+            let (choices, keep_self) = kill_options(call.args(), call.now)?;
+            Ok(Reply::Integer(kill_chosen(call, &choices, keep_self)))
+        }
     }
 }
 
-fn parse_addr(text: &[u8]) -> Option<SocketAddr> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-fn kill_filter(mut args: Args<'_>) -> Result<Filter, Reply> {
-    let mut filter = Filter {
-        keep_self: true,
-        ..Filter::default()
-    };
+/// What CLIENT KILL chooses by, and whether it spares the client that calls it.
+fn kill_options(mut args: Args<'_>, now: Now) -> Result<(Vec<Choice>, bool), Reply> {
+    let (mut choices, mut keep_self) = (BTreeMap::new(), true);
     while let Some(option) = args.next_optional() {
         let value = args.next_optional().ok_or_else(error::syntax)?;
         let positive = |refusal| client_id(value).ok_or(Reply::error(refusal));
-        match option.to_ascii_uppercase().as_slice() {
-            b"ID" => filter.id = Some(positive("ERR client-id should be greater than 0")?),
+        let option = option.to_ascii_uppercase();
+        let choice: Choice = match option.as_slice() {
+            b"ID" => {
+                let id = positive("ERR client-id should be greater than 0")?;
+                Box::new(move |client| client.id == id)
+            }
             b"MAXAGE" => {
                 let age = positive("ERR maxage is not an integer or out of range")?;
-                filter.max_age = Some(age);
+                Box::new(move |client| now.ms.saturating_sub(client.created) / 1000 >= age)
             }
-            b"TYPE" => filter.none |= !is_normal(value)?,
-            b"ADDR" => {
-                filter.addr = parse_addr(value);
-                filter.none |= filter.addr.is_none();
-            }
-            b"LADDR" => {
-                filter.laddr = parse_addr(value);
-                filter.none |= filter.laddr.is_none();
-            }
-            b"USER" if value == b"default" => {}
+            b"TYPE" => of_type(value)?,
+            b"ADDR" => at(value, |client| client.addr),
+            b"LADDR" => at(value, |client| client.laddr),
+            b"USER" if value == b"default" => continue,
             b"USER" => {
                 let user = String::from_utf8_lossy(value);
                 return Err(Reply::error(format!("ERR No such user '{user}'")));
             }
-            b"SKIPME" if value.eq_ignore_ascii_case(b"YES") => filter.keep_self = true,
-            b"SKIPME" if value.eq_ignore_ascii_case(b"NO") => filter.keep_self = false,
+            b"SKIPME" => {
+                keep_self = either(value, "YES", "NO")?;
+                continue;
+            }
             _ => return Err(error::syntax()),
-        }
+        };
+        // The last of several equal options counts, as in Redis.
+        choices.insert(option, choice);
     }
-    Ok(filter)
+    Ok((choices.into_values().collect(), keep_self))
 }
 
-fn kill_matching(call: &mut Call<'_>, filter: &Filter) -> i64 {
+fn kill_chosen(call: &mut Call<'_>, choices: &[Choice], keep_self: bool) -> i64 {
     let own = call.session.client.id;
     let mut killed = 0;
     for client in call.server.clients.list() {
-        let age = call.now.ms.saturating_sub(client.created) / 1000;
-        let chosen = !filter.none
-            && !client.is_killed()
-            && filter.id.is_none_or(|id| id == client.id)
-            && filter.addr.is_none_or(|addr| addr == client.addr)
-            && filter.laddr.is_none_or(|addr| addr == client.laddr)
-            && filter.max_age.is_none_or(|most| age >= most);
-        if !chosen || (client.id == own && filter.keep_self) {
+        let chosen = !client.is_killed() && choices.iter().all(|chosen| chosen(&client));
+        if !chosen || (client.id == own && keep_self) {
             continue;
         }
         killed += 1;
