@@ -173,12 +173,10 @@ fn spawn(
     server: &Arc<Server>,
     work: impl FnOnce(tokio::runtime::Runtime) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
+    let server = Arc::clone(server);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .on_thread_park({
-            let server = Arc::clone(server);
-            move || server.store.journal.nudge()
-        })
+        .on_thread_park(move || server.store.journal.nudge())
         .build()?;
     std::thread::Builder::new()
         .name(name.into())

@@ -8,7 +8,7 @@ use everbloom_resp::Reply;
 
 use super::Handler::{Filter, Plain};
 use super::subcommand::subcommand;
-use super::{Call, Command, count, error};
+use super::{Call, Command, count, error, map};
 use crate::call::Registry;
 
 /// The row of COMMAND, which alone among the containers does something by itself.
@@ -144,15 +144,24 @@ impl Found {
     }
 }
 
+/// The commands that were named, or all.
+fn asked(call: &Call<'_>) -> Vec<Option<Found>> {
+    match call.args().rest() {
+        [] => all(call.registry).map(Some).collect(),
+        names => names.iter().map(|n| find(call.registry, n)).collect(),
+    }
+}
+
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let described: Vec<Reply> = match call.args().rest() {
-        [] => all(call.registry).map(|found| found.describe()).collect(),
-        names => names
-            .iter()
-            .map(|name| find(call.registry, name).map_or(Reply::Null, |found| found.describe()))
-            .collect(),
-    };
-    Ok(Reply::Array(described))
+    let describe = |found: Option<Found>| found.map_or(Reply::Null, |found| found.describe());
+    Ok(Reply::Array(
+        asked(call).into_iter().map(describe).collect(),
+    ))
+}
+
+fn docs(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let found = asked(call).into_iter().flatten();
+    Ok(Reply::Map(found.map(|found| found.document()).collect()))
 }
 
 /// Redis derives most categories from flags and group, and so do we. They stand in Redis's order.
@@ -216,26 +225,6 @@ fn key_specs(keys: KeySpec, write: bool) -> Reply {
             ]),
         ),
     ])])
-}
-
-fn map(fields: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
-    let fields = fields.into_iter();
-    Reply::Map(
-        fields
-            .map(|(name, value)| (Reply::bulk(name), value))
-            .collect(),
-    )
-}
-
-fn docs(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let documented: Vec<(Reply, Reply)> = match call.args().rest() {
-        [] => all(call.registry).map(|found| found.document()).collect(),
-        names => names
-            .iter()
-            .filter_map(|name| find(call.registry, name).map(|found| found.document()))
-            .collect(),
-    };
-    Ok(Reply::Map(documented))
 }
 
 fn arguments(list: &[Argument]) -> Reply {

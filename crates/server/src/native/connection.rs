@@ -11,7 +11,7 @@ use everbloom_resp::{Protocol, Reply};
 
 use super::Handler::Plain;
 use super::subcommand::container;
-use super::{Call, Command, client, error, keys, server};
+use super::{Call, Command, client, error, keys, map, server};
 use crate::session::ReplyMode;
 use crate::version::REDIS_VERSION;
 use crate::watches;
@@ -59,11 +59,8 @@ fn ping(call: &mut Call<'_>) -> Result<Reply, Reply> {
 }
 
 fn select(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let index = keys::int(call.args().next_bytes()?)?;
-    call.session.db = usize::try_from(index)
-        .ok()
-        .filter(|index| *index < call.server.store.keyspace.databases())
-        .ok_or_else(error::bad_db_index)?;
+    let databases = call.server.store.keyspace.databases();
+    call.session.db = keys::db_index(call.args().next_bytes()?, databases)?;
     Ok(Reply::OK)
 }
 
@@ -188,7 +185,7 @@ fn version(protocol: Protocol) -> u8 {
 fn welcome(call: &Call<'_>) -> Reply {
     let client = &call.session.client;
     let id = i64::try_from(client.id).unwrap_or(i64::MAX);
-    let fields = [
+    map([
         ("server", Reply::bulk("redis")),
         ("version", Reply::bulk(REDIS_VERSION)),
         (
@@ -199,9 +196,7 @@ fn welcome(call: &Call<'_>) -> Reply {
         ("mode", Reply::bulk("standalone")),
         ("role", Reply::bulk("master")),
         ("modules", server::modules()),
-    ];
-    let fields = fields.map(|(name, value)| (Reply::bulk(name), value));
-    Reply::Map(fields.into())
+    ])
 }
 
 #[cfg(test)]

@@ -55,16 +55,14 @@ fn delete(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
 
 fn exists(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let keys = call.args().rest().iter();
-    Ok(count(
-        keys.filter(|key| call.peek(view, key).is_some()).count(),
-    ))
+    let found = keys.filter(|key| call.peek(view, key).is_some());
+    Ok(count(found.count()))
 }
 
 fn touch(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let keys = call.args().rest().iter();
-    Ok(count(
-        keys.filter(|key| call.look_up(view, key).is_some()).count(),
-    ))
+    let found = keys.filter(|key| call.look_up(view, key).is_some());
+    Ok(count(found.count()))
 }
 
 fn type_of(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
@@ -130,7 +128,7 @@ impl CopyOptions {
                 options.replace = true;
             } else if word.eq_ignore_ascii_case(b"DB") {
                 let number = args.next_optional().ok_or_else(error::syntax)?;
-                options.db = db_index(number, view)?;
+                options.db = db_index(number, view.databases())?;
             } else {
                 return Err(error::syntax());
             }
@@ -141,7 +139,8 @@ impl CopyOptions {
 
 fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let (db, mut args) = (call.session.db, call.args());
-    let (key, to) = (args.next_bytes()?, db_index(args.next_bytes()?, view)?);
+    let key = args.next_bytes()?;
+    let to = db_index(args.next_bytes()?, view.databases())?;
     if to == db {
         return Err(error::same_object());
     }
@@ -162,12 +161,11 @@ fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     })
 }
 
-/// The number of a database that is there.
-fn db_index(text: &[u8], view: &View<'_>) -> Result<usize, Reply> {
-    let number = int(text)?;
-    usize::try_from(number)
+/// The number of one of the databases.
+pub(super) fn db_index(text: &[u8], databases: usize) -> Result<usize, Reply> {
+    usize::try_from(int(text)?)
         .ok()
-        .filter(|index| *index < view.databases())
+        .filter(|index| *index < databases)
         .ok_or_else(error::bad_db_index)
 }
 

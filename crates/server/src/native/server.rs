@@ -12,7 +12,7 @@ use everbloom_resp::Reply;
 use super::Handler::{Plain, ReadAll};
 use super::command;
 use super::subcommand::{self, container, subcommand};
-use super::{Call, Command, config, count, error, info, next_integer};
+use super::{Call, Command, config, count, error, info, map, next_integer};
 use crate::slowlog::SlowEntry;
 use crate::version::BLOOM_VERSION;
 use everbloom_store::persistence::jobs::{self, JobError};
@@ -85,11 +85,11 @@ const ACL: &[Command] = &[subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("defaul
 
 /// What MODULE LIST shows: the filters are built in, and clients ask here whether they are there.
 pub fn modules() -> Reply {
-    Reply::Array(vec![Reply::Map(vec![
-        (Reply::bulk("name"), Reply::bulk("bf")),
-        (Reply::bulk("ver"), Reply::Integer(BLOOM_VERSION)),
-        (Reply::bulk("path"), Reply::bulk("")),
-        (Reply::bulk("args"), Reply::Array(Vec::new())),
+    Reply::Array(vec![map([
+        ("name", Reply::bulk("bf")),
+        ("ver", Reply::Integer(BLOOM_VERSION)),
+        ("path", Reply::bulk("")),
+        ("args", Reply::Array(Vec::new())),
     ])])
 }
 
