@@ -16,7 +16,7 @@ use crate::flags::{Flags, WRITE};
 /// const STRLEN: Command<Function> = Command::new("strlen", 2, <[u8]>::len as Function)
 ///     .flags(&[READONLY, FAST])
 ///     .keys(ONE_KEY)
-///     .docs("string", "2.2.0", "Returns the length of a key's string.");
+///     .docs("2.2.0", "Returns the length of a key's string.");
 /// assert!(STRLEN.accepts(2) && !STRLEN.accepts(3));
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ pub enum Batch {
 /// What people and clients are told of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Docs {
-    /// The group, as in `string`.
+    /// The group, as in `string`; empty: that of its container or its family.
     pub group: &'static str,
     /// The version of Redis or RedisBloom that first had the command, or [`OURS`].
     pub since: &'static str,
@@ -60,7 +60,7 @@ pub struct Docs {
     pub summary: &'static str,
     /// Its cost.
     pub complexity: &'static str,
-    /// How HELP shows the arguments of a subcommand; empty: HELP does not show it.
+    /// How HELP shows the arguments of a subcommand.
     pub usage: &'static str,
     /// Its arguments.
     pub arguments: &'static [Argument],
@@ -156,19 +156,19 @@ impl<H: Copy> Command<H> {
     }
 
     /// It with what is said of every command.
-    pub const fn docs(
-        mut self,
-        group: &'static str,
-        since: &'static str,
-        summary: &'static str,
-    ) -> Self {
-        self.docs.group = group;
+    pub const fn docs(mut self, since: &'static str, summary: &'static str) -> Self {
         self.docs.since = since;
         self.docs.summary = summary;
         self
     }
 
-    /// It with a line of HELP: how its arguments are written.
+    /// It in this group.
+    pub const fn group(mut self, group: &'static str) -> Self {
+        self.docs.group = group;
+        self
+    }
+
+    /// It with its arguments as HELP writes them.
     pub const fn usage(mut self, usage: &'static str) -> Self {
         self.docs.usage = usage;
         self

@@ -92,7 +92,6 @@ const INFO_FIELD: Argument = Argument::new(
 pub static COMMANDS: &[Command<Function>] = &[
     change(add::ADD, 3, add::add)
         .docs(
-            "bf",
             "1.0.0",
             "Adds an item to a filter, creating the filter when it is missing",
         )
@@ -101,7 +100,6 @@ pub static COMMANDS: &[Command<Function>] = &[
     look(exists::EXISTS, 3, exists::exists)
         .flags(&[FAST])
         .docs(
-            "bf",
             "1.0.0",
             "Tells whether an item may have been added to a filter",
         )
@@ -109,7 +107,6 @@ pub static COMMANDS: &[Command<Function>] = &[
         .batch(Batch::Exists),
     change(add::MADD, -3, add::madd)
         .docs(
-            "bf",
             "1.0.0",
             "Adds items to a filter, creating the filter when it is missing",
         )
@@ -117,14 +114,12 @@ pub static COMMANDS: &[Command<Function>] = &[
     look(exists::MEXISTS, -3, exists::mexists)
         .flags(&[FAST])
         .docs(
-            "bf",
             "1.0.0",
             "Tells for each of several items whether it may have been added to a filter",
         )
         .takes(PER_ITEMS, &[KEY, ITEM.multiple()]),
     change(insert::INSERT, -4, insert::insert)
         .docs(
-            "bf",
             "1.0.0",
             "Adds items to a filter, creating it with the given parameters when missing",
         )
@@ -144,7 +139,6 @@ pub static COMMANDS: &[Command<Function>] = &[
         ),
     change(reserve::RESERVE, -4, reserve::reserve)
         .docs(
-            "bf",
             "1.0.0",
             "Creates an empty filter for an error rate and a capacity",
         )
@@ -156,7 +150,6 @@ pub static COMMANDS: &[Command<Function>] = &[
     look(info::INFO, -2, info::info)
         .flags(&[FAST, DEPENDS_ON_PROTOCOL])
         .docs(
-            "bf",
             "1.0.0",
             "Shows the parameters and the fill of a filter, or one of them",
         )
@@ -165,17 +158,12 @@ pub static COMMANDS: &[Command<Function>] = &[
         .tips(DONT_CACHE),
     look(info::CARD, 2, info::card)
         .flags(&[FAST])
-        .docs(
-            "bf",
-            "2.4.4",
-            "Counts the items that were added to a filter",
-        )
+        .docs("2.4.4", "Counts the items that were added to a filter")
         .takes("O(1)", &[KEY])
         .acl(ACL_FAST_READ),
     look(dump::SCANDUMP, 3, dump::scandump)
         .flags(&[FAST])
         .docs(
-            "bf",
             "1.0.0",
             "Begins or continues an incremental dump of a filter",
         )
@@ -183,7 +171,6 @@ pub static COMMANDS: &[Command<Function>] = &[
         .tips(DONT_CACHE),
     change(dump::LOADCHUNK, 4, dump::loadchunk)
         .docs(
-            "bf",
             "1.0.0",
             "Restores a piece of a filter that BF.SCANDUMP gave",
         )
@@ -193,12 +180,11 @@ pub static COMMANDS: &[Command<Function>] = &[
         ),
     look(debug::DEBUG, 2, debug::debug)
         .flags(&[FAST])
-        .docs("bf", "1.0.0", "Shows every layer of a filter")
+        .docs("1.0.0", "Shows every layer of a filter")
         .takes("O(l) for l layers", &[KEY])
         .tips(DONT_CACHE),
     look(stats::STATS, 2, stats::stats)
         .docs(
-            "bf",
             OURS,
             "Shows the layout, the fill and the expected error rate of a filter",
         )

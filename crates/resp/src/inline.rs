@@ -7,6 +7,22 @@
 use crate::batch::{Batch, Span};
 use crate::limits::ProtocolError;
 
+/// The words of a line, split as those of an inline request; `None` when a quote is not closed, or
+/// does not end its word. Redis splits the lines of its files like this, too.
+///
+/// ```
+/// let words = everbloom_resp::split_words(br#"a "b\x20c" 'd'"#).unwrap();
+/// assert_eq!(words, [&b"a"[..], b"b c", b"d"]);
+/// assert_eq!(everbloom_resp::split_words(b"'a'b"), None);
+/// ```
+#[must_use]
+pub fn split_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut batch = Batch::new();
+    split(line, 0, line.len(), &mut batch).ok()?;
+    batch.end_request();
+    Some(batch.request(0, line).map(<[u8]>::to_vec).collect())
+}
+
 /// Adds the words of `buf[start..end]`, if there are any, to the open request of the batch.
 pub(crate) fn split(
     buf: &[u8],

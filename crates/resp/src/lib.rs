@@ -36,6 +36,7 @@ mod scan;
 pub use batch::{Batch, recycle};
 pub use decode::{DecodeError, DecodeLimits, Decoder, decode};
 pub use encode::{encode, encode_request};
+pub use inline::split_words;
 pub use limits::{Limits, ProtocolError};
 pub use protocol::Protocol;
 pub use reply::Reply;

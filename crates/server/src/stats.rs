@@ -16,10 +16,8 @@ impl Counter {
     /// Adds to it. Only the worker that owns the counter may: the sum is not atomic.
     #[inline]
     pub fn add(&self, n: u64) {
-        self.0.store(
-            self.0.load(Ordering::Relaxed).wrapping_add(n),
-            Ordering::Relaxed,
-        );
+        let sum = self.get().wrapping_add(n);
+        self.0.store(sum, Ordering::Relaxed);
     }
 
     /// What it stands at.

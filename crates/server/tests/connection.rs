@@ -100,10 +100,6 @@ fn connection_commands_answer_as_redis_does() {
         "CLIENT NO-EVICT off",
         "CLIENT foo",
         "CLIENT",
-        "CLIENT UNBLOCK 1 x",
-        "CLIENT UNBLOCK 99",
-        "CLIENT UNBLOCK x",
-        "CLIENT UNBLOCK 99 error",
         "CLIENT ID x",
         "CLIENT HELP x",
         "RESET",
@@ -199,15 +195,7 @@ fn server_commands_answer_as_redis_does() {
         "ROLE",
         "ROLE x",
         "ACL WHOAMI",
-        "ACL CAT foo",
-        "ACL CAT a b",
-        "ACL USERS",
         "ACL foo",
-        "ACL CAT connection x",
-        "LATENCY LATEST",
-        "LATENCY RESET",
-        "LATENCY foo",
-        "LATENCY HISTORY x",
         "COMMAND GETKEYS",
         "COMMAND GETKEYS GET k",
         "COMMAND GETKEYS PING x",
@@ -216,10 +204,6 @@ fn server_commands_answer_as_redis_does() {
         "COMMAND GETKEYS EXISTS a b c",
         "COMMAND COUNT x",
         "COMMAND LIST x",
-        "COMMAND LIST FILTERBY foo bar",
-        "COMMAND LIST FILTERBY MODULE x",
-        "COMMAND LIST FILTERBY PATTERN pin*",
-        "COMMAND LIST FILTERBY ACLCAT foo",
         "COMMAND INFO nosuch",
         "COMMAND INFO echo",
         "COMMAND INFO select auth hello quit reset",
@@ -392,7 +376,7 @@ fn what_clients_send_at_connect() {
         panic!()
     };
     assert_eq!(commands.len(), docs.len() / 2);
-    let listed = client.line("COMMAND LIST FILTERBY MODULE bf");
+    let listed = client.line("COMMAND LIST");
     assert!(matches!(listed, Reply::Array(names) if names.contains(&Reply::bulk("bf.add"))));
     let modules = client.line("MODULE LIST");
     assert!(matches!(modules, Reply::Array(list) if list.len() == 1));

@@ -569,7 +569,6 @@ const SEQUENCE: &str = "
     MEMORY NOPE
     MEMORY USAGE
     MEMORY USAGE none
-    MEMORY DOCTOR x
     (plant) f
     GET f
     SET f 1 GET

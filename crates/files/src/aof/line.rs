@@ -11,7 +11,7 @@
 
 use std::fmt::Write;
 
-use everbloom_resp::{Batch, Limits, RequestParser};
+use everbloom_resp::split_words;
 use thiserror::Error;
 
 /// The longest line, its line feed included.
@@ -87,7 +87,7 @@ pub(super) fn parse_line(line: &[u8]) -> Result<(FileInfo, Kind), Problem> {
     let Some(text) = line.strip_suffix(b"\n") else {
         return Err(Problem::Unended);
     };
-    let words = split_words(text).filter(|words| words.len() >= 6 && words.len() % 2 == 0);
+    let words = words_of(text).filter(|words| words.len() >= 6 && words.len() % 2 == 0);
     let words = words.ok_or_else(|| Problem::Malformed(lossy(text)))?;
     let (mut name, mut seq, mut kind) = (None, None, None);
     for pair in words.chunks_exact(2) {
@@ -108,21 +108,9 @@ pub(super) fn parse_line(line: &[u8]) -> Result<(FileInfo, Kind), Problem> {
     ))
 }
 
-/// The words of a line: those of an inline request, for Redis splits both with one function.
-fn split_words(text: &[u8]) -> Option<Vec<Vec<u8>>> {
-    if text.contains(&0) {
-        return None;
-    }
-    // A blank in front says that this is not a request of the other form, which begins with `*`.
-    let mut line = Vec::with_capacity(text.len() + 2);
-    line.push(b' ');
-    line.extend_from_slice(text);
-    line.push(b'\n');
-    let mut batch = Batch::new();
-    RequestParser::new()
-        .parse(&line, &Limits::default(), &mut batch)
-        .ok()?;
-    (batch.len() == 1).then(|| batch.request(0, &line).map(<[u8]>::to_vec).collect())
+/// The words of a line.
+fn words_of(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    split_words(text).filter(|_| !text.contains(&0))
 }
 
 fn set<T>(field: &mut Option<T>, key: &'static str, value: T) -> Result<(), Problem> {

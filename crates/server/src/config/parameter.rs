@@ -76,23 +76,27 @@ impl Parameter {
     }
 }
 
+/// The access to a field that shows itself, and how it is read.
+macro_rules! read {
+    ($field:ident $(.$inner:ident)?, $text:ident => $value:expr) => {
+        (
+            |s| s.$field$(.$inner)?.to_string(),
+            |s, $text| put(&mut s.$field$(.$inner)?, $value),
+        )
+    };
+}
+
 /// The access to a field that is a number within bounds.
 macro_rules! number {
     ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
-        (
-            |s| s.$field$(.$inner)?.to_string(),
-            |s, text| put(&mut s.$field$(.$inner)?, number(text, $least, $most)),
-        )
+        read!($field$(.$inner)?, text => number(text, $least, $most))
     };
 }
 
 /// The access to a field that is an amount of memory within bounds.
 macro_rules! memory {
     ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
-        (
-            |s| s.$field$(.$inner)?.to_string(),
-            |s, text| put(&mut s.$field$(.$inner)?, memory(text, $least, $most)),
-        )
+        read!($field$(.$inner)?, text => memory(text, $least, $most))
     };
 }
 
@@ -110,13 +114,6 @@ macro_rules! yes_no {
 const IMMUTABLE: &str = "can't set immutable config";
 /// Whoever could change it from afar could write files anywhere.
 const PROTECTED: &str = "can't set protected config";
-
-/// The access to a field that is text, and how that is read.
-macro_rules! text {
-    ($field:ident $(.$inner:ident)?, $text:ident => $value:expr) => {
-        (|s| s.$field$(.$inner)?.clone(), |s, $text| put(&mut s.$field$(.$inner)?, $value))
-    };
-}
 
 const LOG_LEVELS: &[&str] = &["debug", "verbose", "notice", "warning", "nothing"];
 const LAYOUTS: &[&str] = &["classic", "blocked"];
@@ -148,7 +145,7 @@ pub const PARAMETERS: &[Parameter] = &[
     // Every one of the shards holds its part of every database: more would be memory wasted.
     Parameter::new("databases", number!(data.databases, 1, 4096)).fixed(IMMUTABLE),
     Parameter::new("protected-mode", yes_no!(protected_mode)),
-    Parameter::new("requirepass", text!(requirepass, text => Ok(text.into()))),
+    Parameter::new("requirepass", read!(requirepass, text => Ok(text.into()))),
     Parameter::new("maxclients", number!(maxclients, 1, i64::from(u32::MAX))),
     Parameter::new("maxmemory", memory!(maxmemory, 0, i64::MAX)),
     Parameter::new(
@@ -187,7 +184,7 @@ pub const PARAMETERS: &[Parameter] = &[
     .fixed(PROTECTED),
     Parameter::new(
         "dbfilename",
-        text!(data.dbfilename, text => file_name(text, "dbfilename", "filename")),
+        read!(data.dbfilename, text => file_name(text, "dbfilename", "filename")),
     )
     .fixed(PROTECTED),
     Parameter::new("rdbcompression", yes_no!(data.rdbcompression)),
@@ -220,12 +217,12 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new("appendonly", yes_no!(data.appendonly)),
     Parameter::new(
         "appenddirname",
-        text!(data.appenddirname, text => file_name(text, "appenddirname", "dirname")),
+        read!(data.appenddirname, text => file_name(text, "appenddirname", "dirname")),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "appendfilename",
-        text!(data.appendfilename, text => file_name(text, "appendfilename", "filename")),
+        read!(data.appendfilename, text => file_name(text, "appendfilename", "filename")),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
@@ -267,7 +264,7 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "enable-debug-command",
-        text!(enable_debug_command, text => one_of(text, &["no", "yes", "local"])),
+        read!(enable_debug_command, text => one_of(text, &["no", "yes", "local"])),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
@@ -293,22 +290,14 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new("slowlog-max-len", number!(slowlog_max_len, 0, i64::MAX)),
     Parameter::new(
         "hz",
-        (
-            |s| s.hz.to_string(),
-            |s, text| {
-                // Redis takes any number and then keeps to these bounds.
-                put(
-                    &mut s.hz,
-                    number(text, 0, INT).map(|hz: u32| hz.clamp(1, 500)),
-                )
-            },
-        ),
+        // Redis takes any number and then keeps to these bounds.
+        read!(hz, text => number(text, 0, INT).map(|hz: u32| hz.clamp(1, 500))),
     ),
     Parameter::new(
         "loglevel",
-        text!(loglevel, text => one_of(text, LOG_LEVELS)),
+        read!(loglevel, text => one_of(text, LOG_LEVELS)),
     ),
-    Parameter::new("logfile", text!(logfile, text => Ok(text.into()))).fixed(IMMUTABLE),
+    Parameter::new("logfile", read!(logfile, text => Ok(text.into()))).fixed(IMMUTABLE),
     Parameter::new(
         "bf-error-rate",
         (
@@ -325,27 +314,14 @@ pub const PARAMETERS: &[Parameter] = &[
     .alias("bf.bf-error-rate"),
     Parameter::new(
         "bf-initial-size",
-        (
-            |s| s.bf.initial_size.to_string(),
-            |s, text| {
-                let size = number::capacity(text.as_bytes());
-                let size = size.map_err(|e| refused(e, "bf-initial-size", "[1, 1073741824]"));
-                put(&mut s.bf.initial_size, size)
-            },
-        ),
+        read!(bf.initial_size, text => number::capacity(text.as_bytes())
+            .map_err(|e| refused(e, "bf-initial-size", "[1, 1073741824]"))),
     )
     .alias("bf.bf-initial-size"),
     Parameter::new(
         "bf-expansion-factor",
-        (
-            |s| s.bf.expansion.to_string(),
-            |s, text| {
-                let expansion = number::expansion(text.as_bytes());
-                let expansion =
-                    expansion.map_err(|e| refused(e, "bf-expansion-factor", "[0, 32768]"));
-                put(&mut s.bf.expansion, expansion)
-            },
-        ),
+        read!(bf.expansion, text => number::expansion(text.as_bytes())
+            .map_err(|e| refused(e, "bf-expansion-factor", "[0, 32768]"))),
     )
     .alias("bf.bf-expansion-factor"),
     Parameter::new(

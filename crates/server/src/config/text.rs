@@ -71,84 +71,8 @@ pub fn choice(text: &str, words: &[&'static str]) -> Result<&'static str, String
 /// Splits a line into words as Redis does: `"..."` with escapes, `'...'` with `\'`; `None` when a
 /// quote is not closed, or is followed by something other than a space.
 pub fn split_words(line: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut rest = line.as_bytes();
-    loop {
-        rest = rest.trim_ascii_start();
-        if rest.is_empty() {
-            return Some(words);
-        }
-        let mut word = Vec::new();
-        while let Some((&byte, behind)) = rest.split_first() {
-            rest = behind;
-            match byte {
-                b'"' => rest = double_quoted(rest, &mut word)?,
-                b'\'' => rest = single_quoted(rest, &mut word)?,
-                _ if byte.is_ascii_whitespace() => break,
-                _ => {
-                    word.push(byte);
-                    continue;
-                }
-            }
-            if rest.first().is_some_and(|b| !b.is_ascii_whitespace()) {
-                return None;
-            }
-        }
-        words.push(String::from_utf8(word).ok()?);
-    }
-}
-
-/// Reads up to the closing quote, returns what is behind it.
-fn double_quoted<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
-    loop {
-        rest = match rest {
-            [b'"', behind @ ..] => return Some(behind),
-            [b'\\', b'x', high, low, behind @ ..]
-                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
-            {
-                let digit = |d: u8| {
-                    char::from(d)
-                        .to_digit(16)
-                        .and_then(|d| u8::try_from(d).ok())
-                };
-                word.push(digit(*high)? << 4 | digit(*low)?);
-                behind
-            }
-            [b'\\', escaped, behind @ ..] => {
-                word.push(match escaped {
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    b'b' => 8,
-                    b'a' => 7,
-                    other => *other,
-                });
-                behind
-            }
-            [byte, behind @ ..] => {
-                word.push(*byte);
-                behind
-            }
-            [] => return None,
-        };
-    }
-}
-
-fn single_quoted<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
-    loop {
-        rest = match rest {
-            [b'\'', behind @ ..] => return Some(behind),
-            [b'\\', b'\'', behind @ ..] => {
-                word.push(b'\'');
-                behind
-            }
-            [byte, behind @ ..] => {
-                word.push(*byte);
-                behind
-            }
-            [] => return None,
-        };
-    }
+    let words = everbloom_resp::split_words(line.as_bytes())?.into_iter();
+    words.map(|word| String::from_utf8(word).ok()).collect()
 }
 
 /// A word as it must stand in a line so that [`split_words`] gives it back.

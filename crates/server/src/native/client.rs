@@ -1,5 +1,6 @@
 //! CLIENT: the connections that are open, and this one among them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,122 +14,72 @@ use super::subcommand::subcommand;
 use super::{Call, Command, error};
 use crate::clients::Client;
 use crate::session::ReplyMode;
+use everbloom_store::clock::Now;
 
 /// The subcommands.
 pub const SUBCOMMANDS: &[Command] = &[
-    subcommand("client|caching", 3, |_| {
-        Err(Reply::error(
-            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN \
-             or OPTOUT mode enabled",
-        ))
-    })
-    .docs("", "6.0.0", "Refused: tracking is off.")
-    .usage("CACHING (YES|NO)"),
     subcommand("client|getname", 2, |call| {
         Ok(match call.session.client.state.lock().name.as_slice() {
             [] => Reply::Null,
             name => Reply::bulk(name),
         })
     })
-    .docs("", "2.6.9", "Return the name of the current connection.")
-    .usage("GETNAME"),
-    subcommand("client|getredir", 2, |_| Ok(Reply::Integer(-1)))
-        .docs(
-            "",
-            "6.0.0",
-            "Return the client ID we are redirecting to: tracking is off.",
-        )
-        .usage("GETREDIR"),
+    .docs("2.6.9", "Return the name of the current connection."),
     subcommand("client|id", 2, |call| {
         Ok(Reply::Integer(signed(call.session.client.id)))
     })
-    .docs("", "5.0.0", "Return the ID of the current connection.")
-    .usage("ID"),
-    subcommand("client|info", 2, info)
-        .docs(
-            "",
-            "6.2.0",
-            "Return information about the current client connection.",
-        )
-        .usage("INFO"),
+    .docs("5.0.0", "Return the ID of the current connection."),
+    subcommand("client|info", 2, info).docs(
+        "6.2.0",
+        "Return information about the current client connection.",
+    ),
     subcommand("client|kill", -3, kill)
         .flags(&[ADMIN])
         .docs(
-            "",
             "2.4.0",
             "Kill connections, by ID, TYPE, ADDR, LADDR, USER, MAXAGE; SKIPME (YES|NO).",
         )
-        .usage("KILL <ip:port> | <option> <value> [<option> <value> [...]]"),
+        .usage("<ip:port> | <option> <value> [<option> <value> [...]]"),
     subcommand("client|list", -2, list)
         .flags(&[ADMIN])
         .docs(
-            "",
             "2.4.0",
             "Return information about client connections, of a TYPE or with some IDs.",
         )
-        .usage("LIST [TYPE <type> | ID <id> [...]]"),
+        .usage("[TYPE <type> | ID <id> [...]]"),
     subcommand("client|no-evict", 3, |call| {
-        let on = switch(call)?;
+        let on = either(call.args().next_bytes()?, "ON", "OFF")?;
         call.session.client.state.lock().no_evict = on;
         Ok(Reply::OK)
     })
     .flags(&[ADMIN])
-    .docs(
-        "",
-        "7.0.0",
-        "Protect current client connection from eviction.",
-    )
-    .usage("NO-EVICT (ON|OFF)"),
-    subcommand("client|no-touch", 3, |call| switch(call).map(|_| Reply::OK))
-        .docs(
-            "",
-            "7.2.0",
-            "Accepted: nothing is evicted here by the time of its last use.",
-        )
-        .usage("NO-TOUCH (ON|OFF)"),
+    .docs("7.0.0", "Protect current client connection from eviction.")
+    .usage("(ON|OFF)"),
     subcommand("client|reply", 3, reply)
         .docs(
-            "",
             "3.2.0",
             "Control the replies sent to the current connection.",
         )
-        .usage("REPLY (ON|OFF|SKIP)"),
+        .usage("(ON|OFF|SKIP)"),
     subcommand("client|setinfo", 4, set_info)
         .docs(
-            "",
             "7.2.0",
             "Set client meta attr: the library's name or version.",
         )
-        .usage("SETINFO <option> <value>"),
+        .usage("<option> <value>"),
     subcommand("client|setname", 3, |call| {
         let name = checked_name(call.args().next_bytes()?)?;
         call.session.client.state.lock().name = name;
         Ok(Reply::OK)
     })
-    .docs(
-        "",
-        "2.6.9",
-        "Assign the name <name> to the current connection.",
-    )
-    .usage("SETNAME <name>"),
+    .docs("2.6.9", "Assign the name <name> to the current connection.")
+    .usage("<name>"),
     subcommand("client|tracking", -3, tracking)
         .docs(
-            "",
             "6.0.0",
             "Refused: this server does not tell clients which keys have changed.",
         )
-        .usage("TRACKING (ON|OFF) [...]"),
-    subcommand("client|trackinginfo", 2, tracking_info)
-        .docs("", "6.2.0", "Report that tracking is off.")
-        .usage("TRACKINGINFO"),
-    subcommand("client|unblock", -3, unblock)
-        .flags(&[ADMIN])
-        .docs(
-            "",
-            "5.0.0",
-            "Unblock the specified blocked client; no command blocks here.",
-        )
-        .usage("UNBLOCK <clientid> [TIMEOUT|ERROR]"),
+        .usage("(ON|OFF) [...]"),
 ];
 
 /// A name that CLIENT LIST can show.
@@ -167,12 +118,13 @@ fn set_info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
-fn switch(call: &Call<'_>) -> Result<bool, Reply> {
-    match call.args().next_bytes()?.to_ascii_uppercase().as_slice() {
-        b"ON" => Ok(true),
-        b"OFF" => Ok(false),
-        _ => Err(error::syntax()),
+/// One of two words, in any case: whether it is the first.
+fn either(word: &[u8], yes: &str, no: &str) -> Result<bool, Reply> {
+    let is = |known: &str| known.as_bytes().eq_ignore_ascii_case(word);
+    if is(yes) || is(no) {
+        return Ok(is(yes));
     }
+    Err(error::syntax())
 }
 
 fn reply(call: &mut Call<'_>) -> Result<Reply, Reply> {
@@ -200,34 +152,6 @@ fn tracking(call: &mut Call<'_>) -> Result<Reply, Reply> {
     }
 }
 
-fn tracking_info(_: &mut Call<'_>) -> Result<Reply, Reply> {
-    let off = Reply::Set(vec![Reply::bulk("off")]);
-    let fields = [
-        ("flags", off),
-        ("redirect", Reply::Integer(-1)),
-        ("prefixes", Reply::Array(Vec::new())),
-    ];
-    let fields = fields.map(|(name, value)| (Reply::bulk(name), value));
-    Ok(Reply::Map(fields.into()))
-}
-
-fn unblock(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let (id, reason, more) = match call.args().rest() {
-        [id] => (id, None, false),
-        [id, reason, more @ ..] => (id, Some(reason.to_ascii_uppercase()), !more.is_empty()),
-        [] => return Err(error::syntax()),
-    };
-    if !matches!(reason.as_deref(), None | Some(b"TIMEOUT" | b"ERROR")) {
-        let text = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
-        return Err(Reply::error(text));
-    }
-    if more {
-        return Err(error::syntax());
-    }
-    integer(id).ok_or_else(error::not_an_integer)?;
-    Ok(Reply::Integer(0))
-}
-
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let mut text = String::new();
     describe(call, &Arc::clone(&call.session.client), &mut text);
@@ -235,12 +159,9 @@ fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
 }
 
 fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let chosen: Box<dyn Fn(&Client) -> bool> = match call.args().rest() {
+    let chosen: Choice = match call.args().rest() {
         [] => Box::new(|_| true),
-        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {
-            let normal = is_normal(kind)?;
-            Box::new(move |_| normal)
-        }
+        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => of_type(kind)?,
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
             let ids: Option<Vec<u64>> = ids.iter().map(|id| client_id(id)).collect();
             let ids = ids.ok_or_else(|| Reply::error("ERR Invalid client ID"))?;
@@ -257,14 +178,23 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::verbatim(text))
 }
 
-/// Whether clients of this type are those there are: the others have no place here.
-fn is_normal(kind: &[u8]) -> Result<bool, Reply> {
+/// Which clients an option chooses.
+type Choice = Box<dyn Fn(&Client) -> bool>;
+
+/// All clients are normal ones: those of the other types have no place here.
+fn of_type(kind: &[u8]) -> Result<Choice, Reply> {
     let word = String::from_utf8_lossy(kind);
     match word.to_ascii_lowercase().as_str() {
-        "normal" => Ok(true),
-        "slave" | "replica" | "pubsub" | "master" => Ok(false),
+        "normal" => Ok(Box::new(|_| true)),
+        "slave" | "replica" | "pubsub" | "master" => Ok(Box::new(|_| false)),
         _ => Err(Reply::error(format!("ERR Unknown client type '{word}'"))),
     }
+}
+
+/// Those with this address; none, if it is no address.
+fn at(address: &[u8], of: fn(&Client) -> SocketAddr) -> Choice {
+    let address = str::from_utf8(address).ok().and_then(|a| a.parse().ok());
+    Box::new(move |client| address == Some(of(client)))
 }
 
 fn client_id(text: &[u8]) -> Option<u64> {
@@ -321,87 +251,64 @@ fn describe(call: &Call<'_>, client: &Client, text: &mut String) {
     );
 }
 
-/// What CLIENT KILL chooses by; what is not given chooses all.
-#[derive(Default)]
-struct Filter {
-    id: Option<u64>,
-    addr: Option<SocketAddr>,
-    laddr: Option<SocketAddr>,
-    none: bool,
-    max_age: Option<u64>,
-    keep_self: bool,
-}
-
 fn kill(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let args = call.args();
-    let by_address = args.remaining() == 1;
-    let filter = match args.clone().rest() {
-        [addr] => Filter {
-            addr: parse_addr(addr),
-            none: parse_addr(addr).is_none(),
-            ..Filter::default()
-        },
-        _ => kill_filter(args)?,
-    };
-    match kill_matching(call, &filter) {
-        0 if by_address => Err(Reply::error("ERR No such client")),
-        _ if by_address => Ok(Reply::OK),
-        killed => Ok(Reply::Integer(killed)),
+    match call.args().rest() {
+        [address] => {
+            let choices = [at(address, |client| client.addr)];
+            match kill_chosen(call, &choices, false) {
+                0 => Err(Reply::error("ERR No such client")),
+                _ => Ok(Reply::OK),
+            }
+        }
+        _ => {
+            let (choices, keep_self) = kill_options(call.args(), call.now)?;
+            Ok(Reply::Integer(kill_chosen(call, &choices, keep_self)))
+        }
     }
 }
 
-fn parse_addr(text: &[u8]) -> Option<SocketAddr> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-fn kill_filter(mut args: Args<'_>) -> Result<Filter, Reply> {
-    let mut filter = Filter {
-        keep_self: true,
-        ..Filter::default()
-    };
+/// What CLIENT KILL chooses by, and whether it spares the client that calls it.
+fn kill_options(mut args: Args<'_>, now: Now) -> Result<(Vec<Choice>, bool), Reply> {
+    let (mut choices, mut keep_self) = (BTreeMap::new(), true);
     while let Some(option) = args.next_optional() {
         let value = args.next_optional().ok_or_else(error::syntax)?;
         let positive = |refusal| client_id(value).ok_or(Reply::error(refusal));
-        match option.to_ascii_uppercase().as_slice() {
-            b"ID" => filter.id = Some(positive("ERR client-id should be greater than 0")?),
+        let option = option.to_ascii_uppercase();
+        let choice: Choice = match option.as_slice() {
+            b"ID" => {
+                let id = positive("ERR client-id should be greater than 0")?;
+                Box::new(move |client| client.id == id)
+            }
             b"MAXAGE" => {
                 let age = positive("ERR maxage is not an integer or out of range")?;
-                filter.max_age = Some(age);
+                Box::new(move |client| now.ms.saturating_sub(client.created) / 1000 >= age)
             }
-            b"TYPE" => filter.none |= !is_normal(value)?,
-            b"ADDR" => {
-                filter.addr = parse_addr(value);
-                filter.none |= filter.addr.is_none();
-            }
-            b"LADDR" => {
-                filter.laddr = parse_addr(value);
-                filter.none |= filter.laddr.is_none();
-            }
-            b"USER" if value == b"default" => {}
+            b"TYPE" => of_type(value)?,
+            b"ADDR" => at(value, |client| client.addr),
+            b"LADDR" => at(value, |client| client.laddr),
+            b"USER" if value == b"default" => continue,
             b"USER" => {
                 let user = String::from_utf8_lossy(value);
                 return Err(Reply::error(format!("ERR No such user '{user}'")));
             }
-            b"SKIPME" if value.eq_ignore_ascii_case(b"YES") => filter.keep_self = true,
-            b"SKIPME" if value.eq_ignore_ascii_case(b"NO") => filter.keep_self = false,
+            b"SKIPME" => {
+                keep_self = either(value, "YES", "NO")?;
+                continue;
+            }
             _ => return Err(error::syntax()),
-        }
+        };
+        // The last of several equal options counts, as in Redis.
+        choices.insert(option, choice);
     }
-    Ok(filter)
+    Ok((choices.into_values().collect(), keep_self))
 }
 
-fn kill_matching(call: &mut Call<'_>, filter: &Filter) -> i64 {
+fn kill_chosen(call: &mut Call<'_>, choices: &[Choice], keep_self: bool) -> i64 {
     let own = call.session.client.id;
     let mut killed = 0;
     for client in call.server.clients.list() {
-        let age = call.now.ms.saturating_sub(client.created) / 1000;
-        let chosen = !filter.none
-            && !client.is_killed()
-            && filter.id.is_none_or(|id| id == client.id)
-            && filter.addr.is_none_or(|addr| addr == client.addr)
-            && filter.laddr.is_none_or(|addr| addr == client.laddr)
-            && filter.max_age.is_none_or(|most| age >= most);
-        if !chosen || (client.id == own && filter.keep_self) {
+        let chosen = !client.is_killed() && choices.iter().all(|chosen| chosen(&client));
+        if !chosen || (client.id == own && keep_self) {
             continue;
         }
         killed += 1;
@@ -421,11 +328,11 @@ fn signed(number: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Bench, err, int};
+    use super::super::testing::{Bench, err};
     use super::*;
 
     #[test]
-    fn tracking_is_refused_and_known_to_be_off() {
+    fn tracking_is_refused() {
         let mut bench = Bench::default();
         let refusal = err(
             "ERR CLIENT TRACKING is not supported: this server does not send invalidations. \
@@ -435,12 +342,5 @@ mod tests {
             assert_eq!(bench.run(line), refusal);
         }
         assert_eq!(bench.run("CLIENT TRACKING OFF"), Reply::OK);
-        let Reply::Map(fields) = bench.run("CLIENT TRACKINGINFO") else {
-            panic!("a map");
-        };
-        assert_eq!(fields[0].1, Reply::Set(vec![Reply::bulk("off")]));
-        assert_eq!(fields[1].1, int(-1));
-        assert_eq!(bench.run("CLIENT GETREDIR"), int(-1));
-        assert!(bench.run("CLIENT CACHING YES").is_error());
     }
 }

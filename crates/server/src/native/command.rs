@@ -8,18 +8,13 @@ use everbloom_resp::Reply;
 
 use super::Handler::{Filter, Plain};
 use super::subcommand::subcommand;
-use super::{Call, Command, count, error};
+use super::{Call, Command, count, error, map};
 use crate::call::Registry;
-use crate::glob;
 
 /// The row of COMMAND, which alone among the containers does something by itself.
 pub const COMMAND: Command = Command::new("command", -1, Plain(info))
     .flags(&[LOADING, STALE])
-    .docs(
-        "server",
-        "2.8.13",
-        "Returns detailed information about all commands.",
-    )
+    .docs("2.8.13", "Returns detailed information about all commands.")
     .subcommands(SUBCOMMANDS);
 
 const SUBCOMMANDS: &[Command] = &[
@@ -27,61 +22,25 @@ const SUBCOMMANDS: &[Command] = &[
         Ok(count(call.registry.commands().len()))
     })
     .docs(
-        "",
         "2.8.13",
         "Return the total number of commands in this server.",
-    )
-    .usage("COUNT"),
+    ),
     subcommand("command|docs", -2, docs)
         .docs(
-            "",
             "7.0.0",
             "Return documentation details about some commands, or about all.",
         )
-        .usage("DOCS [<command-name> ...]"),
+        .usage("[<command-name> ...]"),
     subcommand("command|getkeys", -3, get_keys)
-        .docs("", "2.8.13", "Return the keys from a full command.")
-        .usage("GETKEYS <full-command>"),
+        .docs("2.8.13", "Return the keys from a full command.")
+        .usage("<full-command>"),
     subcommand("command|info", -2, info)
         .docs(
-            "",
             "2.8.13",
             "Return details about some commands, or about all.",
         )
-        .usage("INFO [<command-name> ...]"),
-    subcommand("command|list", -2, list)
-        .docs(
-            "",
-            "7.0.0",
-            "Return a list of commands, all or by MODULE, ACLCAT or PATTERN.",
-        )
-        .usage("LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]"),
-];
-
-/// The categories that ACL CAT lists.
-pub const CATEGORIES: &[&str] = &[
-    "keyspace",
-    "read",
-    "write",
-    "set",
-    "sortedset",
-    "list",
-    "hash",
-    "string",
-    "bitmap",
-    "hyperloglog",
-    "geo",
-    "stream",
-    "pubsub",
-    "admin",
-    "fast",
-    "slow",
-    "blocking",
-    "dangerous",
-    "connection",
-    "transaction",
-    "scripting",
-    "bloom",
+        .usage("[<command-name> ...]"),
+    subcommand("command|list", -2, list).docs("7.0.0", "Return a list of all commands."),
 ];
 
 /// A command, or a subcommand written `client|id` with its container.
@@ -185,58 +144,43 @@ impl Found {
     }
 }
 
-fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let described: Vec<Reply> = match call.args().rest() {
-        [] => all(call.registry).map(|found| found.describe()).collect(),
-        names => names
-            .iter()
-            .map(|name| find(call.registry, name).map_or(Reply::Null, |found| found.describe()))
-            .collect(),
-    };
-    Ok(Reply::Array(described))
-}
-
-/// Redis derives most categories from flags and group, and so do we.
-fn categories_of(flags: Flags, group: &str) -> Vec<&'static str> {
-    let mut categories = Vec::new();
-    categories.extend(match group {
-        "generic" => Some("@keyspace"),
-        "string" => Some("@string"),
-        "bitmap" => Some("@bitmap"),
-        "connection" => Some("@connection"),
-        "transactions" => Some("@transaction"),
-        _ => None,
-    });
-    for (flag, category) in [
-        (WRITE, "@write"),
-        (READONLY, "@read"),
-        (ADMIN, "@admin"),
-        (ADMIN, "@dangerous"),
-    ] {
-        if flags.has(flag) {
-            categories.push(category);
-        }
+/// The commands that were named, or all.
+fn asked(call: &Call<'_>) -> Vec<Option<Found>> {
+    match call.args().rest() {
+        [] => all(call.registry).map(Some).collect(),
+        names => names.iter().map(|n| find(call.registry, n)).collect(),
     }
-    categories.push(if flags.has(FAST) { "@fast" } else { "@slow" });
-    // In the order in which ACL CAT lists them.
-    let place = |name: &str| {
-        CATEGORIES
-            .iter()
-            .position(|c| name.strip_prefix('@') == Some(*c))
-    };
-    categories.sort_by_key(|name| place(name));
-    categories
 }
 
-/// The names of the commands in a category, which is given without its `@`.
-pub fn in_category(
-    registry: &'static Registry,
-    category: &str,
-) -> impl Iterator<Item = &'static str> {
-    let is_wanted = move |name: &&str| name.strip_prefix('@') == Some(category);
-    all(registry)
-        .filter(move |found| found.categories().iter().any(is_wanted))
-        .map(|found| found.row.name)
+fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let describe = |found: Option<Found>| found.map_or(Reply::Null, |found| found.describe());
+    Ok(Reply::Array(
+        asked(call).into_iter().map(describe).collect(),
+    ))
+}
+
+fn docs(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let found = asked(call).into_iter().flatten();
+    Ok(Reply::Map(found.map(|found| found.document()).collect()))
+}
+
+/// Redis derives most categories from flags and group, and so do we. They stand in Redis's order.
+fn categories_of(flags: Flags, group: &str) -> Vec<&'static str> {
+    let all = [
+        ("@keyspace", group == "generic"),
+        ("@read", flags.has(READONLY)),
+        ("@write", flags.has(WRITE)),
+        ("@string", group == "string"),
+        ("@bitmap", group == "bitmap"),
+        ("@admin", flags.has(ADMIN)),
+        ("@fast", flags.has(FAST)),
+        ("@slow", !flags.has(FAST)),
+        ("@dangerous", flags.has(ADMIN)),
+        ("@connection", group == "connection"),
+        ("@transaction", group == "transactions"),
+    ];
+    let held = all.into_iter().filter(|(_, is_in)| *is_in);
+    held.map(|(category, _)| category).collect()
 }
 
 fn key_specs(keys: KeySpec, write: bool) -> Reply {
@@ -283,26 +227,6 @@ fn key_specs(keys: KeySpec, write: bool) -> Reply {
     ])])
 }
 
-fn map(fields: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
-    let fields = fields.into_iter();
-    Reply::Map(
-        fields
-            .map(|(name, value)| (Reply::bulk(name), value))
-            .collect(),
-    )
-}
-
-fn docs(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let documented: Vec<(Reply, Reply)> = match call.args().rest() {
-        [] => all(call.registry).map(|found| found.document()).collect(),
-        names => names
-            .iter()
-            .filter_map(|name| find(call.registry, name).map(|found| found.document()))
-            .collect(),
-    };
-    Ok(Reply::Map(documented))
-}
-
 fn arguments(list: &[Argument]) -> Reply {
     Reply::Array(list.iter().map(argument).collect())
 }
@@ -337,29 +261,11 @@ fn argument(argument: &Argument) -> Reply {
 }
 
 fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let names: Vec<&str> = match call.args().rest() {
-        [] => all(call.registry).map(|found| found.row.name).collect(),
-        [filter, kind, value] if filter.eq_ignore_ascii_case(b"FILTERBY") => {
-            match kind.to_ascii_uppercase().as_slice() {
-                b"MODULE" => all(call.registry)
-                    .filter(|_| value.eq_ignore_ascii_case(b"bf"))
-                    .filter(|found| matches!(found.row.handler, Filter(_)))
-                    .map(|found| found.row.name)
-                    .collect(),
-                b"ACLCAT" => {
-                    let category = String::from_utf8_lossy(value).to_ascii_lowercase();
-                    in_category(call.registry, &category).collect()
-                }
-                b"PATTERN" => all(call.registry)
-                    .map(|found| found.row.name)
-                    .filter(|name| glob::matches_any_case(value, name.as_bytes()))
-                    .collect(),
-                _ => return Err(error::syntax()),
-            }
-        }
-        _ => return Err(error::syntax()),
-    };
-    Ok(Reply::Array(names.into_iter().map(Reply::bulk).collect()))
+    if call.args().remaining() > 0 {
+        return Err(error::syntax());
+    }
+    let names = all(call.registry).map(|found| Reply::bulk(found.row.name));
+    Ok(Reply::Array(names.collect()))
 }
 
 fn get_keys(call: &mut Call<'_>) -> Result<Reply, Reply> {
@@ -393,10 +299,8 @@ mod tests {
         for line in [
             "COMMAND",
             "COMMAND DOCS",
-            "COMMAND INFO client|id Get acl|cat object nope get|x",
+            "COMMAND INFO client|id Get acl|whoami object nope get|x",
             "COMMAND DOCS client|id Get nope bf.add",
-            "COMMAND LIST FILTERBY MODULE bf",
-            "COMMAND LIST FILTERBY ACLCAT dangerous",
         ] {
             bytes.extend_from_slice(format!("> {line}\r\n").as_bytes());
             encode(&bench.run(line), Protocol::Resp3, &mut bytes);

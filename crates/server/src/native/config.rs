@@ -15,27 +15,20 @@ pub const SUBCOMMANDS: &[Command] = &[
     subcommand("config|get", -3, get)
         .flags(&[ADMIN])
         .docs(
-            "",
             "2.0.0",
             "Return parameters matching the glob-like <pattern> and their values.",
         )
-        .usage("GET <pattern>"),
+        .usage("<pattern>"),
     subcommand("config|set", -4, set)
         .flags(&[ADMIN])
-        .docs("", "2.0.0", "Set the configuration <directive> to <value>.")
-        .usage("SET <directive> <value>"),
+        .docs("2.0.0", "Set the configuration <directive> to <value>.")
+        .usage("<directive> <value>"),
     subcommand("config|resetstat", 2, reset_statistics)
         .flags(&[ADMIN])
-        .docs(
-            "",
-            "2.0.0",
-            "Reset statistics reported by the INFO command.",
-        )
-        .usage("RESETSTAT"),
+        .docs("2.0.0", "Reset statistics reported by the INFO command."),
     subcommand("config|rewrite", 2, rewrite)
         .flags(&[ADMIN])
-        .docs("", "2.8.0", "Rewrite the configuration file.")
-        .usage("REWRITE"),
+        .docs("2.8.0", "Rewrite the configuration file."),
 ];
 
 /// The settings may have been changed by an earlier command of the same batch, so these commands

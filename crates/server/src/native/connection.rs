@@ -11,7 +11,7 @@ use everbloom_resp::{Protocol, Reply};
 
 use super::Handler::Plain;
 use super::subcommand::container;
-use super::{Call, Command, client, error, keys, server};
+use super::{Call, Command, client, error, keys, map, server};
 use crate::session::ReplyMode;
 use crate::version::REDIS_VERSION;
 use crate::watches;
@@ -23,44 +23,32 @@ const FREE: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST, NO_AUTH, ALLOW_B
 pub const COMMANDS: &[Command] = &[
     Command::new("ping", -1, Plain(ping))
         .flags(&[FAST, TELLS_HEALTH])
-        .docs(
-            "connection",
-            "1.0.0",
-            "Returns the server's liveliness response.",
-        ),
+        .docs("1.0.0", "Returns the server's liveliness response."),
     Command::new(
         "echo",
         2,
         Plain(|call| Ok(Reply::bulk(call.args().next_bytes()?))),
     )
     .flags(&[LOADING, STALE, FAST])
-    .docs("connection", "1.0.0", "Returns the given string."),
+    .docs("1.0.0", "Returns the given string."),
     Command::new("select", 2, Plain(select))
         .flags(&[LOADING, STALE, FAST, SELECTS])
-        .docs("connection", "1.0.0", "Changes the selected database."),
-    Command::new("auth", -2, Plain(auth)).flags(&[FREE]).docs(
-        "connection",
-        "1.0.0",
-        "Authenticates the connection.",
-    ),
-    Command::new("hello", -1, Plain(hello)).flags(&[FREE]).docs(
-        "connection",
-        "6.0.0",
-        "Handshakes with the server.",
-    ),
+        .docs("1.0.0", "Changes the selected database."),
+    Command::new("auth", -2, Plain(auth))
+        .flags(&[FREE])
+        .docs("1.0.0", "Authenticates the connection."),
+    Command::new("hello", -1, Plain(hello))
+        .flags(&[FREE])
+        .docs("6.0.0", "Handshakes with the server."),
     Command::new("quit", -1, Plain(quit))
         .flags(&[FREE, AT_ONCE])
-        .docs("connection", "1.0.0", "Closes the connection."),
+        .docs("1.0.0", "Closes the connection."),
     Command::new("reset", 1, Plain(reset))
         .flags(&[FREE, AT_ONCE])
-        .docs("connection", "6.2.0", "Resets the connection."),
+        .docs("6.2.0", "Resets the connection."),
     container("client", client::SUBCOMMANDS)
         .flags(&[WHILE_LOADING])
-        .docs(
-            "connection",
-            "2.4.0",
-            "A container for client connection commands.",
-        ),
+        .docs("2.4.0", "A container for client connection commands."),
 ];
 
 fn ping(call: &mut Call<'_>) -> Result<Reply, Reply> {
@@ -71,11 +59,8 @@ fn ping(call: &mut Call<'_>) -> Result<Reply, Reply> {
 }
 
 fn select(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let index = keys::int(call.args().next_bytes()?)?;
-    call.session.db = usize::try_from(index)
-        .ok()
-        .filter(|index| *index < call.server.store.keyspace.databases())
-        .ok_or_else(error::bad_db_index)?;
+    let databases = call.server.store.keyspace.databases();
+    call.session.db = keys::db_index(call.args().next_bytes()?, databases)?;
     Ok(Reply::OK)
 }
 
@@ -200,7 +185,7 @@ fn version(protocol: Protocol) -> u8 {
 fn welcome(call: &Call<'_>) -> Reply {
     let client = &call.session.client;
     let id = i64::try_from(client.id).unwrap_or(i64::MAX);
-    let fields = [
+    map([
         ("server", Reply::bulk("redis")),
         ("version", Reply::bulk(REDIS_VERSION)),
         (
@@ -211,9 +196,7 @@ fn welcome(call: &Call<'_>) -> Reply {
         ("mode", Reply::bulk("standalone")),
         ("role", Reply::bulk("master")),
         ("modules", server::modules()),
-    ];
-    let fields = fields.map(|(name, value)| (Reply::bulk(name), value));
-    Reply::Map(fields.into())
+    ])
 }
 
 #[cfg(test)]

@@ -15,16 +15,16 @@ use everbloom_store::keyspace::View;
 pub const COMMANDS: &[Command] = &[
     writes("incr", 2, ONE_KEY, |call, view| add(call, view, 1))
         .flags(&[DENYOOM, FAST])
-        .docs("string", "1.0.0", "Adds 1 to a key's integer."),
+        .docs("1.0.0", "Adds 1 to a key's integer."),
     writes("decr", 2, ONE_KEY, |call, view| add(call, view, -1))
         .flags(&[DENYOOM, FAST])
-        .docs("string", "1.0.0", "Subtracts 1 from a key's integer."),
+        .docs("1.0.0", "Subtracts 1 from a key's integer."),
     writes("incrby", 3, ONE_KEY, incrby)
         .flags(&[DENYOOM, FAST])
-        .docs("string", "1.0.0", "Adds to a key's integer."),
+        .docs("1.0.0", "Adds to a key's integer."),
     writes("decrby", 3, ONE_KEY, decrby)
         .flags(&[DENYOOM, FAST])
-        .docs("string", "1.0.0", "Subtracts from a key's integer."),
+        .docs("1.0.0", "Subtracts from a key's integer."),
 ];
 
 /// The number behind the key.

@@ -24,7 +24,7 @@ use everbloom_store::persistence::reload;
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[Command::new("debug", -2, WriteAll(debug))
     .flags(&[ADMIN, NOSCRIPT, LOADING, STALE, PROTECTED])
-    .docs("server", "1.0.0", "A container for debugging commands.")];
+    .docs("1.0.0", "A container for debugging commands.")];
 
 const HELP: &[&str] = &[
     "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",

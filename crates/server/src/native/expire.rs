@@ -18,63 +18,43 @@ pub const COMMANDS: &[Command] = &[
         expire(call, view, Unit::Seconds, Base::Now)
     })
     .flags(&[FAST])
-    .docs("generic", "1.0.0", "Makes a key expire in some seconds."),
+    .docs("1.0.0", "Makes a key expire in some seconds."),
     writes("pexpire", -3, ONE_KEY, |call, view| {
         expire(call, view, Unit::Milliseconds, Base::Now)
     })
     .flags(&[FAST])
-    .docs(
-        "generic",
-        "2.6.0",
-        "Makes a key expire in some milliseconds.",
-    ),
+    .docs("2.6.0", "Makes a key expire in some milliseconds."),
     writes("expireat", -3, ONE_KEY, |call, view| {
         expire(call, view, Unit::Seconds, Base::Epoch)
     })
     .flags(&[FAST])
-    .docs(
-        "generic",
-        "1.2.0",
-        "Makes a key expire at a Unix time in seconds.",
-    ),
+    .docs("1.2.0", "Makes a key expire at a Unix time in seconds."),
     writes("pexpireat", -3, ONE_KEY, |call, view| {
         expire(call, view, Unit::Milliseconds, Base::Epoch)
     })
     .flags(&[FAST])
     .docs(
-        "generic",
         "2.6.0",
         "Makes a key expire at a Unix time in milliseconds.",
     ),
-    writes("persist", 2, ONE_KEY, persist).flags(&[FAST]).docs(
-        "generic",
-        "2.2.0",
-        "Takes the expiry off a key.",
-    ),
+    writes("persist", 2, ONE_KEY, persist)
+        .flags(&[FAST])
+        .docs("2.2.0", "Takes the expiry off a key."),
     reads("ttl", 2, ONE_KEY, |call, view| {
         expiry(call, view, Unit::Seconds, Base::Now)
     })
     .flags(&[FAST])
-    .docs(
-        "generic",
-        "1.0.0",
-        "Tells in how many seconds a key expires.",
-    ),
+    .docs("1.0.0", "Tells in how many seconds a key expires."),
     reads("pttl", 2, ONE_KEY, |call, view| {
         expiry(call, view, Unit::Milliseconds, Base::Now)
     })
     .flags(&[FAST])
-    .docs(
-        "generic",
-        "2.6.0",
-        "Tells in how many milliseconds a key expires.",
-    ),
+    .docs("2.6.0", "Tells in how many milliseconds a key expires."),
     reads("expiretime", 2, ONE_KEY, |call, view| {
         expiry(call, view, Unit::Seconds, Base::Epoch)
     })
     .flags(&[FAST])
     .docs(
-        "generic",
         "7.0.0",
         "Tells the Unix time in seconds at which a key expires.",
     ),
@@ -83,7 +63,6 @@ pub const COMMANDS: &[Command] = &[
     })
     .flags(&[FAST])
     .docs(
-        "generic",
         "7.0.0",
         "Tells the Unix time in milliseconds at which a key expires.",
     ),

@@ -5,7 +5,7 @@ use everbloom_commands::flags::HIDES_SUBCOMMANDS;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-use super::subcommand::{container, subcommand};
+use super::subcommand::container;
 use super::{Call, Command, count, error, reads};
 use everbloom_files::Value;
 use everbloom_store::keyspace::{Entry, View};
@@ -18,57 +18,42 @@ pub const COMMANDS: &[Command] = &[
     container("object", OBJECT)
         .flags(&[HIDES_SUBCOMMANDS])
         .keys(SECOND_ARGUMENT)
-        .docs("generic", "2.2.3", "Tells how a key's value is kept."),
+        .docs("2.2.3", "Tells how a key's value is kept."),
     container("memory", MEMORY)
         .flags(&[HIDES_SUBCOMMANDS])
         .keys(SECOND_ARGUMENT)
-        .docs("server", "4.0.0", "Tells how much memory is used."),
+        .group("server")
+        .docs("4.0.0", "Tells how much memory is used."),
 ];
 
 const OBJECT: &[Command] = &[
     reads("object|encoding", 3, SECOND_ARGUMENT, |call, view| {
         of_entry(call, view, |entry| Ok(Reply::bulk(encoding(entry))))
     })
-    .docs("", "", "The form in which the value of <key> is kept.")
-    .usage("ENCODING <key>"),
+    .docs("", "The form in which the value of <key> is kept.")
+    .usage("<key>"),
     reads("object|freq", 3, SECOND_ARGUMENT, |call, view| {
         of_entry(call, view, |_| Err(Reply::error(NO_FREQUENCY)))
     })
-    .docs("", "", "How often <key> is used; needs an LFU policy.")
-    .usage("FREQ <key>"),
+    .docs("", "How often <key> is used; needs an LFU policy.")
+    .usage("<key>"),
     reads("object|idletime", 3, SECOND_ARGUMENT, |call, view| {
         let idle = |entry: &Entry| call.now.clock.wrapping_sub(entry.accessed());
         of_entry(call, view, |entry| Ok(Reply::Integer(idle(entry).into())))
     })
-    .docs("", "", "Seconds since <key> was used last.")
-    .usage("IDLETIME <key>"),
+    .docs("", "Seconds since <key> was used last.")
+    .usage("<key>"),
     // Values are never shared between keys here; Redis shares the small integers.
     reads("object|refcount", 3, SECOND_ARGUMENT, |call, view| {
         of_entry(call, view, |_| Ok(Reply::Integer(1)))
     })
-    .docs("", "", "References to the value of <key>.")
-    .usage("REFCOUNT <key>"),
+    .docs("", "References to the value of <key>.")
+    .usage("<key>"),
 ];
 
-const MEMORY: &[Command] = &[
-    subcommand("memory|doctor", 2, |call| Ok(doctor(call)))
-        .docs("", "", "What is wrong with the use of memory.")
-        .usage("DOCTOR"),
-    subcommand("memory|malloc-stats", 2, |_| {
-        Ok(Reply::bulk("Stats not supported for the current allocator"))
-    })
-    .docs("", "", "Figures of the memory allocator.")
-    .usage("MALLOC-STATS"),
-    subcommand("memory|purge", 2, |_| Ok(Reply::OK))
-        .docs("", "", "Return unused memory to the system.")
-        .usage("PURGE"),
-    subcommand("memory|stats", 2, |call| Ok(stats(call)))
-        .docs("", "", "How much memory is used.")
-        .usage("STATS"),
-    reads("memory|usage", -3, SECOND_ARGUMENT, usage)
-        .docs("", "", "Bytes that <key> and its value take.")
-        .usage("USAGE <key> [SAMPLES <count>]"),
-];
+const MEMORY: &[Command] = &[reads("memory|usage", -3, SECOND_ARGUMENT, usage)
+    .docs("", "Bytes that <key> and its value take.")
+    .usage("<key> [SAMPLES <count>]")];
 
 const NO_FREQUENCY: &str = "ERR An LFU maxmemory policy is not selected, access frequency not \
     tracked. Please note that when switching between policies at runtime LRU and LFU data will \
@@ -110,58 +95,6 @@ fn usage(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     }
     let entry = view.peek(call.session.db, key);
     Ok(entry.map_or(Reply::Null, |entry| count(entry.memory())))
-}
-
-/// Figures under Redis's names. Of keys and values the keyspace keeps account; what the process
-/// takes besides is what it has resident above that.
-fn stats(call: &Call<'_>) -> Reply {
-    let server = call.server;
-    let used = server.used_memory();
-    let peak = server
-        .stats
-        .peak_memory
-        .load(std::sync::atomic::Ordering::Relaxed);
-    let resident = crate::system::resident_memory().unwrap_or(used);
-    let number = |n: u64| Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX));
-    let pairs = [
-        ("peak.allocated", number(peak)),
-        ("total.allocated", number(used)),
-        ("dataset.bytes", number(used)),
-        ("dataset.percentage", Reply::Double(percent(used, resident))),
-        ("peak.percentage", Reply::Double(percent(used, peak))),
-        ("allocator.resident", number(resident)),
-    ];
-    let pairs = pairs.map(|(name, figure)| (Reply::bulk(name), figure));
-    Reply::Map(pairs.into())
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a percentage needs no sixteen digits"
-)]
-fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        return 100.0;
-    }
-    part as f64 * 100.0 / whole as f64
-}
-
-fn doctor(call: &Call<'_>) -> Reply {
-    let (used, settings) = (call.server.used_memory(), call.settings);
-    let limit = settings.maxmemory;
-    let report = if call.server.over_memory_limit(settings) {
-        format!(
-            "Keys and values take {used} bytes, more than maxmemory ({limit}): commands that \
-             would take more are refused. Delete keys, or raise maxmemory.\n"
-        )
-    } else if limit > 0 && used > limit / 10 * 9 {
-        format!(
-            "Keys and values take {used} bytes, more than nine tenths of maxmemory ({limit}).\n"
-        )
-    } else {
-        "No memory problem was found.\n".to_owned()
-    };
-    Reply::verbatim(report)
 }
 
 #[cfg(test)]
@@ -229,16 +162,7 @@ mod tests {
             bench.run("MEMORY USAGE a SAMPLES x"),
             error::not_an_integer()
         );
-        let Reply::Map(stats) = bench.run("MEMORY STATS") else {
-            panic!("a map");
-        };
-        assert_eq!(stats[1], (bulk("total.allocated"), int(small + large)));
-        for line in [
-            "MEMORY DOCTOR",
-            "MEMORY HELP",
-            "MEMORY PURGE",
-            "OBJECT HELP",
-        ] {
+        for line in ["MEMORY HELP", "OBJECT HELP"] {
             assert!(!bench.run(line).is_error(), "{line}");
         }
     }

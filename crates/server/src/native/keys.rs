@@ -12,51 +12,36 @@ use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    writes("del", -2, ALL_KEYS, delete).docs("generic", "1.0.0", "Deletes keys."),
-    writes("unlink", -2, ALL_KEYS, delete).flags(&[FAST]).docs(
-        "generic",
-        "4.0.0",
-        "Deletes keys; their memory is freed later.",
-    ),
-    reads("exists", -2, ALL_KEYS, exists).flags(&[FAST]).docs(
-        "generic",
-        "1.0.0",
-        "Counts which of the named keys exist.",
-    ),
-    reads("type", 2, ONE_KEY, type_of).flags(&[FAST]).docs(
-        "generic",
-        "1.0.0",
-        "Names the type of a key's value.",
-    ),
+    writes("del", -2, ALL_KEYS, delete).docs("1.0.0", "Deletes keys."),
+    writes("unlink", -2, ALL_KEYS, delete)
+        .flags(&[FAST])
+        .docs("4.0.0", "Deletes keys; their memory is freed later."),
+    reads("exists", -2, ALL_KEYS, exists)
+        .flags(&[FAST])
+        .docs("1.0.0", "Counts which of the named keys exist."),
+    reads("type", 2, ONE_KEY, type_of)
+        .flags(&[FAST])
+        .docs("1.0.0", "Names the type of a key's value."),
     reads("touch", -2, ALL_KEYS, touch).flags(&[FAST]).docs(
-        "generic",
         "3.2.1",
         "Counts which of the named keys exist, and notes an access to each.",
     ),
-    writes("rename", 3, TWO_KEYS, |call, view| rename(call, view, true)).docs(
-        "generic",
-        "1.0.0",
-        "Renames a key; a key of the new name is replaced.",
-    ),
+    writes("rename", 3, TWO_KEYS, |call, view| rename(call, view, true))
+        .docs("1.0.0", "Renames a key; a key of the new name is replaced."),
     writes("renamenx", 3, TWO_KEYS, |call, view| {
         rename(call, view, false)
     })
     .flags(&[FAST])
     .docs(
-        "generic",
         "1.0.0",
         "Renames a key unless a key of the new name exists.",
     ),
-    writes("copy", -3, TWO_KEYS, copy).flags(&[DENYOOM]).docs(
-        "generic",
-        "6.2.0",
-        "Copies a key's value to another key.",
-    ),
-    writes("move", 3, ONE_KEY, move_key).flags(&[FAST]).docs(
-        "generic",
-        "1.0.0",
-        "Moves a key to another database.",
-    ),
+    writes("copy", -3, TWO_KEYS, copy)
+        .flags(&[DENYOOM])
+        .docs("6.2.0", "Copies a key's value to another key."),
+    writes("move", 3, ONE_KEY, move_key)
+        .flags(&[FAST])
+        .docs("1.0.0", "Moves a key to another database."),
 ];
 
 fn delete(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
@@ -70,16 +55,14 @@ fn delete(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
 
 fn exists(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let keys = call.args().rest().iter();
-    Ok(count(
-        keys.filter(|key| call.peek(view, key).is_some()).count(),
-    ))
+    let found = keys.filter(|key| call.peek(view, key).is_some());
+    Ok(count(found.count()))
 }
 
 fn touch(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let keys = call.args().rest().iter();
-    Ok(count(
-        keys.filter(|key| call.look_up(view, key).is_some()).count(),
-    ))
+    let found = keys.filter(|key| call.look_up(view, key).is_some());
+    Ok(count(found.count()))
 }
 
 fn type_of(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
@@ -145,7 +128,7 @@ impl CopyOptions {
                 options.replace = true;
             } else if word.eq_ignore_ascii_case(b"DB") {
                 let number = args.next_optional().ok_or_else(error::syntax)?;
-                options.db = db_index(number, view)?;
+                options.db = db_index(number, view.databases())?;
             } else {
                 return Err(error::syntax());
             }
@@ -156,7 +139,8 @@ impl CopyOptions {
 
 fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let (db, mut args) = (call.session.db, call.args());
-    let (key, to) = (args.next_bytes()?, db_index(args.next_bytes()?, view)?);
+    let key = args.next_bytes()?;
+    let to = db_index(args.next_bytes()?, view.databases())?;
     if to == db {
         return Err(error::same_object());
     }
@@ -177,12 +161,11 @@ fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     })
 }
 
-/// The number of a database that is there.
-fn db_index(text: &[u8], view: &View<'_>) -> Result<usize, Reply> {
-    let number = int(text)?;
-    usize::try_from(number)
+/// The number of one of the databases.
+pub(super) fn db_index(text: &[u8], databases: usize) -> Result<usize, Reply> {
+    usize::try_from(int(text)?)
         .ok()
-        .filter(|index| *index < view.databases())
+        .filter(|index| *index < databases)
         .ok_or_else(error::bad_db_index)
 }
 

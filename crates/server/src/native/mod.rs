@@ -54,6 +54,13 @@ pub fn count(n: usize) -> Reply {
     Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
+/// A map whose keys are these names.
+pub fn map(fields: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
+    let fields = fields.into_iter();
+    let named = fields.map(|(name, value)| (Reply::bulk(name), value));
+    Reply::Map(named.collect())
+}
+
 /// Yes or no as Redis's own commands say it, in both protocols.
 pub fn flag(yes: bool) -> Reply {
     Reply::Integer(i64::from(yes))

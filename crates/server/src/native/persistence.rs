@@ -27,32 +27,26 @@ const BACKGROUND: Flags = Flags::of(&[ADMIN, NOSCRIPT, NO_ASYNC_LOADING]);
 pub const COMMANDS: &[Command] = &[
     Command::new("save", 1, Plain(|call| Ok(save(call))))
         .flags(&[BACKGROUND, NO_MULTI])
-        .docs("server", "1.0.0", "Saves all keys to the snapshot file."),
+        .docs("1.0.0", "Saves all keys to the snapshot file."),
     Command::new("bgsave", -1, Plain(|call| background_save(call)))
         .flags(&[BACKGROUND])
         .docs(
-            "server",
             "1.0.0",
             "Saves all keys to the snapshot file in the background.",
         ),
     Command::new("bgrewriteaof", 1, Plain(|call| rewrite_log(call)))
         .flags(&[BACKGROUND])
-        .docs("server", "1.0.0", "Rewrites the log in the background."),
+        .docs("1.0.0", "Rewrites the log in the background."),
     Command::new("lastsave", 1, Plain(|call| Ok(last_save(call))))
         .flags(&[LOADING, STALE, FAST])
-        .docs(
-            "server",
-            "1.0.0",
-            "Returns the Unix time of the last good snapshot.",
-        ),
-    reads("dump", 2, ONE_KEY, dump).docs(
-        "generic",
-        "2.6.0",
-        "Returns a value as bytes that RESTORE takes.",
-    ),
+        .docs("1.0.0", "Returns the Unix time of the last good snapshot."),
+    reads("dump", 2, ONE_KEY, dump)
+        .group("generic")
+        .docs("2.6.0", "Returns a value as bytes that RESTORE takes."),
     writes("restore", -4, ONE_KEY, restore)
         .flags(&[DENYOOM])
-        .docs("generic", "2.6.0", "Creates a key from the bytes of DUMP."),
+        .group("generic")
+        .docs("2.6.0", "Creates a key from the bytes of DUMP."),
 ];
 
 fn data_directory<'c>(call: &Call<'c>) -> Result<&'c Persistence, Reply> {

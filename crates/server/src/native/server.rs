@@ -1,4 +1,4 @@
-//! TIME, ROLE, WAIT, SHUTDOWN, SLOWLOG, LATENCY, MODULE, ACL: the server as a whole.
+//! TIME, ROLE, WAIT, SHUTDOWN, SLOWLOG, MODULE, ACL: the server as a whole.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,9 +10,9 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::Handler::{Plain, ReadEach};
-use super::command::{self, CATEGORIES};
+use super::command;
 use super::subcommand::{self, container, subcommand};
-use super::{Call, Command, config, count, error, info, next_integer};
+use super::{Call, Command, config, count, error, info, map, next_integer};
 use crate::slowlog::SlowEntry;
 use crate::version::BLOOM_VERSION;
 use everbloom_store::persistence::jobs::{self, JobError};
@@ -22,50 +22,36 @@ pub const COMMANDS: &[Command] = &[
     Command::new("info", -1, ReadEach(info::info))
         .flags(&[LOADING, STALE])
         .docs(
-            "server",
             "1.0.0",
             "Returns information and statistics about the server.",
         ),
     container("config", config::SUBCOMMANDS)
         .flags(&[WHILE_LOADING, CHANGES_SETTINGS])
-        .docs(
-            "server",
-            "2.0.0",
-            "A container for server configuration commands.",
-        ),
+        .docs("2.0.0", "A container for server configuration commands."),
     command::COMMAND,
     Command::new("time", 1, Plain(time))
         .flags(&[LOADING, STALE, FAST])
-        .docs("server", "2.6.0", "Returns the server time."),
+        .docs("2.6.0", "Returns the server time."),
     Command::new("role", 1, Plain(role))
         .flags(&[NOSCRIPT, LOADING, STALE, FAST])
-        .docs("server", "2.8.12", "Returns the replication role."),
+        .docs("2.8.12", "Returns the replication role."),
     Command::new("wait", 3, Plain(wait))
         .flags(&[NOSCRIPT])
+        .group("generic")
         .docs(
-            "generic",
             "3.0.0",
             "Returns how many replicas have the writes of the connection: there are none.",
         ),
     Command::new("shutdown", -1, Plain(shutdown))
         .flags(&[ADMIN, NOSCRIPT, LOADING, STALE, NO_MULTI, ALLOW_BUSY])
-        .docs("server", "1.0.0", "Stops the server."),
-    container("slowlog", SLOWLOG).flags(&[WHILE_LOADING]).docs(
-        "server",
-        "2.2.12",
-        "A container for slow log commands.",
-    ),
-    container("latency", LATENCY).flags(&[WHILE_LOADING]).docs(
-        "server",
-        "2.8.13",
-        "A container for latency diagnostics commands.",
-    ),
-    container("module", MODULE).docs("server", "4.0.0", "A container for module commands."),
-    container("acl", ACL).flags(&[WHILE_LOADING]).docs(
-        "server",
-        "6.0.0",
-        "A container for access list control commands.",
-    ),
+        .docs("1.0.0", "Stops the server."),
+    container("slowlog", SLOWLOG)
+        .flags(&[WHILE_LOADING])
+        .docs("2.2.12", "A container for slow log commands."),
+    container("module", MODULE).docs("4.0.0", "A container for module commands."),
+    container("acl", ACL)
+        .flags(&[WHILE_LOADING])
+        .docs("6.0.0", "A container for access list control commands."),
 ];
 
 const OPERATOR: Flags = Flags::of(&[ADMIN, LOADING, STALE]);
@@ -74,88 +60,36 @@ const SLOWLOG: &[Command] = &[
     Command::new("slowlog|get", -2, Plain(slowlog_get))
         .flags(&[OPERATOR])
         .docs(
-            "",
             "2.2.12",
             "Return top <count> entries from the slowlog (default: 10, -1 mean all).",
         )
-        .usage("GET [<count>]"),
+        .usage("[<count>]"),
     Command::new(
         "slowlog|len",
         2,
         Plain(|call| Ok(count(call.server.slowlog.len()))),
     )
     .flags(&[OPERATOR])
-    .docs("", "2.2.12", "Return the length of the slowlog.")
-    .usage("LEN"),
+    .docs("2.2.12", "Return the length of the slowlog."),
     Command::new("slowlog|reset", 2, Plain(slowlog_reset))
         .flags(&[OPERATOR])
-        .docs("", "2.2.12", "Reset the slowlog.")
-        .usage("RESET"),
-];
-
-/// Latency events are not recorded, as in Redis unless it is told to.
-const LATENCY: &[Command] = &[
-    subcommand("latency|history", 3, |_| Ok(Reply::Array(Vec::new())))
-        .docs(
-            "",
-            "2.8.13",
-            "Return time-latency samples for the <event> class.",
-        )
-        .usage("HISTORY <event>"),
-    subcommand("latency|latest", 2, |_| Ok(Reply::Array(Vec::new())))
-        .docs(
-            "",
-            "2.8.13",
-            "Return the latest latency samples for all events.",
-        )
-        .usage("LATEST"),
-    subcommand("latency|reset", -2, |_| Ok(Reply::Integer(0)))
-        .docs(
-            "",
-            "2.8.13",
-            "Reset latency data of one or more <event> classes.",
-        )
-        .usage("RESET [<event> ...]"),
-    subcommand("latency|histogram", -2, |_| Ok(Reply::Map(Vec::new())))
-        .docs(
-            "",
-            "7.0.0",
-            "Return the distribution of latencies by command: none is kept.",
-        )
-        .usage("HISTOGRAM [COMMAND ...]"),
+        .docs("2.2.12", "Reset the slowlog."),
 ];
 
 const MODULE: &[Command] = &[Command::new("module|list", 2, Plain(|_| Ok(modules())))
     .flags(&[ADMIN, NOSCRIPT])
-    .docs("", "4.0.0", "Return a list of loaded modules.")
-    .usage("LIST")];
+    .docs("4.0.0", "Return a list of loaded modules.")];
 
-const ACL: &[Command] = &[
-    subcommand("acl|cat", -2, acl_cat)
-        .docs(
-            "",
-            "6.0.0",
-            "List all commands that belong to <category>, or all command categories.",
-        )
-        .usage("CAT [<category>]"),
-    subcommand("acl|users", 2, |_| {
-        Ok(Reply::Array(vec![Reply::bulk("default")]))
-    })
-    .flags(&[ADMIN])
-    .docs("", "6.0.0", "List all the registered usernames.")
-    .usage("USERS"),
-    subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("default")))
-        .docs("", "6.0.0", "Return the current connection username.")
-        .usage("WHOAMI"),
-];
+const ACL: &[Command] = &[subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("default")))
+    .docs("6.0.0", "Return the current connection username.")];
 
 /// What MODULE LIST shows: the filters are built in, and clients ask here whether they are there.
 pub fn modules() -> Reply {
-    Reply::Array(vec![Reply::Map(vec![
-        (Reply::bulk("name"), Reply::bulk("bf")),
-        (Reply::bulk("ver"), Reply::Integer(BLOOM_VERSION)),
-        (Reply::bulk("path"), Reply::bulk("")),
-        (Reply::bulk("args"), Reply::Array(Vec::new())),
+    Reply::Array(vec![map([
+        ("name", Reply::bulk("bf")),
+        ("ver", Reply::Integer(BLOOM_VERSION)),
+        ("path", Reply::bulk("")),
+        ("args", Reply::Array(Vec::new())),
     ])])
 }
 
@@ -293,20 +227,4 @@ fn slow_entry(entry: SlowEntry) -> Reply {
         Reply::bulk(entry.client),
         Reply::Bulk(entry.name),
     ])
-}
-
-fn acl_cat(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let names: Vec<&str> = match call.args().rest() {
-        [] => CATEGORIES.to_vec(),
-        [category] => {
-            let shown = String::from_utf8_lossy(category);
-            let wanted = shown.to_ascii_lowercase();
-            if !CATEGORIES.contains(&wanted.as_str()) {
-                return Err(Reply::error(format!("ERR Unknown category '{shown}'")));
-            }
-            command::in_category(call.registry, &wanted).collect()
-        }
-        _ => return Err(subcommand::wrong_use(call)),
-    };
-    Ok(Reply::Array(names.into_iter().map(Reply::bulk).collect()))
 }

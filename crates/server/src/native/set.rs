@@ -14,24 +14,17 @@ use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    writes("set", -3, ONE_KEY, set).flags(&[DENYOOM]).docs(
-        "string",
-        "1.0.0",
-        "Sets a key to a string.",
-    ),
+    writes("set", -3, ONE_KEY, set)
+        .flags(&[DENYOOM])
+        .docs("1.0.0", "Sets a key to a string."),
     writes("setnx", 3, ONE_KEY, setnx)
         .flags(&[DENYOOM, FAST])
-        .docs(
-            "string",
-            "1.0.0",
-            "Sets a key to a string unless it exists.",
-        ),
+        .docs("1.0.0", "Sets a key to a string unless it exists."),
     writes("setex", 4, ONE_KEY, |call, view| {
         setex(call, view, Unit::Seconds)
     })
     .flags(&[DENYOOM])
     .docs(
-        "string",
         "2.0.0",
         "Sets a key to a string that expires in some seconds.",
     ),
@@ -40,27 +33,21 @@ pub const COMMANDS: &[Command] = &[
     })
     .flags(&[DENYOOM])
     .docs(
-        "string",
         "2.6.0",
         "Sets a key to a string that expires in some milliseconds.",
     ),
     writes("getset", 3, ONE_KEY, getset)
         .flags(&[DENYOOM, FAST])
         .docs(
-            "string",
             "1.0.0",
             "Sets a key to a string and returns the one it had.",
         ),
-    writes("getex", -2, ONE_KEY, getex).flags(&[FAST]).docs(
-        "string",
-        "6.2.0",
-        "Returns a key's string and changes its expiry.",
-    ),
-    writes("getdel", 2, ONE_KEY, getdel).flags(&[FAST]).docs(
-        "string",
-        "6.2.0",
-        "Returns a key's string and deletes the key.",
-    ),
+    writes("getex", -2, ONE_KEY, getex)
+        .flags(&[FAST])
+        .docs("6.2.0", "Returns a key's string and changes its expiry."),
+    writes("getdel", 2, ONE_KEY, getdel)
+        .flags(&[FAST])
+        .docs("6.2.0", "Returns a key's string and deletes the key."),
 ];
 
 /// A time as an option gives it: EX, PX, EXAT or PXAT and a number.

@@ -16,47 +16,34 @@ const PAIRS: KeySpec = KeySpec::new(1, -1, 2);
 pub const COMMANDS: &[Command] = &[
     reads("get", 2, ONE_KEY, get)
         .flags(&[FAST])
-        .docs("string", "1.0.0", "Returns a key's string."),
-    reads("mget", -2, ALL_KEYS, mget).flags(&[FAST]).docs(
-        "string",
-        "1.0.0",
-        "Returns the strings of several keys.",
-    ),
+        .docs("1.0.0", "Returns a key's string."),
+    reads("mget", -2, ALL_KEYS, mget)
+        .flags(&[FAST])
+        .docs("1.0.0", "Returns the strings of several keys."),
     writes("mset", -3, PAIRS, |call, view| {
         mset(call, view, Existing::Replaced)
     })
     .flags(&[DENYOOM])
-    .docs("string", "1.0.1", "Sets several keys to strings."),
+    .docs("1.0.1", "Sets several keys to strings."),
     writes("msetnx", -3, PAIRS, |call, view| {
         mset(call, view, Existing::Forbids)
     })
     .flags(&[DENYOOM])
     .docs(
-        "string",
         "1.0.1",
         "Sets several keys to strings if none of them exists.",
     ),
-    reads("strlen", 2, ONE_KEY, strlen).flags(&[FAST]).docs(
-        "string",
-        "2.2.0",
-        "Returns the length of a key's string.",
-    ),
+    reads("strlen", 2, ONE_KEY, strlen)
+        .flags(&[FAST])
+        .docs("2.2.0", "Returns the length of a key's string."),
     writes("append", 3, ONE_KEY, append)
         .flags(&[DENYOOM, FAST])
-        .docs("string", "2.0.0", "Appends to a key's string."),
-    reads("getrange", 4, ONE_KEY, getrange).docs(
-        "string",
-        "2.4.0",
-        "Returns a part of a key's string.",
-    ),
-    reads("substr", 4, ONE_KEY, getrange).docs(
-        "string",
-        "1.0.0",
-        "Returns a part of a key's string.",
-    ),
+        .docs("2.0.0", "Appends to a key's string."),
+    reads("getrange", 4, ONE_KEY, getrange).docs("2.4.0", "Returns a part of a key's string."),
+    reads("substr", 4, ONE_KEY, getrange).docs("1.0.0", "Returns a part of a key's string."),
     writes("setrange", 4, ONE_KEY, setrange)
         .flags(&[DENYOOM])
-        .docs("string", "2.2.0", "Overwrites a part of a key's string."),
+        .docs("2.2.0", "Overwrites a part of a key's string."),
 ];
 
 /// The string of an entry, or the error of a command that wants one.

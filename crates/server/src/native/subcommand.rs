@@ -53,10 +53,11 @@ fn help(container: &Command) -> Reply {
         "{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
         container.name.to_ascii_uppercase()
     )];
-    let shown = container.subcommands.iter().map(|row| row.docs);
-    for docs in shown.filter(|docs| !docs.usage.is_empty()) {
-        lines.push(docs.usage.into());
-        lines.push(format!("    {}", docs.summary));
+    for row in container.subcommands {
+        let (_, name) = row.name.split_once('|').unwrap_or_default();
+        let line = format!("{} {}", name.to_ascii_uppercase(), row.docs.usage);
+        lines.push(line.trim_end().into());
+        lines.push(format!("    {}", row.docs.summary));
     }
     lines.push("HELP".into());
     lines.push("    Print this help.".into());

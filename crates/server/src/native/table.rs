@@ -18,27 +18,32 @@ pub fn registry() -> &'static Registry {
 
 fn on_filters() -> impl Iterator<Item = Command> {
     let rows = FILTER_COMMANDS.iter();
-    rows.map(|row| row.with_handler(Handler::Filter(row.handler)))
+    rows.map(|row| row.with_handler(Handler::Filter(row.handler)).group("bf"))
 }
 
+/// The families with their groups, which hold for the rows that name none.
+const FAMILIES: &[(&str, &[Command])] = &[
+    ("connection", connection::COMMANDS),
+    ("transactions", transaction::COMMANDS),
+    ("generic", keys::COMMANDS),
+    ("generic", inspect::COMMANDS),
+    ("generic", expire::COMMANDS),
+    ("generic", walk::COMMANDS),
+    ("string", strings::COMMANDS),
+    ("string", set::COMMANDS),
+    ("string", counters::COMMANDS),
+    ("server", persistence::COMMANDS),
+    ("server", debug::COMMANDS),
+    ("server", server::COMMANDS),
+];
+
 fn natives() -> impl Iterator<Item = Command> {
-    [
-        connection::COMMANDS,
-        transaction::COMMANDS,
-        keys::COMMANDS,
-        inspect::COMMANDS,
-        expire::COMMANDS,
-        walk::COMMANDS,
-        strings::COMMANDS,
-        set::COMMANDS,
-        counters::COMMANDS,
-        persistence::COMMANDS,
-        debug::COMMANDS,
-        server::COMMANDS,
-    ]
-    .into_iter()
-    .flatten()
-    .copied()
+    FAMILIES.iter().flat_map(|(group, rows)| {
+        rows.iter().map(|row| match row.docs.group {
+            "" => row.group(group),
+            _ => *row,
+        })
+    })
 }
 
 #[cfg(test)]

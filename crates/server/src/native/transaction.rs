@@ -16,32 +16,26 @@ use crate::watches::forget;
 pub const COMMANDS: &[Command] = &[
     Command::new("multi", 1, Handler::Plain(|call| Ok(multi(call))))
         .flags(&[QUICK, AT_ONCE])
-        .docs(GROUP, "1.2.0", "Starts a transaction."),
+        .docs("1.2.0", "Starts a transaction."),
     Command::new("exec", 1, Handler::Exec)
         .flags(&[NOSCRIPT, LOADING, STALE, SKIP_SLOWLOG])
         .flags(&[AT_ONCE, DISCARDS, CHANGES_SETTINGS])
-        .docs(GROUP, "1.2.0", "Executes all commands in a transaction."),
+        .docs("1.2.0", "Executes all commands in a transaction."),
     Command::new("discard", 1, Handler::Plain(|call| Ok(discard(call))))
         .flags(&[QUICK, AT_ONCE])
-        .docs(GROUP, "2.0.0", "Discards a transaction."),
+        .docs("2.0.0", "Discards a transaction."),
     Command::new("watch", -2, Handler::Plain(|call| Ok(watch(call))))
         .flags(&[QUICK, AT_ONCE])
         .keys(ALL_KEYS)
         .docs(
-            GROUP,
             "2.2.0",
             "Monitors changes to keys to determine the execution of a transaction.",
         ),
     Command::new("unwatch", 1, Handler::Plain(|call| Ok(unwatch(call))))
         .flags(&[QUICK])
-        .docs(
-            GROUP,
-            "2.2.0",
-            "Forgets about watched keys of a transaction.",
-        ),
+        .docs("2.2.0", "Forgets about watched keys of a transaction."),
 ];
 
-const GROUP: &str = "transactions";
 const QUICK: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST]);
 
 fn multi(call: &mut Call<'_>) -> Reply {

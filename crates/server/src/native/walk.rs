@@ -16,33 +16,33 @@ use everbloom_store::keyspace::{Entry, View, scan};
 pub const COMMANDS: &[Command] = &[
     Command::new("keys", 2, ReadAll(keys))
         .flags(&[READONLY])
-        .docs(
-            "generic",
-            "1.0.0",
-            "Lists the keys whose names match a pattern.",
-        ),
+        .docs("1.0.0", "Lists the keys whose names match a pattern."),
     Command::new("scan", -2, ReadEach(scan))
         .flags(&[READONLY])
-        .docs("generic", "2.8.0", "Walks the keys in steps."),
+        .docs("2.8.0", "Walks the keys in steps."),
     Command::new("randomkey", 1, ReadAll(random_key))
         .flags(&[READONLY])
-        .docs("generic", "1.0.0", "Names any key."),
+        .docs("1.0.0", "Names any key."),
     Command::new(
         "dbsize",
         1,
         ReadAll(|call, view| Ok(count(view.len(call.session.db)))),
     )
     .flags(&[READONLY, FAST])
-    .docs("server", "1.0.0", "Counts the keys."),
+    .group("server")
+    .docs("1.0.0", "Counts the keys."),
     Command::new("flushdb", -1, WriteAll(flush_db))
         .flags(&[WRITE])
-        .docs("server", "1.0.0", "Deletes all keys of the database."),
+        .group("server")
+        .docs("1.0.0", "Deletes all keys of the database."),
     Command::new("flushall", -1, WriteAll(flush_all))
         .flags(&[WRITE])
-        .docs("server", "1.0.0", "Deletes all keys of all databases."),
+        .group("server")
+        .docs("1.0.0", "Deletes all keys of all databases."),
     Command::new("swapdb", 3, WriteAll(swap))
         .flags(&[WRITE, FAST])
-        .docs("server", "4.0.0", "Exchanges two databases."),
+        .group("server")
+        .docs("4.0.0", "Exchanges two databases."),
 ];
 
 /// A pattern; none when every name matches it.

@@ -3,7 +3,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
 use thiserror::Error;
@@ -12,6 +13,7 @@ use tracing::{error, info};
 use everbloom_files::rdb::WriteError;
 
 use super::directory::Persistence;
+use super::figures::Figures;
 use super::writer;
 use crate::clock::{Now, unix_seconds};
 use crate::keyspace::snapshot::Snapshot;
@@ -47,19 +49,15 @@ pub(super) struct Turn<'p>(&'p Persistence);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0
-            .busy
-            .store(false, std::sync::atomic::Ordering::Release);
+        self.0.busy.store(false, Release);
     }
 }
 
 impl Persistence {
     pub(super) fn turn(&self) -> Result<Turn<'_>, JobError> {
-        let taken = self.busy.swap(true, std::sync::atomic::Ordering::Acquire);
-        if taken {
-            Err(JobError::Busy)
-        } else {
-            Ok(Turn(self))
+        match self.busy.swap(true, Acquire) {
+            true => Err(JobError::Busy),
+            false => Ok(Turn(self)),
         }
     }
 
@@ -76,92 +74,90 @@ pub fn save(store: &Store) -> Result<(), JobError> {
     save_now(store, persistence)
 }
 
+/// Where INFO reads since when a job runs, and whether one waits for its turn.
+type Progress = fn(&Figures) -> (&AtomicU64, &AtomicBool);
+
+/// A job in the background. It ends when this is dropped, even by a panic.
+struct Job {
+    store: Arc<Store>,
+    progress: Progress,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if let Some(persistence) = self.store.persistence() {
+            let (since, _) = (self.progress)(&persistence.figures);
+            since.store(0, Relaxed);
+            drop(Turn(persistence));
+        }
+    }
+}
+
+/// Starts a thread that does `work`, which is told when it began.
+fn in_background(
+    store: &Arc<Store>,
+    name: &str,
+    progress: Progress,
+    work: impl FnOnce(&Store, &Persistence, u64) + Send + 'static,
+) -> Result<(), JobError> {
+    let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
+    // The job gives the turn back.
+    std::mem::forget(persistence.turn()?);
+    let store = Arc::clone(store);
+    let job = Job { store, progress };
+    let began = unix_seconds();
+    let (since, scheduled) = progress(&persistence.figures);
+    since.store(began, Relaxed);
+    scheduled.store(false, Relaxed);
+    let thread = thread::Builder::new().name(name.into()).spawn(move || {
+        if let Some(persistence) = job.store.persistence() {
+            work(&job.store, persistence, began);
+        }
+    })?;
+    *persistence.job.lock() = Some(thread);
+    Ok(())
+}
+
 /// Saves all keys to the snapshot file in the background.
 pub fn save_in_background(store: &Arc<Store>) -> Result<(), JobError> {
-    let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
-    let turn = persistence.turn()?;
-    persistence
-        .figures
-        .saving_since
-        .store(unix_seconds(), Relaxed);
-    persistence.figures.save_scheduled.store(false, Relaxed);
-    std::mem::forget(turn);
-    let shared = Arc::clone(store);
-    spawn(persistence, "save", move || {
-        let Some(persistence) = shared.persistence() else {
-            return;
-        };
-        let turn = Turn(persistence);
+    let progress: Progress = |figures| (&figures.saving_since, &figures.save_scheduled);
+    in_background(store, "save", progress, |store, persistence, began| {
         let figures = &persistence.figures;
-        let since = figures.saving_since.load(Relaxed);
-        figures.last_try.store(since, Relaxed);
-        let result = save_now(&shared, persistence);
-        if let Err(problem) = &result {
+        figures.last_try.store(began, Relaxed);
+        if let Err(problem) = save_now(store, persistence) {
             error!("the snapshot failed: {problem}");
         }
-        figures.save_seconds.store(elapsed(since), Relaxed);
-        figures.saving_since.store(0, Relaxed);
-        drop(turn);
+        figures.save_seconds.store(elapsed(began), Relaxed);
     })
-    .inspect_err(|_| {
-        persistence.figures.saving_since.store(0, Relaxed);
-        drop(Turn(persistence));
-    })?;
-    Ok(())
 }
 
 /// Rewrites the log in the background: a new base, and increments from then on. Begins a log where
 /// none is kept, if `begin`.
 pub fn rewrite_in_background(store: &Arc<Store>, begin: bool) -> Result<(), JobError> {
-    let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
-    let turn = persistence.turn()?;
-    persistence
-        .figures
-        .rewriting_since
-        .store(unix_seconds(), Relaxed);
-    persistence.figures.rewrite_scheduled.store(false, Relaxed);
-    std::mem::forget(turn);
-    let shared = Arc::clone(store);
-    spawn(persistence, "rewrite", move || {
-        let Some(persistence) = shared.persistence() else {
-            return;
-        };
-        let turn = Turn(persistence);
-        let figures = &persistence.figures;
-        let since = figures.rewriting_since.load(Relaxed);
-        figures.last_rewrite_try.store(since, Relaxed);
-        let result = rewrite_now(&shared, persistence, begin);
-        match &result {
-            Ok(bytes) => {
-                info!(bytes, "the log was rewritten");
-                figures.rewrites.fetch_add(1, Relaxed);
-                figures.rewrite_failures.store(0, Relaxed);
+    let progress: Progress = |figures| (&figures.rewriting_since, &figures.rewrite_scheduled);
+    in_background(
+        store,
+        "rewrite",
+        progress,
+        move |store, persistence, began| {
+            let figures = &persistence.figures;
+            figures.last_rewrite_try.store(began, Relaxed);
+            let result = rewrite_now(store, persistence, begin);
+            match &result {
+                Ok(bytes) => {
+                    info!(bytes, "the log was rewritten");
+                    figures.rewrites.fetch_add(1, Relaxed);
+                    figures.rewrite_failures.store(0, Relaxed);
+                }
+                Err(problem) => {
+                    error!("the log could not be rewritten: {problem}");
+                    figures.rewrite_failures.fetch_add(1, Relaxed);
+                }
             }
-            Err(problem) => {
-                error!("the log could not be rewritten: {problem}");
-                figures.rewrite_failures.fetch_add(1, Relaxed);
-            }
-        }
-        figures.rewrite_failed.store(result.is_err(), Relaxed);
-        figures.rewrite_seconds.store(elapsed(since), Relaxed);
-        figures.rewriting_since.store(0, Relaxed);
-        drop(turn);
-    })
-    .inspect_err(|_| {
-        persistence.figures.rewriting_since.store(0, Relaxed);
-        drop(Turn(persistence));
-    })?;
-    Ok(())
-}
-
-fn spawn(
-    persistence: &Persistence,
-    name: &str,
-    work: impl FnOnce() + Send + 'static,
-) -> io::Result<()> {
-    let thread = thread::Builder::new().name(name.into()).spawn(work)?;
-    *persistence.job.lock() = Some(thread);
-    Ok(())
+            figures.rewrite_failed.store(result.is_err(), Relaxed);
+            figures.rewrite_seconds.store(elapsed(began), Relaxed);
+        },
+    )
 }
 
 fn save_now(store: &Store, persistence: &Persistence) -> Result<(), JobError> {

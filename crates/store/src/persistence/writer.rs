@@ -103,15 +103,24 @@ pub fn write_view(
                 rdb.select_db(number)?;
                 selected = true;
             }
-            match &entry.value {
-                Value::Text(text) => rdb.text(entry.key(), entry.expires_at(), text)?,
-                Value::Filter(filter) => rdb.filter(entry.key(), entry.expires_at(), filter)?,
-            }
+            put(&mut rdb, entry.key(), entry.expires_at(), &entry.value)?;
         }
     }
     let (out, bytes) = rdb.finish()?;
     out.file.sync()?;
     Ok(bytes)
+}
+
+fn put<W: Write>(
+    rdb: &mut Writer<W>,
+    key: &[u8],
+    expires_at: Option<u64>,
+    value: &Value,
+) -> Result<(), WriteError> {
+    match value {
+        Value::Text(text) => rdb.text(key, expires_at, text),
+        Value::Filter(filter) => rdb.filter(key, expires_at, filter),
+    }
 }
 
 struct SnapshotWriter<'s, W: Write> {
@@ -136,19 +145,12 @@ impl<W: Write> SnapshotWriter<'_, W> {
     fn write_kept(&mut self) -> Result<(), WriteError> {
         self.go_on()?;
         for kept in self.snapshot.take_kept() {
-            if matches!(kept.value, KeptValue::Large { .. }) {
-                self.large.push(kept);
-                continue;
-            }
-            self.select(kept.db)?;
             match &kept.value {
-                KeptValue::Whole(Value::Text(text)) => {
-                    self.rdb.text(&kept.key, kept.expires_at, text)?;
+                KeptValue::Large { .. } => self.large.push(kept),
+                KeptValue::Whole(value) => {
+                    self.select(kept.db)?;
+                    put(&mut self.rdb, &kept.key, kept.expires_at, value)?;
                 }
-                KeptValue::Whole(Value::Filter(filter)) => {
-                    self.rdb.filter(&kept.key, kept.expires_at, filter)?;
-                }
-                KeptValue::Large { .. } => {}
             }
         }
         Ok(())
