@@ -21,7 +21,8 @@
 //! store
 //! persistence::log_files persistence::progress persistence::writer
 //! persistence::directory
-//! persistence::figures
+//! persistence::figures persistence::log_writer
+//! persistence::syncing
 //! keyspace keyspace::scan keyspace::footprint keyspace::snapshot
 //! keyspace::view
 //! keyspace::sharded

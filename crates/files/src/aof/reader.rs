@@ -5,9 +5,9 @@
 //!
 //! A file that just ends, within a command or within a transaction, is
 //! [`Truncated`](ReadError::Truncated): the machine stopped while it was written, and what comes
-//! before is good. Anything else that does not belong there is [`Damaged`](ReadError::Damaged). So is
-//! an argument that goes beyond the end of the file while there are whole commands in what it covers:
-//! its length is wrong, and a cut in front of it would take good commands away.
+//! before is good. Anything else that does not belong there is [`Damaged`](ReadError::Damaged). So
+//! is an argument that goes beyond the end of the file while there are whole commands in what it
+//! covers: its length is wrong, and a cut in front of it would take good commands away.
 
 use std::borrow::Cow;
 use std::io::{self, Read};

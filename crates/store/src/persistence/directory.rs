@@ -16,7 +16,7 @@ use everbloom_files::aof::{Manifest, Names};
 use everbloom_files::storage::{Disk, Storage};
 
 use super::figures::Figures;
-use super::log::Writer;
+use super::log_writer::Writer;
 use crate::settings::Settings;
 
 /// The data directory and what is known of its files.

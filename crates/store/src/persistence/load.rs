@@ -16,7 +16,7 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 use super::directory::Persistence;
-use super::log::Log;
+use super::log_writer::Log;
 use super::progress::Watched;
 use super::writer;
 use crate::clock::Now;
@@ -247,8 +247,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Cuts a file to its first `len` bytes. The others are kept in a new file beside it, whose name
-    /// is returned.
+    /// Cuts a file to its first `len` bytes. The others are kept in a new file beside it, whose
+    /// name is returned.
     fn cut(&self, file: &str, len: u64) -> io::Result<String> {
         let storage = &*self.persistence.storage;
         let mut number = 1;

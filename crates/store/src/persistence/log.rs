@@ -16,9 +16,8 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
-use everbloom_files::storage::StorageFile;
-
 use super::directory::Persistence;
+use super::log_writer::{Log, Writer};
 use super::syncing::Syncer;
 use crate::journal::Batch;
 use crate::settings::Fsync;
@@ -30,74 +29,6 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 /// How long to wait before a failed write is tried again.
 const RETRY: Duration = Duration::from_millis(500);
-
-/// The file that the log is written to.
-#[derive(Debug)]
-pub struct Log {
-    file: Box<dyn StorageFile>,
-    /// How much of the file is known to be good.
-    len: u64,
-    /// Something behind that may have been written.
-    torn: bool,
-    unsynced: bool,
-    last_sync: Instant,
-}
-
-impl Log {
-    /// A log that goes on in this file, which has `len` bytes.
-    pub fn new(file: Box<dyn StorageFile>, len: u64) -> Self {
-        Log {
-            file,
-            len,
-            torn: false,
-            unsynced: false,
-            last_sync: Instant::now(),
-        }
-    }
-
-    /// Writes all of `bytes`, or nothing that is left in the file.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.torn {
-            self.file.truncate(self.len)?;
-            self.torn = false;
-        }
-        if let Err(error) = self.file.write_all(bytes) {
-            self.torn = true;
-            // The cut, too, must be on the disk before there is a file behind this one.
-            self.unsynced = true;
-            // Redis, too, cuts off what a full disk has let through. If that fails, the next try
-            // begins with it.
-            self.torn = self.file.truncate(self.len).is_err();
-            return Err(error);
-        }
-        self.len += u64::try_from(bytes.len()).unwrap_or(0);
-        self.unsynced |= !bytes.is_empty();
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        if self.unsynced {
-            self.file.sync()?;
-            self.unsynced = false;
-        }
-        self.last_sync = Instant::now();
-        Ok(())
-    }
-}
-
-/// Writes the log; behind a lock in [`Persistence`].
-#[derive(Debug)]
-pub(super) struct Writer {
-    /// `None` while no log is kept.
-    log: Option<Log>,
-    syncer: Syncer,
-    /// The number of files that were begun.
-    switches: u64,
-    /// An fsync has failed, and the log was not found whole since.
-    lost: bool,
-    /// What was taken from the journal and could not be written.
-    unwritten: Option<Batch>,
-}
 
 /// Where a writer is at work.
 #[derive(Clone, Copy)]

@@ -11,6 +11,7 @@
 //! - [`load`]: reading it all back at the start
 //! - [`log`]: writes what the journal takes in
 //! - `syncing`: the thread that forces the log to the disk meanwhile
+//! - [`log_writer`]: the file that it is written to
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
 //! - [`jobs`]: SAVE, BGSAVE, BGREWRITEAOF
 //! - [`schedule`]: what starts them by itself
@@ -23,6 +24,7 @@ pub mod jobs;
 pub mod load;
 pub mod log;
 mod log_files;
+pub mod log_writer;
 mod progress;
 pub mod reload;
 pub mod schedule;
