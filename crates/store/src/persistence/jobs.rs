@@ -340,3 +340,23 @@ impl Persistence {
 fn elapsed(since: u64) -> i64 {
     i64::try_from(unix_seconds().saturating_sub(since)).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use everbloom_files::storage::Disk;
+
+    use super::*;
+
+    #[test]
+    fn a_job_that_panics_gives_its_turn_back() {
+        let settings = Settings::default();
+        let persistence = Persistence::on(Arc::new(Disk::new("nowhere")), &settings);
+        let store = Store::new(settings, Some(persistence), 0);
+        let progress: Progress = |figures| (&figures.saving_since, &figures.save_scheduled);
+        in_background(&store, "test", progress, |_, _, _| panic!("as it must")).unwrap();
+        let persistence = store.persistence().unwrap();
+        persistence.end_jobs();
+        assert!(!persistence.is_busy());
+        assert_eq!(persistence.figures.saving_since.load(Relaxed), 0);
+    }
+}
