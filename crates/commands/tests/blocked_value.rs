@@ -13,14 +13,14 @@ use everbloom::hash::Key;
 use everbloom::{Layout, PartsError, ScalableBloomFilter};
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{
-    FieldWriter, LoadError, ValueType, load, save, save_head, save_layer_head, value_type,
+    FieldWriter, ValueError, ValueType, load, save, save_head, save_layer_head, value_type,
 };
 use proptest::prelude::*;
 
 use fields::Field::{Bytes, Double, Unsigned};
 use fields::{Field, Rest, Row};
 
-type Loaded = Result<ScalableBloomFilter, LoadError<&'static str>>;
+type Loaded = Result<ScalableBloomFilter, ValueError<&'static str>>;
 
 fn read(fields: &[Field]) -> Loaded {
     load(Layout::Blocked, &mut Rest(fields), 1, 1 << 20)
@@ -139,7 +139,7 @@ fn other_versions_are_refused() {
         let type_name = "everbloom";
         assert_eq!(
             loaded.unwrap_err(),
-            LoadError::Version { type_name, version }
+            ValueError::Version { type_name, version }
         );
     }
 }
@@ -152,19 +152,22 @@ fn a_field_that_no_filter_has_is_named() {
         fields[at] = field;
         read(&fields).unwrap_err()
     };
-    let parts = LoadError::Parts;
+    let parts = ValueError::Parts;
     assert_eq!(wrong(0, Unsigned(2)), parts(PartsError::Items));
     assert_eq!(wrong(10, Unsigned(2)), parts(PartsError::Items));
     assert_eq!(wrong(1, Unsigned(0)), parts(PartsError::NoLayers));
-    assert_eq!(wrong(1, Unsigned(2)), LoadError::Read("missing"));
-    assert_eq!(wrong(1, Unsigned(u64::MAX)), LoadError::Read("missing"));
+    assert_eq!(wrong(1, Unsigned(2)), ValueError::Read("missing"));
+    assert_eq!(wrong(1, Unsigned(u64::MAX)), ValueError::Read("missing"));
     for options in [0, 1, 4, 7, 12, 15, 21] {
         assert_eq!(wrong(2, Unsigned(options)), parts(PartsError::Options));
     }
-    assert_eq!(wrong(2, Unsigned(1 << 32 | 5)), LoadError::Field("options"));
-    assert_eq!(wrong(3, Unsigned(1 << 32)), LoadError::Field("expansion"));
+    assert_eq!(
+        wrong(2, Unsigned(1 << 32 | 5)),
+        ValueError::Field("options")
+    );
+    assert_eq!(wrong(3, Unsigned(1 << 32)), ValueError::Field("expansion"));
     for key in [vec![], vec![1; 15], vec![1; 17]] {
-        assert_eq!(wrong(4, Bytes(key)), LoadError::Field("key"));
+        assert_eq!(wrong(4, Bytes(key)), ValueError::Field("key"));
     }
     assert_eq!(wrong(5, Unsigned(0)), parts(PartsError::Capacity { layer }));
     for rate in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
@@ -179,7 +182,7 @@ fn a_field_that_no_filter_has_is_named() {
             parts(PartsError::Hashes { layer })
         );
     }
-    assert_eq!(wrong(7, Unsigned(1 << 32 | 6)), LoadError::Field("hashes"));
+    assert_eq!(wrong(7, Unsigned(1 << 32 | 6)), ValueError::Field("hashes"));
     for bytes in [0, 63, 65, 1 << 61, u64::MAX] {
         assert_eq!(wrong(8, Unsigned(bytes)), parts(PartsError::Bits { layer }));
     }
@@ -188,7 +191,7 @@ fn a_field_that_no_filter_has_is_named() {
         wrong(8, Unsigned(limit + 64)),
         parts(PartsError::TooLarge { limit })
     );
-    let short = LoadError::BitArray {
+    let short = ValueError::BitArray {
         layer,
         bytes: 63,
         expected: 64,
@@ -198,13 +201,13 @@ fn a_field_that_no_filter_has_is_named() {
         assert!(
             matches!(
                 wrong(at, Bytes(vec![])),
-                LoadError::Read(_) | LoadError::Field("key") | LoadError::BitArray { .. }
+                ValueError::Read(_) | ValueError::Field("key") | ValueError::BitArray { .. }
             ),
             "{at}"
         );
         assert_eq!(
             read(&recorded()[..at]).unwrap_err(),
-            LoadError::Read("missing")
+            ValueError::Read("missing")
         );
     }
 }
@@ -216,7 +219,7 @@ fn limits_are_for_all_bit_arrays_together() {
     let within = |limit| load(Layout::Blocked, &mut Rest(&row), 1, limit);
     assert!(within(filter.stream_len()).is_ok());
     let limit = filter.stream_len() - 1;
-    let error = LoadError::Parts(PartsError::TooLarge { limit });
+    let error = ValueError::Parts(PartsError::TooLarge { limit });
     assert_eq!(within(limit).unwrap_err(), error);
 }
 

@@ -9,19 +9,19 @@
 mod fields;
 
 use everbloom::{Layout, PartsError, ScalableBloomFilter};
-use everbloom_commands::format::value::{LoadError, load, save, save_head, save_layer_head};
+use everbloom_commands::format::value::{ValueError, load, save, save_head, save_layer_head};
 
 use fields::Field::{Bytes, Double, Unsigned};
 use fields::{Field, Rest, Row};
 
-type Loaded = Result<ScalableBloomFilter, LoadError<&'static str>>;
+type Loaded = Result<ScalableBloomFilter, ValueError<&'static str>>;
 
 fn read(fields: &[Field], version: u32) -> Loaded {
     load(Layout::Classic, &mut Rest(fields), version, 1 << 20)
 }
 
-fn newer(version: u32) -> LoadError<&'static str> {
-    LoadError::Version {
+fn newer(version: u32) -> ValueError<&'static str> {
+    ValueError::Version {
         type_name: "MBbloom--",
         version,
     }
@@ -153,7 +153,7 @@ fn every_rule_has_its_error() {
         read(&row, 4).unwrap_err()
     };
     let layer = 0;
-    let parts = LoadError::Parts;
+    let parts = ValueError::Parts;
     assert_eq!(with(1, Unsigned(0)), parts(PartsError::NoLayers));
     for rate in [
         0.0,
@@ -192,7 +192,7 @@ fn every_rule_has_its_error() {
         );
     }
     for bytes in [0_u8, 7, 9] {
-        let error = LoadError::BitArray {
+        let error = ValueError::BitArray {
             layer,
             bytes: bytes.into(),
             expected: 8,
@@ -202,13 +202,13 @@ fn every_rule_has_its_error() {
     for place in 0..recorded().len() {
         assert!(matches!(
             with(place, Bytes(vec![])),
-            LoadError::Read(_) | LoadError::BitArray { .. }
+            ValueError::Read(_) | ValueError::BitArray { .. }
         ));
         assert_eq!(
             read(&recorded()[..place], 4).unwrap_err(),
-            LoadError::Read("missing")
+            ValueError::Read("missing")
         );
     }
     // All claimed layers must be there, and the reader asks for no more.
-    assert_eq!(with(1, Unsigned(u64::MAX)), LoadError::Read("missing"));
+    assert_eq!(with(1, Unsigned(u64::MAX)), ValueError::Read("missing"));
 }

@@ -70,7 +70,7 @@ impl Tally {
 
 /// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LoadError {
+pub(super) enum BenchError {
     #[error("the connection broke: {0}")]
     Broken(#[from] io::Error),
     #[error("the server closed the connection")]
@@ -149,7 +149,7 @@ impl<'a> Load<'a> {
     }
 
     /// Runs until the limit is reached.
-    pub(super) fn run(mut self) -> Result<Tally, LoadError> {
+    pub(super) fn run(mut self) -> Result<Tally, BenchError> {
         let mut poll = Poll::new()?;
         let mut events = Events::with_capacity(1024);
         let mut buffer = vec![0; READ_SIZE];
@@ -173,7 +173,7 @@ impl<'a> Load<'a> {
             if !events.is_empty() {
                 heard = before;
             } else if heard.elapsed() > SILENCE {
-                return Err(LoadError::Silent);
+                return Err(BenchError::Silent);
             }
             let done = self.tally.requests;
             for event in &events {
@@ -186,7 +186,7 @@ impl<'a> Load<'a> {
         Ok(self.tally)
     }
 
-    fn serve(&mut self, event: &Event, buffer: &mut [u8]) -> Result<(), LoadError> {
+    fn serve(&mut self, event: &Event, buffer: &mut [u8]) -> Result<(), BenchError> {
         let index = event.token().0;
         if event.is_writable() {
             self.send(index)?;
@@ -238,13 +238,13 @@ impl<'a> Load<'a> {
     }
 
     /// Reads until the socket is empty. Sends the next batch when this one is answered.
-    fn receive(&mut self, index: usize, buffer: &mut [u8]) -> Result<(), LoadError> {
+    fn receive(&mut self, index: usize, buffer: &mut [u8]) -> Result<(), BenchError> {
         loop {
             let Some(connection) = self.connections.get_mut(index) else {
                 return Ok(());
             };
             let count = match connection.stream.read(buffer) {
-                Ok(0) => return Err(LoadError::Closed),
+                Ok(0) => return Err(BenchError::Closed),
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -276,7 +276,7 @@ fn check(
     verb: Verb,
     bytes: &[u8],
     tally: &mut Tally,
-) -> Result<(), LoadError> {
+) -> Result<(), BenchError> {
     let answered = connection.answered;
     let present = ring.present(&connection.batch);
     let mut known = present.get(answered..).unwrap_or_default().iter();
@@ -289,7 +289,7 @@ fn check(
         lost |= present & verb.lost(found);
     })?;
     if lost {
-        return Err(LoadError::FalseNegative);
+        return Err(BenchError::FalseNegative);
     }
     connection.answered = present.len() - known.len();
     tally.items += (connection.answered - answered) as u64;

@@ -30,7 +30,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::client::Client;
 use crate::failure::Failure;
-use load::{Limit, Load, LoadError, Shared, Tally};
+use load::{BenchError, Limit, Load, Shared, Tally};
 use report::Report;
 use requests::{Recipe, Ring, Verb};
 use setup::{NO_LIMIT, Setup};
@@ -127,7 +127,7 @@ fn wait(
     shared: &Shared,
     bar: &ProgressBar,
     limit: Limit,
-) -> Result<Tally, LoadError> {
+) -> Result<Tally, BenchError> {
     let (sender, receiver) = channel();
     thread::scope(|scope| {
         for load in loads {

@@ -13,7 +13,7 @@ mod fields;
 
 use everbloom::{FilterParts, LayerParts, Layout, ScalableBloomFilter};
 
-pub use fields::{FieldReader, FieldWriter, LoadError, ValueType};
+pub use fields::{FieldReader, FieldWriter, ValueError, ValueType};
 
 /// The type of filters in a layout.
 pub const fn value_type(layout: Layout) -> ValueType {
@@ -70,13 +70,13 @@ pub fn save_layer_head<W: FieldWriter>(
 ///
 /// # Errors
 ///
-/// [`LoadError`]
+/// [`ValueError`]
 pub fn load<R: FieldReader>(
     layout: Layout,
     reader: &mut R,
     version: u32,
     limit: u64,
-) -> Result<ScalableBloomFilter, LoadError<R::Error>> {
+) -> Result<ScalableBloomFilter, ValueError<R::Error>> {
     match layout {
         Layout::Classic => classic::load(reader, version, limit),
         Layout::Blocked => blocked::load(reader, version, limit),

@@ -93,7 +93,7 @@ pub struct ManifestError {
 
 /// Why the manifest of a data directory cannot be had.
 #[derive(Debug, Error)]
-pub enum LoadError {
+pub enum ReadManifestError {
     /// It is damaged.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -256,12 +256,12 @@ impl Manifest {
     }
 
     /// The manifest that is on the disk; one that names nothing when there is none.
-    pub fn read(storage: &dyn Storage, names: &Names) -> Result<Self, LoadError> {
+    pub fn read(storage: &dyn Storage, names: &Names) -> Result<Self, ReadManifestError> {
         let file = names.manifest();
         match read_all(storage, &file) {
             Ok(bytes) => Ok(Manifest::parse(&bytes, &file)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Manifest::default()),
-            Err(source) => Err(LoadError::Storage { file, source }),
+            Err(source) => Err(ReadManifestError::Storage { file, source }),
         }
     }
 
@@ -271,10 +271,10 @@ impl Manifest {
     /// becomes the base, and is moved to the directory of the log under its own name. That happens
     /// where the log has no files, or where an adoption was interrupted after its first step. A
     /// crash at any point leaves what the next start takes up.
-    pub fn load(storage: &dyn Storage, names: &Names) -> Result<Self, LoadError> {
+    pub fn load(storage: &dyn Storage, names: &Names) -> Result<Self, ReadManifestError> {
         let manifest = Manifest::read(storage, names)?;
         let old = names.old_style();
-        adopt(storage, names, manifest).map_err(|source| LoadError::Storage {
+        adopt(storage, names, manifest).map_err(|source| ReadManifestError::Storage {
             file: old.to_owned(),
             source,
         })

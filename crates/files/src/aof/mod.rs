@@ -44,5 +44,5 @@ pub mod manifest;
 pub mod reader;
 
 pub use line::FileInfo;
-pub use manifest::{BaseFormat, LoadError, Manifest, ManifestError, Names};
+pub use manifest::{BaseFormat, Manifest, ManifestError, Names, ReadManifestError};
 pub use reader::{Command, CommandReader, ReadError, ReadLimits, Unit};

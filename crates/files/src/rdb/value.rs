@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 
 use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::value::{
-    FieldReader, FieldWriter, LoadError, load, save, value_type,
+    FieldReader, FieldWriter, ValueError, load, save, value_type,
 };
 
 use super::error::{Fault, ReadError};
@@ -209,15 +209,15 @@ pub(crate) fn filter<R: Read>(
     let filter = loaded.map_err(|error| {
         let offset = source.offset();
         match error {
-            LoadError::Read(error) => error,
-            LoadError::Version { type_name, version } => {
+            ValueError::Read(error) => error,
+            ValueError::Version { type_name, version } => {
                 ReadError::new(offset, Fault::FilterVersion { type_name, version })
             }
-            LoadError::Field(name) => {
+            ValueError::Field(name) => {
                 ReadError::unexpected(offset, name, "a value that no filter has")
             }
-            LoadError::Parts(error) => ReadError::new(offset, Fault::Filter(error)),
-            LoadError::BitArray { bytes, .. } => {
+            ValueError::Parts(error) => ReadError::new(offset, Fault::Filter(error)),
+            ValueError::BitArray { bytes, .. } => {
                 ReadError::unexpected(offset, "a bit array", format_args!("{bytes} bytes"))
             }
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use everbloom_files::aof::line::Problem;
-use everbloom_files::aof::{BaseFormat, FileInfo, LoadError, Manifest};
+use everbloom_files::aof::{BaseFormat, FileInfo, Manifest, ReadManifestError};
 use everbloom_files::storage::{Disk, Storage};
 use proptest::prelude::*;
 
@@ -168,7 +168,10 @@ fn errors_name_the_file_and_the_line() {
     );
     disk.put(&names().manifest(), &vec![b'#'; (16 << 20) + 1]);
     let error = Manifest::load(&disk, &names()).unwrap_err();
-    assert!(matches!(error, LoadError::Storage { .. }), "{error}");
+    assert!(
+        matches!(error, ReadManifestError::Storage { .. }),
+        "{error}"
+    );
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub struct Loaded {
 /// Why settings cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {reason}")]
-pub struct LoadError {
+pub struct ConfigError {
     /// Where the error is.
     pub place: Place,
     /// What is wrong.
@@ -59,7 +59,7 @@ const DEEPEST: usize = 16;
 
 /// Loads settings from the words of a command line: perhaps a file (`-` is the standard input),
 /// then settings as `--name value ...` or `--name=value`, which override it.
-pub fn load(args: &[OsString]) -> Result<Loaded, LoadError> {
+pub fn load(args: &[OsString]) -> Result<Loaded, ConfigError> {
     let mut loader = Loader::new(Settings::serving());
     let mut options = args;
     if let Some((file, rest)) = args.split_first()
@@ -79,7 +79,7 @@ pub fn load(args: &[OsString]) -> Result<Loaded, LoadError> {
     }
     loader.save_given = false;
     for words in sort(options)? {
-        loader.apply(&words).map_err(|reason| LoadError {
+        loader.apply(&words).map_err(|reason| ConfigError {
             place: Place::CommandLine(words.join(" ")),
             reason,
         })?;
@@ -95,19 +95,19 @@ pub(super) fn load_text(
     settings: Settings,
     text: &str,
     path: &Path,
-) -> Result<Settings, LoadError> {
+) -> Result<Settings, ConfigError> {
     let mut loader = Loader::new(settings);
     loader.read(text, path, 0)?;
     Ok(loader.settings)
 }
 
 /// Sorts the words of a command line into settings, each a name with its values.
-fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, LoadError> {
+fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, ConfigError> {
     let mut settings: Vec<Vec<String>> = Vec::new();
     // Behind a name stands a value even if it looks like a name.
     let mut value_due = false;
     for arg in args {
-        let wrong = |reason: &str| LoadError {
+        let wrong = |reason: &str| ConfigError {
             place: Place::CommandLine(arg.to_string_lossy().trim_start_matches("--").into()),
             reason: reason.into(),
         };
@@ -170,18 +170,18 @@ impl Loader {
         }
     }
 
-    fn read_file(&mut self, path: &Path, depth: usize) -> Result<(), LoadError> {
+    fn read_file(&mut self, path: &Path, depth: usize) -> Result<(), ConfigError> {
         let text = fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
         self.read(&text, path, depth)
     }
 
-    fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), LoadError> {
+    fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), ConfigError> {
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let wrong = |reason| LoadError {
+            let wrong = |reason| ConfigError {
                 place: Place::Line(path.into(), index + 1, line.into()),
                 reason,
             };
@@ -281,8 +281,8 @@ impl Loader {
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> LoadError {
-    LoadError {
+fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
+    ConfigError {
         place: Place::File(path.into()),
         reason: format!("cannot be read: {error}"),
     }

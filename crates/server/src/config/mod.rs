@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-pub use load::{LoadError, Loaded, Place, load};
+pub use load::{ConfigError, Loaded, Place, load};
 pub use rewrite::{RewriteError, rewrite};
 pub use settings::Settings;
 

@@ -24,7 +24,7 @@ fn refused(line: &str) -> String {
     load(&words(line)).unwrap_err().to_string()
 }
 
-fn from_text(text: &str) -> Result<Settings, LoadError> {
+fn from_text(text: &str) -> Result<Settings, ConfigError> {
     load_text(Settings::default(), text, Path::new("a.conf"))
 }
 

@@ -42,7 +42,7 @@ pub enum LoadError {
     Log(#[from] aof::ReadError),
     /// The log's manifest is damaged.
     #[error(transparent)]
-    Manifest(#[from] aof::LoadError),
+    Manifest(#[from] aof::ReadManifestError),
     /// A command of the log cannot be run here.
     #[error("{file}, byte {offset}: {problem}")]
     Command {

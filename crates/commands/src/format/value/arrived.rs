@@ -2,7 +2,7 @@
 
 use everbloom::{LayerParts, PartsError};
 
-use super::fields::{FieldReader, LoadError};
+use super::fields::{FieldReader, ValueError};
 
 /// The layers that have arrived, and their bit arrays.
 pub(super) struct Arrived {
@@ -28,20 +28,20 @@ impl Arrived {
         &mut self,
         mut layer: LayerParts,
         reader: &mut R,
-    ) -> Result<(), LoadError<R::Error>> {
+    ) -> Result<(), ValueError<R::Error>> {
         self.left = self
             .left
             .checked_sub(layer.bytes)
             .ok_or(PartsError::TooLarge { limit: self.limit })?;
-        let array = reader.bytes(layer.bytes).map_err(LoadError::Read)?;
+        let array = reader.bytes(layer.bytes).map_err(ValueError::Read)?;
         if array.len() as u64 != layer.bytes {
-            return Err(LoadError::BitArray {
+            return Err(ValueError::BitArray {
                 layer: self.layers.len(),
                 bytes: array.len() as u64,
                 expected: layer.bytes,
             });
         }
-        layer.items = reader.unsigned().map_err(LoadError::Read)?;
+        layer.items = reader.unsigned().map_err(ValueError::Read)?;
         self.arrays.push(array);
         self.layers.push(layer);
         Ok(())

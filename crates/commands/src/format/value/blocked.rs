@@ -22,7 +22,7 @@ use everbloom::hash::Key;
 use everbloom::{Check, FilterParts, LayerParts, ScalableBloomFilter};
 
 use super::arrived::Arrived;
-use super::fields::{FieldReader, FieldWriter, LoadError, ValueType};
+use super::fields::{FieldReader, FieldWriter, ValueError, ValueType};
 
 /// The type.
 pub const TYPE: ValueType = ValueType {
@@ -56,19 +56,19 @@ pub(super) fn load<R: FieldReader>(
     reader: &mut R,
     version: u32,
     limit: u64,
-) -> Result<ScalableBloomFilter, LoadError<R::Error>> {
+) -> Result<ScalableBloomFilter, ValueError<R::Error>> {
     if version != TYPE.version {
-        return Err(LoadError::Version {
+        return Err(ValueError::Version {
             type_name: TYPE.name,
             version,
         });
     }
-    let items = reader.unsigned().map_err(LoadError::Read)?;
-    let count = reader.unsigned().map_err(LoadError::Read)?;
+    let items = reader.unsigned().map_err(ValueError::Read)?;
+    let count = reader.unsigned().map_err(ValueError::Read)?;
     let options = narrow(reader, "options")?;
     let expansion = narrow(reader, "expansion")?;
-    let key = reader.bytes(16).map_err(LoadError::Read)?;
-    let key = key.try_into().map_err(|_| LoadError::Field("key"))?;
+    let key = reader.bytes(16).map_err(ValueError::Read)?;
+    let key = key.try_into().map_err(|_| ValueError::Field("key"))?;
     // Takes memory only for layers that have arrived.
     let mut arrived = Arrived::new(limit);
     for _ in 0..count {
@@ -92,11 +92,11 @@ pub(super) fn load<R: FieldReader>(
     )?)
 }
 
-fn load_layer_head<R: FieldReader>(reader: &mut R) -> Result<LayerParts, LoadError<R::Error>> {
-    let capacity = reader.unsigned().map_err(LoadError::Read)?;
-    let error_rate = reader.double().map_err(LoadError::Read)?;
+fn load_layer_head<R: FieldReader>(reader: &mut R) -> Result<LayerParts, ValueError<R::Error>> {
+    let capacity = reader.unsigned().map_err(ValueError::Read)?;
+    let error_rate = reader.double().map_err(ValueError::Read)?;
     let hashes = narrow(reader, "hashes")?;
-    let bytes = reader.unsigned().map_err(LoadError::Read)?;
+    let bytes = reader.unsigned().map_err(ValueError::Read)?;
     Ok(LayerParts {
         bytes,
         // The check of the parts refuses a number that is too large for a bit count.
@@ -111,7 +111,7 @@ fn load_layer_head<R: FieldReader>(reader: &mut R) -> Result<LayerParts, LoadErr
 }
 
 /// A field of at most 32 bits.
-fn narrow<R: FieldReader>(reader: &mut R, name: &'static str) -> Result<u32, LoadError<R::Error>> {
-    let value = reader.unsigned().map_err(LoadError::Read)?;
-    u32::try_from(value).map_err(|_| LoadError::Field(name))
+fn narrow<R: FieldReader>(reader: &mut R, name: &'static str) -> Result<u32, ValueError<R::Error>> {
+    let value = reader.unsigned().map_err(ValueError::Read)?;
+    u32::try_from(value).map_err(|_| ValueError::Field(name))
 }

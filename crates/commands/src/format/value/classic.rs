@@ -22,7 +22,7 @@
 use everbloom::{Check, FilterParts, LayerParts, ScalableBloomFilter};
 
 use super::arrived::Arrived;
-use super::fields::{FieldReader, FieldWriter, LoadError, ValueType};
+use super::fields::{FieldReader, FieldWriter, ValueError, ValueType};
 
 /// The type.
 pub const TYPE: ValueType = ValueType {
@@ -66,21 +66,21 @@ pub(super) fn load<R: FieldReader>(
     reader: &mut R,
     version: u32,
     limit: u64,
-) -> Result<ScalableBloomFilter, LoadError<R::Error>> {
+) -> Result<ScalableBloomFilter, ValueError<R::Error>> {
     if version > TYPE.version {
-        return Err(LoadError::Version {
+        return Err(ValueError::Version {
             type_name: TYPE.name,
             version,
         });
     }
-    let items = reader.unsigned().map_err(LoadError::Read)?;
-    let count = reader.unsigned().map_err(LoadError::Read)?;
+    let items = reader.unsigned().map_err(ValueError::Read)?;
+    let count = reader.unsigned().map_err(ValueError::Read)?;
     let (mut options, mut expansion) = (0, OLD_EXPANSION);
     if version >= OPTIONS_SINCE {
-        options = low_32(reader.unsigned().map_err(LoadError::Read)?);
+        options = low_32(reader.unsigned().map_err(ValueError::Read)?);
     }
     if version >= EXPANSION_SINCE {
-        expansion = low_32(reader.unsigned().map_err(LoadError::Read)?);
+        expansion = low_32(reader.unsigned().map_err(ValueError::Read)?);
     }
     // Takes memory only for layers that have arrived.
     let mut arrived = Arrived::new(limit);
@@ -108,14 +108,14 @@ pub(super) fn load<R: FieldReader>(
 fn load_layer_head<R: FieldReader>(
     reader: &mut R,
     version: u32,
-) -> Result<LayerParts, LoadError<R::Error>> {
-    let capacity = reader.unsigned().map_err(LoadError::Read)?;
-    let error_rate = reader.double().map_err(LoadError::Read)?;
-    let hashes = low_32(reader.unsigned().map_err(LoadError::Read)?);
-    let bits_per_entry = reader.double().map_err(LoadError::Read)?;
+) -> Result<LayerParts, ValueError<R::Error>> {
+    let capacity = reader.unsigned().map_err(ValueError::Read)?;
+    let error_rate = reader.double().map_err(ValueError::Read)?;
+    let hashes = low_32(reader.unsigned().map_err(ValueError::Read)?);
+    let bits_per_entry = reader.double().map_err(ValueError::Read)?;
     let (bits, log2_bits) = if version >= BITS_SINCE {
-        let bits = reader.unsigned().map_err(LoadError::Read)?;
-        (bits, low_8(reader.unsigned().map_err(LoadError::Read)?))
+        let bits = reader.unsigned().map_err(ValueError::Read)?;
+        (bits, low_8(reader.unsigned().map_err(ValueError::Read)?))
     } else {
         (bits_of_version_0(capacity, bits_per_entry), 0)
     };

@@ -70,7 +70,7 @@ pub trait FieldReader {
 
 /// Why fields do not make a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum LoadError<E> {
+pub enum ValueError<E> {
     /// A field is missing or of another type.
     #[error("{0}")]
     Read(E),
@@ -100,8 +100,8 @@ pub enum LoadError<E> {
     },
 }
 
-impl<E> From<PartsError> for LoadError<E> {
+impl<E> From<PartsError> for ValueError<E> {
     fn from(error: PartsError) -> Self {
-        LoadError::Parts(error)
+        ValueError::Parts(error)
     }
 }
