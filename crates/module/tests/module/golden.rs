@@ -41,7 +41,7 @@ pub fn for_the_host(file: &[u8]) -> Vec<u8> {
 }
 
 pub fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../server/tests/golden")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../files/tests/golden")
 }
 
 fn keys(json: &Path) -> Vec<Json> {
