@@ -105,7 +105,7 @@ pub const SUBJECTS: &[Entry] = &[
 
 impl Filter for BloomFilter {
     fn new(capacity: usize, rate: f64) -> Self {
-        let builder = Self::builder().capacity(capacity as u64).error_rate(rate);
+        let builder = Self::builder().layout(Layout::Classic).capacity(capacity as u64).error_rate(rate);
         builder.build().expect("it fits into memory")
     }
 
@@ -118,17 +118,14 @@ impl Filter for BloomFilter {
     }
 
     fn insert_batch(&mut self, items: &[&[u8]]) -> bool {
-        self.insert_all(items);
+        self.insert_each(items, drop);
         true
     }
 
     fn contains_batch(&self, items: &[&[u8]]) -> Option<usize> {
-        Some(
-            self.contains_all(items)
-                .iter()
-                .filter(|found| **found)
-                .count(),
-        )
+        let mut count = 0;
+        self.contains_each(items, |found| count += usize::from(found));
+        Some(count)
     }
 
     fn bytes(&self) -> Option<usize> {
@@ -138,7 +135,7 @@ impl Filter for BloomFilter {
 
 impl Filter for ScalableBloomFilter {
     fn new(capacity: usize, rate: f64) -> Self {
-        let builder = Self::builder().capacity(capacity as u64).error_rate(rate);
+        let builder = Self::builder().layout(Layout::Classic).capacity(capacity as u64).error_rate(rate);
         builder.build().expect("it fits into memory")
     }
 
@@ -151,15 +148,13 @@ impl Filter for ScalableBloomFilter {
     }
 
     fn insert_batch(&mut self, items: &[&[u8]]) -> bool {
-        self.insert_batch(items.iter().copied(), u64::MAX, |_| {
-            ControlFlow::Continue(())
-        });
+        self.insert_each(items, drop);
         true
     }
 
     fn contains_batch(&self, items: &[&[u8]]) -> Option<usize> {
         let mut count = 0;
-        self.contains_batch(items.iter().copied(), |found| count += usize::from(found));
+        self.contains_each(items, |found| count += usize::from(found));
         Some(count)
     }
 

@@ -194,7 +194,7 @@ pub static COMMANDS: &[Command<Function>] = &[
 
 #[cfg(test)]
 mod tests {
-    use everbloom::ScalableBloomFilter;
+    use everbloom::{Layout, ScalableBloomFilter};
     use everbloom_resp::Protocol;
 
     use super::*;
@@ -226,7 +226,10 @@ mod tests {
 
     #[test]
     fn replies_depend_on_the_protocol_only_where_the_row_says_so() {
-        let filter = ScalableBloomFilter::builder().build().unwrap();
+        let filter = ScalableBloomFilter::builder()
+            .layout(Layout::Classic)
+            .build()
+            .unwrap();
         for command in COMMANDS {
             let Function::Read(function) = command.handler else {
                 assert!(!command.flags.has(DEPENDS_ON_PROTOCOL), "{}", command.name);

@@ -47,12 +47,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::dump::{Check, FilterParts, LayerParts, PartsError};
 use crate::fixed::BloomFilter;
 use crate::hash::{Key, murmur64a};
 use crate::layer::Layer;
 use crate::layout::Layout;
-use crate::options::Options;
+use crate::redisbloom::Options;
+use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
 
 const MAGIC: [u8; 8] = *b"EVRBLOOM";

@@ -7,7 +7,8 @@
 
 use crate::blocked;
 use crate::classic::{ClassicBits, RUN};
-use crate::hash::{HashPair, Hasher};
+use crate::hash::{HashPair, Hasher, ItemHasher};
+use crate::item::Item;
 use crate::layer::Layer;
 
 /// Calls `emit` for each group of items in turn, with the mask of those that are in one of the
@@ -16,10 +17,10 @@ use crate::layer::Layer;
 /// The blocks of a group are asked for before the group ahead of it is tested, so that memory has
 /// something to do all the time.
 #[inline]
-pub(crate) fn contained_groups<'a>(
+pub(crate) fn contained_groups(
     layers: &[Layer],
     hasher: &Hasher,
-    mut items: impl Iterator<Item = &'a [u8]>,
+    mut items: impl Iterator<Item: Item>,
     mut emit: impl FnMut(u32, usize),
 ) {
     let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
@@ -49,29 +50,27 @@ pub(crate) struct Group {
 impl Group {
     /// Hashes the next items, as many as there are and fit; false when there are none.
     #[inline]
-    pub(crate) fn fill<'a>(
+    pub(crate) fn fill(&mut self, items: &mut impl Iterator<Item: Item>, hasher: &Hasher) -> bool {
+        self.len = match hasher {
+            Hasher::Classic(width) => self.fill_with(items, width),
+            Hasher::Blocked(secrets) => self.fill_with(items, secrets),
+        };
+        self.len > 0
+    }
+
+    /// How many items there were.
+    #[inline]
+    fn fill_with(
         &mut self,
-        items: &mut impl Iterator<Item = &'a [u8]>,
-        hasher: &Hasher,
-    ) -> bool {
+        items: &mut impl Iterator<Item: Item>,
+        hasher: &impl ItemHasher,
+    ) -> usize {
         let mut len = 0;
-        let slots = self.pairs.iter_mut().zip(items);
-        match hasher {
-            Hasher::Classic(width) => {
-                for (slot, item) in slots {
-                    *slot = HashPair::new(item, *width);
-                    len += 1;
-                }
-            }
-            Hasher::Blocked(secrets) => {
-                for (slot, item) in slots {
-                    *slot = secrets.hash(item);
-                    len += 1;
-                }
-            }
+        for (slot, item) in self.pairs.iter_mut().zip(items) {
+            *slot = item.hash_with(hasher);
+            len += 1;
         }
-        self.len = len;
-        len > 0
+        len
     }
 
     /// The items in order.

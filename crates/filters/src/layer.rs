@@ -12,6 +12,7 @@ use crate::blocked::BlockedBits;
 use crate::classic::{ClassicBits, RUN};
 use crate::error::BuildError;
 use crate::hash::{HashPair, HashWidth, Hasher, Key};
+use crate::item::Item;
 use crate::layout::Layout;
 use crate::math::whole;
 use crate::shape::Shape;
@@ -25,7 +26,7 @@ use crate::sizing::{LayerSize, textbook};
 ///
 /// ```
 /// use everbloom::{Layout, ScalableBloomFilter};
-/// let filter = ScalableBloomFilter::builder().capacity(100).build()?;
+/// let filter = ScalableBloomFilter::builder().layout(Layout::Classic).build()?;
 /// let layer = &filter.layers()[0];
 /// assert_eq!((layer.bits(), layer.hashes(), layer.error_rate()), (1152, 8, 0.005));
 ///
@@ -79,6 +80,18 @@ impl Layer {
         let shape = Shape::new(&size.as_layer())?;
         let bits = BlockedBits::zeroed(size, key)?;
         Ok(Layer::new(Bits::Blocked(Box::new(bits)), shape))
+    }
+
+    /// An empty layer of this size, in the blocked layout if there is a key.
+    pub(crate) fn sized(
+        size: &LayerSize,
+        key: Option<Key>,
+        max_bytes: u64,
+    ) -> Result<Layer, BuildError> {
+        match key {
+            None => Layer::classic(size, max_bytes),
+            Some(key) => Layer::blocked(&BlockedSize::of_layer(size), key, max_bytes),
+        }
     }
 
     fn new(bits: Bits, shape: Shape) -> Layer {
@@ -233,11 +246,11 @@ impl Layer {
         }
     }
 
-    /// Makes every bit 1 that is 1 in the other layer, which has the same length.
-    pub(crate) fn union_bits(&mut self, other: &Layer) {
-        for (byte, more) in self.as_bytes_mut().iter_mut().zip(&*other.as_bytes()) {
-            *byte |= more;
-        }
+    /// Makes all bits 0.
+    pub(crate) fn clear(&mut self) {
+        self.as_bytes_mut().fill(0);
+        self.shrink();
+        self.items = 0;
     }
 
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
@@ -270,25 +283,28 @@ impl Layer {
     pub(crate) fn hasher(&self, width: HashWidth) -> Hasher {
         match &self.bits {
             Bits::Classic(_) => Hasher::Classic(width),
-            Bits::Blocked(bits) => Hasher::Blocked(bits.secrets()),
+            Bits::Blocked(bits) => Hasher::Blocked(*bits.secrets()),
         }
     }
 
     /// Hashes an item as the layer's layout does; `width` is the classic one's.
     #[inline]
-    pub(crate) fn hash(&self, item: &[u8], width: HashWidth) -> HashPair {
+    pub(crate) fn hash(&self, item: &(impl Item + ?Sized), width: HashWidth) -> HashPair {
         match &self.bits {
-            Bits::Classic(_) => HashPair::new(item, width),
-            Bits::Blocked(bits) => bits.hash(item),
+            Bits::Classic(_) => item.hash_with(&width),
+            Bits::Blocked(bits) => item.hash_with(bits.secrets()),
         }
     }
 
     /// Whether all bits of the item are 1, which is hashed to 64 bits in the classic layout.
     #[inline]
-    pub(crate) fn contains_item(&self, item: &[u8]) -> bool {
+    pub(crate) fn contains_item(&self, item: &(impl Item + ?Sized)) -> bool {
+        let Some(bytes) = item.as_item_bytes() else {
+            return self.contains(self.hash(item, HashWidth::Bits64));
+        };
         match &self.bits {
-            Bits::Classic(bits) => classic_contains(ClassicBits::new(bits, &self.shape), item),
-            Bits::Blocked(bits) => bits.contains_item(item),
+            Bits::Classic(bits) => classic_contains(ClassicBits::new(bits, &self.shape), bytes),
+            Bits::Blocked(bits) => bits.contains_item(bytes),
         }
     }
 

@@ -6,7 +6,6 @@
 //! takes a part of what the layers before it have left, see
 //! [`sizing::blocked`](crate::sizing::blocked).
 
-use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
 use core::mem::size_of;
@@ -17,11 +16,12 @@ use smallvec::SmallVec;
 use crate::error::InsertError;
 use crate::group::{self, Group};
 use crate::hash::{HashPair, Hasher, Key};
+use crate::host::recording::Recording;
+use crate::item::Item;
 use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::math::{exp_m1, ln_1p};
-use crate::options::Options;
-use crate::recording::Recording;
+use crate::redisbloom::Options;
 use crate::sizing::blocked::{self, BlockedSize};
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
@@ -30,16 +30,15 @@ use crate::sizing::blocked::{self, BlockedSize};
 /// ```
 /// use everbloom::ScalableBloomFilter;
 ///
-/// let mut seen = ScalableBloomFilter::builder().error_rate(0.001).capacity(1000).build()?;
+/// let mut seen = ScalableBloomFilter::new(1000, 0.001);
 /// assert!(seen.insert("a"));
 /// assert!(!seen.insert("a"));
 /// assert!(seen.contains("a"));
 /// assert!(!seen.contains("b"));
 ///
 /// seen.extend((0..5000).map(|i| format!("item {i}")));
-/// assert_eq!(seen.layers().len(), 3);
+/// assert_eq!(seen.layers().len(), 2);
 /// assert!(seen.contains("item 4711"));
-/// # Ok::<(), everbloom::BuildError>(())
 /// ```
 ///
 /// Insertion and lookup take time linear in the number of layers times hashes. A filter that
@@ -55,7 +54,7 @@ pub struct ScalableBloomFilter {
 }
 
 impl ScalableBloomFilter {
-    /// Only for values that the builder made or [`dump`](crate::dump) has validated.
+    /// Only for values that the builder made or [`redisbloom`](crate::redisbloom) has validated.
     pub(crate) fn from_layers(
         layers: impl Into<SmallVec<[Layer; 1]>>,
         items: u64,
@@ -78,8 +77,8 @@ impl ScalableBloomFilter {
     ///
     /// A filter that cannot grow, or may not, takes the item all the same: the item will be found,
     /// and the error rate rises. [`try_insert`](Self::try_insert) refuses instead.
-    pub fn insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> bool {
-        let pair = self.hash(item.as_ref());
+    pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
+        let pair = self.hash(item);
         let new = !self.found_from(0, pair);
         if new {
             self.insert_anyway(pair);
@@ -92,39 +91,31 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
-    pub fn try_insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        self.try_insert_pair(self.hash(item.as_ref()), u64::MAX)
+    pub fn try_insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
+        self.try_insert_pair(self.hash(item), u64::MAX)
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
-    pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
-        self.found_from(0, self.hash(item.as_ref()))
+    pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
+        self.found_from(0, self.hash(item))
     }
 
-    /// [`insert`](Self::insert) for each item in turn, faster than one by one.
-    pub fn insert_all<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Vec<bool> {
-        let mut replies = Vec::with_capacity(items.len());
+    /// [`insert`](Self::insert) for each item in turn, faster than one by one. Calls `emit` with
+    /// whether the item is new. Items are taken from the iterator ahead.
+    pub fn insert_each(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        mut emit: impl FnMut(bool),
+    ) {
         let insert = |filter: &mut Self, pair| -> Result<(), Infallible> {
             filter.insert_anyway(pair);
             Ok(())
         };
-        self.insert_groups(items.iter().map(AsRef::as_ref), insert, |Ok(new)| {
-            replies.push(new);
+        self.insert_groups(items.into_iter(), insert, |Ok(new)| {
+            emit(new);
             ControlFlow::Continue(())
         });
-        replies
-    }
-
-    /// [`contains`](Self::contains) for each item in turn, faster than one by one.
-    #[must_use]
-    pub fn contains_all<T: AsRef<[u8]>>(&self, items: &[T]) -> Vec<bool> {
-        let mut replies = Vec::with_capacity(items.len());
-        let items = items.iter().map(AsRef::as_ref);
-        group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
-            replies.extend((0..count).map(|index| found >> index & 1 == 1));
-        });
-        replies
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.
@@ -132,13 +123,10 @@ impl ScalableBloomFilter {
     /// A group of items is hashed and its memory asked for before the first of them is tested, so
     /// that the waits for a large filter's cache lines overlap. Items are taken from the iterator
     /// ahead.
-    pub fn contains_batch<'a>(
-        &self,
-        items: impl Iterator<Item = &'a [u8]>,
-        mut emit: impl FnMut(bool),
-    ) {
+    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
+        let items = items.into_iter();
         if is_one_at_most(&items) {
-            return items.for_each(|item| emit(self.contains(item)));
+            return items.for_each(|item| emit(self.contains(&item)));
         }
         group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
             (0..count).for_each(|index| emit(found >> index & 1 == 1));
@@ -155,21 +143,37 @@ impl ScalableBloomFilter {
     ///
     /// let mut seen = ScalableBloomFilter::builder().capacity(1).build()?;
     /// let mut replies = Vec::new();
-    /// seen.insert_batch(["a", "b"].map(str::as_bytes).into_iter(), 0, |reply| {
+    /// seen.try_insert_each(["a", "b"], 0, |reply| {
     ///     replies.push(reply);
     ///     ControlFlow::Continue(())
     /// });
     /// assert_eq!(replies, [Ok(true), Err(InsertError::CannotGrow)]);
     /// # Ok::<(), everbloom::BuildError>(())
     /// ```
-    pub fn insert_batch<'a>(
+    pub fn try_insert_each(
         &mut self,
-        items: impl Iterator<Item = &'a [u8]>,
+        items: impl IntoIterator<Item: Item>,
         max_layer_bytes: u64,
         emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
     ) {
         let insert = |filter: &mut Self, pair| filter.insert_new(pair, max_layer_bytes);
-        self.insert_groups(items, insert, emit);
+        self.insert_groups(items.into_iter(), insert, emit);
+    }
+
+    /// Removes all items, and all layers but the first. A [capture](crate::host) in progress is
+    /// given up.
+    ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen: ScalableBloomFilter = (0..10_000).collect();
+    /// seen.clear();
+    /// assert!(seen.is_empty() && !seen.contains(&7));
+    /// ```
+    pub fn clear(&mut self) {
+        self.recording = Recording::default();
+        self.layers.truncate(1);
+        self.layers.iter_mut().for_each(Layer::clear);
+        self.items = 0;
     }
 
     /// Items inserted, not counting those that were there already or seemed to be.
@@ -294,7 +298,7 @@ impl ScalableBloomFilter {
     }
 
     #[inline]
-    pub(crate) fn hash(&self, item: &[u8]) -> HashPair {
+    pub(crate) fn hash(&self, item: &(impl Item + ?Sized)) -> HashPair {
         match self.layers.first() {
             Some(layer) => layer.hash(item, self.options.hash_width()),
             None => HashPair::default(),
@@ -320,15 +324,15 @@ impl ScalableBloomFilter {
 
     /// `insert` takes an item that is in no layer.
     #[inline]
-    fn insert_groups<'a, E>(
+    fn insert_groups<E>(
         &mut self,
-        items: impl Iterator<Item = &'a [u8]>,
+        items: impl Iterator<Item: Item>,
         mut insert: impl FnMut(&mut Self, HashPair) -> Result<(), E>,
         mut emit: impl FnMut(Result<bool, E>) -> ControlFlow<()>,
     ) {
         if is_one_at_most(&items) {
             for item in items {
-                let pair = self.hash(item);
+                let pair = self.hash(&item);
                 let found = self.found_from(0, pair);
                 let reply = if found {
                     Ok(false)
@@ -463,16 +467,15 @@ impl ScalableBloomFilter {
 
 /// Whether there is no group to be made: an item alone has none to wait for memory with.
 #[inline]
-fn is_one_at_most<'a>(items: &impl Iterator<Item = &'a [u8]>) -> bool {
+fn is_one_at_most(items: &impl Iterator) -> bool {
     items.size_hint().1.is_some_and(|most| most <= 1)
 }
 
-impl<T: AsRef<[u8]>> Extend<T> for ScalableBloomFilter {
-    /// [`insert`](ScalableBloomFilter::insert) for each item.
+impl<T: Item> Extend<T> for ScalableBloomFilter {
+    /// [`insert`](ScalableBloomFilter::insert) for each item, as fast as
+    /// [`insert_each`](ScalableBloomFilter::insert_each).
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        for item in items {
-            self.insert(&item);
-        }
+        self.insert_each(items, drop);
     }
 }
 

@@ -6,13 +6,16 @@
     clippy::cast_sign_loss
 )]
 
+mod common;
+
+use common::Batches;
 use std::ops::ControlFlow;
 
 use everbloom::hash::Key;
+use everbloom::redisbloom::{FilterParts, PartsError};
 use everbloom::sizing::blocked::{self, BlockedSize};
 use everbloom::{
-    BloomFilter, BuildError, BytesError, FilterParts, InsertError, Layout, PartsError,
-    ScalableBloomFilter, UnionError,
+    BloomFilter, BuildError, BytesError, InsertError, Layout, ScalableBloomFilter, UnionError,
 };
 use proptest::prelude::*;
 
@@ -20,12 +23,16 @@ use proptest::prelude::*;
 const ABSENT: u64 = 1 << 40;
 
 fn fixed(capacity: u64, rate: f64, seed: u64) -> BloomFilter {
-    let builder = BloomFilter::builder().capacity(capacity).error_rate(rate);
+    let builder = BloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(capacity)
+        .error_rate(rate);
     builder.layout(Layout::Blocked).seed(seed).build().unwrap()
 }
 
 fn scalable(capacity: u64, rate: f64, seed: u64) -> ScalableBloomFilter {
     let builder = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
         .capacity(capacity)
         .error_rate(rate);
     builder.layout(Layout::Blocked).seed(seed).build().unwrap()
@@ -151,7 +158,10 @@ mod rates {
     /// are no more than others to a filter with a random key.
     #[test]
     fn crafted_items_are_like_any_others() {
-        let builder = BloomFilter::builder().capacity(1000).error_rate(0.01);
+        let builder = BloomFilter::builder()
+            .layout(Layout::Classic)
+            .capacity(1000)
+            .error_rate(0.01);
         let mut classic = builder.build().unwrap();
         let mut keyed = builder.layout(Layout::Blocked).build().unwrap();
         for number in 0..1000_u64 {
@@ -294,10 +304,16 @@ mod sizes {
             builder.bits(1024).hashes(6).error_rate(0.1).build(),
             Err(BuildError::Conflict)
         );
-        let classic = BloomFilter::builder().capacity(9).seed(1);
+        let classic = BloomFilter::builder()
+            .layout(Layout::Classic)
+            .capacity(9)
+            .seed(1);
         assert_eq!(classic.build(), Err(BuildError::UnexpectedKey));
         assert_eq!(
-            ScalableBloomFilter::builder().seed(1).build(),
+            ScalableBloomFilter::builder()
+                .layout(Layout::Classic)
+                .seed(1)
+                .build(),
             Err(BuildError::UnexpectedKey)
         );
     }
@@ -384,7 +400,7 @@ proptest! {
             bits.push(layer.as_bytes().to_vec());
         }
         prop_assert!(loaded == filter);
-        let check = everbloom::Check::RdbValue;
+        let check = everbloom::redisbloom::Check::RdbValue;
         let whole = ScalableBloomFilter::from_parts_and_bits(&parts, bits, 1 << 20, check).unwrap();
         prop_assert!(whole == filter);
         prop_assert_eq!(whole.error_rate(), filter.error_rate());
@@ -443,7 +459,11 @@ proptest! {
 #[test]
 fn what_cannot_be_united() {
     let mut blocked = fixed(100, 0.01, 1);
-    let classic = BloomFilter::builder().capacity(100).build().unwrap();
+    let classic = BloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(100)
+        .build()
+        .unwrap();
     assert_eq!(blocked.union(&classic), Err(UnionError::Layout));
     assert_eq!(
         blocked.union(&fixed(10_000, 0.01, 1)),
@@ -488,7 +508,7 @@ fn growth_has_limits() {
     let mut filter = scalable(1, 0.01, 1);
     let items: Vec<[u8; 8]> = (0..1000_u64).map(u64::to_le_bytes).collect();
     let mut refused = 0;
-    filter.insert_batch(items.iter().map(|item| &item[..]), 64, |reply| {
+    filter.try_insert_each(items.iter().map(|item| &item[..]), 64, |reply| {
         refused += u64::from(reply == Err(InsertError::CannotGrow));
         ControlFlow::Continue(())
     });
@@ -578,7 +598,7 @@ mod bytes {
         let broken = |change: &dyn Fn(&mut FilterParts)| {
             let mut parts = good.clone();
             change(&mut parts);
-            let check = everbloom::Check::RdbValue;
+            let check = everbloom::redisbloom::Check::RdbValue;
             ScalableBloomFilter::from_parts_checked(&parts, limit, check).unwrap_err()
         };
         let layer = 1;

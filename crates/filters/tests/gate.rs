@@ -1,20 +1,30 @@
 //! Bytes and parts from outside: what is refused, and that nothing panics or asks for memory.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod common;
+
+use common::Batches;
 use everbloom::hash::murmur64a;
-use everbloom::{
-    BloomFilter, BytesError, Check, FilterParts, LayerParts, PartsError, ScalableBloomFilter,
-};
+use everbloom::redisbloom::{Check, FilterParts, LayerParts, PartsError};
+use everbloom::{BloomFilter, BytesError, Layout, ScalableBloomFilter};
 use proptest::prelude::*;
 
 fn scalable() -> ScalableBloomFilter {
-    let mut filter = ScalableBloomFilter::builder().capacity(20).build().unwrap();
+    let mut filter = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(20)
+        .build()
+        .unwrap();
     filter.extend((0..50_u32).map(u32::to_le_bytes));
     filter
 }
 
 fn fixed() -> BloomFilter {
-    let mut filter = BloomFilter::builder().capacity(20).build().unwrap();
+    let mut filter = BloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(20)
+        .build()
+        .unwrap();
     filter.extend(["a", "b", "c"]);
     filter
 }
@@ -32,6 +42,7 @@ fn forge(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 #[test]
 fn bytes_of_version_1() {
     let mut filter = BloomFilter::builder()
+        .layout(Layout::Classic)
         .capacity(3)
         .error_rate(0.005)
         .build()
@@ -285,7 +296,7 @@ proptest! {
             prop_assert_eq!(filter.to_bytes(), bytes.clone());
             // A forged expansion may ask for a layer that the machine could give; limit it.
             let mut found = false;
-            filter.insert_batch([b"x".as_slice()].into_iter(), 1 << 20, |reply| {
+            filter.try_insert_each([b"x".as_slice()].into_iter(), 1 << 20, |reply| {
                 found = reply.is_ok();
                 std::ops::ControlFlow::Continue(())
             });

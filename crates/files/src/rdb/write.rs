@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use everbloom::{FilterParts, LayerParts, Layout, ScalableBloomFilter};
+use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::value::{FieldWriter, save_head, save_layer_head};
 use thiserror::Error;
 
@@ -99,7 +100,7 @@ struct BitArray {
 /// use everbloom::ScalableBloomFilter;
 /// use everbloom_files::rdb::{WriteOptions, Writer};
 ///
-/// let mut filter = ScalableBloomFilter::builder().capacity(1000).build()?;
+/// let mut filter = ScalableBloomFilter::builder().layout(Layout::Classic).capacity(1000).build()?;
 /// filter.insert("a");
 /// let mut writer = Writer::new(Vec::new(), WriteOptions::default())?;
 /// writer.select_db(0)?;

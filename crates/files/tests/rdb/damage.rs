@@ -1,7 +1,8 @@
 //! Damaged files and payloads: an error that says where, or, when the damage cannot be seen, valid
 //! values; never a panic, and never memory for a length that is only claimed.
 
-use everbloom::{Check, Layout, PartsError, ScalableBloomFilter};
+use everbloom::redisbloom::{Check, PartsError};
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_files::Value;
 use everbloom_files::rdb::crc64;
 use everbloom_files::rdb::{Fault, RestoreError, WriteOptions, Writer, dump, restore};

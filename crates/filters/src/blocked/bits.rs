@@ -105,14 +105,9 @@ impl BlockedBits {
     }
 
     /// What hashes items as the key says.
-    pub(crate) fn secrets(&self) -> Secrets {
-        self.blocks.secrets
-    }
-
-    /// Hashes an item as the key says.
     #[inline]
-    pub(crate) fn hash(&self, item: &[u8]) -> HashPair {
-        self.blocks.hash(item)
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.blocks.secrets
     }
 
     /// Whether asking for blocks ahead of time pays.
@@ -233,7 +228,7 @@ mod tests {
             let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
             let mut layer = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
             for number in 0..count {
-                layer.insert(layer.hash(&number.to_le_bytes()));
+                layer.insert(layer.blocks.hash(&number.to_le_bytes()));
             }
             let items: Vec<Vec<u8>> = (0..2 * count)
                 .map(|number| match number % 3 {
@@ -248,12 +243,12 @@ mod tests {
                 let single: Vec<bool> =
                     items.iter().map(|item| layer.contains_item(item)).collect();
                 let hashed: Vec<bool> =
-                    items.iter().map(|item| layer.contains(layer.hash(item))).collect();
+                    items.iter().map(|item| layer.contains(layer.blocks.hash(item))).collect();
                 let mut together = Vec::new();
                 for group in items.chunks(32) {
                     let mut pairs = [HashPair::default(); 32];
                     for (pair, item) in pairs.iter_mut().zip(group) {
-                        *pair = layer.hash(item);
+                        *pair = layer.blocks.hash(item);
                     }
                     let found = contained([&layer].into_iter(), &pairs, u32::MAX);
                     together.extend((0..group.len()).map(|index| found >> index & 1 == 1));

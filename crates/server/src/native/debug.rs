@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everbloom::hash::murmur64a;
-use everbloom::{FilterParts, LayerParts};
+use everbloom::redisbloom::{FilterParts, LayerParts};
 use everbloom_commands::Outcome;
 use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;

@@ -3,13 +3,12 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
+use super::options::Options;
 use super::parts::{Check, ChunkError, FilterParts, LayerParts, PartsError};
 use crate::error::BuildError;
 use crate::hash::Key;
 use crate::layer::Layer;
-use crate::options::Options;
 use crate::scalable::ScalableBloomFilter;
-use crate::sizing::blocked::BlockedSize;
 
 impl ScalableBloomFilter {
     /// Everything about the filter but its bits.
@@ -170,11 +169,7 @@ fn empty_layer(
     key: Option<Key>,
     limit: u64,
 ) -> Result<Layer, Option<PartsError>> {
-    let layer = match key {
-        None => Layer::classic(&parts.size(), limit),
-        Some(key) => Layer::blocked(&BlockedSize::of_layer(&parts.size()), key, limit),
-    };
-    layer.map_err(|error| match error {
+    Layer::sized(&parts.size(), key, limit).map_err(|error| match error {
         BuildError::OutOfMemory { .. } => Some(PartsError::OutOfMemory),
         BuildError::TooLarge { .. } => Some(PartsError::TooLarge { limit }),
         _ => None,
