@@ -51,6 +51,7 @@ use crate::fixed::BloomFilter;
 use crate::hash::{Key, murmur64a};
 use crate::layer::Layer;
 use crate::layout::Layout;
+use crate::pages;
 use crate::redisbloom::Options;
 use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
@@ -236,7 +237,8 @@ fn read(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, BytesError> {
         let (data, more) = rest
             .split_at_checked(place.len())
             .ok_or(BytesError::Length)?;
-        place.copy_from_slice(data);
+        pages::copy(place, data);
+        layer.collapse_loaded();
         rest = more;
     }
     Ok(filter)

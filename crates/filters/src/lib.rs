@@ -52,7 +52,7 @@
 //! error
 //! sizing item
 //! hash
-//! bits math
+//! bits math pages
 //! ```
 //!
 //! # Features
@@ -83,6 +83,7 @@ mod item;
 mod layer;
 mod layout;
 mod math;
+mod pages;
 mod scalable;
 #[cfg(feature = "serde")]
 mod serde;

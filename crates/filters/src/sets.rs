@@ -95,9 +95,10 @@ impl BloomFilter {
         self.check_fits(other)?;
         let least = self.len().max(other.len());
         let most = self.len().saturating_add(other.len());
-        self.combine(other, |mine, others| mine | others);
+        self.layer.union_bits(&other.layer);
         let estimate = self.layer.estimated_len().clamp(least, most);
         self.layer.set_len(estimate);
+        self.layer.collapse_loaded();
         Ok(())
     }
 
@@ -126,18 +127,14 @@ impl BloomFilter {
     pub fn intersect(&mut self, other: &BloomFilter) -> Result<(), UnionError> {
         self.check_fits(other)?;
         let most = self.len().min(other.len());
-        self.combine(other, |mine, others| mine & others);
+        let bytes = self.layer.as_bytes_mut().iter_mut();
+        for (mine, others) in bytes.zip(&*other.layer.as_bytes()) {
+            *mine &= others;
+        }
+        self.layer.shrink();
         let estimate = self.layer.estimated_len().min(most);
         self.layer.set_len(estimate);
         Ok(())
-    }
-
-    fn combine(&mut self, other: &BloomFilter, combine: impl Fn(u8, u8) -> u8) {
-        let bytes = self.layer.as_bytes_mut().iter_mut();
-        for (mine, others) in bytes.zip(&*other.layer.as_bytes()) {
-            *mine = combine(*mine, *others);
-        }
-        self.layer.shrink();
     }
 
     /// Whether the filters can be put together bit by bit.
@@ -203,6 +200,7 @@ impl BloomFilter {
         let mut layer = Layer::blocked(size, key, u64::MAX)?;
         fold(&self.layer.as_bytes(), layer.as_bytes_mut());
         layer.set_len(self.len());
+        layer.collapse_loaded();
         self.layer = layer;
         Ok(())
     }
