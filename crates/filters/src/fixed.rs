@@ -7,8 +7,8 @@ use core::mem::size_of;
 use core::slice;
 
 use crate::error::BuildError;
-use crate::group::{self, Group};
-use crate::hash::{HashPair, HashWidth, Hasher, Key};
+use crate::group;
+use crate::hash::{HashWidth, Hasher, Key};
 use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::math::whole;
@@ -293,7 +293,7 @@ impl BloomFilter {
     /// Inserts an item; true when it is new, which is to say that [`contains`](Self::contains)
     /// was false.
     pub fn insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> bool {
-        self.insert_pair(self.layer.hash(item.as_ref(), HashWidth::Bits64))
+        self.layer.insert_item(item.as_ref())
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.
@@ -305,17 +305,9 @@ impl BloomFilter {
     /// [`insert`](Self::insert) for each item in turn, faster than one by one.
     pub fn insert_all<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Vec<bool> {
         let mut replies = Vec::with_capacity(items.len());
-        let mut items = items.iter().map(AsRef::as_ref);
-        let hasher = self.hasher();
-        let mut group = Group::default();
-        while group.fill(&mut items, &hasher) {
-            let found = group.contained(slice::from_ref(&self.layer));
-            group.prefetch_others(&self.layer, found);
-            for (index, &pair) in group.pairs().iter().enumerate() {
-                // An item may have come with one before it in the group.
-                replies.push(found >> index & 1 == 0 && self.layer.insert_if_new(pair));
-            }
-        }
+        self.insert_groups(items.iter(), |new, count| {
+            replies.extend((0..count).map(|index| new >> index & 1 == 1));
+        });
         replies
     }
 
@@ -440,22 +432,23 @@ impl BloomFilter {
         self.layer.hasher(HashWidth::Bits64)
     }
 
-    #[inline]
-    fn insert_pair(&mut self, pair: HashPair) -> bool {
-        let new = !self.layer.contains(pair);
-        if new {
-            self.layer.insert(pair);
-        }
-        new
+    /// Inserts each group of items in turn, and calls `emit` with the mask of those that are new,
+    /// and how many items there are.
+    fn insert_groups<T: AsRef<[u8]>>(
+        &mut self,
+        items: impl Iterator<Item = T>,
+        emit: impl FnMut(u32, usize),
+    ) {
+        let hasher = self.hasher();
+        group::insert_groups(&mut self.layer, &hasher, items, emit);
     }
 }
 
 impl<T: AsRef<[u8]>> Extend<T> for BloomFilter {
-    /// [`insert`](BloomFilter::insert) for each item.
+    /// [`insert`](BloomFilter::insert) for each item, faster than one by one. Items are taken from
+    /// the iterator ahead.
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        for item in items {
-            self.insert(&item);
-        }
+        self.insert_groups(items.into_iter(), |_, _| ());
     }
 }
 

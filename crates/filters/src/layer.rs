@@ -341,15 +341,38 @@ impl Layer {
     pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
         let new = match &mut self.bits {
             Bits::Classic(bits) => bits.set_all(self.shape.positions(pair)),
-            Bits::Blocked(bits) => {
-                let new = !bits.contains(pair);
-                if new {
-                    bits.insert(pair);
-                }
-                new
-            }
+            Bits::Blocked(bits) => bits.insert(pair),
         };
         self.items = self.items.saturating_add(u64::from(new));
+        new
+    }
+
+    /// [`insert_if_new`](Self::insert_if_new) for an item, which is hashed to 64 bits in the
+    /// classic layout.
+    #[inline]
+    pub(crate) fn insert_item(&mut self, item: &[u8]) -> bool {
+        let Bits::Blocked(bits) = &mut self.bits else {
+            let pair = HashPair::new(item, HashWidth::Bits64);
+            return !self.contains(pair) && self.insert_if_new(pair);
+        };
+        let new = bits.insert_item(item);
+        self.items = self.items.saturating_add(u64::from(new));
+        new
+    }
+
+    /// [`insert_if_new`](Self::insert_if_new) for those of the items in the mask, in order; which
+    /// of them are new.
+    #[inline]
+    pub(crate) fn insert_group(&mut self, pairs: &[HashPair; 32], mask: u32) -> u32 {
+        let Bits::Blocked(bits) = &mut self.bits else {
+            let mut new = 0;
+            for (index, &pair) in pairs.iter().enumerate() {
+                new |= u32::from(mask >> index & 1 == 1 && self.insert_if_new(pair)) << index;
+            }
+            return new;
+        };
+        let new = bits.insert_group(pairs, mask);
+        self.items = self.items.saturating_add(new.count_ones().into());
         new
     }
 
@@ -358,7 +381,7 @@ impl Layer {
     pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
         match &mut self.bits {
             Bits::Classic(bits) => drop(bits.set_all(self.shape.positions(pair))),
-            Bits::Blocked(bits) => bits.insert(pair),
+            Bits::Blocked(bits) => drop(bits.insert(pair)),
         }
     }
 
