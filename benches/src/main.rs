@@ -32,6 +32,7 @@ Usage: everbloom-benches library|server|module|concurrency|plot [OPTION...]
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
+  --only NAME          of the libraries only those whose names contain this; may be repeated
   --smoke              small and short: does it work?
   --everbloom PROGRAM  the command to start [default: the repository's release build]
   --module FILE        the module to load [default: the repository's release build]
@@ -45,10 +46,19 @@ struct Options {
     smoke: bool,
     /// The only setting of the libraries to measure, if one is given.
     at: Option<library::Setting>,
+    /// Parts of the names of the libraries to measure; all when there are none.
+    only: Vec<String>,
     everbloom: PathBuf,
     module: PathBuf,
     redis_server: PathBuf,
     results: PathBuf,
+}
+
+impl Options {
+    /// Whether a library of this name is measured.
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
 }
 
 fn main() -> Result<()> {
@@ -58,6 +68,7 @@ fn main() -> Result<()> {
     let mut options = Options {
         smoke: false,
         at: None,
+        only: Vec::new(),
         everbloom: target.join("release/everbloom"),
         module: target.join(format!("release/{DLL_PREFIX}everbloom_module{DLL_SUFFIX}")),
         redis_server: "redis-server".into(),
@@ -72,6 +83,7 @@ fn main() -> Result<()> {
                 let setting = args.next().unwrap_or_default();
                 options.at = Some(library::Setting::parse(&setting).context(USAGE)?);
             }
+            ("--only", _) => options.only.push(args.next().context(USAGE)?),
             ("--everbloom", _) => options.everbloom = args.next().unwrap_or_default().into(),
             ("--module", _) => options.module = args.next().unwrap_or_default().into(),
             ("--redis-server", _) => options.redis_server = args.next().unwrap_or_default().into(),

@@ -5,7 +5,7 @@ use alloc::vec;
 use core::mem::size_of;
 use core::slice;
 
-use crate::group::{self, Group};
+use crate::group;
 use crate::hash::{HashPair, HashWidth, Hasher, Key};
 use crate::item::Item;
 use crate::layer::Layer;
@@ -69,7 +69,7 @@ impl BloomFilter {
     /// Inserts an item; true when it is new, which is to say that [`contains`](Self::contains)
     /// was false.
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
-        self.layer.insert_if_new(self.hash(item))
+        self.layer.insert_item(item)
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.
@@ -93,17 +93,10 @@ impl BloomFilter {
         items: impl IntoIterator<Item: Item>,
         mut emit: impl FnMut(bool),
     ) {
-        let mut items = items.into_iter();
         let hasher = self.hasher();
-        let mut group = Group::default();
-        while group.fill(&mut items, &hasher) {
-            let found = group.contained(slice::from_ref(&self.layer));
-            group.prefetch_others(&self.layer, found);
-            for (index, &pair) in group.pairs().iter().enumerate() {
-                // An item may have come with one before it in the group.
-                emit(found >> index & 1 == 0 && self.layer.insert_if_new(pair));
-            }
-        }
+        group::insert_groups(&mut self.layer, &hasher, items.into_iter(), |new, count| {
+            (0..count).for_each(|index| emit(new >> index & 1 == 1));
+        });
     }
 
     /// [`contains`](Self::contains) for each item in turn, several times faster than one by one

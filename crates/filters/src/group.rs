@@ -5,6 +5,8 @@
 //! item that is not in a layer usually fails within the first few bits, so only those are asked
 //! for ahead of time; the other bits are asked for when the first ones were all 1.
 
+use core::slice;
+
 use crate::blocked;
 use crate::classic::{ClassicBits, RUN};
 use crate::hash::{HashPair, Hasher, ItemHasher};
@@ -33,6 +35,26 @@ pub(crate) fn contained_groups(
         emit(found, now.pairs().len());
         core::mem::swap(&mut now, &mut next);
         far = far_next;
+    }
+}
+
+/// Inserts each group of items in turn into a layer that nobody captures, and calls `emit` with the
+/// mask of those that are new, and how many items there are. Blocks are asked for as above.
+#[inline]
+pub(crate) fn insert_groups(
+    layer: &mut Layer,
+    hasher: &Hasher,
+    mut items: impl Iterator<Item: Item>,
+    mut emit: impl FnMut(u32, usize),
+) {
+    let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
+    let mut more = now.fill(&mut items, hasher);
+    now.prefetch_blocks(slice::from_ref(layer));
+    while more {
+        more = next.fill(&mut items, hasher);
+        next.prefetch_blocks(slice::from_ref(layer));
+        emit(now.insert(layer), now.pairs().len());
+        core::mem::swap(&mut now, &mut next);
     }
 }
 
@@ -100,9 +122,33 @@ impl Group {
         })
     }
 
+    /// Inserts the items in order, whose blocks were asked for; those that are new.
+    #[inline]
+    fn insert(&self, layer: &mut Layer) -> u32 {
+        let mut found = 0;
+        if layer.as_classic().is_some() {
+            found = self.contained(slice::from_ref(layer));
+            self.prefetch_others(layer, found);
+        }
+        // An item may have come with one before it in the group.
+        layer.insert_group(&self.pairs, self.all() & !found)
+    }
+
+    /// The items that are in any of the layers, as far as an insert into the newest does not tell
+    /// it: in the blocked layout that layer is left out.
+    #[inline]
+    pub(crate) fn contained_before_insert(&self, layers: &[Layer], far: usize) -> u32 {
+        match layers.split_last() {
+            Some((newest, older)) if newest.as_blocked().is_some() => {
+                self.contained_after_prefetch(older, far.saturating_sub(1))
+            }
+            _ => self.contained_after_prefetch(layers, far),
+        }
+    }
+
     /// The items that are in any of the layers; the last layer is looked at first.
     #[inline]
-    pub(crate) fn contained(&self, layers: &[Layer]) -> u32 {
+    fn contained(&self, layers: &[Layer]) -> u32 {
         let far = self.prefetch_blocks(layers);
         self.contained_after_prefetch(layers, far)
     }
@@ -139,7 +185,7 @@ impl Group {
     /// Asks for the items' blocks in the newest layers, as far as these are blocked and far away;
     /// returns how many layers that is.
     #[inline]
-    fn prefetch_blocks(&self, layers: &[Layer]) -> usize {
+    pub(crate) fn prefetch_blocks(&self, layers: &[Layer]) -> usize {
         let mut far = 0;
         for layer in layers.iter().rev() {
             let Some(bits) = layer.as_blocked().filter(|bits| bits.is_far()) else {

@@ -360,7 +360,7 @@ impl Layer {
     #[inline]
     pub(crate) fn insert(&mut self, pair: HashPair) {
         self.insert_uncounted(pair);
-        self.count(true);
+        self.count(1);
     }
 
     /// Sets the item's bits; counts it, and says so, unless all of them were set before.
@@ -368,22 +368,17 @@ impl Layer {
     pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
         let new = match &mut self.bits {
             Bits::Classic(bits) => bits.set_all(self.shape.positions(pair)),
-            Bits::Blocked(bits) => {
-                let new = !bits.contains(pair);
-                if new {
-                    bits.insert(pair);
-                }
-                new
-            }
+            Bits::Blocked(bits) => bits.insert(pair),
         };
-        self.count(new);
+        self.count(new.into());
         new
     }
 
     #[inline]
-    fn count(&mut self, new: bool) {
-        self.items = self.items.saturating_add(u64::from(new));
-        if self.items.is_multiple_of(STEP) && new {
+    fn count(&mut self, new: u32) {
+        let before = self.items;
+        self.items = before.saturating_add(new.into());
+        if self.items / STEP != before / STEP {
             self.collapse_next();
         }
     }
@@ -434,12 +429,45 @@ impl Layer {
         usize::try_from(due).unwrap_or(usize::MAX)
     }
 
+    /// [`insert_if_new`](Self::insert_if_new) for an item, which is hashed to 64 bits in the
+    /// classic layout.
+    #[inline]
+    pub(crate) fn insert_item(&mut self, item: &(impl Item + ?Sized)) -> bool {
+        let new = match (&mut self.bits, item.as_item_bytes()) {
+            (Bits::Blocked(bits), Some(bytes)) => bits.insert_item(bytes),
+            _ => {
+                let pair = self.hash(item, HashWidth::Bits64);
+                // In the classic layout an item that is there mostly needs no store.
+                let is_found = self.as_classic().is_some() && self.contains(pair);
+                return !is_found && self.insert_if_new(pair);
+            }
+        };
+        self.count(new.into());
+        new
+    }
+
+    /// [`insert_if_new`](Self::insert_if_new) for those of the items in the mask, in order; which
+    /// of them are new.
+    #[inline]
+    pub(crate) fn insert_group(&mut self, pairs: &[HashPair; 32], mask: u32) -> u32 {
+        let Bits::Blocked(bits) = &mut self.bits else {
+            let mut new = 0;
+            for (index, &pair) in pairs.iter().enumerate() {
+                new |= u32::from(mask >> index & 1 == 1 && self.insert_if_new(pair)) << index;
+            }
+            return new;
+        };
+        let new = bits.insert_group(pairs, mask);
+        self.count(new.count_ones());
+        new
+    }
+
     /// Sets the item's bits.
     #[inline]
     pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
         match &mut self.bits {
             Bits::Classic(bits) => drop(bits.set_all(self.shape.positions(pair))),
-            Bits::Blocked(bits) => bits.insert(pair),
+            Bits::Blocked(bits) => drop(bits.insert(pair)),
         }
     }
 

@@ -79,10 +79,7 @@ impl ScalableBloomFilter {
     /// and the error rate rises. [`try_insert`](Self::try_insert) refuses instead.
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
         let pair = self.hash(item);
-        let new = !self.found_from(0, pair);
-        if new {
-            self.insert_anyway(pair);
-        }
+        let Ok(new) = self.insert_if_new(pair, Self::insert_surely);
         new
     }
 
@@ -108,11 +105,7 @@ impl ScalableBloomFilter {
         items: impl IntoIterator<Item: Item>,
         mut emit: impl FnMut(bool),
     ) {
-        let insert = |filter: &mut Self, pair| -> Result<(), Infallible> {
-            filter.insert_anyway(pair);
-            Ok(())
-        };
-        self.insert_groups(items.into_iter(), insert, |Ok(new)| {
+        self.insert_groups(items.into_iter(), Self::insert_surely, |Ok(new)| {
             emit(new);
             ControlFlow::Continue(())
         });
@@ -333,12 +326,7 @@ impl ScalableBloomFilter {
         if is_one_at_most(&items) {
             for item in items {
                 let pair = self.hash(&item);
-                let found = self.found_from(0, pair);
-                let reply = if found {
-                    Ok(false)
-                } else {
-                    insert(self, pair).map(|()| true)
-                };
+                let reply = self.insert_if_new(pair, &mut insert);
                 if emit(reply).is_break() {
                     return;
                 }
@@ -347,16 +335,20 @@ impl ScalableBloomFilter {
         }
         let mut items = items;
         let hasher = self.hasher();
-        let mut group = Group::default();
-        while group.fill(&mut items, &hasher) {
-            let found = group.contained(&self.layers);
+        let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
+        let mut more = now.fill(&mut items, &hasher);
+        let mut far = now.prefetch_blocks(&self.layers);
+        while more {
+            more = next.fill(&mut items, &hasher);
+            let far_next = next.prefetch_blocks(&self.layers);
+            let found = now.contained_before_insert(&self.layers, far);
             let newest = self.layers.len().saturating_sub(1);
             if let Some(layer) = self.layers.last() {
-                group.prefetch_others(layer, found);
+                now.prefetch_others(layer, found);
             }
-            for (index, &pair) in group.pairs().iter().enumerate() {
-                // What was found stays found. What was not can only have come into the layer
-                // that was the newest and its successors, by an item before this one.
+            for (index, &pair) in now.pairs().iter().enumerate() {
+                // What was found stays found. What was not can only be in the layer that was the
+                // newest and its successors: an item before this one may have brought it there.
                 let reply = if found >> index & 1 == 1 {
                     Ok(false)
                 } else if let Some(new) = self.insert_where_room(newest, pair) {
@@ -370,6 +362,8 @@ impl ScalableBloomFilter {
                     return;
                 }
             }
+            core::mem::swap(&mut now, &mut next);
+            far = far_next;
         }
     }
 
@@ -387,6 +381,26 @@ impl ScalableBloomFilter {
         Some(new)
     }
 
+    /// Inserts an item, if it is in no layer; whether it was new. `insert` takes an item that is
+    /// in no layer.
+    #[inline]
+    fn insert_if_new<E>(
+        &mut self,
+        pair: HashPair,
+        insert: impl FnOnce(&mut Self, HashPair) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        // In the blocked layout, one pass over the only layer tests and inserts.
+        if self.layout() == Layout::Blocked
+            && let Some(new) = self.insert_where_room(0, pair)
+        {
+            return Ok(new);
+        }
+        if self.found_from(0, pair) {
+            return Ok(false);
+        }
+        insert(self, pair).map(|()| true)
+    }
+
     /// Inserts an item, if it is new and there is room.
     #[inline]
     pub(crate) fn try_insert_pair(
@@ -394,11 +408,9 @@ impl ScalableBloomFilter {
         pair: HashPair,
         max_layer_bytes: u64,
     ) -> Result<bool, InsertError> {
-        if self.found_from(0, pair) {
-            return Ok(false);
-        }
-        self.insert_new(pair, max_layer_bytes)?;
-        Ok(true)
+        self.insert_if_new(pair, |filter, pair| {
+            filter.insert_new(pair, max_layer_bytes)
+        })
     }
 
     /// Inserts an item that is in no layer.
@@ -416,10 +428,11 @@ impl ScalableBloomFilter {
 
     /// As [`insert_new`](Self::insert_new), into the newest layer when there is no room.
     #[inline]
-    fn insert_anyway(&mut self, pair: HashPair) {
+    fn insert_surely(&mut self, pair: HashPair) -> Result<(), Infallible> {
         if self.insert_new(pair, u64::MAX).is_err() {
             self.insert_into_newest(pair);
         }
+        Ok(())
     }
 
     #[inline]

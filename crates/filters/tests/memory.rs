@@ -13,7 +13,8 @@
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use everbloom::{BloomFilter, Check, Layout, ScalableBloomFilter};
+use everbloom::redisbloom::Check;
+use everbloom::{BloomFilter, Layout, ScalableBloomFilter};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -134,10 +134,23 @@ impl BlockedBits {
         self.kernel.contains_pair(&self.blocks, pair)
     }
 
-    /// Sets the item's bits.
+    /// Makes all bits of the item 1; whether one of them was 0.
     #[inline]
-    pub(crate) fn insert(&mut self, pair: HashPair) {
-        self.blocks.insert(pair);
+    pub(crate) fn insert_item(&mut self, item: &[u8]) -> bool {
+        self.kernel.insert_item(&mut self.blocks, item)
+    }
+
+    /// Makes all bits of the hashed item 1; whether one of them was 0.
+    #[inline]
+    pub(crate) fn insert(&mut self, pair: HashPair) -> bool {
+        self.kernel.insert_pair(&mut self.blocks, pair)
+    }
+
+    /// [`insert`](Self::insert) for those of the items in the mask, in order; which of them are
+    /// new.
+    #[inline]
+    pub(crate) fn insert_group(&mut self, pairs: &[HashPair; 32], mask: u32) -> u32 {
+        self.kernel.insert_group(&mut self.blocks, pairs, mask)
     }
 
     /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
