@@ -32,7 +32,7 @@ use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
 /// assert_eq!((by_items.bits(), by_items.hashes()), (15872, 9));
 /// let by_bits = BloomFilter::builder().bits(1 << 20).hashes(7).build()?;
 /// assert_eq!(by_bits.capacity(), 103_831);
-/// assert!(by_bits.error_rate() < 0.008);
+/// assert!(by_bits.error_rate() < 0.01);
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -90,9 +90,10 @@ mod tests {
             max_layer_bytes in prop_oneof![Just(u64::MAX), 0_u64..2000],
         ) {
             let mut builder = ScalableBloomFilter::builder().capacity(capacity).error_rate(rate);
-            if blocked {
-                builder = builder.layout(Layout::Blocked).seed(1);
-            }
+            builder = match blocked {
+                true => builder.seed(1),
+                false => builder.layout(Layout::Classic),
+            };
             if fixed {
                 builder = builder.fixed();
             }
