@@ -6,6 +6,7 @@
 //! with the raw figures as JSON. docs/benchmarks.md says what they show.
 
 mod concurrency;
+mod fills;
 mod library;
 mod machine;
 mod plot;
@@ -23,12 +24,13 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|module|concurrency|plot [OPTION...]
+Usage: everbloom-benches library|server|module|concurrency|fills|plot [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
   server       everbloom serve and redis-server under the load of everbloom bench
   module       the module in redis-server, beside that one's own commands and everbloom serve
   concurrency  one filter, one and two threads
+  fills        memory and lookups of a large filter that is filled by and by
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
@@ -88,7 +90,9 @@ fn main() -> Result<()> {
             ("--module", _) => options.module = args.next().unwrap_or_default().into(),
             ("--redis-server", _) => options.redis_server = args.next().unwrap_or_default().into(),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
-            ("library" | "server" | "module" | "concurrency" | "plot", None) => what = Some(arg),
+            ("library" | "server" | "module" | "concurrency" | "fills" | "plot", None) => {
+                what = Some(arg)
+            }
             _ => bail!("{USAGE}"),
         }
     }
@@ -103,6 +107,7 @@ fn main() -> Result<()> {
         Some("server") => server::run(&options, server::What::Server),
         Some("module") => server::run(&options, server::What::Module),
         Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
+        Some("fills") => fills::run(&options),
         Some("concurrency") => concurrency::run(&options),
         _ => bail!("{USAGE}"),
     }

@@ -382,8 +382,8 @@ pub(crate) fn huge_pages(bytes: &[u8], end: usize) -> usize {
     end.saturating_sub(lead) / HUGE
 }
 
-/// Asks the system to put these of the array's huge pages, by number, each into one piece of memory.
-/// A system that cannot, or has no such piece, leaves them as they are.
+/// Asks the system to put these of the array's huge pages, by number, each into one piece of
+/// memory. A system that cannot, or has no such piece, leaves them as they are.
 #[allow(unused_variables, reason = "not every system can be asked")]
 pub(crate) fn collapse(bytes: &[u8], pages: Range<usize>) {
     #[cfg(all(feature = "std", target_os = "linux"))]

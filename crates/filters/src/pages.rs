@@ -1,9 +1,9 @@
 //! Memory of large bit arrays follows what is used.
 //!
-//! The system gives an array memory by small pages, each when it is first written. So a large filter
-//! of few items takes little. But with small pages nearly every lookup in a large filter also misses
-//! the processor's table of pages. When nearly every small page is in use anyway, they are
-//! collapsed into huge ones, a few at a time, so that no insert takes long.
+//! The system gives an array memory by small pages, each when it is first written. So a large
+//! filter of few items takes little. But with small pages nearly every lookup in a large filter
+//! also misses the processor's table of pages. When nearly every small page is in use anyway, they
+//! are collapsed into huge ones, a few at a time, so that no insert takes long.
 
 /// Bytes of a small page; where they are larger, what is done by this size is right, too.
 const SMALL: usize = 4096;
