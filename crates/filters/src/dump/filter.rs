@@ -11,6 +11,9 @@ use crate::options::Options;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::BlockedSize;
 
+/// So many bytes that are all zero are not written where zeros already are.
+const ZEROS: usize = 1 << 10;
+
 impl ScalableBloomFilter {
     /// Everything about the filter but its bits.
     #[must_use]
@@ -74,7 +77,13 @@ impl ScalableBloomFilter {
                 return Err(None);
             }
             let mut layer = empty_layer(layer, parts.key, limit)?;
-            layer.as_bytes_mut().copy_from_slice(&bits);
+            // What is zero is left as the allocator gave it: it takes no memory of the machine.
+            let place = layer.as_bytes_mut().chunks_mut(ZEROS);
+            for (to, from) in place.zip(bits.chunks(ZEROS)) {
+                if from.iter().fold(0, |any, byte| any | byte) != 0 {
+                    to.copy_from_slice(from);
+                }
+            }
             Ok(layer)
         })
     }
