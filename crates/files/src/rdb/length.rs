@@ -4,7 +4,6 @@ use std::io::{self, Read, Write};
 
 use super::error::ReadError;
 use super::lzf;
-use super::pieces::MOST_PACKED;
 use super::source::Source;
 
 const LENGTH_32: u8 = 0x80;
@@ -18,6 +17,8 @@ const LZF: u8 = 0xc3;
 const COMPRESS_ABOVE: usize = 20;
 /// How many bytes compression must save.
 const COMPRESS_SAVES: usize = 4;
+/// The most memory for the compressed form of a string that comes in pieces.
+pub(super) const MOST_PACKED: usize = 64 << 20;
 /// Decimals longer than this are not tried to be written as integers.
 const LONGEST_INTEGER: usize = 11;
 

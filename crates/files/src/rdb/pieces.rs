@@ -11,8 +11,6 @@ use std::io::{self, Write};
 
 use super::length::{Strings, put_length, put_packed};
 
-/// The most memory for a compressed form.
-pub(super) const MOST_PACKED: usize = 64 << 20;
 /// So many bytes tell whether the compressed form will be short enough.
 const SAMPLE: usize = 16 << 10;
 
@@ -99,6 +97,7 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rdb::length::MOST_PACKED;
     use crate::rdb::lzf::Compressor;
     use proptest::prelude::*;
 

@@ -244,6 +244,46 @@ fn claimed_lengths_ask_for_no_memory() {
     }
 }
 
+/// Compressed data may grow a lot, but not beyond what its length allows: that is known before
+/// the data is read.
+#[test]
+fn a_compressed_length_that_cannot_be_is_refused_first() {
+    let error = |packed: u32, plain: u32| {
+        let lengths = [packed, plain].map(|len| [&[0x80][..], &len.to_be_bytes()].concat());
+        let file = [b"REDIS0009\x00\x01k\xc3", &lengths.concat()[..]].concat();
+        read(&file[..]).unwrap_err().fault
+    };
+    let fault = error(1000, 88_001);
+    assert!(matches!(fault, Fault::Unexpected { .. }), "{fault}");
+    let fault = error(1000, 88_000);
+    assert!(matches!(fault, Fault::Truncated { .. }), "{fault}");
+}
+
+#[test]
+fn a_damaged_compressed_filter_is_refused_or_valid() {
+    for layout in LAYOUTS {
+        let value = Value::Filter(filter_in(layout, 400_000, 30));
+        let payload = dump(&value, true, usize::MAX).unwrap();
+        assert!(payload.len() < 20_000, "it is compressed");
+        let body = &payload[..payload.len() - 10];
+        let mut refused = 0;
+        for at in (0..body.len()).step_by(7) {
+            let mut damaged = body.to_vec();
+            damaged[at] ^= 0x29;
+            match restore(&sealed(&damaged, 9), 1 << 20) {
+                Ok(value) => {
+                    let parts = filter(&value).parts();
+                    parts.validate(1 << 20, Check::RdbValue).unwrap();
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > 100, "{refused}");
+        let short = [&body[..body.len() - 100], &body[body.len() - 50..]].concat();
+        assert!(restore(&sealed(&short, 9), 1 << 20).is_err());
+    }
+}
+
 #[test]
 fn a_filter_over_the_limit_is_refused_before_its_bits_are_read() {
     let mut writer = Writer::new(Vec::new(), WriteOptions::default()).unwrap();

@@ -243,6 +243,7 @@ impl RestoreOptions {
 mod tests {
     use super::super::testing::{Bench, bulk, err, int};
     use super::*;
+    use crate::config::Settings;
 
     #[test]
     fn a_value_dumped_is_restored_with_its_expiry() {
@@ -279,6 +280,36 @@ mod tests {
         }
         assert_eq!(bench.run("DUMP none"), Reply::Null);
         assert_eq!(bench.run("GET a"), bulk("hello"));
+    }
+
+    #[test]
+    fn a_payload_that_no_restore_could_take_is_refused() {
+        let mut bench = Bench::with(Settings {
+            proto_max_bulk_len: 100_000,
+            ..Settings::default()
+        });
+        bench.run("BF.RESERVE full 0.01 100000");
+        bench.run("BF.RESERVE sparse 0.01 100000");
+        for first in (0..70_000).step_by(1000) {
+            let items: Vec<_> = (first..first + 1000).map(|i: u32| i.to_string()).collect();
+            bench.run(&format!("BF.MADD full {}", items.join(" ")));
+        }
+        assert_eq!(
+            bench.run("DUMP full"),
+            err(
+                "ERR the payload would be longer than proto-max-bulk-len (100000 bytes), so that \
+                 no RESTORE could take it; BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"
+            )
+        );
+        assert!(matches!(bench.run("DUMP sparse"), Reply::Bulk(bytes) if bytes.len() < 3000));
+        // The envelope counts, too: what is answered has the length allowed at most.
+        let text = Value::Text(b"0123456789-text".to_vec());
+        let len = payload::dump(&text, true, usize::MAX).unwrap().len();
+        assert_eq!(payload::dump(&text, true, len).unwrap().len(), len);
+        let refused = payload::dump(&text, true, len - 1);
+        assert_eq!(refused, Err(DumpError::TooLong));
+        let value = payload::value_len(&text, true);
+        assert_eq!(usize::try_from(value).unwrap(), len - 11);
     }
 
     #[test]
