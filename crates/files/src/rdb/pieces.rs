@@ -11,6 +11,9 @@ use std::io::{self, Write};
 
 use super::length::{Strings, put_length, put_packed};
 
+/// The compressed form must be so many times shorter. Where it is longer, there are many short
+/// references, and compressing takes ten times as long as writing.
+const WORTH: u64 = 4;
 /// So many bytes tell whether the compressed form will be short enough.
 const SAMPLE: usize = 16 << 10;
 
@@ -18,7 +21,7 @@ const SAMPLE: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) struct Pieces {
     len: u64,
-    /// The most bytes of the compressed form: it must save a tenth to be worth its reader's time.
+    /// The most bytes of the compressed form.
     most: usize,
     /// While it is being compressed, how many bytes have come. The compressor of the [`Strings`]
     /// has them.
@@ -32,7 +35,7 @@ impl Pieces {
         strings: &mut Strings,
         len: u64,
     ) -> io::Result<Pieces> {
-        let worth = usize::try_from(len / 10 * 9).unwrap_or(usize::MAX);
+        let worth = usize::try_from(len / WORTH).unwrap_or(usize::MAX);
         let most = worth.min(strings.most_packed);
         let compressor = strings.compressor.as_mut();
         let packing = compressor.is_some_and(|compressor| compressor.begin(len, most));
