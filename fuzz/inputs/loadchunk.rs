@@ -227,7 +227,7 @@ impl Seed {
             .expansion(self.expansion.into())
             .layout(layout);
         let builder = match layout {
-            Layout::Classic => builder.layout(layout),
+            Layout::Classic => builder,
             Layout::Blocked => builder.seed(7),
         };
         let builder = if self.fixed { builder.fixed() } else { builder };
