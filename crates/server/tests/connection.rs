@@ -597,6 +597,34 @@ fn the_default_layout_is_in_force_at_once() {
     assert_eq!(running.server().store.keyspace.memory(), 0);
 }
 
+/// The first message of a TLS connection. Its session id is 32 bytes that somebody chose.
+fn tls_hello(session: &[u8; 32]) -> Vec<u8> {
+    let mut hello = vec![1, 0, 0, 75, 3, 3];
+    hello.extend([0xaa; 32]);
+    hello.push(32);
+    hello.extend(session);
+    hello.extend([0, 2, 0x13, 1, 1, 0, 0, 0]);
+    let mut record = vec![0x16, 3, 1, 0, 79];
+    record.extend(hello);
+    record
+}
+
+#[test]
+fn commands_inside_a_tls_hello_are_not_executed() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    client.ok("SET k v");
+    let mut stranger = Client::of(&running);
+    let hello = tls_hello(b"\r\nFLUSHALL\r\nFLUSHALL\r\nFLUSHALL\r\n");
+    stranger.stream.write_all(&hello).unwrap();
+    assert_eq!(
+        stranger.reply(),
+        Reply::error("ERR Protocol error: control character in inline request")
+    );
+    assert_eq!(stranger.try_reply(), None);
+    assert_eq!(client.text("GET k"), "v");
+}
+
 #[test]
 fn info_has_real_figures() {
     let running = server(Settings::default());
