@@ -11,8 +11,12 @@ use crate::hash::{SEED64, murmur64a};
 /// type and its `Hash` implementation stay as they are. Numbers and their lengths are taken alike
 /// whatever the platform's byte order and the width of its `usize`; but slices and vectors of
 /// numbers wider than a byte write their memory as it is, so filters of such items stay on their
-/// kind of platform. Two values get the same bytes with probability 2^-64, far below any error
-/// rate.
+/// kind of platform.
+///
+/// Two values that nobody chose for it get the same bytes with probability 2^-64, far below any
+/// error rate. But this hash is public and has no key, and it can be inverted: whoever chooses the
+/// values can make many with the same bytes at once. A filter cannot tell these apart, whatever its
+/// layout and its key. For values that strangers choose, make items of their bytes instead.
 ///
 /// Note that a `str` hashed this way is another item than its own bytes.
 ///

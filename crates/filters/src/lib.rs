@@ -29,7 +29,7 @@
 //! when grown, and safe from items crafted to collide, for a few per cent more bits.
 //!
 //! Items are anything byte-like: `&str`, `String`, `[u8; N]`, `Vec<u8>`; [`hashed`] makes an item
-//! of any [`Hash`](core::hash::Hash) value.
+//! of any [`Hash`](core::hash::Hash) value. That safety is lost with it: it is a fixed public hash.
 //!
 //! - [`sizing`]: bits and hash count from capacity and error rate, and every inverse
 //! - [`dump`]: a filter as plain parts and chunks of bits, for RedisBloom's formats
