@@ -109,6 +109,31 @@ fn connection_commands_answer_as_redis_does() {
 }
 
 #[test]
+fn of_client_kill_options_given_twice_the_last_counts_as_in_redis() {
+    let running = server(Settings::default());
+    let redis = Redis::start(&[]);
+    let addresses = [running.addr(), redis.as_ref().map(|redis| redis.addr)];
+    for address in addresses.into_iter().flatten() {
+        let mut client = Client::connect(address);
+        for option in ["ID", "ADDR"] {
+            let (mut spared, mut killed) = (Client::connect(address), Client::connect(address));
+            let value = |client: &mut Client| match option {
+                "ID" => client.number("CLIENT ID").to_string(),
+                _ => client.stream.local_addr().unwrap().to_string(),
+            };
+            let (first, last) = (value(&mut spared), value(&mut killed));
+            let line = format!("CLIENT KILL {option} {first} {option} {last}");
+            assert_eq!(client.number(&line), 1, "{line}");
+            assert_eq!(killed.try_reply(), None, "{line}");
+            spared.ok("PING");
+            spared.line("QUIT");
+        }
+        assert_eq!(client.number("CLIENT KILL TYPE normal TYPE pubsub"), 0);
+        assert_eq!(client.number("CLIENT KILL ID 9999 SKIPME no SKIPME yes"), 0);
+    }
+}
+
+#[test]
 fn config_answers_as_redis_does() {
     compare(&[
         "CONFIG",
