@@ -175,6 +175,25 @@ fn a_transaction_whose_replies_are_too_many_runs_and_disconnects() {
 }
 
 #[test]
+fn the_replies_of_a_transaction_have_a_limit_where_no_setting_names_one() {
+    let _alone = ALONE.lock();
+    let running = server(Settings {
+        maxmemory: 100 << 20,
+        ..Settings::default()
+    });
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    set(&mut other, "large", MEGABYTE);
+    for (count, answered) in [(30, true), (80, false)] {
+        greedy.ok("MULTI");
+        for _ in 0..count {
+            greedy.ok("GET large");
+        }
+        greedy.send(&["EXEC"]);
+        assert_eq!(greedy.try_reply().is_some(), answered, "{count} replies");
+    }
+}
+
+#[test]
 fn announcing_a_long_argument_costs_nothing_before_it_comes() {
     let _alone = ALONE.lock();
     let running = server(Settings::default());

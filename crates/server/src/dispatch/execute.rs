@@ -103,8 +103,8 @@ fn is_of_http(name: &[u8]) -> bool {
 /// Ends a connection without a reply, and before anything else that it sent is looked at.
 fn hang_up(session: &mut Session) {
     warn!(
-        client = %session.client.addr,
-        "hung up on what looks like a browser: a web page may be sending commands to this server"
+        "disconnected {}, which looks like a browser: a web page may be sending commands here",
+        session.client.addr
     );
     session.closing = true;
 }

@@ -42,7 +42,7 @@ pub async fn serve(mut stream: TcpStream, worker: Rc<Worker>, client: Arc<Client
         () = client.killed() => Ok(()),
     };
     if let Err(error) = ended {
-        debug!(client = client.id, %error, "connection lost");
+        debug!("lost the connection to {}: {error}", client.addr);
     }
     connection.close();
 }
@@ -268,7 +268,10 @@ impl Connection {
     }
 
     fn refuse(&mut self, error: &ProtocolError, out: &mut Vec<u8>) {
-        debug!(client = self.session.client.id, %error, "malformed request");
+        debug!(
+            "ended the connection to {}: {error}",
+            self.session.client.addr
+        );
         self.worker
             .server
             .stats
