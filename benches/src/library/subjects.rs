@@ -115,7 +115,10 @@ pub const SUBJECTS: &[Entry] = &[
 
 impl Filter for BloomFilter {
     fn new(capacity: usize, rate: f64) -> Self {
-        let builder = Self::builder().layout(Layout::Classic).capacity(capacity as u64).error_rate(rate);
+        let builder = Self::builder()
+            .layout(Layout::Classic)
+            .capacity(capacity as u64)
+            .error_rate(rate);
         builder.build().expect("it fits into memory")
     }
 
@@ -150,7 +153,10 @@ impl Filter for BloomFilter {
 
 impl Filter for ScalableBloomFilter {
     fn new(capacity: usize, rate: f64) -> Self {
-        let builder = Self::builder().layout(Layout::Classic).capacity(capacity as u64).error_rate(rate);
+        let builder = Self::builder()
+            .layout(Layout::Classic)
+            .capacity(capacity as u64)
+            .error_rate(rate);
         builder.build().expect("it fits into memory")
     }
 

@@ -135,8 +135,8 @@ impl BloomFilter {
         self.layer.hash(item, HashWidth::Bits64)
     }
 
-    /// [`insert`](Self::insert) for an item that is hashed already: by [`hash`](Self::hash), or by a
-    /// 128-bit hash function of one's own, all bits of which must be evenly spread.
+    /// [`insert`](Self::insert) for an item that is hashed already: by [`hash`](Self::hash), or by
+    /// a 128-bit hash function of one's own, all bits of which must be evenly spread.
     pub fn insert_hash(&mut self, hash: HashPair) -> bool {
         self.layer.insert_if_new(hash)
     }

@@ -14,13 +14,14 @@ use crate::hash::{HashPair, ItemHasher, Kind};
 ///
 /// | type | what the item is |
 /// |---|---|
-/// | `str`, `[u8]`, `[u8; N]`, `String`, `Vec<u8>` | its bytes: the item that `BF.ADD` adds for these bytes |
-/// | `u8` to `u128`, `i8` to `i128`, `usize`, `isize` | its value: `7_u8`, `7_i64` and Python's `7` are one item |
+/// | `str`, `[u8]`, `[u8; N]`, `String`, `Vec<u8>` | its bytes, as in `BF.ADD` |
+/// | `u8` to `u128`, `i8` to `i128`, `usize`, `isize` | its value, whatever the type |
 /// | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | what they refer to |
 /// | a tuple of one to eight items | all of them in this order |
 /// | [`Hashed<T>`](Hashed) | what the `Hash` of `T` writes |
 ///
-/// An item means the same on every platform and in every version of this library. A number is never
+/// An item means the same on every platform and in every version of this library: `7_u8`, `7_i64`
+/// and Python's `7` are one. A number is never
 /// the item of its bytes, nor of its digits: who wants to ask a server for it with `BF.EXISTS`
 /// inserts `number.to_string()`. A tuple is never the item of its parts put together: `("ab", "c")`
 /// and `("a", "bc")` are two items.
@@ -66,8 +67,8 @@ pub trait Item {
 /// What the `Hash` implementation writes goes through the filter's own hash, write by write. The
 /// item depends on that implementation and on nothing else, so a filter in a file still fits its
 /// items after a restart, as long as the type and its `Hash` stay as they are. Numbers are taken by
-/// their value, whatever their width and the platform's byte order; but slices of numbers wider than
-/// a byte write their memory as it is, and such items stay on their kind of platform.
+/// their value, whatever their width and the platform's byte order; but slices of numbers wider
+/// than a byte write their memory as it is, and such items stay on their kind of platform.
 ///
 /// A `Hashed("a")` is another item than `"a"`.
 ///

@@ -47,7 +47,7 @@ use crate::sizing::blocked::{self, BlockedSize};
 pub struct ScalableBloomFilter {
     /// Oldest first, never empty.
     pub(crate) layers: SmallVec<[Layer; 1]>,
-    items: u64,
+    pub(crate) items: u64,
     options: Options,
     expansion: u32,
     pub(crate) recording: Recording,
@@ -151,22 +151,6 @@ impl ScalableBloomFilter {
     ) {
         let insert = |filter: &mut Self, pair| filter.insert_new(pair, max_layer_bytes);
         self.insert_groups(items.into_iter(), insert, emit);
-    }
-
-    /// Removes all items, and all layers but the first. A [capture](crate::host) in progress is
-    /// given up.
-    ///
-    /// ```
-    /// # use everbloom::ScalableBloomFilter;
-    /// let mut seen: ScalableBloomFilter = (0..10_000).collect();
-    /// seen.clear();
-    /// assert!(seen.is_empty() && !seen.contains(&7));
-    /// ```
-    pub fn clear(&mut self) {
-        self.recording = Recording::default();
-        self.layers.truncate(1);
-        self.layers.iter_mut().for_each(Layer::clear);
-        self.items = 0;
     }
 
     /// Items inserted, not counting those that were there already or seemed to be.

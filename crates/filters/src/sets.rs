@@ -1,9 +1,11 @@
-//! Filters put together: unions, intersections, and smaller copies.
+//! Filters as sets: united, intersected, made smaller, and emptied.
 
 use crate::error::BuildError;
 use crate::fixed::BloomFilter;
 use crate::hash::Key;
+use crate::host::recording::Recording;
 use crate::layer::Layer;
+use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
 
 /// Bytes of a block.
@@ -216,6 +218,24 @@ impl BloomFilter {
     /// ```
     pub fn clear(&mut self) {
         self.layer.clear();
+    }
+}
+
+impl ScalableBloomFilter {
+    /// Removes all items, and all layers but the first. A [capture](crate::host) in progress is
+    /// given up.
+    ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen: ScalableBloomFilter = (0..10_000).collect();
+    /// seen.clear();
+    /// assert!(seen.is_empty() && !seen.contains(&7));
+    /// ```
+    pub fn clear(&mut self) {
+        self.recording = Recording::default();
+        self.layers.truncate(1);
+        self.layers.iter_mut().for_each(Layer::clear);
+        self.items = 0;
     }
 }
 

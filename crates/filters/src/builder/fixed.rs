@@ -48,8 +48,8 @@ pub struct BloomBuilder {
 }
 
 impl BloomFilter {
-    /// A filter for so many items, of which, when it holds them, this part of all others seems to be
-    /// in it: 0.01 is one in a hundred. In the blocked layout, with a random key.
+    /// A filter for so many items, of which, when it holds them, this part of all others seems to
+    /// be in it: 0.01 is one in a hundred. In the blocked layout, with a random key.
     ///
     /// ```
     /// use everbloom::BloomFilter;

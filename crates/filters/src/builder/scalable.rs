@@ -35,8 +35,8 @@ pub struct ScalableBuilder {
 }
 
 impl ScalableBloomFilter {
-    /// A filter that begins with room for so many items and grows, and keeps this error rate. In the
-    /// blocked layout, with a random key.
+    /// A filter that begins with room for so many items and grows, and keeps this error rate. In
+    /// the blocked layout, with a random key.
     ///
     /// # Panics
     ///

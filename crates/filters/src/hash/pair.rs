@@ -63,7 +63,6 @@ impl HashPair {
                 }
             }
             HashWidth::Bits32 => {
-                #[expect(clippy::cast_possible_truncation, reason = "the upper half is 32 bits")]
                 let a = murmur2_32(bytes, (seed >> 32) as u32);
                 HashPair {
                     a: u64::from(a),

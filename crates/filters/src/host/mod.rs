@@ -4,7 +4,8 @@
 //! - [`begin_capture`](crate::ScalableBloomFilter::begin_capture): a filter read in pieces, as it
 //!   was at one moment, while it goes on changing
 //! - [`sample`](crate::ScalableBloomFilter::sample): a large filter measured by some of its bits
-//! - [`try_insert_each`](crate::ScalableBloomFilter::try_insert_each): a batch with a limit on growth
+//! - [`try_insert_each`](crate::ScalableBloomFilter::try_insert_each): a batch with a limit on
+//!   growth
 //! - [`relocate_bits`](crate::ScalableBloomFilter::relocate_bits): bits moved to another place
 //!
 //! A filter for each of a million users lies somewhere in memory, and so do its bits. A host that

@@ -1,14 +1,15 @@
 //! One layer of a filter: what it was made for, how many items it has, and the bits of either
 //! layout.
 
+mod huge;
+
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::size_of;
-use core::ops::Range;
 
-use crate::bits::{self, BitArray, prefetch_value};
+use crate::bits::{BitArray, prefetch_value};
 use crate::blocked::BlockedBits;
 use crate::classic::{ClassicBits, RUN};
 use crate::error::BuildError;
@@ -16,7 +17,7 @@ use crate::hash::{HashPair, HashWidth, Hasher, Key};
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::math::whole;
-use crate::pages::{self, HUGE, STEP};
+use crate::pages::{self, STEP};
 use crate::shape::Shape;
 use crate::sizing::blocked::BlockedSize;
 use crate::sizing::{LayerSize, textbook};
@@ -381,52 +382,6 @@ impl Layer {
         if self.items / STEP != before / STEP {
             self.collapse_next();
         }
-    }
-
-    /// Puts the next part of a large layer on huge pages, if it is time.
-    #[cold]
-    fn collapse_next(&self) {
-        let before = self.huge_pages_due(self.items.saturating_sub(STEP));
-        self.collapse(before..self.huge_pages_due(self.items));
-    }
-
-    /// Puts on huge pages what should be there with so many items, after bits were loaded.
-    pub(crate) fn collapse_loaded(&self) {
-        self.collapse(0..self.huge_pages_due(self.items));
-    }
-
-    /// The same for the huge pages that end within this part of the bytes.
-    pub(crate) fn collapse_part(&self, part: Range<usize>) {
-        if let Some(bytes) = self.large() {
-            let pages = bits::huge_pages(bytes, part.start)..bits::huge_pages(bytes, part.end);
-            let due = self.huge_pages_due(self.items);
-            bits::collapse(bytes, pages.start..pages.end.min(due));
-        }
-    }
-
-    fn collapse(&self, pages: Range<usize>) {
-        if let Some(bytes) = self.large() {
-            bits::collapse(bytes, pages);
-        }
-    }
-
-    /// The bytes, if a huge page may lie in them.
-    fn large(&self) -> Option<&[u8]> {
-        match &self.bits {
-            _ if self.bytes() < HUGE as u64 => None,
-            Bits::Classic(bits) => bits.dense(),
-            Bits::Blocked(bits) => Some(bits.as_bytes()),
-        }
-    }
-
-    /// How many huge pages should be in use with so many items.
-    fn huge_pages_due(&self, items: u64) -> usize {
-        let touched = match &self.bits {
-            Bits::Classic(_) => self.hashes(),
-            Bits::Blocked(_) => 1,
-        };
-        let due = pages::due(self.bytes(), items, touched);
-        usize::try_from(due).unwrap_or(usize::MAX)
     }
 
     /// [`insert_if_new`](Self::insert_if_new) for an item, which is hashed to 64 bits in the
