@@ -115,7 +115,7 @@ mod tests {
         if as_batch {
             filter.insert_all(&items.collect::<Vec<_>>());
         } else {
-            filter.extend(items);
+            items.for_each(|item| drop(filter.insert(&item)));
         }
     }
 
