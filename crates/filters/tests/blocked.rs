@@ -359,10 +359,18 @@ proptest! {
         (capacity, rate, seed) in parameters(), items in items(), others in items(),
     ) {
         let mut single = scalable(capacity, rate, seed);
-        let mut batch = single.clone();
-        let replies: Vec<bool> = items.iter().map(|item| single.insert(item)).collect();
+        let (mut batch, mut extended) = (single.clone(), single.clone());
+        let mut replies = Vec::new();
+        for item in &items {
+            // What any layer contains is not new, and changes nothing.
+            let (known, before) = (single.contains(item), single.clone());
+            replies.push(single.insert(item));
+            prop_assert_eq!(replies.last(), Some(&!known));
+            prop_assert_eq!(single == before, known);
+        }
         prop_assert_eq!(batch.insert_all(&items), replies);
-        prop_assert!(single == batch);
+        extended.extend(&items);
+        prop_assert!(single == batch && single == extended);
         prop_assert!(batch.contains_all(&items).iter().all(|found| *found));
         prop_assert!(items.iter().all(|item| batch.contains(item)));
         let singly: Vec<bool> = others.iter().map(|item| batch.contains(item)).collect();
@@ -370,10 +378,16 @@ proptest! {
         prop_assert_eq!(batch.len(), batch.layers().iter().map(|layer| layer.len()).sum::<u64>());
 
         let mut one = fixed(capacity, rate, seed);
-        let mut other = one.clone();
-        let replies: Vec<bool> = items.iter().map(|item| one.insert(item)).collect();
+        let (mut other, mut extended) = (one.clone(), one.clone());
+        let mut replies = Vec::new();
+        for item in &items {
+            let known = one.contains(item);
+            replies.push(one.insert(item));
+            prop_assert_eq!(replies.last(), Some(&!known));
+        }
         prop_assert_eq!(other.insert_all(&items), replies);
-        prop_assert!(one == other);
+        extended.extend(&items);
+        prop_assert!(one == other && one == extended);
         prop_assert!(items.iter().all(|item| one.contains(item)));
         let chain = ScalableBloomFilter::from(one.clone());
         prop_assert!(chain.is_fixed() && items.iter().all(|item| chain.contains(item)));
@@ -426,7 +440,7 @@ proptest! {
             if as_batch {
                 filter.insert_all(&items.collect::<Vec<_>>());
             } else {
-                filter.extend(items);
+                items.for_each(|item| drop(filter.insert(item)));
             }
         };
         add(&mut filter);

@@ -241,21 +241,22 @@ proptest! {
 
     #[test]
     fn a_fixed_filter_is_a_layer(
-        capacity in 1_u64..300, rate in 0.000_01..0.25_f64, items in items(),
+        capacity in 1_u64..300, rate in 0.000_01..0.25_f64, items in items(), blocked: bool,
     ) {
-        let mut fixed =
-            BloomFilter::builder().layout(Layout::Classic).capacity(capacity).error_rate(rate).build().unwrap();
-        let mut chain = ScalableBloomFilter::builder().layout(Layout::Classic)
-            .capacity(capacity)
-            .error_rate(rate)
-            .expansion(0)
-            .build()
-            .unwrap();
-        let mut one_by_one = fixed.clone();
+        let mut builder = BloomFilter::builder().capacity(capacity).error_rate(rate);
+        let chain = ScalableBloomFilter::builder().capacity(capacity).error_rate(rate);
+        let mut chain = chain.expansion(0);
+        (builder, chain) = match blocked {
+            true => (builder.seed(1), chain.seed(1)),
+            false => (builder.layout(Layout::Classic), chain.layout(Layout::Classic)),
+        };
+        let (mut fixed, mut chain) = (builder.build().unwrap(), chain.build().unwrap());
+        let (mut one_by_one, mut extended) = (fixed.clone(), fixed.clone());
         let replies = fixed.insert_all(&items);
         prop_assert_eq!(&replies, &chain.insert_all(&items));
         prop_assert_eq!(replies, items.iter().map(|i| one_by_one.insert(i)).collect::<Vec<_>>());
-        prop_assert_eq!(&fixed, &one_by_one);
+        extended.extend(&items);
+        prop_assert!(fixed == one_by_one && fixed == extended);
         prop_assert!(items.iter().all(|item| fixed.contains(item)));
         prop_assert!(fixed.contains_all(&items).into_iter().all(|found| found));
         prop_assert!(ScalableBloomFilter::from(fixed) == chain);

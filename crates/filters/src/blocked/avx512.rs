@@ -119,26 +119,35 @@ fn mask(b: u64, lanes: &Lanes) -> __m512i {
         let positions = _mm256_srli_epi32::<23>(products_of_eight(b, lanes));
         // SAFETY: eight words are 32 bytes, whatever is in them.
         let positions: [u32; 8] = unsafe { transmute(positions) };
-        return with_bits(none, positions, lanes.hashes);
+        return with_eight(none, positions);
     }
-    let sixteen = |multipliers: &[u32; 16]| -> [u32; 16] {
+    mask_of_many(b, lanes)
+}
+
+/// The same for more than eight bits. Not inlined: the compiler would merge parts of the two.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn mask_of_many(b: u64, lanes: &Lanes) -> __m512i {
+    let none = _mm512_setzero_si512();
+    let sixteen = |multipliers: &[u32; 16]| -> [[u32; 8]; 2] {
         let positions = _mm512_srli_epi32::<23>(products_of_sixteen(b, multipliers));
-        // SAFETY: sixteen words are 64 bytes, whatever is in them.
+        // SAFETY: twice eight words are 64 bytes, whatever is in them.
         unsafe { transmute(positions) }
     };
     let [first, second] = &lanes.multipliers;
-    let mask = with_bits(none, sixteen(first), lanes.hashes);
+    let [p, q] = sixteen(first);
+    let mask = with_eight(with_eight(none, p), q);
     if lanes.hashes <= 16 {
         return mask;
     }
-    with_bits(mask, sixteen(second), lanes.hashes - 16)
+    let [p, q] = sixteen(second);
+    with_eight(with_eight(mask, p), q)
 }
 
-/// The block with the bits at the first `count` positions, too. When `count` is odd, then with one
-/// bit more, which is one of the item's as well.
+/// The block with the bits at these positions, too. Lanes that are left over repeat bits.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn with_bits<const N: usize>(block: __m512i, positions: [u32; N], count: u32) -> __m512i {
+fn with_eight(block: __m512i, positions: [u32; 8]) -> __m512i {
     // The number of the first bit of each word.
     let starts = _mm512_setr_epi32(
         0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480,
@@ -149,13 +158,17 @@ fn with_bits<const N: usize>(block: __m512i, positions: [u32; N], count: u32) ->
         _mm512_sllv_epi32(_mm512_set1_epi32(1), count)
     };
     // A load copies a number to all words at no cost. The compiler would rather shuffle registers,
-    // which are what there is too little of here, so it must not know what the numbers are.
-    let (pairs, _) = black_box(&positions).as_chunks::<2>();
-    let pairs = pairs.iter().take(count.div_ceil(2) as usize);
-    pairs.fold(block, |block, &[first, second]| {
-        // The table of an OR of three.
-        _mm512_ternarylogic_epi32::<0xfe>(block, bit(first), bit(second))
-    })
+    // which takes the time of two other instructions, so it must not know what the numbers are.
+    let [p, q, r, s, t, u, v, w] = black_box(positions);
+    let low = or(block, or(bit(p), bit(q), bit(r)), bit(s));
+    or(low, or(bit(t), bit(u), bit(v)), bit(w))
+}
+
+/// The bits of all three.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn or(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi32::<0xfe>(a, b, c)
 }
 
 /// Whether all bits of the item are 1.

@@ -233,6 +233,26 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
+        /// Layers that each kernel fills have the same bits, and the same items were new.
+        #[test]
+        fn layers_are_filled_alike_by_every_kernel(
+            hashes in 2_u32..33, blocks in 1_u64..20, count in 0_usize..300, seed in any::<u64>(),
+        ) {
+            let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
+            let empty = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
+            let mut all = Vec::new();
+            for kernel in Kernel::all() {
+                let mut layer = empty.clone();
+                layer.set_kernel(kernel);
+                // Items of all lengths, each twice.
+                let item = |number: usize| alloc::vec![number.to_le_bytes()[0] / 2; number / 2 % 70];
+                let new: Vec<bool> =
+                    (0..count).map(|number| layer.insert_item(&item(number))).collect();
+                all.push((layer.as_bytes().to_vec(), new));
+            }
+            prop_assert!(all.windows(2).all(|two| two[0] == two[1]));
+        }
+
         /// Whole layers, and with items that are there.
         #[test]
         fn layers_answer_alike_with_every_kernel(

@@ -117,7 +117,9 @@ mod tests {
         if as_batch {
             filter.extend(items);
         } else {
-            filter.extend(items);
+            for item in items {
+                filter.insert(&item);
+            }
         }
     }
 
