@@ -53,6 +53,7 @@ use crate::hash::{Key, murmur64a};
 use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::options::Options;
+use crate::pages;
 use crate::scalable::ScalableBloomFilter;
 
 const MAGIC: [u8; 8] = *b"EVRBLOOM";
@@ -236,7 +237,8 @@ fn read(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, BytesError> {
         let (data, more) = rest
             .split_at_checked(place.len())
             .ok_or(BytesError::Length)?;
-        place.copy_from_slice(data);
+        pages::copy(place, data);
+        layer.collapse_loaded();
         rest = more;
     }
     Ok(filter)

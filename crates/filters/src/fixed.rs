@@ -433,6 +433,7 @@ impl BloomFilter {
         self.layer.union_bits(&other.layer);
         self.layer
             .set_len(self.layer.estimated_len().clamp(least, most));
+        self.layer.collapse_loaded();
         Ok(())
     }
 

@@ -6,14 +6,16 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::size_of;
+use core::ops::Range;
 
-use crate::bits::{BitArray, prefetch_value};
+use crate::bits::{self, BitArray, prefetch_value};
 use crate::blocked::BlockedBits;
 use crate::classic::{ClassicBits, RUN};
 use crate::error::BuildError;
 use crate::hash::{HashPair, HashWidth, Hasher, Key};
 use crate::layout::Layout;
 use crate::math::whole;
+use crate::pages::{self, HUGE, STEP};
 use crate::shape::Shape;
 use crate::sizing::blocked::BlockedSize;
 use crate::sizing::{LayerSize, textbook};
@@ -34,7 +36,7 @@ use crate::sizing::{LayerSize, textbook};
 /// assert_eq!((layer.bits(), layer.hashes(), layer.error_rate()), (1024, 6, 0.01));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Layer {
     bits: Bits,
     items: u64,
@@ -235,9 +237,7 @@ impl Layer {
 
     /// Makes every bit 1 that is 1 in the other layer, which has the same length.
     pub(crate) fn union_bits(&mut self, other: &Layer) {
-        for (byte, more) in self.as_bytes_mut().iter_mut().zip(&*other.as_bytes()) {
-            *byte |= more;
-        }
+        pages::unite(self.as_bytes_mut(), &other.as_bytes());
     }
 
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
@@ -333,7 +333,7 @@ impl Layer {
     #[inline]
     pub(crate) fn insert(&mut self, pair: HashPair) {
         self.insert_uncounted(pair);
-        self.items = self.items.saturating_add(1);
+        self.count(true);
     }
 
     /// Sets the item's bits; counts it, and says so, unless all of them were set before.
@@ -349,8 +349,62 @@ impl Layer {
                 new
             }
         };
-        self.items = self.items.saturating_add(u64::from(new));
+        self.count(new);
         new
+    }
+
+    #[inline]
+    fn count(&mut self, new: bool) {
+        self.items = self.items.saturating_add(u64::from(new));
+        if self.items.is_multiple_of(STEP) && new {
+            self.collapse_next();
+        }
+    }
+
+    /// Puts the next part of a large layer on huge pages, if it is time.
+    #[cold]
+    fn collapse_next(&self) {
+        let before = self.huge_pages_due(self.items.saturating_sub(STEP));
+        self.collapse(before..self.huge_pages_due(self.items));
+    }
+
+    /// Puts on huge pages what should be there with so many items, after bits were loaded.
+    pub(crate) fn collapse_loaded(&self) {
+        self.collapse(0..self.huge_pages_due(self.items));
+    }
+
+    /// The same for the huge pages that end within this part of the bytes.
+    pub(crate) fn collapse_part(&self, part: Range<usize>) {
+        if let Some(bytes) = self.large() {
+            let pages = bits::huge_pages(bytes, part.start)..bits::huge_pages(bytes, part.end);
+            let due = self.huge_pages_due(self.items);
+            bits::collapse(bytes, pages.start..pages.end.min(due));
+        }
+    }
+
+    fn collapse(&self, pages: Range<usize>) {
+        if let Some(bytes) = self.large() {
+            bits::collapse(bytes, pages);
+        }
+    }
+
+    /// The bytes, if a huge page may lie in them.
+    fn large(&self) -> Option<&[u8]> {
+        match &self.bits {
+            _ if self.bytes() < HUGE as u64 => None,
+            Bits::Classic(bits) => bits.dense(),
+            Bits::Blocked(bits) => Some(bits.as_bytes()),
+        }
+    }
+
+    /// How many huge pages should be in use with so many items.
+    fn huge_pages_due(&self, items: u64) -> usize {
+        let touched = match &self.bits {
+            Bits::Classic(_) => self.hashes(),
+            Bits::Blocked(_) => 1,
+        };
+        let due = pages::due(self.bytes(), items, touched);
+        usize::try_from(due).unwrap_or(usize::MAX)
     }
 
     /// Sets the item's bits.
@@ -376,6 +430,18 @@ impl Layer {
             }
             Bits::Blocked(bits) => bits.note_insert(pair, note),
         }
+    }
+}
+
+impl Clone for Layer {
+    fn clone(&self) -> Layer {
+        let copy = Layer {
+            bits: self.bits.clone(),
+            items: self.items,
+            shape: Arc::clone(&self.shape),
+        };
+        copy.collapse_loaded();
+        copy
     }
 }
 

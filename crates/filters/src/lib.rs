@@ -57,7 +57,7 @@
 //! error
 //! sizing item
 //! hash
-//! bits math
+//! bits math pages
 //! ```
 //!
 //! # Features
@@ -90,6 +90,7 @@ mod layer;
 mod layout;
 mod math;
 mod options;
+mod pages;
 mod recording;
 mod relocate;
 mod sample;

@@ -8,6 +8,7 @@ use crate::error::BuildError;
 use crate::hash::Key;
 use crate::layer::Layer;
 use crate::options::Options;
+use crate::pages;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::BlockedSize;
 
@@ -64,7 +65,7 @@ impl ScalableBloomFilter {
     ) -> Result<Self, PartsError> {
         parts.validate(limit, check)?;
         let mut bits = bits.into_iter();
-        Self::assembled(parts, |layer| {
+        let filter = Self::assembled(parts, |layer| {
             let bits = bits.next().ok_or(None)?;
             if parts.key.is_none() {
                 return Layer::classic_with_bits(&layer.size(), bits).map_err(|_| None);
@@ -74,9 +75,11 @@ impl ScalableBloomFilter {
                 return Err(None);
             }
             let mut layer = empty_layer(layer, parts.key, limit)?;
-            layer.as_bytes_mut().copy_from_slice(&bits);
+            pages::copy(layer.as_bytes_mut(), &bits);
             Ok(layer)
-        })
+        })?;
+        filter.layers().iter().for_each(Layer::collapse_loaded);
+        Ok(filter)
     }
 
     /// `make` makes each layer without its item count; without an error of its own, that is an
@@ -149,8 +152,9 @@ impl ScalableBloomFilter {
                     .as_bytes_mut()
                     .get_mut(start..end)
                     .ok_or(ChunkError::TooLong)?;
-                place.copy_from_slice(data);
+                pages::copy(place, data);
                 layer.shrink();
+                layer.collapse_part(start..end);
                 return Ok(());
             }
             offset -= layer.bytes();
