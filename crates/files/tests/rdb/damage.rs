@@ -78,7 +78,7 @@ fn a_flipped_bit_is_an_error_or_gives_valid_values() {
 #[test]
 fn a_damaged_payload_is_refused_as_redis_refuses_it() {
     for layout in LAYOUTS {
-        damage(&dump(&Value::Filter(filter_in(layout, 5, 70)), true).unwrap());
+        damage(&dump(&Value::Filter(filter_in(layout, 5, 70)), true, usize::MAX).unwrap());
     }
 }
 
@@ -263,7 +263,7 @@ fn a_filter_over_the_limit_is_refused_before_its_bits_are_read() {
 #[test]
 fn a_newer_encoding_of_filters_is_named() {
     let filter = Value::Filter(filter_of(10, 0));
-    let mut payload = dump(&filter, true).unwrap();
+    let mut payload = dump(&filter, true, usize::MAX).unwrap();
     payload[9] += 1;
     let len = payload.len();
     let Err(RestoreError::Format(error)) = restore(&sealed(&payload[..len - 10], 9), u64::MAX)

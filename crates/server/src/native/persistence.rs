@@ -15,7 +15,8 @@ use everbloom_resp::Reply;
 
 use super::Handler::Plain;
 use super::{Call, Command, error, reads, writes};
-use everbloom_files::rdb::payload;
+use everbloom_files::Value;
+use everbloom_files::rdb::payload::{self, DumpError};
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::Persistence;
@@ -143,9 +144,17 @@ fn dump(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let Some(entry) = call.look_up(view, call.args().next_bytes()?) else {
         return Ok(Reply::Null);
     };
-    payload::dump(&entry.value, call.settings.data.rdbcompression)
+    let most = call.settings.proto_max_bulk_len;
+    payload::dump(&entry.value, call.settings.data.rdbcompression, most)
         .map(Reply::Bulk)
-        .map_err(|_| Reply::error("ERR there is no memory for the payload"))
+        .map_err(|problem| match (problem, &entry.value) {
+            (DumpError::TooLong, Value::Filter(_)) => Reply::error(format!(
+                "ERR the payload would be longer than proto-max-bulk-len ({most} bytes), so that \
+                 no RESTORE could take it; BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"
+            )),
+            (DumpError::TooLong, Value::Text(_)) => error::string_too_long(),
+            (DumpError::OutOfMemory, _) => Reply::error(format!("ERR {problem}")),
+        })
 }
 
 fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
@@ -276,7 +285,7 @@ mod tests {
     fn a_log_gets_a_point_in_time() {
         let mut bench = Bench::default();
         bench.now.ms = 1_000_000;
-        let bytes = payload::dump(&everbloom_files::Value::Text(Vec::new()), true).unwrap();
+        let bytes = payload::dump(&Value::Text(Vec::new()), true, 100).unwrap();
         let payload = String::from_utf8_lossy(&bytes).into_owned();
         let mut logged = |words: &[&[u8]]| {
             let text = bench.logged_words(words)?;
