@@ -67,7 +67,7 @@ impl Add<'_> {
             .saturating_sub(filter.stream_len())
             .min(context.free_bytes);
         let mut result = Ok(false);
-        filter.insert_batch(iter::once(self.item), allowed, |new| {
+        filter.try_insert_each(iter::once(self.item), allowed, |new| {
             result = new;
             ControlFlow::Continue(())
         });
