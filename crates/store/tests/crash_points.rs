@@ -121,10 +121,15 @@ impl Machine {
             session: &mut self.session,
             now,
             mark: Instant::now(),
+            begun: Instant::now(),
             last: None,
             out: &mut out,
         };
-        execute(&mut turn, &batch, &args, 0);
+        let mut next = 0;
+        while next < batch.len() {
+            turn.begun = turn.mark;
+            next = execute(&mut turn, &batch, &args, next);
+        }
         let mut replies = Vec::new();
         let mut from = 0;
         while let Some((reply, used)) = decode(&out[from..], &DecodeLimits::default()).unwrap() {
