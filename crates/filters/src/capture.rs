@@ -115,7 +115,9 @@ mod tests {
         if as_batch {
             filter.insert_all(&items.collect::<Vec<_>>());
         } else {
-            items.for_each(|item| drop(filter.insert(&item)));
+            for item in items {
+                filter.insert(&item);
+            }
         }
     }
 

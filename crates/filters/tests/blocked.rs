@@ -424,7 +424,9 @@ proptest! {
             if as_batch {
                 filter.insert_all(&items.collect::<Vec<_>>());
             } else {
-                items.for_each(|item| drop(filter.insert(item)));
+                for item in items {
+                    filter.insert(item);
+                }
             }
         };
         add(&mut filter);
