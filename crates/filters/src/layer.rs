@@ -353,7 +353,11 @@ impl Layer {
     pub(crate) fn insert_item(&mut self, item: &[u8]) -> bool {
         let Bits::Blocked(bits) = &mut self.bits else {
             let pair = HashPair::new(item, HashWidth::Bits64);
-            return !self.contains(pair) && self.insert_if_new(pair);
+            let new = !self.contains(pair);
+            if new {
+                self.insert(pair);
+            }
+            return new;
         };
         let new = bits.insert_item(item);
         self.items = self.items.saturating_add(u64::from(new));
