@@ -10,7 +10,8 @@ use super::select::{any, select};
 use super::{avx2, avx512};
 use crate::hash::HashPair;
 
-/// A way to test blocks and to insert into them. That a value exists proves that the processor can do it.
+/// A way to test blocks and to insert into them. That a value exists proves that the processor can
+/// do it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel(Set);
 
