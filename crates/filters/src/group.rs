@@ -49,12 +49,16 @@ pub(crate) fn insert_groups(
 ) {
     let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
     let mut more = now.fill(&mut items, hasher);
-    now.prefetch_blocks(slice::from_ref(layer));
+    let mut far = now.prefetch_blocks(slice::from_ref(layer));
     while more {
         more = next.fill(&mut items, hasher);
-        next.prefetch_blocks(slice::from_ref(layer));
-        emit(now.insert(layer), now.pairs().len());
+        let far_next = next.prefetch_blocks(slice::from_ref(layer));
+        let found = now.contained_before_insert(slice::from_ref(layer), far);
+        // An item may have come with one before it in the group.
+        let new = layer.insert_group(&now.pairs, now.all() & !found);
+        emit(new, now.pairs().len());
         core::mem::swap(&mut now, &mut next);
+        far = far_next;
     }
 }
 
@@ -122,39 +126,25 @@ impl Group {
         })
     }
 
-    /// Inserts the items in order, whose blocks were asked for; those that are new.
-    #[inline]
-    fn insert(&self, layer: &mut Layer) -> u32 {
-        let mut found = 0;
-        if layer.as_classic().is_some() {
-            found = self.contained(slice::from_ref(layer));
-            self.prefetch_others(layer, found);
-        }
-        // An item may have come with one before it in the group.
-        layer.insert_group(&self.pairs, self.all() & !found)
-    }
-
     /// The items that are in any of the layers, as far as an insert into the newest does not tell
-    /// it: in the blocked layout that layer is left out.
+    /// it: in the blocked layout that layer is left out. In the classic one the other lines of the
+    /// other items are asked for. [`prefetch_blocks`](Self::prefetch_blocks) said how many layers
+    /// are far.
     #[inline]
     pub(crate) fn contained_before_insert(&self, layers: &[Layer], far: usize) -> u32 {
-        match layers.split_last() {
-            Some((newest, older)) if newest.as_blocked().is_some() => {
-                self.contained_after_prefetch(older, far.saturating_sub(1))
-            }
-            _ => self.contained_after_prefetch(layers, far),
+        let Some((newest, older)) = layers.split_last() else {
+            return 0;
+        };
+        if newest.as_blocked().is_some() {
+            return self.contained_after_prefetch(older, far.saturating_sub(1));
         }
+        let found = self.contained_after_prefetch(layers, far);
+        self.prefetch_others(newest, found);
+        found
     }
 
     /// The items that are in any of the layers; the last layer is looked at first.
-    #[inline]
-    fn contained(&self, layers: &[Layer]) -> u32 {
-        let far = self.prefetch_blocks(layers);
-        self.contained_after_prefetch(layers, far)
-    }
-
-    /// The same after [`prefetch_blocks`](Self::prefetch_blocks), which said how many layers are
-    /// far.
+    /// [`prefetch_blocks`](Self::prefetch_blocks) said how many layers are far.
     #[inline]
     fn contained_after_prefetch(&self, layers: &[Layer], far: usize) -> u32 {
         // While the far blocks come, there is time for the near layers. Without far ones this is
@@ -244,7 +234,7 @@ impl Group {
 
     /// Asks for the other cache lines of the items that are not in the mask.
     #[inline]
-    pub(crate) fn prefetch_others(&self, layer: &Layer, mask: u32) {
+    fn prefetch_others(&self, layer: &Layer, mask: u32) {
         // In the blocked layout there is no other line.
         if let Some(bits) = layer.as_classic().filter(|bits| bits.is_far()) {
             self.select(self.all() & !mask)

@@ -327,9 +327,6 @@ impl ScalableBloomFilter {
             let far_next = next.prefetch_blocks(&self.layers);
             let found = now.contained_before_insert(&self.layers, far);
             let newest = self.layers.len().saturating_sub(1);
-            if let Some(layer) = self.layers.last() {
-                now.prefetch_others(layer, found);
-            }
             for (index, &pair) in now.pairs().iter().enumerate() {
                 // What was found stays found. What was not can only be in the layer that was the
                 // newest and its successors: an item before this one may have brought it there.

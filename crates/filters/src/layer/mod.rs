@@ -392,9 +392,14 @@ impl Layer {
             (Bits::Blocked(bits), Some(bytes)) => bits.insert_item(bytes),
             _ => {
                 let pair = self.hash(item, HashWidth::Bits64);
-                // In the classic layout an item that is there mostly needs no store.
-                let is_found = self.as_classic().is_some() && self.contains(pair);
-                return !is_found && self.insert_if_new(pair);
+                if self.as_blocked().is_some() {
+                    return self.insert_if_new(pair);
+                }
+                let new = !self.contains(pair);
+                if new {
+                    self.insert(pair);
+                }
+                return new;
             }
         };
         self.count(new.into());
