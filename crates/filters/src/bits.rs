@@ -386,6 +386,32 @@ pub(crate) fn advise_huge_pages(start: *mut u8, len: usize) {
     }
 }
 
+/// Copies bits to a place where all are 0. Pages that stay zero are not written, so that they take
+/// no memory.
+pub(crate) fn copy_ones(place: &mut [u8], bits: &[u8]) {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let pages = place.chunks_mut(ZEROS.len()).zip(bits.chunks(ZEROS.len()));
+    for (place, page) in pages.filter(|(_, page)| !ZEROS.starts_with(page)) {
+        // The last page of the place may be longer.
+        if let Some(place) = place.get_mut(..page.len()) {
+            place.copy_from_slice(page);
+        }
+    }
+}
+
+/// Whether the bit is 1; a bit outside is not.
+#[inline]
+pub(crate) fn test_bit(bytes: &[u8], position: u64) -> bool {
+    let byte = bytes.get(byte_of(position));
+    byte.is_some_and(|byte| byte & mask_of(position) != 0)
+}
+
+/// Asks the processor to fetch the cache line of a bit that will be read soon.
+#[inline]
+pub(crate) fn prefetch_bit(bytes: &[u8], position: u64) {
+    prefetch(bytes.as_ptr().wrapping_add(byte_of(position)));
+}
+
 /// A cache line, as most processors have it.
 const LINE: usize = 64;
 

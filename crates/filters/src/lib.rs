@@ -106,7 +106,9 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
 }
 
 pub use builder::ScalableBuilder;
-pub use bytes::BytesError;
+#[cfg(feature = "std")]
+pub use bytes::ReadError;
+pub use bytes::{BloomView, BytesError};
 pub use dump::{Check, ChunkError, FilterParts, LayerParts, PartsError};
 pub use error::{BuildError, InsertError};
 pub use fixed::{BloomBuilder, BloomFilter, UnionError};

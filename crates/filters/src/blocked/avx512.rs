@@ -87,10 +87,10 @@ fn contained_in<const N: usize>(
     })
 }
 
-/// Whether all bits of the item are 1.
+/// Whether all bits of the item are 1 in its block.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
+pub(super) fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     if lanes.hashes <= 8 {
         return Eight::new(b, lanes).are_in(block);
     }
