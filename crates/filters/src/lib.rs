@@ -35,7 +35,7 @@
 //! - [`dump`]: a filter as plain parts and chunks of bits, for RedisBloom's formats
 //! - [`capture`]: a filter read in pieces, as it was at one moment, while it goes on changing
 //! - [`host`]: for hosts of many filters: asking ahead for their memory, measuring by samples
-//! - [`bytes`]: this library's own stable bytes
+//! - [`bytes`]: this library's own stable bytes; [`BloomView`] finds items in them
 //! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
 //!
 //! # Floors

@@ -49,3 +49,44 @@ impl<'a> BorrowedBlocks<'a> {
         prefetch(block.wrapping_add(BLOCK - 1));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::{BLOCK, Block, BorrowedBlocks, Kernel, Lanes, index_of};
+    use crate::hash::HashPair;
+
+    proptest! {
+        /// With every kernel and at any address it is what the definition says of the block.
+        #[test]
+        fn borrowed_blocks_are_blocks(
+            bytes in prop::collection::vec(prop_oneof![Just(0xff), any::<u8>()], BLOCK * 4),
+            offset in 0_usize..BLOCK, blocks in 1_usize..4, hashes in 2_u32..33,
+            pairs in prop::collection::vec(any::<(u64, u64)>(), 1..50),
+        ) {
+            let lanes = Lanes::new(hashes).unwrap();
+            let bytes = &bytes[offset..offset + blocks * BLOCK];
+            let mut borrowed = BorrowedBlocks::new(bytes, hashes).unwrap();
+            for (a, b) in pairs {
+                let block = &bytes[index_of(a, blocks) * BLOCK..][..BLOCK];
+                let expected = lanes.contains(&Block(block.try_into().unwrap()), b);
+                let answers = Kernel::all().into_iter().map(|kernel| {
+                    borrowed.kernel = kernel;
+                    borrowed.contains(HashPair { a, b })
+                });
+                let answers: Vec<bool> = answers.collect();
+                prop_assert!(answers.iter().all(|answer| *answer == expected));
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_blocks_are_none() {
+        assert!(BorrowedBlocks::new(&[0; BLOCK - 1], 6).is_none());
+        assert!(BorrowedBlocks::new(&[0; BLOCK], 1).is_none());
+        assert!(BorrowedBlocks::new(&[0; BLOCK], 33).is_none());
+    }
+}
