@@ -34,6 +34,9 @@ use crate::shape::Shape;
 /// let view = BloomView::new(&bytes)?;
 /// assert!(view.contains("a"));
 /// assert_eq!(view.contains_all(&["a", "b"]), [true, false]);
+/// assert_eq!((view.len(), view.capacity(), view.error_rate()), (1, 1000, 0.01));
+/// assert_eq!((view.layout(), view.key()), (seen.layout(), seen.key()));
+/// assert_eq!((view.bits(), view.hashes()), (seen.bits(), seen.hashes()));
 ///
 /// let again = BloomFilter::try_from(view)?;
 /// assert_eq!(again, seen);
@@ -199,6 +202,17 @@ impl<'a> BloomView<'a> {
     }
 
     /// Everything about the filter but its bits, layer by layer.
+    ///
+    /// ```
+    /// use everbloom::{BloomView, ScalableBloomFilter};
+    /// let mut seen = ScalableBloomFilter::builder().build()?;
+    /// seen.extend((0..1000).map(|i| format!("item {i}")));
+    /// let bytes = seen.to_bytes();
+    /// let view = BloomView::new(&bytes)?;
+    /// assert!(view.is_scalable());
+    /// assert_eq!(view.parts().layers.len(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn parts(&self) -> &FilterParts {
         &self.head.parts

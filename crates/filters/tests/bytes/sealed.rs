@@ -1,9 +1,9 @@
-//! For the tests and the fuzzer: bytes of version 3 whose checksums are right, whatever else is wrong.
+//! For the tests and the fuzzer: bytes whose checksums are right, whatever else is wrong.
 
 use everbloom::hash::murmur64a;
 
 /// Computes all checksums of version 3 again, as an attacker would.
-pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let number = |bytes: &[u8], at: usize| {
         let number = bytes.get(at..at + 8)?;
         Some(u64::from_le_bytes(number.try_into().unwrap()) as usize)
