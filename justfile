@@ -67,6 +67,10 @@ bench-extremes: _bench-build
     python3 benches/extremes/run.py small
     python3 benches/extremes/run.py large
 
+# What clients can take, and what the others notice, beside redis-server; needs python3 and redis-server
+bench-attacks: _bench-build
+    python3 benches/attacks/run.py
+
 # What snapshots and the log cost, beside redis-server; needs python3 and redis-server
 bench-persistence: _bench-build
     python3 benches/persistence/run.py

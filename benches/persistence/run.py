@@ -20,88 +20,16 @@ import json
 import os
 import random
 import shutil
-import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-PORT = 7411
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from servers import PORT, Client, everbloom, redis  # noqa: E402
 
-
-class Client:
-    def __init__(self, port=PORT):
-        self.sock = socket.create_connection(("127.0.0.1", port), 60)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.file = self.sock.makefile("rb")
-
-    def call(self, *args):
-        args = [a if isinstance(a, bytes) else str(a).encode() for a in args]
-        self.sock.sendall(b"*%d\r\n" % len(args)
-                          + b"".join(b"$%d\r\n%s\r\n" % (len(a), a) for a in args))
-        return self.reply()
-
-    def reply(self):
-        line = self.file.readline()
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"-":
-            raise RuntimeError(rest.decode())
-        if kind == b"$":
-            return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
-        if kind == b"*":
-            return [self.reply() for _ in range(int(rest))]
-        return int(rest) if kind == b":" else rest
-
-    def info(self, field):
-        for line in self.call("INFO", "persistence").decode().splitlines():
-            if line.startswith(field + ":"):
-                return line.split(":", 1)[1]
-        raise RuntimeError("no field " + field)
-
-
-class Server:
-    def __init__(self, command, folder):
-        self.child = subprocess.Popen(["taskset", "-c", "0"] + command, cwd=folder,
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.sched_setaffinity(0, {1})
-        for _ in range(600):
-            try:
-                if Client().call("PING") == b"PONG":
-                    return
-            except (OSError, RuntimeError):
-                time.sleep(0.05)
-        raise RuntimeError("the server does not start")
-
-    def memory(self, field):
-        with open("/proc/%d/status" % self.child.pid) as status:
-            for line in status:
-                if line.startswith(field + ":"):
-                    return int(line.split()[1]) / 1024
-
-    def unpin(self):
-        """Lets the threads that save run on any core; the workers keep to theirs."""
-        for thread in os.listdir("/proc/%d/task" % self.child.pid):
-            try:
-                with open("/proc/%d/task/%s/comm" % (self.child.pid, thread)) as name:
-                    if not name.read().startswith("worker"):
-                        os.sched_setaffinity(int(thread), {0, 1})
-            except OSError:
-                pass
-
-    def stop(self):
-        self.child.kill()
-        self.child.wait()
-
-
-def everbloom(binary, folder, *settings):
-    return Server([os.path.abspath(binary), "serve", "--port", str(PORT), "--bind", "127.0.0.1",
-                   "--io-threads", "1", "--save", ""] + list(settings), folder)
-
-
-def redis(folder, *settings):
-    return Server(["redis-server", "--port", str(PORT), "--bind", "127.0.0.1", "--save", "",
-                   "--appendonly", "no"] + list(settings), folder)
+MEBIBYTE = 1 << 20
 
 
 def quantile(times, q):
@@ -123,7 +51,7 @@ def measure(client, ops, going_on):
 
 def pause(server, ops, rounds):
     client = Client()
-    resident = server.memory("VmRSS")
+    resident = server.memory("VmRSS") / MEBIBYTE
     rows = {"quiet": [], "saving": []}
     seconds = []
     for _ in range(rounds):
@@ -139,8 +67,9 @@ def pause(server, ops, rounds):
         rows["saving"].append(measure(client, ops, saving))
         seconds.append(time.time() - start)
         assert watcher.info("rdb_last_bgsave_status") == "ok"
+    peak = server.memory("VmHWM") / MEBIBYTE
     print("resident %.0f MB, peak %.0f MB: %.3f times; a snapshot takes %.1f s" % (
-        resident, server.memory("VmHWM"), server.memory("VmHWM") / resident,
+        resident, peak, peak / resident,
         statistics.median(seconds)))
     for name in ops:
         cells = []

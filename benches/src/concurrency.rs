@@ -87,7 +87,7 @@ fn contains(filter: &RwLock<ScalableBloomFilter>, start: u64) -> usize {
     let items = items.iter().map(<[u8; 16]>::as_slice);
     filter
         .read()
-        .contains_batch(items, |yes| found += usize::from(yes));
+        .contains_each(items, |yes| found += usize::from(yes));
     found
 }
 
@@ -95,8 +95,7 @@ fn contains(filter: &RwLock<ScalableBloomFilter>, start: u64) -> usize {
 fn add(filter: &RwLock<ScalableBloomFilter>, start: u64) {
     let items = batch(start);
     let items = items.iter().map(<[u8; 16]>::as_slice);
-    let each = |_| ControlFlow::Continue(());
-    filter.write().insert_batch(items, u64::MAX, each);
+    filter.write().insert_each(items, drop);
 }
 
 /// The items a second of this many threads together. Every call of `work` gets another number.

@@ -6,6 +6,7 @@
 //! with the raw figures as JSON. docs/benchmarks.md says what they show.
 
 mod concurrency;
+mod fills;
 mod library;
 mod machine;
 mod plot;
@@ -23,15 +24,17 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|module|concurrency|plot [OPTION...]
+Usage: everbloom-benches library|server|module|concurrency|fills|plot [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
   server       everbloom serve and redis-server under the load of everbloom bench
   module       the module in redis-server, beside that one's own commands and everbloom serve
   concurrency  one filter, one and two threads
+  fills        memory and lookups of a large filter that is filled by and by
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
+  --only NAME          of the libraries only those whose names contain this; may be repeated
   --smoke              small and short: does it work?
   --everbloom PROGRAM  the command to start [default: the repository's release build]
   --module FILE        the module to load [default: the repository's release build]
@@ -45,10 +48,19 @@ struct Options {
     smoke: bool,
     /// The only setting of the libraries to measure, if one is given.
     at: Option<library::Setting>,
+    /// Parts of the names of the libraries to measure; all when there are none.
+    only: Vec<String>,
     everbloom: PathBuf,
     module: PathBuf,
     redis_server: PathBuf,
     results: PathBuf,
+}
+
+impl Options {
+    /// Whether a library of this name is measured.
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
 }
 
 fn main() -> Result<()> {
@@ -58,6 +70,7 @@ fn main() -> Result<()> {
     let mut options = Options {
         smoke: false,
         at: None,
+        only: Vec::new(),
         everbloom: target.join("release/everbloom"),
         module: target.join(format!("release/{DLL_PREFIX}everbloom_module{DLL_SUFFIX}")),
         redis_server: "redis-server".into(),
@@ -72,11 +85,14 @@ fn main() -> Result<()> {
                 let setting = args.next().unwrap_or_default();
                 options.at = Some(library::Setting::parse(&setting).context(USAGE)?);
             }
+            ("--only", _) => options.only.push(args.next().context(USAGE)?),
             ("--everbloom", _) => options.everbloom = args.next().unwrap_or_default().into(),
             ("--module", _) => options.module = args.next().unwrap_or_default().into(),
             ("--redis-server", _) => options.redis_server = args.next().unwrap_or_default().into(),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
-            ("library" | "server" | "module" | "concurrency" | "plot", None) => what = Some(arg),
+            ("library" | "server" | "module" | "concurrency" | "fills" | "plot", None) => {
+                what = Some(arg)
+            }
             _ => bail!("{USAGE}"),
         }
     }
@@ -91,6 +107,7 @@ fn main() -> Result<()> {
         Some("server") => server::run(&options, server::What::Server),
         Some("module") => server::run(&options, server::What::Module),
         Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
+        Some("fills") => fills::run(&options),
         Some("concurrency") => concurrency::run(&options),
         _ => bail!("{USAGE}"),
     }

@@ -68,5 +68,7 @@ fn check_view(
     let expected: Vec<bool> = items.iter().map(|item| found(item)).collect();
     let singly: Vec<bool> = items.iter().map(|item| view.contains(item)).collect();
     assert_eq!(singly, expected);
-    assert_eq!(view.contains_all(&items), expected);
+    let mut together = Vec::new();
+    view.contains_each(&items, |found| together.push(found));
+    assert_eq!(together, expected);
 }

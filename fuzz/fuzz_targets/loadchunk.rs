@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use everbloom::Check;
+use everbloom::redisbloom::Check;
 use everbloom_commands::format::header;
 use everbloom_resp::Reply;
 use inputs::{Input, LARGE, Limit, Step, ends};

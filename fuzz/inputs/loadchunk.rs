@@ -4,8 +4,9 @@
 //! and change some numbers of it, with or without those that must follow.
 
 use arbitrary::{Arbitrary, Unstructured};
+use everbloom::redisbloom::{Check, FilterParts, LayerParts};
 use everbloom::sizing::hashes;
-use everbloom::{Check, FilterParts, LayerParts, Layout, ScalableBloomFilter};
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::header;
 
 /// The largest limit.

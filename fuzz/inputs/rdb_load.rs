@@ -3,7 +3,7 @@
 //! The header is put before the input, the first byte of which chooses the version. Most files end
 //! without the eight zero bytes that switch the checksum off, so these are put behind it.
 
-use everbloom::Check;
+use everbloom::redisbloom::Check;
 use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader, WriteOptions, Writer};
 

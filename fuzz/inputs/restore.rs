@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use everbloom::Check;
+use everbloom::redisbloom::Check;
 use everbloom_files::Value;
 use everbloom_files::rdb::{crc64, dump, restore};
 
@@ -25,7 +25,7 @@ pub(crate) fn check(payload: &[u8]) -> bool {
     let Ok(value) = restore(payload, LIMIT) else {
         return false;
     };
-    let again = restore(&dump(&value, true).unwrap(), LIMIT).unwrap();
+    let again = restore(&dump(&value, true, usize::MAX).unwrap(), LIMIT).unwrap();
     match (&value, &again) {
         (Value::Text(a), Value::Text(b)) => assert_eq!(a, b),
         (Value::Filter(a), Value::Filter(b)) => {
@@ -34,7 +34,7 @@ pub(crate) fn check(payload: &[u8]) -> bool {
             // A filter from outside takes items, or says why not: its next layer may be too large.
             let mut filter = a.clone();
             let mut inserted = false;
-            filter.insert_batch([&b"an item"[..]].into_iter(), LIMIT, |reply| {
+            filter.try_insert_each([b"an item"], LIMIT, |reply| {
                 inserted = reply.is_ok();
                 ControlFlow::Break(())
             });

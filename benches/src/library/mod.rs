@@ -63,6 +63,7 @@ struct Row {
     name: &'static str,
     insert: f64,
     insert_batch: Option<f64>,
+    extend: Option<f64>,
     hit: f64,
     miss: f64,
     hit_batch: Option<f64>,
@@ -89,7 +90,7 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(setting) = options.at {
         tables.push(Table {
             setting,
-            rows: measure(setting, options.smoke)?,
+            rows: measure(setting, options)?,
         });
         let markdown = report::markdown(&machine, &tables);
         machine.write(&options.results, &setting.name(), &markdown, &tables)?;
@@ -105,7 +106,7 @@ pub fn run(options: &Options) -> Result<()> {
                     item_bytes,
                 };
                 eprintln!("{items} items of {item_bytes} bytes at {rate}");
-                let rows = measure(setting, options.smoke)?;
+                let rows = measure(setting, options)?;
                 tables.push(Table { setting, rows });
                 let markdown = report::markdown(&machine, &tables);
                 machine.write(&options.results, "library", &markdown, &tables)?;
@@ -116,15 +117,21 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn measure(setting: Setting, smoke: bool) -> Result<Vec<Row>> {
+fn measure(setting: Setting, options: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut filters = Vec::new();
-    for (entry, (filter, insert, bytes)) in SUBJECTS.iter().zip(build_all(setting, false)) {
+    let subjects: Vec<&Entry> = SUBJECTS
+        .iter()
+        .filter(|entry| options.wants(entry.name))
+        .collect();
+    let built = build_all(&subjects, setting, Way::Each);
+    for (entry, (filter, insert, bytes)) in subjects.iter().zip(built) {
         filters.push(filter);
         rows.push(Row {
             name: entry.name,
             insert,
             insert_batch: None,
+            extend: None,
             hit: 0.0,
             miss: 0.0,
             hit_batch: None,
@@ -134,11 +141,20 @@ fn measure(setting: Setting, smoke: bool) -> Result<Vec<Row>> {
             bits_per_item: bytes as f64 * 8.0 / setting.items as f64,
         });
     }
-    for (row, (_, insert, _)) in rows.iter_mut().zip(build_all(setting, true)) {
+    for (row, (_, insert, _)) in rows
+        .iter_mut()
+        .zip(build_all(&subjects, setting, Way::Batches))
+    {
         row.insert_batch = insert.is_finite().then_some(insert);
     }
+    for (row, (_, insert, _)) in rows
+        .iter_mut()
+        .zip(build_all(&subjects, setting, Way::Extend))
+    {
+        row.extend = insert.is_finite().then_some(insert);
+    }
 
-    let probes = match (smoke, setting.items <= 100_000) {
+    let probes = match (options.smoke, setting.items <= 100_000) {
         (true, _) => 20_000,
         (false, true) => 200_000,
         (false, false) => 1_000_000,
@@ -211,12 +227,24 @@ fn time<T>(items: &[&[u8]], run: impl FnOnce() -> T) -> (f64, T) {
     )
 }
 
-/// Every subject with all items in it, the time of an insert, and the size in bytes. With `batch`
-/// the time is that of the batch call, or infinite when there is none.
-fn build_all(setting: Setting, batch: bool) -> Vec<(Box<dyn Subject>, f64, usize)> {
-    let mut builds: Vec<_> = SUBJECTS
+/// How items are inserted.
+#[derive(Clone, Copy)]
+enum Way {
+    Each,
+    Batches,
+    Extend,
+}
+
+/// Every subject with all items in it, the time of an insert, and the size in bytes. The time is
+/// infinite for a subject that has no such way.
+fn build_all(
+    subjects: &[&'static Entry],
+    setting: Setting,
+    way: Way,
+) -> Vec<(Box<dyn Subject>, f64, usize)> {
+    let mut builds: Vec<_> = subjects
         .iter()
-        .map(|entry| Build::new(entry, setting, batch))
+        .map(|entry| Build::new(entry, setting, way))
         .collect();
     for round in 0..ROUNDS {
         for build in &mut builds {
@@ -227,10 +255,10 @@ fn build_all(setting: Setting, batch: bool) -> Vec<(Box<dyn Subject>, f64, usize
 }
 
 /// A filter that is being filled.
-struct Build<'a> {
-    entry: &'a Entry,
+struct Build {
+    entry: &'static Entry,
     setting: Setting,
-    batch: bool,
+    way: Way,
     filter: Box<dyn Subject>,
     /// The bytes that the filter takes on the heap.
     heap: usize,
@@ -239,14 +267,14 @@ struct Build<'a> {
     finishes: Vec<f64>,
 }
 
-impl<'a> Build<'a> {
-    fn new(entry: &'a Entry, setting: Setting, batch: bool) -> Self {
+impl Build {
+    fn new(entry: &'static Entry, setting: Setting, way: Way) -> Self {
         let before = HEAP.current_usage();
         let filter = (entry.make)(setting.items, setting.rate);
         Self {
             entry,
             setting,
-            batch,
+            way,
             heap: HEAP.current_usage().saturating_sub(before),
             filter,
             rounds: Vec::new(),
@@ -285,12 +313,12 @@ impl<'a> Build<'a> {
         self.rounds.push(sum / builds as f64);
     }
 
-    /// Whether there is no batch call, so that nothing can be measured.
+    /// Whether there is no such call, so that nothing can be measured.
     fn unsupported(&self) -> bool {
         self.rounds.last().is_some_and(|nanos| nanos.is_infinite())
     }
 
-    /// Inserts items. Returns nanoseconds an item, or infinity when there is no batch call.
+    /// Inserts items. Returns nanoseconds an item, or infinity when there is no such call.
     fn insert(&mut self, numbers: std::ops::Range<usize>) -> f64 {
         let (count, before) = (numbers.len(), HEAP.current_usage());
         let mut nanos = 0.0;
@@ -299,9 +327,15 @@ impl<'a> Build<'a> {
             let items = Items::new(chunk, self.setting.item_bytes);
             let slices = items.slices();
             let start = Instant::now();
-            if !self.batch {
-                self.filter.insert_each(&slices);
-            } else if !self.filter.insert_batches(&slices) {
+            let done = match self.way {
+                Way::Each => {
+                    self.filter.insert_each(&slices);
+                    true
+                }
+                Way::Batches => self.filter.insert_batches(&slices),
+                Way::Extend => self.filter.extend(&slices),
+            };
+            if !done {
                 return f64::INFINITY;
             }
             nanos += start.elapsed().as_nanos() as f64;

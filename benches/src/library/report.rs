@@ -20,9 +20,9 @@ pub fn markdown(machine: &Machine, tables: &[Table]) -> String {
         let _ = write!(
             text,
             "\n## {items} items of {item_bytes} bytes at {rate}\n\n\
-             | | insert | insert, batch | hit | miss | hit, batch | miss, batch \
+             | | insert | insert, batch | extend | hit | miss | hit, batch | miss, batch \
              | FPR | bits/item |\n\
-             |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+             |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         );
         for row in rows {
             let maybe = |nanos: Option<f64>| nanos.map_or("".to_owned(), |n| format!("{n:.1}"));
@@ -30,10 +30,11 @@ pub fn markdown(machine: &Machine, tables: &[Table]) -> String {
             let deviation = (measured * (1.0 - measured) / row.probes as f64).sqrt();
             let _ = writeln!(
                 text,
-                "| {} | {:.1} | {} | {:.1} | {:.1} | {} | {} | {:.3} % ± {:.3} | {:.2} |",
+                "| {} | {:.1} | {} | {} | {:.1} | {:.1} | {} | {} | {:.3} % ± {:.3} | {:.2} |",
                 row.name,
                 row.insert,
                 maybe(row.insert_batch),
+                maybe(row.extend),
                 row.hit,
                 row.miss,
                 maybe(row.hit_batch),

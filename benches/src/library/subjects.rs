@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use xorf::Filter as _;
 
 /// The number of items in a batch call.
-const BATCH: usize = 1000;
+const BATCH: usize = 256;
 
 /// A filter to compare. All are made for `capacity` items at an error rate.
 pub trait Filter: Sized + 'static {
@@ -24,6 +24,11 @@ pub trait Filter: Sized + 'static {
 
     /// Inserts many items by one call. Returns false when there is no such call.
     fn insert_batch(&mut self, _items: &[&[u8]]) -> bool {
+        false
+    }
+
+    /// Inserts an iterator's items by one call. Returns false when there is no such call.
+    fn extend(&mut self, _items: &[&[u8]]) -> bool {
         false
     }
 
@@ -40,6 +45,7 @@ pub trait Filter: Sized + 'static {
 pub trait Subject {
     fn insert_each(&mut self, items: &[&[u8]]);
     fn insert_batches(&mut self, items: &[&[u8]]) -> bool;
+    fn extend(&mut self, items: &[&[u8]]) -> bool;
     fn finish(&mut self);
     fn count_each(&self, items: &[&[u8]]) -> usize;
     fn count_batches(&self, items: &[&[u8]]) -> Option<usize>;
@@ -55,6 +61,10 @@ impl<F: Filter> Subject for F {
 
     fn insert_batches(&mut self, items: &[&[u8]]) -> bool {
         items.chunks(BATCH).all(|batch| self.insert_batch(batch))
+    }
+
+    fn extend(&mut self, items: &[&[u8]]) -> bool {
+        Filter::extend(self, items)
     }
 
     fn finish(&mut self) {
@@ -105,7 +115,10 @@ pub const SUBJECTS: &[Entry] = &[
 
 impl Filter for BloomFilter {
     fn new(capacity: usize, rate: f64) -> Self {
-        let builder = Self::builder().capacity(capacity as u64).error_rate(rate);
+        let builder = Self::builder()
+            .layout(Layout::Classic)
+            .capacity(capacity as u64)
+            .error_rate(rate);
         builder.build().expect("it fits into memory")
     }
 
@@ -118,17 +131,19 @@ impl Filter for BloomFilter {
     }
 
     fn insert_batch(&mut self, items: &[&[u8]]) -> bool {
-        self.insert_all(items);
+        self.insert_each(items, drop);
+        true
+    }
+
+    fn extend(&mut self, items: &[&[u8]]) -> bool {
+        Extend::extend(self, items.iter().copied());
         true
     }
 
     fn contains_batch(&self, items: &[&[u8]]) -> Option<usize> {
-        Some(
-            self.contains_all(items)
-                .iter()
-                .filter(|found| **found)
-                .count(),
-        )
+        let mut count = 0;
+        self.contains_each(items, |found| count += usize::from(found));
+        Some(count)
     }
 
     fn bytes(&self) -> Option<usize> {
@@ -138,7 +153,10 @@ impl Filter for BloomFilter {
 
 impl Filter for ScalableBloomFilter {
     fn new(capacity: usize, rate: f64) -> Self {
-        let builder = Self::builder().capacity(capacity as u64).error_rate(rate);
+        let builder = Self::builder()
+            .layout(Layout::Classic)
+            .capacity(capacity as u64)
+            .error_rate(rate);
         builder.build().expect("it fits into memory")
     }
 
@@ -151,15 +169,18 @@ impl Filter for ScalableBloomFilter {
     }
 
     fn insert_batch(&mut self, items: &[&[u8]]) -> bool {
-        self.insert_batch(items.iter().copied(), u64::MAX, |_| {
-            ControlFlow::Continue(())
-        });
+        self.insert_each(items, drop);
+        true
+    }
+
+    fn extend(&mut self, items: &[&[u8]]) -> bool {
+        Extend::extend(self, items.iter().copied());
         true
     }
 
     fn contains_batch(&self, items: &[&[u8]]) -> Option<usize> {
         let mut count = 0;
-        self.contains_batch(items.iter().copied(), |found| count += usize::from(found));
+        self.contains_each(items, |found| count += usize::from(found));
         Some(count)
     }
 
@@ -189,6 +210,10 @@ macro_rules! blocked {
 
             fn insert_batch(&mut self, items: &[&[u8]]) -> bool {
                 Filter::insert_batch(&mut self.0, items)
+            }
+
+            fn extend(&mut self, items: &[&[u8]]) -> bool {
+                Filter::extend(&mut self.0, items)
             }
 
             fn contains_batch(&self, items: &[&[u8]]) -> Option<usize> {

@@ -37,6 +37,40 @@ fn the_first_line_says_what_runs_where() {
     assert!(banner.unwrap().ends_with(&expected), "{log}");
 }
 
+/// Sixty filters of 60 MB: what their items touch is resident, and reading makes no more so.
+#[cfg(target_os = "linux")]
+#[test]
+fn large_filters_of_few_items_take_little_memory() {
+    let always = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if always.is_ok_and(|setting| setting.contains("[always]")) {
+        eprintln!("SKIPPED: this system makes every large page huge");
+        return;
+    }
+    let server = Server::start();
+    let mut client = server.client();
+    let items: Vec<String> = (0..20).map(|item| item.to_string()).collect();
+    let items = items.join(" ");
+    for layout in ["CLASSIC", "BLOCKED"] {
+        for filter in 0..30 {
+            let key = format!("{layout}{filter}");
+            client.ok(&format!("BF.RESERVE {key} 0.01 42000000 LAYOUT {layout}"));
+            let added = client.line(&format!("BF.MADD {key} {items}"));
+            assert_eq!(added, Reply::Array(vec![Reply::Integer(1); 20]));
+            for read in ["BF.INFO", "BF.STATS", "BF.CARD"] {
+                let reply = client.line(&format!("{read} {key}"));
+                assert!(!matches!(reply, Reply::Error(_)), "{reply:?}");
+            }
+        }
+        assert_eq!(client.number(&format!("COPY {layout}0 {layout}copy")), 1);
+    }
+    let used: u64 = client.info("used_memory").parse().unwrap();
+    assert!(used > 3_400_000_000, "{used} bytes are counted");
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = resident.unwrap().trim().trim_end_matches(" kB");
+    assert!(kilobytes.parse::<u64>().unwrap() < 100_000, "{status}");
+}
+
 #[test]
 fn a_signal_ends_it_in_order_and_what_was_asked_is_answered() {
     for signal in ["TERM", "INT"] {

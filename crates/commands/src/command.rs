@@ -33,7 +33,7 @@ pub struct Command<H: 'static> {
     /// What COMMAND DOCS says.
     pub docs: Docs,
     /// How pipelined calls on one key are executed as one batch, if they can be.
-    pub batch: Option<Batch>,
+    pub batch: Option<BatchKind>,
     /// Its subcommands.
     pub subcommands: &'static [Command<H>],
     /// What runs it.
@@ -42,7 +42,7 @@ pub struct Command<H: 'static> {
 
 /// What a batch of pipelined calls, which name one key and an item each, does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Batch {
+pub enum BatchKind {
     /// Adds the items: [`add_batch`](crate::bf::add::add_batch).
     Add,
     /// Looks for them: [`exists_batch`](crate::bf::exists::exists_batch).
@@ -194,8 +194,8 @@ impl<H: Copy> Command<H> {
     }
 
     /// It as one that can be batched.
-    pub const fn batch(mut self, batch: Batch) -> Self {
-        self.batch = Some(batch);
+    pub const fn batch(mut self, kind: BatchKind) -> Self {
+        self.batch = Some(kind);
         self
     }
 

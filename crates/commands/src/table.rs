@@ -2,7 +2,7 @@
 //! command is one file under [`bf`](crate::bf) and one row here.
 
 use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
-use crate::command::{Argument, ArgumentKind, Batch, Command, ONE_KEY, OURS};
+use crate::command::{Argument, ArgumentKind, BatchKind, Command, ONE_KEY, OURS};
 use crate::context::Context;
 use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, READONLY, WRITE};
 use crate::outcome::Outcome;
@@ -96,7 +96,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "Adds an item to a filter, creating the filter when it is missing",
         )
         .takes(PER_ITEM, &[KEY, ITEM])
-        .batch(Batch::Add),
+        .batch(BatchKind::Add),
     look(exists::EXISTS, 3, exists::exists)
         .flags(&[FAST])
         .docs(
@@ -104,7 +104,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "Tells whether an item may have been added to a filter",
         )
         .takes(PER_ITEM, &[KEY, ITEM])
-        .batch(Batch::Exists),
+        .batch(BatchKind::Exists),
     change(add::MADD, -3, add::madd)
         .docs(
             "1.0.0",
@@ -194,7 +194,7 @@ pub static COMMANDS: &[Command<Function>] = &[
 
 #[cfg(test)]
 mod tests {
-    use everbloom::ScalableBloomFilter;
+    use everbloom::{Layout, ScalableBloomFilter};
     use everbloom_resp::Protocol;
 
     use super::*;
@@ -226,7 +226,10 @@ mod tests {
 
     #[test]
     fn replies_depend_on_the_protocol_only_where_the_row_says_so() {
-        let filter = ScalableBloomFilter::builder().build().unwrap();
+        let filter = ScalableBloomFilter::builder()
+            .layout(Layout::Classic)
+            .build()
+            .unwrap();
         for command in COMMANDS {
             let Function::Read(function) = command.handler else {
                 assert!(!command.flags.has(DEPENDS_ON_PROTOCOL), "{}", command.name);

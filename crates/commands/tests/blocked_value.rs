@@ -10,7 +10,8 @@
 mod fields;
 
 use everbloom::hash::Key;
-use everbloom::{Layout, PartsError, ScalableBloomFilter};
+use everbloom::redisbloom::PartsError;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{
     FieldWriter, ValueError, ValueType, load, save, save_head, save_layer_head, value_type,
@@ -225,7 +226,10 @@ fn limits_are_for_all_bit_arrays_together() {
 
 #[test]
 fn a_value_is_none_of_the_other_layouts() {
-    let classic = ScalableBloomFilter::builder().build().unwrap();
+    let classic = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
+        .build()
+        .unwrap();
     assert!(read(&fields(&classic)).is_err());
     for version in 0..=4 {
         let loaded = load(Layout::Classic, &mut Rest(&recorded()), version, 1 << 20);

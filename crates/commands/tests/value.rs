@@ -8,7 +8,8 @@
 
 mod fields;
 
-use everbloom::{Layout, PartsError, ScalableBloomFilter};
+use everbloom::redisbloom::PartsError;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::value::{ValueError, load, save, save_head, save_layer_head};
 
 use fields::Field::{Bytes, Double, Unsigned};
@@ -56,6 +57,7 @@ fn recorded() -> Vec<Field> {
 #[test]
 fn fields_are_those_of_redisbloom() {
     let mut filter = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
         .error_rate(0.01)
         .capacity(3)
         .build()
@@ -68,7 +70,9 @@ fn fields_are_those_of_redisbloom() {
 #[test]
 fn grown_and_fixed_filters_come_back_equal() {
     for capacity in [1, 10, 1000] {
-        let builder = ScalableBloomFilter::builder().capacity(capacity);
+        let builder = ScalableBloomFilter::builder()
+            .layout(Layout::Classic)
+            .capacity(capacity);
         for builder in [builder, builder.expansion(4), builder.fixed()] {
             let mut filter = builder.build().unwrap();
             for item in 0..300_u32 {
@@ -81,7 +85,11 @@ fn grown_and_fixed_filters_come_back_equal() {
 
 #[test]
 fn parts_give_the_same_fields_as_the_whole() {
-    let mut filter = ScalableBloomFilter::builder().capacity(10).build().unwrap();
+    let mut filter = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(10)
+        .build()
+        .unwrap();
     filter.extend((0..100_u32).map(u32::to_le_bytes));
     let mut row = Row::default();
     let Ok(()) = save_head(&filter.parts(), &mut row);

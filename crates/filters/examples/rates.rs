@@ -83,7 +83,7 @@ fn measured(
     let absent: Vec<[u8; 8]> = (items.end..items.end + probes)
         .map(u64::to_le_bytes)
         .collect();
-    let found = filter.contains_all(&absent);
-    let false_positives = found.iter().filter(|found| **found).count();
-    Ok(false_positives as f64 / probes as f64 / rate)
+    let mut found = 0_u32;
+    filter.contains_each(&absent, |yes| found += u32::from(yes));
+    Ok(f64::from(found) / probes as f64 / rate)
 }

@@ -17,6 +17,9 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
+
+use crate::pages::{self, HUGE};
 
 /// The allocator could not give so many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,12 +121,28 @@ impl BitArray {
         }
     }
 
-    /// The bytes as they are. A long vector without spare capacity is not copied.
+    /// The bytes as they are. A long vector without spare capacity is not copied, unless it is so
+    /// long and so empty that a copy takes less memory.
     pub(crate) fn from_vec(bytes: Vec<u8>) -> BitArray {
-        BitArray(match Few::of(&bytes) {
-            Some(few) => Repr::Few(few),
-            None => Repr::Dense(bytes.into_boxed_slice()),
-        })
+        if let Some(few) = Few::of(&bytes) {
+            return BitArray(Repr::Few(few));
+        }
+        if bytes.len() >= HUGE
+            && pages::is_sparse(&bytes)
+            && let Ok(mut sparse) = zeroed(bytes.len())
+        {
+            pages::copy(&mut sparse, &bytes);
+            return BitArray(Repr::Dense(sparse));
+        }
+        BitArray(Repr::Dense(bytes.into_boxed_slice()))
+    }
+
+    /// The bytes, if there are any.
+    pub(crate) fn dense(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Repr::Dense(bytes) => Some(bytes),
+            Repr::Few(_) => None,
+        }
     }
 
     /// The bytes: borrowed, unless the array has none because few of its bits are 1.
@@ -313,7 +332,6 @@ fn zeroed(len: usize) -> Result<Box<[u8]>, AllocError> {
     if start.is_null() {
         return Err(AllocError);
     }
-    advise_huge_pages(start, len);
     let slice = core::ptr::slice_from_raw_parts_mut(start, len);
     // SAFETY: the block is `len` initialised bytes, came from the global allocator with the
     // layout of `[u8; len]`, and nothing else owns it.
@@ -328,7 +346,7 @@ impl Clone for BitArray {
         };
         match zeroed(bytes.len()) {
             Ok(mut copy) => {
-                copy.copy_from_slice(bytes);
+                pages::copy(&mut copy, bytes);
                 BitArray(Repr::Dense(copy))
             }
             Err(AllocError) => handle_alloc_error(Layout::for_value::<[u8]>(bytes)),
@@ -358,43 +376,26 @@ fn mask_of(position: u64) -> u8 {
     1 << (position & 7)
 }
 
-/// From how many bytes on an array gets huge pages: the size of one.
-#[cfg(all(feature = "std", target_os = "linux"))]
-const HUGE: usize = 2 << 20;
-
-/// Asks the system to put zeroed memory that was just allocated on huge pages, if it is much: with
-/// small ones nearly every lookup in a large filter also misses the processor's table of pages. A
-/// system that has no huge pages does not mind.
-#[allow(unused_variables, reason = "not every system can be asked")]
-pub(crate) fn advise_huge_pages(start: *mut u8, len: usize) {
-    #[cfg(all(feature = "std", target_os = "linux"))]
-    if len >= HUGE {
-        // The smallest page there is; where pages are larger, the system refuses the start.
-        const PAGE: usize = 4096;
-        let lead = start.align_offset(PAGE).min(len);
-        let whole = (len - lead) / PAGE * PAGE;
-        let first = start.wrapping_add(lead).cast();
-        // SAFETY: the range lies within one live allocation, and neither advice changes whether it
-        // can be reached. The second gives pages back that the allocator has used before, so that
-        // they return as huge ones: memory of no file then reads as zeros, which it holds, and
-        // memory of a file as what was written there, which is zeros, too. A failure leaves
-        // everything as it was.
-        unsafe {
-            libc::madvise(first, whole, libc::MADV_HUGEPAGE);
-            libc::madvise(first, whole, libc::MADV_DONTNEED);
-        }
-    }
+/// How many whole huge pages the first `end` bytes of an array contain.
+pub(crate) fn huge_pages(bytes: &[u8], end: usize) -> usize {
+    let lead = bytes.as_ptr().align_offset(HUGE);
+    end.saturating_sub(lead) / HUGE
 }
 
-/// Copies bits to a place where all are 0. Pages that stay zero are not written, so that they take
-/// no memory.
-pub(crate) fn copy_ones(place: &mut [u8], bits: &[u8]) {
-    const ZEROS: [u8; 4096] = [0; 4096];
-    let pages = place.chunks_mut(ZEROS.len()).zip(bits.chunks(ZEROS.len()));
-    for (place, page) in pages.filter(|(_, page)| !ZEROS.starts_with(page)) {
-        // The last page of the place may be longer.
-        if let Some(place) = place.get_mut(..page.len()) {
-            place.copy_from_slice(page);
+/// Asks the system to put these of the array's huge pages, by number, each into one piece of
+/// memory. A system that cannot, or has no such piece, leaves them as they are.
+#[allow(unused_variables, reason = "not every system can be asked")]
+pub(crate) fn collapse(bytes: &[u8], pages: Range<usize>) {
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    {
+        let end = pages.end.min(huge_pages(bytes, bytes.len()));
+        if pages.start < end {
+            let lead = bytes.as_ptr().align_offset(HUGE) + pages.start * HUGE;
+            let start = bytes.as_ptr().wrapping_add(lead).cast_mut().cast();
+            let len = (end - pages.start) * HUGE;
+            // SAFETY: the range lies within the array, which is live. The advice moves memory and
+            // changes neither what it holds nor how it can be reached, also while others read it.
+            unsafe { libc::madvise(start, len, libc::MADV_COLLAPSE) };
         }
     }
 }

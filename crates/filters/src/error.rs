@@ -59,3 +59,11 @@ pub enum InsertError {
     #[error("the filter cannot grow")]
     CannotGrow,
 }
+
+/// The filter, or a panic with the reason there is none.
+#[cfg(feature = "std")]
+#[track_caller]
+#[expect(clippy::panic, reason = "the constructors that call this say so")]
+pub(crate) fn or_panic<T>(built: Result<T, BuildError>) -> T {
+    built.unwrap_or_else(|error| panic!("{error}"))
+}

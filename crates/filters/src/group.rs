@@ -5,9 +5,12 @@
 //! item that is not in a layer usually fails within the first few bits, so only those are asked
 //! for ahead of time; the other bits are asked for when the first ones were all 1.
 
+use core::slice;
+
 use crate::blocked;
 use crate::classic::{ClassicBits, RUN};
-use crate::hash::{HashPair, Hasher};
+use crate::hash::{HashPair, Hasher, ItemHasher};
+use crate::item::Item;
 use crate::layer::Layer;
 
 /// Calls `emit` for each group of items in turn, with the mask of those that are in one of the
@@ -16,10 +19,10 @@ use crate::layer::Layer;
 /// The blocks of a group are asked for before the group ahead of it is tested, so that memory has
 /// something to do all the time.
 #[inline]
-pub(crate) fn contained_groups<'a>(
+pub(crate) fn contained_groups(
     layers: &[Layer],
     hasher: &Hasher,
-    mut items: impl Iterator<Item = &'a [u8]>,
+    mut items: impl Iterator<Item: Item>,
     mut emit: impl FnMut(u32, usize),
 ) {
     let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
@@ -32,6 +35,26 @@ pub(crate) fn contained_groups<'a>(
         emit(found, now.pairs().len());
         core::mem::swap(&mut now, &mut next);
         far = far_next;
+    }
+}
+
+/// Inserts each group of items in turn into a layer that nobody captures, and calls `emit` with the
+/// mask of those that are new, and how many items there are. Blocks are asked for as above.
+#[inline]
+pub(crate) fn insert_groups(
+    layer: &mut Layer,
+    hasher: &Hasher,
+    mut items: impl Iterator<Item: Item>,
+    mut emit: impl FnMut(u32, usize),
+) {
+    let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
+    let mut more = now.fill(&mut items, hasher);
+    now.prefetch_blocks(slice::from_ref(layer));
+    while more {
+        more = next.fill(&mut items, hasher);
+        next.prefetch_blocks(slice::from_ref(layer));
+        emit(now.insert(layer), now.pairs().len());
+        core::mem::swap(&mut now, &mut next);
     }
 }
 
@@ -49,29 +72,27 @@ pub(crate) struct Group {
 impl Group {
     /// Hashes the next items, as many as there are and fit; false when there are none.
     #[inline]
-    pub(crate) fn fill<'a>(
+    pub(crate) fn fill(&mut self, items: &mut impl Iterator<Item: Item>, hasher: &Hasher) -> bool {
+        self.len = match hasher {
+            Hasher::Classic(width) => self.fill_with(items, width),
+            Hasher::Blocked(secrets) => self.fill_with(items, secrets),
+        };
+        self.len > 0
+    }
+
+    /// How many items there were.
+    #[inline]
+    fn fill_with(
         &mut self,
-        items: &mut impl Iterator<Item = &'a [u8]>,
-        hasher: &Hasher,
-    ) -> bool {
+        items: &mut impl Iterator<Item: Item>,
+        hasher: &impl ItemHasher,
+    ) -> usize {
         let mut len = 0;
-        let slots = self.pairs.iter_mut().zip(items);
-        match hasher {
-            Hasher::Classic(width) => {
-                for (slot, item) in slots {
-                    *slot = HashPair::new(item, *width);
-                    len += 1;
-                }
-            }
-            Hasher::Blocked(secrets) => {
-                for (slot, item) in slots {
-                    *slot = secrets.hash(item);
-                    len += 1;
-                }
-            }
+        for (slot, item) in self.pairs.iter_mut().zip(items) {
+            *slot = item.hash_with(hasher);
+            len += 1;
         }
-        self.len = len;
-        len > 0
+        len
     }
 
     /// The items in order.
@@ -101,9 +122,33 @@ impl Group {
         })
     }
 
+    /// Inserts the items in order, whose blocks were asked for; those that are new.
+    #[inline]
+    fn insert(&self, layer: &mut Layer) -> u32 {
+        let mut found = 0;
+        if layer.as_classic().is_some() {
+            found = self.contained(slice::from_ref(layer));
+            self.prefetch_others(layer, found);
+        }
+        // An item may have come with one before it in the group.
+        layer.insert_group(&self.pairs, self.all() & !found)
+    }
+
+    /// The items that are in any of the layers, as far as an insert into the newest does not tell
+    /// it: in the blocked layout that layer is left out.
+    #[inline]
+    pub(crate) fn contained_before_insert(&self, layers: &[Layer], far: usize) -> u32 {
+        match layers.split_last() {
+            Some((newest, older)) if newest.as_blocked().is_some() => {
+                self.contained_after_prefetch(older, far.saturating_sub(1))
+            }
+            _ => self.contained_after_prefetch(layers, far),
+        }
+    }
+
     /// The items that are in any of the layers; the last layer is looked at first.
     #[inline]
-    pub(crate) fn contained(&self, layers: &[Layer]) -> u32 {
+    fn contained(&self, layers: &[Layer]) -> u32 {
         let far = self.prefetch_blocks(layers);
         self.contained_after_prefetch(layers, far)
     }
@@ -140,7 +185,7 @@ impl Group {
     /// Asks for the items' blocks in the newest layers, as far as these are blocked and far away;
     /// returns how many layers that is.
     #[inline]
-    fn prefetch_blocks(&self, layers: &[Layer]) -> usize {
+    pub(crate) fn prefetch_blocks(&self, layers: &[Layer]) -> usize {
         let mut far = 0;
         for layer in layers.iter().rev() {
             let Some(bits) = layer.as_blocked().filter(|bits| bits.is_far()) else {

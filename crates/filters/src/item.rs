@@ -1,122 +1,325 @@
-//! Items that are no bytes.
+//! What can be put into a filter.
 
+use alloc::borrow::{Cow, ToOwned};
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-use crate::hash::{SEED64, murmur64a};
+use crate::hash::{HashPair, ItemHasher, Kind};
 
-/// The eight bytes that stand for any `Hash` value as an item.
+/// What can be put into a filter and looked up in it.
 ///
-/// The bytes depend on what the type's `Hash` implementation writes and on nothing else: not on the
-/// process. A filter that is kept in a file still fits its items after a restart, as long as the
-/// type and its `Hash` implementation stay as they are. Numbers and their lengths are taken alike
-/// whatever the platform's byte order and the width of its `usize`; but slices and vectors of
-/// numbers wider than a byte write their memory as it is, so filters of such items stay on their
-/// kind of platform. Two values get the same bytes with probability 2^-64, far below any error
-/// rate.
+/// | type | what the item is |
+/// |---|---|
+/// | `str`, `[u8]`, `[u8; N]`, `String`, `Vec<u8>` | its bytes, as in `BF.ADD` |
+/// | `u8` to `u128`, `i8` to `i128`, `usize`, `isize` | its value, whatever the type |
+/// | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | what they refer to |
+/// | a tuple of one to eight items | all of them in this order |
+/// | [`Hashed<T>`](Hashed) | what the `Hash` of `T` writes |
 ///
-/// Note that a `str` hashed this way is another item than its own bytes.
+/// An item means the same on every platform and in every version of this library: `7_u8`, `7_i64`
+/// and Python's `7` are one. A number is never
+/// the item of its bytes, nor of its digits: who wants to ask a server for it with `BF.EXISTS`
+/// inserts `number.to_string()`. A tuple is never the item of its parts put together: `("ab", "c")`
+/// and `("a", "bc")` are two items.
+///
+/// In the blocked layout all of an item goes through the hash that the filter's
+/// [`Key`](crate::hash::Key) makes. Two items agree in both hash values for about one key in 2^60,
+/// whoever chose them, as long as they were chosen without knowing the key. In the classic layout
+/// the hash is known to all, and whoever chooses the items can make as many collide as they like.
+///
+/// A type of one's own is an item by being made of items:
 ///
 /// ```
-/// use everbloom::{BloomFilter, hashed};
+/// use everbloom::hash::{HashPair, ItemHasher};
+/// use everbloom::{BloomFilter, Item};
+///
+/// struct Visit<'a> { user: u64, page: &'a str }
+///
+/// impl Item for Visit<'_> {
+///     fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+///         (self.user, self.page).hash_with(hasher)
+///     }
+/// }
+///
+/// let mut seen = BloomFilter::new(1000, 0.01);
+/// assert!(seen.insert(&Visit { user: 7, page: "/index" }));
+/// assert!(seen.contains(&(7, "/index")));
+/// assert!(!seen.contains(&(8, "/index")));
+/// ```
+pub trait Item {
+    /// The two hash values of the item.
+    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair;
+
+    /// The bytes, if the item is nothing else: they have a shorter way.
+    #[doc(hidden)]
+    #[inline]
+    fn as_item_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// A value of any type with [`Hash`] as an item.
+///
+/// What the `Hash` implementation writes goes through the filter's own hash, write by write. The
+/// item depends on that implementation and on nothing else, so a filter in a file still fits its
+/// items after a restart, as long as the type and its `Hash` stay as they are. Numbers are taken by
+/// their value, whatever their width and the platform's byte order; but slices of numbers wider
+/// than a byte write their memory as it is, and such items stay on their kind of platform.
+///
+/// A `Hashed("a")` is another item than `"a"`.
+///
+/// ```
+/// use everbloom::{BloomFilter, Hashed};
 ///
 /// #[derive(Hash)]
 /// struct Visit<'a> { user: u64, page: &'a str }
 ///
-/// let mut seen = BloomFilter::builder().capacity(1000).build()?;
+/// let mut seen = BloomFilter::new(1000, 0.01);
 /// let visit = Visit { user: 7, page: "/index" };
-/// assert!(seen.insert(&hashed(&visit)));
-/// assert!(seen.contains(&hashed(&visit)));
-/// assert!(!seen.contains(&hashed(&Visit { user: 8, ..visit })));
-/// # Ok::<(), everbloom::BuildError>(())
+/// assert!(seen.insert(&Hashed(&visit)));
+/// assert!(seen.contains(&Hashed(&visit)));
+/// assert!(!seen.contains(&Hashed(&Visit { user: 8, ..visit })));
 /// ```
-#[must_use]
-pub fn hashed<T: Hash + ?Sized>(value: &T) -> [u8; 8] {
-    let mut hasher = ItemHasher { state: SEED64 };
-    value.hash(&mut hasher);
-    hasher.finish().to_le_bytes()
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashed<T>(pub T);
+
+impl<T: Hash> Item for Hashed<T> {
+    #[inline]
+    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+        let so_far = hasher.tagged(&[0; 16], Kind::Stream);
+        let mut stream = Stream { hasher, so_far };
+        self.0.hash(&mut stream);
+        stream.so_far
+    }
 }
 
-/// Chains MurmurHash64A: what one write gives is the seed of the next. Each write's length enters
-/// its hash, so that "ab", "c" and "a", "bc" differ.
-struct ItemHasher {
-    state: u64,
+/// Takes what a `Hash` implementation writes. Each write is an item of its own, so that "ab", "c"
+/// and "a", "bc" differ.
+struct Stream<'a, H> {
+    hasher: &'a H,
+    so_far: HashPair,
 }
 
-impl Hasher for ItemHasher {
+impl<H: ItemHasher> Stream<'_, H> {
+    #[inline]
+    fn take(&mut self, part: &impl Item) {
+        let part = part.hash_with(self.hasher);
+        self.so_far = self.hasher.chain(self.so_far, part, Kind::Stream);
+    }
+}
+
+macro_rules! take_numbers {
+    ($($write:ident: $number:ty,)*) => {
+        $(
+            #[inline]
+            fn $write(&mut self, number: $number) {
+                self.take(&number);
+            }
+        )*
+    };
+}
+
+impl<H: ItemHasher> Hasher for Stream<'_, H> {
     fn finish(&self) -> u64 {
-        self.state
+        self.so_far.a
     }
 
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        self.state = murmur64a(bytes, self.state);
+        self.take(&bytes);
     }
 
-    // The default implementations write native-endian bytes, and as many as a `usize` has.
-    fn write_u16(&mut self, value: u16) {
-        self.write(&value.to_le_bytes());
+    // What the trait does by itself is to write the bytes of this platform.
+    take_numbers! {
+        write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128,
+        write_usize: usize,
+        write_i8: i8, write_i16: i16, write_i32: i32, write_i64: i64, write_i128: i128,
+        write_isize: isize,
+    }
+}
+
+macro_rules! bytes {
+    ($($name:ty $(where $n:ident)?,)*) => {
+        $(
+            impl $(<const $n: usize>)? Item for $name {
+                #[inline]
+                fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+                    hasher.bytes(self.as_ref())
+                }
+
+                #[inline]
+                fn as_item_bytes(&self) -> Option<&[u8]> {
+                    Some(self.as_ref())
+                }
+            }
+        )*
+    };
+}
+
+bytes! { str, [u8], [u8; N] where N, String, Vec<u8>, }
+
+macro_rules! numbers {
+    ($($name:ty: $widest:ty,)*) => {
+        $(
+            impl Item for $name {
+                #[inline]
+                #[allow(
+                    clippy::allow_attributes, clippy::cast_lossless, unused_comparisons,
+                    reason = "one text for all types; none is wider than the widest"
+                )]
+                fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+                    let kind = if *self < 0 { Kind::Negative } else { Kind::Number };
+                    hasher.tagged(&(*self as $widest).to_le_bytes(), kind)
+                }
+            }
+        )*
+    };
+}
+
+numbers! {
+    u8: u128, u16: u128, u32: u128, u64: u128, u128: u128, usize: u128,
+    i8: i128, i16: i128, i32: i128, i64: i128, i128: i128, isize: i128,
+}
+
+macro_rules! references {
+    ($($name:ty,)*) => {
+        $(
+            impl<T: Item + ?Sized> Item for $name {
+                #[inline]
+                fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+                    (**self).hash_with(hasher)
+                }
+
+                #[inline]
+                fn as_item_bytes(&self) -> Option<&[u8]> {
+                    (**self).as_item_bytes()
+                }
+            }
+        )*
+    };
+}
+
+references! { &T, &mut T, Box<T>, Rc<T>, Arc<T>, }
+
+impl<T: Item + ToOwned + ?Sized> Item for Cow<'_, T> {
+    #[inline]
+    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+        (**self).hash_with(hasher)
     }
 
-    fn write_u32(&mut self, value: u32) {
-        self.write(&value.to_le_bytes());
+    #[inline]
+    fn as_item_bytes(&self) -> Option<&[u8]> {
+        (**self).as_item_bytes()
     }
+}
 
-    fn write_u64(&mut self, value: u64) {
-        self.write(&value.to_le_bytes());
-    }
+macro_rules! tuples {
+    ($($count:literal: $($name:ident)*,)*) => {
+        $(
+            impl<$($name: Item),*> Item for ($($name,)*) {
+                #[inline]
+                #[expect(non_snake_case, reason = "a part is named as its type")]
+                fn hash_with<Scheme: ItemHasher>(&self, hasher: &Scheme) -> HashPair {
+                    let ($($name,)*) = self;
+                    // How many there are comes first: no tuple is the beginning of another.
+                    let so_far = HashPair { a: $count, b: 0 };
+                    $(
+                        let part = $name.hash_with(hasher);
+                        let so_far = hasher.chain(so_far, part, Kind::Tuple);
+                    )*
+                    so_far
+                }
+            }
+        )*
+    };
+}
 
-    fn write_u128(&mut self, value: u128) {
-        self.write(&value.to_le_bytes());
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
-    }
-
-    fn write_i16(&mut self, value: i16) {
-        self.write(&value.to_le_bytes());
-    }
-
-    fn write_i32(&mut self, value: i32) {
-        self.write(&value.to_le_bytes());
-    }
-
-    fn write_i64(&mut self, value: i64) {
-        self.write(&value.to_le_bytes());
-    }
-
-    fn write_i128(&mut self, value: i128) {
-        self.write(&value.to_le_bytes());
-    }
-
-    fn write_isize(&mut self, value: isize) {
-        self.write_i64(value as i64);
-    }
+tuples! {
+    1: A, 2: A B, 3: A B C, 4: A B C D, 5: A B C D E, 6: A B C D E F, 7: A B C D E F G,
+    8: A B C D E F G I,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::hashed;
+    use alloc::borrow::Cow;
+    use alloc::boxed::Box;
+    use alloc::collections::BTreeSet;
+    use alloc::string::String;
+    use alloc::sync::Arc;
+    use alloc::vec;
 
-    #[test]
-    fn bytes_never_change() {
-        // Filters in files depend on these. Computed by a MurmurHash64A in another language.
-        assert_eq!(hashed(&7_u64), VECTORS[0]);
-        assert_eq!(hashed("foo"), VECTORS[1]);
-        assert_eq!(hashed(&(1_u8, -2_i32, true)), VECTORS[2]);
+    use super::{Hashed, Item};
+    use crate::hash::{HashPair, HashWidth, Key, Secrets};
+
+    /// The hash in either layout; the classic one's is what must not change by itself.
+    fn hash(item: &(impl Item + ?Sized)) -> [HashPair; 2] {
+        let secrets = Secrets::new(Key::from_seed(0));
+        [item.hash_with(&HashWidth::Bits64), item.hash_with(&secrets)]
     }
 
-    const VECTORS: [[u8; 8]; 3] = [
-        [214, 131, 106, 90, 227, 22, 52, 173],
-        [115, 101, 165, 66, 148, 63, 172, 218],
-        [230, 46, 164, 97, 18, 239, 192, 242],
-    ];
+    #[test]
+    fn bytes_are_the_items_of_the_commands() {
+        let foo = [
+            HashPair::new(b"foo", HashWidth::Bits64),
+            Key::from_seed(0).hash(b"foo"),
+        ];
+        assert_eq!(hash("foo"), foo);
+        assert_eq!(hash(b"foo"), foo);
+        assert_eq!(hash(&b"foo"[..]), foo);
+        assert_eq!(hash(&String::from("foo")), foo);
+        assert_eq!(hash(&vec![b'f', b'o', b'o']), foo);
+        assert_eq!(hash(&&&"foo"), foo);
+        assert_eq!(hash(&Box::<str>::from("foo")), foo);
+        assert_eq!(hash(&Arc::<[u8]>::from(*b"foo")), foo);
+        assert_eq!(hash(&Cow::Borrowed("foo")), foo);
+    }
 
     #[test]
-    fn width_and_boundaries() {
-        assert_eq!(hashed(&7_usize), hashed(&7_u64));
-        assert_eq!(hashed(&-7_isize), hashed(&-7_i64));
-        assert_ne!(hashed(&7_u32), hashed(&7_u64));
-        assert_ne!(hashed(&("ab", "c")), hashed(&("a", "bc")));
-        assert_eq!(hashed("foo"), hashed(&alloc::string::String::from("foo")));
+    fn a_number_is_its_value() {
+        let seven = hash(&7_u8);
+        assert_eq!(hash(&7_u64), seven);
+        assert_eq!(hash(&7_i16), seven);
+        assert_eq!(hash(&7_usize), seven);
+        assert_eq!(hash(&7_i128), seven);
+        assert_eq!(hash(&-7_i8), hash(&-7_i128));
+        // All of these are other items.
+        let others = [
+            seven,
+            hash(&-7),
+            hash("7"),
+            hash(&[7]),
+            hash(&7_u64.to_le_bytes()),
+            hash(&7_u128.to_le_bytes()),
+            hash(&u128::MAX),
+            hash(&-1),
+            hash(&(7,)),
+            hash(&((7,),)),
+            hash(&(7, 7)),
+            hash(&Hashed(7)),
+            hash(&Hashed(())),
+        ];
+        for layout in 0..2 {
+            let all: BTreeSet<_> = others
+                .iter()
+                .map(|pair| (pair[layout].a, pair[layout].b))
+                .collect();
+            assert_eq!(all.len(), others.len());
+        }
+    }
+
+    #[test]
+    fn parts_stay_apart() {
+        assert_ne!(hash(&("ab", "c")), hash(&("a", "bc")));
+        assert_ne!(hash(&("a", "b")), hash(&("b", "a")));
+        assert_ne!(hash(&(("a", "b"), "c")), hash(&("a", "b", "c")));
+        assert_ne!(hash(&Hashed(("ab", "c"))), hash(&Hashed(("a", "bc"))));
+        assert_ne!(hash(&Hashed("a")), hash("a"));
+        assert_eq!(hash(&(7_u8, "a")), hash(&(&7_i64, String::from("a"))));
+        assert_eq!(hash(&Hashed("a")), hash(&Hashed(&String::from("a"))));
+        assert_eq!(hash(&Hashed(7_usize)), hash(&Hashed(7_u64)));
     }
 }

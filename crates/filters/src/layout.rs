@@ -8,10 +8,10 @@ use crate::sizing::blocked;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// RedisBloom's, bit for bit: all over the bit array.
-    #[default]
     Classic,
     /// All in one block of 512 bits, which is a cache line, chosen by a keyed hash: several times
-    /// faster, and safe from items crafted to collide, for a few per cent more bits.
+    /// faster, and safe from items crafted to collide, for a few per cent more bits. The default.
+    #[default]
     Blocked,
 }
 

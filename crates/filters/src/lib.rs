@@ -4,39 +4,35 @@
 //! size. "Never seen" is certain; "seen" is wrong for a small part of the items, the error rate
 //! that was asked for.
 //!
-//! | use | when |
-//! |---|---|
-//! | [`BloomFilter`] | the number of items is known, roughly: smallest and fastest |
-//! | [`ScalableBloomFilter`] | it is not: grows in layers |
-//!
-//! A [`ScalableBloomFilter`] is also what a key of the `BF.*` commands holds, and it loads and
-//! writes RedisBloom's dumps.
-//!
 //! ```
 //! use everbloom::BloomFilter;
 //!
-//! let mut seen = BloomFilter::builder().capacity(1_000_000).error_rate(0.001).build()?;
+//! let mut seen = BloomFilter::new(1_000_000, 0.001);
 //! for url in ["https://a.example/", "https://b.example/", "https://a.example/"] {
 //!     if seen.insert(url) {
 //!         println!("fetch {url}");
 //!     }
 //! }
-//! # Ok::<(), everbloom::BuildError>(())
 //! ```
 //!
-//! Both come in two layouts. [`Layout::Classic`], the default, is RedisBloom's.
-//! [`Layout::Blocked`] is this library's own: several times faster, exact in its error rate also
-//! when grown, and safe from items crafted to collide, for a few per cent more bits.
+//! | use | when |
+//! |---|---|
+//! | [`BloomFilter`] | the number of items is known, roughly: smallest and fastest |
+//! | [`ScalableBloomFilter`] | it is not: grows in layers; what a key of the `BF.*` commands holds |
 //!
-//! Items are anything byte-like: `&str`, `String`, `[u8; N]`, `Vec<u8>`; [`hashed`] makes an item
-//! of any [`Hash`](core::hash::Hash) value.
+//! Anything byte-like is an [`Item`], and so are numbers, tuples, and with [`Hashed`] any other
+//! [`Hash`](core::hash::Hash) value.
+//!
+//! Both filters come in two layouts. [`Layout::Blocked`], the default, is this library's own: one
+//! cache line an item, exact in its error rate also when grown, and safe from items crafted to
+//! collide. [`Layout::Classic`] is RedisBloom's, bit for bit: several times slower, for a few per
+//! cent fewer bits.
 //!
 //! - [`sizing`]: bits and hash count from capacity and error rate, and every inverse
-//! - [`dump`]: a filter as plain parts and chunks of bits, for RedisBloom's formats
-//! - [`capture`]: a filter read in pieces, as it was at one moment, while it goes on changing
-//! - [`host`]: for hosts of many filters: asking ahead for their memory, measuring by samples
-//! - [`bytes`]: this library's own stable bytes; [`BloomView`] finds items in them
 //! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
+//! - [`bytes`]: this library's own stable bytes; [`BloomView`] finds items in them
+//! - [`redisbloom`]: for programs that exchange filters with RedisBloom
+//! - [`host`]: for hosts of many filters, such as a server
 //!
 //! # Floors
 //!
@@ -47,17 +43,16 @@
 //! floors
 //! serde
 //! bytes
-//! capture relocate
-//! builder fixed dump host sample
-//! scalable
+//! builder redisbloom host sets
+//! fixed scalable
 //! group
 //! layer
-//! blocked classic recording
-//! shape layout options
+//! blocked classic host::recording
+//! shape layout redisbloom::options
 //! error
 //! sizing item
 //! hash
-//! bits math
+//! bits math pages
 //! ```
 //!
 //! # Features
@@ -72,10 +67,9 @@ extern crate alloc;
 extern crate std;
 
 pub mod bytes;
-pub mod capture;
-pub mod dump;
 pub mod hash;
 pub mod host;
+pub mod redisbloom;
 pub mod sizing;
 
 mod bits;
@@ -89,13 +83,11 @@ mod item;
 mod layer;
 mod layout;
 mod math;
-mod options;
-mod recording;
-mod relocate;
-mod sample;
+mod pages;
 mod scalable;
 #[cfg(feature = "serde")]
 mod serde;
+mod sets;
 mod shape;
 
 /// For the fuzzer: whether all ways to test blocks agree.
@@ -105,15 +97,14 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
     blocked::agreement::holds(arrays, items, mask, hashes)
 }
 
-pub use builder::ScalableBuilder;
+pub use builder::{BloomBuilder, ScalableBuilder};
 #[cfg(feature = "std")]
 pub use bytes::ReadError;
 pub use bytes::{BloomView, BytesError};
-pub use dump::{Check, ChunkError, FilterParts, LayerParts, PartsError};
 pub use error::{BuildError, InsertError};
-pub use fixed::{BloomBuilder, BloomFilter, UnionError};
-pub use item::hashed;
+pub use fixed::BloomFilter;
+pub use item::{Hashed, Item};
 pub use layer::Layer;
 pub use layout::Layout;
-pub use options::Options;
 pub use scalable::ScalableBloomFilter;
+pub use sets::{ShrinkError, UnionError};

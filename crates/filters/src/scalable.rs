@@ -6,7 +6,6 @@
 //! takes a part of what the layers before it have left, see
 //! [`sizing::blocked`](crate::sizing::blocked).
 
-use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
 use core::mem::size_of;
@@ -17,11 +16,12 @@ use smallvec::SmallVec;
 use crate::error::InsertError;
 use crate::group::{self, Group};
 use crate::hash::{HashPair, Hasher, Key};
+use crate::host::recording::Recording;
+use crate::item::Item;
 use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::math::{exp_m1, ln_1p};
-use crate::options::Options;
-use crate::recording::Recording;
+use crate::redisbloom::Options;
 use crate::sizing::blocked::BlockedSize;
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
@@ -30,16 +30,15 @@ use crate::sizing::blocked::BlockedSize;
 /// ```
 /// use everbloom::ScalableBloomFilter;
 ///
-/// let mut seen = ScalableBloomFilter::builder().error_rate(0.001).capacity(1000).build()?;
+/// let mut seen = ScalableBloomFilter::new(1000, 0.001);
 /// assert!(seen.insert("a"));
 /// assert!(!seen.insert("a"));
 /// assert!(seen.contains("a"));
 /// assert!(!seen.contains("b"));
 ///
 /// seen.extend((0..5000).map(|i| format!("item {i}")));
-/// assert_eq!(seen.layers().len(), 3);
+/// assert_eq!(seen.layers().len(), 2);
 /// assert!(seen.contains("item 4711"));
-/// # Ok::<(), everbloom::BuildError>(())
 /// ```
 ///
 /// Insertion and lookup take time linear in the number of layers times hashes. A filter that
@@ -48,14 +47,14 @@ use crate::sizing::blocked::BlockedSize;
 pub struct ScalableBloomFilter {
     /// Oldest first, never empty.
     pub(crate) layers: SmallVec<[Layer; 1]>,
-    items: u64,
+    pub(crate) items: u64,
     options: Options,
     expansion: u32,
     pub(crate) recording: Recording,
 }
 
 impl ScalableBloomFilter {
-    /// Only for values that the builder made or [`dump`](crate::dump) has validated.
+    /// Only for values that the builder made or [`redisbloom`](crate::redisbloom) has validated.
     pub(crate) fn from_layers(
         layers: impl Into<SmallVec<[Layer; 1]>>,
         items: u64,
@@ -78,12 +77,9 @@ impl ScalableBloomFilter {
     ///
     /// A filter that cannot grow, or may not, takes the item all the same: the item will be found,
     /// and the error rate rises. [`try_insert`](Self::try_insert) refuses instead.
-    pub fn insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> bool {
-        let pair = self.hash(item.as_ref());
-        let new = !self.found_from(0, pair);
-        if new {
-            self.insert_anyway(pair);
-        }
+    pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
+        let pair = self.hash(item);
+        let Ok(new) = self.insert_if_new(pair, Self::insert_surely);
         new
     }
 
@@ -92,39 +88,27 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
-    pub fn try_insert<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        self.try_insert_pair(self.hash(item.as_ref()), u64::MAX)
+    pub fn try_insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
+        self.try_insert_pair(self.hash(item), u64::MAX)
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
-    pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
-        self.found_from(0, self.hash(item.as_ref()))
+    pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
+        self.found_from(0, self.hash(item))
     }
 
-    /// [`insert`](Self::insert) for each item in turn, faster than one by one.
-    pub fn insert_all<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Vec<bool> {
-        let mut replies = Vec::with_capacity(items.len());
-        let insert = |filter: &mut Self, pair| -> Result<(), Infallible> {
-            filter.insert_anyway(pair);
-            Ok(())
-        };
-        self.insert_groups(items.iter().map(AsRef::as_ref), insert, |Ok(new)| {
-            replies.push(new);
+    /// [`insert`](Self::insert) for each item in turn, faster than one by one. Calls `emit` with
+    /// whether the item is new. Items are taken from the iterator ahead.
+    pub fn insert_each(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        mut emit: impl FnMut(bool),
+    ) {
+        self.insert_groups(items.into_iter(), Self::insert_surely, |Ok(new)| {
+            emit(new);
             ControlFlow::Continue(())
         });
-        replies
-    }
-
-    /// [`contains`](Self::contains) for each item in turn, faster than one by one.
-    #[must_use]
-    pub fn contains_all<T: AsRef<[u8]>>(&self, items: &[T]) -> Vec<bool> {
-        let mut replies = Vec::with_capacity(items.len());
-        let items = items.iter().map(AsRef::as_ref);
-        group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
-            replies.extend((0..count).map(|index| found >> index & 1 == 1));
-        });
-        replies
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.
@@ -132,13 +116,10 @@ impl ScalableBloomFilter {
     /// A group of items is hashed and its memory asked for before the first of them is tested, so
     /// that the waits for a large filter's cache lines overlap. Items are taken from the iterator
     /// ahead.
-    pub fn contains_batch<'a>(
-        &self,
-        items: impl Iterator<Item = &'a [u8]>,
-        mut emit: impl FnMut(bool),
-    ) {
+    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
+        let items = items.into_iter();
         if is_one_at_most(&items) {
-            return items.for_each(|item| emit(self.contains(item)));
+            return items.for_each(|item| emit(self.contains(&item)));
         }
         group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
             (0..count).for_each(|index| emit(found >> index & 1 == 1));
@@ -155,21 +136,21 @@ impl ScalableBloomFilter {
     ///
     /// let mut seen = ScalableBloomFilter::builder().capacity(1).build()?;
     /// let mut replies = Vec::new();
-    /// seen.insert_batch(["a", "b"].map(str::as_bytes).into_iter(), 0, |reply| {
+    /// seen.try_insert_each(["a", "b"], 0, |reply| {
     ///     replies.push(reply);
     ///     ControlFlow::Continue(())
     /// });
     /// assert_eq!(replies, [Ok(true), Err(InsertError::CannotGrow)]);
     /// # Ok::<(), everbloom::BuildError>(())
     /// ```
-    pub fn insert_batch<'a>(
+    pub fn try_insert_each(
         &mut self,
-        items: impl Iterator<Item = &'a [u8]>,
+        items: impl IntoIterator<Item: Item>,
         max_layer_bytes: u64,
         emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
     ) {
         let insert = |filter: &mut Self, pair| filter.insert_new(pair, max_layer_bytes);
-        self.insert_groups(items, insert, emit);
+        self.insert_groups(items.into_iter(), insert, emit);
     }
 
     /// Items inserted, not counting those that were there already or seemed to be.
@@ -290,7 +271,7 @@ impl ScalableBloomFilter {
     }
 
     #[inline]
-    pub(crate) fn hash(&self, item: &[u8]) -> HashPair {
+    pub(crate) fn hash(&self, item: &(impl Item + ?Sized)) -> HashPair {
         match self.layers.first() {
             Some(layer) => layer.hash(item, self.options.hash_width()),
             None => HashPair::default(),
@@ -316,21 +297,16 @@ impl ScalableBloomFilter {
 
     /// `insert` takes an item that is in no layer.
     #[inline]
-    fn insert_groups<'a, E>(
+    fn insert_groups<E>(
         &mut self,
-        items: impl Iterator<Item = &'a [u8]>,
+        items: impl Iterator<Item: Item>,
         mut insert: impl FnMut(&mut Self, HashPair) -> Result<(), E>,
         mut emit: impl FnMut(Result<bool, E>) -> ControlFlow<()>,
     ) {
         if is_one_at_most(&items) {
             for item in items {
-                let pair = self.hash(item);
-                let found = self.found_from(0, pair);
-                let reply = if found {
-                    Ok(false)
-                } else {
-                    insert(self, pair).map(|()| true)
-                };
+                let pair = self.hash(&item);
+                let reply = self.insert_if_new(pair, &mut insert);
                 if emit(reply).is_break() {
                     return;
                 }
@@ -339,16 +315,20 @@ impl ScalableBloomFilter {
         }
         let mut items = items;
         let hasher = self.hasher();
-        let mut group = Group::default();
-        while group.fill(&mut items, &hasher) {
-            let found = group.contained(&self.layers);
+        let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
+        let mut more = now.fill(&mut items, &hasher);
+        let mut far = now.prefetch_blocks(&self.layers);
+        while more {
+            more = next.fill(&mut items, &hasher);
+            let far_next = next.prefetch_blocks(&self.layers);
+            let found = now.contained_before_insert(&self.layers, far);
             let newest = self.layers.len().saturating_sub(1);
             if let Some(layer) = self.layers.last() {
-                group.prefetch_others(layer, found);
+                now.prefetch_others(layer, found);
             }
-            for (index, &pair) in group.pairs().iter().enumerate() {
-                // What was found stays found. What was not can only have come into the layer
-                // that was the newest and its successors, by an item before this one.
+            for (index, &pair) in now.pairs().iter().enumerate() {
+                // What was found stays found. What was not can only be in the layer that was the
+                // newest and its successors: an item before this one may have brought it there.
                 let reply = if found >> index & 1 == 1 {
                     Ok(false)
                 } else if let Some(new) = self.insert_where_room(newest, pair) {
@@ -362,6 +342,8 @@ impl ScalableBloomFilter {
                     return;
                 }
             }
+            core::mem::swap(&mut now, &mut next);
+            far = far_next;
         }
     }
 
@@ -379,6 +361,26 @@ impl ScalableBloomFilter {
         Some(new)
     }
 
+    /// Inserts an item, if it is in no layer; whether it was new. `insert` takes an item that is
+    /// in no layer.
+    #[inline]
+    fn insert_if_new<E>(
+        &mut self,
+        pair: HashPair,
+        insert: impl FnOnce(&mut Self, HashPair) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        // In the blocked layout, one pass over the only layer tests and inserts.
+        if self.layout() == Layout::Blocked
+            && let Some(new) = self.insert_where_room(0, pair)
+        {
+            return Ok(new);
+        }
+        if self.found_from(0, pair) {
+            return Ok(false);
+        }
+        insert(self, pair).map(|()| true)
+    }
+
     /// Inserts an item, if it is new and there is room.
     #[inline]
     pub(crate) fn try_insert_pair(
@@ -386,11 +388,9 @@ impl ScalableBloomFilter {
         pair: HashPair,
         max_layer_bytes: u64,
     ) -> Result<bool, InsertError> {
-        if self.found_from(0, pair) {
-            return Ok(false);
-        }
-        self.insert_new(pair, max_layer_bytes)?;
-        Ok(true)
+        self.insert_if_new(pair, |filter, pair| {
+            filter.insert_new(pair, max_layer_bytes)
+        })
     }
 
     /// Inserts an item that is in no layer.
@@ -408,10 +408,11 @@ impl ScalableBloomFilter {
 
     /// As [`insert_new`](Self::insert_new), into the newest layer when there is no room.
     #[inline]
-    fn insert_anyway(&mut self, pair: HashPair) {
+    fn insert_surely(&mut self, pair: HashPair) -> Result<(), Infallible> {
         if self.insert_new(pair, u64::MAX).is_err() {
             self.insert_into_newest(pair);
         }
+        Ok(())
     }
 
     #[inline]
@@ -459,16 +460,15 @@ impl ScalableBloomFilter {
 
 /// Whether there is no group to be made: an item alone has none to wait for memory with.
 #[inline]
-fn is_one_at_most<'a>(items: &impl Iterator<Item = &'a [u8]>) -> bool {
+fn is_one_at_most(items: &impl Iterator) -> bool {
     items.size_hint().1.is_some_and(|most| most <= 1)
 }
 
-impl<T: AsRef<[u8]>> Extend<T> for ScalableBloomFilter {
-    /// [`insert`](ScalableBloomFilter::insert) for each item.
+impl<T: Item> Extend<T> for ScalableBloomFilter {
+    /// [`insert`](ScalableBloomFilter::insert) for each item, as fast as
+    /// [`insert_each`](ScalableBloomFilter::insert_each).
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        for item in items {
-            self.insert(&item);
-        }
+        self.insert_each(items, drop);
     }
 }
 

@@ -6,26 +6,31 @@
     clippy::cast_sign_loss
 )]
 
+mod common;
+
+use common::Batches;
 use std::ops::ControlFlow;
 
 use everbloom::hash::Key;
+use everbloom::redisbloom::{FilterParts, PartsError};
 use everbloom::sizing::blocked::{self, BlockedSize};
-use everbloom::{
-    BloomFilter, BuildError, FilterParts, InsertError, Layout, PartsError, ScalableBloomFilter,
-    UnionError,
-};
+use everbloom::{BloomFilter, BuildError, InsertError, Layout, ScalableBloomFilter, UnionError};
 use proptest::prelude::*;
 
 /// Items that no filter here gets, from this number on.
 const ABSENT: u64 = 1 << 40;
 
 fn fixed(capacity: u64, rate: f64, seed: u64) -> BloomFilter {
-    let builder = BloomFilter::builder().capacity(capacity).error_rate(rate);
+    let builder = BloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(capacity)
+        .error_rate(rate);
     builder.layout(Layout::Blocked).seed(seed).build().unwrap()
 }
 
 fn scalable(capacity: u64, rate: f64, seed: u64) -> ScalableBloomFilter {
     let builder = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
         .capacity(capacity)
         .error_rate(rate);
     builder.layout(Layout::Blocked).seed(seed).build().unwrap()
@@ -151,7 +156,10 @@ mod rates {
     /// are no more than others to a filter with a random key.
     #[test]
     fn crafted_items_are_like_any_others() {
-        let builder = BloomFilter::builder().capacity(1000).error_rate(0.01);
+        let builder = BloomFilter::builder()
+            .layout(Layout::Classic)
+            .capacity(1000)
+            .error_rate(0.01);
         let mut classic = builder.build().unwrap();
         let mut keyed = builder.layout(Layout::Blocked).build().unwrap();
         for number in 0..1000_u64 {
@@ -294,10 +302,16 @@ mod sizes {
             builder.bits(1024).hashes(6).error_rate(0.1).build(),
             Err(BuildError::Conflict)
         );
-        let classic = BloomFilter::builder().capacity(9).seed(1);
+        let classic = BloomFilter::builder()
+            .layout(Layout::Classic)
+            .capacity(9)
+            .seed(1);
         assert_eq!(classic.build(), Err(BuildError::UnexpectedKey));
         assert_eq!(
-            ScalableBloomFilter::builder().seed(1).build(),
+            ScalableBloomFilter::builder()
+                .layout(Layout::Classic)
+                .seed(1)
+                .build(),
             Err(BuildError::UnexpectedKey)
         );
     }
@@ -343,10 +357,18 @@ proptest! {
         (capacity, rate, seed) in parameters(), items in items(), others in items(),
     ) {
         let mut single = scalable(capacity, rate, seed);
-        let mut batch = single.clone();
-        let replies: Vec<bool> = items.iter().map(|item| single.insert(item)).collect();
+        let (mut batch, mut extended) = (single.clone(), single.clone());
+        let mut replies = Vec::new();
+        for item in &items {
+            // What any layer contains is not new, and changes nothing.
+            let (known, before) = (single.contains(item), single.clone());
+            replies.push(single.insert(item));
+            prop_assert_eq!(replies.last(), Some(&!known));
+            prop_assert_eq!(single == before, known);
+        }
         prop_assert_eq!(batch.insert_all(&items), replies);
-        prop_assert!(single == batch);
+        extended.extend(&items);
+        prop_assert!(single == batch && single == extended);
         prop_assert!(batch.contains_all(&items).iter().all(|found| *found));
         prop_assert!(items.iter().all(|item| batch.contains(item)));
         let singly: Vec<bool> = others.iter().map(|item| batch.contains(item)).collect();
@@ -354,10 +376,16 @@ proptest! {
         prop_assert_eq!(batch.len(), batch.layers().iter().map(|layer| layer.len()).sum::<u64>());
 
         let mut one = fixed(capacity, rate, seed);
-        let mut other = one.clone();
-        let replies: Vec<bool> = items.iter().map(|item| one.insert(item)).collect();
+        let (mut other, mut extended) = (one.clone(), one.clone());
+        let mut replies = Vec::new();
+        for item in &items {
+            let known = one.contains(item);
+            replies.push(one.insert(item));
+            prop_assert_eq!(replies.last(), Some(&!known));
+        }
         prop_assert_eq!(other.insert_all(&items), replies);
-        prop_assert!(one == other);
+        extended.extend(&items);
+        prop_assert!(one == other && one == extended);
         prop_assert!(items.iter().all(|item| one.contains(item)));
         let chain = ScalableBloomFilter::from(one.clone());
         prop_assert!(chain.is_fixed() && items.iter().all(|item| chain.contains(item)));
@@ -384,7 +412,7 @@ proptest! {
             bits.push(layer.as_bytes().to_vec());
         }
         prop_assert!(loaded == filter);
-        let check = everbloom::Check::RdbValue;
+        let check = everbloom::redisbloom::Check::RdbValue;
         let whole = ScalableBloomFilter::from_parts_and_bits(&parts, bits, 1 << 20, check).unwrap();
         prop_assert!(whole == filter);
         prop_assert_eq!(whole.error_rate(), filter.error_rate());
@@ -410,7 +438,7 @@ proptest! {
             if as_batch {
                 filter.insert_all(&items.collect::<Vec<_>>());
             } else {
-                filter.extend(items);
+                items.for_each(|item| _ = filter.insert(item));
             }
         };
         add(&mut filter);
@@ -443,7 +471,11 @@ proptest! {
 #[test]
 fn what_cannot_be_united() {
     let mut blocked = fixed(100, 0.01, 1);
-    let classic = BloomFilter::builder().capacity(100).build().unwrap();
+    let classic = BloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(100)
+        .build()
+        .unwrap();
     assert_eq!(blocked.union(&classic), Err(UnionError::Layout));
     assert_eq!(
         blocked.union(&fixed(10_000, 0.01, 1)),
@@ -488,7 +520,7 @@ fn growth_has_limits() {
     let mut filter = scalable(1, 0.01, 1);
     let items: Vec<[u8; 8]> = (0..1000_u64).map(u64::to_le_bytes).collect();
     let mut refused = 0;
-    filter.insert_batch(items.iter().map(|item| &item[..]), 64, |reply| {
+    filter.try_insert_each(items.iter().map(|item| &item[..]), 64, |reply| {
         refused += u64::from(reply == Err(InsertError::CannotGrow));
         ControlFlow::Continue(())
     });
@@ -514,7 +546,7 @@ fn wrong_parts_are_refused() {
     let broken = |change: &dyn Fn(&mut FilterParts)| {
         let mut parts = good.clone();
         change(&mut parts);
-        let check = everbloom::Check::RdbValue;
+        let check = everbloom::redisbloom::Check::RdbValue;
         ScalableBloomFilter::from_parts_checked(&parts, limit, check).unwrap_err()
     };
     let layer = 1;

@@ -1,10 +1,18 @@
 //! Parts from outside: what is refused, and that nothing panics or asks for memory.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use everbloom::{Check, FilterParts, LayerParts, PartsError, ScalableBloomFilter};
+mod common;
+
+use common::Batches;
+use everbloom::redisbloom::{Check, FilterParts, LayerParts, PartsError};
+use everbloom::{Layout, ScalableBloomFilter};
 
 fn scalable() -> ScalableBloomFilter {
-    let mut filter = ScalableBloomFilter::builder().capacity(20).build().unwrap();
+    let mut filter = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(20)
+        .build()
+        .unwrap();
     filter.extend((0..50_u32).map(u32::to_le_bytes));
     filter
 }

@@ -6,12 +6,16 @@
     clippy::panic
 )]
 
+mod common;
+
+use common::Batches;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
 use base64::Engine as _;
-use everbloom::{FilterParts, LayerParts, ScalableBloomFilter};
+use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom::{Layout, ScalableBloomFilter};
 use serde_json::Value;
 
 /// The layout of the header: little-endian, packed.
@@ -96,7 +100,7 @@ fn start(capture: &Value) -> ScalableBloomFilter {
         return ScalableBloomFilter::from_parts(&parse_header(&base64(header)), 1 << 20).unwrap();
     }
     let create = &capture["create"];
-    let mut builder = ScalableBloomFilter::builder();
+    let mut builder = ScalableBloomFilter::builder().layout(Layout::Classic);
     if let Some(rate) = create["rate"].as_f64() {
         builder = builder.error_rate(rate);
     }

@@ -1,13 +1,14 @@
 //! What must hold for any parameters and any sequence of items.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod common;
+
+use common::Batches;
 use std::ops::ControlFlow;
 
+use everbloom::redisbloom::{Check, ChunkError, FilterParts, LayerParts, Options, PartsError};
 use everbloom::sizing::{self, LayerSize, Rounding};
-use everbloom::{
-    BloomFilter, Check, ChunkError, FilterParts, InsertError, LayerParts, Options, PartsError,
-    ScalableBloomFilter,
-};
+use everbloom::{BloomFilter, InsertError, Layout, ScalableBloomFilter};
 use proptest::prelude::*;
 
 const LIMIT: u64 = 1 << 26;
@@ -28,6 +29,7 @@ fn made() -> impl Strategy<Value = ScalableBloomFilter> {
     (error_rate(), 1_u64..200, 0_u32..5, any::<bool>()).prop_map(
         |(rate, capacity, expansion, fixed)| {
             let builder = ScalableBloomFilter::builder()
+                .layout(Layout::Classic)
                 .error_rate(rate)
                 .capacity(capacity)
                 .expansion(expansion);
@@ -167,7 +169,7 @@ proptest! {
         }
         let (before, mut batched) = (filter.clone(), filter);
         let mut replies = Vec::new();
-        batched.insert_batch(items.iter().map(Vec::as_slice), limit, |reply| {
+        batched.try_insert_each(items.iter().map(Vec::as_slice), limit, |reply| {
             replies.push(reply);
             if replies.len() > stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -177,11 +179,11 @@ proptest! {
         let mut alone = before;
         let mut replies = Vec::new();
         for item in items.iter().take(stop + 1) {
-            alone.insert_batch(core::iter::once(item.as_slice()), limit, |reply| {
+            alone.try_insert_each(core::iter::once(item.as_slice()), limit, |reply| {
                 replies.push(reply);
                 ControlFlow::Continue(())
             });
-            alone.contains_batch(core::iter::once(item.as_slice()), |found| {
+            alone.contains_each(core::iter::once(item.as_slice()), |found| {
                 assert_eq!(found, replies.last().is_some_and(Result::is_ok));
             });
         }
@@ -189,7 +191,7 @@ proptest! {
         prop_assert!(alone == by_rule);
 
         let mut found = Vec::new();
-        batched.contains_batch(items.iter().map(Vec::as_slice), |reply| found.push(reply));
+        batched.contains_each(&items, |reply| found.push(reply));
         let expected: Vec<bool> = items.iter().map(|item| batched.contains(item)).collect();
         prop_assert_eq!(found, expected);
     }
@@ -239,21 +241,22 @@ proptest! {
 
     #[test]
     fn a_fixed_filter_is_a_layer(
-        capacity in 1_u64..300, rate in 0.000_01..0.25_f64, items in items(),
+        capacity in 1_u64..300, rate in 0.000_01..0.25_f64, items in items(), blocked: bool,
     ) {
-        let mut fixed =
-            BloomFilter::builder().capacity(capacity).error_rate(rate).build().unwrap();
-        let mut chain = ScalableBloomFilter::builder()
-            .capacity(capacity)
-            .error_rate(rate)
-            .expansion(0)
-            .build()
-            .unwrap();
-        let mut one_by_one = fixed.clone();
+        let mut builder = BloomFilter::builder().capacity(capacity).error_rate(rate);
+        let chain = ScalableBloomFilter::builder().capacity(capacity).error_rate(rate);
+        let mut chain = chain.expansion(0);
+        (builder, chain) = match blocked {
+            true => (builder.seed(1), chain.seed(1)),
+            false => (builder.layout(Layout::Classic), chain.layout(Layout::Classic)),
+        };
+        let (mut fixed, mut chain) = (builder.build().unwrap(), chain.build().unwrap());
+        let (mut one_by_one, mut extended) = (fixed.clone(), fixed.clone());
         let replies = fixed.insert_all(&items);
         prop_assert_eq!(&replies, &chain.insert_all(&items));
         prop_assert_eq!(replies, items.iter().map(|i| one_by_one.insert(i)).collect::<Vec<_>>());
-        prop_assert_eq!(&fixed, &one_by_one);
+        extended.extend(&items);
+        prop_assert!(fixed == one_by_one && fixed == extended);
         prop_assert!(items.iter().all(|item| fixed.contains(item)));
         prop_assert!(fixed.contains_all(&items).into_iter().all(|found| found));
         prop_assert!(ScalableBloomFilter::from(fixed) == chain);
@@ -263,7 +266,7 @@ proptest! {
     fn a_union_has_the_items_of_both(
         bits in 1_u64..3000, hashes in 1_u32..20, left in items(), right in items(),
     ) {
-        let empty = BloomFilter::builder().bits(bits).hashes(hashes).build().unwrap();
+        let empty = BloomFilter::builder().layout(Layout::Classic).bits(bits).hashes(hashes).build().unwrap();
         let (mut a, mut b, mut both) = (empty.clone(), empty.clone(), empty);
         a.insert_all(&left);
         b.insert_all(&right);
@@ -281,6 +284,7 @@ proptest! {
 #[test]
 fn large_layers_answer_as_small_ones() {
     let mut filter = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
         .capacity(2_000_000)
         .build()
         .unwrap();
@@ -316,6 +320,7 @@ fn large_layers_answer_as_small_ones() {
 fn the_error_rate_is_the_one_asked_for() {
     for (rate, capacity) in [(0.1, 20_000), (0.01, 50_000), (0.01, 100_003)] {
         let mut filter = BloomFilter::builder()
+            .layout(Layout::Classic)
             .capacity(capacity)
             .error_rate(rate)
             .build()
@@ -361,6 +366,7 @@ fn measure(contains: impl Fn(&[u8]) -> bool) -> f64 {
 fn overfilled_it_errs_as_the_formula_says() {
     // Seven hashes are the best for so many bits and 50 000 items.
     let mut filter = BloomFilter::builder()
+        .layout(Layout::Classic)
         .bits(504_943)
         .hashes(7)
         .build()
@@ -380,7 +386,9 @@ fn overfilled_it_errs_as_the_formula_says() {
 #[test]
 fn a_grown_filter_exceeds_small_rates_as_redisblooms_does() {
     for (rate, parts) in [(0.001, 1.2..1.7), (0.0001, 3.0..5.0)] {
-        let builder = ScalableBloomFilter::builder().error_rate(rate);
+        let builder = ScalableBloomFilter::builder()
+            .layout(Layout::Classic)
+            .error_rate(rate);
         let mut filter = builder.build().unwrap();
         filter.extend((0..100_000_u64).map(u64::to_le_bytes));
         let probes = 100_000..2_100_000_u64;
@@ -397,6 +405,7 @@ fn a_grown_filter_exceeds_small_rates_as_redisblooms_does() {
 #[test]
 fn a_grown_filter_keeps_its_error_rate() {
     let mut filter = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
         .error_rate(0.01)
         .build()
         .unwrap();
@@ -411,6 +420,7 @@ fn a_grown_filter_keeps_its_error_rate() {
 fn corner_parameters() {
     let build = |rate, capacity, expansion| {
         ScalableBloomFilter::builder()
+            .layout(Layout::Classic)
             .error_rate(rate)
             .capacity(capacity)
             .expansion(expansion)
@@ -433,7 +443,10 @@ fn corner_parameters() {
     for rate in [0.0, 1.0, f64::NAN, -1.0, f64::INFINITY] {
         assert_eq!(build(rate, 100, 2), Err(BuildError::ErrorRate));
     }
-    let limited = ScalableBloomFilter::builder().max_layer_bytes(143).build();
+    let limited = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
+        .max_layer_bytes(143)
+        .build();
     assert_eq!(limited, Err(BuildError::TooLarge { bytes: 144 }));
     let huge = build(0.01, 1 << 58, 2);
     assert!(
@@ -460,7 +473,7 @@ fn corner_parameters() {
     let mut small = build(0.01, 32, 32_768).unwrap();
     let items: Vec<[u8; 4]> = (0..40_u32).map(u32::to_le_bytes).collect();
     let mut errors = 0;
-    small.insert_batch(items.iter().map(|item| &item[..]), refused, |reply| {
+    small.try_insert_each(items.iter().map(|item| &item[..]), refused, |reply| {
         errors += usize::from(reply == Err(InsertError::CannotGrow));
         ControlFlow::Continue(())
     });
@@ -526,7 +539,11 @@ fn nothing_about_growth_overflows() {
 
 #[test]
 fn chunks_must_lie_within_a_layer() {
-    let mut filter = ScalableBloomFilter::builder().capacity(10).build().unwrap();
+    let mut filter = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(10)
+        .build()
+        .unwrap();
     filter.extend((0..30_u32).map(u32::to_le_bytes));
     assert_eq!(
         filter
@@ -559,6 +576,7 @@ fn unions_of_others_are_refused() {
     use everbloom::UnionError;
     let build = |bits, hashes, capacity| {
         BloomFilter::builder()
+            .layout(Layout::Classic)
             .bits(bits)
             .hashes(hashes)
             .capacity(capacity)
@@ -582,7 +600,7 @@ fn unions_of_others_are_refused() {
 #[test]
 fn fixed_builder_combinations() {
     use everbloom::BuildError;
-    let builder = BloomFilter::builder;
+    let builder = || BloomFilter::builder().layout(Layout::Classic);
     assert_eq!(builder().build(), Err(BuildError::Capacity));
     assert_eq!(builder().error_rate(0.1).build(), Err(BuildError::Capacity));
     assert_eq!(builder().capacity(0).build(), Err(BuildError::Capacity));
@@ -628,13 +646,20 @@ fn fixed_builder_combinations() {
 
 #[test]
 fn small_filters_are_small() {
-    let filter = ScalableBloomFilter::builder().build().unwrap();
+    let filter = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
+        .build()
+        .unwrap();
     assert!(
         filter.memory_usage() <= 144 + 120,
         "{}",
         filter.memory_usage()
     );
-    let filter = BloomFilter::builder().capacity(100).build().unwrap();
+    let filter = BloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(100)
+        .build()
+        .unwrap();
     assert!(
         filter.memory_usage() <= 120 + 72,
         "{}",
@@ -646,6 +671,7 @@ fn small_filters_are_small() {
 fn old_options_name_their_rules() {
     let options = |bits| {
         let layer = ScalableBloomFilter::builder()
+            .layout(Layout::Classic)
             .build()
             .unwrap()
             .parts()

@@ -93,25 +93,10 @@ struct Write<'a> {
 
 impl Write<'_> {
     fn run(&self, host: &mut HostContext<'_>, name: HostStr<'_>) -> Reply {
-        let Some((outcome, change)) = self.run_in(host, name) else {
-            return Reply::error("ERR the key cannot be opened");
+        let unopened = || Reply::error("ERR the key cannot be opened");
+        let Some(mut key) = Key::open_to_write(host, name) else {
+            return unopened();
         };
-        if outcome.touched {
-            host.signal_modified(name);
-        }
-        pass_on(host, &outcome.effect);
-        if change.created {
-            host.notify(c"bloom.reserve", name);
-        }
-        if change.added {
-            host.notify(c"bloom.add", name);
-        }
-        outcome.reply
-    }
-
-    /// Runs it on the key and closes that; `None` when there is no such key and none can be made.
-    fn run_in(&self, host: &mut HostContext<'_>, name: HostStr<'_>) -> Option<(Outcome, Change)> {
-        let mut key = Key::open_to_write(host, name)?;
         let mut created = None;
         let mut change = Change::default();
         let mut work = |filter: &mut ScalableBloomFilter| {
@@ -135,15 +120,13 @@ impl Write<'_> {
             change.created = true;
             // The header of a dump brings its counts along, and adds nothing.
             change.added = outcome.effect != Effect::Verbatim && !filter.is_empty();
-            let set = match filter.layout() {
-                Layout::Classic => key.set(Box::new(ClassicFilter::new(filter))),
-                Layout::Blocked => key.set(Box::new(BlockedFilter::new(filter))),
-            };
-            if !set {
-                return None;
+            if !keep(&mut key, filter) {
+                return unopened();
             }
         }
-        Some((outcome, change))
+        drop(key);
+        tell(host, name, &outcome, change);
+        outcome.reply
     }
 
     /// Whether the filter may get a layer: its newest has no room for as many items as there are
@@ -171,6 +154,28 @@ impl Write<'_> {
             context.classic_only = config::redisbloom_compatible();
         }
         (self.function)(&context, self.words, slot)
+    }
+}
+
+/// Lets the key hold a new filter; false when it cannot.
+fn keep(key: &mut Key<'_>, filter: ScalableBloomFilter) -> bool {
+    match filter.layout() {
+        Layout::Classic => key.set(Box::new(ClassicFilter::new(filter))),
+        Layout::Blocked => key.set(Box::new(BlockedFilter::new(filter))),
+    }
+}
+
+/// Tells of a change, once the key is closed.
+fn tell(host: &mut HostContext<'_>, name: HostStr<'_>, outcome: &Outcome, change: Change) {
+    if outcome.touched {
+        host.signal_modified(name);
+    }
+    pass_on(host, &outcome.effect);
+    if change.created {
+        host.notify(c"bloom.reserve", name);
+    }
+    if change.added {
+        host.notify(c"bloom.add", name);
     }
 }
 

@@ -80,7 +80,8 @@ impl Default for Limits {
 
 /// Why a connection cannot go on: nobody can tell where the next request begins.
 ///
-/// `Display` gives the text that Redis 7 sends after `-ERR `. [`ProtocolError::encode`] writes the
+/// `Display` gives the text that Redis 7 sends after `-ERR `, except for
+/// [`ProtocolError::ControlCharacter`], which Redis does not refuse. [`ProtocolError::encode`] writes the
 /// whole reply. After sending it the server closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
@@ -96,6 +97,8 @@ pub enum ProtocolError {
     TooBigBulkCount,
     /// An inline request is longer than [`Limits::max_inline`].
     TooBigInline,
+    /// An inline request contains a byte below 0x20 other than tab and carriage return.
+    ControlCharacter,
     /// A quote in an inline request is not closed, or no space follows it.
     UnbalancedQuotes,
     /// Too many arguments for a client that has not authenticated.
@@ -105,7 +108,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Appends the error reply, byte for byte as Redis sends it.
+    /// Appends the error reply, byte for byte as Redis sends it where Redis knows the error.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if let Self::ExpectedDollar(byte) = *self {
             // Display cannot write this byte unchanged: it may not be ASCII.
@@ -136,6 +139,7 @@ impl fmt::Display for ProtocolError {
             Self::TooBigMultibulkCount => "too big mbulk count string",
             Self::TooBigBulkCount => "too big bulk count string",
             Self::TooBigInline => "too big inline request",
+            Self::ControlCharacter => "control character in inline request",
             Self::UnbalancedQuotes => "unbalanced quotes in request",
             Self::UnauthenticatedMultibulkLength => "unauthenticated multibulk length",
             Self::UnauthenticatedBulkLength => "unauthenticated bulk length",

@@ -8,17 +8,19 @@
 //! ```
 //!
 //! As in Redis 7, the byte behind the `\r` of a line and the two bytes behind an argument are
-//! skipped whatever they are. Two differences are deliberate, so that the result does not depend on
-//! how the bytes arrive:
+//! skipped whatever they are. Two differences are deliberate:
 //!
-//! - A line above the limit is refused, also when its end has already arrived.
-//! - A zero byte is a byte like any other. (Redis waits for ever for the rest of such a line.)
+//! - A line above the limit is refused, also when its end has already arrived. So the result does
+//!   not depend on how the bytes arrive.
+//! - An inline line with a byte below 0x20 is refused at this byte; only tab and carriage return
+//!   are allowed. Nobody types such a line. It is another protocol, like the first message of TLS,
+//!   and the lines in it may be commands that somebody else chose.
 
 use crate::batch::{Batch, Span};
 use crate::inline;
 use crate::limits::{Limits, ProtocolError};
 use crate::number::parse_i64;
-use crate::scan::{examined, find};
+use crate::scan::{examined, find, find_control};
 
 /// The most spans whose memory is kept for the next unfinished request: 16 KiB.
 const KEPT_SPANS: usize = 1024;
@@ -421,8 +423,11 @@ fn inline_request(
     limits: &Limits,
     batch: &mut Batch,
 ) -> Result<Step<usize>, ProtocolError> {
-    let end = match find(b'\n', buf, from) {
-        Some(end) if end - start <= limits.max_inline => end,
+    let end = match find_control(buf, from) {
+        Some((end, b'\n')) if end - start <= limits.max_inline => end,
+        Some((at, byte)) if byte != b'\n' && at - start <= limits.max_inline => {
+            return Err(ProtocolError::ControlCharacter);
+        }
         None if buf.len() - start <= limits.max_inline => {
             return Ok(Step::Incomplete(buf.len()));
         }

@@ -8,6 +8,18 @@ pub(crate) fn find(byte: u8, buf: &[u8], from: usize) -> Option<usize> {
     found.map(|offset| from + offset)
 }
 
+/// The first byte from `from` on that is below 0x20 and is neither tab nor carriage return, and its
+/// position. The line feed that ends an inline line is such a byte.
+pub(crate) fn find_control(buf: &[u8], from: usize) -> Option<(usize, u8)> {
+    let rest = buf.get(from..).unwrap_or_default();
+    let found = rest
+        .iter()
+        .enumerate()
+        .find(|(_, byte)| **byte < 0x20 && !matches!(byte, b'\t' | b'\r'));
+    examined(found.map_or(rest.len(), |(offset, _)| offset + 1));
+    found.map(|(offset, byte)| (from + offset, *byte))
+}
+
 #[cfg(test)]
 thread_local! {
     /// The number of bytes looked at in this thread. It shows whether a byte was looked at twice.

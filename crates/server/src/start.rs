@@ -192,7 +192,7 @@ async fn attend(
                     workers.clone(),
                 ));
             }
-            Err(error) => warn!(%error, "cannot accept connections"),
+            Err(error) => warn!("cannot accept connections: {error}"),
         }
     }
     drop(workers);

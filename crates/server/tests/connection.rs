@@ -109,6 +109,31 @@ fn connection_commands_answer_as_redis_does() {
 }
 
 #[test]
+fn of_client_kill_options_given_twice_the_last_counts_as_in_redis() {
+    let running = server(Settings::default());
+    let redis = Redis::start(&[]);
+    let addresses = [running.addr(), redis.as_ref().map(|redis| redis.addr)];
+    for address in addresses.into_iter().flatten() {
+        let mut client = Client::connect(address);
+        for option in ["ID", "ADDR"] {
+            let (mut spared, mut killed) = (Client::connect(address), Client::connect(address));
+            let value = |client: &mut Client| match option {
+                "ID" => client.number("CLIENT ID").to_string(),
+                _ => client.stream.local_addr().unwrap().to_string(),
+            };
+            let (first, last) = (value(&mut spared), value(&mut killed));
+            let line = format!("CLIENT KILL {option} {first} {option} {last}");
+            assert_eq!(client.number(&line), 1, "{line}");
+            assert_eq!(killed.try_reply(), None, "{line}");
+            spared.ok("PING");
+            spared.line("QUIT");
+        }
+        assert_eq!(client.number("CLIENT KILL TYPE normal TYPE pubsub"), 0);
+        assert_eq!(client.number("CLIENT KILL ID 9999 SKIPME no SKIPME yes"), 0);
+    }
+}
+
+#[test]
 fn config_answers_as_redis_does() {
     compare(&[
         "CONFIG",
@@ -595,6 +620,34 @@ fn the_default_layout_is_in_force_at_once() {
     assert!((128..1000).contains(&usage), "{usage}");
     client.line("FLUSHALL");
     assert_eq!(running.server().store.keyspace.memory(), 0);
+}
+
+/// The first message of a TLS connection. Its session id is 32 bytes that somebody chose.
+fn tls_hello(session: &[u8; 32]) -> Vec<u8> {
+    let mut hello = vec![1, 0, 0, 75, 3, 3];
+    hello.extend([0xaa; 32]);
+    hello.push(32);
+    hello.extend(session);
+    hello.extend([0, 2, 0x13, 1, 1, 0, 0, 0]);
+    let mut record = vec![0x16, 3, 1, 0, 79];
+    record.extend(hello);
+    record
+}
+
+#[test]
+fn commands_inside_a_tls_hello_are_not_executed() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    client.ok("SET k v");
+    let mut stranger = Client::of(&running);
+    let hello = tls_hello(b"\r\nFLUSHALL\r\nFLUSHALL\r\nFLUSHALL\r\n");
+    stranger.stream.write_all(&hello).unwrap();
+    assert_eq!(
+        stranger.reply(),
+        Reply::error("ERR Protocol error: control character in inline request")
+    );
+    assert_eq!(stranger.try_reply(), None);
+    assert_eq!(client.text("GET k"), "v");
 }
 
 #[test]

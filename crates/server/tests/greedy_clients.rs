@@ -117,6 +117,31 @@ fn replies_that_had_to_wait_arrive_whole_and_in_order() {
 }
 
 #[test]
+fn a_client_that_sends_much_work_at_once_takes_turns_with_the_others() {
+    let _alone = ALONE.lock();
+    let running = server(Settings {
+        io_threads: 1,
+        ..Settings::default()
+    });
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    greedy.ok("BF.RESERVE large 0.01 400000000 NONSCALING");
+    let sent = requests(1400, &["BF.STATS", "large"]);
+    greedy.stream.write_all(&sent).unwrap();
+    wait_for("the work has begun", || calls_of_stats(&mut other) > 0);
+    assert_eq!(other.number("CLIENT KILL SKIPME yes"), 1);
+    let calls = calls_of_stats(&mut other);
+    assert!(calls < 1000, "{calls} calls before it was killed");
+}
+
+fn calls_of_stats(client: &mut Client) -> u32 {
+    let info = client.text("INFO commandstats");
+    let (_, calls) = info
+        .split_once("cmdstat_bf.stats:calls=")
+        .unwrap_or(("", "0,"));
+    calls.split(',').next().unwrap().parse().unwrap()
+}
+
+#[test]
 fn a_client_over_the_hard_limit_of_its_replies_is_disconnected() {
     let _alone = ALONE.lock();
     let running = server(Settings::default());
@@ -172,6 +197,25 @@ fn a_transaction_whose_replies_are_too_many_runs_and_disconnects() {
     assert_eq!(other.text("GET done"), "1");
     let grown = resident().saturating_sub(resident_before);
     assert!(grown < 60 * MEGABYTE, "{grown} bytes more");
+}
+
+#[test]
+fn the_replies_of_a_transaction_have_a_limit_where_no_setting_names_one() {
+    let _alone = ALONE.lock();
+    let running = server(Settings {
+        maxmemory: 100 << 20,
+        ..Settings::default()
+    });
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    set(&mut other, "large", MEGABYTE);
+    for (count, answered) in [(30, true), (80, false)] {
+        greedy.ok("MULTI");
+        for _ in 0..count {
+            greedy.ok("GET large");
+        }
+        greedy.send(&["EXEC"]);
+        assert_eq!(greedy.try_reply().is_some(), answered, "{count} replies");
+    }
 }
 
 #[test]

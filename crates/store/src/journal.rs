@@ -170,9 +170,9 @@ struct Queue {
     closed: bool,
 }
 
-/// Something to write.
+/// What waits to be written.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct Unwritten {
     /// Encoded commands.
     pub bytes: Vec<u8>,
     /// Where a new file begins: offsets in `bytes`.
@@ -180,7 +180,7 @@ pub struct Batch {
     /// The position of the end.
     pub end: u64,
     /// Whether a log is kept at the end of it. If not, everything that the log is to hold is in
-    /// this batch and those before, for logging ends while all shards are locked.
+    /// these bytes and those before, for logging ends while all shards are locked.
     pub logging: bool,
     /// Nothing will follow.
     pub last: bool,
@@ -310,22 +310,22 @@ impl Journal {
     }
 
     /// What waits to be written, if it is nothing but commands.
-    pub fn take_commands(&self) -> Option<Batch> {
+    pub fn take_commands(&self) -> Option<Unwritten> {
         let queue = self.queue.lock();
         let only = !queue.bytes.is_empty() && queue.switches.is_empty() && !queue.closed;
         (only && self.is_logging()).then(|| self.take_from(queue))
     }
 
     /// What waits to be written.
-    pub fn take(&self) -> Batch {
+    pub fn take(&self) -> Unwritten {
         self.take_from(self.queue.lock())
     }
 
-    fn take_from(&self, mut queue: MutexGuard<'_, Queue>) -> Batch {
+    fn take_from(&self, mut queue: MutexGuard<'_, Queue>) -> Unwritten {
         queue.urgent = false;
         let spare = mem::take(&mut queue.spare);
         let bytes = mem::replace(&mut queue.bytes, spare);
-        let batch = Batch {
+        let unwritten = Unwritten {
             bytes,
             switches: mem::take(&mut queue.switches),
             end: queue.end,
@@ -333,7 +333,7 @@ impl Journal {
             last: queue.closed,
         };
         self.drained.notify_all();
-        batch
+        unwritten
     }
 
     /// Takes a buffer back that was written.
@@ -411,8 +411,10 @@ mod tests {
     use super::*;
 
     fn logged(journal: &Journal) -> String {
-        let batch = journal.take();
-        String::from_utf8(batch.bytes).unwrap().replace("\r\n", " ")
+        let unwritten = journal.take();
+        String::from_utf8(unwritten.bytes)
+            .unwrap()
+            .replace("\r\n", " ")
     }
 
     fn record(journal: &Journal, db: usize, keys: &[&str]) -> Record {

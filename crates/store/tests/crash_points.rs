@@ -196,7 +196,7 @@ fn state_of(server: &Server) -> State {
         let shard = server.store.keyspace.shard(index).read();
         for (number, db) in shard.dbs().iter().enumerate() {
             for (_, entry) in db.iter(0) {
-                let payload = payload::dump(&entry.value, false).unwrap();
+                let payload = payload::dump(&entry.value, false, usize::MAX).unwrap();
                 let mut hasher = DefaultHasher::new();
                 payload.hash(&mut hasher);
                 let name = String::from_utf8_lossy(entry.key()).into_owned();

@@ -73,7 +73,7 @@ fn contents(keyspace: &Keyspace) -> Contents {
     let mut contents = Contents::new();
     for db in 0..DATABASES {
         for (_, entry) in view.entries(db) {
-            let payload = dump(&entry.value, false).unwrap();
+            let payload = dump(&entry.value, false, usize::MAX).unwrap();
             contents.insert((db, entry.key().to_vec()), (entry.expires_at(), payload));
         }
     }
@@ -92,7 +92,7 @@ fn read_back(file: &[u8]) -> Contents {
                 value,
                 ..
             } => {
-                let payload = dump(&value, false).unwrap();
+                let payload = dump(&value, false, usize::MAX).unwrap();
                 let twice = contents.insert((current, key), (expires_at, payload));
                 assert!(twice.is_none(), "a key is in the file twice");
             }

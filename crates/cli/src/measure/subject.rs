@@ -79,14 +79,14 @@ impl Subject {
     /// Adds the items. Returns how many of them were new to the filter.
     pub(super) fn add(&mut self, items: &[Item]) -> Result<u64, Failure> {
         match self {
-            Subject::Embedded(filter) => Ok(count(filter.insert_all(items))),
+            Subject::Embedded(filter) => Ok(count(|count| filter.insert_each(items, count))),
             Subject::Server(server) => server.count_ones("BF.MADD", items),
         }
     }
 
     pub(super) fn count_found(&mut self, items: &[Item]) -> Result<u64, Failure> {
         match self {
-            Subject::Embedded(filter) => Ok(count(filter.contains_all(items))),
+            Subject::Embedded(filter) => Ok(count(|count| filter.contains_each(items, count))),
             Subject::Server(server) => server.count_ones("BF.MEXISTS", items),
         }
     }
@@ -101,8 +101,11 @@ impl Subject {
     }
 }
 
-fn count(answers: Vec<bool>) -> u64 {
-    answers.into_iter().map(u64::from).sum()
+/// How many answers are true.
+fn count(answer: impl FnOnce(&mut dyn FnMut(bool))) -> u64 {
+    let mut count = 0;
+    answer(&mut |found| count += u64::from(found));
+    count
 }
 
 impl ServerKey {

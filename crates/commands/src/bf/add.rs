@@ -1,5 +1,8 @@
 //! BF.ADD and BF.MADD, and a batch of pipelined BF.ADDs.
 
+use std::iter;
+use std::ops::ControlFlow;
+
 use super::Parameters;
 use super::insertion::{AfterFull, Insertion, insert_items};
 use crate::args::Args;
@@ -7,6 +10,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::outcome::{Effect, Outcome};
 use crate::slot::Slot;
+use everbloom::ScalableBloomFilter;
 use everbloom_resp::Reply;
 
 pub(crate) const ADD: &str = "bf.add";
@@ -47,12 +51,33 @@ impl<'a> Madd<'a> {
 /// `BF.ADD key item`
 pub fn add(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
     match Add::parse(Args::new(ADD, args)) {
-        Ok(add) => Outcome::answered(add.execute(context, slot)),
+        Ok(add) => match slot {
+            Slot::Filter(filter) => add.insert(context, filter),
+            _ => Outcome::answered(add.execute(context, slot)),
+        },
         Err(error) => Outcome::bad_arguments(error),
     }
 }
 
 impl Add<'_> {
+    /// Adds to a filter that is there, as most calls do: no list of items, nothing to create.
+    fn insert(&self, context: &Context, filter: &mut ScalableBloomFilter) -> Outcome {
+        let allowed = context
+            .max_filter_bytes
+            .saturating_sub(filter.stream_len())
+            .min(context.free_bytes);
+        let mut result = Ok(false);
+        filter.try_insert_each(iter::once(self.item), allowed, |new| {
+            result = new;
+            ControlFlow::Continue(())
+        });
+        match result {
+            Ok(true) => Outcome::verbatim(Reply::Boolean(true)),
+            Ok(false) => Outcome::answered(Ok((Reply::Boolean(false), Effect::None))),
+            Err(error) => Outcome::answered(Err(error.into())),
+        }
+    }
+
     fn execute(
         &self,
         context: &Context,

@@ -13,7 +13,8 @@ use crate::format::header;
 use crate::number;
 use crate::outcome::{Effect, Outcome};
 use crate::slot::{ReadSlot, Slot};
-use everbloom::{ChunkError, ScalableBloomFilter};
+use everbloom::ScalableBloomFilter;
+use everbloom::redisbloom::ChunkError;
 use everbloom_resp::Reply;
 
 pub(crate) const SCANDUMP: &str = "bf.scandump";

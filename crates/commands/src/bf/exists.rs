@@ -65,7 +65,7 @@ pub fn mexists(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
 /// A missing key and a key of another type hold no item.
 pub fn exists_batch(items: &[&[u8]], slot: ReadSlot<'_>, mut emit: impl FnMut(bool)) {
     match slot.lenient() {
-        Some(filter) => filter.contains_batch(items.iter().copied(), emit),
+        Some(filter) => filter.contains_each(items.iter().copied(), emit),
         None => items.iter().for_each(|_| emit(false)),
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn insert_items<'a>(
         let max_layer_bytes = allowed.min(free);
         let mut tried = now.iter();
         let mut stopped = false;
-        filter.insert_batch(now.iter().copied(), max_layer_bytes, |result| {
+        filter.try_insert_each(now.iter().copied(), max_layer_bytes, |result| {
             let item = tried.next();
             if result == Ok(true) {
                 added.extend(item.copied());

@@ -10,7 +10,8 @@ mod blocked;
 mod classic;
 mod take;
 
-use everbloom::{FilterParts, ScalableBloomFilter};
+use everbloom::ScalableBloomFilter;
+use everbloom::redisbloom::FilterParts;
 
 /// The header of a filter.
 pub fn encode(filter: &ScalableBloomFilter) -> Vec<u8> {

@@ -11,7 +11,8 @@ pub mod blocked;
 pub mod classic;
 mod fields;
 
-use everbloom::{FilterParts, LayerParts, Layout, ScalableBloomFilter};
+use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom::{Layout, ScalableBloomFilter};
 
 pub use fields::{FieldReader, FieldWriter, ValueError, ValueType};
 

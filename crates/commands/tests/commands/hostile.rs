@@ -1,13 +1,15 @@
 //! Bytes that only an attacker sends.
 
 use crate::keyspace::{Keyspace, Value};
-use everbloom::{FilterParts, LayerParts, ScalableBloomFilter};
+use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::header;
 use everbloom_commands::{COMMANDS, Function};
 use proptest::prelude::*;
 
 fn good() -> FilterParts {
     ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
         .capacity(10)
         .build()
         .unwrap()

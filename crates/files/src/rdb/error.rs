@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use everbloom::PartsError;
+use everbloom::redisbloom::PartsError;
 use thiserror::Error;
 
 /// Why a file or a payload was not read to its end.

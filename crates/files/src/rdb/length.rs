@@ -17,6 +17,8 @@ const LZF: u8 = 0xc3;
 const COMPRESS_ABOVE: usize = 20;
 /// How many bytes compression must save.
 const COMPRESS_SAVES: usize = 4;
+/// The most memory for the compressed form of a string that comes in pieces.
+pub(super) const MOST_PACKED: usize = 64 << 20;
 /// Decimals longer than this are not tried to be written as integers.
 const LONGEST_INTEGER: usize = 11;
 
@@ -47,16 +49,27 @@ pub(crate) fn put_plain(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)
 }
 
+/// Writes a string of `len` bytes by its compressed form.
+pub(super) fn put_packed(out: &mut impl Write, packed: &[u8], len: u64) -> io::Result<()> {
+    out.write_all(&[LZF])?;
+    put_length(out, packed.len() as u64)?;
+    put_length(out, len)?;
+    out.write_all(packed)
+}
+
 /// Writes strings as Redis does: integers as such, and long ones compressed when asked to.
 #[derive(Debug)]
 pub(crate) struct Strings {
-    compressor: Option<lzf::Compressor>,
+    pub(super) compressor: Option<lzf::Compressor>,
+    /// The most memory for the compressed form of a string that comes in pieces.
+    pub(super) most_packed: usize,
 }
 
 impl Strings {
     pub(crate) fn new(compression: bool) -> Strings {
         Strings {
             compressor: compression.then(lzf::Compressor::default),
+            most_packed: MOST_PACKED,
         }
     }
 
@@ -74,12 +87,7 @@ impl Strings {
         });
         match packed {
             None => put_plain(out, bytes),
-            Some(packed) => {
-                out.write_all(&[LZF])?;
-                put_length(out, packed.len() as u64)?;
-                put_length(out, bytes.len() as u64)?;
-                out.write_all(&packed)
-            }
+            Some(packed) => put_packed(out, &packed, bytes.len() as u64),
         }
     }
 }
@@ -201,13 +209,15 @@ fn read<R: Read>(
             let packed_len = length(source, expected)?;
             let len = length(source, expected)?;
             check(len)?;
+            let damaged = |_| ReadError::unexpected(offset, expected, "damaged compressed data");
+            if !lzf::may_be(len, packed_len) {
+                return Err(damaged(lzf::Damaged));
+            }
             let packed = source.bytes(packed_len, expected)?;
             let plain = usize::try_from(len).map_err(|_| lzf::Damaged);
             plain
                 .and_then(|len| lzf::decompress(&packed, len))
-                .map_err(|lzf::Damaged| {
-                    ReadError::unexpected(offset, expected, "damaged compressed data")
-                })
+                .map_err(damaged)
         }
     }
 }

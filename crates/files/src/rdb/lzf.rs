@@ -7,9 +7,13 @@
 //! ```
 //!
 //! The compressor is greedy and remembers the last place of every three bytes, as liblzf's does, so
-//! that it gives what Redis gives.
+//! that it gives what Redis gives. References are short, so neither direction needs more of the
+//! plain bytes at hand than some tens of KiB.
 
-/// Distances are below this.
+use std::io::{self, Write};
+use std::mem;
+
+/// The longest distance of a reference.
 const WINDOW: usize = 1 << 13;
 /// The most bytes of one back reference.
 const LONGEST: usize = 264;
@@ -19,24 +23,74 @@ const LITERALS: usize = 32;
 const TABLE_BITS: u32 = 16;
 
 /// The most that compressed data can grow by: three bytes that stand for [`LONGEST`].
-const EXPANSION: usize = LONGEST.div_ceil(3);
+const EXPANSION: u64 = LONGEST.div_ceil(3) as u64;
+/// How many plain bytes are handled between two looks at the window.
+const STRIDE: usize = 64 << 10;
+/// A step of the compressor looks at so many bytes at most.
+const LOOKAHEAD: usize = LONGEST + 3;
+/// So many bytes that are all zero are not written where zeros already are.
+const ZEROS: usize = 1 << 10;
 
 /// Compressed data is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
 
+impl From<Damaged> for io::Error {
+    fn from(Damaged: Damaged) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, "damaged compressed data")
+    }
+}
+
+/// Whether `packed` bytes may be the compressed form of `len` bytes.
+pub(super) fn may_be(len: u64, packed: u64) -> bool {
+    len <= packed.saturating_mul(EXPANSION)
+}
+
 /// The plain form of `input`, which must be `len` bytes.
+///
+/// Memory is asked for only when `input` is long enough to be that long. Runs of zeros are left as
+/// the allocator gave them, so they take no memory of the machine.
 ///
 /// # Errors
 ///
-/// [`Damaged`] when it is not, or when a reference points before the start. Memory is asked for
-/// only when `input` is long enough to be that long.
+/// [`Damaged`] when it is not, or when a reference points before the start.
 pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, Damaged> {
-    if len > input.len().saturating_mul(EXPANSION) {
+    if !may_be(len as u64, input.len() as u64) {
         return Err(Damaged);
     }
-    let mut out = Vec::new();
-    out.try_reserve_exact(len).map_err(|_| Damaged)?;
+    // Zeroed memory cannot be asked for in a way that may fail; so it is tried first.
+    Vec::<u8>::new()
+        .try_reserve_exact(len)
+        .map_err(|_| Damaged)?;
+    let mut out = vec![0; len];
+    let mut left = out.as_mut_slice();
+    unpack(input, |plain| {
+        let (place, rest) = mem::take(&mut left)
+            .split_at_mut_checked(plain.len())
+            .ok_or(Damaged)?;
+        left = rest;
+        for (to, from) in place.chunks_mut(ZEROS).zip(plain.chunks(ZEROS)) {
+            if from.iter().fold(0, |any, byte| any | byte) != 0 {
+                to.copy_from_slice(from);
+            }
+        }
+        Ok(())
+    })?;
+    if left.is_empty() {
+        Ok(out)
+    } else {
+        Err(Damaged)
+    }
+}
+
+/// Hands the plain form of `input` to `sink`, piece by piece.
+fn unpack<E: From<Damaged>>(
+    input: &[u8],
+    mut sink: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    // The last bytes that were handed over, then those that were not.
+    let mut plain = Vec::new();
+    let mut old = 0;
     let mut rest = input.iter();
     while let Some(&control) = rest.next() {
         let control = usize::from(control);
@@ -45,35 +99,30 @@ pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, Damaged> {
                 .as_slice()
                 .split_at_checked(control + 1)
                 .ok_or(Damaged)?;
-            if literals.len() > len - out.len() {
-                return Err(Damaged);
-            }
-            out.extend_from_slice(literals);
+            plain.extend_from_slice(literals);
             rest = tail.iter();
-            continue;
+        } else {
+            let mut count = control >> 5;
+            if count == 7 {
+                count += usize::from(*rest.next().ok_or(Damaged)?);
+            }
+            let low = usize::from(*rest.next().ok_or(Damaged)?);
+            let back = ((control & 0x1f) << 8 | low) + 1;
+            copy_back(&mut plain, back, count + 2)?;
         }
-        let mut count = control >> 5;
-        if count == 7 {
-            count += usize::from(*rest.next().ok_or(Damaged)?);
+        if plain.len() >= WINDOW + STRIDE {
+            sink(plain.get(old..).unwrap_or_default())?;
+            plain.drain(..plain.len() - WINDOW);
+            old = WINDOW;
         }
-        let low = usize::from(*rest.next().ok_or(Damaged)?);
-        let back = ((control & 0x1f) << 8 | low) + 1;
-        copy_back(&mut out, back, count + 2, len)?;
     }
-    if out.len() == len {
-        Ok(out)
-    } else {
-        Err(Damaged)
-    }
+    sink(plain.get(old..).unwrap_or_default())
 }
 
 /// Appends `count` bytes from `back` bytes before the end, which may include bytes appended by
 /// this.
-fn copy_back(out: &mut Vec<u8>, back: usize, count: usize, len: usize) -> Result<(), Damaged> {
+fn copy_back(out: &mut Vec<u8>, back: usize, count: usize) -> Result<(), Damaged> {
     let start = out.len().checked_sub(back).ok_or(Damaged)?;
-    if count > len - out.len() {
-        return Err(Damaged);
-    }
     let mut left = count;
     while left > 0 {
         // What lies between is the same bytes over and over, so all of it may be repeated.
@@ -84,7 +133,8 @@ fn copy_back(out: &mut Vec<u8>, back: usize, count: usize, len: usize) -> Result
     Ok(())
 }
 
-/// Compresses strings one after another, keeping its table.
+/// Compresses strings one after another, keeping its table. A string may come piece by piece; how
+/// it is cut changes nothing.
 #[derive(Debug, Default)]
 pub struct Compressor {
     /// For the hash of three bytes: `base` of the string they were in, plus where, plus 1.
@@ -93,14 +143,30 @@ pub struct Compressor {
     base: u32,
     /// The same for the next string.
     next: u32,
+    /// The last bytes of the string that have come: those not compressed yet, and before them as
+    /// many as references reach.
+    window: Vec<u8>,
+    /// Where in the string the window begins.
+    start: usize,
+    /// Where in the window the next step begins.
+    at: usize,
+    packed: Packed,
 }
 
 impl Compressor {
     /// The compressed form when that has at most `max` bytes.
     pub fn compress(&mut self, input: &[u8], max: usize) -> Option<Vec<u8>> {
-        let len = u32::try_from(input.len())
-            .ok()
-            .filter(|len| *len < 1 << 31)?;
+        let fits = self.begin(input.len() as u64, max)
+            && input.chunks(STRIDE).all(|piece| self.push(piece));
+        if fits { self.finish() } else { None }
+    }
+
+    /// Begins a string of `len` bytes, whose compressed form may have `max`. False when the string
+    /// is too long: whoever decompresses it has 32 bits for its length.
+    pub(super) fn begin(&mut self, len: u64, max: usize) -> bool {
+        let Ok(len) = u32::try_from(len) else {
+            return false;
+        };
         if self.table.is_empty() || self.next.checked_add(len).is_none() {
             self.table.clear();
             self.table.resize(1 << TABLE_BITS, 0);
@@ -108,40 +174,82 @@ impl Compressor {
         }
         self.base = self.next;
         self.next += len;
-        let mut out = Packed::new(max);
-        let mut at = 0;
-        while at + 2 < input.len() && out.fits() {
-            let candidate = self.swap(input, at);
-            // The first byte of all is never referred to: liblzf has its place mean "none".
-            let back = candidate.filter(|place| *place > 0 && at - place <= WINDOW);
-            let count = back.map_or(0, |place| common(input, place, at));
-            let Some(place) = back.filter(|_| count >= 3) else {
-                out.literal(input, at);
-                at += 1;
-                continue;
-            };
-            out.reference(at - place, count);
-            at += count;
-            // Of the places within the reference only the last two are remembered.
-            if at + 2 < input.len() {
-                self.swap(input, at - 2);
-                self.swap(input, at - 1);
-            }
-        }
-        if !out.fits() {
-            return None;
-        }
-        for at in at..input.len() {
-            out.literal(input, at);
-        }
-        out.finish()
+        self.window.clear();
+        (self.start, self.at) = (0, 0);
+        self.packed = Packed {
+            max,
+            ..Packed::default()
+        };
+        true
     }
 
-    /// The last place of the three bytes at `at`, which is remembered instead.
-    fn swap(&mut self, input: &[u8], at: usize) -> Option<usize> {
-        let three = input.get(at..)?.first_chunk::<3>()?;
+    /// Takes the next bytes of the string. False once the compressed form is too long.
+    pub(super) fn push(&mut self, piece: &[u8]) -> bool {
+        self.window.extend_from_slice(piece);
+        while self.window.len() - self.at >= LOOKAHEAD && self.packed.fits() {
+            self.step();
+        }
+        if self.at > WINDOW + STRIDE {
+            let forgotten = self.at - WINDOW;
+            self.window.drain(..forgotten);
+            self.start += forgotten;
+            self.at = WINDOW;
+        }
+        self.packed.fits()
+    }
+
+    /// How many bytes the compressed form has so far.
+    pub(super) fn packed_len(&self) -> usize {
+        self.packed.out.len()
+    }
+
+    /// The compressed form of the string, unless it is too long.
+    pub(super) fn finish(&mut self) -> Option<Vec<u8>> {
+        while self.at + 2 < self.window.len() && self.packed.fits() {
+            self.step();
+        }
+        for byte in self.window.drain(..).skip(mem::take(&mut self.at)) {
+            self.packed.literal(byte);
+        }
+        let fits = self.packed.fits();
+        fits.then(|| mem::take(&mut self.packed.out))
+    }
+
+    /// Writes all bytes of the string that have come, for one whose compressed form is too long.
+    pub(super) fn take_back(&mut self, out: &mut impl Write) -> io::Result<()> {
+        let packed = mem::take(&mut self.packed.out);
+        unpack(&packed, |plain| out.write_all(plain))?;
+        out.write_all(self.window.get(self.at..).unwrap_or_default())
+    }
+
+    fn step(&mut self) {
+        let at = self.start + self.at;
+        let candidate = self.swap(self.at);
+        // The first byte of all is never referred to: liblzf has its place mean "none".
+        let back = candidate.filter(|place| *place > 0 && at - place <= WINDOW);
+        let count = back.map_or(0, |place| common(&self.window, place - self.start, self.at));
+        let Some(place) = back.filter(|_| count >= 3) else {
+            self.packed
+                .literal(self.window.get(self.at).copied().unwrap_or(0));
+            self.at += 1;
+            return;
+        };
+        self.packed.reference(at - place, count);
+        self.at += count;
+        // Of the places within the reference only the last two are remembered.
+        if self.at + 2 < self.window.len() {
+            self.swap(self.at - 2);
+            self.swap(self.at - 1);
+        }
+    }
+
+    /// The last place in the string of the three bytes there in the window, which are remembered
+    /// instead.
+    fn swap(&mut self, at: usize) -> Option<usize> {
+        let three = self.window.get(at..)?.first_chunk::<3>()?;
         let slot = self.table.get_mut(slot_of(*three))?;
-        let before = std::mem::replace(slot, self.base + u32::try_from(at).ok()? + 1);
+        let place = u32::try_from(self.start + at).ok()?;
+        let before = mem::replace(slot, self.base + place + 1);
         let place = before.checked_sub(self.base)?.checked_sub(1)?;
         usize::try_from(place).ok()
     }
@@ -165,12 +273,17 @@ fn common(input: &[u8], place: usize, at: usize) -> usize {
         most @ ..=16 => most.max(3),
         most => most.max(19),
     };
-    let pairs = old.iter().zip(new).take(most);
-    let count = pairs.take_while(|(old, new)| old == new).count();
+    let (old, new) = (old.get(..most), new.get(..most));
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let eights = old.chunks_exact(8).zip(new.chunks_exact(8));
+    let equal = 8 * eights.take_while(|(old, new)| old == new).count();
+    let pairs = old.iter().zip(new).skip(equal);
+    let count = equal + pairs.take_while(|(old, new)| old == new).count();
     if count < 3 { 0 } else { count }
 }
 
-/// Compressed data in the making.
+/// Compressed data in the making. It is whole after every call.
+#[derive(Debug, Default)]
 struct Packed {
     out: Vec<u8>,
     max: usize,
@@ -179,19 +292,11 @@ struct Packed {
 }
 
 impl Packed {
-    fn new(max: usize) -> Packed {
-        Packed {
-            out: Vec::new(),
-            max,
-            control: None,
-        }
-    }
-
     fn fits(&self) -> bool {
         self.out.len() <= self.max
     }
 
-    fn literal(&mut self, input: &[u8], at: usize) {
+    fn literal(&mut self, literal: u8) {
         let control = match self.control {
             Some(control) => control,
             None => {
@@ -199,7 +304,7 @@ impl Packed {
                 self.out.len() - 1
             }
         };
-        self.out.extend(input.get(at));
+        self.out.push(literal);
         let literals = self.out.len() - 1 - control;
         if let (Some(byte), Ok(count)) = (self.out.get_mut(control), u8::try_from(literals - 1)) {
             *byte = count;
@@ -218,9 +323,5 @@ impl Packed {
         }
         self.out.push(low);
         self.control = None;
-    }
-
-    fn finish(self) -> Option<Vec<u8>> {
-        self.fits().then_some(self.out)
     }
 }

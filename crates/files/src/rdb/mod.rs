@@ -30,6 +30,7 @@
 //! | [`payload`] | DUMP and RESTORE: one value in an envelope |
 //! | [`value`] | values of modules: type id, fields |
 //! | [`length`], [`lzf`] | lengths and strings, their compression |
+//! | `pieces` | long strings that come piece by piece |
 //! | [`error`] | what is wrong with a file, and where |
 
 pub mod error;
@@ -43,12 +44,13 @@ pub mod write;
 mod checksum;
 mod format;
 mod output;
+mod pieces;
 mod skip;
 mod source;
 
 pub use checksum::crc64;
 pub use error::{Fault, ReadError};
 pub use format::{MAGIC, NEWEST_VERSION, OLDEST_VERSION, VALKEY_VERSION, WRITTEN_VERSION};
-pub use payload::{RestoreError, dump, restore};
+pub use payload::{DumpError, RestoreError, dump, restore};
 pub use read::{Event, Reader};
 pub use write::{Aux, WriteError, WriteOptions, Writer};

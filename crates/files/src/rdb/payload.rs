@@ -6,8 +6,7 @@
 //! cccccccc                               CRC-64 of all before it: u64, little-endian
 //! ```
 
-use std::collections::TryReserveError;
-use std::io;
+use std::io::{self, Write};
 
 use thiserror::Error;
 
@@ -19,10 +18,6 @@ use super::read::{Loaded, read_value};
 use super::source::Source;
 use super::value::put_filter;
 use crate::Value;
-
-/// More than the fields of a layer, or those around all layers and the envelope, take beside the
-/// bits.
-const OVERHEAD: usize = 128;
 
 /// The newest of Redis's versions that is taken: that of Redis with RedisBloom whose answers are
 /// the model. Files may be newer.
@@ -42,34 +37,94 @@ pub enum RestoreError {
     Format(#[source] ReadError),
 }
 
-/// The payload of a value.
+/// Why a value has no payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DumpError {
+    /// It is longer than the caller takes.
+    #[error("the payload would be too long")]
+    TooLong,
+    /// There is no memory for it.
+    #[error("there is no memory for the payload")]
+    OutOfMemory,
+}
+
+/// The payload of a value, which may have `most` bytes. Memory is taken for what is written, not
+/// for what the value takes.
 ///
 /// # Errors
 ///
-/// There is no memory for it.
-pub fn dump(value: &Value, compression: bool) -> Result<Vec<u8>, TryReserveError> {
-    let layers = match value {
-        Value::Text(_) => 0,
-        Value::Filter(filter) => filter.layers().len(),
+/// [`DumpError`]
+pub fn dump(value: &Value, compression: bool, most: usize) -> Result<Vec<u8>, DumpError> {
+    const ENVELOPE: usize = 2 + 8;
+    let mut out = Limited {
+        out: Vec::new(),
+        most: most.checked_sub(ENVELOPE).ok_or(DumpError::TooLong)?,
     };
-    let mut out = Vec::new();
-    out.try_reserve_exact(value.memory().saturating_add((layers + 1) * OVERHEAD))?;
-    // Writing to a vector never fails.
-    let _: io::Result<()> = put_value(&mut out, &mut Strings::new(compression), value);
+    let written = put_value(&mut out, &mut Strings::new(compression), value);
+    written
+        .and_then(|()| Ok(out.out.try_reserve_exact(ENVELOPE)?))
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::OutOfMemory => DumpError::OutOfMemory,
+            _ => DumpError::TooLong,
+        })?;
+    let mut out = out.out;
     out.extend_from_slice(&WRITTEN_VERSION.to_le_bytes());
     let checksum = crc64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
     Ok(out)
 }
 
-fn put_value(out: &mut Vec<u8>, strings: &mut Strings, value: &Value) -> io::Result<()> {
+/// How many bytes of a payload are the value, without its type and the envelope.
+pub fn value_len(value: &Value, compression: bool) -> u64 {
+    let mut out = Counted(0);
+    // Counting never fails.
+    let _: io::Result<()> = put_value(&mut out, &mut Strings::new(compression), value);
+    out.0.saturating_sub(1)
+}
+
+/// A payload being written.
+struct Limited {
+    out: Vec<u8>,
+    most: usize,
+}
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.most - self.out.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.out.try_reserve(bytes.len())?;
+        self.out.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Counts what is written.
+struct Counted(u64);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn put_value(out: &mut impl Write, strings: &mut Strings, value: &Value) -> io::Result<()> {
     match value {
         Value::Text(text) => {
-            out.push(kind::STRING);
+            out.write_all(&[kind::STRING])?;
             strings.put(out, text)
         }
         Value::Filter(filter) => {
-            out.push(kind::MODULE);
+            out.write_all(&[kind::MODULE])?;
             put_filter(out, strings, filter)
         }
     }

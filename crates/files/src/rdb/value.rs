@@ -22,6 +22,7 @@ use everbloom_commands::format::value::{
 
 use super::error::{Fault, ReadError};
 use super::length::{self, Strings, put_length};
+use super::pieces::Pieces;
 use super::source::Source;
 
 const END: u64 = 0;
@@ -31,10 +32,9 @@ const FLOAT: u64 = 3;
 const DOUBLE: u64 = 4;
 const BYTES: u64 = 5;
 
-/// Bit arrays up to this long are written as Redis writes strings, compressed for example. Longer
-/// ones are written plain: they go out in pieces, while the compressed length must go first, and
-/// a filter that is large and in use does not compress.
-pub const PLAIN_ABOVE: u64 = 64 << 10;
+/// Bit arrays up to this long are written as Redis writes strings. Longer ones may come in
+/// [pieces](super::pieces).
+pub(super) const PIECES_ABOVE: u64 = 64 << 10;
 
 /// The types of filters as they are written.
 const CLASSIC: ModuleType = type_of(Layout::Classic);
@@ -158,10 +158,14 @@ pub(crate) fn put_end(out: &mut impl Write) -> io::Result<()> {
     put_length(out, END)
 }
 
-/// Writes all of a field of bytes that comes before the bytes, when they are to be plain.
-pub(crate) fn put_bytes_head(out: &mut impl Write, len: u64) -> io::Result<()> {
+/// Begins a field of `len` bytes that come piece by piece.
+pub(super) fn begin_bytes(
+    out: &mut impl Write,
+    strings: &mut Strings,
+    len: u64,
+) -> io::Result<Pieces> {
     put_length(out, BYTES)?;
-    put_length(out, len)
+    Pieces::begin(out, strings, len)
 }
 
 /// Fields on their way out.
@@ -184,9 +188,11 @@ impl<W: Write> FieldWriter for Fields<'_, W> {
     }
 
     fn bytes(&mut self, value: &[u8]) -> io::Result<()> {
-        if value.len() as u64 > PLAIN_ABOVE {
-            put_bytes_head(self.out, value.len() as u64)?;
-            return self.out.write_all(value);
+        let len = value.len() as u64;
+        if len > PIECES_ABOVE {
+            let mut pieces = begin_bytes(self.out, self.strings, len)?;
+            pieces.put(self.out, self.strings, value)?;
+            return pieces.end(self.out, self.strings);
         }
         put_length(self.out, BYTES)?;
         self.strings.put(self.out, value)

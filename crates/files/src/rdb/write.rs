@@ -2,14 +2,16 @@
 
 use std::io::{self, Write};
 
-use everbloom::{FilterParts, LayerParts, Layout, ScalableBloomFilter};
+use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::value::{FieldWriter, save_head, save_layer_head};
 use thiserror::Error;
 
 use super::format::{WRITTEN_VERSION, kind, opcode};
 use super::length::{Strings, put_length};
 use super::output::Output;
-use super::value::{Fields, ModuleType, PLAIN_ABOVE, put_bytes_head, put_end, put_filter};
+use super::pieces::Pieces;
+use super::value::{Fields, ModuleType, PIECES_ABOVE, begin_bytes, put_end, put_filter};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +88,15 @@ struct BitArray {
     layers: Layers,
     announced: u64,
     left: u64,
-    /// What came of a short bit array, which is written as a string at the end.
-    gathered: Option<Vec<u8>>,
+    bytes: Bytes,
+}
+
+/// What came of a bit array.
+#[derive(Debug)]
+enum Bytes {
+    /// All of it, to be written as a string at the end.
+    Short(Vec<u8>),
+    Long(Pieces),
 }
 
 /// Writes a file.
@@ -99,7 +108,7 @@ struct BitArray {
 /// use everbloom::ScalableBloomFilter;
 /// use everbloom_files::rdb::{WriteOptions, Writer};
 ///
-/// let mut filter = ScalableBloomFilter::builder().capacity(1000).build()?;
+/// let mut filter = ScalableBloomFilter::builder().layout(Layout::Classic).capacity(1000).build()?;
 /// filter.insert("a");
 /// let mut writer = Writer::new(Vec::new(), WriteOptions::default())?;
 /// writer.select_db(0)?;
@@ -280,11 +289,10 @@ impl<W: Write> Writer<W> {
         };
         save_layer_head(layout, layer, &mut self.fields())?;
         let announced = layer.bytes;
-        let gathered = if announced > PLAIN_ABOVE {
-            put_bytes_head(&mut self.out, announced)?;
-            None
+        let bytes = if announced > PIECES_ABOVE {
+            Bytes::Long(begin_bytes(&mut self.out, &mut self.strings, announced)?)
         } else {
-            Some(Vec::new())
+            Bytes::Short(Vec::new())
         };
         let layers = Layers {
             layout,
@@ -294,7 +302,7 @@ impl<W: Write> Writer<W> {
             layers,
             announced,
             left: announced,
-            gathered,
+            bytes,
         });
         Ok(())
     }
@@ -314,9 +322,9 @@ impl<W: Write> Writer<W> {
             left: len.saturating_sub(array.left),
         })?;
         array.left = left;
-        match &mut array.gathered {
-            Some(gathered) => gathered.extend_from_slice(piece),
-            None => self.out.write_all(piece)?,
+        match &mut array.bytes {
+            Bytes::Short(bytes) => bytes.extend_from_slice(piece),
+            Bytes::Long(pieces) => pieces.put(&mut self.out, &mut self.strings, piece)?,
         }
         Ok(())
     }
@@ -327,19 +335,20 @@ impl<W: Write> Writer<W> {
     ///
     /// [`WriteError`], also when bytes are missing of what was announced.
     pub fn layer_end(&mut self, items: u64) -> Result<(), WriteError> {
-        let Step::Bits(array) = &mut self.step else {
+        let Step::Bits(array) = &self.step else {
             return Err(WriteError::Order("the end of a layer"));
         };
-        if array.left > 0 {
-            let BitArray {
-                announced, left, ..
-            } = *array;
+        let (announced, left, layers) = (array.announced, array.left, array.layers);
+        if left > 0 {
             return Err(WriteError::Length { announced, left });
         }
-        let (layers, gathered) = (array.layers, array.gathered.take());
-        let mut fields = self.fields();
-        if let Some(gathered) = gathered {
-            fields.bytes(&gathered)?;
+        let mut fields = Fields {
+            out: &mut self.out,
+            strings: &mut self.strings,
+        };
+        match &array.bytes {
+            Bytes::Short(bytes) => fields.bytes(bytes)?,
+            Bytes::Long(pieces) => pieces.end(fields.out, fields.strings)?,
         }
         fields.unsigned(items)?;
         self.step = Step::Layers(layers);

@@ -104,7 +104,7 @@ pub fn filter_of(capacity: u64, items: u64) -> ScalableBloomFilter {
 pub fn filter_in(layout: Layout, capacity: u64, items: u64) -> ScalableBloomFilter {
     let builder = ScalableBloomFilter::builder().capacity(capacity);
     let builder = match layout {
-        Layout::Classic => builder,
+        Layout::Classic => builder.layout(layout),
         // The same filter each time.
         Layout::Blocked => builder.layout(layout).seed(1),
     };

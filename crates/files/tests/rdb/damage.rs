@@ -1,7 +1,8 @@
 //! Damaged files and payloads: an error that says where, or, when the damage cannot be seen, valid
 //! values; never a panic, and never memory for a length that is only claimed.
 
-use everbloom::{Check, Layout, PartsError, ScalableBloomFilter};
+use everbloom::redisbloom::{Check, PartsError};
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_files::Value;
 use everbloom_files::rdb::crc64;
 use everbloom_files::rdb::{Fault, RestoreError, WriteOptions, Writer, dump, restore};
@@ -78,7 +79,7 @@ fn a_flipped_bit_is_an_error_or_gives_valid_values() {
 #[test]
 fn a_damaged_payload_is_refused_as_redis_refuses_it() {
     for layout in LAYOUTS {
-        damage(&dump(&Value::Filter(filter_in(layout, 5, 70)), true).unwrap());
+        damage(&dump(&Value::Filter(filter_in(layout, 5, 70)), true, usize::MAX).unwrap());
     }
 }
 
@@ -244,6 +245,46 @@ fn claimed_lengths_ask_for_no_memory() {
     }
 }
 
+/// Compressed data may grow a lot, but not beyond what its length allows: that is known before
+/// the data is read.
+#[test]
+fn a_compressed_length_that_cannot_be_is_refused_first() {
+    let error = |packed: u32, plain: u32| {
+        let lengths = [packed, plain].map(|len| [&[0x80][..], &len.to_be_bytes()].concat());
+        let file = [b"REDIS0009\x00\x01k\xc3", &lengths.concat()[..]].concat();
+        read(&file[..]).unwrap_err().fault
+    };
+    let fault = error(1000, 88_001);
+    assert!(matches!(fault, Fault::Unexpected { .. }), "{fault}");
+    let fault = error(1000, 88_000);
+    assert!(matches!(fault, Fault::Truncated { .. }), "{fault}");
+}
+
+#[test]
+fn a_damaged_compressed_filter_is_refused_or_valid() {
+    for layout in LAYOUTS {
+        let value = Value::Filter(filter_in(layout, 400_000, 30));
+        let payload = dump(&value, true, usize::MAX).unwrap();
+        assert!(payload.len() < 20_000, "it is compressed");
+        let body = &payload[..payload.len() - 10];
+        let mut refused = 0;
+        for at in (0..body.len()).step_by(7) {
+            let mut damaged = body.to_vec();
+            damaged[at] ^= 0x29;
+            match restore(&sealed(&damaged, 9), 1 << 20) {
+                Ok(value) => {
+                    let parts = filter(&value).parts();
+                    parts.validate(1 << 20, Check::RdbValue).unwrap();
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > 100, "{refused}");
+        let short = [&body[..body.len() - 100], &body[body.len() - 50..]].concat();
+        assert!(restore(&sealed(&short, 9), 1 << 20).is_err());
+    }
+}
+
 #[test]
 fn a_filter_over_the_limit_is_refused_before_its_bits_are_read() {
     let mut writer = Writer::new(Vec::new(), WriteOptions::default()).unwrap();
@@ -263,7 +304,7 @@ fn a_filter_over_the_limit_is_refused_before_its_bits_are_read() {
 #[test]
 fn a_newer_encoding_of_filters_is_named() {
     let filter = Value::Filter(filter_of(10, 0));
-    let mut payload = dump(&filter, true).unwrap();
+    let mut payload = dump(&filter, true, usize::MAX).unwrap();
     payload[9] += 1;
     let len = payload.len();
     let Err(RestoreError::Format(error)) = restore(&sealed(&payload[..len - 10], 9), u64::MAX)

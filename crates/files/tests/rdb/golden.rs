@@ -68,7 +68,7 @@ fn check_filter(value: &Value, json: &Json, name: &str) {
 
 /// Version and checksum aside, what DUMP gives is what RedisBloom gave.
 fn check_dump(value: &Value, recorded: &[u8], compression: bool, name: &str) {
-    let dumped = dump(value, compression).unwrap();
+    let dumped = dump(value, compression, usize::MAX).unwrap();
     assert_eq!(
         dumped[..dumped.len() - 10],
         recorded[..recorded.len() - 10],

@@ -158,7 +158,7 @@ proptest! {
 
     #[test]
     fn a_payload_is_restored_as_it_was_dumped(value in values(), compression: bool) {
-        let payload = dump(&value, compression).unwrap();
+        let payload = dump(&value, compression, usize::MAX).unwrap();
         assert_same(&restore(&payload, u64::MAX).unwrap(), &value);
     }
 }

@@ -2,12 +2,15 @@
 
 use super::array::BlockArray;
 use super::bits::TOGETHER;
+use super::blocks::Blocks;
 use super::kernel::Kernel;
 use super::portable::Lanes;
-use crate::hash::HashPair;
+use super::select::select;
+use crate::hash::{HashPair, Key, Secrets};
 
 /// Whether every kernel says of every item what the definition says, one by one and in a
-/// group, in one array and in several. Each array is 128 bytes of `arrays`.
+/// group, in one array and in several; and whether it inserts what the definition inserts. Each
+/// array is 128 bytes of `arrays`.
 pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashes: u32) -> bool {
     let Some(lanes) = Lanes::new(hashes) else {
         return true;
@@ -39,9 +42,52 @@ pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashe
         expected |= u32::from(arrays.iter().any(one)) << index;
     }
     let agrees = |kernel: Kernel| kernel.contained(&arrays, &pairs, mask, lanes);
-    Kernel::all()
-        .into_iter()
-        .all(|kernel| agrees(kernel) == expected & mask)
+    Kernel::all().into_iter().all(|kernel| {
+        let inserts = |array: &&BlockArray| inserts_agree(kernel, array, &pairs, mask, lanes);
+        agrees(kernel) == expected & mask && arrays.iter().all(inserts)
+    })
+}
+
+/// Whether the kernel sets the bits of the items in the mask and no others, one by one and in a
+/// group, and calls those new of which a bit was 0.
+fn inserts_agree(
+    kernel: Kernel,
+    array: &BlockArray,
+    pairs: &[HashPair; 32],
+    mask: u32,
+    lanes: &'static Lanes,
+) -> bool {
+    // Bit by bit, in the bytes.
+    let (mut bytes, mut new) = (array.as_bytes().to_vec(), 0);
+    for (index, pair) in pairs
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| mask >> at & 1 == 1)
+    {
+        let block = if pair.a >> 63 == 1 { 64 } else { 0 };
+        for position in lanes.positions(pair.b) {
+            if let Some(byte) = bytes.get_mut(block + position as usize / 8) {
+                new |= u32::from(*byte >> (position % 8) & 1 == 0) << index;
+                *byte |= 1 << (position % 8);
+            }
+        }
+    }
+    let blocks = || Blocks {
+        array: array.clone(),
+        lanes,
+        secrets: Secrets::new(Key::from_seed(0)),
+    };
+    let (mut single, mut group) = (blocks(), blocks());
+    let singly = select(pairs, mask, |pair| {
+        let known = kernel.contains_pair(&single, pair);
+        // That it is new is that it was not there, and it is there from now on.
+        let is_new = kernel.insert_pair(&mut single, pair);
+        assert!(is_new != known && kernel.contains_pair(&single, pair));
+        is_new
+    });
+    let together = kernel.insert_group(&mut group, pairs, mask);
+    let all_set = [&single, &group].map(|blocks| blocks.array.as_bytes() == bytes);
+    [singly, together] == [new; 2] && all_set == [true; 2]
 }
 
 #[cfg(test)]

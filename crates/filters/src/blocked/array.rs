@@ -7,7 +7,8 @@ use core::mem::{self, ManuallyDrop};
 use core::ptr::{self, NonNull};
 use core::slice;
 
-use crate::bits::{AllocError, advise_huge_pages, prefetch};
+use crate::bits::{AllocError, prefetch};
+use crate::pages;
 
 /// Bytes of a block, which is a cache line.
 pub(crate) const BLOCK: usize = 64;
@@ -48,7 +49,6 @@ impl BlockArray {
         // SAFETY: the layout has a size other than 0.
         let base = unsafe { alloc_zeroed(layout) };
         let base = NonNull::new(base).ok_or(AllocError)?;
-        advise_huge_pages(base.as_ptr(), layout.size());
         let lead = base.as_ptr().align_offset(BLOCK);
         // SAFETY: it was made with the layout of so many blocks, with zeros in it.
         Ok(unsafe { BlockArray::in_allocation(base, blocks, lead) })
@@ -197,7 +197,7 @@ impl Clone for BlockArray {
         let bytes = self.as_bytes();
         match BlockArray::zeroed(bytes.len() as u64) {
             Ok(mut copy) => {
-                copy.as_bytes_mut().copy_from_slice(bytes);
+                pages::copy(copy.as_bytes_mut(), bytes);
                 copy
             }
             Err(AllocError) => handle_alloc_error(Layout::for_value(bytes)),

@@ -3,15 +3,19 @@
 use core::arch::x86_64::{
     __m256i, __m512i, _mm256_load_si256, _mm256_mullo_epi32, _mm256_permutex2var_epi32,
     _mm256_rolv_epi32, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_srli_epi32,
-    _mm256_testc_si256, _mm512_load_si512, _mm512_loadu_si512, _mm512_mullo_epi32,
-    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_srli_epi32, _mm512_testn_epi32_mask,
+    _mm256_testc_si256, _mm512_cmpneq_epi32_mask, _mm512_load_si512, _mm512_loadu_si512,
+    _mm512_mullo_epi32, _mm512_or_si512, _mm512_permutexvar_epi32, _mm512_rolv_epi32,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setr_epi32, _mm512_setzero_si512,
+    _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_store_si512, _mm512_sub_epi32,
+    _mm512_ternarylogic_epi32, _mm512_testn_epi32_mask,
 };
+use core::hint::black_box;
+use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
 use super::blocks::Blocks;
 use super::portable::Lanes;
-use super::select::{any, select};
+use super::select::{any, inserts, select};
 use crate::hash::HashPair;
 
 /// Whether the item is in the blocks, whose items have at most `MOST` hashes: 8, 16 or 32.
@@ -87,6 +91,86 @@ fn contained_in<const N: usize>(
     })
 }
 
+inserts!("avx512f,avx512vl,bmi2");
+
+/// Sets all bits of the item; whether one of them was 0.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn insert(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
+    let mask = mask(b, lanes);
+    let place: *mut __m512i = (&raw mut *block).cast();
+    // SAFETY: a block is 64 bytes, and aligned to as many.
+    let old = unsafe { _mm512_load_si512(place) };
+    let all = _mm512_or_si512(old, mask);
+    if _mm512_cmpneq_epi32_mask(old, all) == 0 {
+        return false;
+    }
+    // SAFETY: as above.
+    unsafe { _mm512_store_si512(place, all) };
+    true
+}
+
+/// A block in which the bits of the item are 1.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn mask(b: u64, lanes: &Lanes) -> __m512i {
+    let none = _mm512_setzero_si512();
+    if lanes.hashes <= 8 {
+        let positions = _mm256_srli_epi32::<23>(products_of_eight(b, lanes));
+        // SAFETY: eight words are 32 bytes, whatever is in them.
+        let positions: [u32; 8] = unsafe { transmute(positions) };
+        return with_eight(none, positions);
+    }
+    mask_of_many(b, lanes)
+}
+
+/// The same for more than eight bits. Not inlined: the compiler would merge parts of the two.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn mask_of_many(b: u64, lanes: &Lanes) -> __m512i {
+    let none = _mm512_setzero_si512();
+    let sixteen = |multipliers: &[u32; 16]| -> [[u32; 8]; 2] {
+        let positions = _mm512_srli_epi32::<23>(products_of_sixteen(b, multipliers));
+        // SAFETY: twice eight words are 64 bytes, whatever is in them.
+        unsafe { transmute(positions) }
+    };
+    let [first, second] = &lanes.multipliers;
+    let [p, q] = sixteen(first);
+    let mask = with_eight(with_eight(none, p), q);
+    if lanes.hashes <= 16 {
+        return mask;
+    }
+    let [p, q] = sixteen(second);
+    with_eight(with_eight(mask, p), q)
+}
+
+/// The block with the bits at these positions, too. Lanes that are left over repeat bits.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn with_eight(block: __m512i, positions: [u32; 8]) -> __m512i {
+    // The number of the first bit of each word.
+    let starts = _mm512_setr_epi32(
+        0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480,
+    );
+    // In all words but one the count is negative or above 31, and nothing is left of the 1.
+    let bit = |position: u32| {
+        let count = _mm512_sub_epi32(_mm512_set1_epi32(position.cast_signed()), starts);
+        _mm512_sllv_epi32(_mm512_set1_epi32(1), count)
+    };
+    // A load copies a number to all words at no cost. The compiler would rather shuffle registers,
+    // which takes the time of two other instructions, so it must not know what the numbers are.
+    let [p, q, r, s, t, u, v, w] = black_box(positions);
+    let low = or(block, or(bit(p), bit(q), bit(r)), bit(s));
+    or(low, or(bit(t), bit(u), bit(v)), bit(w))
+}
+
+/// The bits of all three.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn or(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi32::<0xfe>(a, b, c)
+}
+
 /// Whether all bits of the item are 1 in its block.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
@@ -101,6 +185,26 @@ pub(super) fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     found & Sixteen::new(b, &lanes.multipliers[1]).are_in(block)
 }
 
+/// The products of the second hash value with the first eight multipliers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn products_of_eight(b: u64, lanes: &Lanes) -> __m256i {
+    let multipliers = lanes.multipliers.as_ptr();
+    // SAFETY: the multipliers are 64 bytes, aligned to as many.
+    let multipliers = unsafe { _mm256_load_si256(multipliers.cast()) };
+    // Even lanes are the lower half of `b`, odd ones the upper.
+    _mm256_mullo_epi32(_mm256_set1_epi64x(b.cast_signed()), multipliers)
+}
+
+/// The products with sixteen multipliers, as above.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,bmi2")]
+fn products_of_sixteen(b: u64, multipliers: &[u32; 16]) -> __m512i {
+    // SAFETY: sixteen words are 64 bytes; they may lie anywhere.
+    let multipliers = unsafe { _mm512_loadu_si512(multipliers.as_ptr().cast()) };
+    _mm512_mullo_epi32(_mm512_set1_epi64(b.cast_signed()), multipliers)
+}
+
 /// Up to eight bits of an item: the word of each, and the bit in that word. The top four bits of a
 /// product are the word, the next five the bit.
 struct Eight {
@@ -112,11 +216,7 @@ impl Eight {
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,bmi2")]
     fn new(b: u64, lanes: &Lanes) -> Eight {
-        let multipliers = lanes.multipliers.as_ptr();
-        // SAFETY: the multipliers are 64 bytes, aligned to as many.
-        let multipliers = unsafe { _mm256_load_si256(multipliers.cast()) };
-        // Even lanes are the lower half of `b`, odd ones the upper.
-        let products = _mm256_mullo_epi32(_mm256_set1_epi64x(b.cast_signed()), multipliers);
+        let products = products_of_eight(b, lanes);
         Eight {
             words: _mm256_srli_epi32::<28>(products),
             // A rotation counts modulo 32.
@@ -145,9 +245,7 @@ impl Sixteen {
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,bmi2")]
     fn new(b: u64, multipliers: &[u32; 16]) -> Sixteen {
-        // SAFETY: sixteen words are 64 bytes; they may lie anywhere.
-        let multipliers = unsafe { _mm512_loadu_si512(multipliers.as_ptr().cast()) };
-        let products = _mm512_mullo_epi32(_mm512_set1_epi64(b.cast_signed()), multipliers);
+        let products = products_of_sixteen(b, multipliers);
         Sixteen {
             words: _mm512_srli_epi32::<28>(products),
             bits: _mm512_rolv_epi32(_mm512_set1_epi32(1), _mm512_srli_epi32::<23>(products)),

@@ -105,14 +105,9 @@ impl BlockedBits {
     }
 
     /// What hashes items as the key says.
-    pub(crate) fn secrets(&self) -> Secrets {
-        self.blocks.secrets
-    }
-
-    /// Hashes an item as the key says.
     #[inline]
-    pub(crate) fn hash(&self, item: &[u8]) -> HashPair {
-        self.blocks.hash(item)
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.blocks.secrets
     }
 
     /// Whether asking for blocks ahead of time pays.
@@ -139,10 +134,23 @@ impl BlockedBits {
         self.kernel.contains_pair(&self.blocks, pair)
     }
 
-    /// Sets the item's bits.
+    /// Makes all bits of the item 1; whether one of them was 0.
     #[inline]
-    pub(crate) fn insert(&mut self, pair: HashPair) {
-        self.blocks.insert(pair);
+    pub(crate) fn insert_item(&mut self, item: &[u8]) -> bool {
+        self.kernel.insert_item(&mut self.blocks, item)
+    }
+
+    /// Makes all bits of the hashed item 1; whether one of them was 0.
+    #[inline]
+    pub(crate) fn insert(&mut self, pair: HashPair) -> bool {
+        self.kernel.insert_pair(&mut self.blocks, pair)
+    }
+
+    /// [`insert`](Self::insert) for those of the items in the mask, in order; which of them are
+    /// new.
+    #[inline]
+    pub(crate) fn insert_group(&mut self, pairs: &[HashPair; 32], mask: u32) -> u32 {
+        self.kernel.insert_group(&mut self.blocks, pairs, mask)
     }
 
     /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
@@ -225,6 +233,26 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
+        /// Layers that each kernel fills have the same bits, and the same items were new.
+        #[test]
+        fn layers_are_filled_alike_by_every_kernel(
+            hashes in 2_u32..33, blocks in 1_u64..20, count in 0_usize..300, seed in any::<u64>(),
+        ) {
+            let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
+            let empty = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
+            let mut all = Vec::new();
+            for kernel in Kernel::all() {
+                let mut layer = empty.clone();
+                layer.set_kernel(kernel);
+                // Items of all lengths, each twice.
+                let item = |number: usize| alloc::vec![number.to_le_bytes()[0] / 2; number / 2 % 70];
+                let new: Vec<bool> =
+                    (0..count).map(|number| layer.insert_item(&item(number))).collect();
+                all.push((layer.as_bytes().to_vec(), new));
+            }
+            prop_assert!(all.windows(2).all(|two| two[0] == two[1]));
+        }
+
         /// Whole layers, and with items that are there.
         #[test]
         fn layers_answer_alike_with_every_kernel(
@@ -233,7 +261,7 @@ mod tests {
             let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
             let mut layer = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
             for number in 0..count {
-                layer.insert(layer.hash(&number.to_le_bytes()));
+                layer.insert(layer.blocks.hash(&number.to_le_bytes()));
             }
             let items: Vec<Vec<u8>> = (0..2 * count)
                 .map(|number| match number % 3 {
@@ -248,12 +276,12 @@ mod tests {
                 let single: Vec<bool> =
                     items.iter().map(|item| layer.contains_item(item)).collect();
                 let hashed: Vec<bool> =
-                    items.iter().map(|item| layer.contains(layer.hash(item))).collect();
+                    items.iter().map(|item| layer.contains(layer.blocks.hash(item))).collect();
                 let mut together = Vec::new();
                 for group in items.chunks(32) {
                     let mut pairs = [HashPair::default(); 32];
                     for (pair, item) in pairs.iter_mut().zip(group) {
-                        *pair = layer.hash(item);
+                        *pair = layer.blocks.hash(item);
                     }
                     let found = contained([&layer].into_iter(), &pairs, u32::MAX);
                     together.extend((0..group.len()).map(|index| found >> index & 1 == 1));

@@ -31,13 +31,13 @@ impl Blocks {
         self.array.block_of(pair.a)
     }
 
-    /// Sets the item's bits.
-    #[inline]
-    pub(super) fn insert(&mut self, pair: HashPair) {
-        self.lanes.insert(self.array.block_of_mut(pair.a), pair.b);
+    /// The block of an item.
+    #[inline(always)]
+    pub(super) fn block_of_mut(&mut self, pair: HashPair) -> &mut Block {
+        self.array.block_of_mut(pair.a)
     }
 
-    /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
+    /// Calls `note` with each byte that an insert would change, and what it is now.
     pub(super) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64, u8)) {
         let start = self.array.index_of(pair.a) * BLOCK;
         for position in self.lanes.positions(pair.b) {

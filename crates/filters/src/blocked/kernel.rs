@@ -1,4 +1,4 @@
-//! Which way to test blocks is used.
+//! Which way to test blocks and to insert into them is used.
 
 use super::array::{Block, BlockArray};
 use super::blocks::Blocks;
@@ -10,7 +10,8 @@ use super::select::{any, select};
 use super::{avx2, avx512};
 use crate::hash::HashPair;
 
-/// A way to test blocks. That a value exists proves that the processor can do it.
+/// A way to test blocks and to insert into them. That a value exists proves that the processor can
+/// do it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel(Set);
 
@@ -132,6 +133,63 @@ impl Kernel {
         }
     }
 
+    /// Inserts an item; whether it is new. One call hashes and inserts, as in [`ItemTest`].
+    #[inline]
+    pub(super) fn insert_item(self, blocks: &mut Blocks, item: &[u8]) -> bool {
+        match self.0 {
+            Set::Portable => portable_insert(blocks, blocks.hash(item)),
+            // SAFETY: the value proves that the processor has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::insert_item(blocks, item) },
+            // SAFETY: the value proves that the processor has AVX-512.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::insert_item(blocks, item) },
+            // SAFETY: the compiler was told that the processor has NEON.
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Set::Neon => unsafe { neon::insert_item(blocks, item) },
+        }
+    }
+
+    /// Inserts the hashed item; whether it is new.
+    #[inline]
+    pub(super) fn insert_pair(self, blocks: &mut Blocks, pair: HashPair) -> bool {
+        match self.0 {
+            Set::Portable => portable_insert(blocks, pair),
+            // SAFETY: the value proves that the processor has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::insert_pair(blocks, pair) },
+            // SAFETY: the value proves that the processor has AVX-512.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::insert_pair(blocks, pair) },
+            // SAFETY: the compiler was told that the processor has NEON.
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Set::Neon => unsafe { neon::insert_pair(blocks, pair) },
+        }
+    }
+
+    /// Inserts those of the items in the mask, in order; which of them are new: bit i for
+    /// `pairs[i]`.
+    #[inline]
+    pub(super) fn insert_group(
+        self,
+        blocks: &mut Blocks,
+        pairs: &[HashPair; 32],
+        mask: u32,
+    ) -> u32 {
+        match self.0 {
+            Set::Portable => select(pairs, mask, |pair| portable_insert(blocks, pair)),
+            // SAFETY: the value proves that the processor has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::insert_group(blocks, pairs, mask) },
+            // SAFETY: the value proves that the processor has AVX-512.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::insert_group(blocks, pairs, mask) },
+            // SAFETY: the compiler was told that the processor has NEON.
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Set::Neon => unsafe { neon::insert_group(blocks, pairs, mask) },
+        }
+    }
+
     /// Those of the items in the mask that are in any of the arrays: bit i for `pairs[i]`.
     #[inline]
     pub(super) fn contained(
@@ -179,4 +237,10 @@ fn portable_contains_item(blocks: &Blocks, item: &[u8]) -> bool {
 #[inline]
 fn portable_contains(blocks: &Blocks, pair: HashPair) -> bool {
     blocks.lanes.contains(blocks.block_of(pair), pair.b)
+}
+
+#[inline]
+fn portable_insert(blocks: &mut Blocks, pair: HashPair) -> bool {
+    let lanes = blocks.lanes;
+    lanes.insert(blocks.block_of_mut(pair), pair.b)
 }

@@ -112,12 +112,27 @@ impl Lanes {
             == 1
     }
 
-    /// Sets the item's bits.
+    /// Sets the item's bits; whether one of them was 0.
+    ///
+    /// They are put together before the block is read. Otherwise each bit would wait for the byte
+    /// that the bit before it was written to.
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "a position is below 512")]
-    pub(super) fn insert(&self, block: &mut Block, b: u64) {
+    pub(super) fn insert(&self, block: &mut Block, b: u64) -> bool {
+        let mut mask = [0_u64; 8];
         for position in self.positions(b) {
-            block.0[(position >> 3) as usize & 63] |= 1 << (position & 7);
+            mask[(position >> 6) as usize & 7] |= 1 << (position & 63);
         }
+        let (words, _) = block.0.as_chunks_mut::<8>();
+        let missing = |bytes: &[u8; 8], mask: u64| mask & !u64::from_le_bytes(*bytes);
+        let all = words.iter().zip(mask);
+        let new = all.fold(0, |all, (bytes, mask)| all | missing(bytes, mask)) != 0;
+        // A known item writes nothing, so that the memory stays shared with a forked process.
+        if new {
+            for (bytes, mask) in words.iter_mut().zip(mask) {
+                *bytes = (u64::from_le_bytes(*bytes) | mask).to_le_bytes();
+            }
+        }
+        new
     }
 }

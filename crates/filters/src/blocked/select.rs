@@ -1,4 +1,5 @@
-//! The loops around a test: over the items of a group, and over the arrays of several layers.
+//! The loops around a test: over the items of a group, and over the arrays of several layers. And
+//! what is around the insert of a hashed item.
 
 use super::array::{Block, BlockArray};
 use crate::hash::HashPair;
@@ -14,7 +15,11 @@ pub(super) fn any(arrays: &[&BlockArray], a: u64, test: impl Fn(&Block) -> bool)
 /// Those of the items in the mask that pass the test. Inlined, so that the test is compiled for the
 /// instructions of the caller.
 #[inline(always)]
-pub(super) fn select(pairs: &[HashPair; 32], mask: u32, test: impl Fn(HashPair) -> bool) -> u32 {
+pub(super) fn select(
+    pairs: &[HashPair; 32],
+    mask: u32,
+    mut test: impl FnMut(HashPair) -> bool,
+) -> u32 {
     let mut found = 0;
     if mask == u32::MAX {
         for (index, &pair) in pairs.iter().enumerate() {
@@ -32,3 +37,44 @@ pub(super) fn select(pairs: &[HashPair; 32], mask: u32, test: impl Fn(HashPair) 
     }
     found
 }
+
+/// What a kernel's inserts have in common: an item, a hashed item, and those of a group that are in
+/// the mask. Each says what was new. The kernel has `insert`, for a block, and these instructions.
+macro_rules! inserts {
+    ($features:tt) => {
+        /// Inserts an item; whether it is new.
+        #[target_feature(enable = $features)]
+        pub(super) fn insert_item(blocks: &mut Blocks, item: &[u8]) -> bool {
+            match blocks.hash_usual(item) {
+                Some(pair) => insert_pair(blocks, pair),
+                None => insert_unusual(blocks, item),
+            }
+        }
+
+        #[inline(never)]
+        #[target_feature(enable = $features)]
+        fn insert_unusual(blocks: &mut Blocks, item: &[u8]) -> bool {
+            insert_pair(blocks, blocks.hash(item))
+        }
+
+        /// Inserts a hashed item; whether it is new.
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub(super) fn insert_pair(blocks: &mut Blocks, pair: HashPair) -> bool {
+            let lanes = blocks.lanes;
+            insert(blocks.block_of_mut(pair), pair.b, lanes)
+        }
+
+        /// Inserts those of the items in the mask, in order; which of them are new.
+        #[target_feature(enable = $features)]
+        pub(super) fn insert_group(blocks: &mut Blocks, pairs: &[HashPair; 32], mask: u32) -> u32 {
+            select(pairs, mask, |pair| insert_pair(blocks, pair))
+        }
+    };
+}
+
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon")
+))]
+pub(super) use inserts;

@@ -1,6 +1,6 @@
 //! Why bytes are not a filter.
 
-use crate::dump::PartsError;
+use crate::redisbloom::PartsError;
 
 /// Why bytes are not a filter.
 ///

@@ -7,11 +7,11 @@ use super::error::BytesError;
 use super::head::{self, BLOCK, Kind};
 use super::old;
 use super::view::BloomView;
-use crate::bits::copy_ones;
-use crate::dump::FilterParts;
 use crate::fixed::BloomFilter;
 use crate::layer::Layer;
-use crate::options::Options;
+use crate::pages;
+use crate::redisbloom::FilterParts;
+use crate::redisbloom::Options;
 use crate::scalable::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
@@ -121,7 +121,7 @@ fn to_bytes(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
     for layer in layers {
         let bits = layer.as_bytes();
         let (place, more) = rest.split_at_mut(bits.len().next_multiple_of(BLOCK));
-        copy_ones(place, &bits);
+        pages::copy(place.split_at_mut(bits.len()).0, &bits);
         rest = more;
     }
     out

@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use super::error::BytesError;
 use super::input::Input;
-use crate::dump::{Check, FilterParts, LayerParts, PartsError};
 use crate::hash::{Key, murmur64a};
 use crate::layer::Layer;
 use crate::layout::Layout;
-use crate::options::Options;
+use crate::redisbloom::Options;
+use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
 
 /// What every version starts with.

@@ -6,10 +6,10 @@ use std::io::{self, Read, Write};
 use super::error::BytesError;
 use super::filters::{fixed, fixed_parts};
 use super::head::{self, BLOCK, Head, Kind};
-use crate::bits::copy_ones;
-use crate::dump::FilterParts;
 use crate::fixed::BloomFilter;
 use crate::layer::Layer;
+use crate::pages;
+use crate::redisbloom::FilterParts;
 use crate::scalable::ScalableBloomFilter;
 
 /// How much is read at once.
@@ -144,7 +144,7 @@ fn read(kind: Kind, mut reader: impl Read) -> Result<ScalableBloomFilter, ReadEr
         for place in bits.chunks_mut(PIECE) {
             let (piece, _) = buffer.split_at_mut(place.len());
             fill(piece)?;
-            copy_ones(place, piece);
+            pages::copy(place, piece);
         }
         let mut zeros = [0; BLOCK];
         fill(padding(&mut zeros, bits.len()))?;
@@ -153,6 +153,7 @@ fn read(kind: Kind, mut reader: impl Read) -> Result<ScalableBloomFilter, ReadEr
         }
         head.check_bits(number, bits)?;
         layer.shrink();
+        layer.collapse_loaded();
     }
     Ok(filter)
 }

@@ -42,8 +42,9 @@ use alloc::vec::Vec;
 use super::error::BytesError;
 use super::head::{Kind, version};
 use super::input::Input;
-use crate::dump::{Check, FilterParts, LayerParts, PartsError};
 use crate::hash::{Key, murmur64a};
+use crate::pages;
+use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
 
 /// The version of the classic layout.
@@ -76,8 +77,9 @@ pub(super) fn read(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, Byte
     let mut bits = Input(bits);
     for layer in &mut filter.layers {
         let place = layer.as_bytes_mut();
-        place.copy_from_slice(bits.slice(place.len())?);
+        pages::copy(place, bits.slice(place.len())?);
         layer.shrink();
+        layer.collapse_loaded();
     }
     Ok(filter)
 }

@@ -6,14 +6,16 @@ use core::fmt;
 use super::error::BytesError;
 use super::head::{self, Head, Kind, padded};
 use super::input::Input;
-use crate::bits::{copy_ones, prefetch_bit, test_bit};
+use crate::bits::{prefetch_bit, test_bit};
 use crate::blocked::BorrowedBlocks;
 use crate::classic::RUN;
-use crate::dump::{FilterParts, LayerParts, PartsError};
 use crate::group::Group;
 use crate::hash::{HashPair, Hasher, Key, Secrets};
+use crate::item::Item;
 use crate::layout::Layout;
-use crate::options::Options;
+use crate::pages;
+use crate::redisbloom::Options;
+use crate::redisbloom::{FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
 use crate::shape::Shape;
 
@@ -33,7 +35,9 @@ use crate::shape::Shape;
 ///
 /// let view = BloomView::new(&bytes)?;
 /// assert!(view.contains("a"));
-/// assert_eq!(view.contains_all(&["a", "b"]), [true, false]);
+/// let mut answers = Vec::new();
+/// view.contains_each(["a", "b"], |found| answers.push(found));
+/// assert_eq!(answers, [true, false]);
 /// assert_eq!((view.len(), view.capacity(), view.error_rate()), (1, 1000, 0.01));
 /// assert_eq!((view.layout(), view.key()), (seen.layout(), seen.key()));
 /// assert_eq!((view.bits(), view.hashes()), (seen.bits(), seen.hashes()));
@@ -138,40 +142,48 @@ impl<'a> BloomView<'a> {
         self.verify()?;
         let mut filter = self.head.empty_filter()?;
         for (layer, view) in filter.layers.iter_mut().zip(&self.layers) {
-            copy_ones(layer.as_bytes_mut(), view.bits);
+            pages::copy(layer.as_bytes_mut(), view.bits);
             layer.shrink();
+            layer.collapse_loaded();
         }
         Ok(filter)
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
-    pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
-        let item = item.as_ref();
-        self.contains_pair(match &self.hasher {
-            Hasher::Classic(width) => HashPair::new(item, *width),
-            Hasher::Blocked(secrets) => secrets.hash(item),
-        })
+    pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
+        self.contains_hash(self.hash(item))
     }
 
-    /// [`contains`](Self::contains) for each item in turn, faster than one by one.
-    #[must_use]
-    pub fn contains_all<T: AsRef<[u8]>>(&self, items: &[T]) -> Vec<bool> {
-        let mut replies = Vec::with_capacity(items.len());
-        let mut items = items.iter().map(AsRef::as_ref);
+    /// [`contains`](Self::contains) for each item in turn, faster than one by one. Calls `emit`
+    /// with each answer. Items are taken from the iterator ahead.
+    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
+        let mut items = items.into_iter();
         let mut group = Group::default();
         while group.fill(&mut items, &self.hasher) {
             let pairs = group.pairs().iter();
             pairs.clone().for_each(|pair| self.prefetch(*pair));
-            replies.extend(pairs.map(|pair| self.contains_pair(*pair)));
+            pairs.for_each(|pair| emit(self.contains_hash(*pair)));
         }
-        replies
     }
 
+    /// The two hash values of an item in this filter, as
+    /// [`BloomFilter::hash`](crate::BloomFilter::hash) gives them.
+    #[must_use]
     #[inline]
-    fn contains_pair(&self, pair: HashPair) -> bool {
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
+        match &self.hasher {
+            Hasher::Classic(width) => item.hash_with(width),
+            Hasher::Blocked(secrets) => item.hash_with(secrets),
+        }
+    }
+
+    /// [`contains`](Self::contains) for an item that is hashed already.
+    #[must_use]
+    #[inline]
+    pub fn contains_hash(&self, hash: HashPair) -> bool {
         // The newest layer is the largest, so it is the likeliest to have the item.
-        self.layers.iter().rev().any(|layer| layer.contains(pair))
+        self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
 
     /// Asks for the item's first bits.
@@ -210,7 +222,7 @@ impl<'a> BloomView<'a> {
     /// let bytes = seen.to_bytes();
     /// let view = BloomView::new(&bytes)?;
     /// assert!(view.is_scalable());
-    /// assert_eq!(view.parts().layers.len(), 4);
+    /// assert_eq!(view.parts().layers.len(), seen.layers().len());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

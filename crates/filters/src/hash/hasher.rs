@@ -1,11 +1,92 @@
 //! What hashes the items of a filter, whatever its layout.
 
 use super::keyed::Secrets;
-use super::pair::HashWidth;
+use super::pair::{HashPair, HashWidth};
 
 /// What hashes the items of a filter.
 #[derive(Clone, Copy)]
 pub(crate) enum Hasher {
     Classic(HashWidth),
     Blocked(Secrets),
+}
+
+/// What an item is, if it is not bytes: it enters the hash, so that no such item is an item of
+/// bytes. A length of bytes never has the highest bit.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A whole number of at least 0.
+    Number = 0x80,
+    /// A whole number below 0.
+    Negative = 0x81,
+    /// A tuple, so far.
+    Tuple = 0x82,
+    /// What a `Hash` implementation writes, so far.
+    Stream = 0x83,
+}
+
+impl Kind {
+    /// The kind where the highest byte of a length is.
+    #[inline]
+    pub(super) fn tag(self) -> u64 {
+        (self as u64) << 56
+    }
+}
+
+/// The hash of a filter, as an [`Item`](crate::Item) sees it: it hashes items, and nothing else can
+/// be done with it.
+///
+/// An item of a type of one's own hashes itself by handing this on to the items it consists of. The
+/// trait cannot be implemented elsewhere.
+pub trait ItemHasher: sealed::Scheme {}
+
+impl ItemHasher for HashWidth {}
+impl ItemHasher for Secrets {}
+
+pub(crate) mod sealed {
+    use super::{HashPair, Kind};
+
+    /// How one layout hashes.
+    pub trait Scheme {
+        /// The hash of an item that is bytes.
+        fn bytes(&self, item: &[u8]) -> HashPair;
+
+        /// The hash of two or four numbers, little-endian, that are no bytes.
+        fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair;
+
+        /// The hash of what was hashed to `self` so far and of a further part.
+        #[inline]
+        fn chain(&self, so_far: HashPair, part: HashPair, kind: Kind) -> HashPair {
+            let mut numbers = [0; 32];
+            let parts = [so_far.a, so_far.b, part.a, part.b];
+            let (places, _) = numbers.as_chunks_mut::<8>();
+            for (place, part) in places.iter_mut().zip(parts) {
+                *place = part.to_le_bytes();
+            }
+            self.tagged(&numbers, kind)
+        }
+    }
+}
+
+impl sealed::Scheme for HashWidth {
+    #[inline]
+    fn bytes(&self, item: &[u8]) -> HashPair {
+        HashPair::new(item, *self)
+    }
+
+    #[inline]
+    fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
+        HashPair::seeded(numbers, *self, kind.tag())
+    }
+}
+
+impl sealed::Scheme for Secrets {
+    #[inline]
+    fn bytes(&self, item: &[u8]) -> HashPair {
+        self.hash(item)
+    }
+
+    #[inline]
+    fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
+        self.hash_tagged(numbers, kind.tag())
+    }
 }

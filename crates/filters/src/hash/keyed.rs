@@ -128,12 +128,16 @@ impl Secrets {
 
     #[inline(never)]
     fn hash_unusual(&self, item: &[u8]) -> HashPair {
+        self.finish(self.product_of(item), item.len() as u64)
+    }
+
+    #[inline]
+    fn product_of(&self, item: &[u8]) -> u128 {
         let [s0, s1, ..] = self.0;
-        let product = match short(item) {
+        match short(item) {
             Some((first, last)) => product(first ^ s0, last ^ s1),
             None => self.product_of_many(item),
-        };
-        self.finish(product, item.len() as u64)
+        }
     }
 
     /// The same for items of 8 to 16 bytes, and for no others.
@@ -146,6 +150,13 @@ impl Secrets {
         let first = u64::from_le_bytes(*item.first_chunk()?);
         let last = u64::from_le_bytes(*item.last_chunk()?);
         Some(self.finish(product(first ^ s0, last ^ s1), item.len() as u64))
+    }
+
+    /// The two values of numbers that are no item of bytes: the tag, which no length has, says what
+    /// they are.
+    #[inline]
+    pub(super) fn hash_tagged<const N: usize>(&self, numbers: &[u8; N], tag: u64) -> HashPair {
+        self.finish(self.product_of(numbers), tag)
     }
 
     /// Two values from the products. The length enters here, because items of different lengths

@@ -12,7 +12,8 @@ mod modulus;
 mod murmur;
 mod pair;
 
-pub(crate) use hasher::Hasher;
+pub use hasher::ItemHasher;
+pub(crate) use hasher::{Hasher, Kind};
 pub use keyed::Key;
 pub(crate) use keyed::Secrets;
 pub(crate) use modulus::Modulus;

@@ -45,18 +45,28 @@ impl HashPair {
     #[inline]
     pub fn new(item: &[u8], width: HashWidth) -> HashPair {
         match width {
+            HashWidth::Bits64 => HashPair::seeded(item, width, SEED64),
+            HashWidth::Bits32 => HashPair::seeded(item, width, u64::from(SEED32) << 32),
+        }
+    }
+
+    /// The hash of bytes, the first time with this seed; the upper half of it is that of the 32-bit
+    /// function.
+    #[inline]
+    pub(super) fn seeded(bytes: &[u8], width: HashWidth, seed: u64) -> HashPair {
+        match width {
             HashWidth::Bits64 => {
-                let a = murmur64a(item, SEED64);
+                let a = murmur64a(bytes, seed);
                 HashPair {
                     a,
-                    b: murmur64a(item, a),
+                    b: murmur64a(bytes, a),
                 }
             }
             HashWidth::Bits32 => {
-                let a = murmur2_32(item, SEED32);
+                let a = murmur2_32(bytes, (seed >> 32) as u32);
                 HashPair {
                     a: u64::from(a),
-                    b: u64::from(murmur2_32(item, a)),
+                    b: u64::from(murmur2_32(bytes, a)),
                 }
             }
         }

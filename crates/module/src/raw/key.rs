@@ -8,13 +8,42 @@ use std::ptr::NonNull;
 use super::api::api;
 use super::context::{HostContext, HostStr};
 use super::data_type::DataType;
-use super::ffi::{KEY_READ, KEY_WRITE, KEYTYPE_EMPTY, KeyHandle, OK};
+use super::ffi::{KEY_READ, KEY_WRITE, KEYTYPE_EMPTY, KeyHandle, OK, TypeHandle};
 
 /// A key that is open, as long as this lives. As it borrows the context of the call exclusively,
 /// there is no second one whose value could be the same.
 pub(crate) struct Key<'c> {
     raw: NonNull<KeyHandle>,
+    holds: Holds,
     context: PhantomData<&'c mut ()>,
+}
+
+/// The type of what a key holds, asked for once.
+#[derive(Clone, Copy)]
+enum Holds {
+    Nothing,
+    /// A value of a module.
+    Type(*mut TypeHandle),
+    TypeOfHost,
+}
+
+impl Holds {
+    /// # Safety
+    ///
+    /// `key` is open.
+    unsafe fn of(key: NonNull<KeyHandle>) -> Self {
+        let api = api();
+        // SAFETY: an open key. The type of a value that is of no module is null.
+        let handle = unsafe { (api.value_type)(key.as_ptr()) };
+        if !handle.is_null() {
+            return Holds::Type(handle);
+        }
+        // SAFETY: an open key.
+        match unsafe { (api.key_type)(key.as_ptr()) } {
+            KEYTYPE_EMPTY => Holds::Nothing,
+            _ => Holds::TypeOfHost,
+        }
+    }
 }
 
 /// What a key holds.
@@ -43,9 +72,11 @@ impl<'c> Key<'c> {
 
     fn open(context: &'c mut HostContext<'_>, name: HostStr<'_>, mode: c_int) -> Option<Self> {
         // SAFETY: a valid context and a string of the host.
-        let raw = unsafe { (api().open_key)(context.raw(), name.raw(), mode) };
+        let raw = NonNull::new(unsafe { (api().open_key)(context.raw(), name.raw(), mode) })?;
         Some(Key {
-            raw: NonNull::new(raw)?,
+            raw,
+            // SAFETY: the key was opened just now.
+            holds: unsafe { Holds::of(raw) },
             context: PhantomData,
         })
     }
@@ -72,18 +103,16 @@ impl<'c> Key<'c> {
     }
 
     fn pointer<T: DataType>(&self) -> Found<NonNull<T>> {
-        let api = api();
-        // SAFETY: an open key, here and below.
-        if unsafe { (api.key_type)(self.raw.as_ptr()) } == KEYTYPE_EMPTY {
-            return Found::Nothing;
-        }
-        // SAFETY: the type of a value that is of no module is null.
-        let found = unsafe { (api.value_type)(self.raw.as_ptr()) };
-        if found.is_null() || T::registration().handle(TypeId::of::<T>()) != Some(found) {
+        let found = match self.holds {
+            Holds::Nothing => return Found::Nothing,
+            Holds::TypeOfHost => return Found::OtherType,
+            Holds::Type(handle) => handle,
+        };
+        if T::registration().handle(TypeId::of::<T>()) != Some(found) {
             return Found::OtherType;
         }
         // SAFETY: the key holds a value of a module.
-        let value = unsafe { (api.get_value)(self.raw.as_ptr()) };
+        let value = unsafe { (api().get_value)(self.raw.as_ptr()) };
         NonNull::new(value.cast()).map_or(Found::OtherType, Found::Value)
     }
 
@@ -98,8 +127,10 @@ impl<'c> Key<'c> {
         if set != OK {
             // SAFETY: the host did not take it.
             drop(unsafe { Box::from_raw(value) });
+            return false;
         }
-        set == OK
+        self.holds = Holds::Type(handle);
+        true
     }
 }
 

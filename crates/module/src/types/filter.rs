@@ -3,7 +3,8 @@
 
 use std::ffi::{CStr, c_int};
 
-use everbloom::{Check, Layout, ScalableBloomFilter};
+use everbloom::redisbloom::Check;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::bf::dump::piece;
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{load, save, value_type};

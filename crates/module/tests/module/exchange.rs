@@ -84,6 +84,36 @@ fn files_and_logs_go_both_ways() {
     }
 }
 
+/// We compress them ourselves, and the host decompresses them.
+#[test]
+fn large_filters_of_few_items_go_both_ways() {
+    const MEGABYTE: u64 = 1_000_000;
+    let size = |dir: &Path| dir.join("dump.rdb").metadata().unwrap().len();
+    let dir = tempfile::tempdir().unwrap();
+    let (running, mut client) = everbloom(in_dir(dir.path(), false));
+    for (key, layout) in [("c", "CLASSIC"), ("b", "BLOCKED SEED 7")] {
+        client.ok(&format!("BF.RESERVE {key} 0.001 100000000 LAYOUT {layout}"));
+        client.ok(&format!("BF.MADD {key} x y z"));
+    }
+    client.ok("SAVE");
+    let before = ["c", "b"].map(|key| stats(&mut client, key));
+    client.send(&["SHUTDOWN", "NOSAVE"]);
+    running.wait().unwrap();
+    assert!(size(dir.path()) < 6 * MEGABYTE, "{}", size(dir.path()));
+    let Some(mut host) = Host::in_dir(dir, &[], &[]) else {
+        return;
+    };
+    let mut module = host.client();
+    assert_eq!(["c", "b"].map(|key| stats(&mut module, key)), before);
+    assert_eq!(module.number("BF.EXISTS c z"), 1);
+    assert_eq!(module.number("BF.EXISTS b z"), 1);
+    module.ok("SAVE");
+    host.stop("NOSAVE");
+    assert!(size(host.dir.path()) < 6 * MEGABYTE);
+    let (_running, mut client) = everbloom(in_dir(host.dir.path(), false));
+    assert_eq!(["c", "b"].map(|key| stats(&mut client, key)), before);
+}
+
 #[test]
 fn payloads_and_chunks_go_both_ways() {
     let Some(host) = Host::start(&[]) else { return };

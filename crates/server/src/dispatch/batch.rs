@@ -6,10 +6,10 @@
 //! request is executed, so that the waits overlap. The replies are those of one-by-one execution.
 
 use everbloom_commands::bf::{add, exists};
-use everbloom_commands::command::Batch;
+use everbloom_commands::command::BatchKind;
 use everbloom_commands::{CommandError, Context, ReadSlot};
 use everbloom_resp::encode::{encode_boolean, encode_error};
-use everbloom_resp::{Batch as Requests, Reply};
+use everbloom_resp::{Batch, Reply};
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::Shard;
 use smallvec::SmallVec;
@@ -85,8 +85,8 @@ impl<'a> Alike<'a> {
 pub fn execute(
     turn: &mut Turn<'_>,
     command: &'static Registered,
-    batch: Batch,
-    requests: &Requests,
+    kind: BatchKind,
+    requests: &Batch,
     args: &[&[u8]],
     first: usize,
 ) -> usize {
@@ -102,11 +102,11 @@ pub fn execute(
         return 0;
     };
     turn.last = Some(command);
-    let failed = match (batch, alike.ends.len()) {
-        (Batch::Add, 1) => add_to_one(turn, stretch),
-        (Batch::Exists, 1) => find_in_one(turn, stretch),
-        (Batch::Add, _) => add_to_several(turn, &alike),
-        (Batch::Exists, _) => find_in_several(turn, &alike),
+    let failed = match (kind, alike.ends.len()) {
+        (BatchKind::Add, 1) => add_to_one(turn, stretch),
+        (BatchKind::Exists, 1) => find_in_one(turn, stretch),
+        (BatchKind::Add, _) => add_to_several(turn, &alike),
+        (BatchKind::Exists, _) => find_in_several(turn, &alike),
     };
     let request = args.get(requests.range(first)).unwrap_or_default();
     let count = alike.items.len();

@@ -1,6 +1,8 @@
 //! From a request to its reply: find the command, check it, lock what it names, run it, record its
 //! effect.
 
+use std::time::Duration;
+
 use everbloom_commands::flags::{CHANGES_SETTINGS, DISCARDS};
 use everbloom_resp::{Batch, Reply};
 use tracing::warn;
@@ -15,11 +17,18 @@ use crate::session::Session;
 /// When so many bytes of replies wait, no further request of the connection is run.
 const MOST_WAITING: usize = 4 << 20;
 
+/// When a connection has run requests for so long, the others of its worker have their turn.
+const LONGEST: Duration = Duration::from_millis(5);
+
 /// Runs the requests of a batch in order, from `first` on; returns the number of the first that is
-/// left because too many replies wait. When the connection is to be closed, none is left.
+/// left because too many replies wait or time is up. When the connection is to be closed, none is
+/// left.
 pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usize) -> usize {
     let mut next = first;
-    while next < requests.len() && turn.out.len() <= MOST_WAITING {
+    while next < requests.len()
+        && turn.out.len() <= MOST_WAITING
+        && turn.mark - turn.begun <= LONGEST
+    {
         if turn.session.closing {
             return requests.len();
         }
@@ -103,8 +112,8 @@ fn is_of_http(name: &[u8]) -> bool {
 /// Ends a connection without a reply, and before anything else that it sent is looked at.
 fn hang_up(session: &mut Session) {
     warn!(
-        client = %session.client.addr,
-        "hung up on what looks like a browser: a web page may be sending commands to this server"
+        "disconnected {}, which looks like a browser: a web page may be sending commands here",
+        session.client.addr
     );
     session.closing = true;
 }

@@ -79,18 +79,19 @@ pub fn exec(call: &mut Call<'_>) -> Reply {
     Reply::Array(replies)
 }
 
-/// Bytes that the replies of a transaction may take, for they leave as one. Without a limit in the
-/// settings that is a part of the memory that is left.
+/// Bytes that the replies of a transaction may take, for they leave as one.
 fn most_bytes(call: &Call<'_>) -> usize {
-    const ALWAYS: usize = 64 << 20;
     match call.settings.client_output_buffer_limit.normal.hard {
-        0 => {
-            // They are there twice while they are encoded, in a buffer that doubles as it grows.
-            let part = call.server.free_memory(call.settings) / 4;
-            usize::try_from(part).unwrap_or(usize::MAX).max(ALWAYS)
-        }
+        0 => default_most(call.server.free_memory(call.settings)),
         most => most,
     }
+}
+
+/// The limit where the settings have none: a part of the memory that is left.
+fn default_most(free: u64) -> usize {
+    const ALWAYS: usize = 64 << 20;
+    // They are there twice while they are encoded, in a buffer that doubles as it grows.
+    usize::try_from(free / 4).unwrap_or(usize::MAX).max(ALWAYS)
 }
 
 /// Bytes that a reply takes.
@@ -115,8 +116,8 @@ fn size(reply: &Reply) -> usize {
 /// Ends a connection without the reply, as Redis does: the transaction has run.
 fn hang_up(session: &mut Session) {
     warn!(
-        client = %session.client.addr,
-        "disconnected a client: the replies of its transaction are over the limit"
+        "disconnected {}: the replies of its transaction are over the limit",
+        session.client.addr
     );
     session.reply_mode = ReplyMode::Off;
     session.closing = true;
@@ -190,4 +191,16 @@ fn holds(watch: &Watch, view: &mut View<'_>) -> bool {
         .watch_version(watch.db, &watch.key);
     let gone = watch.present && !view.contains(watch.db, &watch.key);
     version == Some(watch.version) && !gone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::default_most;
+
+    #[test]
+    fn replies_may_take_a_quarter_of_the_free_memory_and_always_64_mib() {
+        assert_eq!(default_most(0), 64 << 20);
+        assert_eq!(default_most(256 << 20), 64 << 20);
+        assert_eq!(default_most(8 << 30), 2 << 30);
+    }
 }

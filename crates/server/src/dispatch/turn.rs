@@ -27,6 +27,8 @@ pub struct Turn<'t> {
     pub session: &'t mut Session,
     /// When the batch began.
     pub now: Now,
+    /// When the connection began to run requests without giving way.
+    pub begun: Instant,
     /// When the last command ended, and the next began.
     pub mark: Instant,
     /// The command that was run or refused last.

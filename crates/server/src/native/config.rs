@@ -117,7 +117,7 @@ fn rewrite(call: &mut Call<'_>) -> Result<Reply, Reply> {
         ));
     }
     crate::config::rewrite(&settings).map_err(|reason| {
-        tracing::warn!(%reason, "the config file was not rewritten");
+        tracing::warn!("the config file was not rewritten: {reason}");
         Reply::error(format!("ERR Rewriting config file: {reason}"))
     })?;
     Ok(Reply::OK)

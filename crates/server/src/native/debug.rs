@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everbloom::hash::murmur64a;
-use everbloom::{FilterParts, LayerParts};
+use everbloom::redisbloom::{FilterParts, LayerParts};
 use everbloom_commands::Outcome;
 use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;
@@ -119,13 +119,10 @@ fn load_snapshot(call: &Call<'_>, view: &mut View<'_>, options: &[&[u8]]) -> Res
 }
 
 fn object(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Result<Reply, Reply> {
-    /// The type of the value, the version and the checksum.
-    const AROUND: usize = 1 + 2 + 8;
     let entry = view
         .peek(call.session.db, key)
         .ok_or_else(error::no_such_key)?;
-    let payload = payload::dump(&entry.value, call.settings.data.rdbcompression);
-    let length = payload.map_or(0, |payload| payload.len().saturating_sub(AROUND));
+    let length = payload::value_len(&entry.value, call.settings.data.rdbcompression);
     Ok(Reply::simple(format!(
         "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} lru_seconds_idle:{}",
         inspect::encoding(entry),

@@ -15,7 +15,8 @@ use everbloom_resp::Reply;
 
 use super::Handler::Plain;
 use super::{Call, Command, error, reads, writes};
-use everbloom_files::rdb::payload;
+use everbloom_files::Value;
+use everbloom_files::rdb::payload::{self, DumpError};
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::Persistence;
@@ -143,9 +144,17 @@ fn dump(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let Some(entry) = call.look_up(view, call.args().next_bytes()?) else {
         return Ok(Reply::Null);
     };
-    payload::dump(&entry.value, call.settings.data.rdbcompression)
+    let most = call.settings.proto_max_bulk_len;
+    payload::dump(&entry.value, call.settings.data.rdbcompression, most)
         .map(Reply::Bulk)
-        .map_err(|_| Reply::error("ERR there is no memory for the payload"))
+        .map_err(|problem| match (problem, &entry.value) {
+            (DumpError::TooLong, Value::Filter(_)) => Reply::error(format!(
+                "ERR the payload would be longer than proto-max-bulk-len ({most} bytes), so that \
+                 no RESTORE could take it; BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"
+            )),
+            (DumpError::TooLong, Value::Text(_)) => error::string_too_long(),
+            (DumpError::OutOfMemory, _) => Reply::error(format!("ERR {problem}")),
+        })
 }
 
 fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
@@ -234,6 +243,7 @@ impl RestoreOptions {
 mod tests {
     use super::super::testing::{Bench, bulk, err, int};
     use super::*;
+    use crate::config::Settings;
 
     #[test]
     fn a_value_dumped_is_restored_with_its_expiry() {
@@ -273,10 +283,40 @@ mod tests {
     }
 
     #[test]
+    fn a_payload_that_no_restore_could_take_is_refused() {
+        let mut bench = Bench::with(Settings {
+            proto_max_bulk_len: 100_000,
+            ..Settings::default()
+        });
+        bench.run("BF.RESERVE full 0.01 100000");
+        bench.run("BF.RESERVE sparse 0.01 100000");
+        for first in (0..70_000).step_by(1000) {
+            let items: Vec<_> = (first..first + 1000).map(|i: u32| i.to_string()).collect();
+            bench.run(&format!("BF.MADD full {}", items.join(" ")));
+        }
+        assert_eq!(
+            bench.run("DUMP full"),
+            err(
+                "ERR the payload would be longer than proto-max-bulk-len (100000 bytes), so that \
+                 no RESTORE could take it; BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"
+            )
+        );
+        assert!(matches!(bench.run("DUMP sparse"), Reply::Bulk(bytes) if bytes.len() < 3000));
+        // The envelope counts, too: what is answered has the length allowed at most.
+        let text = Value::Text(b"0123456789-text".to_vec());
+        let len = payload::dump(&text, true, usize::MAX).unwrap().len();
+        assert_eq!(payload::dump(&text, true, len).unwrap().len(), len);
+        let refused = payload::dump(&text, true, len - 1);
+        assert_eq!(refused, Err(DumpError::TooLong));
+        let value = payload::value_len(&text, true);
+        assert_eq!(usize::try_from(value).unwrap(), len - 11);
+    }
+
+    #[test]
     fn a_log_gets_a_point_in_time() {
         let mut bench = Bench::default();
         bench.now.ms = 1_000_000;
-        let bytes = payload::dump(&everbloom_files::Value::Text(Vec::new()), true).unwrap();
+        let bytes = payload::dump(&Value::Text(Vec::new()), true, 100).unwrap();
         let payload = String::from_utf8_lossy(&bytes).into_owned();
         let mut logged = |words: &[&[u8]]| {
             let text = bench.logged_words(words)?;

@@ -181,10 +181,7 @@ fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
     if said.save || said.nosave {
         call.server.set_save_at_end(said.save);
     }
-    tracing::warn!(
-        client = call.session.client.id,
-        "stopping: a client said SHUTDOWN"
-    );
+    tracing::warn!("stopping: {} said SHUTDOWN", call.session.client.addr);
     call.session.closing = true;
     call.session.reply_mode = crate::session::ReplyMode::Off;
     call.server.stop();

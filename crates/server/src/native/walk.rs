@@ -224,6 +224,7 @@ fn swap(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::registry;
     use super::super::testing::{Bench, bulk, err, int};
     use super::*;
 
@@ -285,6 +286,14 @@ mod tests {
         assert_eq!(bench.run("SCAN 0 COUNT x"), error::not_an_integer());
         assert_eq!(bench.run("SCAN 0 MATCH"), error::syntax());
         assert_eq!(bench.run("SCAN 0 NOPE x"), error::syntax());
+    }
+
+    #[test]
+    fn info_and_scan_lock_one_shard_at_a_time() {
+        for name in ["INFO", "SCAN"] {
+            let row = registry().find(name.as_bytes()).unwrap();
+            assert!(matches!(row.handler, ReadEach(_)), "{name}");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) async fn accept(
             Ok(accepted) => accepted,
             Err(error) => {
                 // Mostly too many open files: wait until some are closed.
-                warn!(%error, "cannot accept a connection");
+                warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }

@@ -42,7 +42,7 @@ pub async fn serve(mut stream: TcpStream, worker: Rc<Worker>, client: Arc<Client
         () = client.killed() => Ok(()),
     };
     if let Err(error) = ended {
-        debug!(client = client.id, %error, "connection lost");
+        debug!("lost the connection to {}: {error}", client.addr);
     }
     connection.close();
 }
@@ -245,13 +245,15 @@ impl Connection {
         }
         let mut args = recycle(self.worker.args.take());
         batch.resolve(input, &mut args);
+        let mark = Instant::now();
         let mut turn = Turn {
             server: &self.worker.server,
             stats: &self.worker.stats,
             settings: &mut part.settings,
             session: &mut self.session,
             now: part.now,
-            mark: Instant::now(),
+            begun: *part.begun.get_or_insert(mark),
+            mark,
             last: None,
             out: &mut part.out,
         };
@@ -268,7 +270,10 @@ impl Connection {
     }
 
     fn refuse(&mut self, error: &ProtocolError, out: &mut Vec<u8>) {
-        debug!(client = self.session.client.id, %error, "malformed request");
+        debug!(
+            "ended the connection to {}: {error}",
+            self.session.client.addr
+        );
         self.worker
             .server
             .stats
@@ -391,6 +396,8 @@ impl Connection {
 struct Part {
     settings: Arc<Settings>,
     now: Now,
+    /// When its first request was run.
+    begun: Option<Instant>,
     /// The worker's, for the requests that are found.
     batch: Batch,
     /// The replies so far.
@@ -402,6 +409,7 @@ impl Part {
         Part {
             settings: worker.settings(),
             now: Now::read(),
+            begun: None,
             batch: worker.batch.take(),
             out: worker.take_output(),
         }

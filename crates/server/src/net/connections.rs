@@ -30,7 +30,7 @@ async fn serve_all(worker: &Rc<Worker>, mut accepted: mpsc::UnboundedReceiver<Ac
                         tokio::task::spawn_local(connection::serve(stream, worker, client));
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "cannot serve an accepted connection");
+                        tracing::warn!("cannot serve an accepted connection: {error}");
                         worker.server.clients.leave(client.id);
                     }
                 }

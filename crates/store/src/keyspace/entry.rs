@@ -90,13 +90,16 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use everbloom::ScalableBloomFilter;
+    use everbloom::{Layout, ScalableBloomFilter};
 
     use super::*;
 
     #[test]
     fn a_small_filter_is_one_allocation() {
-        let mut filter = ScalableBloomFilter::builder().build().unwrap();
+        let mut filter = ScalableBloomFilter::builder()
+            .layout(Layout::Classic)
+            .build()
+            .unwrap();
         filter.insert("item");
         let entry = Entry::new(b"twelve bytes", Value::Filter(filter), None, 0);
         assert_eq!(entry.memory(), size_of::<Entry>());

@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use everbloom::{FilterParts, ScalableBloomFilter};
+use everbloom::ScalableBloomFilter;
+use everbloom::redisbloom::FilterParts;
 use everbloom_files::Value;
 use hashbrown::HashTable;
 use parking_lot::Mutex;

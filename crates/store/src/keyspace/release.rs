@@ -15,6 +15,12 @@ const LITTLE: usize = 256 << 10;
 pub(super) struct Release(OnceLock<Option<Sender<Box<dyn Send>>>>);
 
 impl Release {
+    /// Whether there was anything for the thread to do.
+    #[cfg(test)]
+    pub(super) fn is_started(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// Frees what is no longer needed and takes about so many bytes. No lock should be held.
     pub(super) fn free(&self, removed: impl Send + 'static, bytes: usize) {
         if bytes < LITTLE {

@@ -27,7 +27,7 @@ pub struct Keyspace {
     hasher: RandomState,
     memory: AtomicUsize,
     databases: usize,
-    release: Release,
+    pub(super) release: Release,
 }
 
 impl Keyspace {

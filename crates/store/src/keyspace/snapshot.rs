@@ -4,7 +4,7 @@
 //! is *kept* once: before its first change, or when the walk over the shards comes to it, whichever
 //! is earlier. Entries made after the moment carry the snapshot's number from birth and are passed
 //! over. To keep a string or a small filter is to copy it. A large filter is kept by beginning a
-//! capture ([`everbloom::capture`]), whose pieces are fetched later, wherever the filter has gone
+//! capture ([`everbloom::host`]), whose pieces are fetched later, wherever the filter has gone
 //! by then; if it is removed, the snapshot adopts it.
 
 use std::sync::Arc;

@@ -306,3 +306,37 @@ impl Drop for View<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::SHARDS;
+    use super::*;
+
+    const NOW: Now = Now { ms: 0, clock: 0 };
+
+    #[test]
+    fn a_view_that_holds_no_shard_locks_one_at_a_time() {
+        let keyspace = Keyspace::new(1);
+        let locked = || {
+            let locked = |index: &usize| keyspace.shard(*index).try_write().is_none();
+            (0..SHARDS).filter(locked).collect::<Vec<_>>()
+        };
+        let view = View::lock(&keyspace, 0..0, false, NOW);
+        for index in 0..SHARDS {
+            view.with_shard(index, |_| assert_eq!(locked(), [index]));
+        }
+        assert!(locked().is_empty());
+    }
+
+    #[test]
+    fn what_is_flushed_is_freed_behind_and_after_the_locks() {
+        let keyspace = Keyspace::new(1);
+        let mut view = View::lock(&keyspace, 0..SHARDS, true, NOW);
+        view.insert(0, b"large", Value::Text(vec![0; 1 << 20]), None);
+        assert_eq!(view.flush(0), 1);
+        assert!(!keyspace.release.is_started());
+        drop(view);
+        assert!(keyspace.release.is_started());
+        assert_eq!(keyspace.memory(), 0);
+    }
+}

@@ -145,7 +145,7 @@ pub fn rewrite_in_background(store: &Arc<Store>, begin: bool) -> Result<(), JobE
             let result = rewrite_now(store, persistence, begin);
             match &result {
                 Ok(bytes) => {
-                    info!(bytes, "the log was rewritten");
+                    info!("rewrote the log, {bytes} bytes");
                     figures.rewrites.fetch_add(1, Relaxed);
                     figures.rewrite_failures.store(0, Relaxed);
                 }
@@ -209,7 +209,7 @@ fn finish_save(
     let figures = &persistence.figures;
     match &result {
         Ok(bytes) => {
-            info!(bytes, "saved {}", settings.dbfilename);
+            info!("saved {}, {bytes} bytes", settings.dbfilename);
             figures.saved_changes.store(changes, Relaxed);
             figures.last_save.store(unix_seconds(), Relaxed);
             figures.saves.fetch_add(1, Relaxed);

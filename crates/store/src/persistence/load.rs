@@ -115,7 +115,8 @@ pub fn load(
         None
     };
     let keys: usize = loader.keys();
-    info!(keys, seconds = started.elapsed().as_secs_f64(), "loaded");
+    let seconds = started.elapsed().as_secs_f64();
+    info!("loaded {keys} keys in {seconds:.1} s");
     store.journal.set_logging(log.is_some());
     persistence
         .figures
@@ -158,7 +159,7 @@ impl Loader<'_> {
     fn load_snapshot(&self) -> Result<(), LoadError> {
         let file = &self.settings.dbfilename;
         if let Some((input, len)) = self.open(file)? {
-            info!(bytes = len, "loading {file}");
+            info!("loading {file}, {len} bytes");
             let input = Watched::new(input, len, &self.persistence.figures);
             self.read_rdb(file, input, false, |db, entry| self.insert(db, entry))?;
         }
@@ -209,7 +210,7 @@ impl Loader<'_> {
                 source,
             });
         };
-        info!(bytes = len, "loading {file}");
+        info!("loading {file}, {len} bytes");
         let mut input = Watched::new(input, len, &self.persistence.figures);
         let mut magic = Vec::new();
         let io = |source| LoadError::Io {

@@ -19,7 +19,7 @@ use tracing::{error, info, warn};
 use super::directory::Persistence;
 use super::log_writer::{Log, Writer};
 use super::syncing::Syncer;
-use crate::journal::Batch;
+use crate::journal::Unwritten;
 use crate::settings::Fsync;
 use crate::store::Store;
 
@@ -85,28 +85,28 @@ impl Writer {
         if self.unwritten.is_some() || self.syncer.is_busy() {
             return;
         }
-        let Some(batch) = journal.take_commands() else {
+        let Some(unwritten) = journal.take_commands() else {
             return;
         };
-        if log.write(&batch.bytes).is_err() {
+        if log.write(&unwritten.bytes).is_err() {
             // The thread tries again, and says so.
-            self.unwritten = Some(batch);
+            self.unwritten = Some(unwritten);
             return;
         }
-        place.count(batch.bytes.len());
-        journal.set_written(batch.end);
-        journal.give_back(batch.bytes);
+        place.count(unwritten.bytes.len());
+        journal.set_written(unwritten.end);
+        journal.give_back(unwritten.bytes);
     }
 
     /// Writes what waits, trying again as long as it takes; false when that was the end.
     fn turn(&mut self, place: Place<'_>) -> bool {
         let Place { store, .. } = place;
-        let batch = self.unwritten.take();
-        let batch = batch.unwrap_or_else(|| store.journal.take());
+        let unwritten = self.unwritten.take();
+        let unwritten = unwritten.unwrap_or_else(|| store.journal.take());
         let mut progress = Progress::default();
         loop {
             let fsync = store.settings().appendfsync;
-            match self.advance(place, &batch, &mut progress, fsync) {
+            match self.advance(place, &unwritten, &mut progress, fsync) {
                 Ok(()) => break,
                 Err(problem) if fsync == Fsync::Always => {
                     // The clients whose changes are not on the disk never get a reply.
@@ -117,7 +117,7 @@ impl Writer {
                 }
                 Err(problem) => place.trouble(Some(problem.to_string())),
             }
-            if batch.last || store.journal.is_closed() {
+            if unwritten.last || store.journal.is_closed() {
                 store.fail("the end of the log could not be written".into());
                 return false;
             }
@@ -126,31 +126,34 @@ impl Writer {
         }
         if !self.lost {
             place.trouble(None);
-        } else if batch.last {
+        } else if unwritten.last {
             store.fail("the log is not on the disk, for an fsync has failed".into());
             return false;
         }
-        store.journal.set_written(batch.end);
-        if batch.last {
+        store.journal.set_written(unwritten.end);
+        if unwritten.last {
             info!("the log is complete");
             return false;
         }
-        store.journal.give_back(batch.bytes);
+        store.journal.give_back(unwritten.bytes);
         true
     }
 
     fn advance(
         &mut self,
         place: Place<'_>,
-        batch: &Batch,
+        unwritten: &Unwritten,
         progress: &mut Progress,
         fsync: Fsync,
     ) -> io::Result<()> {
-        self.heed_syncer(place, batch, fsync)?;
+        self.heed_syncer(place, unwritten, fsync)?;
         loop {
-            let switch = batch.switches.get(progress.switches).copied();
-            let until = switch.unwrap_or(batch.bytes.len());
-            let bytes = batch.bytes.get(progress.bytes..until).unwrap_or_default();
+            let switch = unwritten.switches.get(progress.switches).copied();
+            let until = switch.unwrap_or(unwritten.bytes.len());
+            let bytes = unwritten
+                .bytes
+                .get(progress.bytes..until)
+                .unwrap_or_default();
             if let Some(log) = &mut self.log
                 && !bytes.is_empty()
             {
@@ -164,7 +167,7 @@ impl Writer {
             self.next_file(place, fsync)?;
             progress.switches += 1;
         }
-        if !batch.logging && self.log.is_some() {
+        if !unwritten.logging && self.log.is_some() {
             // No log is kept any more: it is complete.
             self.sync(place, fsync)?;
             info!("the log ends here");
@@ -172,7 +175,7 @@ impl Writer {
             self.lost = false;
             place.persistence.lost.store(0, Relaxed);
         }
-        if fsync == Fsync::Always || batch.last {
+        if fsync == Fsync::Always || unwritten.last {
             self.sync(place, fsync)
         } else if fsync == Fsync::EverySecond {
             self.sync_meanwhile(place)
@@ -193,9 +196,14 @@ impl Writer {
 
     /// Learns what has come of the fsync under way, for which it waits if that takes too long, and
     /// of the rewrite of a log that is lost.
-    fn heed_syncer(&mut self, place: Place<'_>, batch: &Batch, fsync: Fsync) -> io::Result<()> {
+    fn heed_syncer(
+        &mut self,
+        place: Place<'_>,
+        unwritten: &Unwritten,
+        fsync: Fsync,
+    ) -> io::Result<()> {
         let figures = &place.persistence.figures;
-        let synced = if self.syncer.is_behind() && !batch.bytes.is_empty() {
+        let synced = if self.syncer.is_behind() && !unwritten.bytes.is_empty() {
             figures.delayed_syncs.fetch_add(1, Relaxed);
             self.syncer.wait()
         } else {
@@ -255,7 +263,7 @@ impl Writer {
     }
 }
 
-/// How much of a batch is written.
+/// How much of what waits is written.
 #[derive(Debug, Default)]
 struct Progress {
     bytes: usize,

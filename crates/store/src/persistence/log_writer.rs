@@ -6,7 +6,7 @@ use std::time::Instant;
 use everbloom_files::storage::StorageFile;
 
 use super::syncing::Syncer;
-use crate::journal::Batch;
+use crate::journal::Unwritten;
 
 /// The file that the log is written to.
 #[derive(Debug)]
@@ -73,5 +73,5 @@ pub(super) struct Writer {
     /// An fsync has failed, and the log was not found whole since.
     pub(super) lost: bool,
     /// What was taken from the journal and could not be written.
-    pub(super) unwritten: Option<Batch>,
+    pub(super) unwritten: Option<Unwritten>,
 }

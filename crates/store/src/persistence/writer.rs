@@ -123,10 +123,10 @@ fn put<W: Write>(
     }
 }
 
-struct SnapshotWriter<'s, W: Write> {
+struct SnapshotWriter<'s, 'f> {
     keyspace: &'s Keyspace,
     snapshot: &'s Snapshot,
-    rdb: Writer<W>,
+    rdb: Writer<Paced<'f>>,
     given_up: &'s AtomicBool,
     /// The database selected last.
     db: Option<usize>,
@@ -134,7 +134,7 @@ struct SnapshotWriter<'s, W: Write> {
     large: Vec<Kept>,
 }
 
-impl<W: Write> SnapshotWriter<'_, W> {
+impl SnapshotWriter<'_, '_> {
     fn go_on(&self) -> Result<(), WriteError> {
         if self.given_up.load(Ordering::Relaxed) {
             return Err(io::Error::other("the server ends").into());
@@ -179,6 +179,8 @@ impl<W: Write> SnapshotWriter<'_, W> {
                         return Err(io::Error::other("a captured filter was lost").into());
                     }
                     self.rdb.layer_bytes(&piece)?;
+                    // What is being compressed is not written yet.
+                    self.rdb.get_mut().rest();
                     left = left.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
                 }
                 self.rdb.layer_end(layer.items)?;
@@ -212,12 +214,19 @@ const WORK: Duration = Duration::from_micros(500);
 /// How long it rests in between.
 const REST: Duration = Duration::from_micros(100);
 
-impl Write for Paced<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+impl Paced<'_> {
+    /// Rests when that is due.
+    fn rest(&mut self) {
         if self.rested.elapsed() >= WORK {
             thread::sleep(REST);
             self.rested = Instant::now();
         }
+    }
+}
+
+impl Write for Paced<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest();
         let written = self.file.write(bytes)?;
         self.unsynced += u64::try_from(written).unwrap_or(0);
         if self.unsynced >= SYNC_EVERY {

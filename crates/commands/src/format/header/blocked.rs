@@ -20,7 +20,7 @@
 //! the first bytes, so such damage is noticed.
 
 use everbloom::hash::Key;
-use everbloom::{FilterParts, LayerParts};
+use everbloom::redisbloom::{FilterParts, LayerParts};
 
 use super::take::take;
 

@@ -16,7 +16,7 @@
 //!  +-------+-------+-------+-------+-------+------+--------+-+
 //! ```
 
-use everbloom::{FilterParts, LayerParts};
+use everbloom::redisbloom::{FilterParts, LayerParts};
 
 use super::take::take;
 

@@ -1,6 +1,6 @@
 //! The layers of a value, as they arrive.
 
-use everbloom::{LayerParts, PartsError};
+use everbloom::redisbloom::{LayerParts, PartsError};
 
 use super::fields::{FieldReader, ValueError};
 

@@ -18,8 +18,9 @@
 //!
 //! This is version 1. Nobody else writes this type, so the checks are strict.
 
+use everbloom::ScalableBloomFilter;
 use everbloom::hash::Key;
-use everbloom::{Check, FilterParts, LayerParts, ScalableBloomFilter};
+use everbloom::redisbloom::{Check, FilterParts, LayerParts};
 
 use super::arrived::Arrived;
 use super::fields::{FieldReader, FieldWriter, ValueError, ValueType};

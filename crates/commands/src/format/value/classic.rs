@@ -19,7 +19,8 @@
 //!
 //! Version 4 is written, 0 to 4 are read.
 
-use everbloom::{Check, FilterParts, LayerParts, ScalableBloomFilter};
+use everbloom::ScalableBloomFilter;
+use everbloom::redisbloom::{Check, FilterParts, LayerParts};
 
 use super::arrived::Arrived;
 use super::fields::{FieldReader, FieldWriter, ValueError, ValueType};

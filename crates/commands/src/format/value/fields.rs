@@ -1,6 +1,6 @@
 //! The fields of a value, as a host writes and reads them.
 
-use everbloom::PartsError;
+use everbloom::redisbloom::PartsError;
 use thiserror::Error;
 
 /// A type of values in RDB files and in the hosts of a module.

@@ -1,10 +1,14 @@
-//! The parameters of a scalable filter, and its first layer.
+//! The parameters of a scalable filter.
 
 use crate::error::BuildError;
+#[cfg(feature = "std")]
+use crate::error::or_panic;
 use crate::hash::Key;
+#[cfg(feature = "std")]
+use crate::item::Item;
 use crate::layer::Layer;
 use crate::layout::Layout;
-use crate::options::Options;
+use crate::redisbloom::Options;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::LayerSize;
 use crate::sizing::blocked::BlockedSize;
@@ -31,6 +35,24 @@ pub struct ScalableBuilder {
 }
 
 impl ScalableBloomFilter {
+    /// A filter that begins with room for so many items and grows, and keeps this error rate. In
+    /// the blocked layout, with a random key.
+    ///
+    /// # Panics
+    ///
+    /// When the capacity is 0, the error rate is not greater than 0 and less than 1, or there is no
+    /// memory. [`builder`](Self::builder) returns these as errors.
+    #[cfg(feature = "std")]
+    #[must_use]
+    #[track_caller]
+    pub fn new(capacity: u64, error_rate: f64) -> ScalableBloomFilter {
+        let built = Self::builder()
+            .capacity(capacity)
+            .error_rate(error_rate)
+            .build();
+        or_panic(built)
+    }
+
     /// Starts with RedisBloom's defaults: error rate 0.01, capacity 100, expansion 2.
     pub fn builder() -> ScalableBuilder {
         ScalableBuilder {
@@ -39,7 +61,7 @@ impl ScalableBloomFilter {
             expansion: 2,
             fixed: false,
             max_layer_bytes: u64::MAX,
-            layout: Layout::Classic,
+            layout: Layout::default(),
             key: None,
         }
     }
@@ -74,7 +96,7 @@ impl ScalableBuilder {
         self
     }
 
-    /// Where the bits of an item lie: [`Layout::Classic`] by default.
+    /// Where the bits of an item lie: [`Layout::Blocked`] by default.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
@@ -133,5 +155,22 @@ impl ScalableBuilder {
                 Layer::blocked(&size.ok_or(BuildError::Unsizable)?, key, limit)
             }
         }
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T: Item> FromIterator<T> for ScalableBloomFilter {
+    /// A filter of these items with an error rate of 0.01, made for as many as the iterator
+    /// promises.
+    ///
+    /// # Panics
+    ///
+    /// When there is no memory.
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> ScalableBloomFilter {
+        let items = items.into_iter();
+        let promised = items.size_hint().0.max(100);
+        let mut filter = ScalableBloomFilter::new(promised as u64, 0.01);
+        filter.extend(items);
+        filter
     }
 }

@@ -3,13 +3,13 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
+use super::options::Options;
 use super::parts::{Check, ChunkError, FilterParts, LayerParts, PartsError};
 use crate::error::BuildError;
 use crate::hash::Key;
 use crate::layer::Layer;
-use crate::options::Options;
+use crate::pages;
 use crate::scalable::ScalableBloomFilter;
-use crate::sizing::blocked::BlockedSize;
 
 impl ScalableBloomFilter {
     /// Everything about the filter but its bits.
@@ -64,7 +64,7 @@ impl ScalableBloomFilter {
     ) -> Result<Self, PartsError> {
         parts.validate(limit, check)?;
         let mut bits = bits.into_iter();
-        Self::assembled(parts, |layer| {
+        let filter = Self::assembled(parts, |layer| {
             let bits = bits.next().ok_or(None)?;
             if parts.key.is_none() {
                 return Layer::classic_with_bits(&layer.size(), bits).map_err(|_| None);
@@ -74,9 +74,11 @@ impl ScalableBloomFilter {
                 return Err(None);
             }
             let mut layer = empty_layer(layer, parts.key, limit)?;
-            layer.as_bytes_mut().copy_from_slice(&bits);
+            pages::copy(layer.as_bytes_mut(), &bits);
             Ok(layer)
-        })
+        })?;
+        filter.layers().iter().for_each(Layer::collapse_loaded);
+        Ok(filter)
     }
 
     /// `make` makes each layer without its item count; without an error of its own, that is an
@@ -149,8 +151,9 @@ impl ScalableBloomFilter {
                     .as_bytes_mut()
                     .get_mut(start..end)
                     .ok_or(ChunkError::TooLong)?;
-                place.copy_from_slice(data);
+                pages::copy(place, data);
                 layer.shrink();
+                layer.collapse_part(start..end);
                 return Ok(());
             }
             offset -= layer.bytes();
@@ -170,11 +173,7 @@ fn empty_layer(
     key: Option<Key>,
     limit: u64,
 ) -> Result<Layer, Option<PartsError>> {
-    let layer = match key {
-        None => Layer::classic(&parts.size(), limit),
-        Some(key) => Layer::blocked(&BlockedSize::of_layer(&parts.size()), key, limit),
-    };
-    layer.map_err(|error| match error {
+    Layer::sized(&parts.size(), key, limit).map_err(|error| match error {
         BuildError::OutOfMemory { .. } => Some(PartsError::OutOfMemory),
         BuildError::TooLarge { .. } => Some(PartsError::TooLarge { limit }),
         _ => None,

@@ -30,7 +30,7 @@ mod tests {
     fn filter(layout: Layout) -> ScalableBloomFilter {
         let builder = ScalableBloomFilter::builder().capacity(100).layout(layout);
         let builder = match layout {
-            Layout::Classic => builder,
+            Layout::Classic => builder.layout(layout),
             Layout::Blocked => builder.seed(1),
         };
         let mut filter = builder.build().unwrap();

@@ -28,8 +28,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::dump::FilterParts;
-use crate::recording::Capture;
+use super::recording::Capture;
+use crate::redisbloom::FilterParts;
 use crate::scalable::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
@@ -74,12 +74,14 @@ impl ScalableBloomFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Layout;
     use alloc::format;
     use proptest::prelude::*;
 
     /// A filter of a few pages in each of its layers.
     fn large() -> ScalableBloomFilter {
         let mut filter = ScalableBloomFilter::builder()
+            .layout(Layout::Classic)
             .capacity(400_000)
             .error_rate(0.01)
             .build()
@@ -113,9 +115,11 @@ mod tests {
     fn add(filter: &mut ScalableBloomFilter, at: usize, count: u32, as_batch: bool) {
         let items = (0..count).map(|i| format!("{at}:{i}"));
         if as_batch {
-            filter.insert_all(&items.collect::<Vec<_>>());
-        } else {
             filter.extend(items);
+        } else {
+            for item in items {
+                filter.insert(&item);
+            }
         }
     }
 
@@ -181,7 +185,7 @@ mod tests {
             before in 0..300u32, between in 0..300u32, expansion in 1..4u32, as_batch: bool,
         ) {
             let mut filter =
-                ScalableBloomFilter::builder().capacity(20).expansion(expansion).build().unwrap();
+                ScalableBloomFilter::builder().layout(Layout::Classic).capacity(20).expansion(expansion).build().unwrap();
             filter.extend((0..before).map(u32::to_le_bytes));
             let then = filter.clone();
             let captured = capture(&mut filter, |filter, at| {

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
+use super::options::Options;
 use crate::hash::Key;
 use crate::layout::Layout;
-use crate::options::Options;
 use crate::sizing::{self, LayerSize, blocked};
 
 /// Everything about a filter but its bits.

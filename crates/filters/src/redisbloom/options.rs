@@ -9,7 +9,8 @@ use crate::sizing::Rounding;
 /// Others come from outside, made by old versions of RedisBloom.
 ///
 /// ```
-/// use everbloom::{Options, ScalableBloomFilter};
+/// use everbloom::ScalableBloomFilter;
+/// use everbloom::redisbloom::Options;
 /// let filter = ScalableBloomFilter::builder().fixed().build()?;
 /// assert_eq!(filter.options().bits(), 13);
 /// assert!(filter.options().has(Options::NO_SCALING));

@@ -1,6 +1,8 @@
 //! One layer of a filter: what it was made for, how many items it has, and the bits of either
 //! layout.
 
+mod huge;
+
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -12,8 +14,10 @@ use crate::blocked::BlockedBits;
 use crate::classic::{ClassicBits, RUN};
 use crate::error::BuildError;
 use crate::hash::{HashPair, HashWidth, Hasher, Key};
+use crate::item::Item;
 use crate::layout::Layout;
 use crate::math::whole;
+use crate::pages::{self, STEP};
 use crate::shape::Shape;
 use crate::sizing::blocked::BlockedSize;
 use crate::sizing::{LayerSize, textbook};
@@ -25,7 +29,7 @@ use crate::sizing::{LayerSize, textbook};
 ///
 /// ```
 /// use everbloom::{Layout, ScalableBloomFilter};
-/// let filter = ScalableBloomFilter::builder().capacity(100).build()?;
+/// let filter = ScalableBloomFilter::builder().layout(Layout::Classic).build()?;
 /// let layer = &filter.layers()[0];
 /// assert_eq!((layer.bits(), layer.hashes(), layer.error_rate()), (1152, 8, 0.005));
 ///
@@ -34,7 +38,7 @@ use crate::sizing::{LayerSize, textbook};
 /// assert_eq!((layer.bits(), layer.hashes(), layer.error_rate()), (1024, 6, 0.01));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Layer {
     bits: Bits,
     items: u64,
@@ -79,6 +83,18 @@ impl Layer {
         let shape = Shape::new(&size.as_layer())?;
         let bits = BlockedBits::zeroed(size, key)?;
         Ok(Layer::new(Bits::Blocked(Box::new(bits)), shape))
+    }
+
+    /// An empty layer of this size, in the blocked layout if there is a key.
+    pub(crate) fn sized(
+        size: &LayerSize,
+        key: Option<Key>,
+        max_bytes: u64,
+    ) -> Result<Layer, BuildError> {
+        match key {
+            None => Layer::classic(size, max_bytes),
+            Some(key) => Layer::blocked(&BlockedSize::of_layer(size), key, max_bytes),
+        }
     }
 
     fn new(bits: Bits, shape: Shape) -> Layer {
@@ -235,8 +251,17 @@ impl Layer {
 
     /// Makes every bit 1 that is 1 in the other layer, which has the same length.
     pub(crate) fn union_bits(&mut self, other: &Layer) {
-        for (byte, more) in self.as_bytes_mut().iter_mut().zip(&*other.as_bytes()) {
-            *byte |= more;
+        pages::unite(self.as_bytes_mut(), &other.as_bytes());
+    }
+
+    /// Makes all bits 0. A large array gives its memory back, if another one can be had.
+    pub(crate) fn clear(&mut self) {
+        match Layer::sized(self.size(), self.key(), u64::MAX) {
+            Ok(empty) => *self = empty,
+            Err(_) => {
+                self.as_bytes_mut().fill(0);
+                self.items = 0;
+            }
         }
     }
 
@@ -270,25 +295,28 @@ impl Layer {
     pub(crate) fn hasher(&self, width: HashWidth) -> Hasher {
         match &self.bits {
             Bits::Classic(_) => Hasher::Classic(width),
-            Bits::Blocked(bits) => Hasher::Blocked(bits.secrets()),
+            Bits::Blocked(bits) => Hasher::Blocked(*bits.secrets()),
         }
     }
 
     /// Hashes an item as the layer's layout does; `width` is the classic one's.
     #[inline]
-    pub(crate) fn hash(&self, item: &[u8], width: HashWidth) -> HashPair {
+    pub(crate) fn hash(&self, item: &(impl Item + ?Sized), width: HashWidth) -> HashPair {
         match &self.bits {
-            Bits::Classic(_) => HashPair::new(item, width),
-            Bits::Blocked(bits) => bits.hash(item),
+            Bits::Classic(_) => item.hash_with(&width),
+            Bits::Blocked(bits) => item.hash_with(bits.secrets()),
         }
     }
 
     /// Whether all bits of the item are 1, which is hashed to 64 bits in the classic layout.
     #[inline]
-    pub(crate) fn contains_item(&self, item: &[u8]) -> bool {
+    pub(crate) fn contains_item(&self, item: &(impl Item + ?Sized)) -> bool {
+        let Some(bytes) = item.as_item_bytes() else {
+            return self.contains(self.hash(item, HashWidth::Bits64));
+        };
         match &self.bits {
-            Bits::Classic(bits) => classic_contains(ClassicBits::new(bits, &self.shape), item),
-            Bits::Blocked(bits) => bits.contains_item(item),
+            Bits::Classic(bits) => classic_contains(ClassicBits::new(bits, &self.shape), bytes),
+            Bits::Blocked(bits) => bits.contains_item(bytes),
         }
     }
 
@@ -333,7 +361,7 @@ impl Layer {
     #[inline]
     pub(crate) fn insert(&mut self, pair: HashPair) {
         self.insert_uncounted(pair);
-        self.items = self.items.saturating_add(1);
+        self.count(1);
     }
 
     /// Sets the item's bits; counts it, and says so, unless all of them were set before.
@@ -341,15 +369,51 @@ impl Layer {
     pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
         let new = match &mut self.bits {
             Bits::Classic(bits) => bits.set_all(self.shape.positions(pair)),
-            Bits::Blocked(bits) => {
-                let new = !bits.contains(pair);
-                if new {
-                    bits.insert(pair);
-                }
-                new
+            Bits::Blocked(bits) => bits.insert(pair),
+        };
+        self.count(new.into());
+        new
+    }
+
+    #[inline]
+    fn count(&mut self, new: u32) {
+        let before = self.items;
+        self.items = before.saturating_add(new.into());
+        if self.items / STEP != before / STEP {
+            self.collapse_next();
+        }
+    }
+
+    /// [`insert_if_new`](Self::insert_if_new) for an item, which is hashed to 64 bits in the
+    /// classic layout.
+    #[inline]
+    pub(crate) fn insert_item(&mut self, item: &(impl Item + ?Sized)) -> bool {
+        let new = match (&mut self.bits, item.as_item_bytes()) {
+            (Bits::Blocked(bits), Some(bytes)) => bits.insert_item(bytes),
+            _ => {
+                let pair = self.hash(item, HashWidth::Bits64);
+                // In the classic layout an item that is there mostly needs no store.
+                let is_found = self.as_classic().is_some() && self.contains(pair);
+                return !is_found && self.insert_if_new(pair);
             }
         };
-        self.items = self.items.saturating_add(u64::from(new));
+        self.count(new.into());
+        new
+    }
+
+    /// [`insert_if_new`](Self::insert_if_new) for those of the items in the mask, in order; which
+    /// of them are new.
+    #[inline]
+    pub(crate) fn insert_group(&mut self, pairs: &[HashPair; 32], mask: u32) -> u32 {
+        let Bits::Blocked(bits) = &mut self.bits else {
+            let mut new = 0;
+            for (index, &pair) in pairs.iter().enumerate() {
+                new |= u32::from(mask >> index & 1 == 1 && self.insert_if_new(pair)) << index;
+            }
+            return new;
+        };
+        let new = bits.insert_group(pairs, mask);
+        self.count(new.count_ones());
         new
     }
 
@@ -358,7 +422,7 @@ impl Layer {
     pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
         match &mut self.bits {
             Bits::Classic(bits) => drop(bits.set_all(self.shape.positions(pair))),
-            Bits::Blocked(bits) => bits.insert(pair),
+            Bits::Blocked(bits) => drop(bits.insert(pair)),
         }
     }
 
@@ -376,6 +440,18 @@ impl Layer {
             }
             Bits::Blocked(bits) => bits.note_insert(pair, note),
         }
+    }
+}
+
+impl Clone for Layer {
+    fn clone(&self) -> Layer {
+        let copy = Layer {
+            bits: self.bits.clone(),
+            items: self.items,
+            shape: Arc::clone(&self.shape),
+        };
+        copy.collapse_loaded();
+        copy
     }
 }
 

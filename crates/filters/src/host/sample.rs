@@ -172,7 +172,7 @@ mod tests {
             .capacity(capacity)
             .error_rate(rate);
         let builder = match layout {
-            Layout::Classic => builder,
+            Layout::Classic => builder.layout(layout),
             Layout::Blocked => builder.layout(Layout::Blocked).seed(1),
         };
         let mut filter = builder.build().unwrap();

@@ -1,33 +1,10 @@
-//! For hosts that execute requests on many filters: asking ahead for memory, and measuring large
-//! filters by [samples](ScalableBloomFilter::sample).
-//!
-//! A filter for each of a million users lies somewhere in memory, and so do its bits. A host that
-//! executes requests one by one waits for each of these places in turn. It waits once for all of
-//! them when it asks for all before it executes the first request:
-//!
-//! ```
-//! use everbloom::{ScalableBloomFilter, host};
-//!
-//! let mut filters = vec![ScalableBloomFilter::builder().build()?; 3];
-//! let items = ["a", "b", "a"];
-//!
-//! filters.iter().for_each(|filter| host::prefetch(filter));
-//! filters.iter().for_each(ScalableBloomFilter::prefetch_layers);
-//! let asked = filters.iter().zip(items);
-//! let prepared: Vec<_> = asked.map(|(filter, item)| filter.prepare(item)).collect();
-//! for (filter, prepared) in filters.iter_mut().zip(prepared) {
-//!     assert!(!filter.contains_prepared(prepared));
-//!     assert_eq!(filter.try_insert_prepared(prepared, u64::MAX), Ok(true));
-//! }
-//! # Ok::<(), everbloom::BuildError>(())
-//! ```
+//! Asking ahead for the memory of many filters.
 
 use crate::bits;
 use crate::error::InsertError;
 use crate::hash::HashPair;
+use crate::item::Item;
 use crate::scalable::ScalableBloomFilter;
-
-pub use crate::sample::Sample;
 
 /// Asks the processor for the memory of a value that will be read soon. It goes on meanwhile.
 #[inline]
@@ -54,8 +31,8 @@ impl ScalableBloomFilter {
     /// Hashes an item, and asks for the bits that a test of it reads.
     #[inline]
     #[must_use]
-    pub fn prepare<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> Prepared {
-        let pair = self.hash(item.as_ref());
+    pub fn prepare<T: Item + ?Sized>(&self, item: &T) -> Prepared {
+        let pair = self.hash(item);
         let mut newest_first = self.layers.iter().rev();
         if let Some(newest) = newest_first.next() {
             newest.prefetch(pair);
@@ -113,9 +90,10 @@ mod tests {
             max_layer_bytes in prop_oneof![Just(u64::MAX), 0_u64..2000],
         ) {
             let mut builder = ScalableBloomFilter::builder().capacity(capacity).error_rate(rate);
-            if blocked {
-                builder = builder.layout(Layout::Blocked).seed(1);
-            }
+            builder = match blocked {
+                true => builder.seed(1),
+                false => builder.layout(Layout::Classic),
+            };
             if fixed {
                 builder = builder.fixed();
             }
@@ -131,7 +109,7 @@ mod tests {
                     let item = item.to_le_bytes();
                     prop_assert_eq!(filter.contains_prepared(prepared), plain.contains(&item));
                     let mut expected = Ok(false);
-                    plain.insert_batch([&item[..]].into_iter(), max_layer_bytes, |reply| {
+                    plain.try_insert_each([&item], max_layer_bytes, |reply| {
                         expected = reply;
                         core::ops::ControlFlow::Continue(())
                     });

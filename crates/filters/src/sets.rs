@@ -1,0 +1,374 @@
+//! Filters as sets: united, intersected, made smaller, and emptied.
+
+use crate::error::BuildError;
+use crate::fixed::BloomFilter;
+use crate::hash::Key;
+use crate::host::recording::Recording;
+use crate::layer::Layer;
+use crate::scalable::ScalableBloomFilter;
+use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
+
+/// Bytes of a block.
+const BLOCK: usize = BLOCK_BITS as usize / 8;
+
+/// Why two filters cannot be put together: a parameter in which they differ.
+///
+/// [`BloomFilter::empty_like`] makes a filter that can be put together with another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnionError {
+    /// The layouts differ.
+    #[error("the filters have different layouts")]
+    Layout,
+    /// The keys of the blocked layout differ, or the seeds they were made from.
+    #[error(
+        "the filters have different keys: make one with empty_like of the other, or both with the \
+         same seed"
+    )]
+    Key,
+    /// The bit counts differ.
+    #[error("the filters have different bit counts")]
+    Bits,
+    /// The hash counts differ.
+    #[error("the filters have different hash counts")]
+    Hashes,
+    /// The capacities differ.
+    #[error("the filters have different capacities")]
+    Capacity,
+    /// The error rates differ.
+    #[error("the filters have different error rates")]
+    ErrorRate,
+}
+
+/// Why a filter cannot be made smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShrinkError {
+    /// In the classic layout an item's bits lie all over the array, and cannot be found again in a
+    /// smaller one.
+    #[error("only a filter in the blocked layout can be made smaller")]
+    Layout,
+    /// The smaller filter cannot be made.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl BloomFilter {
+    /// An empty filter of the same shape and key: the two can be united and intersected.
+    ///
+    /// ```
+    /// use everbloom::BloomFilter;
+    /// let mut seen = BloomFilter::new(1000, 0.01);
+    /// let mut today = seen.empty_like()?;
+    /// today.insert("a");
+    /// seen.union(&today)?;
+    /// assert!(seen.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for it.
+    pub fn empty_like(&self) -> Result<BloomFilter, BuildError> {
+        let layer = Layer::sized(self.layer.size(), self.key(), u64::MAX)?;
+        Ok(BloomFilter::from_layer(layer))
+    }
+
+    /// Adds all items of another filter, which must have the same parameters and, in the blocked
+    /// layout, the same key: [`empty_like`](Self::empty_like) makes such a filter.
+    ///
+    /// How many items the two have in common is not known, so [`len`](Self::len) is afterwards
+    /// what the fill suggests, at least the larger of both and at most their sum.
+    ///
+    /// ```
+    /// # use everbloom::{BloomFilter, UnionError};
+    /// let mut one = BloomFilter::builder().capacity(1000).seed(7).build()?;
+    /// let mut other = BloomFilter::builder().capacity(1000).seed(7).build()?;
+    /// one.insert("a");
+    /// other.insert("b");
+    /// one.union(&other)?;
+    /// assert!(one.contains("a") && one.contains("b"));
+    /// assert_eq!(one.union(&BloomFilter::new(1000, 0.01)), Err(UnionError::Key));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
+    pub fn union(&mut self, other: &BloomFilter) -> Result<(), UnionError> {
+        self.check_fits(other)?;
+        let least = self.len().max(other.len());
+        let most = self.len().saturating_add(other.len());
+        self.layer.union_bits(&other.layer);
+        let estimate = self.layer.estimated_len().clamp(least, most);
+        self.layer.set_len(estimate);
+        self.layer.collapse_loaded();
+        Ok(())
+    }
+
+    /// Keeps what is in another filter, too, which must have the same parameters and key, as for
+    /// [`union`](Self::union).
+    ///
+    /// No item that is in both is lost. Some that were in one only are found still, a few more than
+    /// the error rate says. [`len`](Self::len) is afterwards what the fill suggests, at most the
+    /// smaller of both.
+    ///
+    /// ```
+    /// # use everbloom::BloomFilter;
+    /// let mut one = BloomFilter::builder().capacity(1000).seed(7).build()?;
+    /// let mut other = one.empty_like()?;
+    /// one.extend(["a", "b"]);
+    /// other.extend(["b", "c"]);
+    /// one.intersect(&other)?;
+    /// assert!(one.contains("b"));
+    /// assert!(!one.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
+    pub fn intersect(&mut self, other: &BloomFilter) -> Result<(), UnionError> {
+        self.check_fits(other)?;
+        let most = self.len().min(other.len());
+        let bytes = self.layer.as_bytes_mut().iter_mut();
+        for (mine, others) in bytes.zip(&*other.layer.as_bytes()) {
+            *mine &= others;
+        }
+        self.layer.shrink();
+        let estimate = self.layer.estimated_len().min(most);
+        self.layer.set_len(estimate);
+        Ok(())
+    }
+
+    /// Whether the filters can be put together bit by bit.
+    fn check_fits(&self, other: &BloomFilter) -> Result<(), UnionError> {
+        let rules = [
+            (self.layout() == other.layout(), UnionError::Layout),
+            (self.key() == other.key(), UnionError::Key),
+            (self.bits() == other.bits(), UnionError::Bits),
+            (self.hashes() == other.hashes(), UnionError::Hashes),
+            (self.capacity() == other.capacity(), UnionError::Capacity),
+            (
+                self.error_rate() == other.error_rate(),
+                UnionError::ErrorRate,
+            ),
+        ];
+        let broken = rules.into_iter().find(|(holds, _)| !holds);
+        broken.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Makes the filter smaller: about as large as one of this capacity and the same error rate,
+    /// with the same items. Returns the error rate to expect now. A filter that would not become
+    /// smaller stays as it is.
+    ///
+    /// This is for a filter that was made for ten times too many items. An item's block is chosen
+    /// by a multiplication, so that neighbouring blocks become one: where the smaller number of
+    /// blocks divides the larger one, the filter is bit for bit the one that the smaller size would
+    /// have given. Otherwise a block on a boundary goes into both, and the filter becomes a little
+    /// larger to keep its rate. Takes time linear in the size.
+    ///
+    /// ```
+    /// # use everbloom::BloomFilter;
+    /// let mut seen = BloomFilter::new(1_000_000, 0.01);
+    /// seen.extend(0..50_000);
+    /// let before = seen.memory_usage();
+    /// let rate = seen.shrink_to(50_000)?;
+    /// assert!(rate < 0.011);
+    /// assert!(seen.memory_usage() * 18 < before);
+    /// assert!((0..50_000).all(|number| seen.contains(&number)));
+    /// # Ok::<(), everbloom::ShrinkError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ShrinkError`]; nothing has changed then.
+    pub fn shrink_to(&mut self, capacity: u64) -> Result<f64, ShrinkError> {
+        let Some(key) = self.key() else {
+            return Err(ShrinkError::Layout);
+        };
+        if capacity == 0 {
+            return Err(BuildError::Capacity.into());
+        }
+        let wanted = BlockedSize::new(capacity, self.error_rate())
+            .and_then(|size| BlockedSize::from_bits(size.bits(), self.hashes(), Some(capacity)));
+        let mut size = wanted.ok_or(BuildError::Unsizable)?;
+        size.bytes = folded_bytes(self.bits() / 8, size.bytes);
+        if size.bits() < self.bits() {
+            self.fold_into(&size, key)?;
+        }
+        Ok(self.estimated_error_rate())
+    }
+
+    fn fold_into(&mut self, size: &BlockedSize, key: Key) -> Result<(), BuildError> {
+        let mut layer = Layer::blocked(size, key, u64::MAX)?;
+        fold(&self.layer.as_bytes(), layer.as_bytes_mut());
+        layer.set_len(self.len());
+        layer.collapse_loaded();
+        self.layer = layer;
+        Ok(())
+    }
+
+    /// Removes all items. The filter keeps its shape, its key and its memory.
+    ///
+    /// ```
+    /// # use everbloom::BloomFilter;
+    /// let mut seen = BloomFilter::new(1000, 0.01);
+    /// seen.insert("a");
+    /// seen.clear();
+    /// assert!(seen.is_empty() && !seen.contains("a"));
+    /// ```
+    pub fn clear(&mut self) {
+        self.layer.clear();
+    }
+}
+
+impl ScalableBloomFilter {
+    /// Removes all items, and all layers but the first. A [capture](crate::host) in progress is
+    /// given up.
+    ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen: ScalableBloomFilter = (0..10_000).collect();
+    /// seen.clear();
+    /// assert!(seen.is_empty() && !seen.contains(&7));
+    /// ```
+    pub fn clear(&mut self) {
+        self.recording = Recording::default();
+        self.layers.truncate(1);
+        self.layers.iter_mut().for_each(Layer::clear);
+        self.items = 0;
+    }
+}
+
+/// How many bytes a filter is folded into that would have `wanted` if it were made anew: more where
+/// blocks on a boundary go into two, so that the blocks are no fuller than they would be.
+fn folded_bytes(bytes: u64, wanted: u64) -> u64 {
+    let block = BLOCK as u64;
+    let (many, few) = (bytes / block, wanted / block);
+    if many.is_multiple_of(few) || few >= many {
+        return wanted;
+    }
+    // A block gets its part of the old ones, and on average half of one more at either end.
+    let blocks = u128::from(few) * u128::from(many) / u128::from(many - few);
+    u64::try_from(blocks)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1)
+        .saturating_mul(block)
+}
+
+/// Puts blocks into fewer blocks: block `j` of `b` holds the hash values from `j / b` to
+/// `(j + 1) / b` of 2^64, and goes to all blocks that hold some of these.
+fn fold(from: &[u8], to: &mut [u8]) {
+    let (old, _) = from.as_chunks::<BLOCK>();
+    let (new, _) = to.as_chunks_mut::<BLOCK>();
+    let (many, few) = (old.len() as u128, new.len() as u128);
+    let place = |part: u128| usize::try_from(part / many).unwrap_or(usize::MAX);
+    for (j, block) in (0_u128..).zip(old) {
+        let (first, last) = (place(j * few), place((j + 1) * few - 1));
+        for target in new.get_mut(first..=last).unwrap_or_default() {
+            for (byte, more) in target.iter_mut().zip(block) {
+                *byte |= more;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::{BlockedSize, BloomFilter, ShrinkError};
+    use crate::{BuildError, Layout};
+
+    fn with_blocks(blocks: u64, items: &[u64]) -> BloomFilter {
+        let builder = BloomFilter::builder()
+            .bits(blocks * 512)
+            .hashes(6)
+            .capacity(1000);
+        let mut filter = builder.seed(3).build().unwrap();
+        filter.extend(items);
+        filter
+    }
+
+    fn folded(filter: &BloomFilter, blocks: u64) -> BloomFilter {
+        let size = BlockedSize::from_bits(blocks * 512, 6, Some(1000)).unwrap();
+        let mut filter = filter.clone();
+        let key = filter.key().unwrap();
+        filter.fold_into(&size, key).unwrap();
+        filter
+    }
+
+    proptest! {
+        /// Blocks that become one give the filter of that size; others lose no item, and have all
+        /// bits of that filter.
+        #[test]
+        fn a_smaller_filter_has_all_items(
+            blocks in 1_u64..60, times in 1_u64..8, other in 1_u64..60,
+            items in prop::collection::vec(any::<u64>(), 0..300),
+        ) {
+            let large = with_blocks(blocks * times, &items);
+            let direct = with_blocks(blocks, &items);
+            prop_assert!(folded(&large, blocks).as_bytes() == direct.as_bytes());
+            let smaller = folded(&large, other.min(blocks * times));
+            prop_assert!(items.iter().all(|item| smaller.contains(item)));
+            let direct = with_blocks(other.min(blocks * times), &items);
+            let (smaller, direct) = (smaller.as_bytes(), direct.as_bytes());
+            prop_assert!(smaller.iter().zip(&*direct).all(|(more, bits)| more & bits == *bits));
+        }
+    }
+
+    #[test]
+    fn shrinking_keeps_the_rate() {
+        let builder = BloomFilter::builder()
+            .capacity(200_000)
+            .error_rate(0.01)
+            .seed(1);
+        let mut filter = builder.build().unwrap();
+        filter.extend(0..20_000_u32);
+        let before = filter.clone();
+        let rate = filter.shrink_to(20_000).unwrap();
+        assert!((0.007..0.0115).contains(&rate), "{rate}");
+        assert_eq!((filter.len(), filter.capacity()), (before.len(), 20_000));
+        assert!(filter.bits() * 8 < before.bits());
+        assert!((0..20_000_u32).all(|item| filter.contains(&item)));
+        let mut wrong = 0;
+        filter.contains_each(20_000..220_000_u32, |found| wrong += u32::from(found));
+        assert!((1500..2400).contains(&wrong), "{wrong} of 200000");
+        // What is not larger stays.
+        let small = filter.clone();
+        filter.shrink_to(30_000).unwrap();
+        assert!(filter == small);
+    }
+
+    #[test]
+    fn what_cannot_shrink_stays() {
+        let classic = BloomFilter::builder()
+            .layout(Layout::Classic)
+            .capacity(1000);
+        let mut classic = classic.build().unwrap();
+        assert_eq!(classic.shrink_to(10), Err(ShrinkError::Layout));
+        let mut blocked = with_blocks(9, &[1, 2]);
+        assert_eq!(blocked.shrink_to(0), Err(BuildError::Capacity.into()));
+        assert!(blocked == with_blocks(9, &[1, 2]));
+    }
+
+    #[test]
+    fn an_intersection_keeps_what_both_have() {
+        let items: Vec<u64> = (0..900).collect();
+        for layout in [Layout::Classic, Layout::Blocked] {
+            let builder = BloomFilter::builder().capacity(1000).layout(layout);
+            let mut one = builder.build().unwrap();
+            let mut other = one.empty_like().unwrap();
+            one.extend(&items[..600]);
+            other.extend(&items[300..]);
+            one.intersect(&other).unwrap();
+            assert!(items[300..600].iter().all(|item| one.contains(item)));
+            let found = items.iter().filter(|item| one.contains(*item)).count();
+            assert!(found < 330, "{found}");
+            assert!((280..=600).contains(&one.len()), "{}", one.len());
+            one.clear();
+            assert!(one == other.empty_like().unwrap());
+        }
+    }
+}
