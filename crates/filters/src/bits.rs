@@ -400,6 +400,19 @@ pub(crate) fn collapse(bytes: &[u8], pages: Range<usize>) {
     }
 }
 
+/// Whether the bit is 1; a bit outside is not.
+#[inline]
+pub(crate) fn test_bit(bytes: &[u8], position: u64) -> bool {
+    let byte = bytes.get(byte_of(position));
+    byte.is_some_and(|byte| byte & mask_of(position) != 0)
+}
+
+/// Asks the processor to fetch the cache line of a bit that will be read soon.
+#[inline]
+pub(crate) fn prefetch_bit(bytes: &[u8], position: u64) {
+    prefetch(bytes.as_ptr().wrapping_add(byte_of(position)));
+}
+
 /// A cache line, as most processors have it.
 const LINE: usize = 64;
 

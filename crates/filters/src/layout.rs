@@ -2,6 +2,7 @@
 
 use crate::error::BuildError;
 use crate::hash::Key;
+use crate::sizing::blocked;
 
 /// Where the bits of an item lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,6 +16,15 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// The error rate of a whole filter, whose first layer has this capacity and rate.
+    pub(crate) fn whole_rate(self, fixed: bool, capacity: u64, rate: f64) -> f64 {
+        match self {
+            _ if fixed => rate,
+            Layout::Classic => rate * 2.0,
+            Layout::Blocked => blocked::whole_rate(capacity, rate),
+        }
+    }
+
     /// The key of a filter to be, when `given` was asked for: none in the classic layout, a random
     /// one in the blocked layout unless one is given.
     pub(crate) fn key(self, given: Option<Key>) -> Result<Option<Key>, BuildError> {

@@ -30,7 +30,7 @@
 //!
 //! - [`sizing`]: bits and hash count from capacity and error rate, and every inverse
 //! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
-//! - [`bytes`]: this library's own stable bytes
+//! - [`bytes`]: this library's own stable bytes; [`BloomView`] finds items in them
 //! - [`redisbloom`]: for programs that exchange filters with RedisBloom
 //! - [`host`]: for hosts of many filters, such as a server
 //!
@@ -98,7 +98,9 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
 }
 
 pub use builder::{BloomBuilder, ScalableBuilder};
-pub use bytes::BytesError;
+#[cfg(feature = "std")]
+pub use bytes::ReadError;
+pub use bytes::{BloomView, BytesError};
 pub use error::{BuildError, InsertError};
 pub use fixed::BloomFilter;
 pub use item::{Hashed, Item};

@@ -22,7 +22,7 @@ use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::math::{exp_m1, ln_1p};
 use crate::redisbloom::Options;
-use crate::sizing::blocked::{self, BlockedSize};
+use crate::sizing::blocked::BlockedSize;
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
 /// error rate. It is what a key of the `BF.*` commands holds.
@@ -176,15 +176,11 @@ impl ScalableBloomFilter {
     /// The error rate asked for, after the cap.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
-        let Some(first) = self.layers.first() else {
-            return 0.0;
+        let rate = |first: &Layer| {
+            let (capacity, rate) = (first.capacity(), first.error_rate());
+            first.layout().whole_rate(self.is_fixed(), capacity, rate)
         };
-        let rate = first.error_rate();
-        match first.layout() {
-            _ if self.is_fixed() => rate,
-            Layout::Classic => rate * 2.0,
-            Layout::Blocked => blocked::whole_rate(first.capacity(), rate),
-        }
+        self.layers.first().map_or(0.0, rate)
     }
 
     /// Where the bits of an item lie.

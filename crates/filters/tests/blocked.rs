@@ -14,9 +14,7 @@ use std::ops::ControlFlow;
 use everbloom::hash::Key;
 use everbloom::redisbloom::{FilterParts, PartsError};
 use everbloom::sizing::blocked::{self, BlockedSize};
-use everbloom::{
-    BloomFilter, BuildError, BytesError, InsertError, Layout, ScalableBloomFilter, UnionError,
-};
+use everbloom::{BloomFilter, BuildError, InsertError, Layout, ScalableBloomFilter, UnionError};
 use proptest::prelude::*;
 
 /// Items that no filter here gets, from this number on.
@@ -539,124 +537,59 @@ fn growth_has_limits() {
     assert_eq!(refused, Some(InsertError::CannotGrow));
 }
 
-mod bytes {
-    use super::*;
-
-    /// The filter in `bytes/blocked-2.bin`; written once, and must load for ever.
-    fn golden() -> ScalableBloomFilter {
-        let mut filter = scalable(3, 0.01, 42);
-        for word in [
-            "foo",
-            "bar",
-            "baz",
-            "an item of more than sixteen bytes",
-            "",
-        ] {
-            filter.insert(word);
-        }
-        filter
-    }
-
-    #[test]
-    fn bytes_of_version_2() {
-        let bytes = include_bytes!("bytes/blocked-2.bin");
-        let filter = golden();
-        assert_eq!(filter.to_bytes(), bytes);
-        assert_eq!(ScalableBloomFilter::from_bytes(bytes), Ok(filter));
-    }
-
-    /// The field tables of docs/formats.md, byte by byte.
-    #[test]
-    fn the_fields_are_where_they_are_drawn() {
-        let filter = golden();
-        let bytes = filter.to_bytes();
-        assert_eq!(&bytes[..12], b"EVRBLOOM\x02\x00\x02\x00");
-        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+/// Each rule of the gate, broken alone.
+#[test]
+fn wrong_parts_are_refused() {
+    let mut filter = scalable(3, 0.01, 42);
+    filter.extend(["foo", "bar", "baz", "quux"]);
+    let good = filter.parts();
+    let limit = 1 << 20;
+    assert!(ScalableBloomFilter::from_parts(&good, limit).is_ok());
+    let broken = |change: &dyn Fn(&mut FilterParts)| {
+        let mut parts = good.clone();
+        change(&mut parts);
+        let check = everbloom::redisbloom::Check::RdbValue;
+        ScalableBloomFilter::from_parts_checked(&parts, limit, check).unwrap_err()
+    };
+    let layer = 1;
+    assert_eq!(broken(&|parts| parts.layers.clear()), PartsError::NoLayers);
+    assert_eq!(broken(&|parts| parts.items += 1), PartsError::Items);
+    for options in [0, 1, 4, 7, 16 + 5] {
         assert_eq!(
-            (number(12), number(20) as u32, number(24)),
-            (5 | 2 << 32, 2, 5)
+            broken(&|parts| parts.options = options),
+            PartsError::Options
         );
-        assert_eq!(&bytes[32..48], Key::from_seed(42).to_bytes());
-        let first = &filter.layers()[0];
-        assert_eq!((number(48), number(56), number(64)), (64, 3, 3));
-        assert_eq!(number(72), first.error_rate().to_bits());
-        assert_eq!(number(80), first.hashes().into());
-        assert_eq!(number(88), filter.layers()[1].bytes());
-        assert_eq!(&bytes[128..192], &*first.as_bytes());
     }
-
-    #[test]
-    fn damaged_bytes_are_refused() {
-        let bytes = golden().to_bytes();
-        for len in 0..bytes.len() {
-            assert!(
-                ScalableBloomFilter::from_bytes(&bytes[..len]).is_err(),
-                "cut to {len}"
-            );
-        }
-        for index in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[index] ^= 1 << (index % 8);
-            assert!(
-                ScalableBloomFilter::from_bytes(&damaged).is_err(),
-                "byte {index}"
-            );
-        }
-        assert_eq!(BloomFilter::from_bytes(&bytes), Err(BytesError::Kind));
-    }
-
-    /// Each rule of the gate, broken alone.
-    #[test]
-    fn wrong_parts_are_refused() {
-        let good = golden().parts();
-        let limit = 1 << 20;
-        assert!(ScalableBloomFilter::from_parts(&good, limit).is_ok());
-        let broken = |change: &dyn Fn(&mut FilterParts)| {
-            let mut parts = good.clone();
-            change(&mut parts);
-            let check = everbloom::redisbloom::Check::RdbValue;
-            ScalableBloomFilter::from_parts_checked(&parts, limit, check).unwrap_err()
-        };
-        let layer = 1;
-        assert_eq!(broken(&|parts| parts.layers.clear()), PartsError::NoLayers);
-        assert_eq!(broken(&|parts| parts.items += 1), PartsError::Items);
-        for options in [0, 1, 4, 7, 16 + 5] {
-            assert_eq!(
-                broken(&|parts| parts.options = options),
-                PartsError::Options
-            );
-        }
-        for bytes in [0, 63, 65, u64::MAX / 64 * 64] {
-            let error = broken(&|parts| {
-                let layer = &mut parts.layers[1];
-                (layer.bytes, layer.bits) = (bytes, bytes.wrapping_mul(8));
-            });
-            assert_eq!(error, PartsError::Bits { layer });
-        }
-        assert_eq!(
-            broken(&|parts| parts.layers[1].bits += 1),
-            PartsError::Bits { layer }
-        );
-        assert_eq!(
-            broken(&|parts| parts.layers[1].log2_bits = 9),
-            PartsError::Bits { layer }
-        );
-        for hashes in [0, 1, 33, u32::MAX] {
-            let error = broken(&|parts| parts.layers[1].hashes = hashes);
-            assert_eq!(error, PartsError::Hashes { layer });
-        }
-        for rate in [0.0, 1.0, -1.0, f64::NAN] {
-            let error = broken(&|parts| parts.layers[1].error_rate = rate);
-            assert_eq!(error, PartsError::ErrorRate { layer });
-        }
-        assert_eq!(
-            broken(&|parts| parts.layers[1].capacity = 0),
-            PartsError::Capacity { layer }
-        );
+    for bytes in [0, 63, 65, u64::MAX / 64 * 64] {
         let error = broken(&|parts| {
             let layer = &mut parts.layers[1];
-            (layer.bytes, layer.bits) = (limit, limit * 8);
+            (layer.bytes, layer.bits) = (bytes, bytes.wrapping_mul(8));
         });
-        assert_eq!(error, PartsError::TooLarge { limit });
+        assert_eq!(error, PartsError::Bits { layer });
     }
+    assert_eq!(
+        broken(&|parts| parts.layers[1].bits += 1),
+        PartsError::Bits { layer }
+    );
+    assert_eq!(
+        broken(&|parts| parts.layers[1].log2_bits = 9),
+        PartsError::Bits { layer }
+    );
+    for hashes in [0, 1, 33, u32::MAX] {
+        let error = broken(&|parts| parts.layers[1].hashes = hashes);
+        assert_eq!(error, PartsError::Hashes { layer });
+    }
+    for rate in [0.0, 1.0, -1.0, f64::NAN] {
+        let error = broken(&|parts| parts.layers[1].error_rate = rate);
+        assert_eq!(error, PartsError::ErrorRate { layer });
+    }
+    assert_eq!(
+        broken(&|parts| parts.layers[1].capacity = 0),
+        PartsError::Capacity { layer }
+    );
+    let error = broken(&|parts| {
+        let layer = &mut parts.layers[1];
+        (layer.bytes, layer.bits) = (limit, limit * 8);
+    });
+    assert_eq!(error, PartsError::TooLarge { limit });
 }

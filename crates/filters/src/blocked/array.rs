@@ -113,15 +113,10 @@ impl BlockArray {
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.blocks) }
     }
 
-    /// The number of the block that a hash value chooses: the part of the array that the value is
-    /// of 2^64. (Lemire, "Fast random integer generation in an interval", 2019, section 3.)
+    /// The number of the block that a hash value chooses.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "an index is less than a number of blocks in memory"
-    )]
     pub(crate) fn index_of(&self, a: u64) -> usize {
-        ((u128::from(a) * self.blocks as u128) >> 64) as usize
+        index_of(a, self.blocks)
     }
 
     /// The block that a hash value chooses.
@@ -168,6 +163,17 @@ impl BlockArray {
     pub(crate) fn prefetch(&self, a: u64) {
         prefetch(self.start.as_ptr().wrapping_add(self.index_of(a)).cast());
     }
+}
+
+/// The number of the block, of so many, that a hash value chooses: the part of them that the value
+/// is of 2^64. (Lemire, "Fast random integer generation in an interval", 2019, section 3.)
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "an index is less than a number of blocks in memory"
+)]
+pub(super) fn index_of(a: u64, blocks: usize) -> usize {
+    ((u128::from(a) * blocks as u128) >> 64) as usize
 }
 
 /// The allocation that so many blocks are part of.

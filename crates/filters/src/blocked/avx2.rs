@@ -105,10 +105,10 @@ fn mask(b: u64, lanes: &Lanes) -> [__m256i; 2] {
     mask
 }
 
-/// Whether all bits of the item are 1.
+/// Whether all bits of the item are 1 in its block.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
+pub(super) fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     let half: *const __m256i = (&raw const *block).cast();
     // SAFETY: a block is 64 bytes, two halves, and aligned to as many.
     let block = unsafe { (_mm256_load_si256(half), _mm256_load_si256(half.add(1))) };

@@ -171,10 +171,10 @@ fn or(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0xfe>(a, b, c)
 }
 
-/// Whether all bits of the item are 1.
+/// Whether all bits of the item are 1 in its block.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
+pub(super) fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     if lanes.hashes <= 8 {
         return Eight::new(b, lanes).are_in(block);
     }

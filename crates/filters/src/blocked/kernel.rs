@@ -1,6 +1,6 @@
 //! Which way to test blocks and to insert into them is used.
 
-use super::array::BlockArray;
+use super::array::{Block, BlockArray};
 use super::blocks::Blocks;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use super::neon;
@@ -113,6 +113,23 @@ impl Kernel {
             // SAFETY: the compiler was told that the processor has NEON.
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Set::Neon => unsafe { neon::contains_pair(blocks, pair) },
+        }
+    }
+
+    /// Whether all bits of an item with this second hash value are 1 in its block.
+    #[inline]
+    pub(super) fn contains_bits(self, block: &Block, b: u64, lanes: &Lanes) -> bool {
+        match self.0 {
+            Set::Portable => lanes.contains(block, b),
+            // SAFETY: the value proves that the processor has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::contains(block, b, lanes) },
+            // SAFETY: the value proves that the processor has AVX-512.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::contains(block, b, lanes) },
+            // SAFETY: the compiler was told that the processor has NEON.
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Set::Neon => unsafe { neon::contains(block, b, lanes) },
         }
     }
 

@@ -20,6 +20,7 @@ mod avx2;
 mod avx512;
 mod bits;
 mod blocks;
+mod borrowed;
 mod kernel;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 mod neon;
@@ -27,3 +28,4 @@ mod portable;
 mod select;
 
 pub(crate) use bits::{BlockedBits, contained};
+pub(crate) use borrowed::BorrowedBlocks;

@@ -116,10 +116,10 @@ static NUMBERS: [u8; 64] = {
     numbers
 };
 
-/// Whether all bits of the item are 1.
+/// Whether all bits of the item are 1 in its block.
 #[inline]
 #[target_feature(enable = "neon")]
-fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
+pub(super) fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     // SAFETY: a block is 64 bytes.
     let block = unsafe { vld1q_u8_x4(block.0.as_ptr()) };
     // Even lanes are the lower half of `b`, odd ones the upper.

@@ -113,7 +113,7 @@ pub enum ChunkError {
 }
 
 impl LayerParts {
-    pub(super) fn size(&self) -> LayerSize {
+    pub(crate) fn size(&self) -> LayerSize {
         LayerSize {
             capacity: self.capacity,
             error_rate: self.error_rate,

@@ -1,0 +1,135 @@
+//! Filters to bytes and back.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::error::BytesError;
+use super::head::{self, BLOCK, Kind};
+use super::old;
+use super::view::BloomView;
+use crate::fixed::BloomFilter;
+use crate::layer::Layer;
+use crate::pages;
+use crate::redisbloom::FilterParts;
+use crate::redisbloom::Options;
+use crate::scalable::ScalableBloomFilter;
+
+impl ScalableBloomFilter {
+    /// The filter as bytes that every later version of this library reads. [`bytes`](crate::bytes)
+    /// draws them.
+    ///
+    /// ```
+    /// use everbloom::ScalableBloomFilter;
+    /// let mut seen = ScalableBloomFilter::builder().build()?;
+    /// seen.insert("a");
+    /// let bytes = seen.to_bytes();
+    /// assert_eq!(ScalableBloomFilter::from_bytes(&bytes)?, seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(Kind::Scalable, &self.parts(), self.layers())
+    }
+
+    /// The filter that [`to_bytes`](Self::to_bytes) made into these bytes, in this version of the
+    /// library or in one before it.
+    ///
+    /// # Errors
+    ///
+    /// [`BytesError`] says what is wrong with the bytes. No input makes this panic, or ask for
+    /// memory for more bits than it has.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
+        from_bytes(Kind::Scalable, bytes)
+    }
+}
+
+impl BloomFilter {
+    /// The filter as bytes that every later version of this library reads. [`bytes`](crate::bytes)
+    /// draws them.
+    ///
+    /// ```
+    /// use everbloom::BloomFilter;
+    /// let mut seen = BloomFilter::builder().capacity(1000).build()?;
+    /// seen.insert("a");
+    /// let bytes = seen.to_bytes();
+    /// assert_eq!(BloomFilter::from_bytes(&bytes)?, seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let layers = core::slice::from_ref(self.layer());
+        to_bytes(Kind::Fixed, &fixed_parts(self), layers)
+    }
+
+    /// The filter that [`to_bytes`](Self::to_bytes) made into these bytes, in this version of the
+    /// library or in one before it.
+    ///
+    /// # Errors
+    ///
+    /// [`BytesError`] says what is wrong with the bytes. No input makes this panic, or ask for
+    /// memory for more bits than it has.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
+        fixed(from_bytes(Kind::Fixed, bytes)?)
+    }
+}
+
+impl TryFrom<BloomView<'_>> for BloomFilter {
+    type Error = BytesError;
+
+    /// Copies the bits, after it has checked them.
+    fn try_from(view: BloomView<'_>) -> Result<BloomFilter, BytesError> {
+        fixed(view.load(Kind::Fixed)?)
+    }
+}
+
+impl TryFrom<BloomView<'_>> for ScalableBloomFilter {
+    type Error = BytesError;
+
+    /// Copies the bits, after it has checked them.
+    fn try_from(view: BloomView<'_>) -> Result<ScalableBloomFilter, BytesError> {
+        view.load(Kind::Scalable)
+    }
+}
+
+/// Everything about the filter but its bits.
+pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
+    FilterParts {
+        items: filter.len(),
+        options: Options::modern(false).bits(),
+        expansion: 0,
+        key: filter.key(),
+        layers: vec![filter.layer().parts()],
+    }
+}
+
+/// The filter of fixed size, which passed [`Kind::check`].
+pub(super) fn fixed(filter: ScalableBloomFilter) -> Result<BloomFilter, BytesError> {
+    let mut layers = filter.layers;
+    let layer = layers.pop().ok_or(BytesError::Reserved)?;
+    Ok(BloomFilter::from_layer(layer))
+}
+
+fn to_bytes(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
+    let head = head::write(kind, parts, layers);
+    let bits = layers
+        .iter()
+        .map(|layer| layer.as_bytes().len().next_multiple_of(BLOCK));
+    // Large parts that stay zero take no memory.
+    let mut out = vec![0; head.len() + bits.sum::<usize>()];
+    let (start, mut rest) = out.split_at_mut(head.len());
+    start.copy_from_slice(&head);
+    for layer in layers {
+        let bits = layer.as_bytes();
+        let (place, more) = rest.split_at_mut(bits.len().next_multiple_of(BLOCK));
+        pages::copy(place.split_at_mut(bits.len()).0, &bits);
+        rest = more;
+    }
+    out
+}
+
+fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, BytesError> {
+    match head::version(bytes)? {
+        old::CLASSIC | old::BLOCKED => old::read(kind, bytes),
+        _ => BloomView::new(bytes)?.load(kind),
+    }
+}

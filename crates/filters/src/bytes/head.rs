@@ -1,0 +1,267 @@
+//! The header of version 3 and its table of layers: everything but the bits.
+
+use alloc::vec::Vec;
+
+use super::error::BytesError;
+use super::input::Input;
+use crate::hash::{Key, murmur64a};
+use crate::layer::Layer;
+use crate::layout::Layout;
+use crate::redisbloom::Options;
+use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
+use crate::scalable::ScalableBloomFilter;
+
+/// What every version starts with.
+const MAGIC: [u8; 8] = *b"EVRBLOOM";
+/// The version that is written.
+const VERSION: u16 = 3;
+/// The header, the entry of a layer, and what bit arrays start at multiples of.
+pub(super) const BLOCK: usize = 64;
+/// What a checksum at the end of a block leaves.
+const CONTENT: usize = BLOCK - size_of::<u64>();
+
+/// The type of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Fixed = 1,
+    Scalable = 2,
+}
+
+impl Kind {
+    pub(super) fn new(byte: u8) -> Result<Kind, BytesError> {
+        match byte {
+            1 => Ok(Kind::Fixed),
+            2 => Ok(Kind::Scalable),
+            _ => Err(BytesError::Kind),
+        }
+    }
+
+    /// Fails unless it is the type that is asked for.
+    pub(super) fn expect(self, asked: Kind) -> Result<(), BytesError> {
+        if self != asked {
+            return Err(BytesError::Kind);
+        }
+        Ok(())
+    }
+
+    /// Fails unless a filter of this type can have these parts, which are valid.
+    pub(super) fn check(self, parts: &FilterParts) -> Result<(), BytesError> {
+        let fixed = || {
+            parts.options == Options::modern(false).bits()
+                && parts.expansion == 0
+                && matches!(*parts.layers, [layer]
+                    if layer.items == parts.items && layer.log2_bits == 0 && layer.hashes > 0)
+        };
+        if self == Kind::Fixed && !fixed() {
+            return Err(BytesError::Reserved);
+        }
+        Ok(())
+    }
+}
+
+/// The version that bytes say they are of.
+pub(super) fn version(bytes: &[u8]) -> Result<u16, BytesError> {
+    let mut input = Input(bytes);
+    if input.take().ok() != Some(MAGIC) {
+        return Err(BytesError::Magic);
+    }
+    input.take().map(u16::from_le_bytes)
+}
+
+/// How many bytes a bit array takes with the zeros behind it.
+pub(super) fn padded(bytes: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(BLOCK as u64)
+}
+
+/// The header and the table of layers, read and checked.
+#[derive(Clone, Debug)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    pub(super) parts: FilterParts,
+    /// Those of the bit arrays.
+    pub(super) checksums: Vec<u64>,
+    /// Bytes of the whole.
+    pub(super) len: u64,
+}
+
+impl Head {
+    /// `fill` gives the next bytes.
+    pub(super) fn read<E: From<BytesError>>(
+        mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Head, E> {
+        let mut block = [0; BLOCK];
+        fill(&mut block)?;
+        let (mut head, count) = Head::of_header(&block)?;
+        for _ in 0..count {
+            let seed = checksum_of(&block);
+            fill(&mut block)?;
+            head.push_layer(&block, seed)?;
+        }
+        head.check()?;
+        Ok(head)
+    }
+
+    /// The header without layers, and how many there are.
+    fn of_header(block: &[u8; BLOCK]) -> Result<(Head, u32), BytesError> {
+        match version(block)? {
+            VERSION => {}
+            old @ (1 | 2) => return Err(BytesError::Old(old)),
+            other => return Err(BytesError::Version(other)),
+        }
+        let mut input = content(block, 0)?;
+        input.take::<{ MAGIC.len() + size_of::<u16>() }>()?;
+        let [kind, layout] = input.take()?;
+        let kind = Kind::new(kind)?;
+        let options = input.u32()?;
+        let expansion = input.u32()?;
+        let count = input.u32()?;
+        let items = input.u64()?;
+        let key = match layout {
+            0 => {
+                input.zeros::<16>()?;
+                None
+            }
+            1 => Some(Key::from_bytes(input.take()?)),
+            other => return Err(BytesError::Layout(other)),
+        };
+        let head = Head {
+            kind,
+            parts: FilterParts {
+                items,
+                options,
+                expansion,
+                key,
+                layers: Vec::new(),
+            },
+            checksums: Vec::new(),
+            len: input.u64()?,
+        };
+        Ok((head, count))
+    }
+
+    fn push_layer(&mut self, block: &[u8; BLOCK], seed: u64) -> Result<(), BytesError> {
+        let mut input = content(block, seed)?;
+        let bytes = input.u64()?;
+        let items = input.u64()?;
+        let capacity = input.u64()?;
+        let error_rate = input.f64()?;
+        let bits_per_entry = match self.parts.layout() {
+            Layout::Classic => input.f64()?,
+            Layout::Blocked => {
+                input.zeros::<8>()?;
+                bytes as f64 * 8.0 / capacity as f64
+            }
+        };
+        let hashes = input.u32()?;
+        let [log2_bits] = input.take()?;
+        input.zeros::<3>()?;
+        self.checksums.push(input.u64()?);
+        self.parts.layers.push(LayerParts {
+            bytes,
+            bits: bytes.saturating_mul(8),
+            items,
+            error_rate,
+            bits_per_entry,
+            hashes,
+            capacity,
+            log2_bits,
+        });
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), BytesError> {
+        // Layers loaded from RDB files may have counts that do not add up, and are written as they
+        // are; the checksum says that this is how they were.
+        self.parts.validate(self.len, Check::RdbValue)?;
+        self.kind.check(&self.parts)?;
+        let layers = &self.parts.layers;
+        let bits = layers
+            .iter()
+            .try_fold(0_u64, |sum, layer| sum.checked_add(padded(layer.bytes)?));
+        let head = BLOCK as u64 * (1 + layers.len() as u64);
+        let too_large = PartsError::TooLarge { limit: self.len };
+        let expected = bits.and_then(|bits| bits.checked_add(head));
+        let (expected, found) = (expected.ok_or(too_large)?, self.len);
+        if expected != found {
+            return Err(BytesError::Length { expected, found });
+        }
+        Ok(())
+    }
+
+    /// The filter, all its bits 0.
+    pub(super) fn empty_filter(&self) -> Result<ScalableBloomFilter, BytesError> {
+        let filter =
+            ScalableBloomFilter::from_parts_checked(&self.parts, self.len, Check::RdbValue)?;
+        Ok(filter)
+    }
+
+    /// Fails unless these are the bits of a layer.
+    pub(super) fn check_bits(&self, layer: usize, bits: &[u8]) -> Result<(), BytesError> {
+        if self.checksums.get(layer) != Some(&murmur64a(bits, 0)) {
+            return Err(BytesError::BitsChecksum { layer });
+        }
+        Ok(())
+    }
+}
+
+/// The fields of a block whose checksum is right.
+fn content(block: &[u8; BLOCK], seed: u64) -> Result<Input<'_>, BytesError> {
+    let (content, _) = block.split_at(CONTENT);
+    if checksum_of(block) != murmur64a(content, seed) {
+        return Err(BytesError::HeaderChecksum);
+    }
+    Ok(Input(content))
+}
+
+/// The checksum that ends a block.
+fn checksum_of(block: &[u8; BLOCK]) -> u64 {
+    block
+        .last_chunk()
+        .map_or(0, |checksum| u64::from_le_bytes(*checksum))
+}
+
+/// The header and the table of layers of a filter.
+pub(super) fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
+    let head = BLOCK * (1 + layers.len());
+    let bits = layers
+        .iter()
+        .filter_map(|layer| padded(layer.bytes()))
+        .sum::<u64>();
+    let mut out = Vec::with_capacity(head);
+    out.extend(MAGIC);
+    out.extend(VERSION.to_le_bytes());
+    out.extend([kind as u8, u8::from(parts.key.is_some())]);
+    out.extend(parts.options.to_le_bytes());
+    out.extend(parts.expansion.to_le_bytes());
+    // A layer has at most half the error rate of the one before, so there are never many.
+    let count = u32::try_from(layers.len()).unwrap_or(u32::MAX);
+    out.extend(count.to_le_bytes());
+    out.extend(parts.items.to_le_bytes());
+    out.extend(parts.key.map_or([0; 16], Key::to_bytes));
+    out.extend((head as u64 + bits).to_le_bytes());
+    let mut seed = push_checksum(&mut out, 0);
+    for (part, layer) in parts.layers.iter().zip(layers) {
+        let bits_per_entry = match parts.layout() {
+            Layout::Classic => part.bits_per_entry,
+            Layout::Blocked => 0.0,
+        };
+        out.extend(part.bytes.to_le_bytes());
+        out.extend(part.items.to_le_bytes());
+        out.extend(part.capacity.to_le_bytes());
+        out.extend(part.error_rate.to_le_bytes());
+        out.extend(bits_per_entry.to_le_bytes());
+        out.extend(part.hashes.to_le_bytes());
+        out.extend([part.log2_bits, 0, 0, 0]);
+        out.extend(murmur64a(&layer.as_bytes(), 0).to_le_bytes());
+        seed = push_checksum(&mut out, seed);
+    }
+    out
+}
+
+/// Ends a block with its checksum, and returns that.
+fn push_checksum(out: &mut Vec<u8>, seed: u64) -> u64 {
+    let content: &[u8; CONTENT] = out.last_chunk().unwrap_or(&[0; CONTENT]);
+    let checksum = murmur64a(content, seed);
+    out.extend(checksum.to_le_bytes());
+    checksum
+}

@@ -1,0 +1,41 @@
+//! Fields in a row.
+
+use super::error::BytesError;
+
+/// The bytes that are still to be read.
+pub(super) struct Input<'a>(pub(super) &'a [u8]);
+
+impl<'a> Input<'a> {
+    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N], BytesError> {
+        let (head, rest) = self.0.split_first_chunk().ok_or(BytesError::Truncated)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    /// The next bytes, without copying them.
+    pub(super) fn slice(&mut self, len: usize) -> Result<&'a [u8], BytesError> {
+        let (head, rest) = self.0.split_at_checked(len).ok_or(BytesError::Truncated)?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, BytesError> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, BytesError> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn f64(&mut self) -> Result<f64, BytesError> {
+        self.take().map(f64::from_le_bytes)
+    }
+
+    /// Fails unless the next bytes are so many zeros.
+    pub(super) fn zeros<const N: usize>(&mut self) -> Result<(), BytesError> {
+        if self.take()? != [0; N] {
+            return Err(BytesError::Reserved);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! The stable bytes of a filter.
+//!
+//! [`to_bytes`] and `write_to` write version 3, which [`from_bytes`], `read_from` and [`BloomView`]
+//! read. It is blocks of 64 bytes: a header, one for each layer, and the bits.
+//! Integers are little-endian, "f64" is an IEEE double, little-endian.
+//!
+//! ```text
+//! offset  size  field
+//!      0     8  magic: "EVRBLOOM"
+//!      8     2  version: 3
+//!     10     1  kind: 1 = BloomFilter, 2 = ScalableBloomFilter
+//!     11     1  layout: 0 = classic, 1 = blocked
+//!     12     4  options: 1 NOROUND, 2 ENTS_IS_BITS, 4 FORCE64, 8 NO_SCALING
+//!     16     4  expansion
+//!     20     4  number of layers, n
+//!     24     8  items in the filter
+//!     32    16  key; zeros in the classic layout
+//!     48     8  length of the whole
+//!     56     8  checksum: MurmurHash64A of the 56 bytes before, with seed 0
+//!
+//!     64  64 n  layers, oldest first
+//!               +0   u64  bytes of the bit array; in the blocked layout a multiple of 64
+//!               +8   u64  items in this layer
+//!               +16  u64  capacity
+//!               +24  f64  error rate
+//!               +32  f64  bits per entry; 0 in the blocked layout
+//!               +40  u32  hashes; in the blocked layout from 2 to 32
+//!               +44  u8   log2 of the modulus, 0 when that is 8 times the bytes
+//!               +45  3 x  0
+//!               +48  u64  checksum of the bits: MurmurHash64A of the bit array, with seed 0
+//!               +56  u64  checksum: MurmurHash64A of the 56 bytes before, with the checksum that
+//!                         ends the 64 bytes before them as its seed
+//!
+//!      ?     ?  bit arrays, oldest layer first, each with zeros up to a multiple of 64
+//! ```
+//!
+//! A `BloomFilter` is one layer with options 13, expansion 0, log2 0 and at least one hash; the
+//! layer has as many items as the filter. In the blocked layout options are 5 or 13, and the items
+//! are the sum of the layers' items. Readers refuse every value that is never written, so that
+//! equal filters have equal bytes and a byte never changes its meaning.
+//!
+//! Versions 1 and 2 are still read, by [`from_bytes`] alone.
+//!
+//! [`to_bytes`]: crate::BloomFilter::to_bytes
+//! [`from_bytes`]: crate::BloomFilter::from_bytes
+
+mod error;
+mod filters;
+mod head;
+mod input;
+#[cfg(feature = "std")]
+mod io;
+mod old;
+mod view;
+
+pub use error::BytesError;
+#[cfg(feature = "std")]
+pub use io::ReadError;
+pub use view::BloomView;

@@ -1,0 +1,330 @@
+//! A filter in borrowed bytes.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::error::BytesError;
+use super::head::{self, Head, Kind, padded};
+use super::input::Input;
+use crate::bits::{prefetch_bit, test_bit};
+use crate::blocked::BorrowedBlocks;
+use crate::classic::RUN;
+use crate::group::Group;
+use crate::hash::{HashPair, Hasher, Key, Secrets};
+use crate::item::Item;
+use crate::layout::Layout;
+use crate::pages;
+use crate::redisbloom::Options;
+use crate::redisbloom::{FilterParts, LayerParts, PartsError};
+use crate::scalable::ScalableBloomFilter;
+use crate::shape::Shape;
+
+/// A filter that is looked up where its bytes are: in a file that is mapped into memory, in the
+/// program itself, in a message. Nothing is copied, so that a filter of any size is there at once.
+///
+/// The bytes are those of [`BloomFilter::to_bytes`](crate::BloomFilter::to_bytes) or
+/// [`ScalableBloomFilter::to_bytes`], in either layout and at any address.
+///
+/// ```
+/// use everbloom::{BloomFilter, BloomView, Layout};
+///
+/// let builder = BloomFilter::builder().capacity(1000).layout(Layout::Blocked);
+/// let mut seen = builder.build()?;
+/// seen.insert("a");
+/// let bytes = seen.to_bytes(); // or include_bytes!("seen.bloom"), or a memory map
+///
+/// let view = BloomView::new(&bytes)?;
+/// assert!(view.contains("a"));
+/// let mut answers = Vec::new();
+/// view.contains_each(["a", "b"], |found| answers.push(found));
+/// assert_eq!(answers, [true, false]);
+/// assert_eq!((view.len(), view.capacity(), view.error_rate()), (1, 1000, 0.01));
+/// assert_eq!((view.layout(), view.key()), (seen.layout(), seen.key()));
+/// assert_eq!((view.bits(), view.hashes()), (seen.bits(), seen.hashes()));
+///
+/// let again = BloomFilter::try_from(view)?;
+/// assert_eq!(again, seen);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// [`new`](Self::new) checks the header, in time that does not depend on the number of bits.
+/// Whether a bit was changed is what [`verify`](Self::verify) says, which reads all of them.
+/// Without it a view of changed bits answers wrongly, and does nothing worse. So it does when the
+/// bytes of a mapped file are changed by somebody else meanwhile.
+#[derive(Clone)]
+pub struct BloomView<'a> {
+    head: Head,
+    hasher: Hasher,
+    /// Oldest first, as many as the head has.
+    layers: Vec<LayerView<'a>>,
+}
+
+/// The bits of a layer.
+#[derive(Clone)]
+struct LayerView<'a> {
+    bits: &'a [u8],
+    /// The zeros behind them.
+    padding: &'a [u8],
+    test: Test<'a>,
+}
+
+/// How the bits are tested.
+#[derive(Clone)]
+enum Test<'a> {
+    Classic(Shape),
+    Blocked(BorrowedBlocks<'a>),
+}
+
+impl<'a> BloomView<'a> {
+    /// A view of the filter that these bytes are. Takes time linear in the number of layers, and
+    /// reads no bits.
+    ///
+    /// # Errors
+    ///
+    /// [`BytesError`] says what is wrong with the header. Bytes of versions 1 and 2 have no view:
+    /// [`BytesError::Old`] says how to make bytes of version 3 of them.
+    pub fn new(bytes: &'a [u8]) -> Result<BloomView<'a>, BytesError> {
+        // What is shorter than a header may be something else.
+        head::version(bytes)?;
+        let mut input = Input(bytes);
+        let head = Head::read(|place| {
+            place.copy_from_slice(input.slice(place.len())?);
+            Ok::<(), BytesError>(())
+        })?;
+        let (expected, found) = (head.len, bytes.len() as u64);
+        if expected != found {
+            return Err(BytesError::Length { expected, found });
+        }
+        let parts = &head.parts;
+        let hasher = match parts.key {
+            None => Hasher::Classic(Options::new(parts.options).hash_width()),
+            Some(key) => Hasher::Blocked(Secrets::new(key)),
+        };
+        let layers = parts.layers.iter().enumerate();
+        let layers =
+            layers.map(|(number, part)| LayerView::new(&mut input, number, part, parts.key));
+        let layers = layers.collect::<Result<_, _>>()?;
+        Ok(BloomView {
+            head,
+            hasher,
+            layers,
+        })
+    }
+
+    /// Checks the bits. Takes time linear in their number.
+    ///
+    /// ```
+    /// use everbloom::{BloomFilter, BloomView, BytesError};
+    /// let mut bytes = BloomFilter::builder().capacity(1000).build()?.to_bytes();
+    /// bytes[500] ^= 1;
+    /// let view = BloomView::new(&bytes)?;
+    /// assert_eq!(view.verify(), Err(BytesError::BitsChecksum { layer: 0 }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BytesError::BitsChecksum`] names the layer that has other bits than were written;
+    /// [`BytesError::Reserved`] when something else is between the layers than zeros.
+    pub fn verify(&self) -> Result<(), BytesError> {
+        for (number, layer) in self.layers.iter().enumerate() {
+            self.head.check_bits(number, layer.bits)?;
+            if layer.padding.iter().any(|byte| *byte != 0) {
+                return Err(BytesError::Reserved);
+            }
+        }
+        Ok(())
+    }
+
+    /// The filter, if it is of the type that is asked for.
+    pub(super) fn load(&self, kind: Kind) -> Result<ScalableBloomFilter, BytesError> {
+        self.head.kind.expect(kind)?;
+        self.verify()?;
+        let mut filter = self.head.empty_filter()?;
+        for (layer, view) in filter.layers.iter_mut().zip(&self.layers) {
+            pages::copy(layer.as_bytes_mut(), view.bits);
+            layer.shrink();
+            layer.collapse_loaded();
+        }
+        Ok(filter)
+    }
+
+    /// Whether the item was inserted: false is certain, true may be an error.
+    #[must_use]
+    pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
+        self.contains_hash(self.hash(item))
+    }
+
+    /// [`contains`](Self::contains) for each item in turn, faster than one by one. Calls `emit`
+    /// with each answer. Items are taken from the iterator ahead.
+    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
+        let mut items = items.into_iter();
+        let mut group = Group::default();
+        while group.fill(&mut items, &self.hasher) {
+            let pairs = group.pairs().iter();
+            pairs.clone().for_each(|pair| self.prefetch(*pair));
+            pairs.for_each(|pair| emit(self.contains_hash(*pair)));
+        }
+    }
+
+    /// The two hash values of an item in this filter, as
+    /// [`BloomFilter::hash`](crate::BloomFilter::hash) gives them.
+    #[must_use]
+    #[inline]
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
+        match &self.hasher {
+            Hasher::Classic(width) => item.hash_with(width),
+            Hasher::Blocked(secrets) => item.hash_with(secrets),
+        }
+    }
+
+    /// [`contains`](Self::contains) for an item that is hashed already.
+    #[must_use]
+    #[inline]
+    pub fn contains_hash(&self, hash: HashPair) -> bool {
+        // The newest layer is the largest, so it is the likeliest to have the item.
+        self.layers.iter().rev().any(|layer| layer.contains(hash))
+    }
+
+    /// Asks for the item's first bits.
+    #[inline]
+    fn prefetch(&self, pair: HashPair) {
+        self.layers
+            .iter()
+            .rev()
+            .for_each(|layer| layer.prefetch(pair));
+    }
+
+    /// Items inserted, not counting those that were there already or seemed to be.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.head.parts.items
+    }
+
+    /// Whether nothing was inserted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether it is a [`ScalableBloomFilter`], and not a [`BloomFilter`](crate::BloomFilter).
+    #[must_use]
+    pub fn is_scalable(&self) -> bool {
+        self.head.kind == Kind::Scalable
+    }
+
+    /// Everything about the filter but its bits, layer by layer.
+    ///
+    /// ```
+    /// use everbloom::{BloomView, ScalableBloomFilter};
+    /// let mut seen = ScalableBloomFilter::builder().build()?;
+    /// seen.extend((0..1000).map(|i| format!("item {i}")));
+    /// let bytes = seen.to_bytes();
+    /// let view = BloomView::new(&bytes)?;
+    /// assert!(view.is_scalable());
+    /// assert_eq!(view.parts().layers.len(), seen.layers().len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn parts(&self) -> &FilterParts {
+        &self.head.parts
+    }
+
+    /// Where the bits of an item lie.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.parts().layout()
+    }
+
+    /// The key of the hash, in the blocked layout.
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        self.parts().key
+    }
+
+    /// Items the layers are made for, together; `u64::MAX` when that is more.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        let layers = self.parts().layers.iter();
+        layers.fold(0, |sum, layer| sum.saturating_add(layer.capacity))
+    }
+
+    /// The error rate asked for: at its capacity, or of a filter that grows at any size.
+    #[must_use]
+    pub fn error_rate(&self) -> f64 {
+        let parts = self.parts();
+        let fixed = Options::new(parts.options).has(Options::NO_SCALING);
+        parts.layers.first().map_or(0.0, |first| {
+            let (capacity, rate) = (first.capacity, first.error_rate);
+            parts.layout().whole_rate(fixed, capacity, rate)
+        })
+    }
+
+    /// Length of all bit arrays in bits.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let layers = self.parts().layers.iter();
+        layers.fold(0, |sum, layer| sum.saturating_add(layer.bits))
+    }
+
+    /// Bits set by an item; of a filter that has grown, in its newest layer.
+    #[must_use]
+    pub fn hashes(&self) -> u32 {
+        self.parts().layers.last().map_or(0, |newest| newest.hashes)
+    }
+}
+
+impl<'a> LayerView<'a> {
+    /// The next layer.
+    fn new(
+        input: &mut Input<'a>,
+        number: usize,
+        part: &LayerParts,
+        key: Option<Key>,
+    ) -> Result<LayerView<'a>, BytesError> {
+        let whole = padded(part.bytes).ok_or(BytesError::Truncated)?;
+        let whole = usize::try_from(whole).map_err(|_| BytesError::Truncated)?;
+        let mut whole = Input(input.slice(whole)?);
+        let len = usize::try_from(part.bytes).map_err(|_| BytesError::Truncated)?;
+        let bits = whole.slice(len)?;
+        let test = match key {
+            None => Shape::new(&part.size()).ok().map(Test::Classic),
+            Some(_) => BorrowedBlocks::new(bits, part.hashes).map(Test::Blocked),
+        };
+        Ok(LayerView {
+            bits,
+            padding: whole.0,
+            test: test.ok_or(PartsError::Bits { layer: number })?,
+        })
+    }
+
+    #[inline]
+    fn contains(&self, pair: HashPair) -> bool {
+        match &self.test {
+            Test::Classic(shape) => {
+                let mut positions = shape.positions(pair);
+                positions.all(|position| test_bit(self.bits, position))
+            }
+            Test::Blocked(blocks) => blocks.contains(pair),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, pair: HashPair) {
+        match &self.test {
+            Test::Classic(shape) => {
+                let first = shape.positions(pair).take(RUN as usize);
+                first.for_each(|position| prefetch_bit(self.bits, position));
+            }
+            Test::Blocked(blocks) => blocks.prefetch(pair),
+        }
+    }
+}
+
+impl fmt::Debug for BloomView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("BloomView");
+        debug.field("kind", &self.head.kind);
+        debug.field("parts", self.parts()).finish()
+    }
+}

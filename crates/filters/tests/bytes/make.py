@@ -1,0 +1,188 @@
+"""Makes the files 3-*.bin from the text of docs/formats.md, without this library.
+
+    python3 make.py
+
+The filters get the items of ITEMS. What their layers are made for is given: docs/formats.md does
+not say how layers are sized.
+"""
+
+import math
+import struct
+from pathlib import Path
+
+M64 = 2**64 - 1
+ITEMS = [b"foo", b"bar", b"baz", b"an item of more than sixteen bytes", b""]
+
+
+def murmur64a(data, seed):
+    m = 0xC6A4A7935BD1E995
+    h = seed ^ len(data) * m & M64
+    for at in range(0, len(data) - len(data) % 8, 8):
+        k = int.from_bytes(data[at : at + 8], "little") * m & M64
+        k = (k ^ k >> 47) * m & M64
+        h = (h ^ k) * m & M64
+    rest = data[len(data) - len(data) % 8 :]
+    if rest:
+        h = (h ^ int.from_bytes(rest, "little")) * m & M64
+    h = (h ^ h >> 47) * m & M64
+    return h ^ h >> 47
+
+
+def split_mix(state):
+    while True:
+        state = state + 0x9E3779B97F4A7C15 & M64
+        z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & M64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & M64
+        yield z ^ z >> 31
+
+
+def halves(number):
+    return number & M64, number >> 64
+
+
+def fold(x, y):
+    low, high = halves(x * y)
+    return low ^ high
+
+
+PI = """
+243f6a8885a308d3 13198a2e03707344 a4093822299f31d0 082efa98ec4e6c89
+452821e638d01377 be5466cf34e90c6c c0ac29b7c97c50dd 3f84d5b5b5470917
+9216d5d98979fb1b d1310ba698dfb5ac 2ffd72dbd01adfb7 b8e1afed6a267e96
+ba7c9045f12c7f99 24a19947b3916cf7 0801f2e2858efc16 636920d871574e69
+"""
+
+
+def keyed_hash(key, item):
+    """Items of up to 64 bytes."""
+    p = [int(number, 16) for number in PI.split()]
+    s = [fold(key[0] ^ p[2 * i], key[1] ^ p[2 * i + 1]) for i in range(8)]
+    length = len(item)
+
+    def number(data):
+        return int.from_bytes(data, "little")
+
+    def pair(data, i):
+        return (number(data[:8]) ^ s[2 * i]) * (number(data[8:]) ^ s[2 * i + 1])
+
+    if length <= 16:
+        if length == 0:
+            x, y = 0, 0
+        elif length <= 3:
+            x, y = item[0] + (item[length // 2] << 8) + (item[-1] << 16), 0
+        elif length <= 7:
+            x, y = number(item[:4]), number(item[-4:])
+        else:
+            x, y = number(item[:8]), number(item[-8:])
+        p = (x ^ s[0]) * (y ^ s[1])
+    else:
+        assert length <= 64
+        p = pair(item[:16], 0) + pair(item[-16:], 1)
+        if length >= 32:
+            p += pair(item[16:32], 2) + pair(item[-32:-16], 3)
+    low, high = halves(p % 2**128)
+    low, high = halves((low ^ length ^ s[2]) * (high ^ s[3]))
+    return low ^ high, low ^ (high << 32 & M64 | high >> 32)
+
+
+def classic_positions(item, layer):
+    a = murmur64a(item, 0xC6A4A7935BD1E995)
+    b = murmur64a(item, a)
+    return [(a + i * b & M64) % (layer["bytes"] * 8) for i in range(layer["hashes"])]
+
+
+def blocked_positions(key, item, layer):
+    a, b = keyed_hash(key, item)
+    block = a * (layer["bytes"] // 64) >> 64
+    multipliers = split_mix(0)
+    positions = []
+    for i in range(layer["hashes"]):
+        half = b & 0xFFFFFFFF if i % 2 == 0 else b >> 32
+        product = half * (next(multipliers) >> 32 | 1) & 0xFFFFFFFF
+        positions.append(block * 512 + (product >> 23))
+    return positions
+
+
+def insert(layers, positions_of):
+    for layer in layers:
+        layer["bits"], layer["items"] = bytearray(layer["bytes"]), 0
+    newest = 0
+    for item in ITEMS:
+        def found(layer):
+            bits = layer["bits"]
+            return all(bits[p // 8] >> p % 8 & 1 for p in positions_of(item, layer))
+
+        if any(found(layer) for layer in layers[: newest + 1]):
+            continue
+        if layers[newest]["items"] == layers[newest]["capacity"]:
+            newest += 1
+        layer = layers[newest]
+        for p in positions_of(item, layer):
+            layer["bits"][p // 8] |= 1 << p % 8
+        layer["items"] += 1
+    assert newest == len(layers) - 1
+
+
+def layer(capacity, error_rate, size, hashes, bits_per_entry=0.0):
+    return {
+        "capacity": capacity,
+        "error_rate": error_rate,
+        "bytes": size,
+        "hashes": hashes,
+        "bits_per_entry": bits_per_entry,
+    }
+
+
+def write(name, kind, options, expansion, seed, layers):
+    if seed is None:
+        layout, key = 0, (0, 0)
+        insert(layers, classic_positions)
+    else:
+        numbers = split_mix(seed)
+        layout, key = 1, (next(numbers), next(numbers))
+        insert(layers, lambda item, layer: blocked_positions(key, item, layer))
+    items = sum(layer["items"] for layer in layers)
+    padded = [bytes(layer["bits"]) + bytes(-layer["bytes"] % 64) for layer in layers]
+    length = 64 + 64 * len(layers) + sum(map(len, padded))
+    out = b"EVRBLOOM" + struct.pack(
+        "<HBBIIIQQQQ", 3, kind, layout, options, expansion, len(layers), items, *key, length
+    )
+    checksum = murmur64a(out, 0)
+    out += struct.pack("<Q", checksum)
+    for layer in layers:
+        entry = struct.pack(
+            "<QQQddIBxxxQ",
+            layer["bytes"],
+            layer["items"],
+            layer["capacity"],
+            layer["error_rate"],
+            layer["bits_per_entry"],
+            layer["hashes"],
+            0,
+            murmur64a(bytes(layer["bits"]), 0),
+        )
+        checksum = murmur64a(entry, checksum)
+        out += entry + struct.pack("<Q", checksum)
+    out += b"".join(padded)
+    assert len(out) == length
+    Path(__file__).with_name(name).write_bytes(out)
+
+
+def classic(capacity, error_rate):
+    """RedisBloom's sizes, which are whole words of 64 bits."""
+    bits_per_entry = -math.log(error_rate) / 0.480453013918201
+    hashes = math.ceil(0.693147180559945 * bits_per_entry)
+    size = (math.floor(capacity * bits_per_entry) + 63) // 64 * 8
+    return layer(capacity, error_rate, size, hashes, bits_per_entry)
+
+
+def main():
+    write("3-fixed-classic.bin", 1, 13, 0, None, [classic(5, 0.01)])
+    write("3-scalable-classic.bin", 2, 5, 2, None, [classic(3, 0.005), classic(6, 0.0025)])
+    write("3-fixed-blocked.bin", 1, 13, 0, 42, [layer(100, 0.01, 128, 6)])
+    layers = [layer(3, 0.00125, 64, 8), layer(54, 0.00109375, 128, 8)]
+    write("3-scalable-blocked.bin", 2, 5, 2, 42, layers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+//! Any bytes as a filter and as a view, as they are and with their checksums made right: an error,
+//! or a filter that is equal after `to_bytes` and a view that answers as the filter does.
+#![no_main]
+
+use everbloom::{BloomFilter, BloomView, BytesError, ScalableBloomFilter};
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/filters/tests/bytes/sealed.rs"]
+mod sealed;
+
+fuzz_target!(|bytes: &[u8]| {
+    check(bytes);
+    check(&sealed::sealed(bytes.to_vec()));
+});
+
+fn check(bytes: &[u8]) {
+    let fixed = BloomFilter::from_bytes(bytes);
+    let scalable = ScalableBloomFilter::from_bytes(bytes);
+    let view = BloomView::new(bytes);
+    if let Ok(filter) = &fixed {
+        let again = filter.to_bytes();
+        assert!(BloomFilter::from_bytes(&again).as_ref() == Ok(filter));
+        assert!(BloomFilter::read_from(&*again).is_ok_and(|read| read == *filter));
+        let found = |item: &[u8]| filter.contains(item);
+        check_view(bytes, &again, &view, found);
+    }
+    if let Ok(filter) = &scalable {
+        let again = filter.to_bytes();
+        assert!(ScalableBloomFilter::from_bytes(&again).as_ref() == Ok(filter));
+        assert!(ScalableBloomFilter::read_from(&*again).is_ok_and(|read| read == *filter));
+        let found = |item: &[u8]| filter.contains(item);
+        check_view(bytes, &again, &view, found);
+    }
+    if let Ok(view) = view {
+        let error = if view.is_scalable() {
+            scalable.err()
+        } else {
+            fixed.err()
+        };
+        assert_eq!(view.verify().err(), error);
+    }
+}
+
+/// The filter of these bytes has a view, which finds the same items; and of version 3 they are the
+/// bytes that the filter is written as.
+fn check_view(
+    bytes: &[u8],
+    again: &[u8],
+    view: &Result<BloomView<'_>, BytesError>,
+    found: impl Fn(&[u8]) -> bool,
+) {
+    let written;
+    let view = match view {
+        Err(BytesError::Old(_)) => {
+            written = BloomView::new(again).unwrap();
+            &written
+        }
+        view => {
+            assert!(bytes == again);
+            view.as_ref().unwrap()
+        }
+    };
+    // An item that is found looks at as many bits as there are hashes.
+    if view.parts().layers.iter().any(|layer| layer.hashes > 1000) {
+        return;
+    }
+    let items: Vec<&[u8]> = bytes.chunks(7).chain([b"foo".as_slice(), b""]).collect();
+    let expected: Vec<bool> = items.iter().map(|item| found(item)).collect();
+    let singly: Vec<bool> = items.iter().map(|item| view.contains(item)).collect();
+    assert_eq!(singly, expected);
+    let mut together = Vec::new();
+    view.contains_each(&items, |found| together.push(found));
+    assert_eq!(together, expected);
+}
