@@ -37,7 +37,8 @@ use crate::scalable::ScalableBloomFilter;
 /// parameters; `From` makes it one that dumps.
 ///
 /// It never refuses an item. Beyond its capacity the error rate rises: at twice the capacity from
-/// 0.1 % to 5.6 %, see [`textbook::error_rate`].
+/// 0.1 % to 5.6 %, see
+/// [`textbook::error_rate`](crate::sizing::textbook::error_rate).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BloomFilter {
     pub(crate) layer: Layer,

@@ -87,7 +87,7 @@ impl BloomBuilder {
     }
 
     /// The error rate when it holds as many items as its capacity. Unlike that of a
-    /// [`ScalableBloomFilter`] it is not capped.
+    /// [`ScalableBloomFilter`](crate::ScalableBloomFilter) it is not capped.
     pub fn error_rate(mut self, rate: f64) -> Self {
         self.error_rate = Some(rate);
         self
