@@ -18,7 +18,7 @@
 //! | use | when |
 //! |---|---|
 //! | [`BloomFilter`] | the number of items is known, roughly: smallest and fastest |
-//! | [`ScalableBloomFilter`] | it is not: grows in layers; what a key of the `BF.*` commands holds |
+//! | [`ScalableBloomFilter`] | it is not: grows in layers, as a key of the `BF.*` commands |
 //!
 //! Anything byte-like is an [`Item`], and so are numbers, tuples, and with [`Hashed`] any other
 //! [`Hash`](core::hash::Hash) value.

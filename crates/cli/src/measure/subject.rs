@@ -50,7 +50,7 @@ impl Subject {
         layout: Option<Layout>,
     ) -> Result<Self, Failure> {
         let Some(client) = client else {
-            return Self::embedded(error_rate, capacity, layout.unwrap_or_default());
+            return Self::embedded(error_rate, capacity, layout.unwrap_or(Layout::Classic));
         };
         let mut server = ServerKey::new(client);
         let (rate, capacity) = (error_rate.to_string(), capacity.to_string());
