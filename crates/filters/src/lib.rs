@@ -1,32 +1,6 @@
-//! Bloom filters: bit for bit RedisBloom's, or one cache line an item.
+#![doc = include_str!("../README.md")]
 //!
-//! A Bloom filter remembers which items it has seen in about ten bits an item, whatever their
-//! size. "Never seen" is certain; "seen" is wrong for a small part of the items, the error rate
-//! that was asked for.
-//!
-//! ```
-//! use everbloom::BloomFilter;
-//!
-//! let mut seen = BloomFilter::new(1_000_000, 0.001);
-//! for url in ["https://a.example/", "https://b.example/", "https://a.example/"] {
-//!     if seen.insert(url) {
-//!         println!("fetch {url}");
-//!     }
-//! }
-//! ```
-//!
-//! | use | when |
-//! |---|---|
-//! | [`BloomFilter`] | the number of items is known, roughly: smallest and fastest |
-//! | [`ScalableBloomFilter`] | it is not: grows in layers, as a key of the `BF.*` commands |
-//!
-//! Anything byte-like is an [`Item`], and so are numbers, tuples, and with [`Hashed`] any other
-//! [`Hash`](core::hash::Hash) value.
-//!
-//! Both filters come in two layouts. [`Layout::Blocked`], the default, is this library's own: one
-//! cache line an item, exact in its error rate also when grown, and safe from items crafted to
-//! collide. [`Layout::Classic`] is RedisBloom's, bit for bit: several times slower, for a few per
-//! cent fewer bits.
+//! # Modules
 //!
 //! - [`sizing`]: bits and hash count from capacity and error rate, and every inverse
 //! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
@@ -34,32 +8,29 @@
 //! - [`redisbloom`]: for programs that exchange filters with RedisBloom
 //! - [`host`]: for hosts of many filters, such as a server
 //!
-//! # Floors
-//!
-//! A file imports from its own floor and from lower ones, and no two files need each other. A
-//! module stands for its children.
-//!
-//! ```text
-//! floors
-//! serde
-//! bytes
-//! builder redisbloom host sets
-//! fixed scalable
-//! group
-//! layer
-//! blocked classic host::recording
-//! shape layout redisbloom::options
-//! error
-//! sizing item
-//! hash
-//! bits math pages
-//! ```
-//!
 //! # Features
 //!
 //! - `std` (default): logarithms from the platform, random keys, the processor's instructions found
 //!   while it runs, huge pages for large filters. Without it the crate needs `alloc` only.
 //! - `serde`: `Serialize` and `Deserialize` for both filters, as their stable bytes.
+// A file imports from its own floor and from lower ones, and no two files need each other. A
+// module stands for its children.
+//
+// ```text
+// floors
+// serde
+// bytes
+// builder redisbloom host sets
+// fixed scalable
+// group
+// layer
+// blocked classic host::recording
+// shape layout redisbloom::options
+// error
+// sizing item
+// hash
+// bits math pages
+// ```
 #![no_std]
 
 extern crate alloc;

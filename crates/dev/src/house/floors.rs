@@ -27,7 +27,8 @@ impl Floors {
     fn read(text: &str) -> Option<Floors> {
         let docs: Vec<&str> = text
             .lines()
-            .filter_map(|line| Some(line.strip_prefix("//!")?.trim()))
+            .filter_map(|line| line.strip_prefix("//!").or_else(|| line.strip_prefix("//")))
+            .map(str::trim)
             .collect();
         let begins = |pair: &[&str]| pair[0].starts_with("```text") && pair[1] == "floors";
         let start = docs.windows(2).position(begins)? + 2;

@@ -1,6 +1,7 @@
 //! The rules of the house, as functions from files to complaints.
 //!
-//! A crate draws its floors in the documentation of its `lib.rs` or `main.rs`: a block ```` ```text
+//! A crate draws its floors in the documentation or a comment of its `lib.rs` or `main.rs`: a block
+//! ```` ```text
 //! ```` whose first line is `floors`, then a floor a line, the top one first, as modules separated
 //! by spaces. A module stands for its children, unless a child is named itself. A file may import
 //! from its own floor and from lower ones. The root file itself stands above all floors.
