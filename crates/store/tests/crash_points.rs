@@ -114,13 +114,15 @@ impl Machine {
         let mut args = Vec::new();
         batch.resolve(&bytes, &mut args);
         let mut settings = self.server.config.snapshot();
+        let start = Instant::now();
         let mut turn = Turn {
             server: &self.server,
             stats: &self.server.workers[0],
             settings: &mut settings,
             session: &mut self.session,
             now,
-            mark: Instant::now(),
+            mark: start,
+            begun: start,
             last: None,
             out: &mut out,
         };
