@@ -45,14 +45,31 @@ fn hashes_never_change() {
         [(classic.a, classic.b), (blocked.a, blocked.b)]
     }
     // Computed by another implementation, in another language, from the text of docs/formats.md.
-    #[rustfmt::skip]
     let expected = [
-        [(0xdec3_002d_f7a0_a308, 0xfff0_c519_477f_c77e), (0x25f8_5e72_3c80_0edb, 0x927b_d2de_8b03_8277)],
-        [(0x412e_c188_9a47_a99e, 0x304c_328d_bb8b_a149), (0xa937_1b02_e14e_3600, 0x13ff_f240_5b86_df42)],
-        [(0x087e_a909_c86d_94f0, 0x4373_96a6_988a_6581), (0x81a5_5179_6562_f4ee, 0xe00a_43f9_04cd_e66e)],
-        [(0xf796_0e4f_1d3d_e358, 0xc956_c55c_d164_e19b), (0x290e_cbba_d9d0_66e1, 0xc354_c828_338a_6573)],
-        [(0x74ff_4da1_324c_eeb5, 0xed9b_db4f_5cce_1167), (0xcf18_52fb_1676_3f49, 0xc498_dd62_1df6_b0d0)],
-        [(0xe4c5_ee55_7869_9c71, 0x6abb_5ca1_8b22_dc90), (0x3383_a9a9_f7b7_1dc4, 0xdb08_6501_1f3c_d16c)],
+        [
+            (0xdec3_002d_f7a0_a308, 0xfff0_c519_477f_c77e),
+            (0x25f8_5e72_3c80_0edb, 0x927b_d2de_8b03_8277),
+        ],
+        [
+            (0x412e_c188_9a47_a99e, 0x304c_328d_bb8b_a149),
+            (0xa937_1b02_e14e_3600, 0x13ff_f240_5b86_df42),
+        ],
+        [
+            (0x087e_a909_c86d_94f0, 0x4373_96a6_988a_6581),
+            (0x81a5_5179_6562_f4ee, 0xe00a_43f9_04cd_e66e),
+        ],
+        [
+            (0xf796_0e4f_1d3d_e358, 0xc956_c55c_d164_e19b),
+            (0x290e_cbba_d9d0_66e1, 0xc354_c828_338a_6573),
+        ],
+        [
+            (0x74ff_4da1_324c_eeb5, 0xed9b_db4f_5cce_1167),
+            (0xcf18_52fb_1676_3f49, 0xc498_dd62_1df6_b0d0),
+        ],
+        [
+            (0xe4c5_ee55_7869_9c71, 0x6abb_5ca1_8b22_dc90),
+            (0x3383_a9a9_f7b7_1dc4, 0xdb08_6501_1f3c_d16c),
+        ],
     ];
     let found = [
         hashes(&7_u64),

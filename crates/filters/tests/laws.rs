@@ -266,7 +266,12 @@ proptest! {
     fn a_union_has_the_items_of_both(
         bits in 1_u64..3000, hashes in 1_u32..20, left in items(), right in items(),
     ) {
-        let empty = BloomFilter::builder().layout(Layout::Classic).bits(bits).hashes(hashes).build().unwrap();
+        let empty = BloomFilter::builder()
+            .layout(Layout::Classic)
+            .bits(bits)
+            .hashes(hashes)
+            .build()
+            .unwrap();
         let (mut a, mut b, mut both) = (empty.clone(), empty.clone(), empty);
         a.insert_all(&left);
         b.insert_all(&right);

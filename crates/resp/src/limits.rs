@@ -81,8 +81,8 @@ impl Default for Limits {
 /// Why a connection cannot go on: nobody can tell where the next request begins.
 ///
 /// `Display` gives the text that Redis 7 sends after `-ERR `, except for
-/// [`ProtocolError::ControlCharacter`], which Redis does not refuse. [`ProtocolError::encode`] writes the
-/// whole reply. After sending it the server closes the connection.
+/// [`ProtocolError::ControlCharacter`], which Redis does not refuse. [`ProtocolError::encode`]
+/// writes the whole reply. After sending it the server closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
     /// The number of arguments is not a number, or is above the limit.

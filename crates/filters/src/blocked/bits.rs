@@ -245,7 +245,8 @@ mod tests {
                 let mut layer = empty.clone();
                 layer.set_kernel(kernel);
                 // Items of all lengths, each twice.
-                let item = |number: usize| alloc::vec![number.to_le_bytes()[0] / 2; number / 2 % 70];
+                let item =
+                    |number: usize| alloc::vec![number.to_le_bytes()[0] / 2; number / 2 % 70];
                 let new: Vec<bool> =
                     (0..count).map(|number| layer.insert_item(&item(number))).collect();
                 all.push((layer.as_bytes().to_vec(), new));

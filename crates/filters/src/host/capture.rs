@@ -184,8 +184,12 @@ mod tests {
         fn small_filters_too(
             before in 0..300u32, between in 0..300u32, expansion in 1..4u32, as_batch: bool,
         ) {
-            let mut filter =
-                ScalableBloomFilter::builder().layout(Layout::Classic).capacity(20).expansion(expansion).build().unwrap();
+            let mut filter = ScalableBloomFilter::builder()
+                .layout(Layout::Classic)
+                .capacity(20)
+                .expansion(expansion)
+                .build()
+                .unwrap();
             filter.extend((0..before).map(u32::to_le_bytes));
             let then = filter.clone();
             let captured = capture(&mut filter, |filter, at| {
