@@ -12,6 +12,7 @@
 //! | [`slot`], [`context`], [`outcome`] | what a host lends a command, and what it gets back |
 //! | [`error`] | every error text, once |
 //! | [`bf`] | the commands, one family a file; batches of pipelined commands |
+//! | [`metrics`] | what INFO says of all filters |
 //! | [`mod@format`] | SCANDUMP headers, values as typed fields, and the number format of BF.DEBUG |
 //!
 //! ```
@@ -33,7 +34,7 @@
 //! format::header format::value
 //! format
 //! command args slot context outcome
-//! error number flags
+//! error number flags metrics
 //! ```
 
 #![forbid(unsafe_code)]
@@ -45,6 +46,7 @@ pub mod context;
 pub mod error;
 pub mod flags;
 pub mod format;
+pub mod metrics;
 pub mod number;
 pub mod outcome;
 pub mod slot;

@@ -1,72 +1,47 @@
-//! What INFO says: the sums over all filters, under the names of valkey-bloom.
+//! What INFO says: the sums over all filters, and what defragmentation did.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use everbloom::ScalableBloomFilter;
+use everbloom_commands::metrics::{CORE, DEFRAGMENTATION, Metrics, Section};
 
 use crate::raw::entry::InfoWriter;
 
-/// The sums, and what defragmentation did. A filter may be freed on any thread.
-struct Sums {
-    memory: AtomicU64,
-    filters: AtomicU64,
-    layers: AtomicU64,
-    items: AtomicU64,
-    capacity: AtomicU64,
-    moved: AtomicU64,
-    kept: AtomicU64,
-}
-
-static SUMS: Sums = Sums {
-    memory: AtomicU64::new(0),
-    filters: AtomicU64::new(0),
-    layers: AtomicU64::new(0),
-    items: AtomicU64::new(0),
-    capacity: AtomicU64::new(0),
-    moved: AtomicU64::new(0),
-    kept: AtomicU64::new(0),
-};
+/// The sums. A filter may be freed on any thread.
+static SUMS: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
+/// What defragmentation moved and what it left.
+static DEFRAGMENTED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Writes the sections of INFO.
 pub(crate) fn report(writer: &mut InfoWriter) {
-    if writer.section(c"bloom_core_metrics") {
-        writer.field(c"bloom_total_memory_bytes", SUMS.memory.load(Relaxed));
-        writer.field(c"bloom_num_objects", SUMS.filters.load(Relaxed));
-        writer.field(
-            c"bloom_num_filters_across_objects",
-            SUMS.layers.load(Relaxed),
-        );
-        writer.field(c"bloom_num_items_across_objects", SUMS.items.load(Relaxed));
-        writer.field(
-            c"bloom_capacity_across_objects",
-            SUMS.capacity.load(Relaxed),
-        );
-    }
-    if writer.section(c"bloom_defrag_metrics") {
-        writer.field(c"bloom_defrag_hits", SUMS.moved.load(Relaxed));
-        writer.field(c"bloom_defrag_misses", SUMS.kept.load(Relaxed));
+    section(writer, &CORE, &SUMS);
+    section(writer, &DEFRAGMENTATION, &DEFRAGMENTED);
+}
+
+fn section<const N: usize>(
+    writer: &mut InfoWriter,
+    (title, names): &Section<N>,
+    figures: &[AtomicU64; N],
+) {
+    if writer.section(title) {
+        for (name, figure) in names.iter().zip(figures) {
+            writer.field(name, figure.load(Relaxed));
+        }
     }
 }
 
 /// Counts what a defragmentation did.
-pub(crate) fn defragmented((moved, kept): (u64, u64)) {
-    SUMS.moved.fetch_add(moved, Relaxed);
-    SUMS.kept.fetch_add(kept, Relaxed);
+pub(crate) fn defragmented((moved, left): (u64, u64)) {
+    add(&DEFRAGMENTED, [moved, left]);
 }
 
 /// One value's part of the sums, taken back when it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
-    memory: u64,
-    layers: u64,
-    items: u64,
-    capacity: u64,
-}
+pub(crate) struct Counted(Metrics);
 
 impl Counted {
     /// Counts a new value.
     pub(crate) fn new(filter: &ScalableBloomFilter) -> Self {
-        SUMS.filters.fetch_add(1, Relaxed);
         let mut counted = Counted::default();
         counted.update(filter);
         counted
@@ -74,28 +49,25 @@ impl Counted {
 
     /// Counts a value anew that may have changed.
     pub(crate) fn update(&mut self, filter: &ScalableBloomFilter) {
-        put(&SUMS.items, &mut self.items, filter.len());
-        put(&SUMS.layers, &mut self.layers, filter.layers().len() as u64);
-        put(&SUMS.capacity, &mut self.capacity, filter.capacity());
-        put(&SUMS.memory, &mut self.memory, filter.memory_usage() as u64);
+        self.set(Metrics::of(filter));
+    }
+
+    fn set(&mut self, metrics: Metrics) {
+        add(&SUMS, metrics.minus(self.0).figures());
+        self.0 = metrics;
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        SUMS.filters.fetch_sub(1, Relaxed);
-        SUMS.memory.fetch_sub(self.memory, Relaxed);
-        SUMS.layers.fetch_sub(self.layers, Relaxed);
-        SUMS.items.fetch_sub(self.items, Relaxed);
-        SUMS.capacity.fetch_sub(self.capacity, Relaxed);
+        self.set(Metrics::default());
     }
 }
 
-/// Replaces what a sum has of a value. Sums wrap, so that taking back gives what was before even
-/// if they were too large for 64 bits.
-fn put(sum: &AtomicU64, had: &mut u64, has: u64) {
-    if *had != has {
-        sum.fetch_add(has.wrapping_sub(*had), Relaxed);
-        *had = has;
+fn add<const N: usize>(sums: &[AtomicU64; N], changes: [u64; N]) {
+    for (sum, change) in sums.iter().zip(changes) {
+        if change != 0 {
+            sum.fetch_add(change, Relaxed);
+        }
     }
 }

@@ -29,7 +29,7 @@
 //! native::connection native::server native::set native::counters
 //! native::command native::persistence native::debug native::client native::keys native::walk
 //! native::expire native::strings native::inspect native::info native::config native::transaction
-//! native::subcommand
+//! native::subcommand native::metrics
 //! native native::error
 //! call
 //! watches

@@ -28,7 +28,7 @@
 //! keyspace::sharded
 //! keyspace::shard
 //! keyspace::db
-//! keyspace::keeper
+//! keyspace::keeper keyspace::sums
 //! keyspace::entry keyspace::order keyspace::release
 //! journal replay health settings clock
 //! ```

@@ -114,6 +114,7 @@ impl Machine {
         let mut args = Vec::new();
         batch.resolve(&bytes, &mut args);
         let mut settings = self.server.config.snapshot();
+        let start = Instant::now();
         let mut turn = Turn {
             server: &self.server,
             stats: &self.server.workers[0],

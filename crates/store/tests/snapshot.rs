@@ -18,7 +18,7 @@ use everbloom_store::Settings;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::Footprint;
 use everbloom_store::keyspace::snapshot::Snapshot;
-use everbloom_store::keyspace::{Keyspace, View};
+use everbloom_store::keyspace::{Keyspace, Sums, View};
 use everbloom_store::persistence::writer;
 use proptest::prelude::*;
 
@@ -241,10 +241,27 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
     }
 }
 
+/// The sums are what a walk over all entries finds, expired ones included.
+fn check_sums(keyspace: &Keyspace) {
+    let (mut kept, mut found) = (Sums::default(), Sums::default());
+    let view = Footprint::Whole.lock(keyspace, false, Now::default());
+    for db in 0..DATABASES {
+        for (_, shard) in view.shards() {
+            kept.add(*shard.db(db).sums());
+        }
+        for (_, entry) in view.entries(db) {
+            found.add(Sums::of(entry));
+        }
+    }
+    assert_eq!(kept, found);
+    assert_eq!(kept.memory, keyspace.memory().cast_signed());
+}
+
 fn check(before: &[Op], during: &[Op]) {
     let keyspace = Keyspace::new(DATABASES);
     for (seed, op) in before.iter().enumerate() {
         apply(&keyspace, op, u32::try_from(seed).unwrap());
+        check_sums(&keyspace);
     }
     let then = contents(&keyspace);
     let snapshot = Snapshot::begin(&keyspace, || ());
@@ -252,6 +269,7 @@ fn check(before: &[Op], during: &[Op]) {
     let mut meddle = || {
         for (seed, op) in ops.by_ref().take(3) {
             apply(&keyspace, op, 1000 + u32::try_from(seed).unwrap());
+            check_sums(&keyspace);
         }
     };
     // Some before the walk has begun, the rest between the writes.
@@ -284,9 +302,11 @@ fn check(before: &[Op], during: &[Op]) {
         read_back(&file.bytes) == now,
         "the second file is not what the keys are"
     );
+    check_sums(&keyspace);
     whole(&keyspace).flush(0);
     whole(&keyspace).flush(1);
     whole(&keyspace).flush(2);
+    check_sums(&keyspace);
     assert_eq!(keyspace.memory(), 0, "the account of memory is off");
 }
 

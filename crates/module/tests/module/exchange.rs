@@ -33,6 +33,57 @@ fn shared_answers(client: &mut Client) -> Vec<Reply> {
     answers(client).split_off(1)
 }
 
+/// INFO has the same sections on filters, field for field.
+#[test]
+fn info_says_the_same_of_the_same_filters() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&[]) else { return };
+    let (_running, mut ours) = everbloom(Settings::default());
+    let mut theirs = host.client();
+    for line in [
+        "BF.ADD one item",
+        "BF.RESERVE large 0.001 1000000",
+        "BF.RESERVE blocked 0.01 1000 LAYOUT BLOCKED",
+        "BF.RESERVE gone 0.01 1000",
+        "BF.RESERVE grown 0.01 2",
+        "BF.MADD grown a b c d e f g h i j k l m n",
+        "BF.MADD blocked a b c",
+        "RENAME one other",
+        "DEL gone",
+        "SET text value",
+        "SELECT 1",
+        "BF.ADD elsewhere item",
+    ] {
+        ours.ok(line);
+        theirs.ok(line);
+    }
+    // A section's name without the module's is the name of none.
+    let names = [
+        ("bf", 9),
+        ("Bf_Bloom_Core_Metrics", 6),
+        ("bf_bloom_defrag_metrics", 3),
+        ("bloom_core_metrics", 0),
+        ("bf keyspace", 9),
+        ("modules", 9),
+        ("everything", 9),
+        ("all", 0),
+        ("all bf", 9),
+        ("default", 0),
+        ("", 0),
+    ];
+    for (name, lines) in names {
+        let shown = [&mut ours, &mut theirs].map(|client| {
+            let info = client.text(&format!("INFO {name}"));
+            let lines = info.lines().filter(|line| line.contains("bf_bloom"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        });
+        assert_eq!(shown[0], shown[1], "INFO {name}");
+        assert_eq!(shown[0].len(), lines, "INFO {name}");
+    }
+}
+
 #[test]
 fn files_and_logs_go_both_ways() {
     if !from_redis_7() {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use everbloom_resp::Reply;
 
-use super::Call;
+use super::{Call, metrics};
 use crate::config::Settings;
 use crate::stats::{Counter, WorkerStats};
 use crate::system;
@@ -74,6 +74,7 @@ pub fn info(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
         // Writing to a string cannot fail.
         let _ = write(&report, &mut text);
     }
+    metrics::append(&names, view, &mut text);
     Ok(Reply::verbatim(text))
 }
 

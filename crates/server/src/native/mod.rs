@@ -27,6 +27,7 @@ pub mod expire;
 pub mod info;
 pub mod inspect;
 pub mod keys;
+mod metrics;
 pub mod persistence;
 pub mod server;
 pub mod set;

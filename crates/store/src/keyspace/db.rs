@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 use super::entry::Entry;
 use super::keeper::Keeper;
 use super::order;
+use super::sums::Sums;
 use crate::clock::Now;
 
 /// Entries found by the hash of their key. Every method that takes a `hash` wants the keyspace's
@@ -17,7 +18,7 @@ use crate::clock::Now;
 #[derive(Debug, Default)]
 pub struct Db {
     table: HashTable<Box<Entry>>,
-    memory: isize,
+    sums: Sums,
     settled: isize,
     expiring: usize,
     /// The sum of the expiry times of the keys that have one.
@@ -56,16 +57,16 @@ impl Db {
         self.expiring
     }
 
-    /// Bytes of all entries.
-    pub fn memory(&self) -> isize {
-        self.memory
+    /// What all entries come to.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
     }
 
     /// What the memory changed by since this was asked last.
     #[inline]
     pub fn take_memory_delta(&mut self) -> isize {
-        let before = std::mem::replace(&mut self.settled, self.memory);
-        self.memory - before
+        let before = std::mem::replace(&mut self.settled, self.sums.memory);
+        self.sums.memory - before
     }
 
     /// Empties the database; returns how many keys it held, and what is left of them to be freed.
@@ -100,34 +101,27 @@ impl Db {
             if *budget == 0 {
                 return false;
             }
-            let before = entry.value.memory().cast_signed();
-            *budget = budget.saturating_sub(snapshot.keep(*number, entry).max(64));
-            self.memory += entry.value.memory().cast_signed() - before;
+            let kept = self
+                .sums
+                .change(entry, |entry| snapshot.keep(*number, entry));
+            *budget = budget.saturating_sub(kept.max(64));
         }
         true
     }
 
-    /// The filter under `key`, if it is the one that is captured under this id.
-    pub(super) fn captured(
+    /// Works on the filter under `key`, if it is the one that is captured under this id.
+    pub(super) fn with_captured<R>(
         &mut self,
         hash: u64,
         key: &[u8],
         id: u64,
-    ) -> Option<&mut ScalableBloomFilter> {
-        match &mut self.entry_mut(hash, key)?.value {
-            Value::Filter(filter) if filter.capture_id() == Some(id) => Some(filter),
+        work: impl FnOnce(&mut ScalableBloomFilter) -> R,
+    ) -> Option<R> {
+        let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
+        self.sums.change(entry, |entry| match &mut entry.value {
+            Value::Filter(filter) if filter.capture_id() == Some(id) => Some(work(filter)),
             _ => None,
-        }
-    }
-
-    /// Adds to the account of memory what a value gained or lost otherwise than by `modify`.
-    pub(super) fn account(&mut self, bytes: isize) {
-        self.memory += bytes;
-    }
-
-    fn entry_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
-        let found = self.table.find_mut(hash, |e| e.is(hash, key));
-        found.map(|entry| &mut **entry)
+        })
     }
 
     /// Whether an entry of this key is there, expired or not.
@@ -192,7 +186,7 @@ impl Db {
                 .is_some_and(|e| e.is_expired(now))
     }
 
-    /// Changes the value of `key` in place, if it is alive, and keeps account of its size.
+    /// Changes the value of `key` in place, if it is alive, and keeps account of it.
     #[inline]
     pub fn modify<R>(
         &mut self,
@@ -206,11 +200,11 @@ impl Db {
             return None;
         }
         entry.access(now.clock);
-        let before = entry.value.memory();
-        keep(self.snapshot.as_ref(), entry);
-        let result = change(&mut entry.value);
-        self.memory += entry.value.memory().cast_signed() - before.cast_signed();
-        Some(result)
+        let snapshot = self.snapshot.as_ref();
+        Some(self.sums.change(entry, |entry| {
+            keep(snapshot, entry);
+            change(&mut entry.value)
+        }))
     }
 
     /// Puts an entry in, in place of an older one of the same key, which is removed for good.
@@ -225,7 +219,7 @@ impl Db {
                 snapshot.moved(id, hash, entry.key());
             }
         }
-        self.memory += entry.memory().cast_signed();
+        self.sums.add(Sums::of(&entry));
         self.note_expiry(entry.expires_at());
         self.table.insert_unique(hash, Box::new(entry), |e| e.hash);
         old
@@ -265,9 +259,8 @@ impl Db {
         let Some(entry) = found.filter(|entry| !entry.is_expired(now)) else {
             return false;
         };
-        let before = entry.value.memory().cast_signed();
-        keep(self.snapshot.as_ref(), entry);
-        self.memory += entry.value.memory().cast_signed() - before;
+        let snapshot = self.snapshot.as_ref();
+        self.sums.change(entry, |entry| keep(snapshot, entry));
         let had = entry.expires_at();
         entry.set_expires_at(at);
         self.forget_expiry(had);
@@ -318,7 +311,7 @@ impl Db {
     }
 
     fn forget(&mut self, entry: &Entry) {
-        self.memory -= entry.memory().cast_signed();
+        self.sums.remove(Sums::of(entry));
         self.forget_expiry(entry.expires_at());
     }
 }
@@ -356,10 +349,10 @@ mod tests {
             Value::Filter(_) => unreachable!(),
         });
         assert!(grown.is_some());
-        assert!(db.memory() > 1000);
+        assert!(db.sums().memory > 1000);
         db.discard(1, b"a");
         db.discard(2, b"b");
-        assert_eq!((db.memory(), db.len(), db.expiring()), (0, 0, 0));
+        assert_eq!((db.sums().memory, db.len(), db.expiring()), (0, 0, 0));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!
 //! - [`sharded`]: the shards and their locks
 //! - [`entry`]: a key with its value, expiry and time of last access
+//! - `sums`: what entries come to, in bytes, filters, items
 //! - [`db`]: the entries of one database within one shard
 //! - [`shard`]: the databases of one shard, and the keys that clients watch there
 //! - [`footprint`]: which shards a command needs
@@ -26,6 +27,7 @@ pub mod scan;
 pub mod shard;
 pub mod sharded;
 pub mod snapshot;
+mod sums;
 pub mod view;
 
 pub use db::Db;
@@ -33,4 +35,5 @@ pub use entry::Entry;
 pub use footprint::Footprint;
 pub use shard::Shard;
 pub use sharded::{Keyspace, SHARDS};
+pub use sums::Sums;
 pub use view::View;

@@ -101,13 +101,10 @@ impl Snapshot {
             let mut shard = keyspace.shard(Keyspace::shard_of(hash)).write();
             for db in 0..keyspace.databases() {
                 let db = shard.db_mut(db);
-                if let Some(filter) = db.captured(hash, &key, id) {
-                    let before = filter.memory_usage().cast_signed();
-                    let result = work(filter);
-                    let grown = filter.memory_usage().cast_signed() - before;
-                    db.account(grown);
+                let result = db.with_captured(hash, &key, id, &mut work);
+                if result.is_some() {
                     keyspace.settle(db);
-                    return Some(result);
+                    return result;
                 }
             }
             // It was moved or removed since its place was read: its new place is known by now.

@@ -30,7 +30,7 @@ impl Removed {
     fn memory(&self) -> usize {
         match self {
             Removed::Entry(entry) => entry.memory(),
-            Removed::Db(db) => db.memory().unsigned_abs(),
+            Removed::Db(db) => db.sums().memory.unsigned_abs(),
         }
     }
 }

@@ -1,0 +1,75 @@
+//! What INFO says of all filters of a host: sums, under the names of valkey-bloom.
+
+use std::ffi::CStr;
+
+use everbloom::ScalableBloomFilter;
+
+/// A section of INFO: its name and the names of its fields, all of them without [`PREFIX`].
+pub type Section<const N: usize> = (&'static CStr, [&'static CStr; N]);
+
+/// What stands before every name. A host of modules puts it there by itself.
+pub const PREFIX: &str = "bf_";
+
+/// The section of the [`Metrics`], with their names in the order of [`Metrics::figures`].
+pub const CORE: Section<5> = (
+    c"bloom_core_metrics",
+    [
+        c"bloom_total_memory_bytes",
+        c"bloom_num_objects",
+        c"bloom_num_filters_across_objects",
+        c"bloom_num_items_across_objects",
+        c"bloom_capacity_across_objects",
+    ],
+);
+
+/// The section of defragmentation: how many allocations it moved, and how many it left.
+pub const DEFRAGMENTATION: Section<2> = (
+    c"bloom_defrag_metrics",
+    [c"bloom_defrag_hits", c"bloom_defrag_misses"],
+);
+
+/// Figures of one filter, or the sums of those of many. They wrap, so that taking away what was
+/// added gives what was before even if a sum was too large for 64 bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Metrics([u64; 5]);
+
+impl Metrics {
+    /// The figures of one filter. Takes time linear in its layers.
+    #[inline]
+    pub fn of(filter: &ScalableBloomFilter) -> Self {
+        Metrics([
+            filter.memory_usage() as u64,
+            1,
+            filter.layers().len() as u64,
+            filter.len(),
+            filter.capacity(),
+        ])
+    }
+
+    /// Bytes, filters, layers, items, and the items that the filters are made for.
+    pub fn figures(self) -> [u64; 5] {
+        self.0
+    }
+
+    /// Both together.
+    #[inline]
+    #[must_use]
+    pub fn plus(self, other: Metrics) -> Metrics {
+        self.with(other, u64::wrapping_add)
+    }
+
+    /// What is left without the other.
+    #[inline]
+    #[must_use]
+    pub fn minus(self, other: Metrics) -> Metrics {
+        self.with(other, u64::wrapping_sub)
+    }
+
+    #[inline]
+    fn with(mut self, other: Metrics, operation: fn(u64, u64) -> u64) -> Metrics {
+        for (figure, other) in self.0.iter_mut().zip(other.0) {
+            *figure = operation(*figure, other);
+        }
+        self
+    }
+}
