@@ -19,11 +19,12 @@
 //! |---|---|
 //! | [`BloomFilter`] | the number of items is known, roughly: smallest and fastest |
 //! | [`ScalableBloomFilter`] | it is not: grows in layers; what a key of the `BF.*` commands holds |
+//! | [`AtomicBloomFilter`] | it is, and several threads insert and look up at the same time |
 //!
 //! Anything byte-like is an [`Item`], and so are numbers, tuples, and with [`Hashed`] any other
 //! [`Hash`](core::hash::Hash) value.
 //!
-//! Both filters come in two layouts. [`Layout::Blocked`], the default, is this library's own: one
+//! The first two come in two layouts. [`Layout::Blocked`], the default, is this library's own: one
 //! cache line an item, exact in its error rate also when grown, and safe from items crafted to
 //! collide. [`Layout::Classic`] is RedisBloom's, bit for bit: several times slower, for a few per
 //! cent fewer bits.
@@ -41,7 +42,7 @@
 //!
 //! ```text
 //! floors
-//! serde
+//! serde atomic
 //! bytes
 //! builder redisbloom host sets
 //! fixed scalable
@@ -72,6 +73,8 @@ pub mod host;
 pub mod redisbloom;
 pub mod sizing;
 
+#[cfg(target_has_atomic = "64")]
+mod atomic;
 mod bits;
 mod blocked;
 mod builder;
@@ -97,6 +100,8 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
     blocked::agreement::holds(arrays, items, mask, hashes)
 }
 
+#[cfg(target_has_atomic = "64")]
+pub use atomic::AtomicBloomFilter;
 pub use builder::{BloomBuilder, ScalableBuilder};
 pub use bytes::BytesError;
 pub use error::{BuildError, InsertError};
