@@ -30,8 +30,8 @@ use crate::sizing::LayerSize;
 /// assert!(!seen.contains("c"));
 /// ```
 ///
-/// It is a [`BloomFilter`] in the blocked layout, with the same sizes, bits and answers. One becomes
-/// the other and back without a copy, and the builder of the one makes both:
+/// It is a [`BloomFilter`] in the blocked layout: sizes, bits and answers are the same. The one
+/// becomes the other without a copy, and one builder makes both:
 ///
 /// ```
 /// use everbloom::{AtomicBloomFilter, BloomFilter};
