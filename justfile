@@ -7,6 +7,10 @@ _default:
 test *args:
     cargo test {{ args }}
 
+# Try every order in which threads may meet in an atomic filter
+model:
+    RUSTFLAGS="--cfg loom" cargo test -p everbloom --test atomic_model --target-dir target/loom
+
 # Formatting and lints, as CI has them
 lint:
     cargo fmt --all --check

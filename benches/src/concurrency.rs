@@ -1,15 +1,15 @@
 //! One hot filter and several threads: how lookups and adds scale when each batch takes the lock
-//! once, as the server does.
+//! once, as the server does, and when filters need no lock.
 
 use std::fmt::Write;
 use std::hint::black_box;
-use std::ops::ControlFlow;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::{AtomicBloomFilter, Layout, ScalableBloomFilter};
+use foldhash::fast::FixedState;
 use parking_lot::RwLock;
 use serde::Serialize;
 
@@ -20,11 +20,12 @@ use crate::stats::{median, short};
 /// The number of items in a batch, as a client sends them in one pipeline.
 const BATCH: usize = 128;
 const ROUNDS: usize = 5;
+const ERROR_RATE: f64 = 0.001;
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
 struct Line {
-    layout: &'static str,
+    filter: &'static str,
     what: &'static str,
     threads: usize,
     /// Items a second in each round.
@@ -36,66 +37,176 @@ pub fn run(options: &Options) -> Result<()> {
     let capacity: u64 = if options.smoke { 100_000 } else { 10_000_000 };
     let time = Duration::from_millis(if options.smoke { 20 } else { 1000 });
     let mut lines = Vec::new();
-    for (name, layout) in [("classic", Layout::Classic), ("blocked", Layout::Blocked)] {
-        let full = RwLock::new(filter(layout, capacity)?);
-        for start in (0..capacity).step_by(BATCH) {
-            add(&full, start);
-        }
-        ensure!(contains(&full, 0) == BATCH, "an added item is missing");
-        for threads in [1, 2] {
-            let mut rates = [Vec::new(), Vec::new()];
-            for _ in 0..ROUNDS {
-                rates[0].push(rate(threads, time, |n| {
-                    black_box(contains(&full, n * 7919 % capacity));
-                }));
-                let empty = RwLock::new(filter(layout, capacity)?);
-                rates[1].push(rate(threads, time, |n| add(&empty, n * BATCH as u64)));
-            }
-            for (what, rates) in ["lookups", "adds"].into_iter().zip(rates) {
-                lines.push(Line {
-                    layout: name,
-                    what,
-                    threads,
-                    rates,
-                });
-            }
-        }
-    }
+    measure::<Classic>(capacity, time, &mut lines)?;
+    measure::<Blocked>(capacity, time, &mut lines)?;
+    measure::<Batches>(capacity, time, &mut lines)?;
+    measure::<AtomicBloomFilter>(capacity, time, &mut lines)?;
+    measure::<Fastbloom>(capacity, time, &mut lines)?;
     let text = table(&machine, capacity, &lines);
     println!("{text}");
     machine.write(&options.results, "concurrency", &text, &lines)
 }
 
-fn filter(layout: Layout, capacity: u64) -> Result<ScalableBloomFilter> {
-    let builder = ScalableBloomFilter::builder().layout(layout);
-    Ok(builder.capacity(capacity).error_rate(0.001).build()?)
+fn measure<F: Shared>(capacity: u64, time: Duration, lines: &mut Vec<Line>) -> Result<()> {
+    let full = F::with_capacity(capacity)?;
+    for start in (0..capacity).step_by(BATCH) {
+        full.add(&batch(start));
+    }
+    ensure!(
+        full.contains(&batch(0)) == BATCH,
+        "an added item is missing"
+    );
+    for threads in [1, 2] {
+        let mut rates = [Vec::new(), Vec::new()];
+        for _ in 0..ROUNDS {
+            rates[0].push(rate(threads, time, |n| {
+                black_box(full.contains(&batch(n * 7919 % capacity)));
+            }));
+            let empty = F::with_capacity(capacity)?;
+            rates[1].push(rate(threads, time, |n| empty.add(&batch(n * BATCH as u64))));
+        }
+        for (what, rates) in ["lookups", "adds"].into_iter().zip(rates) {
+            lines.push(Line {
+                filter: F::NAME,
+                what,
+                threads,
+                rates,
+            });
+        }
+    }
+    Ok(())
 }
 
-fn item(number: u64) -> [u8; 16] {
+type Item = [u8; 16];
+
+/// A filter that several threads use.
+trait Shared: Sized + Sync {
+    const NAME: &str;
+    fn with_capacity(capacity: u64) -> Result<Self>;
+    /// How many of the items are found.
+    fn contains(&self, items: &[Item; BATCH]) -> usize;
+    fn add(&self, items: &[Item; BATCH]);
+}
+
+/// A filter of the server, under one lock a batch.
+struct Locked(RwLock<ScalableBloomFilter>);
+
+impl Locked {
+    fn new(layout: Layout, capacity: u64) -> Result<Locked> {
+        let builder = ScalableBloomFilter::builder().layout(layout);
+        let builder = builder.capacity(capacity).error_rate(ERROR_RATE);
+        Ok(Locked(RwLock::new(builder.build()?)))
+    }
+
+    fn contains(&self, items: &[Item; BATCH]) -> usize {
+        let mut found = 0;
+        let items = items.iter().map(Item::as_slice);
+        let filter = self.0.read();
+        filter.contains_each(items, |yes| found += usize::from(yes));
+        found
+    }
+
+    fn add(&self, items: &[Item; BATCH]) {
+        let items = items.iter().map(Item::as_slice);
+        self.0.write().insert_each(items, drop);
+    }
+}
+
+macro_rules! locked {
+    ($type:ident, $name:literal, $layout:ident) => {
+        struct $type(Locked);
+
+        impl Shared for $type {
+            const NAME: &str = $name;
+
+            fn with_capacity(capacity: u64) -> Result<Self> {
+                Ok($type(Locked::new(Layout::$layout, capacity)?))
+            }
+
+            fn contains(&self, items: &[Item; BATCH]) -> usize {
+                self.0.contains(items)
+            }
+
+            fn add(&self, items: &[Item; BATCH]) {
+                self.0.add(items);
+            }
+        }
+    };
+}
+
+locked!(Classic, "classic, a lock", Classic);
+locked!(Blocked, "blocked, a lock", Blocked);
+
+impl Shared for AtomicBloomFilter {
+    const NAME: &str = "atomic, one by one";
+
+    fn with_capacity(capacity: u64) -> Result<Self> {
+        Ok(AtomicBloomFilter::new(capacity, ERROR_RATE))
+    }
+
+    fn contains(&self, items: &[Item; BATCH]) -> usize {
+        items.iter().filter(|item| self.contains(*item)).count()
+    }
+
+    fn add(&self, items: &[Item; BATCH]) {
+        for item in items {
+            black_box(self.insert(item));
+        }
+    }
+}
+
+/// The same in batches.
+struct Batches(AtomicBloomFilter);
+
+impl Shared for Batches {
+    const NAME: &str = "atomic, batches";
+
+    fn with_capacity(capacity: u64) -> Result<Self> {
+        Ok(Batches(AtomicBloomFilter::new(capacity, ERROR_RATE)))
+    }
+
+    fn contains(&self, items: &[Item; BATCH]) -> usize {
+        let mut found = 0;
+        let items = items.iter().map(Item::as_slice);
+        self.0.contains_each(items, |yes| found += usize::from(yes));
+        found
+    }
+
+    fn add(&self, items: &[Item; BATCH]) {
+        let items = items.iter().map(Item::as_slice);
+        self.0.insert_each(items, |new| _ = black_box(new));
+    }
+}
+
+type Fastbloom = fastbloom::AtomicBloomFilter<FixedState>;
+
+impl Shared for Fastbloom {
+    const NAME: &str = "fastbloom's atomic, foldhash";
+
+    fn with_capacity(capacity: u64) -> Result<Self> {
+        let builder = fastbloom::AtomicBloomFilter::with_false_pos(ERROR_RATE);
+        let builder = builder.hasher(FixedState::default());
+        Ok(builder.expected_items(capacity as usize))
+    }
+
+    fn contains(&self, items: &[Item; BATCH]) -> usize {
+        items.iter().filter(|item| self.contains(*item)).count()
+    }
+
+    fn add(&self, items: &[Item; BATCH]) {
+        for item in items {
+            black_box(self.insert(item));
+        }
+    }
+}
+
+fn item(number: u64) -> Item {
     let spread = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
     u128::from(number).wrapping_mul(spread).to_le_bytes()
 }
 
-fn batch(start: u64) -> [[u8; 16]; BATCH] {
+fn batch(start: u64) -> [Item; BATCH] {
     std::array::from_fn(|index| item(start + index as u64))
-}
-
-/// Looks a batch up under one lock. Returns how many items were found.
-fn contains(filter: &RwLock<ScalableBloomFilter>, start: u64) -> usize {
-    let items = batch(start);
-    let mut found = 0;
-    let items = items.iter().map(<[u8; 16]>::as_slice);
-    filter
-        .read()
-        .contains_each(items, |yes| found += usize::from(yes));
-    found
-}
-
-/// Adds a batch under one lock.
-fn add(filter: &RwLock<ScalableBloomFilter>, start: u64) {
-    let items = batch(start);
-    let items = items.iter().map(<[u8; 16]>::as_slice);
-    filter.write().insert_each(items, drop);
 }
 
 /// The items a second of this many threads together. Every call of `work` gets another number.
@@ -126,29 +237,25 @@ fn rate(threads: usize, time: Duration, work: impl Fn(u64) + Sync) -> f64 {
 
 fn table(machine: &Machine, capacity: u64, lines: &[Line]) -> String {
     let mut text = format!(
-        "# One hot filter, several threads\n\n{}\n\nA filter of {} items at 0.001, batches of \
-         {BATCH} items of 16 bytes, one lock a batch; medians of {ROUNDS}.\n\n\
-         | layout | | 1 thread | 2 threads | ratio |\n|---|---|---|---|---|\n",
+        "# One hot filter, several threads\n\n{}\n\nA filter of {} items at {ERROR_RATE}, batches \
+         of {BATCH} items of 16 bytes; where there is a lock, one a batch; medians of {ROUNDS}.\n\n\
+         | filter | | 1 thread | 2 threads | ratio |\n|---|---|---|---|---|\n",
         machine.markdown(),
         short(capacity as f64)
     );
-    let rate = |layout, what, threads| {
-        let line = lines
-            .iter()
-            .find(|line| (line.layout, line.what, line.threads) == (layout, what, threads));
-        line.map_or(f64::NAN, |line| median(&line.rates))
-    };
-    for layout in ["classic", "blocked"] {
-        for what in ["lookups", "adds"] {
-            let (one, two) = (rate(layout, what, 1), rate(layout, what, 2));
-            let _ = writeln!(
-                text,
-                "| {layout} | {what} | {}/s | {}/s | {:.2} |",
-                short(one),
-                short(two),
-                two / one
-            );
-        }
+    // Those of one thread come before those of two.
+    let (one, two): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.threads == 1);
+    for (line, both) in one.into_iter().zip(two) {
+        let (one, two) = (median(&line.rates), median(&both.rates));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {}/s | {}/s | {:.2} |",
+            line.filter,
+            line.what,
+            short(one),
+            short(two),
+            two / one
+        );
     }
     text
 }

@@ -34,6 +34,9 @@ pub enum BuildError {
     /// The blocked layout needs a key or a seed where there is no system to ask for a random one.
     #[error("the blocked layout needs a key or a seed")]
     NoKey,
+    /// The classic layout was asked for, or is there, where only the blocked one can be.
+    #[error("only a filter in the blocked layout can be changed by several threads at once")]
+    Layout,
     /// A layer would be larger than the limit.
     #[error("a bit array of {bytes} bytes is over the limit")]
     TooLarge {

@@ -13,53 +13,63 @@ use crate::hash::{HashPair, Hasher, ItemHasher};
 use crate::item::Item;
 use crate::layer::Layer;
 
-/// Calls `emit` for each group of items in turn, with the mask of those that are in one of the
-/// layers, and how many items there are.
+/// Puts the items into groups, and calls `answer` with each group in turn and with what
+/// `ask` gave for it.
 ///
 /// The blocks of a group are asked for before the group ahead of it is tested, so that memory has
 /// something to do all the time.
 #[inline]
-pub(crate) fn contained_groups(
-    layers: &[Layer],
+pub(crate) fn each_group<T, F>(
+    bits: &mut T,
     hasher: &Hasher,
     mut items: impl Iterator<Item: Item>,
-    mut emit: impl FnMut(u32, usize),
+    ask: impl Fn(&T, &Group) -> F,
+    mut answer: impl FnMut(&mut T, &Group, F),
 ) {
     let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
     let mut more = now.fill(&mut items, hasher);
-    let mut far = now.prefetch_blocks(layers);
+    let mut asked = ask(bits, now);
     while more {
         more = next.fill(&mut items, hasher);
-        let far_next = next.prefetch_blocks(layers);
-        let found = now.contained_after_prefetch(layers, far);
-        emit(found, now.pairs().len());
+        let asked_next = ask(bits, next);
+        answer(bits, now, asked);
         core::mem::swap(&mut now, &mut next);
-        far = far_next;
+        asked = asked_next;
     }
 }
 
+/// Calls `emit` for each group of items in turn, with the mask of those that are in one of the
+/// layers, and how many items there are.
+#[inline]
+pub(crate) fn contained_groups(
+    mut layers: &[Layer],
+    hasher: &Hasher,
+    items: impl Iterator<Item: Item>,
+    mut emit: impl FnMut(u32, usize),
+) {
+    let ask = |layers: &&[Layer], group: &Group| group.prefetch_blocks(layers);
+    each_group(&mut layers, hasher, items, ask, |layers, group, far| {
+        let found = group.contained_after_prefetch(layers, far);
+        emit(found, group.pairs().len());
+    });
+}
+
 /// Inserts each group of items in turn into a layer that nobody captures, and calls `emit` with the
-/// mask of those that are new, and how many items there are. Blocks are asked for as above.
+/// mask of those that are new, and how many items there are.
 #[inline]
 pub(crate) fn insert_groups(
     layer: &mut Layer,
     hasher: &Hasher,
-    mut items: impl Iterator<Item: Item>,
+    items: impl Iterator<Item: Item>,
     mut emit: impl FnMut(u32, usize),
 ) {
-    let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
-    let mut more = now.fill(&mut items, hasher);
-    let mut far = now.prefetch_blocks(slice::from_ref(layer));
-    while more {
-        more = next.fill(&mut items, hasher);
-        let far_next = next.prefetch_blocks(slice::from_ref(layer));
-        let found = now.contained_before_insert(slice::from_ref(layer), far);
+    let ask = |layer: &Layer, group: &Group| group.prefetch_blocks(slice::from_ref(layer));
+    each_group(layer, hasher, items, ask, |layer, group, far| {
+        let found = group.contained_before_insert(slice::from_ref(layer), far);
         // An item may have come with one before it in the group.
-        let new = layer.insert_group(&now.pairs, now.all() & !found);
-        emit(new, now.pairs().len());
-        core::mem::swap(&mut now, &mut next);
-        far = far_next;
-    }
+        let new = layer.insert_group(&group.pairs, group.all() & !found);
+        emit(new, group.pairs().len());
+    });
 }
 
 /// The most items of a group, the bits of a mask.

@@ -18,7 +18,7 @@
 //
 // ```text
 // floors
-// serde
+// serde atomic
 // bytes
 // builder redisbloom host sets
 // fixed scalable
@@ -43,6 +43,8 @@ pub mod host;
 pub mod redisbloom;
 pub mod sizing;
 
+#[cfg(target_has_atomic = "64")]
+mod atomic;
 mod bits;
 mod blocked;
 mod builder;
@@ -68,6 +70,8 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
     blocked::agreement::holds(arrays, items, mask, hashes)
 }
 
+#[cfg(target_has_atomic = "64")]
+pub use atomic::AtomicBloomFilter;
 pub use builder::{BloomBuilder, ScalableBuilder};
 #[cfg(feature = "std")]
 pub use bytes::ReadError;

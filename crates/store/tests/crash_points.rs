@@ -121,8 +121,8 @@ impl Machine {
             settings: &mut settings,
             session: &mut self.session,
             now,
-            mark: Instant::now(),
-            begun: Instant::now(),
+            mark: start,
+            begun: start,
             last: None,
             out: &mut out,
         };

@@ -9,8 +9,8 @@ use super::select::select;
 use crate::hash::{HashPair, Key, Secrets};
 
 /// Whether every kernel says of every item what the definition says, one by one and in a
-/// group, in one array and in several; and whether it inserts what the definition inserts. Each
-/// array is 128 bytes of `arrays`.
+/// group, in one array and in several; whether it inserts what the definition inserts; and whether
+/// its masks are the definition's. Each array is 128 bytes of `arrays`.
 pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashes: u32) -> bool {
     let Some(lanes) = Lanes::new(hashes) else {
         return true;
@@ -42,9 +42,14 @@ pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashe
         expected |= u32::from(arrays.iter().any(one)) << index;
     }
     let agrees = |kernel: Kernel| kernel.contained(&arrays, &pairs, mask, lanes);
+    let masks_agree = |kernel: Kernel| {
+        let mask =
+            |pair: &HashPair| kernel.mask(pair.b, lanes) == lanes.mask(pair.b).map(u64::to_le);
+        pairs.iter().all(mask)
+    };
     Kernel::all().into_iter().all(|kernel| {
         let inserts = |array: &&BlockArray| inserts_agree(kernel, array, &pairs, mask, lanes);
-        agrees(kernel) == expected & mask && arrays.iter().all(inserts)
+        agrees(kernel) == expected & mask && masks_agree(kernel) && arrays.iter().all(inserts)
     })
 }
 

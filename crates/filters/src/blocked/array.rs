@@ -6,6 +6,8 @@ use core::fmt;
 use core::mem::{self, ManuallyDrop};
 use core::ptr::{self, NonNull};
 use core::slice;
+#[cfg(target_has_atomic = "64")]
+use core::sync::atomic::AtomicU64;
 
 use crate::bits::{AllocError, prefetch};
 use crate::pages;
@@ -34,7 +36,7 @@ pub(crate) struct BlockArray {
 
 // SAFETY: the array owns its memory, as a box does, and gives out references by its own only.
 unsafe impl Send for BlockArray {}
-// SAFETY: as above; nothing changes through a shared reference.
+// SAFETY: as above; nothing but atomic words changes through a shared reference.
 unsafe impl Sync for BlockArray {}
 
 impl BlockArray {
@@ -144,13 +146,19 @@ impl BlockArray {
     #[inline]
     pub(crate) fn as_bytes(&self) -> &[u8] {
         // SAFETY: as in `blocks`; a block is 64 bytes without padding.
-        unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.blocks * BLOCK) }
+        unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes()) }
     }
 
     #[inline]
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `blocks_mut`; a block is 64 bytes without padding, and any bytes are one.
-        unsafe { slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.blocks * BLOCK) }
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes()) }
+    }
+
+    /// Bytes of the blocks.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.blocks * BLOCK
     }
 
     /// Bytes of the allocation.
@@ -162,6 +170,33 @@ impl BlockArray {
     #[inline]
     pub(crate) fn prefetch(&self, a: u64) {
         prefetch(self.start.as_ptr().wrapping_add(self.index_of(a)).cast());
+    }
+}
+
+#[cfg(target_has_atomic = "64")]
+impl BlockArray {
+    /// The words of the block that a hash value chooses, for threads to share.
+    ///
+    /// # Safety
+    ///
+    /// As long as they are borrowed, nobody borrows blocks or bytes of the array.
+    #[inline]
+    pub(super) unsafe fn words_of(&self, a: u64) -> &[AtomicU64; BLOCK / 8] {
+        let block = self.start.as_ptr().wrapping_add(self.index_of(a));
+        // SAFETY: the index is below the number of blocks, as in `block_of`. A block is eight
+        // words, aligned, live and initialised as long as `self` is borrowed; nobody uses it as
+        // anything else meanwhile, and the pointer is that of the allocation, which may be written.
+        unsafe { &*block.cast() }
+    }
+
+    /// The words of all blocks.
+    ///
+    /// # Safety
+    ///
+    /// That of [`words_of`](Self::words_of).
+    pub(super) unsafe fn words(&self) -> &[[AtomicU64; BLOCK / 8]] {
+        // SAFETY: as in `words_of`, for each of the blocks.
+        unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.blocks) }
     }
 }
 

@@ -5,11 +5,11 @@ use core::fmt;
 
 use super::array::{Block, BlockArray};
 use super::blocks::Blocks;
+use super::fill;
 use super::kernel::{ItemTest, Kernel};
 use super::portable::Lanes;
 use crate::error::BuildError;
 use crate::hash::{HashPair, Key, Secrets};
-use crate::math::{ln_1p, powf, whole};
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
 
 /// From how many bytes on asking for blocks ahead of time pays: more than the nearest caches hold.
@@ -73,34 +73,25 @@ impl BlockedBits {
 
     /// The number of bits that are 1.
     pub(crate) fn count_ones(&self) -> u64 {
-        self.each_block(|block| u64::from(ones(block))).sum()
+        self.ones().map(u64::from).sum()
     }
 
-    /// The error rate to expect now, from the bits that are 1: the mean over the blocks of what an
-    /// item that is not there meets.
+    /// The error rate to expect now, from the bits that are 1.
     pub(crate) fn estimated_error_rate(&self) -> f64 {
-        let hashes = f64::from(self.hashes());
-        let rate = |block: &Block| powf(f64::from(ones(block)) / f64::from(BLOCK_BITS), hashes);
-        self.each_block(rate).sum::<f64>() / self.blocks.array.blocks().len() as f64
+        fill::error_rate(self.ones(), self.hashes())
     }
 
-    /// How many different items were inserted, estimated from the bits that are 1, block by block;
-    /// a full block counts as many as a fill can tell.
+    /// How many different items were inserted, estimated from the bits that are 1, block by block.
     pub(crate) fn estimated_len(&self) -> u64 {
-        let bits = f64::from(BLOCK_BITS);
-        // So many throws leave so many of 512 cells occupied on average.
-        let throws = |block: &Block| {
-            ln_1p(-f64::from(ones(block)).min(bits - 1.0) / bits) / ln_1p(-1.0 / bits)
-        };
-        let throws: f64 = self.each_block(throws).sum();
-        whole(throws / f64::from(self.hashes()) + 0.5)
+        fill::len(self.ones(), self.hashes())
     }
 
-    fn each_block<T>(&self, measure: impl Fn(&Block) -> T) -> impl Iterator<Item = T> {
-        self.blocks.array.blocks().iter().map(measure)
+    /// How many bits of each block are 1.
+    fn ones(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.blocks.array.blocks().iter().map(ones)
     }
 
-    fn hashes(&self) -> u32 {
+    pub(super) fn hashes(&self) -> u32 {
         self.blocks.lanes.hashes
     }
 
@@ -113,7 +104,7 @@ impl BlockedBits {
     /// Whether asking for blocks ahead of time pays.
     #[inline]
     pub(crate) fn is_far(&self) -> bool {
-        self.as_bytes().len() >= FAR
+        self.blocks.array.bytes() >= FAR
     }
 
     /// Asks for the item's block.
@@ -162,6 +153,33 @@ impl BlockedBits {
     fn set_kernel(&mut self, kernel: Kernel) {
         self.kernel = kernel;
         self.item_test = kernel.item_test(self.hashes());
+    }
+}
+
+/// What [`AtomicBits`](super::AtomicBits) needs, which borrows no block.
+#[cfg(target_has_atomic = "64")]
+impl BlockedBits {
+    /// The blocks.
+    #[inline]
+    pub(super) fn array(&self) -> &BlockArray {
+        &self.blocks.array
+    }
+
+    /// Bits of the same parameters and key, with these blocks, which are as many.
+    pub(super) fn with_array(&self, array: BlockArray) -> BlockedBits {
+        BlockedBits {
+            blocks: Blocks {
+                array,
+                ..self.blocks
+            },
+            ..*self
+        }
+    }
+
+    /// The words of a block in which the bits of the hashed item are 1, as they lie in memory.
+    #[inline]
+    pub(super) fn mask(&self, pair: HashPair) -> [u64; 8] {
+        self.kernel.mask(pair.b, self.blocks.lanes)
     }
 }
 

@@ -190,6 +190,27 @@ impl Kernel {
         }
     }
 
+    /// The words of a block in which the item's bits are 1, as they lie in memory.
+    #[inline]
+    #[cfg_attr(
+        not(target_has_atomic = "64"),
+        allow(dead_code, reason = "for atomic filters")
+    )]
+    pub(super) fn mask(self, b: u64, lanes: &Lanes) -> [u64; 8] {
+        match self.0 {
+            Set::Portable => lanes.mask(b).map(u64::to_le),
+            // SAFETY: the value proves that the processor has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::mask_words(b, lanes) },
+            // SAFETY: the value proves that the processor has AVX-512.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::mask_words(b, lanes) },
+            // SAFETY: the compiler was told that the processor has NEON.
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Set::Neon => unsafe { neon::mask_words(b, lanes) },
+        }
+    }
+
     /// Those of the items in the mask that are in any of the arrays: bit i for `pairs[i]`.
     #[inline]
     pub(super) fn contained(

@@ -14,6 +14,8 @@
 #[cfg(any(test, fuzzing))]
 pub(crate) mod agreement;
 mod array;
+#[cfg(target_has_atomic = "64")]
+mod atomic;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -21,11 +23,16 @@ mod avx512;
 mod bits;
 mod blocks;
 mod borrowed;
+mod fill;
 mod kernel;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 mod neon;
 mod portable;
 mod select;
+#[cfg(target_has_atomic = "64")]
+mod words;
 
+#[cfg(target_has_atomic = "64")]
+pub(crate) use atomic::AtomicBits;
 pub(crate) use bits::{BlockedBits, contained};
 pub(crate) use borrowed::BorrowedBlocks;

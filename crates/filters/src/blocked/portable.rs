@@ -117,12 +117,8 @@ impl Lanes {
     /// They are put together before the block is read. Otherwise each bit would wait for the byte
     /// that the bit before it was written to.
     #[inline]
-    #[expect(clippy::indexing_slicing, reason = "a position is below 512")]
     pub(super) fn insert(&self, block: &mut Block, b: u64) -> bool {
-        let mut mask = [0_u64; 8];
-        for position in self.positions(b) {
-            mask[(position >> 6) as usize & 7] |= 1 << (position & 63);
-        }
+        let mask = self.mask(b);
         let (words, _) = block.0.as_chunks_mut::<8>();
         let missing = |bytes: &[u8; 8], mask: u64| mask & !u64::from_le_bytes(*bytes);
         let all = words.iter().zip(mask);
@@ -134,5 +130,17 @@ impl Lanes {
             }
         }
         new
+    }
+
+    /// The words of a block in which the item's bits are 1. Bit `p` of the block is bit `p % 64` of
+    /// word `p / 64`.
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a position is below 512")]
+    pub(super) fn mask(&self, b: u64) -> [u64; 8] {
+        let mut mask = [0; 8];
+        for position in self.positions(b) {
+            mask[(position >> 6) as usize & 7] |= 1 << (position & 63);
+        }
+        mask
     }
 }

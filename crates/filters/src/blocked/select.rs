@@ -39,7 +39,8 @@ pub(super) fn select(
 }
 
 /// What a kernel's inserts have in common: an item, a hashed item, and those of a group that are in
-/// the mask. Each says what was new. The kernel has `insert`, for a block, and these instructions.
+/// the mask. Each says what was new. The kernel has `insert`, for a block, `mask`, and these
+/// instructions.
 macro_rules! inserts {
     ($features:tt) => {
         /// Inserts an item; whether it is new.
@@ -69,6 +70,13 @@ macro_rules! inserts {
         #[target_feature(enable = $features)]
         pub(super) fn insert_group(blocks: &mut Blocks, pairs: &[HashPair; 32], mask: u32) -> u32 {
             select(pairs, mask, |pair| insert_pair(blocks, pair))
+        }
+
+        /// The words of a block in which the item's bits are 1, as they lie in memory.
+        #[target_feature(enable = $features)]
+        pub(super) fn mask_words(b: u64, lanes: &Lanes) -> [u64; 8] {
+            // SAFETY: the mask is vectors of 64 bytes in all, and any bytes are words.
+            unsafe { core::mem::transmute(mask(b, lanes)) }
         }
     };
 }

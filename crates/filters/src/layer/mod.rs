@@ -448,6 +448,30 @@ impl Layer {
     }
 }
 
+/// For filters that several threads change.
+#[cfg(target_has_atomic = "64")]
+impl Layer {
+    /// The bits and what they were made for, if they are in the blocked layout.
+    pub(crate) fn into_blocked(self) -> Option<(BlockedBits, Arc<Shape>)> {
+        match self.bits {
+            Bits::Classic(_) => None,
+            Bits::Blocked(bits) => Some((*bits, self.shape)),
+        }
+    }
+
+    /// The layer that [`into_blocked`](Self::into_blocked) took apart. Its items are those that the
+    /// bits suggest.
+    pub(crate) fn from_blocked(bits: BlockedBits, shape: Arc<Shape>) -> Layer {
+        let layer = Layer {
+            items: bits.estimated_len(),
+            bits: Bits::Blocked(Box::new(bits)),
+            shape,
+        };
+        layer.collapse_loaded();
+        layer
+    }
+}
+
 impl Clone for Layer {
     fn clone(&self) -> Layer {
         let copy = Layer {

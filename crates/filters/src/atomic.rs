@@ -1,0 +1,346 @@
+//! A filter that several threads change at the same time.
+
+use alloc::sync::Arc;
+use core::mem::size_of;
+
+use crate::blocked::{AtomicBits, BlockedBits};
+use crate::builder::BloomBuilder;
+use crate::error::BuildError;
+#[cfg(feature = "std")]
+use crate::error::or_panic;
+use crate::fixed::BloomFilter;
+use crate::group::{self, Group};
+use crate::hash::{HashPair, Hasher, Key};
+use crate::item::Item;
+use crate::layer::Layer;
+use crate::shape::Shape;
+use crate::sizing::LayerSize;
+
+/// A Bloom filter of fixed size that several threads use at the same time, without a lock.
+///
+/// ```
+/// use everbloom::AtomicBloomFilter;
+///
+/// let seen = AtomicBloomFilter::new(10_000, 0.001);
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| seen.insert("a"));
+///     scope.spawn(|| seen.insert("b"));
+/// });
+/// assert!(seen.contains("a") && seen.contains("b"));
+/// assert!(!seen.contains("c"));
+/// ```
+///
+/// It is a [`BloomFilter`] in the blocked layout: sizes, bits and answers are the same. The one
+/// becomes the other without a copy, and one builder makes both:
+///
+/// ```
+/// use everbloom::{AtomicBloomFilter, BloomFilter};
+///
+/// let seen = BloomFilter::builder().capacity(1000).seed(7).build_atomic()?;
+/// seen.insert("a");
+///
+/// let bytes = BloomFilter::from(seen).to_bytes();
+/// let seen = AtomicBloomFilter::try_from(BloomFilter::from_bytes(&bytes)?)?;
+/// assert!(seen.contains("a"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # What threads see
+///
+/// An insert is there for every later lookup of the same thread, and for those of other threads
+/// once they have heard of it in another way, as by a channel or by joining the thread. All by
+/// itself it does not tell other threads what its own did before.
+///
+/// Of several threads that insert the same new item at once at least one is told that it is new.
+/// It may be more than one.
+///
+/// # What is not there
+///
+/// No thread counts items, because all others would wait for that counter. So there is no `len`;
+/// [`estimated_len`](Self::estimated_len) takes its place. And as it is not known when the memory
+/// of a filter of many megabytes is worth huge pages, it gets them only by way of a
+/// [`BloomFilter`]: when that one was filled, or when a filled filter becomes one.
+///
+/// The type exists where the platform has atomic operations on 64 bits.
+#[derive(Clone, Debug)]
+pub struct AtomicBloomFilter {
+    bits: AtomicBits,
+    shape: Arc<Shape>,
+}
+
+impl AtomicBloomFilter {
+    /// A filter for so many items, of which, when it holds them, this part of all others seems to
+    /// be in it: 0.01 is one in a hundred. It has a random key.
+    ///
+    /// ```
+    /// use everbloom::AtomicBloomFilter;
+    /// let seen = AtomicBloomFilter::new(1_000_000, 0.001);
+    /// assert!(seen.insert("a"));
+    /// assert!(seen.contains("a"));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the capacity is 0, the error rate is not greater than 0 and less than 1, or there is no
+    /// memory. [`BloomBuilder::build_atomic`] returns these as errors.
+    #[cfg(feature = "std")]
+    #[must_use]
+    #[track_caller]
+    pub fn new(capacity: u64, error_rate: f64) -> AtomicBloomFilter {
+        let builder = BloomFilter::builder().capacity(capacity);
+        or_panic(builder.error_rate(error_rate).build_atomic())
+    }
+
+    /// Inserts an item; true when it is new, which is to say that [`contains`](Self::contains)
+    /// was false.
+    ///
+    /// ```
+    /// # use everbloom::AtomicBloomFilter;
+    /// let seen = AtomicBloomFilter::new(1000, 0.01);
+    /// assert!(seen.insert("a"));
+    /// assert!(!seen.insert("a"));
+    /// ```
+    #[inline]
+    pub fn insert<T: Item + ?Sized>(&self, item: &T) -> bool {
+        self.insert_hash(self.hash(item))
+    }
+
+    /// Whether the item was inserted: false is certain, true may be an error.
+    ///
+    /// ```
+    /// # use everbloom::AtomicBloomFilter;
+    /// let seen = AtomicBloomFilter::new(1000, 0.01);
+    /// seen.insert("a");
+    /// assert!(seen.contains("a") && !seen.contains("b"));
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
+        self.contains_hash(self.hash(item))
+    }
+
+    /// [`insert`](Self::insert) for each item in turn, faster than one by one where the filter is
+    /// larger than the processor's caches. Calls `emit` with whether the item is new. Items are
+    /// taken from the iterator ahead.
+    ///
+    /// ```
+    /// # use everbloom::AtomicBloomFilter;
+    /// let seen = AtomicBloomFilter::new(1000, 0.01);
+    /// let mut new = 0;
+    /// seen.insert_each(["a", "b", "a"], |is_new| new += u32::from(is_new));
+    /// assert_eq!(new, 2);
+    /// ```
+    pub fn insert_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
+        self.each(items, |bits, pair| emit(bits.insert(pair)));
+    }
+
+    /// [`contains`](Self::contains) for each item in turn, faster than one by one where the filter
+    /// is larger than the processor's caches. Calls `emit` with each answer. Items are taken from
+    /// the iterator ahead.
+    ///
+    /// ```
+    /// # use everbloom::AtomicBloomFilter;
+    /// # let seen = AtomicBloomFilter::new(1000, 0.01);
+    /// # seen.insert("b");
+    /// let mut answers = Vec::new();
+    /// seen.contains_each(["a", "b", "c"], |found| answers.push(found));
+    /// assert_eq!(answers, [false, true, false]);
+    /// ```
+    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
+        self.each(items, |bits, pair| emit(bits.contains(pair)));
+    }
+
+    /// Calls `answer` with each item in turn, whose block was asked for ahead.
+    #[inline]
+    fn each(
+        &self,
+        items: impl IntoIterator<Item: Item>,
+        mut answer: impl FnMut(&AtomicBits, HashPair),
+    ) {
+        let hasher = Hasher::Blocked(*self.bits.secrets());
+        let ask = |bits: &&AtomicBits, group: &Group| {
+            group.pairs().iter().for_each(|pair| bits.prefetch(*pair));
+        };
+        let bits = &mut &self.bits;
+        group::each_group(bits, &hasher, items.into_iter(), ask, |bits, group, ()| {
+            group.pairs().iter().for_each(|pair| answer(bits, *pair));
+        });
+    }
+
+    /// The two hash values of an item in this filter, and in every other one with the same key.
+    ///
+    /// ```
+    /// # use everbloom::AtomicBloomFilter;
+    /// let seen = AtomicBloomFilter::new(1000, 0.01);
+    /// let hash = seen.hash("a");
+    /// assert!(seen.insert_hash(hash));
+    /// assert!(seen.contains_hash(hash) && seen.contains("a"));
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
+        item.hash_with(self.bits.secrets())
+    }
+
+    /// [`insert`](Self::insert) for an item that is hashed already: by [`hash`](Self::hash), or by
+    /// a 128-bit hash function of one's own, all bits of which must be evenly spread.
+    #[inline]
+    pub fn insert_hash(&self, hash: HashPair) -> bool {
+        self.bits.insert(hash)
+    }
+
+    /// [`contains`](Self::contains) for an item that is hashed already, as in
+    /// [`hash`](Self::hash).
+    #[must_use]
+    #[inline]
+    pub fn contains_hash(&self, hash: HashPair) -> bool {
+        self.bits.contains(hash)
+    }
+
+    /// Items it is made for.
+    ///
+    /// ```
+    /// # use everbloom::AtomicBloomFilter;
+    /// let seen = AtomicBloomFilter::new(1000, 0.01);
+    /// assert_eq!((seen.capacity(), seen.error_rate()), (1000, 0.01));
+    /// assert_eq!((seen.bits(), seen.hashes()), (10_240, 6));
+    /// ```
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.size().capacity
+    }
+
+    /// The error rate at its [`capacity`](Self::capacity).
+    #[must_use]
+    pub fn error_rate(&self) -> f64 {
+        self.size().error_rate
+    }
+
+    /// Length of the bit array in bits, a multiple of 512. See [`capacity`](Self::capacity).
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.size().bytes * 8
+    }
+
+    /// Bits set by an item. See [`capacity`](Self::capacity).
+    #[must_use]
+    pub fn hashes(&self) -> u32 {
+        self.size().hashes
+    }
+
+    fn size(&self) -> &LayerSize {
+        &self.shape.size
+    }
+
+    /// The key of the hash.
+    ///
+    /// ```
+    /// use everbloom::BloomFilter;
+    /// use everbloom::hash::Key;
+    /// let seen = BloomFilter::builder().capacity(1000).seed(7).build_atomic()?;
+    /// assert_eq!(seen.key(), Key::from_seed(7));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn key(&self) -> Key {
+        self.bits.key()
+    }
+
+    /// The part of the bits that are 1. Takes time linear in their number, as the other estimates
+    /// do; items that are inserted meanwhile may or may not be in it.
+    ///
+    /// ```
+    /// # use everbloom::AtomicBloomFilter;
+    /// let seen = AtomicBloomFilter::new(1000, 0.01);
+    /// seen.insert_each(0..1000, drop);
+    /// assert!((0.4..0.5).contains(&seen.fill_ratio()));
+    /// assert!((0.005..0.02).contains(&seen.estimated_error_rate()));
+    /// assert!((900..1100).contains(&seen.estimated_len()));
+    /// ```
+    #[must_use]
+    pub fn fill_ratio(&self) -> f64 {
+        self.bits.count_ones() as f64 / self.bits() as f64
+    }
+
+    /// The error rate to expect now, from the bits that are 1; as in
+    /// [`fill_ratio`](Self::fill_ratio).
+    #[must_use]
+    pub fn estimated_error_rate(&self) -> f64 {
+        self.bits.estimated_error_rate()
+    }
+
+    /// How many different items were inserted, estimated from the bits that are 1; as in
+    /// [`fill_ratio`](Self::fill_ratio).
+    #[must_use]
+    pub fn estimated_len(&self) -> u64 {
+        self.bits.estimated_len()
+    }
+
+    /// What it occupies in memory, in bytes, itself included.
+    ///
+    /// ```
+    /// # use everbloom::AtomicBloomFilter;
+    /// assert!(AtomicBloomFilter::new(1000, 0.01).memory_usage() < 2000);
+    /// ```
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        size_of::<Self>() + self.bits.memory()
+    }
+
+    /// Removes all items. The filter keeps its shape and its key. No other thread has it meanwhile.
+    ///
+    /// ```
+    /// # use everbloom::AtomicBloomFilter;
+    /// let mut seen = AtomicBloomFilter::new(1000, 0.01);
+    /// seen.insert("a");
+    /// seen.clear();
+    /// assert!(!seen.contains("a"));
+    /// ```
+    pub fn clear(&mut self) {
+        self.bits.clear();
+    }
+}
+
+impl BloomBuilder {
+    /// Makes the filter as [`build`](Self::build) does, for several threads.
+    ///
+    /// ```
+    /// use everbloom::BloomFilter;
+    /// let seen = BloomFilter::builder().capacity(1000).build_atomic()?;
+    /// assert!(seen.insert("a"));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`build`](Self::build), and [`BuildError::Layout`] in the classic layout.
+    pub fn build_atomic(self) -> Result<AtomicBloomFilter, BuildError> {
+        self.build()?.try_into()
+    }
+}
+
+impl TryFrom<BloomFilter> for AtomicBloomFilter {
+    type Error = BuildError;
+
+    /// The same bits, in the same memory.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Layout`] when the filter is in the classic layout.
+    fn try_from(filter: BloomFilter) -> Result<AtomicBloomFilter, BuildError> {
+        let (bits, shape) = filter.layer.into_blocked().ok_or(BuildError::Layout)?;
+        Ok(AtomicBloomFilter {
+            bits: AtomicBits::from(bits),
+            shape,
+        })
+    }
+}
+
+impl From<AtomicBloomFilter> for BloomFilter {
+    /// The same bits, in the same memory. [`len`](BloomFilter::len) is an estimate from the bits
+    /// that are 1, which takes time linear in their number.
+    fn from(filter: AtomicBloomFilter) -> BloomFilter {
+        let bits = BlockedBits::from(filter.bits);
+        BloomFilter::from_layer(Layer::from_blocked(bits, filter.shape))
+    }
+}

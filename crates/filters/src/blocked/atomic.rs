@@ -1,0 +1,139 @@
+//! The bits of a filter in the blocked layout while several threads change them.
+
+use alloc::alloc::{Layout, handle_alloc_error};
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::array::{BLOCK, BlockArray};
+use super::bits::BlockedBits;
+use super::fill;
+use super::words;
+use crate::bits::AllocError;
+use crate::hash::{HashPair, Key, Secrets};
+
+/// The bits of a filter, which change through a shared reference.
+///
+/// Here is why the unsafe code below is right: nobody else has the bits inside, and through a
+/// shared reference nothing here reads or writes their blocks except as atomic words. What
+/// [`BlockedBits`] does with its blocks needs them back, by value.
+pub(crate) struct AtomicBits(BlockedBits);
+
+impl From<BlockedBits> for AtomicBits {
+    fn from(bits: BlockedBits) -> AtomicBits {
+        AtomicBits(bits)
+    }
+}
+
+impl From<AtomicBits> for BlockedBits {
+    fn from(bits: AtomicBits) -> BlockedBits {
+        bits.0
+    }
+}
+
+impl AtomicBits {
+    /// The key of the hash.
+    pub(crate) fn key(&self) -> Key {
+        self.0.key()
+    }
+
+    /// What hashes items as the key says.
+    #[inline]
+    pub(crate) fn secrets(&self) -> &Secrets {
+        self.0.secrets()
+    }
+
+    /// Bytes of memory beside the struct itself.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.memory()
+    }
+
+    /// Asks for the item's block, if asking ahead of time pays.
+    #[inline]
+    pub(crate) fn prefetch(&self, pair: HashPair) {
+        if self.0.is_far() {
+            self.0.prefetch(pair);
+        }
+    }
+
+    /// Whether all bits of the hashed item are 1.
+    #[inline]
+    pub(crate) fn contains(&self, pair: HashPair) -> bool {
+        words::contains(self.words_of(pair), &self.0.mask(pair))
+    }
+
+    /// Makes all bits of the hashed item 1; whether one of them was 0.
+    #[inline]
+    pub(crate) fn insert(&self, pair: HashPair) -> bool {
+        words::insert(self.words_of(pair), &self.0.mask(pair))
+    }
+
+    /// The number of bits that are 1.
+    pub(crate) fn count_ones(&self) -> u64 {
+        self.ones().map(u64::from).sum()
+    }
+
+    /// The error rate to expect now, from the bits that are 1.
+    pub(crate) fn estimated_error_rate(&self) -> f64 {
+        fill::error_rate(self.ones(), self.0.hashes())
+    }
+
+    /// How many different items were inserted, estimated from the bits that are 1.
+    pub(crate) fn estimated_len(&self) -> u64 {
+        fill::len(self.ones(), self.0.hashes())
+    }
+
+    /// How many bits of each block are 1.
+    fn ones(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.words().iter().map(|block| {
+            let words = block.iter();
+            words
+                .map(|word| word.load(Ordering::Relaxed).count_ones())
+                .sum()
+        })
+    }
+
+    /// Makes all bits 0. A large array gives its memory back, if another one can be had.
+    pub(crate) fn clear(&mut self) {
+        match BlockArray::zeroed(self.0.array().bytes() as u64) {
+            Ok(empty) => self.0 = self.0.with_array(empty),
+            Err(AllocError) => self.0.as_bytes_mut().fill(0),
+        }
+    }
+
+    #[inline]
+    fn words_of(&self, pair: HashPair) -> &[AtomicU64; BLOCK / 8] {
+        // SAFETY: no block is borrowed, as said above.
+        unsafe { self.0.array().words_of(pair.a) }
+    }
+
+    fn words(&self) -> &[[AtomicU64; BLOCK / 8]] {
+        // SAFETY: as above.
+        unsafe { self.0.array().words() }
+    }
+}
+
+impl Clone for AtomicBits {
+    /// The bits that are 1; of those that become 1 meanwhile perhaps some.
+    fn clone(&self) -> AtomicBits {
+        let bytes = self.0.array().bytes();
+        let Ok(array) = BlockArray::zeroed(bytes as u64) else {
+            handle_alloc_error(Layout::array::<u8>(bytes).unwrap_or(Layout::new::<u8>()));
+        };
+        let copy = AtomicBits(self.0.with_array(array));
+        let pairs = copy.words().as_flattened().iter();
+        for (to, from) in pairs.zip(self.words().as_flattened()) {
+            let word = from.load(Ordering::Relaxed);
+            // Memory that was never written stays so.
+            if word != 0 {
+                to.store(word, Ordering::Relaxed);
+            }
+        }
+        copy
+    }
+}
+
+impl fmt::Debug for AtomicBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
