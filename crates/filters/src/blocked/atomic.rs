@@ -13,9 +13,9 @@ use crate::hash::{HashPair, Key, Secrets};
 
 /// The bits of a filter, which change through a shared reference.
 ///
-/// Here is why the unsafe code below is right. Nobody else has the bits inside, and through a shared
-/// reference nothing here reads or writes their blocks except as atomic words. Whoever uses them
-/// as [`BlockedBits`] has them alone.
+/// Here is why the unsafe code below is right. Nobody else has the bits inside, and through a
+/// shared reference nothing here reads or writes their blocks except as atomic words. Whoever uses
+/// them as [`BlockedBits`] has them alone.
 pub(crate) struct AtomicBits(BlockedBits);
 
 impl From<BlockedBits> for AtomicBits {

@@ -39,8 +39,8 @@ pub(super) fn select(
 }
 
 /// What a kernel's inserts have in common: an item, a hashed item, and those of a group that are in
-/// the mask. Each says what was new. And what the atomic filter needs, which reads and writes blocks
-/// itself. The kernel has `contains` and `insert`, for a block, `mask`, and these instructions.
+/// the mask. Each says what was new. And what the atomic filter needs, whose blocks are words that
+/// threads share. The kernel has `contains`, `insert`, `mask`, and these instructions.
 macro_rules! inserts {
     ($features:tt) => {
         /// Inserts an item; whether it is new.
