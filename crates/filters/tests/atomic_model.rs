@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use words::{Word, contains, insert};
+use words::{Word, insert, load};
 
 impl Word for AtomicU64 {
     fn load(&self) -> u64 {
@@ -22,6 +22,13 @@ impl Word for AtomicU64 {
     fn fetch_or(&self, bits: u64) -> u64 {
         self.fetch_or(bits, Ordering::Relaxed)
     }
+}
+
+fn contains<const N: usize>(words: &[AtomicU64; N], mask: &[u64; N]) -> bool {
+    load(words)
+        .iter()
+        .zip(mask)
+        .all(|(word, mask)| word & mask == *mask)
 }
 
 /// Tries the orders; of more than two threads those with up to three switches of threads that did

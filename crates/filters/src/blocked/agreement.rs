@@ -1,5 +1,8 @@
 //! Whether all kernels give the same answers, for the tests and the fuzzer.
 
+use core::array;
+use core::sync::atomic::AtomicU64;
+
 use super::array::BlockArray;
 use super::bits::TOGETHER;
 use super::blocks::Blocks;
@@ -10,7 +13,7 @@ use crate::hash::{HashPair, Key, Secrets};
 
 /// Whether every kernel says of every item what the definition says, one by one and in a
 /// group, in one array and in several; whether it inserts what the definition inserts; and whether
-/// its masks are the definition's. Each array is 128 bytes of `arrays`.
+/// it does the same in blocks that threads share. Each array is 128 bytes of `arrays`.
 pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashes: u32) -> bool {
     let Some(lanes) = Lanes::new(hashes) else {
         return true;
@@ -42,14 +45,36 @@ pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashe
         expected |= u32::from(arrays.iter().any(one)) << index;
     }
     let agrees = |kernel: Kernel| kernel.contained(&arrays, &pairs, mask, lanes);
-    let masks_agree = |kernel: Kernel| {
-        let mask =
-            |pair: &HashPair| kernel.mask(pair.b, lanes) == lanes.mask(pair.b).map(u64::to_le);
-        pairs.iter().all(mask)
-    };
     Kernel::all().into_iter().all(|kernel| {
         let inserts = |array: &&BlockArray| inserts_agree(kernel, array, &pairs, mask, lanes);
-        agrees(kernel) == expected & mask && masks_agree(kernel) && arrays.iter().all(inserts)
+        agrees(kernel) == expected & mask
+            && shared_agrees(kernel, &arrays, &pairs, lanes)
+            && arrays.iter().all(inserts)
+    })
+}
+
+/// Whether the kernel finds the items in blocks that threads share as the definition does in
+/// others, and whether its masks are the definition's.
+fn shared_agrees(
+    kernel: Kernel,
+    arrays: &[&BlockArray],
+    pairs: &[HashPair; 32],
+    lanes: &Lanes,
+) -> bool {
+    pairs.iter().all(|pair| {
+        let finds = |array: &&BlockArray| {
+            let block = array.block_of(pair.a);
+            let (words, _) = block.0.as_chunks();
+            let word = |index| {
+                words
+                    .get(index)
+                    .map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+            };
+            let shared = array::from_fn(|index| AtomicU64::new(word(index)));
+            kernel.are_in(&shared, pair.b, lanes) == lanes.contains(block, pair.b)
+        };
+        let mask = lanes.mask(pair.b).map(u64::to_le);
+        kernel.mask(pair.b, lanes) == mask && arrays.iter().all(finds)
     })
 }
 

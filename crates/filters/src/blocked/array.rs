@@ -20,6 +20,20 @@ pub(crate) const BLOCK: usize = 64;
 #[repr(C, align(64))]
 pub(crate) struct Block(pub(crate) [u8; BLOCK]);
 
+/// A block that threads share.
+#[cfg(target_has_atomic = "64")]
+pub(super) type Words = [AtomicU64; BLOCK / 8];
+
+impl Block {
+    /// The block that has these words in memory.
+    #[inline]
+    #[cfg(target_has_atomic = "64")]
+    pub(super) fn from_words(words: [u64; BLOCK / 8]) -> Block {
+        // SAFETY: the words are as many bytes, and any bytes are a block.
+        Block(unsafe { mem::transmute::<[u64; BLOCK / 8], [u8; BLOCK]>(words) })
+    }
+}
+
 /// A fixed number of blocks.
 ///
 /// They are part of an allocation that is a little larger, and not an aligned allocation: for an
@@ -181,7 +195,7 @@ impl BlockArray {
     ///
     /// As long as they are borrowed, nobody borrows blocks or bytes of the array.
     #[inline]
-    pub(super) unsafe fn words_of(&self, a: u64) -> &[AtomicU64; BLOCK / 8] {
+    pub(super) unsafe fn words_of(&self, a: u64) -> &Words {
         let block = self.start.as_ptr().wrapping_add(self.index_of(a));
         // SAFETY: the index is below the number of blocks, as in `block_of`. A block is eight
         // words, aligned, live and initialised as long as `self` is borrowed; nobody uses it as
@@ -194,7 +208,7 @@ impl BlockArray {
     /// # Safety
     ///
     /// That of [`words_of`](Self::words_of).
-    pub(super) unsafe fn words(&self) -> &[[AtomicU64; BLOCK / 8]] {
+    pub(super) unsafe fn words(&self) -> &[Words] {
         // SAFETY: as in `words_of`, for each of the blocks.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.blocks) }
     }

@@ -2,9 +2,9 @@
 
 use alloc::alloc::{Layout, handle_alloc_error};
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
-use super::array::{BLOCK, BlockArray};
+use super::array::{BlockArray, Words};
 use super::bits::BlockedBits;
 use super::fill;
 use super::words;
@@ -13,9 +13,9 @@ use crate::hash::{HashPair, Key, Secrets};
 
 /// The bits of a filter, which change through a shared reference.
 ///
-/// Here is why the unsafe code below is right: nobody else has the bits inside, and through a
-/// shared reference nothing here reads or writes their blocks except as atomic words. What
-/// [`BlockedBits`] does with its blocks needs them back, by value.
+/// Here is why the unsafe code below is right. Nobody else has the bits inside, and through a
+/// shared reference nothing here reads or writes their blocks except as atomic words. Whoever uses
+/// them as [`BlockedBits`] has them alone.
 pub(crate) struct AtomicBits(BlockedBits);
 
 impl From<BlockedBits> for AtomicBits {
@@ -58,7 +58,7 @@ impl AtomicBits {
     /// Whether all bits of the hashed item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        words::contains(self.words_of(pair), &self.0.mask(pair))
+        self.0.are_in(self.words_of(pair), pair)
     }
 
     /// Makes all bits of the hashed item 1; whether one of them was 0.
@@ -101,12 +101,12 @@ impl AtomicBits {
     }
 
     #[inline]
-    fn words_of(&self, pair: HashPair) -> &[AtomicU64; BLOCK / 8] {
+    fn words_of(&self, pair: HashPair) -> &Words {
         // SAFETY: no block is borrowed, as said above.
         unsafe { self.0.array().words_of(pair.a) }
     }
 
-    fn words(&self) -> &[[AtomicU64; BLOCK / 8]] {
+    fn words(&self) -> &[Words] {
         // SAFETY: as above.
         unsafe { self.0.array().words() }
     }

@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+#[cfg(target_has_atomic = "64")]
+use super::array::Words;
 use super::array::{Block, BlockArray};
 use super::blocks::Blocks;
 use super::fill;
@@ -174,6 +176,12 @@ impl BlockedBits {
             },
             ..*self
         }
+    }
+
+    /// Whether all bits of the hashed item are 1 in a block.
+    #[inline]
+    pub(super) fn are_in(&self, words: &Words, pair: HashPair) -> bool {
+        self.kernel.are_in(words, pair.b, self.blocks.lanes)
     }
 
     /// The words of a block in which the bits of the hashed item are 1, as they lie in memory.

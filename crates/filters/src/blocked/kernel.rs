@@ -1,11 +1,15 @@
 //! Which way to test blocks and to insert into them is used.
 
+#[cfg(target_has_atomic = "64")]
+use super::array::Words;
 use super::array::{Block, BlockArray};
 use super::blocks::Blocks;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use super::neon;
 use super::portable::Lanes;
 use super::select::{any, select};
+#[cfg(target_has_atomic = "64")]
+use super::words;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::hash::HashPair;
@@ -190,12 +194,27 @@ impl Kernel {
         }
     }
 
+    /// Whether all bits of the item are 1 in a block that threads share.
+    #[inline]
+    #[cfg(target_has_atomic = "64")]
+    pub(super) fn are_in(self, words: &Words, b: u64, lanes: &Lanes) -> bool {
+        match self.0 {
+            Set::Portable => lanes.contains(&Block::from_words(words::load(words)), b),
+            // SAFETY: the value proves that the processor has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::are_in(words, b, lanes) },
+            // SAFETY: the value proves that the processor has AVX-512.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::are_in(words, b, lanes) },
+            // SAFETY: the compiler was told that the processor has NEON.
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Set::Neon => unsafe { neon::are_in(words, b, lanes) },
+        }
+    }
+
     /// The words of a block in which the item's bits are 1, as they lie in memory.
     #[inline]
-    #[cfg_attr(
-        not(target_has_atomic = "64"),
-        allow(dead_code, reason = "for atomic filters")
-    )]
+    #[cfg(target_has_atomic = "64")]
     pub(super) fn mask(self, b: u64, lanes: &Lanes) -> [u64; 8] {
         match self.0 {
             Set::Portable => lanes.mask(b).map(u64::to_le),

@@ -39,8 +39,8 @@ pub(super) fn select(
 }
 
 /// What a kernel's inserts have in common: an item, a hashed item, and those of a group that are in
-/// the mask. Each says what was new. The kernel has `insert`, for a block, `mask`, and these
-/// instructions.
+/// the mask. Each says what was new. And what the atomic filter needs, whose blocks are words that
+/// threads share. The kernel has `contains`, `insert`, `mask`, and these instructions.
 macro_rules! inserts {
     ($features:tt) => {
         /// Inserts an item; whether it is new.
@@ -70,6 +70,13 @@ macro_rules! inserts {
         #[target_feature(enable = $features)]
         pub(super) fn insert_group(blocks: &mut Blocks, pairs: &[HashPair; 32], mask: u32) -> u32 {
             select(pairs, mask, |pair| insert_pair(blocks, pair))
+        }
+
+        /// Whether the item's bits are 1 in a block that threads share. What is read of it stays in
+        /// registers, because the reads are inlined here.
+        #[target_feature(enable = $features)]
+        pub(super) fn are_in(words: &super::array::Words, b: u64, lanes: &Lanes) -> bool {
+            contains(&Block::from_words(super::words::load(words)), b, lanes)
         }
 
         /// The words of a block in which the item's bits are 1, as they lie in memory.

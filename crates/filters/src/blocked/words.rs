@@ -38,11 +38,11 @@ impl Word for core::sync::atomic::AtomicU64 {
     }
 }
 
-/// Whether all bits of the mask are 1.
+/// What the words are now, for a lookup. They are read one after the other, and others may change
+/// meanwhile; but a bit that was 1 before is 1 in what is read.
 #[inline]
-pub(crate) fn contains<const N: usize>(words: &[impl Word; N], mask: &[u64; N]) -> bool {
-    let words = words.iter().zip(mask);
-    words.fold(0, |all, (word, mask)| all | mask & !word.load()) == 0
+pub(crate) fn load<const N: usize>(words: &[impl Word; N]) -> [u64; N] {
+    words.each_ref().map(Word::load)
 }
 
 /// Makes all bits of the mask 1; whether one of them was 0.
