@@ -3,31 +3,25 @@
 //! Items are taken in chunks. The filter is locked for a chunk at a time, so other threads get their
 //! turn, and an iterator may itself use the filter.
 
-use everbloom::{BloomFilter, BytesError, ScalableBloomFilter};
+use everbloom::{BloomFilter, BytesError, Item, ScalableBloomFilter};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::item::Value;
-use crate::raw::{Buffer, Elements};
-use crate::shared::Shared;
+use crate::raw::{self, Buffer, Elements};
+use crate::shared::{Detached, Shared};
 
 /// Items of a chunk: enough for the filter to have always some memory asked for, and few enough to
 /// stay in the first cache.
-const CHUNK: usize = 512;
+const CHUNK: usize = raw::TEXTS;
 
 /// What both classes of filters can do.
 pub(crate) trait Filter: Send + Sync + Sized {
-    fn insert_each<'a>(
-        &mut self,
-        items: impl IntoIterator<Item = &'a Value<'a>>,
-        emit: impl FnMut(bool),
-    );
-    fn contains_each<'a>(
-        &self,
-        items: impl IntoIterator<Item = &'a Value<'a>>,
-        emit: impl FnMut(bool),
-    );
+    fn insert(&mut self, item: &(impl Item + ?Sized)) -> bool;
+    fn contains(&self, item: &(impl Item + ?Sized)) -> bool;
+    fn insert_each(&mut self, items: &[impl Item], emit: impl FnMut(bool));
+    fn contains_each(&self, items: &[impl Item], emit: impl FnMut(bool));
     fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError>;
 }
 
@@ -35,19 +29,21 @@ macro_rules! filters {
     ($($name:ty)*) => {
         $(
             impl Filter for $name {
-                fn insert_each<'a>(
-                    &mut self,
-                    items: impl IntoIterator<Item = &'a Value<'a>>,
-                    emit: impl FnMut(bool),
-                ) {
+                #[inline]
+                fn insert(&mut self, item: &(impl Item + ?Sized)) -> bool {
+                    <$name>::insert(self, item)
+                }
+
+                #[inline]
+                fn contains(&self, item: &(impl Item + ?Sized)) -> bool {
+                    <$name>::contains(self, item)
+                }
+
+                fn insert_each(&mut self, items: &[impl Item], emit: impl FnMut(bool)) {
                     <$name>::insert_each(self, items, emit);
                 }
 
-                fn contains_each<'a>(
-                    &self,
-                    items: impl IntoIterator<Item = &'a Value<'a>>,
-                    emit: impl FnMut(bool),
-                ) {
+                fn contains_each(&self, items: &[impl Item], emit: impl FnMut(bool)) {
                     <$name>::contains_each(self, items, emit);
                 }
 
@@ -60,6 +56,30 @@ macro_rules! filters {
 }
 
 filters! { BloomFilter ScalableBloomFilter }
+
+/// Inserts one item; whether it is new.
+#[inline]
+pub(crate) fn add<F: Filter>(filter: &Shared<F>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let (py, item) = (item.py(), item.as_borrowed());
+    if let Ok(text) = item.cast_exact::<PyString>() {
+        let text = raw::utf8(text)?;
+        return Ok(filter.write(py, |filter| filter.insert(text)));
+    }
+    let value = Value::of(item)?;
+    Ok(filter.write(py, |filter| filter.insert(&value)))
+}
+
+/// Whether one item is there.
+#[inline]
+pub(crate) fn contains<F: Filter>(filter: &Shared<F>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let (py, item) = (item.py(), item.as_borrowed());
+    if let Ok(text) = item.cast_exact::<PyString>() {
+        let text = raw::utf8(text)?;
+        return Ok(filter.read(py, |filter| filter.contains(text)));
+    }
+    let value = Value::of(item)?;
+    Ok(filter.read(py, |filter| filter.contains(&value)))
+}
 
 /// What is done with each item.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -155,7 +175,7 @@ impl<F: Filter> Run<'_, F> {
 
     fn any(&mut self, items: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(list) = items.cast::<PyList>() {
-            return self.objects(items.py(), list.iter().map(Ok));
+            return self.list(list);
         }
         if let Ok(tuple) = items.cast::<PyTuple>() {
             return self.objects(items.py(), tuple.iter().map(Ok));
@@ -219,10 +239,30 @@ impl<F: Filter> Run<'_, F> {
         }
     }
 
-    fn attached(&mut self, py: Python<'_>, values: &[Value<'_>]) {
-        match self.task {
-            Task::Contains => contains(&*self.filter.read(py), values, &mut self.answers),
-            task => insert(&mut *self.filter.write(py), values, task, &mut self.answers),
+    /// Text in a list has a shorter way than other objects, which leads to the same items.
+    fn list(&mut self, list: &Bound<'_, PyList>) -> PyResult<()> {
+        let py = list.py();
+        let mut first = 0;
+        while self.filter.is_at_hand(py)
+            && let Some(texts) = raw::Texts::of(list, first)
+        {
+            self.reserve(texts.as_slice().len())?;
+            self.attached(py, texts.as_slice());
+            first += texts.as_slice().len();
+            py.check_signals()?;
+        }
+        self.objects(py, list.iter().skip(first).map(Ok))
+    }
+
+    fn attached<T: Item>(&mut self, py: Python<'_>, items: &[T]) {
+        let (task, answers) = (self.task, &mut self.answers);
+        match task {
+            Task::Contains => self
+                .filter
+                .read(py, |filter| contains_each(filter, items, answers)),
+            task => self
+                .filter
+                .write(py, |filter| insert_each(filter, items, task, answers)),
         }
     }
 
@@ -234,38 +274,42 @@ impl<F: Filter> Run<'_, F> {
                 buffer.dimensions()
             )));
         };
-        py.detach(|| self.elements(elements, kind));
+        let (filter, task, answers) = (self.filter, self.task, &mut self.answers);
+        filter.detach(py, |shared| {
+            each_element(shared, elements, kind, task, answers)
+        });
         Ok(())
     }
+}
 
-    fn elements(&mut self, elements: Elements<'_>, kind: Kind) {
-        let mut values = Vec::with_capacity(CHUNK);
-        for first in (0..elements.len()).step_by(CHUNK) {
-            values.clear();
-            let chunk = (first..elements.len()).take(CHUNK);
-            values.extend(chunk.filter_map(|index| kind.value(elements.get(index)?)));
-            match self.task {
-                Task::Contains => {
-                    contains(&*self.filter.read_detached(), &values, &mut self.answers);
-                }
-                task => {
-                    let mut filter = self.filter.write_detached();
-                    insert(&mut *filter, &values, task, &mut self.answers);
-                }
-            }
+fn each_element<F: Filter>(
+    shared: Detached<'_, F>,
+    elements: Elements<'_>,
+    kind: Kind,
+    task: Task,
+    answers: &mut Vec<u8>,
+) {
+    let mut values = Vec::with_capacity(CHUNK);
+    for first in (0..elements.len()).step_by(CHUNK) {
+        values.clear();
+        let chunk = (first..elements.len()).take(CHUNK);
+        values.extend(chunk.filter_map(|index| kind.value(elements.get(index)?)));
+        match task {
+            Task::Contains => shared.read(|filter| contains_each(filter, &values, answers)),
+            task => shared.write(|filter| insert_each(filter, &values, task, answers)),
         }
     }
 }
 
-fn contains<F: Filter>(filter: &F, values: &[Value<'_>], answers: &mut Vec<u8>) {
-    filter.contains_each(values, |found| answers.push(found.into()));
+fn contains_each<F: Filter>(filter: &F, items: &[impl Item], answers: &mut Vec<u8>) {
+    filter.contains_each(items, |found| answers.push(found.into()));
 }
 
-fn insert<F: Filter>(filter: &mut F, values: &[Value<'_>], task: Task, answers: &mut Vec<u8>) {
+fn insert_each<F: Filter>(filter: &mut F, items: &[impl Item], task: Task, answers: &mut Vec<u8>) {
     if task == Task::Update {
-        filter.insert_each(values, drop);
+        filter.insert_each(items, drop);
     } else {
-        filter.insert_each(values, |new| answers.push(new.into()));
+        filter.insert_each(items, |new| answers.push(new.into()));
     }
 }
 

@@ -11,7 +11,6 @@ use pyo3::types::{PyBytes, PyType};
 use crate::argument::{from_bytes_like, from_file, layout_of, name_of, whole};
 use crate::batch::{self, Task};
 use crate::chunks::Chunks;
-use crate::item::Value;
 use crate::shared::Shared;
 use crate::{error, file};
 
@@ -57,8 +56,7 @@ impl BloomFilter {
 
     /// Adds an item; True if it is new, which is to say that `item in filter` was False.
     fn add(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let value = Value::of(item.as_borrowed())?;
-        Ok(self.0.write(item.py()).insert(&value))
+        batch::add(&self.0, item)
     }
 
     /// Adds all items of an iterable or an array.
@@ -81,12 +79,11 @@ impl BloomFilter {
     }
 
     fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let value = Value::of(item.as_borrowed())?;
-        Ok(self.0.read(item.py()).contains(&value))
+        batch::contains(&self.0, item)
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
-        usize::try_from(self.0.read(py).len()).unwrap_or(usize::MAX)
+        usize::try_from(self.0.read(py, Inner::len)).unwrap_or(usize::MAX)
     }
 
     fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -113,19 +110,22 @@ impl BloomFilter {
             return Ok(py.NotImplemented());
         };
         let other = other.get();
-        let same = std::ptr::eq(self, other)
-            || py.detach(|| self.0.read_both(&other.0, |mine, others| mine == others));
-        same.into_py_any(py)
+        let same = self.0.detach_both(&other.0, py, |mine, others| {
+            mine.read_with(others, |mine, others| mine == others)
+        });
+        // Or they are one.
+        same.unwrap_or(true).into_py_any(py)
     }
 
     /// Removes all items. The filter keeps its size and its key.
     fn clear(&self, py: Python<'_>) {
-        py.detach(|| self.0.write_detached().clear());
+        self.0
+            .detach(py, |shared| shared.write(|filter| filter.clear()));
     }
 
     /// A filter like this one, with the same items.
     fn copy(&self, py: Python<'_>) -> Self {
-        py.detach(|| self.0.read_detached().clone()).into()
+        self.0.detach(py, |shared| shared.read(Inner::clone)).into()
     }
 
     fn __copy__(&self, py: Python<'_>) -> Self {
@@ -138,7 +138,9 @@ impl BloomFilter {
 
     /// An empty filter of the same size and key: the two can be united and intersected.
     fn empty_like(&self, py: Python<'_>) -> PyResult<Self> {
-        let made = py.detach(|| self.0.read_detached().empty_like());
+        let made = self
+            .0
+            .detach(py, |shared| shared.read(|filter| filter.empty_like()));
         made.map(Self::from).map_err(error::build)
     }
 
@@ -148,13 +150,17 @@ impl BloomFilter {
     /// For a filter that was made for far too many items. Only in the blocked layout.
     fn shrink_to(&self, py: Python<'_>, capacity: &Bound<'_, PyAny>) -> PyResult<f64> {
         let capacity = whole(capacity, "capacity")?;
-        let shrunk = py.detach(|| self.0.write_detached().shrink_to(capacity));
+        let shrunk = self.0.detach(py, |shared| {
+            shared.write(|filter| filter.shrink_to(capacity))
+        });
         shrunk.map_err(error::shrink)
     }
 
     /// The filter as bytes, which from_bytes reads, and everbloom's Rust library.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| self.0.read_detached().to_bytes());
+        let bytes = self
+            .0
+            .detach(py, |shared| shared.read(|filter| filter.to_bytes()));
         PyBytes::new(py, &bytes)
     }
 
@@ -166,7 +172,10 @@ impl BloomFilter {
 
     /// Writes the filter to a file. The file is replaced as a whole, or stays as it was.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| file::write(&path, &self.0.read_detached().to_bytes()))
+        self.0.detach(py, |shared| {
+            let bytes = shared.read(|filter| filter.to_bytes());
+            file::write(&path, &bytes)
+        })
     }
 
     /// The filter that save wrote. FormatError when the file holds something else.
@@ -192,62 +201,67 @@ impl BloomFilter {
     /// How many items it is made for.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> u64 {
-        self.0.read(py).capacity()
+        self.0.read(py, Inner::capacity)
     }
 
     /// The error rate when it holds as many items as its capacity.
     #[getter]
     fn error_rate(&self, py: Python<'_>) -> f64 {
-        self.0.read(py).error_rate()
+        self.0.read(py, Inner::error_rate)
     }
 
     /// Length of the bit array in bits.
     #[getter]
     fn bits(&self, py: Python<'_>) -> u64 {
-        self.0.read(py).bits()
+        self.0.read(py, Inner::bits)
     }
 
     /// Bits set by an item.
     #[getter]
     fn hashes(&self, py: Python<'_>) -> u32 {
-        self.0.read(py).hashes()
+        self.0.read(py, Inner::hashes)
     }
 
     /// 'blocked' or 'classic'.
     #[getter]
     fn layout(&self, py: Python<'_>) -> &'static str {
-        name_of(self.0.read(py).layout())
+        name_of(self.0.read(py, Inner::layout))
     }
 
     /// The part of the bits that are 1. Reads the whole filter.
     fn fill_ratio(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.0.read_detached().fill_ratio())
+        self.0
+            .detach(py, |shared| shared.read(|filter| filter.fill_ratio()))
     }
 
     /// The error rate to expect now, from the bits that are 1. Reads the whole filter.
     fn estimated_error_rate(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.0.read_detached().estimated_error_rate())
+        self.0.detach(py, |shared| {
+            shared.read(|filter| filter.estimated_error_rate())
+        })
     }
 
     /// How many different items were added, estimated from the bits that are 1. Reads the whole
     /// filter.
     fn estimated_len(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.0.read_detached().estimated_len())
+        self.0
+            .detach(py, |shared| shared.read(|filter| filter.estimated_len()))
     }
 
     fn __sizeof__(&self, py: Python<'_>) -> usize {
-        self.0.read(py).memory_usage()
+        self.0.read(py, Inner::memory_usage)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let filter = self.0.read(py);
-        format!(
-            "<everbloom.BloomFilter: {} items, capacity {}, error rate {}, {}>",
-            filter.len(),
-            filter.capacity(),
-            filter.error_rate(),
-            name_of(filter.layout())
-        )
+        self.0.read(py, |filter| {
+            format!(
+                "<everbloom.BloomFilter: {} items, capacity {}, error rate {}, {}>",
+                filter.len(),
+                filter.capacity(),
+                filter.error_rate(),
+                name_of(filter.layout())
+            )
+        })
     }
 }
 
@@ -256,18 +270,17 @@ type Combine = fn(&mut Inner, &Inner) -> Result<(), everbloom::UnionError>;
 
 impl BloomFilter {
     fn copy_of(&self, py: Python<'_>) -> Inner {
-        py.detach(|| self.0.read_detached().clone())
+        self.0.detach(py, |shared| shared.read(Inner::clone))
     }
 
     /// Changes the filter by another one.
     fn combine(&self, other: &Bound<'_, Self>, how: Combine) -> PyResult<()> {
         let (py, other) = (other.py(), other.get());
+        let combined = self
+            .0
+            .detach_both(&other.0, py, |mine, others| mine.write_with(others, how));
         // A filter with itself is itself.
-        if std::ptr::eq(self, other) {
-            return Ok(());
-        }
-        let combined = py.detach(|| self.0.write_from(&other.0, how));
-        combined.map_err(error::union)
+        combined.unwrap_or(Ok(())).map_err(error::union)
     }
 
     /// A new filter of both; `NotImplemented` when the other one is something else.

@@ -36,7 +36,7 @@ mod shared;
 ///
 /// An item is a str (its UTF-8 bytes), a bytes, bytearray or memoryview, an int of at most 128 bits,
 /// or a tuple of one to eight items. "a" and b"a" are one item; 1, "1" and (1,) are three.
-#[pyo3::pymodule(name = "everbloom")]
+#[pyo3::pymodule(name = "everbloom", gil_used = true)]
 mod module {
     use pyo3::prelude::*;
 

@@ -13,7 +13,7 @@ use std::{ptr, slice};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 
 /// The C struct of that name.
 #[repr(C)]
@@ -54,6 +54,70 @@ pub(crate) fn utf8<'a>(text: Borrowed<'a, '_, PyString>) -> PyResult<&'a [u8]> {
     }
     // SAFETY: so many bytes are there until the string ends, which never changes.
     Ok(unsafe { slice::from_raw_parts(data.cast(), usize::try_from(size).unwrap_or(0)) })
+}
+
+/// How many texts are taken from a list at once.
+pub(crate) const TEXTS: usize = 512;
+
+/// UTF-8 of items of a list, all of which are of the type `str` itself.
+///
+/// The strings are borrowed from the list. While this exists, no Python code may run: it could change
+/// the list.
+pub(crate) struct Texts<'a> {
+    texts: [&'a [u8]; TEXTS],
+    count: usize,
+}
+
+impl<'a> Texts<'a> {
+    /// Those from number `first` on; `None` when there are none, or others among them.
+    pub(crate) fn of(list: &'a Bound<'_, PyList>, first: usize) -> Option<Texts<'a>> {
+        let count = list.len().checked_sub(first)?.min(TEXTS);
+        let mut objects = [ptr::null_mut(); TEXTS];
+        for (index, object) in (first..).zip(objects.iter_mut().take(count)) {
+            let index = ffi::Py_ssize_t::try_from(index).ok()?;
+            // SAFETY: the list has so many items, and lends this one.
+            *object = unsafe { ffi::PyList_GetItem(list.as_ptr(), index) };
+            prefetch(object.cast());
+        }
+        let mut texts: [&[u8]; TEXTS] = [&[]; TEXTS];
+        for (text, &object) in texts.iter_mut().zip(objects.iter().take(count)) {
+            // SAFETY: it is an object of the list.
+            let is_text = unsafe { ffi::PyUnicode_CheckExact(object) } != 0;
+            let mut size = 0;
+            // SAFETY: it is a string.
+            let data =
+                is_text.then(|| unsafe { PyUnicode_AsUTF8AndSize(object, &raw mut size) })?;
+            if data.is_null() {
+                // The longer way finds the same error.
+                drop(PyErr::take(list.py()));
+                return None;
+            }
+            // SAFETY: so many bytes are there as long as the string, which the list keeps.
+            *text =
+                unsafe { slice::from_raw_parts(data.cast(), usize::try_from(size).unwrap_or(0)) };
+        }
+        (count > 0).then_some(Texts { texts, count })
+    }
+
+    pub(crate) fn as_slice(&self) -> &[&'a [u8]] {
+        self.texts.get(..self.count).unwrap_or_default()
+    }
+}
+
+/// Asks for the two cache lines that most strings lie in.
+#[inline]
+fn prefetch(object: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: asking for memory that is not there does nothing.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(object.cast());
+            _mm_prefetch::<_MM_HINT_T0>(object.wrapping_add(64).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = object;
 }
 
 /// The bytes, which stay as they are as long as the object does.

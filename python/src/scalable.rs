@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use everbloom::ScalableBloomFilter as Inner;
+use everbloom::{Layer, ScalableBloomFilter as Inner};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
@@ -11,7 +11,6 @@ use pyo3::types::{PyBytes, PyType};
 use crate::argument::{from_bytes_like, from_file, layout_of, name_of, whole};
 use crate::batch::{self, Task};
 use crate::chunks::{self, Chunks};
-use crate::item::Value;
 use crate::shared::Shared;
 use crate::{error, file};
 
@@ -71,8 +70,7 @@ impl ScalableBloomFilter {
 
     /// Adds an item; True if it is new, which is to say that `item in filter` was False.
     fn add(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let value = Value::of(item.as_borrowed())?;
-        Ok(self.0.write(item.py()).insert(&value))
+        batch::add(&self.0, item)
     }
 
     /// Adds all items of an iterable or an array.
@@ -95,12 +93,11 @@ impl ScalableBloomFilter {
     }
 
     fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let value = Value::of(item.as_borrowed())?;
-        Ok(self.0.read(item.py()).contains(&value))
+        batch::contains(&self.0, item)
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
-        usize::try_from(self.0.read(py).len()).unwrap_or(usize::MAX)
+        usize::try_from(self.0.read(py, Inner::len)).unwrap_or(usize::MAX)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -109,19 +106,22 @@ impl ScalableBloomFilter {
             return Ok(py.NotImplemented());
         };
         let other = other.get();
-        let same = std::ptr::eq(self, other)
-            || py.detach(|| self.0.read_both(&other.0, |mine, others| mine == others));
-        same.into_py_any(py)
+        let same = self.0.detach_both(&other.0, py, |mine, others| {
+            mine.read_with(others, |mine, others| mine == others)
+        });
+        // Or they are one.
+        same.unwrap_or(true).into_py_any(py)
     }
 
     /// Removes all items. The filter keeps its key and its first layer.
     fn clear(&self, py: Python<'_>) {
-        py.detach(|| self.0.write_detached().clear());
+        self.0
+            .detach(py, |shared| shared.write(|filter| filter.clear()));
     }
 
     /// A filter like this one, with the same items.
     fn copy(&self, py: Python<'_>) -> Self {
-        py.detach(|| self.0.read_detached().clone()).into()
+        self.0.detach(py, |shared| shared.read(Inner::clone)).into()
     }
 
     fn __copy__(&self, py: Python<'_>) -> Self {
@@ -134,7 +134,9 @@ impl ScalableBloomFilter {
 
     /// The filter as bytes, which from_bytes reads, and everbloom's Rust library.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| self.0.read_detached().to_bytes());
+        let bytes = self
+            .0
+            .detach(py, |shared| shared.read(|filter| filter.to_bytes()));
         PyBytes::new(py, &bytes)
     }
 
@@ -146,7 +148,10 @@ impl ScalableBloomFilter {
 
     /// Writes the filter to a file. The file is replaced as a whole, or stays as it was.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| file::write(&path, &self.0.read_detached().to_bytes()))
+        self.0.detach(py, |shared| {
+            let bytes = shared.read(|filter| filter.to_bytes());
+            file::write(&path, &bytes)
+        })
     }
 
     /// The filter that save wrote. FormatError when the file holds something else.
@@ -167,7 +172,7 @@ impl ScalableBloomFilter {
     ///
     /// It is the filter of this moment, whatever is added to it later.
     fn chunks(&self, py: Python<'_>) -> Chunks {
-        Chunks::new(py.detach(|| self.0.read_detached().clone()))
+        Chunks::new(self.0.detach(py, |shared| shared.read(Inner::clone)))
     }
 
     /// The filter of such pieces, from here or from a server. FormatError when some are missing.
@@ -179,80 +184,84 @@ impl ScalableBloomFilter {
     /// How many items the layers are made for, together.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> u64 {
-        self.0.read(py).capacity()
+        self.0.read(py, Inner::capacity)
     }
 
     /// The error rate that it keeps.
     #[getter]
     fn error_rate(&self, py: Python<'_>) -> f64 {
-        self.0.read(py).error_rate()
+        self.0.read(py, Inner::error_rate)
     }
 
     /// How many times the items of a layer the next one is made for; 0 when it does not grow.
     #[getter]
     fn expansion(&self, py: Python<'_>) -> u32 {
-        let filter = self.0.read(py);
-        if filter.is_fixed() {
-            0
-        } else {
-            filter.expansion()
-        }
+        self.0.read(py, |filter| match filter.is_fixed() {
+            true => 0,
+            false => filter.expansion(),
+        })
     }
 
     /// How many layers there are.
     #[getter]
     fn layers(&self, py: Python<'_>) -> usize {
-        self.0.read(py).layers().len()
+        self.0.read(py, |filter| filter.layers().len())
     }
 
     /// Length of the bit arrays in bits.
     #[getter]
     fn bits(&self, py: Python<'_>) -> u64 {
-        self.0.read(py).stream_len().saturating_mul(8)
+        self.0.read(py, Inner::stream_len).saturating_mul(8)
     }
 
     /// Bits set by an item, for each layer, oldest first.
     #[getter]
     fn hashes(&self, py: Python<'_>) -> Vec<u32> {
-        let filter = self.0.read(py);
-        filter.layers().iter().map(|layer| layer.hashes()).collect()
+        let hashes = |filter: &Inner| filter.layers().iter().map(Layer::hashes).collect();
+        self.0.read(py, hashes)
     }
 
     /// 'blocked' or 'classic'.
     #[getter]
     fn layout(&self, py: Python<'_>) -> &'static str {
-        name_of(self.0.read(py).layout())
+        name_of(self.0.read(py, Inner::layout))
     }
 
     /// The part of the bits that are 1. Reads the whole filter.
     fn fill_ratio(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.0.read_detached().fill_ratio())
+        self.0
+            .detach(py, |shared| shared.read(|filter| filter.fill_ratio()))
     }
 
     /// The error rate to expect now, from the bits that are 1. Reads the whole filter.
     fn estimated_error_rate(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.0.read_detached().estimated_error_rate())
+        self.0.detach(py, |shared| {
+            shared.read(|filter| filter.estimated_error_rate())
+        })
     }
 
     /// How many different items were added, estimated from the bits that are 1. Reads the whole
     /// filter.
     fn estimated_len(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.0.read_detached().estimated_len())
+        self.0
+            .detach(py, |shared| shared.read(|filter| filter.estimated_len()))
     }
 
     fn __sizeof__(&self, py: Python<'_>) -> usize {
-        self.0.read(py).memory_usage()
+        self.0.read(py, Inner::memory_usage)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let filter = self.0.read(py);
-        format!(
-            "<everbloom.ScalableBloomFilter: {} items in {} layers, capacity {}, error rate {}, {}>",
-            filter.len(),
-            filter.layers().len(),
-            filter.capacity(),
-            filter.error_rate(),
-            name_of(filter.layout())
-        )
+        self.0.read(py, |filter| {
+            format!(
+                "<everbloom.ScalableBloomFilter: {} items in {} layers, capacity {}, error rate {}, \
+                 {}>",
+                filter.len(),
+                filter.layers().len(),
+                filter.capacity(),
+                filter.error_rate(),
+                name_of(filter.layout())
+            )
+        })
     }
 }
