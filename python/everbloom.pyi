@@ -6,18 +6,18 @@ from typing import Any, Literal, Protocol, SupportsIndex, Tuple, Union, final
 
 __version__: str
 
-Layout = Literal["blocked", "classic"]
+_Layout = Literal["blocked", "classic"]
 
-Item = Union[str, bytes, bytearray, memoryview, int, SupportsIndex, Tuple["Item", ...]]
+_Item = Union[str, bytes, bytearray, memoryview, int, SupportsIndex, Tuple["_Item", ...]]
 """What can be put into a filter: a tuple has from one to eight parts."""
 
 class _Column(Protocol):
-    """A column of pandas or polars."""
+    """A column of pandas, polars or Arrow."""
 
     def to_numpy(self) -> Any: ...
 
 # numpy's arrays are iterables of items, too.
-_Items = Union[Iterable[Item], _Column]
+_Items = Union[Iterable[_Item], _Column]
 
 class FormatError(ValueError):
     """Bytes, a file or chunks are not a filter: damaged, cut off, or of another kind."""
@@ -26,33 +26,33 @@ class FormatError(ValueError):
 class BloomFilter:
     """A Bloom filter of fixed size."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         capacity: int,
         error_rate: float = 0.01,
         *,
         seed: int | None = None,
-        layout: Layout = "blocked",
-    ) -> None: ...
-    def add(self, item: Item, /) -> bool:
+        layout: _Layout = "blocked",
+    ) -> BloomFilter: ...
+    def add(self, item: _Item) -> bool:
         """Adds an item; True if it is new, which is to say that `item in filter` was False."""
 
-    def update(self, items: _Items, /) -> None:
+    def update(self, items: _Items) -> None:
         """Adds all items of an iterable or an array."""
 
-    def add_many(self, items: _Items, /) -> Any:
+    def add_many(self, items: _Items) -> Any:
         """Adds all items; for each one, whether it was new.
 
         A list of bool, or a numpy array of bool when the items are an array or a column.
         """
 
-    def contains_many(self, items: _Items, /) -> Any:
+    def contains_many(self, items: _Items) -> Any:
         """For each item, whether it is in the filter.
 
         A list of bool, or a numpy array of bool when the items are an array or a column.
         """
 
-    def __contains__(self, item: Item, /) -> bool: ...
+    def __contains__(self, item: _Item, /) -> bool: ...
     def __len__(self) -> int: ...
     def __or__(self, other: BloomFilter, /) -> BloomFilter: ...
     def __and__(self, other: BloomFilter, /) -> BloomFilter: ...
@@ -107,7 +107,7 @@ class BloomFilter:
         """Bits set by an item."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> _Layout:
         """'blocked' or 'classic'."""
 
     def fill_ratio(self) -> float:
@@ -123,34 +123,34 @@ class BloomFilter:
 class ScalableBloomFilter:
     """A Bloom filter that grows with its items and keeps its error rate."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         capacity: int = 100,
         error_rate: float = 0.01,
         *,
         expansion: int = 2,
         seed: int | None = None,
-        layout: Layout = "blocked",
-    ) -> None: ...
-    def add(self, item: Item, /) -> bool:
+        layout: _Layout = "blocked",
+    ) -> ScalableBloomFilter: ...
+    def add(self, item: _Item) -> bool:
         """Adds an item; True if it is new, which is to say that `item in filter` was False."""
 
-    def update(self, items: _Items, /) -> None:
+    def update(self, items: _Items) -> None:
         """Adds all items of an iterable or an array."""
 
-    def add_many(self, items: _Items, /) -> Any:
+    def add_many(self, items: _Items) -> Any:
         """Adds all items; for each one, whether it was new.
 
         A list of bool, or a numpy array of bool when the items are an array or a column.
         """
 
-    def contains_many(self, items: _Items, /) -> Any:
+    def contains_many(self, items: _Items) -> Any:
         """For each item, whether it is in the filter.
 
         A list of bool, or a numpy array of bool when the items are an array or a column.
         """
 
-    def __contains__(self, item: Item, /) -> bool: ...
+    def __contains__(self, item: _Item, /) -> bool: ...
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __copy__(self) -> ScalableBloomFilter: ...
@@ -207,7 +207,7 @@ class ScalableBloomFilter:
         """Bits set by an item, for each layer, oldest first."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> _Layout:
         """'blocked' or 'classic'."""
 
     def fill_ratio(self) -> float:

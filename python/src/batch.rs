@@ -1,7 +1,7 @@
 //! Many items at once: lists, tuples, iterators, and arrays in memory.
 //!
-//! Items are taken in chunks. The filter is locked for a chunk at a time, so other threads get their
-//! turn, and an iterator may itself use the filter.
+//! Items are taken in chunks. The filter is locked for a chunk at a time, so other threads get
+//! their turn, and an iterator may itself use the filter.
 
 use everbloom::{BloomFilter, BytesError, Item, ScalableBloomFilter};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
@@ -152,14 +152,21 @@ fn numpy_of<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     Ok(is_array.then_some(numpy))
 }
 
-/// A column of pandas or polars as the array it can become.
+/// A column of pandas, polars or Arrow as the array or list it can become.
 fn as_numpy<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if items.is_instance_of::<PyList>() || items.is_instance_of::<PyTuple>() {
         return Ok(None);
     }
-    match items.getattr_opt("to_numpy")? {
-        Some(convert) => convert.call0().map(Some),
-        None => Ok(None),
+    let Some(convert) = items.getattr_opt("to_numpy")? else {
+        return Ok(None);
+    };
+    match convert.call0() {
+        Ok(array) => Ok(Some(array)),
+        // Arrow's arrays of text do not become one without being asked twice.
+        Err(error) => match items.getattr_opt("to_pylist")? {
+            Some(convert) => convert.call0().map(Some),
+            None => Err(error),
+        },
     }
 }
 

@@ -191,9 +191,10 @@ impl BloomFilter {
         Ok((this.get_type().getattr("from_bytes")?, (bytes,)))
     }
 
-    /// The filter in pieces, for a server: pairs of an iterator and bytes, as BF.SCANDUMP gives them
-    /// and BF.LOADCHUNK takes them. There, and from ScalableBloomFilter.from_chunks, it is a filter
-    /// that does not grow.
+    /// The filter in pieces, for a server: pairs of an iterator and bytes, as BF.SCANDUMP gives
+    /// them and BF.LOADCHUNK takes them.
+    ///
+    /// There, and from ScalableBloomFilter.from_chunks, it is a filter that does not grow.
     fn chunks(&self, py: Python<'_>) -> Chunks {
         Chunks::new(ScalableBloomFilter::from(self.copy_of(py)))
     }

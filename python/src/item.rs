@@ -154,6 +154,7 @@ fn not_an_item(object: Borrowed<'_, '_, PyAny>) -> PyErr {
     let name = object.get_type().fully_qualified_name();
     let name = name.map_or_else(|_| String::from("this"), |name| name.to_string());
     PyTypeError::new_err(format!(
-        "{name} is not an item: items are str, bytes, bytearray, memoryview, int, and tuples of these"
+        "{name} is not an item: items are str, bytes, bytearray, memoryview, int, and tuples of \
+         these"
     ))
 }

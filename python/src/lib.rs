@@ -6,8 +6,11 @@
 //! - [`batch`]: many of them, from lists, iterators and buffers
 //! - [`fixed`], [`scalable`]: the two classes
 //! - [`chunks`]: filters in the pieces of `BF.SCANDUMP`
-//! - [`argument`], [`error`], [`file`], [`shared`]: arguments, exceptions, files, the lock of a filter
-//! - [`raw`]: all that is `unsafe`, which is three functions of Python's C interface
+//! - [`argument`], [`error`], [`file`]: arguments, exceptions, files
+//! - [`shared`]: how threads share a filter
+//! - [`raw`]: what is not in PyO3 of Python's C interface
+//!
+//! Only `raw` and `shared` are `unsafe`.
 
 mod argument;
 mod batch;
@@ -31,11 +34,11 @@ mod shared;
 /// >>> "https://b.example/" in seen
 /// False
 ///
-/// "Never added" is certain. "Added" is wrong for a small part of the items, the error rate that was
-/// asked for.
+/// "Never added" is certain. "Added" is wrong for a small part of the items, the error rate that
+/// was asked for.
 ///
-/// An item is a str (its UTF-8 bytes), a bytes, bytearray or memoryview, an int of at most 128 bits,
-/// or a tuple of one to eight items. "a" and b"a" are one item; 1, "1" and (1,) are three.
+/// An item is a str (its UTF-8 bytes), a bytes, bytearray or memoryview, an int of at most 128
+/// bits, or a tuple of one to eight items. "a" and b"a" are one item; 1, "1" and (1,) are three.
 #[pyo3::pymodule(name = "everbloom", gil_used = true)]
 mod module {
     use pyo3::prelude::*;
@@ -47,7 +50,7 @@ mod module {
     #[pymodule_export]
     use crate::scalable::ScalableBloomFilter;
 
-    /// A constant of this name would not come with `from everbloom import *`, as the package does it.
+    /// A constant would have another name, and `from everbloom import *` would take it along.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -2,8 +2,8 @@
 //! copy.
 //!
 //! CPython 3.9 and 3.10 have the same functions and the same `Py_buffer`, and export them; they had
-//! not promised yet to keep them. So one extension serves all versions. (On Windows, where the stable
-//! interface is a library of its own, they are there from 3.10 and 3.11 on.)
+//! not promised yet to keep them. So one extension serves all versions. (On Windows, where the
+//! stable interface is a library of its own, they are there from 3.11 on.)
 #![allow(unsafe_code, reason = "this is the interface to C")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -61,8 +61,8 @@ pub(crate) const TEXTS: usize = 512;
 
 /// UTF-8 of items of a list, all of which are of the type `str` itself.
 ///
-/// The strings are borrowed from the list. While this exists, no Python code may run: it could change
-/// the list.
+/// The strings are borrowed from the list. While this exists, no Python code may run: it could
+/// change the list.
 pub(crate) struct Texts<'a> {
     texts: [&'a [u8]; TEXTS],
     count: usize,
@@ -259,8 +259,8 @@ impl<'a> Elements<'a> {
 
     /// The bytes of an element.
     ///
-    /// Python lets other threads write into memory that it lends. A program that does so while it is
-    /// read here gets answers for items that are partly the old and partly the new ones.
+    /// Python lets other threads write into memory that it lends. A program that does so while it
+    /// is read here gets answers for items that are partly the old and partly the new ones.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&'a [u8]> {
         if index >= self.count {

@@ -40,7 +40,8 @@ impl ScalableBloomFilter {
         capacity=None, error_rate=0.01, *, expansion=None, seed=None, layout="blocked"
     ))]
     #[pyo3(
-        text_signature = "(capacity=100, error_rate=0.01, *, expansion=2, seed=None, layout='blocked')"
+        text_signature = "(capacity=100, error_rate=0.01, *, expansion=2, seed=None, \
+                          layout='blocked')"
     )]
     fn new(
         py: Python<'_>,
@@ -167,8 +168,8 @@ impl ScalableBloomFilter {
         Ok((this.get_type().getattr("from_bytes")?, (bytes,)))
     }
 
-    /// The filter in pieces, for a server: pairs of an iterator and bytes, as BF.SCANDUMP gives them
-    /// and BF.LOADCHUNK takes them.
+    /// The filter in pieces, for a server: pairs of an iterator and bytes, as BF.SCANDUMP gives
+    /// them and BF.LOADCHUNK takes them.
     ///
     /// It is the filter of this moment, whatever is added to it later.
     fn chunks(&self, py: Python<'_>) -> Chunks {
@@ -254,8 +255,8 @@ impl ScalableBloomFilter {
     fn __repr__(&self, py: Python<'_>) -> String {
         self.0.read(py, |filter| {
             format!(
-                "<everbloom.ScalableBloomFilter: {} items in {} layers, capacity {}, error rate {}, \
-                 {}>",
+                "<everbloom.ScalableBloomFilter: {} items in {} layers, capacity {}, \
+                 error rate {}, {}>",
                 filter.len(),
                 filter.layers().len(),
                 filter.capacity(),

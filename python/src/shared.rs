@@ -63,7 +63,7 @@ impl<T: Send + Sync> Shared<T> {
     #[inline]
     pub(crate) fn write<R>(&self, py: Python<'_>, write: impl FnOnce(&mut T) -> R) -> R {
         let _guard = (!self.is_at_hand(py)).then(|| self.lock.write_py_attached(py));
-        // SAFETY: this thread has the interpreter all the time, and no detached one reads or writes.
+        // SAFETY: this thread has the interpreter all the time, and no detached one the filter.
         write(unsafe { &mut *self.filter.get() })
     }
 

@@ -111,3 +111,19 @@ def test_columns(seen):
     assert seen.contains_many(Column(["b", "c"])).tolist() == [True, False]
     with pytest.raises(TypeError, match="float is not an item"):
         seen.update(Column(["a", float("nan")]))
+
+
+class ArrowText:
+    def to_numpy(self):
+        raise ValueError("it would need a copy")
+
+    def to_pylist(self):
+        return ["x", "y"]
+
+
+def test_arrow_text(seen):
+    seen.update(ArrowText())
+    assert seen.contains_many(ArrowText()) == [True, True]
+    without_list = type('WithoutList', (), {'to_numpy': ArrowText.to_numpy})()
+    with pytest.raises(ValueError, match="need a copy"):
+        seen.update(without_list)
