@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import Any, Literal, Protocol, SupportsIndex, Tuple, Union, final
 
+__all__ = ["BloomFilter", "FormatError", "ScalableBloomFilter"]
 __version__: str
 
 _Layout = Literal["blocked", "classic"]

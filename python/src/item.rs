@@ -139,14 +139,15 @@ fn index_of<'a>(object: Borrowed<'_, '_, PyAny>) -> PyResult<Value<'a>> {
 
 /// A copy of the bytes that an object lends.
 pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    let buffer = Buffer::of(object);
-    let bytes = buffer.as_ref().and_then(|buffer| {
-        let bytes = buffer.elements()?.contiguous()?;
-        Some(bytes.to_vec())
-    });
-    bytes.ok_or_else(|| {
-        PyBufferError::new_err("the bytes must lie side by side, in one dimension, to be an item")
-    })
+    let Some(buffer) = Buffer::of(object) else {
+        let name = object.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("this {name} lends no bytes")));
+    };
+    let bytes = buffer.elements().and_then(|elements| elements.contiguous());
+    let bytes = bytes.ok_or_else(|| {
+        PyBufferError::new_err("the bytes must lie side by side, in one dimension")
+    })?;
+    Ok(bytes.to_vec())
 }
 
 #[cold]

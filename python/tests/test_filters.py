@@ -150,7 +150,7 @@ def test_a_memoryview_must_be_bytes_side_by_side(seen):
         seen.add(memoryview(b"abcdef")[::2])
     released = memoryview(b"a")
     released.release()
-    with pytest.raises(BufferError):
+    with pytest.raises(TypeError, match="lends no bytes"):
         seen.add(released)
 
 
@@ -264,7 +264,7 @@ def test_bytes(seen):
     other = CLASSES[1 - CLASSES.index(type(seen))]
     with pytest.raises(FormatError, match="other kind"):
         other.from_bytes(data)
-    with pytest.raises((TypeError, BufferError)):
+    with pytest.raises(TypeError, match="this str lends no bytes"):
         type(seen).from_bytes("text")
     assert issubclass(FormatError, ValueError)
 

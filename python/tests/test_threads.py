@@ -79,3 +79,20 @@ def test_everything_at_once():
         lambda: work(other, one),
     )
     assert one.contains_many(numbers).all() and other.contains_many(numbers).all()
+
+
+def test_filters_that_wait_for_each_other():
+    one = BloomFilter(3_000_000, seed=1)
+    other = one.empty_like()
+
+    def unite(a, b):
+        for _ in range(50):
+            a |= b
+
+    def clear():
+        # Both others wait for this one, each with the other filter in its hands.
+        for _ in range(50):
+            one.clear()
+            other.clear()
+
+    together(lambda: unite(one, other), lambda: unite(other, one), clear, clear)
