@@ -1,7 +1,6 @@
 """What a filter does, of either class."""
 
 import copy
-import inspect
 import pickle
 import sys
 
@@ -362,5 +361,5 @@ def test_everything_is_described():
             if not name.startswith("_"):
                 assert getattr(of_class, name).__doc__, name
                 assert f"def {name}(" in text, name
-        assert of_class.__doc__ and "seed" in str(inspect.signature(of_class))
+        assert f"{of_class.__name__}(capacity" in of_class.__doc__
     assert everbloom.__doc__ and everbloom.__version__
