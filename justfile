@@ -36,6 +36,19 @@ module-test *args:
 module-hosts:
     tests/hosts/test
 
+# Build the Python package into a virtual environment, python/target/venv, and test it there
+python:
+    cargo build -p everbloom-cli
+    cargo build --manifest-path python/Cargo.toml --example exchange
+    python3 -m venv python/target/venv
+    python/target/venv/bin/pip install -q -r python/tests/requirements.txt ./python
+    cd python && EVERBLOOM=../target/debug/everbloom target/venv/bin/pytest
+
+# The Python package beside other libraries of its kind; after `just python`
+bench-python *args:
+    python/target/venv/bin/pip install -q -r python/benches/requirements.txt
+    python/target/venv/bin/python python/benches/compare.py {{ args }}
+
 # All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
 # benches/results and prints the tables
 bench: _bench-build bench-library bench-server bench-module bench-concurrency

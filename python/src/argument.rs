@@ -1,0 +1,60 @@
+//! Arguments that both classes have.
+
+use std::path::Path;
+
+use everbloom::Layout;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::batch::Filter;
+use crate::{error, file, item};
+
+/// A number of items, or a seed.
+pub(crate) fn whole(number: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
+    number.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(number.py()) {
+            match number.lt(0) {
+                Ok(true) => PyValueError::new_err(format!("the {what} is below 0")),
+                _ => PyOverflowError::new_err(format!("the {what} is 2**64 or more")),
+            }
+        } else {
+            PyTypeError::new_err(format!("the {what} must be an int"))
+        }
+    })
+}
+
+pub(crate) fn layout_of(name: &str) -> PyResult<Layout> {
+    match name {
+        "blocked" => Ok(Layout::Blocked),
+        "classic" => Ok(Layout::Classic),
+        _ => Err(PyValueError::new_err(format!(
+            "the layout is 'blocked' or 'classic', not '{name}'"
+        ))),
+    }
+}
+
+pub(crate) fn name_of(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Blocked => "blocked",
+        Layout::Classic => "classic",
+    }
+}
+
+pub(crate) fn from_bytes_like<F: Filter>(data: &Bound<'_, PyAny>) -> PyResult<F> {
+    let py = data.py();
+    if let Ok(bytes) = data.cast::<PyBytes>() {
+        let bytes = bytes.as_bytes();
+        return py.detach(|| F::from_bytes(bytes)).map_err(error::bytes);
+    }
+    // Others may change while they are read.
+    let bytes = item::bytes_of(data)?;
+    py.detach(|| F::from_bytes(&bytes)).map_err(error::bytes)
+}
+
+pub(crate) fn from_file<F: Filter>(py: Python<'_>, path: &Path) -> PyResult<F> {
+    py.detach(|| {
+        let bytes = file::read(path)?;
+        F::from_bytes(&bytes).map_err(error::bytes)
+    })
+}

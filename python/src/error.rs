@@ -1,0 +1,56 @@
+//! Errors of the crate as Python's exceptions.
+
+use everbloom::redisbloom::PartsError;
+use everbloom::{BuildError, BytesError, ShrinkError, UnionError};
+use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    everbloom,
+    FormatError,
+    PyValueError,
+    "Bytes, a file or chunks are not a filter: damaged, cut off, or of another kind."
+);
+
+pub(crate) fn build(error: BuildError) -> PyErr {
+    match error {
+        BuildError::TooLarge { .. } | BuildError::OutOfMemory { .. } => {
+            PyMemoryError::new_err(error.to_string())
+        }
+        BuildError::UnexpectedKey => {
+            PyValueError::new_err("a seed is for the blocked layout: the classic one has no key")
+        }
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn shrink(error: ShrinkError) -> PyErr {
+    match error {
+        ShrinkError::Build(error) => build(error),
+        ShrinkError::Layout => PyValueError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn union(error: UnionError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+pub(crate) fn bytes(error: BytesError) -> PyErr {
+    match error {
+        BytesError::Parts(error) => parts(error),
+        BytesError::Kind => FormatError::new_err(
+            "the bytes of the other kind of filter: BloomFilter and ScalableBloomFilter each read \
+             their own",
+        ),
+        _ => FormatError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn parts(error: PartsError) -> PyErr {
+    match error {
+        PartsError::OutOfMemory | PartsError::TooLarge { .. } => {
+            PyMemoryError::new_err(error.to_string())
+        }
+        _ => FormatError::new_err(error.to_string()),
+    }
+}

@@ -1,0 +1,58 @@
+//! The Python package `everbloom`: the filters of the crate of that name as Python classes.
+//!
+//! `everbloom.pyi` says what a Python program sees, with types. Here is how it is done:
+//!
+//! - [`item`]: a Python object as an item of a filter
+//! - [`batch`]: many of them, from lists, iterators and buffers
+//! - [`fixed`], [`scalable`]: the two classes
+//! - [`chunks`]: filters in the pieces of `BF.SCANDUMP`
+//! - [`argument`], [`error`], [`file`]: arguments, exceptions, files
+//! - [`shared`]: how threads share a filter
+//! - [`raw`]: what is not in PyO3 of Python's C interface
+//!
+//! Only `raw` and `shared` are `unsafe`.
+
+mod argument;
+mod batch;
+mod chunks;
+mod error;
+mod file;
+mod fixed;
+mod item;
+mod raw;
+mod scalable;
+mod shared;
+
+/// Bloom filters: "have I seen this before?" in about ten bits an item.
+///
+/// >>> from everbloom import BloomFilter
+/// >>> seen = BloomFilter(1_000_000, 0.001)
+/// >>> seen.add("https://a.example/")
+/// True
+/// >>> "https://a.example/" in seen
+/// True
+/// >>> "https://b.example/" in seen
+/// False
+///
+/// "Never added" is certain. "Added" is wrong for a small part of the items, the error rate that
+/// was asked for.
+///
+/// An item is a str (its UTF-8 bytes), a bytes, bytearray or memoryview, an int of at most 128
+/// bits, or a tuple of one to eight items. "a" and b"a" are one item; 1, "1" and (1,) are three.
+#[pyo3::pymodule(name = "everbloom", gil_used = true)]
+mod module {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::error::FormatError;
+    #[pymodule_export]
+    use crate::fixed::BloomFilter;
+    #[pymodule_export]
+    use crate::scalable::ScalableBloomFilter;
+
+    /// A constant would have another name, and `from everbloom import *` would take it along.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,289 @@
+//! What of Python's C interface the stable one has from 3.11 on only: buffers, and text without a
+//! copy.
+//!
+//! CPython 3.9 and 3.10 have the same functions and the same `Py_buffer`, and export them; they had
+//! not promised yet to keep them. So one extension serves all versions. (On Windows, where the
+//! stable interface is a library of its own, they are there from 3.11 on.)
+#![allow(unsafe_code, reason = "this is the interface to C")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::marker::PhantomData;
+use std::{ptr, slice};
+
+use pyo3::exceptions::PyOverflowError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
+
+/// The C struct of that name.
+#[repr(C)]
+struct PyBuffer {
+    buf: *mut c_void,
+    obj: *mut ffi::PyObject,
+    len: ffi::Py_ssize_t,
+    itemsize: ffi::Py_ssize_t,
+    readonly: c_int,
+    ndim: c_int,
+    format: *mut c_char,
+    shape: *mut ffi::Py_ssize_t,
+    strides: *mut ffi::Py_ssize_t,
+    suboffsets: *mut ffi::Py_ssize_t,
+    internal: *mut c_void,
+}
+
+const PYBUF_FORMAT: c_int = 0x4;
+const PYBUF_STRIDES: c_int = 0x10 | 0x8;
+
+unsafe extern "C" {
+    fn PyUnicode_AsUTF8AndSize(
+        text: *mut ffi::PyObject,
+        size: *mut ffi::Py_ssize_t,
+    ) -> *const c_char;
+    fn PyObject_GetBuffer(object: *mut ffi::PyObject, view: *mut PyBuffer, flags: c_int) -> c_int;
+    fn PyBuffer_Release(view: *mut PyBuffer);
+}
+
+/// The text as UTF-8. Python keeps it with the string, where it stays as long as the string does.
+#[inline]
+pub(crate) fn utf8<'a>(text: Borrowed<'a, '_, PyString>) -> PyResult<&'a [u8]> {
+    let mut size = 0;
+    // SAFETY: it is a string, and the interpreter is ours while there is a `Borrowed`.
+    let data = unsafe { PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut size) };
+    if data.is_null() {
+        return Err(PyErr::fetch(text.py()));
+    }
+    // SAFETY: so many bytes are there until the string ends, which never changes.
+    Ok(unsafe { slice::from_raw_parts(data.cast(), usize::try_from(size).unwrap_or(0)) })
+}
+
+/// How many texts are taken from a list at once.
+pub(crate) const TEXTS: usize = 512;
+
+/// UTF-8 of items of a list, all of which are of the type `str` itself.
+///
+/// The strings are borrowed from the list. While this exists, no Python code may run: it could
+/// change the list.
+pub(crate) struct Texts<'a> {
+    texts: [&'a [u8]; TEXTS],
+    count: usize,
+}
+
+impl<'a> Texts<'a> {
+    /// Those from number `first` on; `None` when there are none, or others among them.
+    pub(crate) fn of(list: &'a Bound<'_, PyList>, first: usize) -> Option<Texts<'a>> {
+        let count = list.len().checked_sub(first)?.min(TEXTS);
+        let mut objects = [ptr::null_mut(); TEXTS];
+        for (index, object) in (first..).zip(objects.iter_mut().take(count)) {
+            let index = ffi::Py_ssize_t::try_from(index).ok()?;
+            // SAFETY: the list has so many items, and lends this one.
+            *object = unsafe { ffi::PyList_GetItem(list.as_ptr(), index) };
+            prefetch(object.cast());
+        }
+        let mut texts: [&[u8]; TEXTS] = [&[]; TEXTS];
+        for (text, &object) in texts.iter_mut().zip(objects.iter().take(count)) {
+            // SAFETY: it is an object of the list.
+            let is_text = unsafe { ffi::PyUnicode_CheckExact(object) } != 0;
+            let mut size = 0;
+            // SAFETY: it is a string.
+            let data =
+                is_text.then(|| unsafe { PyUnicode_AsUTF8AndSize(object, &raw mut size) })?;
+            if data.is_null() {
+                // The longer way finds the same error.
+                drop(PyErr::take(list.py()));
+                return None;
+            }
+            // SAFETY: so many bytes are there as long as the string, which the list keeps.
+            *text =
+                unsafe { slice::from_raw_parts(data.cast(), usize::try_from(size).unwrap_or(0)) };
+        }
+        (count > 0).then_some(Texts { texts, count })
+    }
+
+    pub(crate) fn as_slice(&self) -> &[&'a [u8]] {
+        self.texts.get(..self.count).unwrap_or_default()
+    }
+}
+
+/// Asks for the two cache lines that most strings lie in.
+#[inline]
+fn prefetch(object: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: asking for memory that is not there does nothing.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(object.cast());
+            _mm_prefetch::<_MM_HINT_T0>(object.wrapping_add(64).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = object;
+}
+
+/// The bytes, which stay as they are as long as the object does.
+#[inline]
+pub(crate) fn bytes<'a>(bytes: Borrowed<'a, '_, PyBytes>) -> &'a [u8] {
+    // SAFETY: the bytes of the object live as long as it, and never change.
+    unsafe { slice::from_raw_parts(bytes.as_bytes().as_ptr(), bytes.as_bytes().len()) }
+}
+
+/// A part of the tuple, which keeps it.
+pub(crate) fn part<'a, 'py>(
+    tuple: Borrowed<'a, 'py, PyTuple>,
+    index: usize,
+) -> PyResult<Borrowed<'a, 'py, PyAny>> {
+    let part = tuple.get_borrowed_item(index)?;
+    // SAFETY: the part lives as long as the tuple, which never changes.
+    Ok(unsafe { Borrowed::from_ptr(tuple.py(), part.as_ptr()) })
+}
+
+/// The number; `None` when it has more than 64 bits.
+#[inline]
+pub(crate) fn small_int(number: Borrowed<'_, '_, PyInt>) -> PyResult<Option<i64>> {
+    let mut overflow = 0;
+    // SAFETY: it is an int, and the interpreter is ours while there is a `Borrowed`.
+    let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(number.as_ptr(), &raw mut overflow) };
+    if overflow != 0 {
+        return Ok(None);
+    }
+    // -1 is a value and the sign of an error.
+    match (value == -1).then(|| PyErr::take(number.py())).flatten() {
+        Some(error) => Err(error),
+        None => Ok(Some(value)),
+    }
+}
+
+/// Whether the object has `__index__`.
+pub(crate) fn has_index(object: Borrowed<'_, '_, PyAny>) -> bool {
+    // SAFETY: it is an object, and the interpreter is ours while there is a `Borrowed`.
+    unsafe { ffi::PyIndex_Check(object.as_ptr()) != 0 }
+}
+
+/// The memory that an object lends: an array of one dimension, or of none or many, which gives no
+/// elements.
+pub(crate) struct Buffer<'py> {
+    /// Its address must not change: some objects keep it.
+    view: Box<PyBuffer>,
+    /// It is given back by a thread that has the interpreter.
+    python: PhantomData<Python<'py>>,
+}
+
+/// The elements of a buffer, for a thread that need not have the interpreter.
+#[derive(Clone, Copy)]
+pub(crate) struct Elements<'a> {
+    first: *const u8,
+    stride: isize,
+    count: usize,
+    size: usize,
+    buffer: PhantomData<&'a ()>,
+}
+
+// SAFETY: the memory is there as long as the buffer is lent, whatever thread reads it.
+unsafe impl Send for Elements<'_> {}
+// SAFETY: nothing is written through it.
+unsafe impl Sync for Elements<'_> {}
+
+impl<'py> Buffer<'py> {
+    /// `None` when the object lends no memory.
+    pub(crate) fn of(object: &Bound<'py, PyAny>) -> Option<Buffer<'py>> {
+        let mut view = Box::new(PyBuffer {
+            buf: ptr::null_mut(),
+            obj: ptr::null_mut(),
+            len: 0,
+            itemsize: 0,
+            readonly: 0,
+            ndim: 0,
+            format: ptr::null_mut(),
+            shape: ptr::null_mut(),
+            strides: ptr::null_mut(),
+            suboffsets: ptr::null_mut(),
+            internal: ptr::null_mut(),
+        });
+        let flags = PYBUF_FORMAT | PYBUF_STRIDES;
+        // SAFETY: the object is one, and the view is to be filled.
+        let result = unsafe { PyObject_GetBuffer(object.as_ptr(), &raw mut *view, flags) };
+        if result != 0 {
+            // The exception only says that there is none.
+            drop(PyErr::take(object.py()));
+            return None;
+        }
+        Some(Buffer {
+            view,
+            python: PhantomData,
+        })
+    }
+
+    /// What an element is, in the words of Python's `struct`.
+    pub(crate) fn format(&self) -> &str {
+        if self.view.format.is_null() {
+            return "B";
+        }
+        // SAFETY: a format ends with a zero and lives as long as the view.
+        let format = unsafe { CStr::from_ptr(self.view.format) };
+        format.to_str().unwrap_or("?")
+    }
+
+    pub(crate) fn dimensions(&self) -> c_int {
+        self.view.ndim
+    }
+
+    /// Those of an array of one dimension.
+    pub(crate) fn elements(&self) -> Option<Elements<'_>> {
+        let view = &*self.view;
+        if view.ndim != 1 || view.shape.is_null() || view.strides.is_null() {
+            return None;
+        }
+        // SAFETY: shape and strides have as many numbers as there are dimensions.
+        let (count, stride) = unsafe { (*view.shape, *view.strides) };
+        Some(Elements {
+            first: view.buf.cast(),
+            stride,
+            count: usize::try_from(count).ok()?,
+            size: usize::try_from(view.itemsize).ok()?,
+            buffer: PhantomData,
+        })
+    }
+}
+
+impl Drop for Buffer<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the view was filled, and is given back once.
+        unsafe { PyBuffer_Release(&raw mut *self.view) }
+    }
+}
+
+impl<'a> Elements<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The bytes of an element.
+    ///
+    /// Python lets other threads write into memory that it lends. A program that does so while it
+    /// is read here gets answers for items that are partly the old and partly the new ones.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<&'a [u8]> {
+        if index >= self.count {
+            return None;
+        }
+        let offset = self.stride.checked_mul(isize::try_from(index).ok()?)?;
+        // SAFETY: the element is one of the array, which is lent as long as `'a`.
+        Some(unsafe { slice::from_raw_parts(self.first.offset(offset), self.size) })
+    }
+
+    /// All elements, if they lie side by side.
+    pub(crate) fn contiguous(&self) -> Option<&'a [u8]> {
+        let side_by_side = usize::try_from(self.stride) == Ok(self.size);
+        if self.count == 0 {
+            return Some(&[]);
+        }
+        let bytes = self.count.checked_mul(self.size)?;
+        // SAFETY: that many bytes begin with the first element, and are lent as long as `'a`.
+        side_by_side.then(|| unsafe { slice::from_raw_parts(self.first, bytes) })
+    }
+}
+
+/// An int beyond the range of an item.
+pub(crate) fn too_wide() -> PyErr {
+    PyOverflowError::new_err("an int item must be from -2**127 to 2**128 - 1")
+}

@@ -1,0 +1,129 @@
+"""Items in arrays."""
+
+import array
+
+import numpy as np
+import pytest
+
+from everbloom import BloomFilter, ScalableBloomFilter
+
+INTS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4", ">u8", "?"]
+
+
+@pytest.fixture(params=[BloomFilter, ScalableBloomFilter])
+def seen(request):
+    return request.param(10_000, 1e-9)
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_arrays_of_ints(seen, dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        items = np.array([False, True])
+    else:
+        info = np.iinfo(dtype)
+        items = np.array([info.min, info.max, 0, 1, 7], dtype=dtype)
+    answers = seen.add_many(items)
+    assert isinstance(answers, np.ndarray) and answers.dtype == bool
+    # One item for each value, the same as Python's.
+    assert answers.tolist() == [True] * len(items) if dtype.kind != "u" else True
+    for number in items.tolist():
+        assert int(number) in seen
+    assert seen.contains_many(items).all()
+    assert 5 not in seen
+
+
+def test_the_answers_are_a_mask(seen):
+    seen.update(np.arange(1000))
+    asked = np.arange(500, 1500)
+    known = seen.contains_many(asked)
+    known[0] = False
+    assert asked[~known].tolist() == [500, *range(1000, 1500)]
+
+
+def test_long_strided_and_reversed(seen):
+    items = np.arange(20_000).reshape(10_000, 2)[:, 1][::-3]
+    seen.update(items)
+    assert all(number in seen for number in items.tolist())
+    assert len(seen) == len(items)
+    assert 0 not in seen
+
+
+def test_fixed_width_bytes(seen):
+    items = np.array([b"a", b"abc", b"", b"abcd"])
+    assert items.dtype == "S4"
+    seen.update(items)
+    # The zeros at the end are no part of the item, as numpy itself sees it.
+    assert "a" in seen and "abc" in seen and "" in seen and "abcd" in seen
+    assert b"a\0\0\0" not in seen
+    assert seen.contains_many(np.array([b"abc", b"x"])).tolist() == [True, False]
+
+
+def test_text_and_objects(seen):
+    seen.update(np.array(["ä", "abc"]))
+    assert "ä" in seen and "abc" in seen
+    seen.update(np.array(["x", 7, b"y"], dtype=object))
+    assert "x" in seen and 7 in seen and "y" in seen
+    answers = seen.contains_many(np.array(["x", "z"], dtype=object))
+    assert isinstance(answers, np.ndarray) and answers.tolist() == [True, False]
+
+
+def test_one_of_numpys_ints_is_an_item(seen):
+    seen.add(np.int64(7))
+    assert 7 in seen and np.uint8(7) in seen
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16", "V4"])
+def test_what_is_no_item(seen, dtype):
+    with pytest.raises(TypeError, match=f"an array of .* is not of items"):
+        seen.update(np.zeros(3, dtype=dtype))
+    with pytest.raises(TypeError):
+        seen.update(np.zeros(3, dtype="M8[s]"))
+
+
+def test_one_dimension(seen):
+    for items in (np.zeros((2, 2), dtype=int), np.array(7)):
+        with pytest.raises(ValueError, match="one dimension"):
+            seen.update(items)
+    with pytest.raises(TypeError, match="ndarray is not an item"):
+        seen.add(np.array([1, 2]))
+    assert seen.contains_many(np.array([], dtype=int)).tolist() == []
+
+
+def test_other_arrays(seen):
+    seen.update(array.array("q", [1, -2]))
+    assert 1 in seen and -2 in seen
+    assert seen.contains_many(array.array("H", [1, 3])) == [True, False]
+    assert seen.contains_many(memoryview(b"\x01\x05")) == [True, False]
+
+
+class Column:
+    def __init__(self, values):
+        self.values = values
+
+    def to_numpy(self):
+        return np.array(self.values, dtype=object)
+
+
+def test_columns(seen):
+    """As pandas and polars have them."""
+    seen.update(Column(["a", "b"]))
+    assert seen.contains_many(Column(["b", "c"])).tolist() == [True, False]
+    with pytest.raises(TypeError, match="float is not an item"):
+        seen.update(Column(["a", float("nan")]))
+
+
+class ArrowText:
+    def to_numpy(self):
+        raise ValueError("it would need a copy")
+
+    def to_pylist(self):
+        return ["x", "y"]
+
+
+def test_arrow_text(seen):
+    seen.update(ArrowText())
+    assert seen.contains_many(ArrowText()) == [True, True]
+    without_list = type('WithoutList', (), {'to_numpy': ArrowText.to_numpy})()
+    with pytest.raises(ValueError, match="need a copy"):
+        seen.update(without_list)

@@ -1,0 +1,125 @@
+"""Filters go to `everbloom serve` and come back.
+
+EVERBLOOM names the binary; without it, the one that `cargo build` made.
+"""
+
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from everbloom import BloomFilter, FormatError, ScalableBloomFilter
+
+BINARY = Path(os.environ.get("EVERBLOOM", Path(__file__).parents[2] / "target/debug/everbloom"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    if not BINARY.exists():
+        if os.environ.get("EVERBLOOM_REQUIRE_PEERS"):
+            pytest.fail(f"there is no {BINARY}: cargo build -p everbloom-cli makes it")
+        pytest.skip(f"there is no {BINARY}: cargo build -p everbloom-cli makes it")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tmp_path_factory.mktemp("server")
+    process = subprocess.Popen(
+        [BINARY, "serve", "--port", str(port), "--dir", folder], stdout=subprocess.DEVNULL
+    )
+    client = redis.Redis(port=port)
+    try:
+        for _ in range(200):
+            try:
+                client.ping()
+                break
+            except redis.ConnectionError:
+                time.sleep(0.05)
+        yield client
+    finally:
+        client.close()
+        process.terminate()
+        process.wait()
+
+
+def filters():
+    for layout in ("blocked", "classic"):
+        yield f"fixed-{layout}", BloomFilter(5000, 0.001, layout=layout)
+        yield f"scalable-{layout}", ScalableBloomFilter(100, 0.001, layout=layout)
+
+
+ITEMS = [f"item {i}" for i in range(3000)] + [b"\0\xff", "ä", ""]
+OTHERS = [f"other {i}" for i in range(3000)]
+
+
+@pytest.mark.parametrize("name,seen", list(filters()), ids=lambda value: value if isinstance(value, str) else "")
+def test_to_the_server_and_back(server, name, seen):
+    seen.update(ITEMS)
+    for iterator, piece in seen.chunks():
+        server.bf().loadchunk(name, iterator, piece)
+    bf = server.bf()
+    assert bf.mexists(name, *ITEMS) == [1] * len(ITEMS)
+    # Also the same false positives.
+    assert [bool(found) for found in bf.mexists(name, *OTHERS)] == seen.contains_many(OTHERS)
+    assert bf.card(name) == len(seen)
+
+    if name.startswith("scalable"):
+        bf.madd(name, *OTHERS)
+        seen.update(OTHERS)
+
+    def dump():
+        iterator = 0
+        while True:
+            iterator, piece = bf.scandump(name, iterator)
+            yield iterator, piece
+            if iterator == 0:
+                return
+
+    back = ScalableBloomFilter.from_chunks(dump())
+    assert all(back.contains_many(ITEMS))
+    assert len(back) == len(seen)
+    assert list(back.chunks()) == list(seen.chunks())
+    if name.startswith("scalable"):
+        assert back == seen and all(back.contains_many(OTHERS))
+    else:
+        assert back.expansion == 0
+
+
+def test_chunks_are_of_one_moment():
+    seen = ScalableBloomFilter(1000)
+    seen.update(list("ab"))
+    chunks = seen.chunks()
+    first = next(chunks)
+    seen.update(range(100_000))
+    back = ScalableBloomFilter.from_chunks([first, *chunks])
+    assert back.contains_many(list("ab")) == [True, True] and len(back) == 2
+
+
+def test_damaged_chunks():
+    seen = ScalableBloomFilter(100, seed=1)
+    seen.update(range(5000))
+    chunks = list(seen.chunks())
+    assert len(chunks) > 2
+    from_chunks = ScalableBloomFilter.from_chunks
+    assert from_chunks(chunks) == seen
+    for bad, text in [
+        ([], "no chunk"),
+        (chunks[1:], "not a header"),
+        (chunks[:-1], "the chunks end after"),
+        ([chunks[0], *chunks[2:]], "missing or out of order"),
+        ([chunks[0], *chunks[:0:-1]], "missing or out of order"),
+        ([*chunks, (chunks[-1][0] + 1, b"x")], "outside"),
+        ([(1, chunks[0][1][:-1])], "not a header"),
+        ([(1, b"")], "not a header"),
+        ([(-1, b"abc")], "not a header"),
+        ([chunks[0], (-5, b"abc")], "missing or out of order"),
+        ([chunks[0], (4, chunks[1][1])], "missing or out of order"),
+    ]:
+        with pytest.raises(FormatError, match=text):
+            from_chunks(bad)
+    for bad in ([1], [(1,)], [("a", b"")], 7, [(1, "text")]):
+        with pytest.raises((TypeError, ValueError, BufferError)):
+            from_chunks(bad)

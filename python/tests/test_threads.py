@@ -1,0 +1,98 @@
+"""One filter in several threads."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from everbloom import BloomFilter, ScalableBloomFilter
+
+THREADS = 4
+
+
+@pytest.fixture(autouse=True)
+def switch_often():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(*tasks):
+    failures = []
+
+    def guarded(task):
+        try:
+            task()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(task,), daemon=True) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "threads wait for each other"
+    assert failures == []
+
+
+@pytest.mark.parametrize("of_class", [BloomFilter, ScalableBloomFilter])
+def test_each_item_is_new_once(of_class):
+    seen = of_class(100_000, 1e-9)
+    new = [0] * (2 * THREADS)
+
+    def array(number):
+        new[number] = int(seen.add_many(np.arange(50_000)).sum())
+
+    def one_by_one(number):
+        new[number] = sum(seen.add(i) for i in range(50_000))
+
+    tasks = [lambda n=n: array(n) for n in range(THREADS)]
+    tasks += [lambda n=n: one_by_one(n) for n in range(THREADS, 2 * THREADS)]
+    together(*tasks)
+    assert sum(new) == 50_000 == len(seen)
+
+
+def test_everything_at_once():
+    one = BloomFilter(200_000, 0.01)
+    other = one.empty_like()
+    numbers = np.arange(100_000)
+
+    def unite(a, b):
+        for _ in range(20):
+            a |= b
+            assert (a | b).contains_many(numbers[:10]) is not None
+            a == b
+
+    def work(a, b):
+        for i in range(20):
+            a.update(numbers)
+            a.update(x for x in range(1000) if x not in b)
+            a.contains_many(numbers)
+            a.to_bytes(), a.copy(), a.fill_ratio(), len(a), repr(b)
+
+    together(
+        lambda: unite(one, other),
+        lambda: unite(other, one),
+        lambda: work(one, other),
+        lambda: work(other, one),
+    )
+    assert one.contains_many(numbers).all() and other.contains_many(numbers).all()
+
+
+def test_filters_that_wait_for_each_other():
+    one = BloomFilter(3_000_000, seed=1)
+    other = one.empty_like()
+
+    def unite(a, b):
+        for _ in range(50):
+            a |= b
+
+    def clear():
+        # Both others wait for this one, each with the other filter in its hands.
+        for _ in range(50):
+            one.clear()
+            other.clear()
+
+    together(lambda: unite(one, other), lambda: unite(other, one), clear, clear)
