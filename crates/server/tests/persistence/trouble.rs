@@ -367,7 +367,12 @@ fn a_rewrite_that_fails_leaves_the_log_as_it_was() {
     let (running, mut client) = start_on(&disk, settings());
     run(
         &mut client,
-        &["SET a 1", "BF.RESERVE f 0.001 300000", "BF.ADD f x"],
+        &[
+            "CONFIG SET rdbcompression no",
+            "SET a 1",
+            "BF.RESERVE f 0.001 300000",
+            "BF.ADD f x",
+        ],
     );
     until(&mut client, "aof_buffer_length", "0");
     // Room for the new increment's name in the manifest, and not for the base.
