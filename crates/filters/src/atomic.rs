@@ -216,13 +216,13 @@ impl AtomicBloomFilter {
         self.size().error_rate
     }
 
-    /// Length of the bit array in bits, a multiple of 512. See [`capacity`](Self::capacity).
+    /// Length of the bit array in bits, a multiple of 512. [Example](Self::capacity).
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.size().bytes * 8
     }
 
-    /// Bits set by an item. See [`capacity`](Self::capacity).
+    /// Bits set by an item. [Example](Self::capacity).
     #[must_use]
     pub fn hashes(&self) -> u32 {
         self.size().hashes

@@ -1,6 +1,14 @@
 //! Why a filter is not made, or does not take an item.
 
 /// Why a filter cannot be made.
+///
+/// ```
+/// use everbloom::{BloomFilter, BuildError};
+/// let builder = BloomFilter::builder();
+/// assert_eq!(builder.capacity(0).build(), Err(BuildError::Capacity));
+/// assert_eq!(builder.capacity(10).error_rate(1.5).build(), Err(BuildError::ErrorRate));
+/// assert_eq!(builder.bits(1024).build(), Err(BuildError::Hashes));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// The error rate is not strictly between 0 and 1.
@@ -52,6 +60,15 @@ pub enum BuildError {
 }
 
 /// Why an item was not inserted.
+///
+/// ```
+/// use everbloom::{InsertError, ScalableBloomFilter};
+/// let mut seen = ScalableBloomFilter::builder().capacity(1).fixed().build()?;
+/// assert_eq!(seen.try_insert("a"), Ok(true));
+/// assert_eq!(seen.try_insert("a"), Ok(false));
+/// assert_eq!(seen.try_insert("b"), Err(InsertError::Full));
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InsertError {
     /// The filter does not grow and has taken as many items as its capacity.

@@ -55,25 +55,25 @@ impl BloomFilter {
         &self.layer
     }
 
-    /// Where the bits of an item lie.
+    /// Where the bits of an item lie. [Example](Self::capacity).
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.layer.layout()
     }
 
-    /// The key of the hash, in the blocked layout.
+    /// The key of the hash, in the blocked layout. [Example](Self::capacity).
     #[must_use]
     pub fn key(&self) -> Option<Key> {
         self.layer.key()
     }
 
     /// Inserts an item; true when it is new, which is to say that [`contains`](Self::contains)
-    /// was false.
+    /// was false. [Example](Self).
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
         self.layer.insert_item(item)
     }
 
-    /// Whether the item was inserted: false is certain, true may be an error.
+    /// Whether the item was inserted: false is certain, true may be an error. [Example](Self).
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
         self.layer.contains_item(item)
@@ -138,48 +138,59 @@ impl BloomFilter {
 
     /// [`insert`](Self::insert) for an item that is hashed already: by [`hash`](Self::hash), or by
     /// a 128-bit hash function of one's own, all bits of which must be evenly spread.
+    /// [Example](Self::hash).
     pub fn insert_hash(&mut self, hash: HashPair) -> bool {
         self.layer.insert_if_new(hash)
     }
 
-    /// [`contains`](Self::contains) for an item that is hashed already.
+    /// [`contains`](Self::contains) for an item that is hashed already. [Example](Self::hash).
     #[must_use]
     pub fn contains_hash(&self, hash: HashPair) -> bool {
         self.layer.contains(hash)
     }
 
     /// Items inserted, not counting those that were there already or seemed to be. After a
-    /// [`union`](Self::union) an estimate.
+    /// [`union`](Self::union) an estimate. [Example](Self).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.layer.len()
     }
 
-    /// Whether nothing was inserted yet.
+    /// Whether nothing was inserted yet. [Example](Self::clear).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.layer.is_empty()
     }
 
     /// Items it is made for.
+    ///
+    /// ```
+    /// # use everbloom::{BloomFilter, Layout};
+    /// # use everbloom::hash::Key;
+    /// let seen = BloomFilter::builder().capacity(1000).error_rate(0.01).seed(7).build()?;
+    /// assert_eq!((seen.capacity(), seen.error_rate()), (1000, 0.01));
+    /// assert_eq!((seen.bits(), seen.hashes()), (10_240, 6));
+    /// assert_eq!((seen.layout(), seen.key()), (Layout::Blocked, Some(Key::from_seed(7))));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.layer.capacity()
     }
 
-    /// The error rate at its capacity.
+    /// The error rate at its capacity. [Example](Self::capacity).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         self.layer.error_rate()
     }
 
-    /// Length of the bit array in bits.
+    /// Length of the bit array in bits. [Example](Self::capacity).
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.layer.bits()
     }
 
-    /// Bits set by an item.
+    /// Bits set by an item. [Example](Self::capacity).
     #[must_use]
     pub fn hashes(&self) -> u32 {
         self.layer.hashes()
@@ -188,31 +199,55 @@ impl BloomFilter {
     /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
     ///
     /// Borrowed, but for a small array with few ones, of which only their positions are kept.
+    ///
+    /// ```
+    /// # use everbloom::BloomFilter;
+    /// let mut seen = BloomFilter::new(1000, 0.01);
+    /// seen.insert("a");
+    /// let ones: u32 = seen.as_bytes().iter().map(|byte| byte.count_ones()).sum();
+    /// assert!((1..=seen.hashes()).contains(&ones));
+    /// assert_eq!(seen.as_bytes().len() as u64 * 8, seen.bits());
+    /// ```
     #[must_use]
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         self.layer.as_bytes()
     }
 
     /// The part of the bits that are 1. Takes time linear in their number.
+    ///
+    /// ```
+    /// # use everbloom::BloomFilter;
+    /// let mut seen = BloomFilter::new(1000, 0.01);
+    /// seen.extend(0..1000);
+    /// assert!((0.4..0.5).contains(&seen.fill_ratio()));
+    /// assert!((0.005..0.02).contains(&seen.estimated_error_rate()));
+    /// assert!((900..1100).contains(&seen.estimated_len()));
+    /// ```
     #[must_use]
     pub fn fill_ratio(&self) -> f64 {
         self.layer.fill_ratio()
     }
 
     /// The error rate to expect now, from the bits that are 1. Takes time linear in their number.
+    /// [Example](Self::fill_ratio).
     #[must_use]
     pub fn estimated_error_rate(&self) -> f64 {
         self.layer.estimated_error_rate()
     }
 
     /// How many different items were inserted, estimated from the bits that are 1. Takes time
-    /// linear in their number.
+    /// linear in their number. [Example](Self::fill_ratio).
     #[must_use]
     pub fn estimated_len(&self) -> u64 {
         self.layer.estimated_len()
     }
 
     /// What it occupies in memory, in bytes, itself included.
+    ///
+    /// ```
+    /// # use everbloom::BloomFilter;
+    /// assert!(BloomFilter::new(1000, 0.01).memory_usage() < 2000);
+    /// ```
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.layer.heap_bytes()

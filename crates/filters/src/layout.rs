@@ -5,6 +5,14 @@ use crate::hash::Key;
 use crate::sizing::blocked;
 
 /// Where the bits of an item lie.
+///
+/// ```
+/// use everbloom::{BloomFilter, Layout};
+/// let builder = BloomFilter::builder().capacity(1000).error_rate(0.01);
+/// assert_eq!(builder.layout(Layout::Classic).build()?.bits(), 9600);
+/// assert_eq!(builder.layout(Layout::Blocked).build()?.bits(), 10_240);
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// RedisBloom's, bit for bit: all over the bit array.

@@ -76,14 +76,14 @@ impl ScalableBloomFilter {
     /// was false.
     ///
     /// A filter that cannot grow, or may not, takes the item all the same: the item will be found,
-    /// and the error rate rises. [`try_insert`](Self::try_insert) refuses instead.
+    /// and the error rate rises. [`try_insert`](Self::try_insert) refuses instead. [Example](Self).
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
         let pair = self.hash(item);
         let Ok(new) = self.insert_if_new(pair, Self::insert_surely);
         new
     }
 
-    /// Inserts an item as the `BF.ADD` command does; true when it is new.
+    /// Inserts an item as the `BF.ADD` command does; true when it is new. [Example](InsertError).
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl ScalableBloomFilter {
         self.try_insert_pair(self.hash(item), u64::MAX)
     }
 
-    /// Whether the item was inserted: false is certain, true may be an error.
+    /// Whether the item was inserted: false is certain, true may be an error. [Example](Self).
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
         self.found_from(0, self.hash(item))
@@ -100,6 +100,7 @@ impl ScalableBloomFilter {
 
     /// [`insert`](Self::insert) for each item in turn, faster than one by one. Calls `emit` with
     /// whether the item is new. Items are taken from the iterator ahead.
+    /// [Example](crate::BloomFilter::insert_each).
     pub fn insert_each(
         &mut self,
         items: impl IntoIterator<Item: Item>,
@@ -115,7 +116,7 @@ impl ScalableBloomFilter {
     ///
     /// A group of items is hashed and its memory asked for before the first of them is tested, so
     /// that the waits for a large filter's cache lines overlap. Items are taken from the iterator
-    /// ahead.
+    /// ahead. [Example](crate::BloomFilter::contains_each).
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
         let items = items.into_iter();
         if is_one_at_most(&items) {
@@ -154,18 +155,31 @@ impl ScalableBloomFilter {
     }
 
     /// Items inserted, not counting those that were there already or seemed to be.
+    ///
+    /// ```
+    /// # use everbloom::{Layout, ScalableBloomFilter, hash::Key};
+    /// let mut seen = ScalableBloomFilter::builder().seed(7).build()?;
+    /// seen.extend(0..1000);
+    /// assert!(!seen.is_empty() && (990..=1000).contains(&seen.len()));
+    /// assert_eq!((seen.capacity(), seen.error_rate()), (1900, 0.01));
+    /// assert_eq!((seen.layout(), seen.key()), (Layout::Blocked, Some(Key::from_seed(7))));
+    /// assert_eq!((seen.expansion(), seen.is_fixed()), (2, false));
+    /// assert!(seen.fill_ratio() < 0.5 && seen.estimated_error_rate() < 0.01);
+    /// assert!(seen.estimated_len().abs_diff(1000) < 100 && seen.memory_usage() < 8000);
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> u64 {
         self.items
     }
 
-    /// Whether nothing was inserted yet.
+    /// Whether nothing was inserted yet. [Example](Self::len).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// Items the layers are made for, together; `u64::MAX` when that is more.
+    /// Items the layers are made for, together; `u64::MAX` when that is more. [Example](Self::len).
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.layers
@@ -173,7 +187,7 @@ impl ScalableBloomFilter {
             .fold(0, |sum, layer| sum.saturating_add(layer.capacity()))
     }
 
-    /// The error rate asked for, after the cap.
+    /// The error rate asked for, after the cap. [Example](Self::len).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         let rate = |first: &Layer| {
@@ -183,44 +197,45 @@ impl ScalableBloomFilter {
         self.layers.first().map_or(0.0, rate)
     }
 
-    /// Where the bits of an item lie.
+    /// Where the bits of an item lie. [Example](Self::len).
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.layers.first().map_or(Layout::Classic, Layer::layout)
     }
 
-    /// The key of the hash, in the blocked layout.
+    /// The key of the hash, in the blocked layout. [Example](Self::len).
     #[must_use]
     pub fn key(&self) -> Option<Key> {
         self.layers.first().and_then(Layer::key)
     }
 
     /// How many times the capacity of a layer the next one has; in the blocked layout of a large
-    /// layer.
+    /// layer. [Example](Self::len).
     #[must_use]
     pub fn expansion(&self) -> u32 {
         self.expansion
     }
 
-    /// Whether the filter does not grow.
+    /// Whether the filter does not grow. [Example](Self::len).
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         self.options.has(Options::NO_SCALING)
     }
 
-    /// The layers, oldest first; at least one.
+    /// The layers, oldest first; at least one. [Example](Self).
     #[must_use]
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
-    /// The option bits.
+    /// The option bits. [Example](Options).
     #[must_use]
     pub fn options(&self) -> Options {
         self.options
     }
 
     /// The part of the bits of all layers that are 1. Takes time linear in their size.
+    /// [Example](Self::len).
     #[must_use]
     pub fn fill_ratio(&self) -> f64 {
         let bits = |layer: &Layer| layer.modulus() as f64;
@@ -236,7 +251,7 @@ impl ScalableBloomFilter {
     /// time linear in their size.
     ///
     /// It takes the positions of an item for independent. In the classic layout they are not, and
-    /// small layers err more often: `examples/rates.rs` measures how much.
+    /// small layers err more often: `examples/rates.rs` measures how much. [Example](Self::len).
     #[must_use]
     pub fn estimated_error_rate(&self) -> f64 {
         let right = |layer: &Layer| ln_1p(-layer.estimated_error_rate());
@@ -244,7 +259,7 @@ impl ScalableBloomFilter {
     }
 
     /// How many different items were inserted, estimated from the bits that are 1. Takes time
-    /// linear in their size.
+    /// linear in their size. [Example](Self::len).
     #[must_use]
     pub fn estimated_len(&self) -> u64 {
         self.layers
@@ -252,7 +267,7 @@ impl ScalableBloomFilter {
             .fold(0, |sum, layer| sum.saturating_add(layer.estimated_len()))
     }
 
-    /// What the filter occupies in memory, in bytes, itself included.
+    /// What the filter occupies in memory, in bytes, itself included. [Example](Self::len).
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         let layers: usize = self.layers.iter().map(Layer::heap_bytes).sum();

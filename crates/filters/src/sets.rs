@@ -14,6 +14,7 @@ const BLOCK: usize = BLOCK_BITS as usize / 8;
 /// Why two filters cannot be put together: a parameter in which they differ.
 ///
 /// [`BloomFilter::empty_like`] makes a filter that can be put together with another one.
+/// [Example](BloomFilter::union).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnionError {
     /// The layouts differ.
@@ -40,6 +41,13 @@ pub enum UnionError {
 }
 
 /// Why a filter cannot be made smaller.
+///
+/// ```
+/// use everbloom::{BloomFilter, Layout, ShrinkError};
+/// let mut classic = BloomFilter::builder().capacity(1000).layout(Layout::Classic).build()?;
+/// assert_eq!(classic.shrink_to(100), Err(ShrinkError::Layout));
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShrinkError {
     /// In the classic layout an item's bits lie all over the array, and cannot be found again in a

@@ -27,12 +27,17 @@ use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
 /// [`blocked::MIN_RATE`].
 ///
 /// ```
-/// use everbloom::BloomFilter;
+/// use everbloom::hash::Key;
+/// use everbloom::{BloomFilter, Layout};
 /// let by_items = BloomFilter::builder().capacity(1000).error_rate(0.001).build()?;
 /// assert_eq!((by_items.bits(), by_items.hashes()), (15872, 9));
 /// let by_bits = BloomFilter::builder().bits(1 << 20).hashes(7).build()?;
 /// assert_eq!(by_bits.capacity(), 103_831);
 /// assert!(by_bits.error_rate() < 0.01);
+/// let classic = BloomFilter::builder().capacity(1000).layout(Layout::Classic).build()?;
+/// assert_eq!((classic.bits(), classic.hashes()), (9600, 7));
+/// let keyed = BloomFilter::builder().capacity(1000).key(Key::from_seed(7)).build()?;
+/// assert_eq!(keyed.key(), Some(Key::from_seed(7)));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -80,39 +85,39 @@ impl BloomFilter {
 }
 
 impl BloomBuilder {
-    /// Items the filter is made for.
+    /// Items the filter is made for. [Example](Self).
     pub fn capacity(mut self, items: u64) -> Self {
         self.capacity = Some(items);
         self
     }
 
     /// The error rate when it holds as many items as its capacity. Unlike that of a
-    /// [`ScalableBloomFilter`](crate::ScalableBloomFilter) it is not capped.
+    /// [`ScalableBloomFilter`](crate::ScalableBloomFilter) it is not capped. [Example](Self).
     pub fn error_rate(mut self, rate: f64) -> Self {
         self.error_rate = Some(rate);
         self
     }
 
-    /// Length of the bit array in bits.
+    /// Length of the bit array in bits. [Example](Self).
     pub fn bits(mut self, bits: u64) -> Self {
         self.bits = Some(bits);
         self
     }
 
-    /// Bits set by an item.
+    /// Bits set by an item. [Example](Self).
     pub fn hashes(mut self, hashes: u32) -> Self {
         self.hashes = Some(hashes);
         self
     }
 
-    /// Where the bits of an item lie: [`Layout::Blocked`] by default.
+    /// Where the bits of an item lie: [`Layout::Blocked`] by default. [Example](Self).
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
     }
 
     /// The key of the blocked layout's hash; by default a random one. Filters can be united that
-    /// have the same key.
+    /// have the same key. [Example](Self).
     pub fn key(mut self, key: Key) -> Self {
         self.key = Some(key);
         self
@@ -120,17 +125,33 @@ impl BloomBuilder {
 
     /// The key that a seed stands for: filters with the same seed and parameters that get the same
     /// items are the same.
+    ///
+    /// ```
+    /// # use everbloom::BloomFilter;
+    /// let builder = BloomFilter::builder().capacity(1000).seed(7);
+    /// let (mut one, mut other) = (builder.build()?, builder.build()?);
+    /// one.insert("a");
+    /// other.insert("a");
+    /// assert_eq!(one, other);
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
     pub fn seed(self, seed: u64) -> Self {
         self.key(Key::from_seed(seed))
     }
 
     /// The most bytes the bit array may have; no limit by default.
+    ///
+    /// ```
+    /// # use everbloom::{BloomFilter, BuildError};
+    /// let builder = BloomFilter::builder().capacity(1_000_000).max_bytes(1 << 20);
+    /// assert_eq!(builder.build(), Err(BuildError::TooLarge { bytes: 1_242_816 }));
+    /// ```
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Makes the filter.
+    /// Makes the filter. [Example](Self).
     ///
     /// # Errors
     ///

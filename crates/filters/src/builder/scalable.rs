@@ -16,10 +16,18 @@ use crate::sizing::blocked::BlockedSize;
 /// Parameters of a [`ScalableBloomFilter`] to be.
 ///
 /// ```
-/// use everbloom::{BuildError, ScalableBloomFilter};
+/// use everbloom::hash::Key;
+/// use everbloom::{BuildError, Layout, ScalableBloomFilter};
 /// let builder = ScalableBloomFilter::builder().error_rate(0.001).capacity(1_000_000);
 /// assert_eq!(builder.build()?.layers()[0].hashes(), 11);
 /// assert_eq!(builder.capacity(0).build(), Err(BuildError::Capacity));
+/// assert!(builder.max_layer_bytes(1 << 20).build().is_err());
+///
+/// let builder = ScalableBloomFilter::builder().expansion(4);
+/// assert_eq!(builder.build()?.expansion(), 4);
+/// assert!(builder.fixed().build()?.is_fixed());
+/// assert_eq!(builder.key(Key::from_seed(7)).build(), builder.seed(7).build());
+/// assert_eq!(builder.layout(Layout::Classic).build()?.layers()[0].bits(), 1152);
 /// # Ok::<(), BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +44,7 @@ pub struct ScalableBuilder {
 
 impl ScalableBloomFilter {
     /// A filter that begins with room for so many items and grows, and keeps this error rate. In
-    /// the blocked layout, with a random key.
+    /// the blocked layout, with a random key. [Example](ScalableBloomFilter).
     ///
     /// # Panics
     ///
@@ -54,6 +62,7 @@ impl ScalableBloomFilter {
     }
 
     /// Starts with RedisBloom's defaults: error rate 0.01, capacity 100, expansion 2.
+    /// [Example](ScalableBuilder).
     pub fn builder() -> ScalableBuilder {
         ScalableBuilder {
             error_rate: 0.01,
@@ -69,6 +78,7 @@ impl ScalableBloomFilter {
 
 impl ScalableBuilder {
     /// The error rate, 0.01 by default. A rate above [`RATE_CAP`] is lowered to it.
+    /// [Example](Self).
     ///
     /// [`RATE_CAP`]: crate::sizing::RATE_CAP
     pub fn error_rate(mut self, rate: f64) -> Self {
@@ -76,7 +86,7 @@ impl ScalableBuilder {
         self
     }
 
-    /// Items the first layer is made for, 100 by default.
+    /// Items the first layer is made for, 100 by default. [Example](Self).
     pub fn capacity(mut self, items: u64) -> Self {
         self.capacity = items;
         self
@@ -84,43 +94,44 @@ impl ScalableBuilder {
 
     /// How many times the capacity of a layer the next one has, 2 by default. 0 makes a filter
     /// that does not grow. In the blocked layout this is for large layers, and small ones grow by
-    /// more, see [`BlockedSize::next`].
+    /// more, see [`BlockedSize::next`]. [Example](Self).
     pub fn expansion(mut self, factor: u32) -> Self {
         self.expansion = factor;
         self
     }
 
     /// Makes a filter that does not grow. It keeps the expansion as a number without effect.
+    /// [Example](Self).
     pub fn fixed(mut self) -> Self {
         self.fixed = true;
         self
     }
 
-    /// Where the bits of an item lie: [`Layout::Blocked`] by default.
+    /// Where the bits of an item lie: [`Layout::Blocked`] by default. [Example](Self).
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
     }
 
-    /// The key of the blocked layout's hash; by default a random one.
+    /// The key of the blocked layout's hash; by default a random one. [Example](Self).
     pub fn key(mut self, key: Key) -> Self {
         self.key = Some(key);
         self
     }
 
     /// The key that a seed stands for: filters with the same seed and parameters that get the same
-    /// items in the same order are the same.
+    /// items in the same order are the same. [Example](Self).
     pub fn seed(self, seed: u64) -> Self {
         self.key(Key::from_seed(seed))
     }
 
-    /// The most bytes the bit array may have; no limit by default.
+    /// The most bytes the bit array may have; no limit by default. [Example](Self).
     pub fn max_layer_bytes(mut self, bytes: u64) -> Self {
         self.max_layer_bytes = bytes;
         self
     }
 
-    /// Makes the filter.
+    /// Makes the filter. [Example](Self).
     ///
     /// # Errors
     ///

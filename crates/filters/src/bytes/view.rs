@@ -39,6 +39,7 @@ use crate::shape::Shape;
 /// view.contains_each(["a", "b"], |found| answers.push(found));
 /// assert_eq!(answers, [true, false]);
 /// assert_eq!((view.len(), view.capacity(), view.error_rate()), (1, 1000, 0.01));
+/// assert!(!view.is_empty());
 /// assert_eq!((view.layout(), view.key()), (seen.layout(), seen.key()));
 /// assert_eq!((view.bits(), view.hashes()), (seen.bits(), seen.hashes()));
 ///
@@ -77,7 +78,7 @@ enum Test<'a> {
 
 impl<'a> BloomView<'a> {
     /// A view of the filter that these bytes are. Takes time linear in the number of layers, and
-    /// reads no bits.
+    /// reads no bits. [Example](Self).
     ///
     /// # Errors
     ///
@@ -149,14 +150,14 @@ impl<'a> BloomView<'a> {
         Ok(filter)
     }
 
-    /// Whether the item was inserted: false is certain, true may be an error.
+    /// Whether the item was inserted: false is certain, true may be an error. [Example](Self).
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
         self.contains_hash(self.hash(item))
     }
 
     /// [`contains`](Self::contains) for each item in turn, faster than one by one. Calls `emit`
-    /// with each answer. Items are taken from the iterator ahead.
+    /// with each answer. Items are taken from the iterator ahead. [Example](Self).
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
         let mut items = items.into_iter();
         let mut group = Group::default();
@@ -169,6 +170,17 @@ impl<'a> BloomView<'a> {
 
     /// The two hash values of an item in this filter, as
     /// [`BloomFilter::hash`](crate::BloomFilter::hash) gives them.
+    ///
+    /// ```
+    /// # use everbloom::{BloomFilter, BloomView};
+    /// let mut seen = BloomFilter::new(1000, 0.01);
+    /// seen.insert("a");
+    /// let bytes = seen.to_bytes();
+    /// let view = BloomView::new(&bytes)?;
+    /// assert_eq!(view.hash("a"), seen.hash("a"));
+    /// assert!(view.contains_hash(view.hash("a")));
+    /// # Ok::<(), everbloom::BytesError>(())
+    /// ```
     #[must_use]
     #[inline]
     pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
@@ -178,7 +190,7 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// [`contains`](Self::contains) for an item that is hashed already.
+    /// [`contains`](Self::contains) for an item that is hashed already. [Example](Self::hash).
     #[must_use]
     #[inline]
     pub fn contains_hash(&self, hash: HashPair) -> bool {
@@ -195,19 +207,20 @@ impl<'a> BloomView<'a> {
             .for_each(|layer| layer.prefetch(pair));
     }
 
-    /// Items inserted, not counting those that were there already or seemed to be.
+    /// Items inserted, not counting those that were there already or seemed to be. [Example](Self).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.head.parts.items
     }
 
-    /// Whether nothing was inserted.
+    /// Whether nothing was inserted. [Example](Self).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Whether it is a [`ScalableBloomFilter`], and not a [`BloomFilter`](crate::BloomFilter).
+    /// [Example](Self::parts).
     #[must_use]
     pub fn is_scalable(&self) -> bool {
         self.head.kind == Kind::Scalable
@@ -230,19 +243,19 @@ impl<'a> BloomView<'a> {
         &self.head.parts
     }
 
-    /// Where the bits of an item lie.
+    /// Where the bits of an item lie. [Example](Self).
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.parts().layout()
     }
 
-    /// The key of the hash, in the blocked layout.
+    /// The key of the hash, in the blocked layout. [Example](Self).
     #[must_use]
     pub fn key(&self) -> Option<Key> {
         self.parts().key
     }
 
-    /// Items the layers are made for, together; `u64::MAX` when that is more.
+    /// Items the layers are made for, together; `u64::MAX` when that is more. [Example](Self).
     #[must_use]
     pub fn capacity(&self) -> u64 {
         let layers = self.parts().layers.iter();
@@ -250,6 +263,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// The error rate asked for: at its capacity, or of a filter that grows at any size.
+    /// [Example](Self).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         let parts = self.parts();
@@ -260,14 +274,14 @@ impl<'a> BloomView<'a> {
         })
     }
 
-    /// Length of all bit arrays in bits.
+    /// Length of all bit arrays in bits. [Example](Self).
     #[must_use]
     pub fn bits(&self) -> u64 {
         let layers = self.parts().layers.iter();
         layers.fold(0, |sum, layer| sum.saturating_add(layer.bits))
     }
 
-    /// Bits set by an item; of a filter that has grown, in its newest layer.
+    /// Bits set by an item; of a filter that has grown, in its newest layer. [Example](Self).
     #[must_use]
     pub fn hashes(&self) -> u32 {
         self.parts().layers.last().map_or(0, |newest| newest.hashes)

@@ -41,19 +41,20 @@ const PI: [u64; 16] = [
 /// let key = Key::from_seed(7);
 /// assert_eq!(Key::from_bytes(key.to_bytes()), key);
 /// assert_ne!(key.hash(b"foo"), Key::from_seed(8).hash(b"foo"));
+/// assert_ne!(Key::random(), Key::random());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key([u64; 2]);
 
 impl Key {
-    /// The key of these bytes: two numbers, little-endian.
+    /// The key of these bytes: two numbers, little-endian. [Example](Self).
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Key {
         let key = u128::from_le_bytes(bytes);
         Key([low(key), high(key)])
     }
 
-    /// The bytes that [`from_bytes`](Self::from_bytes) makes this key of.
+    /// The bytes that [`from_bytes`](Self::from_bytes) makes this key of. [Example](Self).
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.0[0]) | u128::from(self.0[1]) << 64).to_le_bytes()
@@ -61,7 +62,7 @@ impl Key {
 
     /// The key that a seed stands for: the first two numbers of SplitMix64 (Steele, Lea and Flood,
     /// "Fast splittable pseudorandom number generators", 2014) with the seed as its state. A seed
-    /// makes a filter reproducible, and no secret.
+    /// makes a filter reproducible, and no secret. [Example](Self).
     #[must_use]
     pub fn from_seed(seed: u64) -> Key {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -73,6 +74,7 @@ impl Key {
     ///
     /// It comes from the keys of the standard library's hash maps, through their SipHash: each call
     /// gives another key, and one that becomes known tells nothing about the others.
+    /// [Example](Self).
     #[cfg(feature = "std")]
     #[must_use]
     pub fn random() -> Key {
@@ -83,7 +85,7 @@ impl Key {
 
     /// The two values of an item: `a` chooses the block, `b` the bits in it.
     ///
-    /// This hashes one item; a filter prepares its key once.
+    /// This hashes one item; a filter prepares its key once. [Example](Self).
     #[must_use]
     pub fn hash(self, item: &[u8]) -> HashPair {
         Secrets::new(self).hash(item)

@@ -3,7 +3,7 @@
 const MUL64: u64 = 0xc6a4_a793_5bd1_e995;
 const MUL32: u32 = 0x5bd1_e995;
 
-/// The seed of the first 64-bit hash.
+/// The seed of the first 64-bit hash. [Example](murmur64a).
 pub const SEED64: u64 = 0xc6a4_a793_5bd1_e995;
 /// The seed of the first 32-bit hash.
 pub(super) const SEED32: u32 = 0x9747_b28c;

@@ -4,6 +4,13 @@ use super::modulus::Modulus;
 use super::murmur::{SEED32, SEED64, murmur2_32, murmur64a};
 
 /// Which hash function a filter uses.
+///
+/// ```
+/// use everbloom::hash::{HashPair, HashWidth};
+/// let pair = HashPair::new(b"foo", HashWidth::Bits32);
+/// assert_eq!((pair.a, pair.b), (0x23a2_56d0, 0x9fbc_0655));
+/// assert_eq!(HashWidth::Bits32.bits(), 32);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashWidth {
     /// MurmurHash64A: every filter made today.
@@ -13,7 +20,7 @@ pub enum HashWidth {
 }
 
 impl HashWidth {
-    /// 64 or 32.
+    /// 64 or 32. [Example](Self).
     #[must_use]
     pub fn bits(self) -> u32 {
         match self {
@@ -23,7 +30,7 @@ impl HashWidth {
     }
 }
 
-/// The two hash values of an item; they serve every layer of a filter.
+/// The two hash values of an item; they serve every layer of a filter. [Example](Self::new).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashPair {
     /// Classic: the first position before reduction. Blocked: what chooses the block.
@@ -76,6 +83,7 @@ impl HashPair {
     /// when the modulus is 0.
     ///
     /// This is for programs that keep their bits elsewhere, such as in a bitmap on a server.
+    /// [Example](Self::new).
     pub fn positions(self, hashes: u32, modulus: u64) -> impl Iterator<Item = u64> + Clone {
         let count = if modulus == 0 { 0 } else { hashes };
         self.reduced(count, Modulus::new(modulus.max(1)))

@@ -7,18 +7,20 @@ use crate::item::Item;
 use crate::scalable::ScalableBloomFilter;
 
 /// Asks the processor for the memory of a value that will be read soon. It goes on meanwhile.
+/// [Example](crate::host).
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
     bits::prefetch_value(value);
 }
 
 /// An item as one filter sees it: hashed. In another filter it may be another item.
+/// [Example](crate::host).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prepared(HashPair);
 
 impl ScalableBloomFilter {
     /// Asks for what lies between the filter and its bits, if there is anything. It reads the
-    /// filter itself, which [`prefetch`] should have brought.
+    /// filter itself, which [`prefetch`] should have brought. [Example](crate::host).
     #[inline]
     pub fn prefetch_layers(&self) {
         if self.layers.spilled() {
@@ -28,7 +30,7 @@ impl ScalableBloomFilter {
         }
     }
 
-    /// Hashes an item, and asks for the bits that a test of it reads.
+    /// Hashes an item, and asks for the bits that a test of it reads. [Example](crate::host).
     #[inline]
     #[must_use]
     pub fn prepare<T: Item + ?Sized>(&self, item: &T) -> Prepared {
@@ -42,6 +44,7 @@ impl ScalableBloomFilter {
     }
 
     /// [`contains`](Self::contains) for an item that this filter has prepared.
+    /// [Example](crate::host).
     #[inline]
     #[must_use]
     pub fn contains_prepared(&self, item: Prepared) -> bool {
@@ -49,7 +52,7 @@ impl ScalableBloomFilter {
     }
 
     /// [`try_insert`](Self::try_insert) for an item that this filter has prepared. An item that
-    /// would need a new layer of more than `max_layer_bytes` is refused.
+    /// would need a new layer of more than `max_layer_bytes` is refused. [Example](crate::host).
     ///
     /// # Errors
     ///

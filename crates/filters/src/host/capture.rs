@@ -5,25 +5,6 @@
 //! copied yet is noted with what was there before: a few bytes for an item, whose notes are undone
 //! in the copy of the page. A page that changes much is copied ahead of its turn, so the notes
 //! never take more memory than the filter.
-//!
-//! ```
-//! # let mut filter = everbloom::ScalableBloomFilter::builder().build()?;
-//! filter.insert("before");
-//! let then = filter.clone();
-//!
-//! let parts = filter.begin_capture(1);
-//! let mut captured = everbloom::ScalableBloomFilter::from_parts(&parts, 1 << 20)?;
-//! let (mut piece, mut at) = (Vec::new(), 0);
-//! while filter.capture_next(&mut piece) {
-//!     filter.insert("while it lasts");
-//!     captured.load_chunk(at, &piece)?;
-//!     at += piece.len() as u64;
-//!     piece.clear();
-//! }
-//! assert!(captured == then);
-//! assert!(filter.contains("while it lasts"));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -35,19 +16,47 @@ use crate::scalable::ScalableBloomFilter;
 impl ScalableBloomFilter {
     /// Begins to capture the filter as it is now, and returns all of it but the bits. A capture
     /// that was in progress is given up. `id` is the caller's, to know the capture by.
+    ///
+    /// ```
+    /// # let mut filter = everbloom::ScalableBloomFilter::builder().build()?;
+    /// filter.insert("before");
+    /// let then = filter.clone();
+    ///
+    /// let parts = filter.begin_capture(1);
+    /// assert_eq!(filter.capture_id(), Some(1));
+    /// let mut captured = everbloom::ScalableBloomFilter::from_parts(&parts, 1 << 20)?;
+    /// let (mut piece, mut at) = (Vec::new(), 0);
+    /// while filter.capture_next(&mut piece) {
+    ///     filter.insert("while it lasts");
+    ///     captured.load_chunk(at, &piece)?;
+    ///     at += piece.len() as u64;
+    ///     piece.clear();
+    /// }
+    /// assert!(captured == then);
+    /// assert!(filter.contains("while it lasts"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn begin_capture(&mut self, id: u64) -> FilterParts {
         let capture = Capture::new(id, self.layers().len());
         self.recording.0 = Some(Box::new(capture));
         self.parts()
     }
 
-    /// The id of the capture in progress.
+    /// The id of the capture in progress. [Example](Self::begin_capture).
     #[must_use]
     pub fn capture_id(&self) -> Option<u64> {
         self.recording.0.as_ref().map(|capture| capture.id())
     }
 
     /// Gives up the capture in progress, if there is one.
+    ///
+    /// ```
+    /// # let mut filter = everbloom::ScalableBloomFilter::builder().build()?;
+    /// filter.begin_capture(1);
+    /// filter.end_capture();
+    /// assert_eq!(filter.capture_id(), None);
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
     pub fn end_capture(&mut self) {
         self.recording.0 = None;
     }
@@ -56,7 +65,7 @@ impl ScalableBloomFilter {
     /// False when there are none: then the capture has ended, or none was begun.
     ///
     /// The pieces are those of the layers laid end to end, as [`stream_chunk`](Self::stream_chunk)
-    /// reads them.
+    /// reads them. [Example](Self::begin_capture).
     pub fn capture_next(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(mut capture) = self.recording.0.take() else {
             return false;

@@ -9,6 +9,15 @@ impl ScalableBloomFilter {
     /// gives: the same bytes, at another place perhaps. Nothing happens without such a layer. Of
     /// the blocked layout it is some bytes more, among which the blocks lie where they are aligned.
     ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen = ScalableBloomFilter::builder().build()?;
+    /// seen.insert("a");
+    /// seen.relocate_bits(0, |bits| bits.clone());
+    /// assert!(seen.contains("a"));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// When it gives back another number of bytes; the layer is of no use then.

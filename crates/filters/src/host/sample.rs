@@ -18,7 +18,7 @@ const BLOCK_BITS: f64 = 512.0;
 /// How many standard errors the named error is: 99.7 % of all samples are nearer to the truth.
 const STANDARD_ERRORS: f64 = 3.0;
 
-/// What some of a filter's bits tell of all of them.
+/// What some of a filter's bits tell of all of them. [Example](ScalableBloomFilter::sample).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// As [`ScalableBloomFilter::fill_ratio`].
@@ -34,6 +34,16 @@ impl ScalableBloomFilter {
     /// The fill ratio and the error rate to expect now, from at most a megabyte of the bits: all
     /// of them if they are no more, otherwise blocks of 64 bytes at even distances. Takes the same
     /// time for all large filters.
+    ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen = ScalableBloomFilter::builder().capacity(1_000_000).seed(7).build()?;
+    /// seen.extend(0..500_000);
+    /// let sample = seen.sample();
+    /// let off = (sample.estimated_error_rate - seen.estimated_error_rate()).abs();
+    /// assert!(sample.error > 0.0 && off <= sample.error);
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
     #[must_use]
     pub fn sample(&self) -> Sample {
         self.sample_counted().0

@@ -1,5 +1,4 @@
-//! One layer of a filter: what it was made for, how many items it has, and the bits of either
-//! layout.
+//! One layer of a filter: what it was made for, how many items it has, and its bits.
 
 mod huge;
 
@@ -32,6 +31,8 @@ use crate::sizing::{LayerSize, textbook};
 /// let filter = ScalableBloomFilter::builder().layout(Layout::Classic).build()?;
 /// let layer = &filter.layers()[0];
 /// assert_eq!((layer.bits(), layer.hashes(), layer.error_rate()), (1152, 8, 0.005));
+/// assert_eq!((layer.layout(), layer.capacity(), layer.len()), (Layout::Classic, 100, 0));
+/// assert!(layer.is_empty() && layer.as_bytes().len() as u64 == layer.bytes());
 ///
 /// let filter = ScalableBloomFilter::builder().layout(Layout::Blocked).fixed().build()?;
 /// let layer = &filter.layers()[0];
@@ -105,7 +106,7 @@ impl Layer {
         }
     }
 
-    /// Where the bits of an item lie.
+    /// Where the bits of an item lie. [Example](Self).
     #[must_use]
     pub fn layout(&self) -> Layout {
         match self.bits {
@@ -137,43 +138,43 @@ impl Layer {
         self.as_blocked().map(BlockedBits::key)
     }
 
-    /// Length of the bit array in bytes.
+    /// Length of the bit array in bytes. [Example](Self).
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shape.size.bytes
     }
 
-    /// Length of the bit array in bits.
+    /// Length of the bit array in bits. [Example](Self).
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.bytes() * 8
     }
 
-    /// Items added so far.
+    /// Items added so far. [Example](Self).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.items
     }
 
-    /// Whether nothing was added yet.
+    /// Whether nothing was added yet. [Example](Self).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// Items it is made for.
+    /// Items it is made for. [Example](Self).
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.shape.size.capacity
     }
 
-    /// The error rate it is made for.
+    /// The error rate it is made for. [Example](Self).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         self.shape.size.error_rate
     }
 
-    /// Bits set by an item.
+    /// Bits set by an item. [Example](Self).
     #[must_use]
     pub fn hashes(&self) -> u32 {
         self.shape.size.hashes
@@ -195,7 +196,7 @@ impl Layer {
 
     /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
     ///
-    /// Borrowed, but for a small array with few ones, of which only their positions are kept.
+    /// Borrowed, unless only the positions of a few ones are kept. [Example](Self).
     #[must_use]
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.bits {
@@ -240,8 +241,7 @@ impl Layer {
         }
     }
 
-    /// What it occupies in memory beside itself, in bytes. What layers of equal parameters share is
-    /// left out.
+    /// Bytes in memory beside itself, without what layers of equal parameters share.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.bits {
             Bits::Classic(bits) => bits.memory(),

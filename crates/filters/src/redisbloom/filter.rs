@@ -12,7 +12,7 @@ use crate::pages;
 use crate::scalable::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
-    /// Everything about the filter but its bits.
+    /// Everything about the filter but its bits. [Example](FilterParts).
     #[must_use]
     pub fn parts(&self) -> FilterParts {
         FilterParts {
@@ -25,7 +25,7 @@ impl ScalableBloomFilter {
     }
 
     /// A filter of these parts, all its bits 0; [`load_chunk`](Self::load_chunk) brings the bits.
-    /// `limit` is the most bytes all bit arrays may have together.
+    /// `limit` is the most bytes all bit arrays may have together. [Example](crate::redisbloom).
     ///
     /// # Errors
     ///
@@ -35,6 +35,7 @@ impl ScalableBloomFilter {
     }
 
     /// As [`from_parts`](Self::from_parts), with the checks for parts of that origin.
+    /// [Example](FilterParts::validate).
     ///
     /// # Errors
     ///
@@ -51,6 +52,18 @@ impl ScalableBloomFilter {
     /// As [`from_parts_checked`](Self::from_parts_checked), with the bit arrays, one for each
     /// layer. In the classic layout a vector without spare capacity becomes part of the filter
     /// without being copied.
+    ///
+    /// ```
+    /// use everbloom::ScalableBloomFilter;
+    /// use everbloom::redisbloom::Check;
+    /// let mut seen = ScalableBloomFilter::builder().build()?;
+    /// seen.insert("a");
+    /// let bits = vec![seen.layers()[0].as_bytes().into_owned()];
+    /// let (parts, check) = (seen.parts(), Check::RdbValue);
+    /// let copy = ScalableBloomFilter::from_parts_and_bits(&parts, bits, 1 << 20, check)?;
+    /// assert_eq!(copy, seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -106,14 +119,14 @@ impl ScalableBloomFilter {
         ))
     }
 
-    /// Bytes of all bit arrays laid end to end, oldest layer first.
+    /// Bytes of all bit arrays laid end to end, oldest layer first. [Example](crate::redisbloom).
     #[must_use]
     pub fn stream_len(&self) -> u64 {
         self.layers().iter().map(Layer::bytes).sum()
     }
 
     /// The bytes of that stream from `offset` to the end of that layer, at most `max`; `None` at
-    /// and past the end.
+    /// and past the end. [Example](crate::redisbloom).
     #[must_use]
     pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
         let mut offset = offset;
@@ -131,6 +144,7 @@ impl ScalableBloomFilter {
     }
 
     /// Writes bytes of that stream at `offset`; they must lie within one layer.
+    /// [Example](crate::redisbloom).
     ///
     /// # Errors
     ///
@@ -181,7 +195,7 @@ fn empty_layer(
 }
 
 impl Layer {
-    /// Everything about the layer but its bits.
+    /// Everything about the layer but its bits. [Example](FilterParts).
     #[must_use]
     pub fn parts(&self) -> LayerParts {
         let size = self.size();

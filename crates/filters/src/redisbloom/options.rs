@@ -10,25 +10,32 @@ use crate::sizing::Rounding;
 ///
 /// ```
 /// use everbloom::ScalableBloomFilter;
+/// use everbloom::hash::HashWidth;
 /// use everbloom::redisbloom::Options;
+/// use everbloom::sizing::Rounding;
 /// let filter = ScalableBloomFilter::builder().fixed().build()?;
-/// assert_eq!(filter.options().bits(), 13);
-/// assert!(filter.options().has(Options::NO_SCALING));
+/// let options = filter.options();
+/// assert_eq!(options.bits(), 13);
+/// assert!(options.has(Options::NO_ROUND | Options::FORCE_64 | Options::NO_SCALING));
+/// assert!(!options.has(Options::ENTRIES_ARE_BITS));
+/// assert_eq!(options.bits() & !Options::KNOWN, 0);
+/// assert_eq!(options.rounding(), Rounding::Words);
+/// assert_eq!(options.hash_width(), HashWidth::Bits64);
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options(u32);
 
 impl Options {
-    /// Bit counts are not rounded up to a power of two.
+    /// Bit counts are not rounded up to a power of two. [Example](Self).
     pub const NO_ROUND: u32 = 1;
-    /// A capacity is the logarithm of a bit count.
+    /// A capacity is the logarithm of a bit count. [Example](Self).
     pub const ENTRIES_ARE_BITS: u32 = 2;
-    /// Items are hashed to 64 bits.
+    /// Items are hashed to 64 bits. [Example](Self).
     pub const FORCE_64: u32 = 4;
-    /// The filter never grows.
+    /// The filter never grows. [Example](Self).
     pub const NO_SCALING: u32 = 8;
-    /// Every bit that has a meaning.
+    /// Every bit that has a meaning. [Example](Self).
     pub const KNOWN: u32 = 15;
 
     pub(crate) fn new(bits: u32) -> Options {
@@ -41,20 +48,20 @@ impl Options {
         Options(Options::NO_ROUND | Options::FORCE_64 | no_scaling)
     }
 
-    /// The bits.
+    /// The bits. [Example](Self).
     #[must_use]
     pub fn bits(self) -> u32 {
         self.0
     }
 
-    /// Whether all of `bits` are set.
+    /// Whether all of `bits` are set. [Example](Self).
     #[must_use]
     #[inline]
     pub fn has(self, bits: u32) -> bool {
         self.0 & bits == bits
     }
 
-    /// How the layers of the filter are sized.
+    /// How the layers of the filter are sized. [Example](Self).
     #[must_use]
     pub fn rounding(self) -> Rounding {
         if self.has(Options::ENTRIES_ARE_BITS) {
@@ -66,7 +73,7 @@ impl Options {
         }
     }
 
-    /// How the items of the filter are hashed.
+    /// How the items of the filter are hashed. [Example](Self).
     #[must_use]
     #[inline]
     pub fn hash_width(self) -> HashWidth {

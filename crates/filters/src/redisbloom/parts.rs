@@ -8,6 +8,14 @@ use crate::layout::Layout;
 use crate::sizing::{self, LayerSize, blocked};
 
 /// Everything about a filter but its bits.
+///
+/// ```
+/// use everbloom::{Layout, ScalableBloomFilter};
+/// let parts = ScalableBloomFilter::builder().layout(Layout::Classic).build()?.parts();
+/// assert_eq!((parts.layout(), parts.options, parts.layers.len()), (Layout::Classic, 5, 1));
+/// assert_eq!((parts.layers[0].bits, parts.layers[0].hashes), (1152, 8));
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterParts {
     /// Items inserted.
@@ -22,7 +30,7 @@ pub struct FilterParts {
     pub layers: Vec<LayerParts>,
 }
 
-/// Everything about a layer but its bits.
+/// Everything about a layer but its bits. [Example](FilterParts).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerParts {
     /// Length of the bit array in bytes.
@@ -43,7 +51,7 @@ pub struct LayerParts {
     pub log2_bits: u8,
 }
 
-/// Where parts come from, which decides what is checked of them.
+/// Where parts come from, which decides what is checked of them. [Example](FilterParts::validate).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Check {
     /// The header of a dump: everything.
@@ -54,7 +62,7 @@ pub enum Check {
     RdbValue,
 }
 
-/// Why parts do not make a filter.
+/// Why parts do not make a filter. [Example](FilterParts::validate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartsError {
     /// There are no layers.
@@ -102,6 +110,16 @@ pub enum PartsError {
 }
 
 /// Why a chunk of bits was not taken.
+///
+/// ```
+/// use everbloom::ScalableBloomFilter;
+/// use everbloom::redisbloom::ChunkError;
+/// let mut filter = ScalableBloomFilter::builder().build()?;
+/// let end = filter.stream_len();
+/// assert_eq!(filter.load_chunk(end, &[1]), Err(ChunkError::NoLayer));
+/// assert_eq!(filter.load_chunk(end - 1, &[1, 2]), Err(ChunkError::TooLong));
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// It starts outside the bit arrays.
@@ -125,7 +143,7 @@ impl LayerParts {
     }
 
     /// Checks everything that the parts of a layer in the blocked layout must satisfy; `layer` is
-    /// its number, for the error.
+    /// its number, for the error. [Example](FilterParts::validate).
     ///
     /// # Errors
     ///
@@ -153,7 +171,7 @@ impl LayerParts {
     }
 
     /// Checks everything that the parts of a layer in the classic layout must satisfy; `layer` is
-    /// its number, for the error.
+    /// its number, for the error. [Example](FilterParts::validate).
     ///
     /// # Errors
     ///
@@ -180,7 +198,7 @@ impl LayerParts {
 }
 
 impl FilterParts {
-    /// The layout, which is the blocked one when there is a key.
+    /// The layout, which is the blocked one when there is a key. [Example](Self).
     #[must_use]
     pub fn layout(&self) -> Layout {
         if self.key.is_some() {
@@ -191,6 +209,19 @@ impl FilterParts {
     }
 
     /// Checks everything that a filter's parts must satisfy; allocates nothing.
+    ///
+    /// ```
+    /// use everbloom::redisbloom::{Check, PartsError};
+    /// use everbloom::{Layout, ScalableBloomFilter};
+    /// let mut parts = ScalableBloomFilter::builder().layout(Layout::Classic).build()?.parts();
+    /// parts.items = 5;
+    /// assert_eq!(parts.validate(1 << 20, Check::RdbValue), Ok(()));
+    /// assert_eq!(parts.validate(1 << 20, Check::DumpHeader), Err(PartsError::Items));
+    /// parts.layers[0].hashes = 3;
+    /// assert_eq!(parts.layers[0].validate(0), Err(PartsError::Hashes { layer: 0 }));
+    /// assert_eq!(parts.layers[0].validate_blocked(0), Err(PartsError::Bits { layer: 0 }));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
     ///
     /// # Errors
     ///

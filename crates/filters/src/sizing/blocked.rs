@@ -21,15 +21,15 @@ use super::classic::{LayerSize, RATE_CAP};
 use super::textbook;
 use crate::math::{ln, sqrt, whole};
 
-/// Bits of a block.
+/// Bits of a block. [Example](BlockedSize::new).
 pub const BLOCK_BITS: u32 = 512;
 /// The least bits that an item sets. One would do for error rates above a third, which nobody
-/// wants.
+/// wants. [Example](BlockedSize::from_bits).
 pub const MIN_HASHES: u32 = 2;
-/// The most bits that an item sets.
+/// The most bits that an item sets. [Example](BlockedSize::from_bits).
 pub const MAX_HASHES: u32 = 32;
 /// The lowest error rate of a layer. Below it, the 64 bits of the hash that choose an item's bits
-/// would begin to show.
+/// would begin to show. [Example](BlockedSize::new).
 pub const MIN_RATE: f64 = 1e-13;
 
 /// The part of an error rate that a layer is sized for. The rest is for the spread among filters:
@@ -41,7 +41,7 @@ const BLOCK_BYTES: u64 = (BLOCK_BITS / 8) as u64;
 /// The most items a block may hold on average: at a single hash, an error rate of 0.9998.
 const MAX_LOAD: f64 = 4096.0;
 
-/// The dimensions of one blocked layer.
+/// The dimensions of one blocked layer. [Example](Self::new).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockedSize {
     /// Items it is made for.
@@ -59,9 +59,11 @@ impl BlockedSize {
     /// rate is below [`MIN_RATE`] or not less than 1, or the bits would be more than 2^63.
     ///
     /// ```
-    /// use everbloom::sizing::blocked::BlockedSize;
+    /// use everbloom::sizing::blocked::{BLOCK_BITS, BlockedSize, MIN_RATE};
     /// let size = BlockedSize::new(1_000_000, 0.01).unwrap();
     /// assert_eq!((size.bits(), size.hashes), (9_942_528, 6));
+    /// assert!(size.bits().is_multiple_of(BLOCK_BITS.into()));
+    /// assert_eq!(BlockedSize::new(1_000_000, MIN_RATE / 2.0), None);
     /// ```
     #[must_use]
     pub fn new(capacity: u64, error_rate: f64) -> Option<BlockedSize> {
@@ -91,6 +93,14 @@ impl BlockedSize {
     ///
     /// The capacity is the given one, or else the largest for which the hash count is the best; the
     /// error rate is the one expected at that capacity.
+    ///
+    /// ```
+    /// use everbloom::sizing::blocked::{BlockedSize, MAX_HASHES, MIN_HASHES};
+    /// let size = BlockedSize::from_bits(1 << 20, 6, None).unwrap();
+    /// assert_eq!((size.bytes, size.capacity), (131_072, 121_136));
+    /// assert_eq!(BlockedSize::from_bits(1 << 20, MIN_HASHES - 1, None), None);
+    /// assert_eq!(BlockedSize::from_bits(1 << 20, MAX_HASHES + 1, None), None);
+    /// ```
     #[must_use]
     pub fn from_bits(bits: u64, hashes: u32, capacity: Option<u64>) -> Option<BlockedSize> {
         if bits == 0 || bits > 1 << 63 || !(MIN_HASHES..=MAX_HASHES).contains(&hashes) {
@@ -114,7 +124,7 @@ impl BlockedSize {
         })
     }
 
-    /// Length of the bit array in bits.
+    /// Length of the bit array in bits. [Example](Self::new).
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.bytes.saturating_mul(8)
@@ -122,6 +132,7 @@ impl BlockedSize {
 
     /// Dimensions of the first layer of a scalable filter: its part of the error rate is
     /// [`share`], or all when it does not grow. A rate above [`RATE_CAP`] is lowered to it.
+    /// [Example](Self::next).
     #[must_use]
     pub fn first(capacity: u64, error_rate: f64, scaling: bool) -> Option<BlockedSize> {
         let rate = error_rate.min(RATE_CAP);
@@ -152,6 +163,16 @@ impl BlockedSize {
     ///
     /// While layers are small, the next one has [`SMALL_EXPANSION`] times the capacity, or
     /// `expansion` times if that is more: a chain of small layers costs lookups more than memory.
+    ///
+    /// ```
+    /// use everbloom::sizing::blocked::{BlockedSize, LARGE, SMALL_EXPANSION};
+    /// let small = BlockedSize::first(100, 0.01, true).unwrap();
+    /// let next = small.next(2, 0.01 - small.error_rate).unwrap();
+    /// assert_eq!(next.capacity, 100 * u64::from(SMALL_EXPANSION));
+    ///
+    /// let large = BlockedSize::first(LARGE, 0.01, true).unwrap();
+    /// assert_eq!(large.next(2, 0.01 - large.error_rate).unwrap().capacity, 2 * LARGE);
+    /// ```
     #[must_use]
     pub fn next(&self, expansion: u32, left: f64) -> Option<BlockedSize> {
         let factor = if self.capacity < LARGE {
@@ -186,10 +207,10 @@ impl BlockedSize {
     }
 }
 
-/// From which capacity on a layer is large.
+/// From which capacity on a layer is large. [Example](BlockedSize::next).
 pub const LARGE: u64 = 1 << 20;
 /// How many times the capacity of a small layer the next one has at least. Four such steps lead
-/// from the default capacity of 100 to ten million: 10^(5/4) = 17.8.
+/// from the default capacity of 100 to ten million: 10^(5/4) = 17.8. [Example](BlockedSize::next).
 pub const SMALL_EXPANSION: u32 = 18;
 
 /// The part that a layer of such a capacity takes of the error rate that the layers before it have
@@ -197,6 +218,12 @@ pub const SMALL_EXPANSION: u32 = 18;
 ///
 /// A small layer of a chain will be a small part of the filter, and bits spent on its error rate
 /// are few: it leaves most to those that come. A large one takes half, as in the classic layout.
+///
+/// ```
+/// # use everbloom::sizing::blocked;
+/// assert_eq!(blocked::share(100), 0.125);
+/// assert_eq!(blocked::share(blocked::LARGE), 0.5);
+/// ```
 #[must_use]
 pub fn share(capacity: u64) -> f64 {
     if capacity < LARGE { 0.125 } else { 0.5 }
@@ -210,6 +237,11 @@ pub(crate) fn whole_rate(capacity: u64, error_rate: f64) -> f64 {
 
 /// The most items that a layer of at most so many bits is made for at an error rate; 0 when there
 /// is no room for one.
+///
+/// ```
+/// # use everbloom::sizing::blocked;
+/// assert_eq!(blocked::capacity(9_942_528, 0.01), 1_000_042);
+/// ```
 #[must_use]
 pub fn capacity(bits: u64, error_rate: f64) -> u64 {
     if !(MIN_RATE..1.0).contains(&error_rate) {
@@ -242,6 +274,11 @@ pub fn error_rate(bits: u64, hashes: u32, items: u64) -> f64 {
 }
 
 /// The hash count with the lowest error rate for so many bits and items.
+///
+/// ```
+/// # use everbloom::sizing::blocked;
+/// assert_eq!(blocked::hashes(9_942_528, 1_000_000), 6);
+/// ```
 #[must_use]
 pub fn hashes(bits: u64, items: u64) -> u32 {
     let blocks = (bits / u64::from(BLOCK_BITS)).max(1);
@@ -250,6 +287,11 @@ pub fn hashes(bits: u64, items: u64) -> u32 {
 
 /// The error rate at a load, which is the mean number of items in a block. Loads above 4096 count
 /// as that.
+///
+/// ```
+/// # use everbloom::sizing::blocked;
+/// assert!((0.0096..0.0097).contains(&blocked::block_error_rate(51.2, 6)));
+/// ```
 #[must_use]
 pub fn block_error_rate(load: f64, hashes: u32) -> f64 {
     let load = load.clamp(0.0, MAX_LOAD);

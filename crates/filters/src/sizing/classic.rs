@@ -4,6 +4,11 @@ use super::textbook;
 use crate::math::{ceil, exp, ln, whole};
 
 /// RedisBloom's ln 2, a little less than the true value.
+///
+/// ```
+/// use everbloom::sizing::LN2;
+/// assert!(LN2 < std::f64::consts::LN_2);
+/// ```
 #[expect(
     clippy::approx_constant,
     reason = "the layout is defined with this value"
@@ -13,11 +18,13 @@ pub const LN2: f64 = 0.693_147_180_559_945;
 /// of 0.25 gives 3 hashes, not 2.
 const LN2_SQUARED: f64 = 0.480_453_013_918_201;
 /// The highest error rate of a scalable filter; a higher one is lowered to it.
+/// [Example](LayerSize::first).
 pub const RATE_CAP: f64 = 0.25;
 /// The most hashes a layer can have: what the smallest positive `f64` as an error rate needs.
+/// [Example](hashes).
 pub const MAX_HASHES: u32 = 1075;
 
-/// How the bit count of a layer follows from its capacity.
+/// How the bit count of a layer follows from its capacity. [Example](LayerSize::new).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rounding {
     /// Up to a whole number of 64-bit words: every filter made today.
@@ -29,7 +36,7 @@ pub enum Rounding {
     Log2,
 }
 
-/// The dimensions of one layer.
+/// The dimensions of one layer. [Example](Self::new).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerSize {
     /// Items it is made for.
@@ -54,6 +61,8 @@ impl LayerSize {
     /// use everbloom::sizing::{LayerSize, Rounding};
     /// let size = LayerSize::new(100, 0.005, Rounding::Words).unwrap();
     /// assert_eq!((size.bits(), size.hashes), (1152, 8));
+    /// let old = LayerSize::new(100, 0.005, Rounding::PowerOfTwo).unwrap();
+    /// assert_eq!((old.bits(), old.capacity), (2048, 185));
     /// ```
     #[must_use]
     pub fn new(capacity: u64, error_rate: f64, rounding: Rounding) -> Option<LayerSize> {
@@ -96,6 +105,12 @@ impl LayerSize {
     ///
     /// The capacity is the given one, or else the one for which the hash count is the best; the
     /// error rate is the expected one at that capacity.
+    ///
+    /// ```
+    /// use everbloom::sizing::LayerSize;
+    /// let size = LayerSize::from_bits(1 << 20, 7, None).unwrap();
+    /// assert_eq!((size.bytes, size.capacity), (131_072, 103_831));
+    /// ```
     #[must_use]
     pub fn from_bits(bits: u64, hashes: u32, capacity: Option<u64>) -> Option<LayerSize> {
         let count = f64::from(hashes);
@@ -128,9 +143,10 @@ impl LayerSize {
     /// [`RATE_CAP`].
     ///
     /// ```
-    /// use everbloom::sizing::LayerSize;
+    /// use everbloom::sizing::{LayerSize, RATE_CAP};
     /// assert_eq!(LayerSize::first(100, 0.01, true).unwrap().bytes, 144);
     /// assert_eq!(LayerSize::first(100, 0.01, false).unwrap().bytes, 120);
+    /// assert_eq!(LayerSize::first(100, 0.9, false).unwrap().error_rate, RATE_CAP);
     /// ```
     #[must_use]
     pub fn first(capacity: u64, error_rate: f64, scaling: bool) -> Option<LayerSize> {
@@ -144,13 +160,20 @@ impl LayerSize {
 
     /// Dimensions of the layer after this one in a chain that grows by `expansion`; `None` when
     /// there is none.
+    ///
+    /// ```
+    /// use everbloom::sizing::{LayerSize, Rounding};
+    /// let first = LayerSize::first(100, 0.01, true).unwrap();
+    /// let second = first.next(2, Rounding::Words).unwrap();
+    /// assert_eq!((second.capacity, second.error_rate), (200, 0.0025));
+    /// ```
     #[must_use]
     pub fn next(&self, expansion: u32, rounding: Rounding) -> Option<LayerSize> {
         let capacity = self.capacity.checked_mul(u64::from(expansion))?;
         LayerSize::new(capacity, self.error_rate * 0.5, rounding)
     }
 
-    /// Length of the bit array in bits, saturating.
+    /// Length of the bit array in bits, saturating. [Example](Self::new).
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.bytes.saturating_mul(8)
@@ -158,6 +181,11 @@ impl LayerSize {
 }
 
 /// Bits per item for an error rate: `|ln(rate) / (ln 2)^2|`.
+///
+/// ```
+/// # use everbloom::sizing;
+/// assert!((9.58..9.59).contains(&sizing::bits_per_entry(0.01)));
+/// ```
 #[must_use]
 pub fn bits_per_entry(error_rate: f64) -> f64 {
     (ln(error_rate) / LN2_SQUARED).abs()
@@ -165,6 +193,12 @@ pub fn bits_per_entry(error_rate: f64) -> f64 {
 
 /// Hash count for bits per item: `ceil(ln 2 * bits_per_entry)`; `None` when that is no number from
 /// 0 to [`MAX_HASHES`].
+///
+/// ```
+/// # use everbloom::sizing;
+/// assert_eq!(sizing::hashes(sizing::bits_per_entry(0.01)), Some(7));
+/// assert_eq!(sizing::hashes(f64::from(2 * sizing::MAX_HASHES)), None);
+/// ```
 #[must_use]
 pub fn hashes(bits_per_entry: f64) -> Option<u32> {
     let count = ceil(LN2 * bits_per_entry);
@@ -202,6 +236,11 @@ pub fn capacity(bits: u64, error_rate: f64) -> u64 {
 
 /// The error rate for which a layer of so many bits and items is made:
 /// `e^(-bits / items * (ln 2)^2)`.
+///
+/// ```
+/// # use everbloom::sizing;
+/// assert!((0.0099..0.01).contains(&sizing::error_rate(9_585_059, 1_000_000)));
+/// ```
 #[must_use]
 pub fn error_rate(bits: u64, items: u64) -> f64 {
     exp(-(bits as f64) / items as f64 * LN2_SQUARED)

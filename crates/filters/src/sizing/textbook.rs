@@ -22,12 +22,22 @@ pub fn bits(items: f64, error_rate: f64) -> f64 {
 }
 
 /// The best hash count for so many bits and items: `k = m / n * ln 2`.
+///
+/// ```
+/// # use everbloom::sizing::textbook;
+/// assert_eq!(textbook::hashes(9_585_059.0, 1e6).round(), 7.0);
+/// ```
 #[must_use]
 pub fn hashes(bits: f64, items: f64) -> f64 {
     bits / items * LN_2
 }
 
 /// The error rate after `items` insertions: `p = (1 - e^(-k n / m))^k`.
+///
+/// ```
+/// # use everbloom::sizing::textbook;
+/// assert!((0.01..0.0101).contains(&textbook::error_rate(9_585_059.0, 7.0, 1e6)));
+/// ```
 #[must_use]
 pub fn error_rate(bits: f64, hashes: f64, items: f64) -> f64 {
     powf(fill_ratio(bits, hashes, items), hashes)
@@ -35,6 +45,11 @@ pub fn error_rate(bits: f64, hashes: f64, items: f64) -> f64 {
 
 /// Items for so many bits at an error rate, with the best hash count:
 /// `n = -m (ln 2)^2 / ln p`.
+///
+/// ```
+/// # use everbloom::sizing::textbook;
+/// assert_eq!(textbook::capacity(9_585_059.0, 0.01).floor(), 1e6);
+/// ```
 #[must_use]
 pub fn capacity(bits: f64, error_rate: f64) -> f64 {
     -bits * (LN_2 * LN_2) / ln(error_rate)
@@ -42,6 +57,11 @@ pub fn capacity(bits: f64, error_rate: f64) -> f64 {
 
 /// Items until a filter of these bits and hashes reaches an error rate:
 /// `n = -m / k * ln(1 - p^(1/k))`.
+///
+/// ```
+/// # use everbloom::sizing::textbook;
+/// assert_eq!(textbook::capacity_with_hashes(9_585_059.0, 4.0, 0.01).floor(), 910_893.0);
+/// ```
 #[must_use]
 pub fn capacity_with_hashes(bits: f64, hashes: f64, error_rate: f64) -> f64 {
     -bits / hashes * ln_1p(-powf(error_rate, 1.0 / hashes))
@@ -49,6 +69,11 @@ pub fn capacity_with_hashes(bits: f64, hashes: f64, error_rate: f64) -> f64 {
 
 /// Bits for a capacity and an error rate with a given hash count:
 /// `m = -k n / ln(1 - p^(1/k))`.
+///
+/// ```
+/// # use everbloom::sizing::textbook;
+/// assert_eq!(textbook::bits_with_hashes(1e6, 0.01, 4.0).ceil(), 10_522_705.0);
+/// ```
 #[must_use]
 pub fn bits_with_hashes(items: f64, error_rate: f64, hashes: f64) -> f64 {
     -hashes * items / ln_1p(-powf(error_rate, 1.0 / hashes))
@@ -56,6 +81,11 @@ pub fn bits_with_hashes(items: f64, error_rate: f64, hashes: f64) -> f64 {
 
 /// The part of the bits that are expected to be 1 after `items` insertions:
 /// `1 - e^(-k n / m)`.
+///
+/// ```
+/// # use everbloom::sizing::textbook;
+/// assert!((0.518..0.519).contains(&textbook::fill_ratio(9_585_059.0, 7.0, 1e6)));
+/// ```
 #[must_use]
 pub fn fill_ratio(bits: f64, hashes: f64, items: f64) -> f64 {
     -exp_m1(-hashes * items / bits)
@@ -64,12 +94,23 @@ pub fn fill_ratio(bits: f64, hashes: f64, items: f64) -> f64 {
 /// The number of items that most likely made `ones` of the bits 1: `n = -m / k * ln(1 - X / m)`.
 /// (Swamidass and Baldi, "Mathematical correction for fingerprint similarity measures to improve
 /// chemical retrieval", 2007.)
+///
+/// ```
+/// # use everbloom::sizing::textbook;
+/// let items = textbook::items_from_ones(9_585_059.0, 7.0, 4_792_530.0);
+/// assert_eq!(items.round(), 949_123.0);
+/// ```
 #[must_use]
 pub fn items_from_ones(bits: f64, hashes: f64, ones: f64) -> f64 {
     -bits / hashes * ln_1p(-ones / bits)
 }
 
 /// The error rate from the part of the bits that are 1: `fill^k`.
+///
+/// ```
+/// # use everbloom::sizing::textbook;
+/// assert_eq!(textbook::error_rate_from_fill(0.5, 7.0), 1.0 / 128.0);
+/// ```
 #[must_use]
 pub fn error_rate_from_fill(fill_ratio: f64, hashes: f64) -> f64 {
     powf(fill_ratio, hashes)
