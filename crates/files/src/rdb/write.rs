@@ -108,7 +108,7 @@ enum Bytes {
 /// use everbloom::ScalableBloomFilter;
 /// use everbloom_files::rdb::{WriteOptions, Writer};
 ///
-/// let mut filter = ScalableBloomFilter::builder().layout(Layout::Classic).capacity(1000).build()?;
+/// let mut filter = ScalableBloomFilter::builder().capacity(1000).build()?;
 /// filter.insert("a");
 /// let mut writer = Writer::new(Vec::new(), WriteOptions::default())?;
 /// writer.select_db(0)?;
