@@ -11,7 +11,9 @@
 //! # Features
 //!
 //! - `std` (default): logarithms from the platform, random keys, the processor's instructions found
-//!   while it runs, huge pages for large filters. Without it the crate needs `alloc` only.
+//!   while it runs, huge pages for large filters.
+//! - `libm`: what the crate needs beside `alloc` where there is no `std`, with
+//!   `default-features = false`.
 //! - `serde`: `Serialize` and `Deserialize` for both filters, as their stable bytes.
 // A file imports from its own floor and from lower ones, and no two files need each other. A
 // module stands for its children.

@@ -28,7 +28,10 @@ mod imp {
     }
 }
 
-#[cfg(not(feature = "std"))]
+#[cfg(all(not(feature = "std"), not(feature = "libm")))]
+compile_error!("without the feature `std`, everbloom needs the feature `libm`");
+
+#[cfg(all(not(feature = "std"), feature = "libm"))]
 mod imp {
     pub(crate) use super::precise::ln;
     pub(crate) use libm::{ceil, exp, expm1 as exp_m1, log1p as ln_1p, pow as powf, sqrt};
