@@ -593,3 +593,28 @@ fn wrong_parts_are_refused() {
     });
     assert_eq!(error, PartsError::TooLarge { limit });
 }
+
+/// A filter from outside may have an older layer with room. Items still go to the newest.
+#[test]
+fn items_go_to_the_newest_layer() {
+    let builder = ScalableBloomFilter::builder().capacity(100).seed(1);
+    let mut grown = builder.build().unwrap();
+    grown.extend(0..1500);
+    let mut parts = grown.parts();
+    assert_eq!(parts.layers.len(), 2);
+    for layer in &mut parts.layers {
+        layer.items = 10;
+    }
+    parts.items = 20;
+    for as_batch in [false, true] {
+        let mut filter = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+        if as_batch {
+            filter.extend(0..50);
+        } else {
+            assert!((0..50).all(|item| filter.insert(&item)));
+        }
+        let items: Vec<u64> = filter.layers().iter().map(|layer| layer.len()).collect();
+        assert_eq!(items, [10, 60]);
+        assert!((0..50).all(|item| filter.contains(&item)));
+    }
+}
