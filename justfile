@@ -49,6 +49,10 @@ bench-python *args:
     python/target/venv/bin/pip install -q -r python/benches/requirements.txt
     python/target/venv/bin/python python/benches/compare.py {{ args }}
 
+# Atomic words and what shares their memory, under miri, in two minutes; needs a nightly toolchain with miri
+miri:
+    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p everbloom --test atomic -- --skip it_answers
+
 # All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
 # benches/results and prints the tables
 bench: _bench-build bench-library bench-server bench-module bench-concurrency
