@@ -4,16 +4,13 @@ use core::ops::Range;
 
 use super::{Bits, Layer};
 use crate::bits;
-use crate::pages::{self, HUGE, STEP};
+use crate::pages::{self, HUGE};
 
 impl Layer {
-    /// Puts the next part of a large layer on huge pages, if it is time.
+    /// Puts on huge pages what has become due since there were so many items.
     #[cold]
-    pub(super) fn collapse_next(&self) {
-        // A group of items may have gone beyond the step: what is due is counted by whole steps.
-        let items = self.items / STEP * STEP;
-        let before = self.huge_pages_due(items.saturating_sub(STEP));
-        self.collapse(before..self.huge_pages_due(items));
+    pub(super) fn collapse_since(&self, items: u64) {
+        self.collapse(self.huge_pages_due(items)..self.huge_pages_due(self.items));
     }
 
     /// Puts on huge pages what should be there with so many items, after bits were loaded.

@@ -380,7 +380,7 @@ impl Layer {
         let before = self.items;
         self.items = before.saturating_add(new.into());
         if self.items / STEP != before / STEP {
-            self.collapse_next();
+            self.collapse_since(before);
         }
     }
 
@@ -390,16 +390,11 @@ impl Layer {
     pub(crate) fn insert_item(&mut self, item: &(impl Item + ?Sized)) -> bool {
         let new = match (&mut self.bits, item.as_item_bytes()) {
             (Bits::Blocked(bits), Some(bytes)) => bits.insert_item(bytes),
-            _ => {
-                let pair = self.hash(item, HashWidth::Bits64);
-                if self.as_blocked().is_some() {
-                    return self.insert_if_new(pair);
-                }
-                let new = !self.contains(pair);
-                if new {
-                    self.insert(pair);
-                }
-                return new;
+            (Bits::Blocked(bits), None) => bits.insert(item.hash_with(bits.secrets())),
+            (Bits::Classic(bits), _) => {
+                let pair = item.hash_with(&HashWidth::Bits64);
+                let found = ClassicBits::new(bits, &self.shape).contains(pair);
+                !found && bits.set_all(self.shape.positions(pair))
             }
         };
         self.count(new.into());
