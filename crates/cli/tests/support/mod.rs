@@ -215,6 +215,8 @@ pub enum Peer {
     Python,
     /// Node with node-redis in tests/clients/node.
     Node,
+    /// Go, which fetches go-redis by itself.
+    Go,
 }
 
 impl Peer {
@@ -229,11 +231,18 @@ impl Peer {
                 &["--input-type=module", "-e", "await import('redis')"],
                 "npm ci in tests/clients/node",
             ),
+            Peer::Go => (
+                "go",
+                &["mod", "download"],
+                "install the Go that tests/clients/go/go.mod asks for",
+            ),
         };
         let mut probe = Command::new(program);
-        if matches!(self, Peer::Node) {
-            probe.current_dir(root().join("tests/clients/node"));
-        }
+        match self {
+            Peer::Node => probe.current_dir(root().join("tests/clients/node")),
+            Peer::Go => probe.current_dir(root().join("tests/clients/go")),
+            _ => &mut probe,
+        };
         peers::is_there(probe.args(args), advice).then(|| Command::new(program))
     }
 }
