@@ -1,8 +1,7 @@
 //! Filters that Guava wrote: `BloomFilter.writeTo` of Google's library for Java.
 //!
-//! [`GuavaView`] finds items in the bytes, where they are, with Guava's answers. It only reads: to
-//! add items, make a [`BloomFilter`](crate::BloomFilter), which is smaller and faster, and put all
-//! items into it anew.
+//! [`GuavaView`] finds items in the bytes, where they are, with Guava's answers. It only reads. To
+//! add items, make a [`BloomFilter`](crate::BloomFilter) and insert all items into it.
 //!
 //! Guava hashes what a `Funnel` makes of an item, and does not write down which funnel it was. The
 //! program that made the filter tells:
@@ -36,6 +35,8 @@ use smallvec::SmallVec;
 
 use crate::bits::test_bit;
 use crate::hash::{Modulus, murmur3_x64_128};
+use crate::math::whole;
+use crate::sizing::textbook;
 
 /// A filter of Guava in borrowed bytes.
 ///
@@ -51,7 +52,7 @@ use crate::hash::{Modulus, murmur3_x64_128};
 /// # Ok::<(), everbloom::guava::GuavaError>(())
 /// ```
 ///
-/// The bytes have no checksum: a view of changed bits answers wrongly, and does nothing worse.
+/// The bytes have no checksum. A view of changed bits answers wrongly, and does nothing worse.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct GuavaView<'a> {
     strategy: Strategy,
@@ -64,9 +65,9 @@ pub struct GuavaView<'a> {
 /// [Example](GuavaView).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// `MURMUR128_MITZ_32`, of Guava 11 to 15. It reaches only the first 2^31 bits.
+    /// `MURMUR128_MITZ_32`, Guava's first. It uses no more than the first 2^31 bits.
     Mitz32,
-    /// `MURMUR128_MITZ_64`, of Guava 16 and later.
+    /// `MURMUR128_MITZ_64`, with which Guava makes filters today.
     Mitz64,
 }
 
@@ -189,22 +190,32 @@ impl<'a> GuavaView<'a> {
         self.bits.get()
     }
 
-    /// How many bits are 1. Takes time linear in their number. The formulas of
-    /// [`textbook`](crate::sizing::textbook) make of it what Guava's `approximateElementCount` and
-    /// `expectedFpp` say:
+    /// How many different items were put in, estimated from the bits that are 1, as
+    /// `approximateElementCount` does. Takes time linear in the bits.
     ///
     /// ```
-    /// use everbloom::sizing::textbook;
     /// # use everbloom::guava::GuavaView;
     /// # let bytes = [1, 7, 0, 0, 0, 1, 0x10, 0x51, 0x04, 0x98, 0x00, 0x44, 0x01, 0x26];
-    /// # let view = GuavaView::new(&bytes)?;
-    /// let (bits, hashes, ones) = (view.bits() as f64, view.hashes().into(), view.ones() as f64);
-    /// assert_eq!(textbook::items_from_ones(bits, hashes, ones).round(), 2.0);
-    /// assert!((2.3e-5..2.4e-5).contains(&textbook::error_rate_from_fill(ones / bits, hashes)));
+    /// # let fruit = GuavaView::new(&bytes)?;
+    /// assert_eq!(fruit.estimated_len(), 2);
+    /// assert!((2.3e-5..2.4e-5).contains(&fruit.estimated_error_rate()));
     /// # Ok::<(), everbloom::guava::GuavaError>(())
     /// ```
     #[must_use]
-    pub fn ones(&self) -> u64 {
+    pub fn estimated_len(&self) -> u64 {
+        let bits = self.bits() as f64;
+        let ones = (self.ones() as f64).min(bits - 1.0);
+        whole(textbook::items_from_ones(bits, self.hashes.into(), ones) + 0.5)
+    }
+
+    /// The error rate to expect, from the bits that are 1, as `expectedFpp` says it. Takes time
+    /// linear in the bits. [Example](Self::estimated_len).
+    #[must_use]
+    pub fn estimated_error_rate(&self) -> f64 {
+        textbook::error_rate_from_fill(self.ones() as f64 / self.bits() as f64, self.hashes.into())
+    }
+
+    fn ones(&self) -> u64 {
         let ones = self.words.iter().map(|byte| u64::from(byte.count_ones()));
         ones.sum()
     }

@@ -87,7 +87,8 @@ final class GuavaFilters {
         filter.writeTo(written);
         String hex = HexFormat.of().formatHex(written.toByteArray());
         json.append("{\"funnel\": \"%s\", \"strategy\": %d,%n".formatted(name, strategy))
-                .append(" \"count\": %d,%n".formatted(filter.approximateElementCount()))
+                .append(" \"count\": %d,".formatted(filter.approximateElementCount()))
+                .append(" \"rate\": %s,%n".formatted(filter.expectedFpp()))
                 .append(" \"answers\": \"%s\",%n".formatted(answers))
                 .append(" \"bytes\": \"%s\"},%n".formatted(hex));
     }
