@@ -32,9 +32,11 @@ fn are_compiled() -> bool {
         Err(String::from_utf8_lossy(&output.stdout).into_owned())
     });
     if let Err(why) = compiled {
-        peers::missing(&format!(
-            "Maven, or what it needs (mvn test-compile in tests/clients/java): {why}"
-        ));
+        let advice = "`mvn test-compile` in tests/clients/java fetches what it needs";
+        peers::skip_unless_set(
+            "EVERBLOOM_REQUIRE_PEERS",
+            &format!("Maven compiled no tests ({advice}): {why}"),
+        );
     }
     compiled.is_ok()
 }
