@@ -15,9 +15,9 @@
 //! | `Funnels.longFunnel()` | `contains(7_i64.to_le_bytes())` |
 //! | a funnel of one's own | `contains` of all that it puts, one after another, without lengths |
 //!
-//! In a funnel of one's own `putInt` and other numbers are little-endian, `putChar` is two bytes,
-//! `putBoolean` is a byte 0 or 1, `putUnencodedChars` is UTF-16 little-endian, and `putString` is
-//! the text in its charset. A sequential funnel puts its elements one after another.
+//! In a funnel of one's own `putInt` and the other numbers are little-endian, `putChar` is two
+//! bytes, `putBoolean` is a byte 0 or 1, `putUnencodedChars` is UTF-16 little-endian, and
+//! `putString` is the text in its charset. A sequential funnel puts its elements one after another.
 //!
 //! # The bytes
 //!

@@ -14,13 +14,34 @@ fn from_hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
+fn bytes(i: u32) -> Vec<u8> {
+    vec![((i * 7) & 0xff) as u8; i as usize]
+}
+
+/// What a funnel of one's own puts that has something of every kind.
+fn put_all(i: u32) -> Vec<u8> {
+    let text = format!("é 😀 {i}");
+    let mut item = i.to_le_bytes()[..1].to_vec();
+    item.extend(&i.to_le_bytes()[..2]);
+    item.extend(i.to_le_bytes());
+    item.extend(u64::from(i).to_le_bytes());
+    item.extend((i as f32).to_le_bytes());
+    item.extend(f64::from(i).to_le_bytes());
+    item.push(1);
+    item.extend([0xe9, 0]);
+    item.extend(bytes(i));
+    item.extend(text.as_bytes());
+    item.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+    item
+}
+
 /// The i-th item, as the program in Java makes it, asked for as the module's table says.
 fn contains(filter: &GuavaView<'_>, funnel: &str, i: u32) -> bool {
     let text = format!("é 😀 {i}");
     match funnel {
         "utf8" => filter.contains(text),
         "chars" => filter.contains_chars(&text),
-        "bytes" => filter.contains(vec![((i * 7) & 0xff) as u8; i as usize]),
+        "bytes" => filter.contains(bytes(i)),
         "integer" => {
             let number = i.wrapping_mul(0x9E37_79B9).cast_signed();
             filter.contains(number.to_le_bytes())
@@ -29,6 +50,11 @@ fn contains(filter: &GuavaView<'_>, funnel: &str, i: u32) -> bool {
             let number = u64::from(i).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             filter.contains(number.cast_signed().to_le_bytes())
         }
+        "sequential" => {
+            let number = i.cast_signed();
+            filter.contains([number.to_le_bytes(), (-number).to_le_bytes()].concat())
+        }
+        "own" => filter.contains(put_all(i)),
         other => panic!("{other}"),
     }
 }
@@ -37,7 +63,7 @@ fn contains(filter: &GuavaView<'_>, funnel: &str, i: u32) -> bool {
 fn filters_of_every_funnel_and_strategy_answer_as_in_java() {
     let filters: Value = serde_json::from_str(include_str!("guava/filters.json")).unwrap();
     let filters = filters.as_array().unwrap();
-    assert_eq!(filters.len(), 10);
+    assert_eq!(filters.len(), 14);
     for recorded in filters {
         let (funnel, bytes) = (recorded["funnel"].as_str().unwrap(), &recorded["bytes"]);
         let bytes = from_hex(bytes.as_str().unwrap());

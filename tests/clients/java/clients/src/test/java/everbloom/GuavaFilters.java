@@ -3,6 +3,7 @@ package everbloom;
 import com.google.common.hash.BloomFilter;
 import com.google.common.hash.Funnel;
 import com.google.common.hash.Funnels;
+import com.google.common.hash.PrimitiveSink;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -14,6 +15,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.function.IntFunction;
 
 /** Filters that Guava writes, and its answers, for `everbloom::guava`. */
@@ -46,12 +48,16 @@ final class GuavaFilters {
     private static void golden() throws IOException {
         StringBuilder json = new StringBuilder("[\n");
         Funnel<CharSequence> utf8 = Funnels.stringFunnel(StandardCharsets.UTF_8);
+        Funnel<Iterable<? extends Integer>> numbers =
+                Funnels.sequentialFunnel(Funnels.integerFunnel());
         for (int strategy : STRATEGIES) {
             one(json, "bytes", Funnels.byteArrayFunnel(), strategy, GuavaFilters::bytes);
             one(json, "utf8", utf8, strategy, GuavaFilters::text);
             one(json, "chars", Funnels.unencodedCharsFunnel(), strategy, GuavaFilters::text);
             one(json, "integer", Funnels.integerFunnel(), strategy, i -> i * 0x9E3779B9);
             one(json, "long", Funnels.longFunnel(), strategy, i -> i * 0x9E3779B97F4A7C15L);
+            one(json, "sequential", numbers, strategy, i -> List.of(i, -i));
+            one(json, "own", GuavaFilters::putAll, strategy, i -> i);
         }
         System.out.println(json.substring(0, json.length() - 2) + "\n]");
     }
@@ -65,6 +71,13 @@ final class GuavaFilters {
 
     private static String text(int i) {
         return "\u00e9 \ud83d\ude00 " + i;
+    }
+
+    /** A funnel of one's own, with something of every kind. */
+    private static void putAll(int i, PrimitiveSink into) {
+        into.putByte((byte) i).putShort((short) i).putInt(i).putLong(i).putFloat(i).putDouble(i);
+        into.putBoolean(true).putChar('\u00e9').putBytes(bytes(i));
+        into.putString(text(i), StandardCharsets.UTF_8).putUnencodedChars(text(i));
     }
 
     /** Items 0 to 49 are put in; it is asked for 0 to 199. */
