@@ -1,4 +1,8 @@
-//! `everbloom query`: sends one command and prints its reply.
+//! `everbloom query`: sends one command and prints its reply, or many in a session.
+
+mod docs;
+mod editor;
+mod session;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -10,7 +14,7 @@ use crate::client::{Client, LoginArgs, Target};
 use crate::display::{write_raw, write_reply};
 use crate::failure::Failure;
 
-/// Send one command to a server and print the reply
+/// Send commands to a server and print the replies: one here, or many typed in a session
 #[derive(clap::Args, Debug)]
 // `-h` is the host, as in redis-cli.
 #[command(after_help = HELP, disable_help_flag = true)]
@@ -29,11 +33,10 @@ pub(crate) struct Args {
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
-    /// The command and its arguments, sent byte for byte
+    /// The command and its arguments, sent byte for byte; none: a session
     #[arg(
         value_name = "CMD",
-        required = true,
-        num_args = 1..,
+        num_args = 0..,
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
@@ -44,9 +47,14 @@ const HELP: &str = "\
 The reply is printed as redis-cli prints it on a terminal. Flags of this program stand before
 the command; whatever follows the command's name belongs to the command.
 
-Exit code: 0 for a reply, 1 for an error reply, 2 when there was no reply.
+Without a command the commands are read from the standard input, one a line. On a terminal Tab completes
+their names, the arguments still to come are shown behind what is typed, `help COMMAND` explains one, and
+the lines are kept for the next session in ~/.everbloom_history, or where EVERBLOOM_HISTORY says.
+
+Exit code: 0 for replies, 1 for an error reply, 2 when there was no reply. A session on a terminal ends with 0.
 
 Examples:
+  everbloom query
   everbloom query BF.RESERVE seen 0.001 50000
   everbloom query -p 7000 --resp3 BF.INFO seen";
 
@@ -67,20 +75,27 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         .iter()
         .map(|arg| arg.as_encoded_bytes())
         .collect();
-    let reply = Client::connect(&target)?.call(&request)?;
-
-    let mut out = Vec::new();
-    if answers_with_text(&request) {
-        write_raw(&reply, &mut out);
-    } else {
-        write_reply(&reply, &mut out);
+    if request.is_empty() {
+        return session::run(&target);
     }
-    io::stdout().write_all(&out)?;
+    let reply = Client::connect(&target)?.call(&request)?;
+    print(&request, &reply)?;
     Ok(if matches!(reply, Reply::Error(_)) {
         ExitCode::from(1)
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Prints the reply to a request.
+fn print(request: &[&[u8]], reply: &Reply) -> io::Result<()> {
+    let mut out = Vec::new();
+    if answers_with_text(request) {
+        write_raw(reply, &mut out);
+    } else {
+        write_reply(reply, &mut out);
+    }
+    io::stdout().write_all(&out)
 }
 
 /// Whether the bulk reply of a command is a text of several lines. redis-cli does not quote these
