@@ -5,7 +5,7 @@
 //! floors
 //! serve query measure bench generate
 //! serve::signals measure::subject measure::table query::session
-//! serve::log serve::manager bench::report query::editor
+//! serve::log serve::manager bench::report query::editor query::print
 //! bench::setup
 //! bench::args bench::load
 //! bench::target

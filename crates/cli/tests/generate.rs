@@ -20,7 +20,8 @@ fn the_packaged_configuration_explains_every_setting() {
     let kept = fs::read_to_string(root().join("contrib/everbloom.conf")).unwrap();
     assert!(
         made == kept,
-        "contrib/everbloom.conf is not what `generate conf --dir /var/lib/everbloom --logfile {log}` \
+        "contrib/everbloom.conf is not what\n\
+         `generate conf --dir /var/lib/everbloom --logfile {log}`\n\
          makes:\n{made}"
     );
 }

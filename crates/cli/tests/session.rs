@@ -62,7 +62,7 @@ fn typed(server: &Server, history: &str, keys: &[&str]) -> Option<String> {
     let reader = thread::spawn(move || {
         let mut piece = [0; 4096];
         while let Ok(length @ 1..) = screen.read(&mut piece) {
-            seen.lock().unwrap().extend_from_slice(&piece[..length]);
+            seen.lock().unwrap().extend(piece.iter().take(length));
         }
     });
     let text = || String::from_utf8_lossy(&shown.lock().unwrap()).into_owned();

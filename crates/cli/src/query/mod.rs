@@ -2,17 +2,17 @@
 
 mod docs;
 mod editor;
+mod print;
 mod session;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use everbloom_resp::{Protocol, Reply};
 
 use crate::client::{Client, LoginArgs, Target};
-use crate::display::{write_raw, write_reply};
 use crate::failure::Failure;
+use print::print;
 
 /// Send commands to a server and print the replies: one here, or many typed in a session
 #[derive(clap::Args, Debug)]
@@ -47,11 +47,13 @@ const HELP: &str = "\
 The reply is printed as redis-cli prints it on a terminal. Flags of this program stand before
 the command; whatever follows the command's name belongs to the command.
 
-Without a command the commands are read from the standard input, one a line. On a terminal Tab completes
-their names, the arguments still to come are shown behind what is typed, `help COMMAND` explains one, and
-the lines are kept for the next session in ~/.everbloom_history, or where EVERBLOOM_HISTORY says.
+Without a command the commands are read from the standard input, one a line. On a terminal Tab
+completes their names, the arguments to come are shown behind what is typed, `help COMMAND` explains
+one, and the lines are kept for the next session in ~/.everbloom_history, or where EVERBLOOM_HISTORY
+says.
 
-Exit code: 0 for replies, 1 for an error reply, 2 when there was no reply. A session on a terminal ends with 0.
+Exit code: 0 for replies, 1 for an error reply, 2 when there was no reply. A session on a terminal
+ends with 0.
 
 Examples:
   everbloom query
@@ -85,47 +87,4 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::SUCCESS
     })
-}
-
-/// Prints the reply to a request.
-fn print(request: &[&[u8]], reply: &Reply) -> io::Result<()> {
-    let mut out = Vec::new();
-    if answers_with_text(request) {
-        write_raw(reply, &mut out);
-    } else {
-        write_reply(reply, &mut out);
-    }
-    io::stdout().write_all(&out)
-}
-
-/// Whether the bulk reply of a command is a text of several lines. redis-cli does not quote these
-/// either. (In RESP3 the server itself says so, with a verbatim string.)
-fn answers_with_text(request: &[&[u8]]) -> bool {
-    let word = |index: usize| request.get(index).copied().unwrap_or_default();
-    let is = |index: usize, names: &[&str]| {
-        names
-            .iter()
-            .any(|name| word(index).eq_ignore_ascii_case(name.as_bytes()))
-    };
-    is(0, &["info"])
-        || is(0, &["client"]) && is(1, &["list", "info"])
-        || is(0, &["memory"]) && is(1, &["doctor", "malloc-stats"])
-        || is(0, &["latency"]) && is(1, &["doctor", "graph"])
-        || is(0, &["cluster"]) && is(1, &["info", "nodes"])
-        || is(0, &["lolwut"])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_known_by_their_command() {
-        assert!(answers_with_text(&[b"INFO", b"server"]));
-        assert!(answers_with_text(&[b"client", b"LIST"]));
-        assert!(answers_with_text(&[b"LATENCY", b"Doctor"]));
-        assert!(!answers_with_text(&[b"client", b"id"]));
-        assert!(!answers_with_text(&[b"GET", b"info"]));
-        assert!(!answers_with_text(&[]));
-    }
 }

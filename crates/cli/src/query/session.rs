@@ -7,7 +7,7 @@ use everbloom_resp::{Reply, split_words};
 
 use super::docs::Commands;
 use super::editor::LineEditor;
-use super::print;
+use super::print::print;
 use crate::client::{Client, ClientError, Target};
 use crate::failure::Failure;
 

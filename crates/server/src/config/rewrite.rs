@@ -1,5 +1,5 @@
-//! Settings written into a file: by CONFIG REWRITE into the one that they were read from, and all of
-//! them with an explanation.
+//! Settings written into a file: by CONFIG REWRITE into the one that they were read from, or all
+//! with an explanation into a new one.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
