@@ -1,5 +1,7 @@
 //! Batches of SETBIT and GETBIT.
 
+use std::ops::ControlFlow;
+
 use everbloom_commands::Effect;
 use everbloom_files::Value;
 use everbloom_resp::encode::{encode_error, encode_integer};
@@ -10,7 +12,7 @@ use super::alike::{Stretch, Words};
 use super::done::Done;
 use crate::dispatch::place::Place;
 use crate::dispatch::turn::Turn;
-use crate::native::bitmaps::single::{self, Answer, Refusal, Until};
+use crate::native::bitmaps::single::{self, Answer, Refusal};
 use crate::stats::WorkerStats;
 
 /// Asks for the bits of the string that is there. The offset is the first word of a request.
@@ -53,7 +55,8 @@ pub fn get(turn: &mut Turn<'_>, at: Stretch<'_, '_, 1>, place: Place<'_>, shard:
     Done::all(at.requests, failed)
 }
 
-/// Sets the bits of a stretch, until the memory for the next may be missing.
+/// Sets the bits of a stretch. Where memory is limited, a string that has grown ends the batch: for
+/// the next request there may be none left.
 pub fn set<'a>(
     turn: &mut Turn<'_>,
     at: Stretch<'_, 'a, 2>,
@@ -62,14 +65,10 @@ pub fn set<'a>(
     record: &mut Record,
 ) -> Done {
     let limit = turn.settings.proto_max_bulk_len;
-    let until = if turn.settings.maxmemory > 0 {
-        Until::Growth
-    } else {
-        Until::End
-    };
+    let bounded = turn.settings.maxmemory > 0;
     let (stats, out) = (turn.stats, &mut *turn.out);
     place.remove_expired(turn.server, shard, record);
-    let (mut failed, mut changed) = (0, false);
+    let (mut failed, mut changed, mut ends) = (0, false, false);
     let emit = |one: Answer<'a>| {
         failed += answer(one.old, stats, out);
         if one.changed {
@@ -78,12 +77,21 @@ pub fn set<'a>(
             let args = [b"SETBIT", place.key, offset, bit];
             record.effect(place.db, &Effect::Verbatim, &args);
         }
+        ends = one.grown && bounded;
+        match ends {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     };
     let requests = place.change_text(turn.server, shard, |text| {
-        single::set_each(at.requests, text, limit, until, emit)
+        single::set_each(at.requests, text, limit, emit)
     });
     if changed {
         shard.touch(place.db, place.key);
     }
-    Done { requests, failed }
+    Done {
+        requests,
+        failed,
+        ends,
+    }
 }

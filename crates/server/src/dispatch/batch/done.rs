@@ -7,6 +7,8 @@ pub struct Done {
     pub requests: usize,
     /// How many of them were answered with an error.
     pub failed: u64,
+    /// Whether the batch is to end here.
+    pub ends: bool,
 }
 
 impl Done {
@@ -15,13 +17,14 @@ impl Done {
         Done {
             requests: requests.len(),
             failed,
+            ends: false,
         }
     }
 
-    /// Adds what was done of the next stretch, which has so many requests; whether all of it was.
-    pub fn add(&mut self, next: Done, requests: usize) -> bool {
+    /// Adds what was done of the next stretch.
+    pub fn add(&mut self, next: Done) {
         self.requests += next.requests;
         self.failed += next.failed;
-        next.requests == requests
+        self.ends = next.ends;
     }
 }

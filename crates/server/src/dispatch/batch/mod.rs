@@ -103,10 +103,7 @@ fn read<'a, const N: usize>(
     ask_ahead(&places, alike, |at| shards.of(at), ask);
     let mut done = Done::default();
     for (at, (place, stretch)) in places.iter().zip(alike.stretches()).enumerate() {
-        let next = run(turn, stretch, *place, shards.of(at));
-        if !done.add(next, stretch.requests.len()) {
-            break;
-        }
+        done.add(run(turn, stretch, *place, shards.of(at)));
     }
     done
 }
@@ -134,8 +131,8 @@ fn write<'a, const N: usize>(
     let mut record = store.journal.record();
     let mut done = Done::default();
     for (at, (place, stretch)) in places.iter().zip(alike.stretches()).enumerate() {
-        let next = run(turn, stretch, *place, shards.of_mut(at), &mut record);
-        if !done.add(next, stretch.requests.len()) {
+        done.add(run(turn, stretch, *place, shards.of_mut(at), &mut record));
+        if done.ends {
             break;
         }
     }

@@ -1,5 +1,7 @@
 //! SETBIT and GETBIT, and batches of them.
 
+use std::ops::ControlFlow;
+
 use everbloom_commands::Outcome;
 use everbloom_commands::number::integer;
 use everbloom_files::Value;
@@ -141,26 +143,18 @@ pub struct Answer<'a> {
     pub old: Result<bool, Refusal>,
     /// Whether the string is another now.
     pub changed: bool,
+    /// Whether it is longer.
+    pub grown: bool,
 }
 
-/// When a batch of SETBITs ends early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    /// Not at all.
-    End,
-    /// Once the string has grown, for then there may be no more memory for the next.
-    Growth,
-}
-
-/// Executes SETBIT for each of these offsets and bits; `emit` gets the answers in order. `None` for
-/// a string is a value of another type; one that does not exist is empty, and stays so if no
-/// request is valid. Returns how many requests were executed.
+/// Executes SETBIT for each of these offsets and bits; `emit` gets the answers in order, and may end
+/// the batch. `None` for a string is a value of another type; one that does not exist is empty, and
+/// stays so if no request is valid. Returns how many requests were executed.
 pub fn set_each<'a>(
     changes: &[[&'a [u8]; 2]],
     mut text: Option<&mut Vec<u8>>,
     limit: usize,
-    until: Until,
-    mut emit: impl FnMut(Answer<'a>),
+    mut emit: impl FnMut(Answer<'a>) -> ControlFlow<()>,
 ) -> usize {
     let mut executed = 0;
     for group in changes.chunks(GROUP) {
@@ -182,13 +176,14 @@ pub fn set_each<'a>(
                 Ok(old)
             };
             let (words, old) = (*words, make());
-            emit(Answer {
+            executed += 1;
+            let answer = Answer {
                 words,
                 old,
                 changed,
-            });
-            executed += 1;
-            if grown && until == Until::Growth {
+                grown,
+            };
+            if emit(answer).is_break() {
                 return executed;
             }
         }
@@ -266,7 +261,7 @@ mod tests {
             1 => "800".to_owned(),
             _ => random.below(800).to_string(),
         };
-        for until in [Until::End, Until::Growth] {
+        for ends_grown in [false, true] {
             let (mut batch, mut single) = (vec![0; 3], vec![0; 3]);
             for _ in 0..100 {
                 let lines: Vec<[String; 2]> = (0..random.below(150))
@@ -284,8 +279,13 @@ mod tests {
                 let mut rest = lines.as_slice();
                 while !rest.is_empty() {
                     let mut answers = Vec::new();
-                    let emit = |answer: Answer<'_>| answers.push((answer.old, answer.changed));
-                    let executed = set_each(rest, Some(&mut batch), 100, until, emit);
+                    let executed = set_each(rest, Some(&mut batch), 100, |answer| {
+                        answers.push((answer.old, answer.changed));
+                        match answer.grown && ends_grown {
+                            true => ControlFlow::Break(()),
+                            false => ControlFlow::Continue(()),
+                        }
+                    });
                     assert_eq!(answers.len(), executed);
                     let (done, left) = rest.split_at(executed);
                     for (at, (words, answer)) in done.iter().zip(answers).enumerate() {
@@ -293,7 +293,7 @@ mod tests {
                         let old = Change::parse(*words, 100).map(|change| change.make(&mut single));
                         assert_eq!(answer, (old, before != single));
                         let grew = single.len() > before.len();
-                        assert!(until == Until::End || !grew || at + 1 == executed);
+                        assert!(!ends_grown || !grew || at + 1 == executed);
                     }
                     assert_eq!(batch, single);
                     rest = left;
@@ -312,8 +312,9 @@ mod tests {
         let mut refused = Vec::new();
         get_each(&[b"1", b"x"], None, 100, |bit| refused.push(bit));
         let changes: [[&[u8]; 2]; 3] = [[b"1", b"1"], [b"x", b"2"], [b"1", b"2"]];
-        set_each(&changes, None, 100, Until::End, |answer| {
-            refused.push(answer.old)
+        set_each(&changes, None, 100, |answer| {
+            refused.push(answer.old);
+            ControlFlow::Continue(())
         });
         let wrong = Err(error::WRONG_TYPE);
         assert_eq!(
