@@ -142,7 +142,7 @@ enum Load {
     /// A command on a new filter.
     Add(Layout, &'static str),
     /// A command on a bitmap for each bit of an item.
-    Bitmap(Bitmap, &'static str, f64),
+    Bits(Bitmap, &'static str, f64),
     /// A probe of many small filters or bitmaps, each request of another. All items are present.
     SmallProbe(&'static str),
     /// Adds to many small filters or bitmaps that exist.
@@ -197,15 +197,15 @@ const FILTER_LINES: [Line; 12] = {
 #[rustfmt::skip]
 const BITMAP_LINES: [Line; 7] = {
     use Bitmap::{AsFilter, Large, Small};
-    use Load::Bitmap;
+    use Load::Bits;
     [
-        line("10 GETBIT an item, present", Bitmap(AsFilter, "getbit", 1.0)),
-        line("10 GETBIT an item, absent", Bitmap(AsFilter, "getbit", 0.0)),
-        line("10 SETBIT an item", Bitmap(AsFilter, "setbit", 0.0)),
-        line("10 M bits: 10 GETBIT an item, present", Bitmap(Small, "getbit", 1.0)),
-        line("10 M bits: 10 SETBIT an item, half present", Bitmap(Small, "setbit", 0.5)),
-        line("1000 M bits: 10 GETBIT an item, present", Bitmap(Large, "getbit", 1.0)),
-        line("1000 M bits: 10 SETBIT an item, half present", Bitmap(Large, "setbit", 0.5)),
+        line("10 GETBIT an item, present", Bits(AsFilter, "getbit", 1.0)),
+        line("10 GETBIT an item, absent", Bits(AsFilter, "getbit", 0.0)),
+        line("10 SETBIT an item", Bits(AsFilter, "setbit", 0.0)),
+        line("10 M bits: 10 GETBIT an item, present", Bits(Small, "getbit", 1.0)),
+        line("10 M bits: 10 SETBIT an item, half present", Bits(Small, "setbit", 0.5)),
+        line("1000 M bits: 10 GETBIT an item, present", Bits(Large, "getbit", 1.0)),
+        line("1000 M bits: 10 SETBIT an item, half present", Bits(Large, "setbit", 0.5)),
     ]
 };
 
@@ -359,7 +359,7 @@ impl Load {
                     reserve(more)
                 )
             }
-            Load::Bitmap(bitmap, command, hit_share) => {
+            Load::Bits(bitmap, command, hit_share) => {
                 let (capacity, items) = bitmap.capacity_and_fill(scale);
                 let reserve = format!("--reserve {capacity},{RATE}");
                 let filled = format!("--filled {items} --hit-share {hit_share}");

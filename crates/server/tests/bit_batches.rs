@@ -5,21 +5,17 @@
 mod support;
 
 use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
 
 use everbloom_dev::Random;
 use everbloom_resp::{Reply, encode_request};
-use everbloom_server::Settings;
+use everbloom_server::{Running, Settings};
 use support::{Client, OfRunning, server};
 use tempfile::tempdir;
 
-const KEYS: [&str; 8] = ["a", "b", "c", "text", "filter", "expired", "n1", "n2"];
-const SETTING: &[&str] = &[
-    "SETBIT a 100000 1",
-    "SET text hello",
-    "BF.ADD filter x",
-    "SETBIT expired 5 1",
-    "PEXPIREAT expired 1",
-];
+const KEYS: [&str; 7] = ["a", "b", "c", "text", "filter", "n1", "n2"];
+const SETTING: &[&str] = &["SETBIT a 100000 1", "SET text hello", "BF.ADD filter x"];
 
 fn settings() -> Settings {
     Settings {
@@ -76,17 +72,20 @@ fn figures(client: &mut Client) -> Vec<String> {
     fields.map(|field| client.info(field)).to_vec()
 }
 
+/// A server with a log in this folder.
+fn logging(dir: &Path) -> Running {
+    let mut settings = settings();
+    settings.data.dir = Some(dir.into());
+    settings.data.appendonly = true;
+    let running = server(settings);
+    running.wait_until_loaded();
+    running
+}
+
 #[test]
 fn pipelines_are_answered_counted_and_logged_as_one_by_one() {
     let dir = tempdir().unwrap();
-    let logging = || {
-        let mut settings = settings();
-        settings.data.dir = Some(dir.path().into());
-        settings.data.appendonly = true;
-        settings
-    };
-    let (together, alone) = (server(logging()), server(settings()));
-    together.wait_until_loaded();
+    let (together, alone) = (logging(dir.path()), server(settings()));
     let (mut pipelined, mut single) = (Client::of(&together), Client::of(&alone));
     for line in SETTING {
         assert!(!pipelined.line(line).is_error() && !single.line(line).is_error());
@@ -117,9 +116,31 @@ fn pipelines_are_answered_counted_and_logged_as_one_by_one() {
     let digest = pipelined.digest();
     assert_eq!(single.digest(), digest);
     drop(together);
-    let again = server(logging());
-    again.wait_until_loaded();
+    let again = logging(dir.path());
     assert_eq!(Client::of(&again).digest(), digest, "the log has it all");
+}
+
+#[test]
+fn a_key_that_has_expired_is_another_in_the_log_too() {
+    let dir = tempdir().unwrap();
+    let running = logging(dir.path());
+    let mut client = Client::of(&running);
+    client.ok("DEBUG SET-ACTIVE-EXPIRE 0");
+    client.ok("SETBIT k 5 1");
+    client.ok("PEXPIRE k 1");
+    std::thread::sleep(Duration::from_millis(5));
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect();
+    send(&mut client, &["SETBIT k 9 1", "SETBIT k 5 0"].map(words));
+    assert_eq!(
+        [client.reply(), client.reply()],
+        [Reply::Integer(0), Reply::Integer(0)]
+    );
+    assert_eq!(client.info("expired_keys"), "1");
+    drop(running);
+    let again = logging(dir.path());
+    let mut client = Client::of(&again);
+    assert_eq!(client.line("GET k"), Reply::bulk(*b"\x00\x40"));
+    assert_eq!(client.number("TTL k"), -1);
 }
 
 /// A key that one of the requests lets grow may leave no memory for the next.

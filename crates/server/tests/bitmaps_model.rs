@@ -4,6 +4,8 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
     missing_docs
 )]
 
@@ -139,6 +141,52 @@ fn settled(field: &Field, wanted: i128, overflow: &str) -> Option<i128> {
     }
 }
 
+/// BITPOS.
+fn find(k: &Model, wanted: bool, first: i64, end: Option<(i64, bool)>) -> (String, Reply) {
+    let (last, bits) = end.unwrap_or((-1, false));
+    let range = k.range(first, last, if bits { 1 } else { 8 });
+    let found = range.iter().find(|at| k.get(**at) == wanted).copied();
+    let behind = (end.is_none() && !wanted && !range.is_empty()).then_some(k.0.len());
+    let absent = (k.0.is_empty() && !wanted).then_some(0);
+    let reply = found
+        .or(behind)
+        .or(absent)
+        .map_or(Reply::Integer(-1), |at| Reply::Integer(at as i64));
+    let end = end.map_or(String::new(), |(last, bits)| {
+        format!(" {last} {}", if bits { "BIT" } else { "BYTE" })
+    });
+    (format!("BITPOS k {} {first}{end}", u8::from(wanted)), reply)
+}
+
+/// BITFIELD, and what the field holds afterwards.
+fn write(
+    k: &mut Model,
+    field: &Field,
+    what: Written,
+    number: i64,
+    overflow: &str,
+) -> (String, Reply) {
+    k.reach(field.at + field.width);
+    let old = k.number(field);
+    let (word, wanted) = match what {
+        Written::Sum => ("INCRBY", old + i128::from(number)),
+        Written::Number if field.signed => ("SET", i128::from(number)),
+        Written::Number => ("SET", i128::from(number.cast_unsigned())),
+    };
+    let new = settled(field, wanted, overflow);
+    if let Some(new) = new {
+        k.write(field, new);
+    }
+    let reply = new.map_or(Reply::Null, |new| {
+        Reply::Integer(if what == Written::Sum { new } else { old } as i64)
+    });
+    let sign = if field.signed { 'i' } else { 'u' };
+    let kind = format!("{sign}{} {}", field.width, field.at);
+    let line = format!("BITFIELD k OVERFLOW {overflow} {word} {kind} {number} GET {kind}");
+    let after = Reply::Integer(k.number(field) as i64);
+    (line, Reply::Array(vec![reply, after]))
+}
+
 /// Executes a step on the two strings of the model, the first of which is `k`; the line and what
 /// must be answered.
 fn execute(step: &Step, [k, l]: &mut [Model; 2]) -> (String, Reply) {
@@ -163,24 +211,7 @@ fn execute(step: &Step, [k, l]: &mut [Model; 2]) -> (String, Reply) {
             let ones = range.iter().filter(|at| k.get(**at)).count();
             (format!("BITCOUNT k {first} {last} {word}"), integer(ones))
         }
-        Step::Find(wanted, first, end) => {
-            let (last, bits) = end.unwrap_or((-1, false));
-            let range = k.range(*first, last, if bits { 1 } else { 8 });
-            let found = range.iter().find(|at| k.get(**at) == *wanted).copied();
-            let behind = (end.is_none() && !wanted && !range.is_empty()).then_some(k.0.len());
-            let absent = (k.0.is_empty() && !wanted).then_some(0);
-            let reply = found
-                .or(behind)
-                .or(absent)
-                .map_or(Reply::Integer(-1), integer);
-            let end = end.map_or(String::new(), |(last, bits)| {
-                format!(" {last} {}", if bits { "BIT" } else { "BYTE" })
-            });
-            (
-                format!("BITPOS k {} {first}{end}", u8::from(*wanted)),
-                reply,
-            )
-        }
+        Step::Find(wanted, first, end) => find(k, *wanted, *first, *end),
         Step::Join(how, to) => {
             let (word, rule): (_, fn(bool, bool) -> bool) = [
                 ("AND", (|a, b| a && b) as fn(bool, bool) -> bool),
@@ -201,26 +232,7 @@ fn execute(step: &Step, [k, l]: &mut [Model; 2]) -> (String, Reply) {
             (format!("BITOP NOT {name} k"), integer(len))
         }
         Step::Write(field, what, number, overflow) => {
-            let overflow = OVERFLOW[*overflow];
-            k.reach(field.at + field.width);
-            let old = k.number(field);
-            let (word, wanted) = match what {
-                Written::Sum => ("INCRBY", old + i128::from(*number)),
-                Written::Number if field.signed => ("SET", i128::from(*number)),
-                Written::Number => ("SET", i128::from(number.cast_unsigned())),
-            };
-            let new = settled(field, wanted, overflow);
-            if let Some(new) = new {
-                k.write(field, new);
-            }
-            let reply = new.map_or(Reply::Null, |new| {
-                Reply::Integer(if *what == Written::Sum { new } else { old } as i64)
-            });
-            let sign = if field.signed { 'i' } else { 'u' };
-            let kind = format!("{sign}{} {}", field.width, field.at);
-            let line = format!("BITFIELD k OVERFLOW {overflow} {word} {kind} {number} GET {kind}");
-            let after = Reply::Integer(k.number(field) as i64);
-            (line, Reply::Array(vec![reply, after]))
+            write(k, field, *what, *number, OVERFLOW[*overflow])
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Debian's redis-server and ours side by side: the same lines to both.
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::io::Write;
 
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::{Running, Settings};
-use std::io::Write;
 
 use super::{Client, OfRunning, Redis, server};
 

@@ -337,7 +337,8 @@ mod tests {
             ("SET u8 8 1", true),
             ("SET u8 8 1 GET u8 8 INCRBY u8 8 0", false),
             ("SET u8 8 0 SET u8 8 1", true),
-            ("SET u8 9 0", true),
+            ("SET u8 16 0", true),
+            ("OVERFLOW FAIL SET u8 24 256", true),
             ("GET u8 999", false),
             ("", false),
         ] {
@@ -345,7 +346,7 @@ mod tests {
             let line = line.trim_end();
             assert_eq!(bench.logged(line).as_deref(), logged.then_some(line));
         }
-        assert_eq!(bench.run("GET a"), bulk("\0\0\0"));
+        assert_eq!(bench.run("GET a"), bulk("\0\u{1}\0\0"));
     }
 
     #[test]
