@@ -51,9 +51,9 @@ impl What {
     fn bitmaps(self, results: &Results) -> String {
         match self {
             What::Server => format!(
-                "the bitmap for as many holding {}, and bitmaps of 10 M and 1000 M bits; {} filters \
-                 as BF.ADD makes them and as many bitmaps of 125 bytes, with {SMALL_FILL} items \
-                 each at first",
+                "the bitmap for as many holding {}, and bitmaps of 10 M and 1000 M bits; {} \
+                 filters as BF.ADD makes them and as many bitmaps of 125 bytes, with {SMALL_FILL} \
+                 items each at first",
                 short(results.scale.bitmap_items as f64),
                 results.scale.keys
             ),

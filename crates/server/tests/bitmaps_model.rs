@@ -95,6 +95,10 @@ fn field() -> impl Strategy<Value = Field> {
     })
 }
 
+fn written() -> impl Strategy<Value = Written> {
+    prop::sample::select(vec![Written::Sum, Written::Number])
+}
+
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         -5_i64..5,
@@ -113,7 +117,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(wanted, a, end)| Step::Find(wanted, a, end)),
         1 => (0_usize..3, 0_usize..2).prop_map(|(how, other)| Step::Join(how, other)),
         1 => (0_usize..2).prop_map(Step::Invert),
-        4 => (field(), prop::sample::select(vec![Written::Sum, Written::Number]), number(), 0_usize..3)
+        4 => (field(), written(), number(), 0_usize..3)
             .prop_map(|(field, what, number, over)| Step::Write(field, what, number, over)),
     ];
     prop::collection::vec(step, 0..60)

@@ -147,9 +147,9 @@ pub struct Answer<'a> {
     pub grown: bool,
 }
 
-/// Executes SETBIT for each of these offsets and bits; `emit` gets the answers in order, and may end
-/// the batch. `None` for a string is a value of another type; one that does not exist is empty, and
-/// stays so if no request is valid. Returns how many requests were executed.
+/// Executes SETBIT for each of these offsets and bits; `emit` gets the answers in order, and may
+/// end the batch. `None` for a string is a value of another type; one that does not exist is empty,
+/// and stays so if no request is valid. Returns how many requests were executed.
 pub fn set_each<'a>(
     changes: &[[&'a [u8]; 2]],
     mut text: Option<&mut Vec<u8>>,
