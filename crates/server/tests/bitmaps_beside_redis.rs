@@ -14,7 +14,7 @@ use everbloom_dev::Random;
 use support::pair::{Pair, shown, words};
 
 /// Steps of each random walk: lines, or pipelines.
-const STEPS: usize = 5000;
+const STEPS: usize = 3000;
 
 const KEYS: &[&str] = &["a", "b", "c", "d"];
 
