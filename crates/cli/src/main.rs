@@ -1,10 +1,14 @@
-//! The `everbloom` command: a server, a client for one command, an experiment that measures a
-//! filter's error rate, and a load generator. Each subcommand has a module; `main` chooses one.
+//! The `everbloom` command: a server, a client for one command, a calculator of sizes, an
+//! experiment that measures a filter's error rate, and a load generator. Each subcommand has a
+//! module; `main` chooses one.
 //!
 //! ```text
 //! floors
-//! serve query measure bench
-//! serve::signals measure::subject measure::table
+//! serve query plan measure bench
+//! plan::json plan::pictures measure::filling
+//! plan::table measure::subject measure::table measure::progress
+//! plan::question serve::signals
+//! plan::sizes
 //! serve::log bench::report
 //! bench::setup
 //! bench::args bench::load
@@ -12,7 +16,8 @@
 //! bench::requests bench::histogram
 //! bench::keys
 //! bench::items bench::scan
-//! failure display
+//! number plot display
+//! failure
 //! client
 //! ```
 
@@ -23,6 +28,9 @@ mod client;
 mod display;
 mod failure;
 mod measure;
+mod number;
+mod plan;
+mod plot;
 mod query;
 mod serve;
 
@@ -43,6 +51,7 @@ const EXAMPLES: &str = "\
 Examples:
   everbloom serve                           listen on port 6379
   everbloom query BF.ADD seen 'some url'    send one command, print the reply
+  everbloom plan 900M 0.1%                  how large must a filter be?
   everbloom measure                         measure false positives of two filters
   everbloom bench --pipeline 16             measure how fast a server answers";
 
@@ -50,6 +59,7 @@ Examples:
 enum Command {
     Serve(serve::Args),
     Query(query::Args),
+    Plan(plan::Args),
     Measure(measure::Args),
     Bench(bench::Args),
 }
@@ -58,6 +68,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
     };

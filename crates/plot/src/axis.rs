@@ -19,6 +19,8 @@ pub struct Axis {
     pub scale: Scale,
     /// The least and the greatest value; by default those of the lines.
     pub range: Option<(f64, f64)>,
+    /// Whether ticks are at round numbers of KiB, MiB and so on.
+    pub binary: bool,
     /// Writes a value beside its tick.
     pub format: fn(f64) -> String,
 }
@@ -30,6 +32,7 @@ impl Axis {
             title: title.into(),
             scale: Scale::Linear,
             range: None,
+            binary: false,
             format,
         }
     }
@@ -40,6 +43,13 @@ impl Axis {
             scale: Scale::Logarithmic,
             ..Axis::linear(title, format)
         }
+    }
+
+    /// With ticks for [`label::bytes`](crate::label::bytes).
+    #[must_use]
+    pub fn binary(mut self) -> Axis {
+        self.binary = true;
+        self
     }
 
     /// With this range.
@@ -76,6 +86,7 @@ impl Axis {
             logarithmic,
             low,
             high,
+            binary: self.binary,
             format: self.format,
         }
     }
@@ -87,6 +98,7 @@ pub(crate) struct Fitted {
     logarithmic: bool,
     low: f64,
     high: f64,
+    binary: bool,
     format: fn(f64) -> String,
 }
 
@@ -119,6 +131,9 @@ impl Fitted {
         let decades = (self.high / self.low).log10();
         let ticks = if !self.logarithmic || decades < 1.0 {
             self.steps(most)
+        } else if self.binary {
+            let every = (decades * 10_f64.log2() / most).ceil().max(1.0);
+            self.powers(2.0, every, &[1.0])
         } else {
             let every = (decades / most).ceil().max(1.0);
             let factors: &[f64] = if decades * 3.0 <= most {
@@ -126,7 +141,7 @@ impl Fitted {
             } else {
                 &[1.0]
             };
-            self.powers(every, factors)
+            self.powers(10.0, every, factors)
         };
         let inside = ticks.into_iter().filter(|tick| self.part(*tick).is_some());
         inside.collect()
@@ -134,14 +149,19 @@ impl Fitted {
 
     /// Multiples of 1, 2 or 5 times a power of ten.
     fn steps(&self, most: f64) -> Vec<f64> {
-        let rough = (self.high - self.low) / most;
+        let unit = if self.binary {
+            1024_f64.powf(self.high.log(1024.0).floor().max(0.0))
+        } else {
+            1.0
+        };
+        let rough = (self.high - self.low) / unit / most;
         let power = 10_f64.powf(rough.log10().floor());
         let factors = [1.0, 2.0, 5.0, 10.0];
         let step = factors
             .iter()
             .map(|factor| factor * power)
             .find(|step| *step >= rough * 0.999);
-        let step = step.unwrap_or(10.0 * power);
+        let step = unit * step.unwrap_or(10.0 * power);
         let first = (self.low / step).ceil();
         // By multiplication, so that roundings do not add up.
         let values = (0..100).map(|number| (first + f64::from(number)) * step);
@@ -150,12 +170,15 @@ impl Fitted {
             .collect()
     }
 
-    fn powers(&self, every: f64, factors: &[f64]) -> Vec<f64> {
-        let first = (self.low.log10() / every).floor() * every;
+    fn powers(&self, base: f64, every: f64, factors: &[f64]) -> Vec<f64> {
+        let first = (self.low.log(base) / every).floor() * every;
         let values = (0..400_i16).flat_map(|number| {
             let exponent = first + f64::from(number) * every;
             // A power of ten from its text is exact.
-            let power: f64 = format!("1e{exponent:.0}").parse().unwrap_or(f64::INFINITY);
+            let power: f64 = match base {
+                10.0 => format!("1e{exponent:.0}").parse().unwrap_or(f64::INFINITY),
+                base => base.powf(exponent),
+            };
             factors.iter().map(move |factor| factor * power)
         });
         values
@@ -184,6 +207,22 @@ mod tests {
             narrow.ticks(9),
             [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0]
         );
+    }
+
+    #[test]
+    fn ticks_of_memory_are_round_in_its_units() {
+        let memory = Axis::linear("", label::bytes).binary();
+        let ticks = memory.fitted([5e6].into_iter()).ticks(5);
+        assert_eq!(
+            ticks.into_iter().map(label::bytes).collect::<Vec<_>>()[1],
+            "1 MiB"
+        );
+        let wide = Axis::logarithmic("", label::bytes)
+            .binary()
+            .within(1e5, 1e8);
+        let ticks = wide.fitted([].into_iter()).ticks(4);
+        let texts: Vec<String> = ticks.into_iter().map(label::bytes).collect();
+        assert_eq!(texts, ["256 KiB", "2 MiB", "16 MiB"]);
     }
 
     #[test]
