@@ -4,12 +4,15 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
+use console::Term;
 use everbloom_plot::Chart;
 
 use crate::failure::Failure;
 
-/// The width of a picture in the terminal.
+/// The width of a picture in letters, where the terminal does not say how wide it is.
 const WIDTH: usize = 96;
+/// The widest picture. A wider one is no clearer.
+const WIDEST: usize = 120;
 
 /// Where a picture goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +40,11 @@ pub(crate) fn draw(chart: &Chart, destination: &Destination) -> Result<(), Failu
         Destination::Terminal => {
             let out = io::stdout();
             let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-            let text = chart.terminal(WIDTH, out.is_terminal() && !plain);
+            let width = match Term::stdout().size_checked() {
+                Some((_, columns)) => usize::from(columns).min(WIDEST),
+                None => WIDTH,
+            };
+            let text = chart.terminal(width, out.is_terminal() && !plain);
             out.lock().write_all(text.as_bytes())?;
             return Ok(());
         }

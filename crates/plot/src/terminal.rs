@@ -172,6 +172,16 @@ impl Field {
             self.set(*point, line.colour);
         }
         if line.loose {
+            // A dot alone is hard to see.
+            for (across, down) in points {
+                for point in [
+                    (across + 1, down),
+                    (across, down + 1),
+                    (across + 1, down + 1),
+                ] {
+                    self.set(point, line.colour);
+                }
+            }
             return;
         }
         for pair in points.windows(2) {
@@ -199,7 +209,12 @@ impl Field {
             (0, row) => row,
             (_, row) => row + 3,
         };
-        if let Some(cell) = self.cells.get_mut(down / 4 * self.columns + across / 2) {
+        let cell = down / 4 * self.columns + across / 2;
+        if let Some(cell) = self
+            .cells
+            .get_mut(cell)
+            .filter(|_| across < 2 * self.columns)
+        {
             *cell = (cell.0 | 1 << bit, colour);
         }
     }
