@@ -1,18 +1,23 @@
-//! The `everbloom` command: a server, a client for one command, an experiment that measures a
-//! filter's error rate, and a load generator. Each subcommand has a module; `main` chooses one.
+//! The `everbloom` command: a server, a client for one command, a calculator of sizes, an
+//! experiment that measures a filter's error rate, and a load generator. Each subcommand has a
+//! module; `main` chooses one.
 //!
 //! ```text
 //! floors
-//! serve query measure bench generate
-//! serve::signals measure::subject measure::table query::session
-//! serve::log serve::manager bench::report query::editor query::print
+//! serve query plan measure bench generate
+//! plan::json plan::pictures measure::filling query::session
+//! plan::table measure::subject measure::table measure::progress query::editor query::print
+//! plan::question serve::signals
+//! plan::sizes
+//! serve::log serve::manager bench::report query::docs
 //! bench::setup
 //! bench::args bench::load
 //! bench::target
 //! bench::requests bench::histogram
 //! bench::keys
-//! bench::items bench::scan query::docs
-//! failure display
+//! bench::items bench::scan
+//! number plot display
+//! failure
 //! client
 //! ```
 
@@ -24,6 +29,9 @@ mod display;
 mod failure;
 mod generate;
 mod measure;
+mod number;
+mod plan;
+mod plot;
 mod query;
 mod serve;
 
@@ -45,6 +53,7 @@ Examples:
   everbloom serve                           listen on port 6379
   everbloom query BF.ADD seen 'some url'    send one command, print the reply
   everbloom query                           type commands in a session
+  everbloom plan 900M 0.1%                  how large must a filter be?
   everbloom measure                         measure false positives of two filters
   everbloom bench --pipeline 16             measure how fast a server answers";
 
@@ -52,6 +61,7 @@ Examples:
 enum Command {
     Serve(serve::Args),
     Query(query::Args),
+    Plan(plan::Args),
     Measure(measure::Args),
     Bench(bench::Args),
     Generate(generate::Args),
@@ -61,6 +71,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),
