@@ -1,5 +1,5 @@
-//! A lookup in sorted tables, as a storage engine with levels has them: a filter for each table says
-//! which need not be read.
+//! A lookup in sorted tables, as a storage engine has them: a filter for each table says which need
+//! not be read.
 //!
 //! `cargo run --release --example tables`; `-- --items 20000` makes it smaller.
 
