@@ -13,20 +13,32 @@ fn assert_rate(example: &Example, expected: f64, of: f64) {
     assert!(measured <= expected + allowance, "{}", example.output);
 }
 
-#[test]
-fn crawler() {
-    let example = Example::run("crawler", &["--items", "20000"]);
+#[track_caller]
+fn assert_crawled(example: &Example) {
     let [items, fetched, missed] =
         ["items", "fetched", "missed, that is never fetched"].map(|name| example.figure(name));
     assert_eq!(example.figure("repeats"), 0.0);
     assert_eq!(fetched + missed, items);
     let expected = example.figure("error rate, expected at most");
-    assert_rate(&example, expected, items);
+    assert_rate(example, expected, items);
     assert!(
         example.output.contains("started again"),
         "{}",
         example.output
     );
+}
+
+#[test]
+fn crawler() {
+    assert_crawled(&Example::run("crawler", &["--items", "20000"]));
+}
+
+#[test]
+fn cluster() {
+    // It says itself that redis-server is missing, or fails when it must not be.
+    if Redis::start(&[]).is_some() {
+        assert_crawled(&Example::run("cluster", &["--items", "20000"]));
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each example uses a part of it")]
 
+pub(crate) mod crawl;
 #[path = "../../../filters/examples/support/mod.rs"]
 mod shared;
 
