@@ -3,15 +3,15 @@
 //!
 //! ```text
 //! floors
-//! serve query measure bench
-//! serve::signals measure::subject measure::table
-//! serve::log bench::report
+//! serve query measure bench generate
+//! serve::signals measure::subject measure::table query::session
+//! serve::log serve::manager bench::report query::editor query::print
 //! bench::setup
 //! bench::args bench::load
 //! bench::target
 //! bench::requests bench::histogram
 //! bench::keys
-//! bench::items bench::scan
+//! bench::items bench::scan query::docs
 //! failure display
 //! client
 //! ```
@@ -22,6 +22,7 @@ mod bench;
 mod client;
 mod display;
 mod failure;
+mod generate;
 mod measure;
 mod query;
 mod serve;
@@ -29,7 +30,7 @@ mod serve;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Bloom filters: a server that speaks Redis's BF.* commands, and tools around it
 #[derive(Parser, Debug)]
@@ -43,6 +44,7 @@ const EXAMPLES: &str = "\
 Examples:
   everbloom serve                           listen on port 6379
   everbloom query BF.ADD seen 'some url'    send one command, print the reply
+  everbloom query                           type commands in a session
   everbloom measure                         measure false positives of two filters
   everbloom bench --pipeline 16             measure how fast a server answers";
 
@@ -52,6 +54,7 @@ enum Command {
     Query(query::Args),
     Measure(measure::Args),
     Bench(bench::Args),
+    Generate(generate::Args),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Query(args) => query::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Generate(args) => generate::run(&args, Cli::command()),
     };
     match outcome {
         Ok(code) => code,
@@ -77,8 +81,6 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
-
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();

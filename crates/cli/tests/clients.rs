@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+mod java;
 mod support;
 
 use std::io::{self, BufWriter, Write};

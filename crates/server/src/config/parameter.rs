@@ -16,6 +16,8 @@ use super::text::{choice, memory, number, show_yes_no, split_words, yes_no};
 pub struct Parameter {
     /// Its name in redis.conf, in lower case.
     pub name: &'static str,
+    /// What it does, in a sentence or two; lines of at most 90 columns.
+    pub about: &'static str,
     /// Another name that it answers to.
     pub alias: Option<&'static str>,
     /// Why CONFIG SET may not change it, if so.
@@ -49,9 +51,10 @@ type Access = (
 );
 
 impl Parameter {
-    const fn new(name: &'static str, (get, set): Access) -> Self {
+    const fn new(name: &'static str, about: &'static str, (get, set): Access) -> Self {
         Parameter {
             name,
+            about,
             alias: None,
             fixed: None,
             list: false,
@@ -124,6 +127,7 @@ const MEBIBYTE: i64 = 1 << 20;
 pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "bind",
+        "The addresses to listen on. A dash before one lets it be missing.",
         (
             |s| s.bind.join(" "),
             |s, text| {
@@ -137,19 +141,64 @@ pub const PARAMETERS: &[Parameter] = &[
     )
     .fixed(IMMUTABLE)
     .list(),
-    Parameter::new("port", number!(port, 0, 65535)).fixed(IMMUTABLE),
-    Parameter::new("tcp-backlog", number!(tcp_backlog, 0, INT)).fixed(IMMUTABLE),
-    Parameter::new("tcp-keepalive", number!(tcp_keepalive, 0, INT)),
-    Parameter::new("timeout", number!(timeout, 0, INT)),
-    Parameter::new("io-threads", number!(io_threads, 0, 1024)).fixed(IMMUTABLE),
+    Parameter::new(
+        "port",
+        "The TCP port. 0 lets the system choose one, which the log names.",
+        number!(port, 0, 65535),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "tcp-backlog",
+        "How many connections may wait to be accepted.",
+        number!(tcp_backlog, 0, INT),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "tcp-keepalive",
+        "Ask a client that was silent for so many seconds whether it is there. 0 is never.",
+        number!(tcp_keepalive, 0, INT),
+    ),
+    Parameter::new(
+        "timeout",
+        "A client that has been idle for so many seconds is disconnected. 0 is never.",
+        number!(timeout, 0, INT),
+    ),
+    Parameter::new(
+        "io-threads",
+        "The threads that serve connections. 0 is one a core.",
+        number!(io_threads, 0, 1024),
+    )
+    .fixed(IMMUTABLE),
     // Every one of the shards holds its part of every database: more would be memory wasted.
-    Parameter::new("databases", number!(data.databases, 1, 4096)).fixed(IMMUTABLE),
-    Parameter::new("protected-mode", yes_no!(protected_mode)),
-    Parameter::new("requirepass", read!(requirepass, text => Ok(text.into()))),
-    Parameter::new("maxclients", number!(maxclients, 1, i64::from(u32::MAX))),
-    Parameter::new("maxmemory", memory!(maxmemory, 0, i64::MAX)),
+    Parameter::new(
+        "databases",
+        "How many databases SELECT can choose from.",
+        number!(data.databases, 1, 4096),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "protected-mode",
+        "Without a password, refuse clients from other machines.",
+        yes_no!(protected_mode),
+    ),
+    Parameter::new(
+        "requirepass",
+        "The password that clients must AUTH with. Empty: none is needed.",
+        read!(requirepass, text => Ok(text.into())),
+    ),
+    Parameter::new(
+        "maxclients",
+        "How many clients may be connected at a time.",
+        number!(maxclients, 1, i64::from(u32::MAX)),
+    ),
+    Parameter::new(
+        "maxmemory",
+        "Above so much memory, as in 4gb, writes are refused. 0 is no limit.",
+        memory!(maxmemory, 0, i64::MAX),
+    ),
     Parameter::new(
         "maxmemory-policy",
+        "It can only be noeviction: a filter is never evicted.",
         (
             |_| "noeviction".into(),
             |_, text| choice(text, &["noeviction"]).map(drop),
@@ -157,6 +206,7 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "save",
+        "A snapshot after so many seconds with so many changes: pairs. Empty: none.",
         (
             |s| {
                 let points = s
@@ -172,6 +222,7 @@ pub const PARAMETERS: &[Parameter] = &[
     .list(),
     Parameter::new(
         "dir",
+        "The directory of snapshots and of the log of changes.",
         (
             |s| {
                 let dir = s.data.dir.as_deref();
@@ -184,17 +235,29 @@ pub const PARAMETERS: &[Parameter] = &[
     .fixed(PROTECTED),
     Parameter::new(
         "dbfilename",
+        "The name of the snapshot's file.",
         read!(data.dbfilename, text => file_name(text, "dbfilename", "filename")),
     )
     .fixed(PROTECTED),
-    Parameter::new("rdbcompression", yes_no!(data.rdbcompression)),
-    Parameter::new("rdbchecksum", yes_no!(data.rdbchecksum)).fixed(IMMUTABLE),
+    Parameter::new(
+        "rdbcompression",
+        "Compress long values in snapshots where that makes them much shorter.",
+        yes_no!(data.rdbcompression),
+    ),
+    Parameter::new(
+        "rdbchecksum",
+        "End snapshots with a checksum, and check it when they are loaded.",
+        yes_no!(data.rdbchecksum),
+    )
+    .fixed(IMMUTABLE),
     Parameter::new(
         "stop-writes-on-bgsave-error",
+        "Refuse writes when the last snapshot failed.",
         yes_no!(data.stop_writes_on_bgsave_error),
     ),
     Parameter::new(
         "rdb-unknown-values",
+        "Values of types that this server has not: refuse to start, or skip them.",
         (
             |s| {
                 if s.data.rdb_skip_unknown_values {
@@ -214,19 +277,26 @@ pub const PARAMETERS: &[Parameter] = &[
         ),
     )
     .fixed(IMMUTABLE),
-    Parameter::new("appendonly", yes_no!(data.appendonly)),
+    Parameter::new(
+        "appendonly",
+        "Log every change, and read the log back at the start.",
+        yes_no!(data.appendonly),
+    ),
     Parameter::new(
         "appenddirname",
+        "The directory of the log, in dir.",
         read!(data.appenddirname, text => file_name(text, "appenddirname", "dirname")),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "appendfilename",
+        "What the names of the log's files begin with.",
         read!(data.appendfilename, text => file_name(text, "appendfilename", "filename")),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "appendfsync",
+        "When the log is forced to the disk: always (before each reply), everysec, or no.",
         (
             |s| {
                 let fsync = FSYNC.iter().find(|(_, fsync)| *fsync == s.data.appendfsync);
@@ -240,10 +310,15 @@ pub const PARAMETERS: &[Parameter] = &[
             },
         ),
     ),
-    Parameter::new("aof-load-truncated", yes_no!(data.aof_load_truncated)),
+    Parameter::new(
+        "aof-load-truncated",
+        "Start with a log whose end is missing, as after a power failure. What is cut off is said.",
+        yes_no!(data.aof_load_truncated),
+    ),
     // A base that is not an RDB file is read, and never written.
     Parameter::new(
         "aof-use-rdb-preamble",
+        "It can only be yes: a rewritten log begins with a snapshot.",
         (
             |_| show_yes_no(true),
             |_, text| match yes_no(text)? {
@@ -256,27 +331,34 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "auto-aof-rewrite-percentage",
+        "Rewrite the log when it has grown by so many percent. 0 is never.",
         number!(data.auto_aof_rewrite_percentage, 0, INT),
     ),
     Parameter::new(
         "auto-aof-rewrite-min-size",
+        "Do not rewrite a log that is shorter.",
         memory!(data.auto_aof_rewrite_min_size, 0, i64::MAX),
     ),
     Parameter::new(
         "enable-debug-command",
+        "Whether DEBUG is answered: no, yes, or local (to clients of this machine).",
         read!(enable_debug_command, text => one_of(text, &["no", "yes", "local"])),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "proto-max-bulk-len",
+        "The longest argument of a command, and the longest string.",
         memory!(proto_max_bulk_len, MEBIBYTE, i64::MAX),
     ),
     Parameter::new(
         "client-query-buffer-limit",
+        "A client whose unfinished request is longer is disconnected.",
         memory!(client_query_buffer_limit, MEBIBYTE, i64::MAX),
     ),
     Parameter::new(
         "client-output-buffer-limit",
+        "Disconnect a client of this class when so many bytes of replies wait,\n\
+         or the second number for so many seconds.",
         (
             |s| s.client_output_buffer_limit.show(),
             |s, text| s.client_output_buffer_limit.set(text),
@@ -285,21 +367,34 @@ pub const PARAMETERS: &[Parameter] = &[
     .list(),
     Parameter::new(
         "slowlog-log-slower-than",
+        "Commands that took so many microseconds are in SLOWLOG. -1 is none.",
         number!(slowlog_log_slower_than, -1, i64::MAX),
     ),
-    Parameter::new("slowlog-max-len", number!(slowlog_max_len, 0, i64::MAX)),
+    Parameter::new(
+        "slowlog-max-len",
+        "How many commands SLOWLOG keeps.",
+        number!(slowlog_max_len, 0, i64::MAX),
+    ),
     Parameter::new(
         "hz",
+        "How many times a second keys whose time is over are looked for.",
         // Redis takes any number and then keeps to these bounds.
         read!(hz, text => number(text, 0, INT).map(|hz: u32| hz.clamp(1, 500))),
     ),
     Parameter::new(
         "loglevel",
+        "How much is logged: debug, verbose, notice, warning or nothing.",
         read!(loglevel, text => one_of(text, LOG_LEVELS)),
     ),
-    Parameter::new("logfile", read!(logfile, text => Ok(text.into()))).fixed(IMMUTABLE),
+    Parameter::new(
+        "logfile",
+        "The file of the log's lines; SIGHUP opens it anew. Empty: standard output.",
+        read!(logfile, text => Ok(text.into())),
+    )
+    .fixed(IMMUTABLE),
     Parameter::new(
         "bf-error-rate",
+        "The error rate of filters that BF.ADD creates.",
         (
             |s| s.bf_error_rate_text.clone(),
             |s, text| {
@@ -314,18 +409,21 @@ pub const PARAMETERS: &[Parameter] = &[
     .alias("bf.bf-error-rate"),
     Parameter::new(
         "bf-initial-size",
+        "Their capacity.",
         read!(bf.initial_size, text => number::capacity(text.as_bytes())
             .map_err(|e| refused(e, "bf-initial-size", "[1, 1073741824]"))),
     )
     .alias("bf.bf-initial-size"),
     Parameter::new(
         "bf-expansion-factor",
+        "How many times larger each further layer of theirs is. 0 is not to grow.",
         read!(bf.expansion, text => number::expansion(text.as_bytes())
             .map_err(|e| refused(e, "bf-expansion-factor", "[0, 32768]"))),
     )
     .alias("bf.bf-expansion-factor"),
     Parameter::new(
         "bf-default-layout",
+        "Their layout: classic, as RedisBloom's, or blocked: faster, and exact when grown.",
         (
             |s| layout::name(s.bf.layout).into(),
             |s, text| {
@@ -339,6 +437,7 @@ pub const PARAMETERS: &[Parameter] = &[
     .alias("bf.bf-default-layout"),
     Parameter::new(
         "bf-max-filter-bytes",
+        "The most memory that the bits of one filter may take. 0 is no limit.",
         memory!(bf_max_filter_bytes, 0, i64::MAX),
     ),
 ];
