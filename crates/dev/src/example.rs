@@ -11,15 +11,19 @@ pub struct Example {
 }
 
 impl Example {
-    /// Runs an example of the package under test, which must succeed. `cargo test` has built it.
-    /// With `--test NAME` cargo builds none, so that what runs is an older one.
+    /// Runs an example of the package under test, which must succeed. Plain `cargo test` has built
+    /// it. With `--test` or `--examples` it is an older one: `cargo build --examples` helps.
     pub fn run(name: &str, args: &[&str]) -> Example {
         let test = env::current_exe().unwrap();
         let profile = test.parent().and_then(|deps| deps.parent()).unwrap();
         let program = profile.join("examples").join(name);
         let output = Command::new(&program).args(args).output();
-        let output = output
-            .unwrap_or_else(|error| panic!("{}: {error}; cargo test builds it", program.display()));
+        let output = output.unwrap_or_else(|error| {
+            panic!(
+                "{}: {error}; cargo build --examples makes it",
+                program.display()
+            )
+        });
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{name} {args:?}\n{out}\n{err}");
