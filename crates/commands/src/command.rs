@@ -40,13 +40,17 @@ pub struct Command<H: 'static> {
     pub handler: H,
 }
 
-/// What a batch of pipelined calls, which name one key and an item each, does.
+/// What a batch of pipelined calls does. Each names one key, and an item or a bit behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKind {
     /// Adds the items: [`add_batch`](crate::bf::add::add_batch).
     Add,
     /// Looks for them: [`exists_batch`](crate::bf::exists::exists_batch).
     Exists,
+    /// Sets the bits of strings, which only the server has.
+    SetBit,
+    /// Reads them.
+    GetBit,
 }
 
 /// What people and clients are told of a command.

@@ -77,7 +77,6 @@ fn jedis_against_the_module() {
 }
 
 #[test]
-#[ignore = "`everbloom serve` has no SETBIT yet"]
 fn the_recipe_for_jedis_over_a_bitmap_against_serve() {
     against_serve(tests("clients", "JedisBitmapTest"));
 }
