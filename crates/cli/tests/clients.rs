@@ -99,15 +99,58 @@ fn the_example_of_the_error_rate() {
 }
 
 fn example(script: &str, says: &str) {
-    let Some(mut python) = Peer::Python.find() else {
+    if let Some(python) = python_example(script) {
+        let output = output_on(Server::start().port, python);
+        assert!(output.contains(says), "{output}");
+    }
+}
+
+fn python_example(script: &str) -> Option<Command> {
+    let mut python = Peer::Python.find()?;
+    python.arg(root().join("examples/python").join(script));
+    Some(python)
+}
+
+fn output_on(port: u16, mut python: Command) -> String {
+    run(python.args(["--port", &port.to_string()])).success()
+}
+
+const RECIPES: [&str; 2] = ["bitmap_mmh3.py", "bitmap_pipeline.py"];
+
+/// What the recipes over a bitmap say on a server.
+fn recipes_on(port: u16) -> Option<Vec<String>> {
+    let outputs = RECIPES.map(|script| {
+        let mut python = python_example(script)?;
+        python.args(["--count", "2000"]);
+        Some(output_on(port, python))
+    });
+    outputs.into_iter().collect()
+}
+
+#[test]
+fn the_recipes_over_a_bitmap() {
+    let Some(redis) = Redis::start(&[]) else {
         return;
     };
-    let server = Server::start();
-    python
-        .arg(root().join("examples/python").join(script))
-        .args(["--port", &server.port.to_string()]);
-    let output = run(&mut python).success();
-    assert!(output.contains(says), "{output}");
+    let Some(outputs) = recipes_on(redis.addr.port()) else {
+        return;
+    };
+    let says = [
+        "9915 bits are 1\n2000 items added, 0 missed, 18 of 2000 others wrong",
+        "6000 bits are 1\n2000 items added, 2000 of them new, 0 missed",
+    ];
+    for (output, says) in outputs.iter().zip(says) {
+        assert!(output.contains(says), "{output}");
+    }
+}
+
+#[test]
+#[ignore = "`everbloom serve` has no SETBIT yet"]
+fn the_recipes_over_a_bitmap_answer_alike_on_serve() {
+    if let Some(redis) = Redis::start(&[]) {
+        let ours = Server::start();
+        assert_eq!(recipes_on(ours.port), recipes_on(redis.addr.port()));
+    }
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
 pub enum Peer {
     RedisCli,
     RedisBenchmark,
-    /// Python 3 with redis-py.
+    /// Python 3 with redis-py and mmh3.
     Python,
     /// Node with node-redis in tests/clients/node.
     Node,
@@ -225,7 +225,11 @@ impl Peer {
         let (program, args, advice): (_, &[&str], _) = match self {
             Peer::RedisCli => ("redis-cli", &["--version"], "install redis-tools"),
             Peer::RedisBenchmark => ("redis-benchmark", &["--version"], "install redis-tools"),
-            Peer::Python => ("python3", &["-c", "import redis"], "pip install redis"),
+            Peer::Python => (
+                "python3",
+                &["-c", "import redis, mmh3"],
+                "pip install redis mmh3",
+            ),
             Peer::Node => (
                 "node",
                 &["--input-type=module", "-e", "await import('redis')"],
