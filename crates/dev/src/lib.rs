@@ -1,7 +1,8 @@
 //! What the tests of several crates share. Nothing here is part of a program that we ship.
 //!
 //! - [`Client`] asks a server over a socket.
-//! - [`process`] starts programs and ends them; [`peers`] looks for those of other projects.
+//! - [`process`] starts programs and ends them; [`module()`] builds what a server can load;
+//!   [`peers`] looks for those of other projects.
 //! - [`Random`] makes numbers that are the same every time.
 //! - [`corpus`] replays the seeds of the fuzzers.
 //! - [`house`] checks the workspace's own rules: floors, circles, lengths of lines and files.
@@ -10,7 +11,7 @@
 //! floors
 //! corpus process
 //! client
-//! wait peers random
+//! wait peers random module
 //! house
 //! house::circles house::floors house::limits
 //! house::arrows
@@ -30,12 +31,14 @@
 mod client;
 pub mod corpus;
 pub mod house;
+mod module;
 pub mod peers;
 pub mod process;
 mod random;
 mod wait;
 
 pub use client::Client;
+pub use module::module;
 pub use process::{Process, Redis, free_port};
 pub use random::Random;
 pub use wait::{PATIENCE, wait_for};
