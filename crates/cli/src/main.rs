@@ -1,17 +1,20 @@
 //! The `everbloom` command: a server, a client for one command, an experiment that measures a
-//! filter's error rate, and a load generator. Each subcommand has a module; `main` chooses one.
+//! filter's error rate, a load generator, and tools that move filters between servers. Each
+//! subcommand has a module; `main` chooses one.
 //!
 //! ```text
 //! floors
-//! serve query measure bench
-//! serve::signals measure::subject measure::table
-//! serve::log bench::report
+//! serve query measure bench copy compare
+//! serve::signals measure::subject measure::table copy::transfer
+//! serve::log bench::report copy::progress
 //! bench::setup
 //! bench::args bench::load
 //! bench::target
 //! bench::requests bench::histogram
 //! bench::keys
-//! bench::items bench::scan
+//! bench::items bench::scan servers::difference
+//! servers::dump servers::walk servers::temporary
+//! servers::server
 //! failure display
 //! client
 //! ```
@@ -20,11 +23,14 @@
 
 mod bench;
 mod client;
+mod compare;
+mod copy;
 mod display;
 mod failure;
 mod measure;
 mod query;
 mod serve;
+mod servers;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -44,7 +50,9 @@ Examples:
   everbloom serve                           listen on port 6379
   everbloom query BF.ADD seen 'some url'    send one command, print the reply
   everbloom measure                         measure false positives of two filters
-  everbloom bench --pipeline 16             measure how fast a server answers";
+  everbloom bench --pipeline 16             measure how fast a server answers
+  everbloom copy redis://a redis://b        copy all filters to another server
+  everbloom compare redis://a redis://b     tell which filters differ";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -52,6 +60,8 @@ enum Command {
     Query(query::Args),
     Measure(measure::Args),
     Bench(bench::Args),
+    Copy(copy::Args),
+    Compare(compare::Args),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +70,8 @@ fn main() -> ExitCode {
         Command::Query(args) => query::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Copy(args) => copy::run(&args),
+        Command::Compare(args) => compare::run(&args),
     };
     match outcome {
         Ok(code) => code,
