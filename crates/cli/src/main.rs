@@ -12,7 +12,7 @@
 //! bench::target
 //! bench::requests bench::histogram
 //! bench::keys
-//! bench::items bench::scan servers::difference
+//! bench::items bench::scan servers servers::difference
 //! servers::dump servers::walk servers::temporary
 //! servers::server
 //! failure display

@@ -36,6 +36,6 @@ mod random;
 mod wait;
 
 pub use client::Client;
-pub use process::{Process, Redis, free_port};
+pub use process::{Process, Redis, free_port, module};
 pub use random::Random;
 pub use wait::{PATIENCE, wait_for};

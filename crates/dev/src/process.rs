@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::client::Client;
@@ -67,6 +68,34 @@ pub fn free_port() -> u16 {
             return port;
         }
     }
+}
+
+/// The built module. `cargo test` builds no shared object, so the first test that asks has cargo
+/// build it; `EVERBLOOM_MODULE` names another one.
+pub fn module() -> &'static Path {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    MODULE.get_or_init(|| {
+        if let Some(path) = std::env::var_os("EVERBLOOM_MODULE") {
+            return path.into();
+        }
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = Command::new(cargo);
+        build
+            .args(["build", "--quiet", "--message-format=json"])
+            .args(["--package", "everbloom-module"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        let output = build.stderr(Stdio::inherit()).output().unwrap();
+        assert!(output.status.success(), "the module was not built");
+        let text = String::from_utf8(output.stdout).unwrap();
+        // Among the strings of what cargo says, in JSON, only the module's path ends so.
+        let mut words = text.split('"');
+        let end = format!("everbloom_module{}", std::env::consts::DLL_SUFFIX);
+        let built = words.find(|word| word.ends_with(&end));
+        built.expect("a shared object was built").into()
+    })
 }
 
 /// Debian's redis-server.

@@ -103,7 +103,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
     let began = Instant::now();
     let mut tally = Tally::default();
-    let mut transfer = Transfer::new(&mut source, &mut destination, args);
+    let choices = (args.replace, !args.no_verify);
+    let mut transfer = Transfer::new(&mut source, &mut destination, choices);
     let outcome = copy_all(&mut transfer, args, &mut tally);
     tally.time = began.elapsed();
     if !(args.quiet && outcome.is_ok() && tally.is_complete()) {

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use crc::{CRC_64_XZ, Crc, Digest, Table};
 use everbloom_resp::Reply;
 
-use super::Args;
 use super::progress::Progress;
 use crate::servers::difference::{Side, compare};
 use crate::servers::dump::{
@@ -71,16 +70,17 @@ pub(super) struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
+    /// `replace`: overwrite other things at the destination. `verify`: read back what was loaded.
     pub(super) fn new(
         source: &'a mut Server,
         destination: &'a mut Server,
-        args: &Args,
-    ) -> Transfer<'a> {
+        (replace, verify): (bool, bool),
+    ) -> Self {
         Self {
             source,
             destination,
-            replace: args.replace,
-            verify: !args.no_verify,
+            replace,
+            verify,
             token: format!("{:016x}", rand::random::<u64>()),
         }
     }
@@ -219,7 +219,13 @@ impl<'a> Transfer<'a> {
 
     fn load_header(&mut self, temporary: &[u8], header: &Header) -> Result<(), Trouble> {
         let load: [&[u8]; 4] = [b"BF.LOADCHUNK", temporary, b"1", &header.bytes];
-        match self.destination.call(&load)? {
+        self.destination.prepare(&load);
+        // Sent together, so that a copy that is killed here leaves no key for ever.
+        self.keep(temporary);
+        self.destination.flush()?;
+        let reply = self.destination.reply()?;
+        self.destination.demand("PEXPIRE")?;
+        match reply {
             Reply::Error(text) if header.parts.key.is_some() => Err(Trouble::Filter(format!(
                 "the destination refused it ({text}): it is in the blocked layout, which only \
                  everbloom and its module know"

@@ -1,7 +1,7 @@
 //! One filter of a server, read in pieces.
 //!
-//! The pieces are those of SCANDUMP, not the payload of DUMP, for every filter. A payload can be as
-//! long as the filter, and it carries the version of its host's RDB files, which other hosts refuse:
+//! The pieces are those of SCANDUMP for every filter, not the payload of DUMP. A payload is as long
+//! as the filter. It also carries the version of its host's RDB files, which other hosts refuse:
 //! Redis 7.4 and later write version 12, which Valkey does not read.
 
 use everbloom::redisbloom::FilterParts;
