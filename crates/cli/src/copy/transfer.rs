@@ -88,6 +88,7 @@ impl<'a> Transfer<'a> {
     /// Copies the filter of a key.
     pub(super) fn copy(&mut self, key: &[u8], progress: &Progress) -> Result<Outcome, Trouble> {
         let temporary = temporary::name(key, &self.token);
+        progress.begin("comparing", 0);
         let outcome = match self.target(key) {
             Ok(Some(target)) => self.load_and_publish(key, &temporary, target, progress),
             Ok(None) => Ok(Outcome::Present),
