@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
@@ -68,12 +68,24 @@ pub(crate) enum ClientError {
     Broken(#[source] io::Error),
     #[error("the server closed the connection")]
     Closed,
+    #[error("the server was silent for too long")]
+    Silent,
     #[error("the server sent something that is not RESP: {0}")]
     NotResp(#[from] DecodeError),
     #[error("the server refused: {text}")]
     Refused { text: String },
     #[error("the server sent an answer of an unexpected kind to {command}")]
     Unexpected { command: &'static str },
+}
+
+impl ClientError {
+    fn of_socket(error: io::Error) -> Self {
+        match error.kind() {
+            // Systems differ in what they call a timeout.
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Silent,
+            _ => Self::Broken(error),
+        }
+    }
 }
 
 /// One connection.
@@ -161,7 +173,7 @@ impl Client {
     pub(crate) fn flush(&mut self) -> Result<(), ClientError> {
         let sent = self.stream.write_all(&self.outbox);
         self.outbox.clear();
-        sent.map_err(ClientError::Broken)
+        sent.map_err(ClientError::of_socket)
     }
 
     /// Waits for the reply to the oldest request without one.
@@ -205,7 +217,12 @@ impl Client {
             if self.inbox.len() > self.longest {
                 return Err(DecodeError::TooLong.into());
             }
-            let count = self.stream.read(&mut chunk).map_err(ClientError::Broken)?;
+            let count = match self.stream.read(&mut chunk) {
+                Ok(count) => count,
+                // A program that was stopped and goes on finds its waiting interrupted.
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(ClientError::of_socket(error)),
+            };
             if count == 0 {
                 return Err(ClientError::Closed);
             }
@@ -217,7 +234,7 @@ impl Client {
 
 /// Tries each address of the host in turn. If all fail, returns the error of the last one.
 fn open(host: &str, port: u16) -> io::Result<TcpStream> {
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
+    let mut failure = io::Error::new(ErrorKind::NotFound, "the host name has no address");
     for address in (host, port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(stream) => {
@@ -411,5 +428,23 @@ mod tests {
             assert!(!error.contains("secret"), "{error}");
             assert!(!parse_url(wrong).unwrap_err().contains("secret"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_silent_server_is_not_waited_for_for_ever() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target {
+            host: "127.0.0.1".to_owned(),
+            port: listener.local_addr().unwrap().port(),
+            protocol: Protocol::Resp2,
+            credentials: None,
+        };
+        let bounds = Bounds {
+            longest: 100,
+            patience: Some(Duration::from_millis(20)),
+        };
+        let mut client = Client::connect_within(&target, bounds).unwrap();
+        let error = client.call(&["PING"]).unwrap_err();
+        assert!(matches!(error, ClientError::Silent), "{error}");
     }
 }

@@ -88,7 +88,7 @@ fn compare_all(
     report: &mut Report,
     tally: &mut Tally,
 ) -> Result<(), Failure> {
-    let ended = |trouble: Trouble| trouble.into_failure("Not all filters were compared.");
+    let ended = |trouble: Trouble| trouble.into_failure("\nNot all filters were compared.");
     let pattern = args
         .pattern
         .as_ref()

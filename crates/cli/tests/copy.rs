@@ -223,6 +223,7 @@ fn databases_patterns_and_passwords() {
     let new = server();
     let mut client = old.client();
     client.ok("AUTH s3/cr@t");
+    client.ok("SET text value");
     client.ok("SELECT 3");
     client.ok("BF.ADD a:1 x");
     client.ok("BF.ADD b:1 x");
@@ -230,6 +231,8 @@ fn databases_patterns_and_passwords() {
     let to = format!("redis://127.0.0.1:{}/5", new.port);
     let text = run(&mut command("copy", &from, &to, &["--match", "a:*"])).success();
     assert!(text.starts_with("1 filter copied, "), "{text}");
+    let line = "\ndatabase 0 has keys too: copy it with /0 behind the URLs\n";
+    assert!(text.ends_with(line), "{text}");
     let mut client = new.client();
     assert_eq!(client.number("DBSIZE"), 0);
     client.ok("SELECT 5");
@@ -413,13 +416,28 @@ fn servers_that_are_of_no_use() {
     }
     // A full server ends the copy, and not with one line for each filter.
     let full = Server::with(&["--appendonly", "no", "--maxmemory", "1mb"]);
+    full.client().ok("SETRANGE text 2000000 x");
     for key in 0..30 {
-        ours.client().ok(&format!("BF.RESERVE {key} 0.01 1000000"));
+        ours.client().ok(&format!("BF.ADD {key} x"));
     }
     let outcome = copy(ours.port, full.port, &[]);
     assert_code(&outcome, 1);
+    assert!(
+        outcome.stderr.contains(" refuses: OOM command not allowed"),
+        "{outcome:?}"
+    );
     assert!(outcome.stderr.lines().count() < 5, "{outcome:?}");
-    assert_eq!(keys(&mut full.client()), Vec::<Vec<u8>>::new());
+    assert_eq!(keys(&mut full.client()), [b"text"]);
+    full.client().ok("DEL text");
+    ours.client().ok("BF.RESERVE large 0.01 10000000");
+    let outcome = copy(ours.port, full.port, &["--match", "large"]);
+    assert_code(&outcome, 1);
+    assert!(
+        outcome
+            .stderr
+            .contains("no memory for a filter of this size"),
+        "{outcome:?}"
+    );
 }
 
 #[test]

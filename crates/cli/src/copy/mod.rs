@@ -89,6 +89,8 @@ struct Tally {
     changed: u64,
     failed: u64,
     others: u64,
+    /// The source's other databases that have keys.
+    databases: Vec<u32>,
     /// How long it took.
     time: Duration,
 }
@@ -107,12 +109,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut transfer = Transfer::new(&mut source, &mut destination, choices);
     let outcome = copy_all(&mut transfer, args, &mut tally);
     tally.time = began.elapsed();
+    if outcome.is_ok() {
+        tally.databases = source.other_databases();
+    }
     if !(args.quiet && outcome.is_ok() && tally.is_complete()) {
         write!(io::stdout(), "{tally}")?;
     }
     outcome.map_err(|trouble| {
         trouble.into_failure(
-            "Every filter at the destination is whole. Run the same command again to go on: it \
+            "\nEvery filter at the destination is whole. Run the same command again to go on: it \
              skips what is there.",
         )
     })?;
@@ -196,6 +201,12 @@ impl fmt::Display for Tally {
         if self.others > 0 {
             let noun = if self.others == 1 { "key" } else { "keys" };
             writeln!(f, "{} {noun} of other types left", self.others)?;
+        }
+        for number in &self.databases {
+            writeln!(
+                f,
+                "database {number} has keys too: copy it with /{number} behind the URLs"
+            )?;
         }
         Ok(())
     }

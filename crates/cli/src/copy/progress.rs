@@ -17,7 +17,7 @@ impl Progress {
         } else {
             ProgressBar::new(0)
         };
-        let template = "{prefix} {msg} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec}";
+        let template = "{prefix} {msg} {wide_bar} {percent}% {binary_bytes_per_sec} {eta}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -35,7 +35,7 @@ impl Progress {
     pub(super) fn begin(&self, what: &'static str, length: u64) {
         self.bar.set_message(what);
         self.bar.set_length(length);
-        self.bar.set_position(0);
+        self.bar.reset();
     }
 
     pub(super) fn advance(&self, bytes: usize) {

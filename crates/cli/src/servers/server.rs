@@ -51,9 +51,10 @@ impl Trouble {
 
     /// The failure that ends the subcommand. `then` says how to go on.
     pub(crate) fn into_failure(self, then: &str) -> Failure {
+        let text = format!("{self}{then}");
         match self {
-            lost @ Self::Lost { .. } => Failure::Lost(format!("{lost}\n{then}")),
-            other => Failure::Server(format!("{other}\n{then}")),
+            Self::Lost { .. } => Failure::Lost(text),
+            _ => Failure::Server(text),
         }
     }
 }
@@ -89,6 +90,7 @@ pub(crate) struct Server {
     /// The node that has the key in hand, when it is not the node of the URL.
     elsewhere: Option<(String, u16)>,
     credentials: Option<Credentials>,
+    database: u32,
 }
 
 #[derive(Debug)]
@@ -138,6 +140,7 @@ impl Server {
             others: BTreeMap::new(),
             elsewhere: None,
             credentials,
+            database: url.database,
         })
     }
 
@@ -158,6 +161,21 @@ impl Server {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// The other databases that have keys, as INFO tells; none when it tells nothing.
+    pub(crate) fn other_databases(&mut self) -> Vec<u32> {
+        let reply = self
+            .settle()
+            .and_then(|()| self.call(&["INFO", "keyspace"]));
+        let text = reply
+            .ok()
+            .and_then(|reply| Some(reply.as_bytes()?.to_vec()));
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let number = |line: &str| line.strip_prefix("db")?.split(':').next()?.parse().ok();
+        let mut found: Vec<u32> = text.lines().filter_map(number).collect();
+        found.retain(|number| *number != self.database);
+        found
     }
 
     /// Prepares for the next key: forgets what was asked for the last one, and goes back to the
