@@ -1,21 +1,23 @@
 //! The `everbloom` command: a server, a client for one command, a calculator of sizes, an
-//! experiment that measures a filter's error rate, and a load generator. Each subcommand has a
-//! module; `main` chooses one.
+//! experiment that measures a filter's error rate, a load generator, and tools that move filters
+//! between servers. Each subcommand has a module; `main` chooses one.
 //!
 //! ```text
 //! floors
-//! serve query plan measure bench generate
-//! plan::json plan::pictures measure::filling query::session
+//! serve query plan measure bench copy compare generate
+//! plan::json plan::pictures measure::filling query::session copy::transfer
 //! plan::table measure::subject measure::table measure::progress query::editor query::print
 //! plan::question serve::signals
 //! plan::sizes
-//! serve::log serve::manager bench::report query::docs
+//! serve::log serve::manager bench::report query::docs copy::progress
 //! bench::setup
 //! bench::args bench::load
 //! bench::target
 //! bench::requests bench::histogram
 //! bench::keys
-//! bench::items bench::scan
+//! bench::items bench::scan servers servers::difference
+//! servers::dump servers::walk servers::temporary
+//! servers::server
 //! number plot display
 //! failure
 //! client
@@ -25,6 +27,8 @@
 
 mod bench;
 mod client;
+mod compare;
+mod copy;
 mod display;
 mod failure;
 mod generate;
@@ -34,6 +38,7 @@ mod plan;
 mod plot;
 mod query;
 mod serve;
+mod servers;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -55,7 +60,9 @@ Examples:
   everbloom query                           type commands in a session
   everbloom plan 900M 0.1%                  how large must a filter be?
   everbloom measure                         measure false positives of two filters
-  everbloom bench --pipeline 16             measure how fast a server answers";
+  everbloom bench --pipeline 16             measure how fast a server answers
+  everbloom copy redis://a redis://b        copy all filters to another server
+  everbloom compare redis://a redis://b     tell which filters differ";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -65,6 +72,8 @@ enum Command {
     Measure(measure::Args),
     Bench(bench::Args),
     Generate(generate::Args),
+    Copy(copy::Args),
+    Compare(compare::Args),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +84,8 @@ fn main() -> ExitCode {
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),
+        Command::Copy(args) => copy::run(&args),
+        Command::Compare(args) => compare::run(&args),
     };
     match outcome {
         Ok(code) => code,
