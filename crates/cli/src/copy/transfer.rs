@@ -232,8 +232,8 @@ impl<'a> Transfer<'a> {
                  everbloom and its module know"
             ))),
             Reply::Error(text) => Err(Trouble::Filter(format!(
-                "the destination refused its header ({text}); perhaps it has no memory for a filter \
-                 of this size"
+                "the destination refused its header ({text}); perhaps it has no memory for a \
+                 filter of this size"
             ))),
             _ => Ok(()),
         }
