@@ -116,11 +116,24 @@ impl Client {
 
     /// Sends one request and waits for its reply, which may be an error.
     pub(crate) fn call<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, ClientError> {
-        self.outbox.clear();
+        self.queue(request);
+        self.flush()?;
+        self.next_reply()
+    }
+
+    /// Keeps a request until [`flush`](Self::flush) sends it. Each has a reply to wait for.
+    pub(crate) fn queue<T: AsRef<[u8]>>(&mut self, request: &[T]) {
         encode_request(request, &mut self.outbox);
-        self.stream
-            .write_all(&self.outbox)
-            .map_err(ClientError::Broken)?;
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), ClientError> {
+        let sent = self.stream.write_all(&self.outbox);
+        self.outbox.clear();
+        sent.map_err(ClientError::Broken)
+    }
+
+    /// Waits for the next reply, which may be an error.
+    pub(crate) fn next_reply(&mut self) -> Result<Reply, ClientError> {
         loop {
             // A pushed message is not the answer to a request.
             match self.receive()? {

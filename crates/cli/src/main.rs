@@ -1,27 +1,30 @@
-//! The `everbloom` command: a server, a client for one command, an experiment that measures a
-//! filter's error rate, and a load generator. Each subcommand has a module; `main` chooses one.
+//! The `everbloom` command: a server, a client for one command, a tool that drops what was seen
+//! before, an experiment that measures a filter's error rate, and a load generator. Each subcommand
+//! has a module; `main` chooses one.
 //!
 //! ```text
 //! floors
-//! serve query measure bench
-//! serve::signals measure::subject measure::table
-//! serve::log bench::report
-//! bench::setup
-//! bench::args bench::load
-//! bench::target
-//! bench::requests bench::histogram
-//! bench::keys
+//! serve query dedup measure bench
+//! serve::signals measure::subject measure::table dedup::judge dedup::pipeline dedup::state
+//! serve::log bench::report dedup::report
+//! bench::setup dedup::memory dedup::signals
+//! bench::args bench::load dedup::args dedup::reader dedup::server
+//! bench::target dedup::chunk dedup::input
+//! bench::requests bench::histogram dedup::keys dedup::unpack dedup::output dedup::loss
+//! bench::keys dedup::json
 //! bench::items bench::scan
 //! failure display
-//! client
+//! client filter_file
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod bench;
 mod client;
+mod dedup;
 mod display;
 mod failure;
+mod filter_file;
 mod measure;
 mod query;
 mod serve;
@@ -43,6 +46,7 @@ const EXAMPLES: &str = "\
 Examples:
   everbloom serve                           listen on port 6379
   everbloom query BF.ADD seen 'some url'    send one command, print the reply
+  everbloom dedup urls.txt                  print each line once
   everbloom measure                         measure false positives of two filters
   everbloom bench --pipeline 16             measure how fast a server answers";
 
@@ -50,6 +54,7 @@ Examples:
 enum Command {
     Serve(serve::Args),
     Query(query::Args),
+    Dedup(dedup::Args),
     Measure(measure::Args),
     Bench(bench::Args),
 }
@@ -58,6 +63,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
+        Command::Dedup(args) => dedup::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
