@@ -14,7 +14,7 @@ pub(super) enum KeyOf {
     /// The field of this number, from 0, between delimiters.
     Field {
         number: usize,
-        delimiter: Finder<'static>,
+        delimiter: Box<Finder<'static>>,
     },
     /// The value of a JSON object at this path.
     Json(json::Path),
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn find(record: &[u8], number: usize, delimiter: &str) -> Option<Vec<u8>> {
-        let delimiter = Finder::new(delimiter).into_owned();
+        let delimiter = Box::new(Finder::new(delimiter).into_owned());
         let key_of = KeyOf::Field { number, delimiter };
         key_of.find(record).map(Cow::into_owned)
     }

@@ -134,6 +134,6 @@ fn key_of(args: &Args) -> KeyOf {
     let delimiter = args.delimiter.as_deref().unwrap_or("\t");
     KeyOf::Field {
         number: usize::try_from(number).unwrap_or(usize::MAX) - 1,
-        delimiter: Finder::new(delimiter).into_owned(),
+        delimiter: Box::new(Finder::new(delimiter).into_owned()),
     }
 }

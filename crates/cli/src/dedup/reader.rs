@@ -113,8 +113,9 @@ impl Reader {
                 Err(error) => break Err(Stop::Failed(error)),
             };
             if count == 0 {
-                // The last record of a file is whole without an end. It gets one.
-                if len > whole {
+                // The last record of a file is whole without an end. It gets one. When a signal ends
+                // all programs of a pipe, it may be the half of one.
+                if len > whole && !self.shared.stop.load(Ordering::Relaxed) {
                     if let Some(end) = chunk.buffer.get_mut(len) {
                         *end = self.terminator;
                     }
