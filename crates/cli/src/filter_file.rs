@@ -35,7 +35,8 @@ pub(crate) enum FilterFileError {
     #[error("{} is not a filter file; to keep it as it is, name another one", .0.display())]
     Foreign(PathBuf),
     #[error(
-        "{} has version {version} of the format, which this everbloom does not know; use a newer one",
+        "{} has version {version} of the format, which this everbloom does not know; use a \
+         newer one",
         path.display()
     )]
     Newer { path: PathBuf, version: u16 },
@@ -251,4 +252,72 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn sync_folder(_path: &Path) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn folder(test: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("everbloom-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_new_file_that_is_not_saved_goes_away() {
+        let folder = folder("new");
+        let path = folder.join("seen.bloom");
+        let mut file = FilterFile::open(&path).unwrap();
+        assert!(file.read().unwrap().is_none());
+        assert!(matches!(
+            FilterFile::open(&path),
+            Err(FilterFileError::Locked(_))
+        ));
+        drop(file);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir(folder).unwrap();
+    }
+
+    /// Whoever has the lock has the newest file, though each save puts another in its place.
+    #[test]
+    fn what_each_of_many_adds_stays() {
+        const THREADS: u32 = 4;
+        const ROUNDS: u32 = 60;
+        let folder = folder("lock");
+        let path = folder.join("seen.bloom");
+        let add = |item: u32| {
+            let mut file = loop {
+                match FilterFile::open(&path) {
+                    Ok(file) => break file,
+                    Err(FilterFileError::Locked(_)) => thread::yield_now(),
+                    Err(error) => panic!("{error}"),
+                }
+            };
+            let filter = file.read().unwrap();
+            let mut filter = filter.unwrap_or_else(|| ScalableBloomFilter::new(1000, 1e-9));
+            filter.insert(&item);
+            file.save(&filter).unwrap();
+            assert!(matches!(
+                FilterFile::open(&path),
+                Err(FilterFileError::Locked(_))
+            ));
+        };
+        thread::scope(|scope| {
+            for number in 0..THREADS {
+                let add = &add;
+                scope.spawn(move || {
+                    (0..ROUNDS).for_each(|round| add(number * ROUNDS + round));
+                });
+            }
+        });
+        let filter = FilterFile::open_to_read(&path)
+            .unwrap()
+            .read()
+            .unwrap()
+            .unwrap();
+        assert_eq!(filter.len(), u64::from(THREADS * ROUNDS));
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

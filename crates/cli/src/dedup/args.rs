@@ -69,9 +69,9 @@ none. Files that are gzip or zstd are unpacked. A Bloom filter remembers: no rep
 and of the new records about --error-rate are lost. The summary on stderr says how many to expect.
 With --repeated the filter's errors are records that are printed and were not seen before.
 
-A record without the field, or that is no JSON object with that value, is always printed; the
-summary counts them. A JSON value that is not a string is compared as it is written, and null counts
-as missing.
+A record without the field, or that is no JSON object with that value, counts as new each time; the
+summary says how many there were. A JSON value that is not a string is compared as it is written,
+and null counts as missing.
 
 With --state, the file is locked during the run and replaced at its end, also on SIGINT, SIGTERM and
 SIGHUP. A run that is killed leaves it as it was. Its capacity and error rate hold, and others are

@@ -121,7 +121,10 @@ fn server(args: &Args) -> Result<Option<Server>, Failure> {
         return Ok(None);
     };
     let error_rate = args.error_rate.unwrap_or(args::ERROR_RATE);
-    Server::connect(url, &args.login, key, args.capacity, error_rate).map(Some)
+    Server::connect(url, &args.login, key, args.capacity, error_rate)
+        .map(Some)
+        // Whether a server refuses or is not there, the run has not begun: the exit code is 2.
+        .map_err(|failure| Failure::Usage(failure.to_string()))
 }
 
 fn key_of(args: &Args) -> KeyOf {

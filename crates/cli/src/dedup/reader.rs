@@ -113,8 +113,8 @@ impl Reader {
                 Err(error) => break Err(Stop::Failed(error)),
             };
             if count == 0 {
-                // The last record of a file is whole without an end. It gets one. When a signal ends
-                // all programs of a pipe, it may be the half of one.
+                // The last record of a file gets the end that it lacks. Not after a signal: that
+                // may have ended all programs of a pipe, in the middle of a record.
                 if len > whole && !self.shared.stop.load(Ordering::Relaxed) {
                     if let Some(end) = chunk.buffer.get_mut(len) {
                         *end = self.terminator;

@@ -126,7 +126,8 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
         && rate.to_bits() != filter.error_rate().to_bits()
     {
         return Err(Failure::Usage(format!(
-            "{path} has the error rate {}, not {rate}; leave --error-rate off, or name another file",
+            "{path} has the error rate {}, not {rate}; leave --error-rate off, or name another \
+             file",
             filter.error_rate()
         )));
     }
