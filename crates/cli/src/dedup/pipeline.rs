@@ -95,7 +95,8 @@ impl Pipeline {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    if self.taken == self.shared.chunks.load(Ordering::Acquire) {
+                    let done = self.shared.done.load(Ordering::Acquire);
+                    if done && self.taken == self.shared.chunks.load(Ordering::Acquire) {
                         return Ok(None);
                     }
                     return Err(io::Error::other("a thread ended before its work did"));

@@ -26,6 +26,8 @@ pub(super) struct Shared {
     pub(super) read: Arc<AtomicU64>,
     /// Chunks that the reader has filled.
     pub(super) chunks: AtomicU64,
+    /// Whether the reader came to its end, and did not die.
+    pub(super) done: AtomicBool,
     /// Inputs that were not read, or not to their end.
     pub(super) failed: AtomicU64,
 }
@@ -54,6 +56,11 @@ impl From<io::Error> for Stop {
 
 impl Reader {
     pub(super) fn run(&self, sources: &[Source]) {
+        self.read_all(sources);
+        self.shared.done.store(true, Ordering::Release);
+    }
+
+    fn read_all(&self, sources: &[Source]) {
         for source in sources {
             let opened = source.open(Arc::clone(&self.shared.read));
             match opened
