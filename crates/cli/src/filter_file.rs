@@ -191,6 +191,10 @@ impl FilterFile {
     }
 
     fn replace(&mut self, filter: &ScalableBloomFilter) -> io::Result<()> {
+        // Who removed it may have begun another run, which has a lock of its own.
+        if !is_at(&self.file, &self.path) {
+            return Err(io::Error::other("it was removed or replaced meanwhile"));
+        }
         let (new, file) = self.create_new()?;
         let written = filter.write_to(&file).and_then(|()| {
             file.set_permissions(self.file.metadata()?.permissions())?;
@@ -221,7 +225,10 @@ impl FilterFile {
 
 impl Drop for FilterFile {
     fn drop(&mut self) {
-        if self.is_empty && self.file.metadata().is_ok_and(|found| found.len() == 0) {
+        if self.is_empty
+            && is_at(&self.file, &self.path)
+            && self.file.metadata().is_ok_and(|found| found.len() == 0)
+        {
             // Ignore the error: an empty file is a new one for the next run.
             let _ = fs::remove_file(&self.path);
         }
@@ -277,6 +284,32 @@ mod tests {
         ));
         drop(file);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_took_the_place_stays() {
+        let folder = folder("place");
+        let path = folder.join("seen.bloom");
+        let filter = ScalableBloomFilter::new(1000, 0.01);
+        for other in [true, false] {
+            let mut file = FilterFile::open(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            if other {
+                fs::write(&path, "another").unwrap();
+            }
+            assert!(matches!(
+                file.save(&filter),
+                Err(FilterFileError::Save { .. })
+            ));
+            drop(file);
+            assert_eq!(
+                fs::read(&path).unwrap_or_default(),
+                &b"another"[..7 * usize::from(other)]
+            );
+            let _ = fs::remove_file(&path);
+        }
         fs::remove_dir(folder).unwrap();
     }
 
