@@ -18,7 +18,7 @@ pub(super) struct Chunk {
     pub(super) keyless: Vec<usize>,
     /// The hash of each key, for a filter in memory.
     pub(super) hashes: Vec<HashPair>,
-    /// Whether the key was in the chunk before.
+    /// Whether the key was in the chunk before, for a filter that outlives the run.
     pub(super) again: Vec<bool>,
     /// All keys, one after the other, and where each ends, for a server.
     pub(super) keys: Vec<u8>,
@@ -28,7 +28,8 @@ pub(super) struct Chunk {
 /// What the memory needs to know of the keys.
 #[derive(Clone, Debug)]
 pub(super) enum Digest {
-    Hashes(Hasher),
+    /// Hashes, and whether to look for repeats within the chunk.
+    Hashes(Hasher, bool),
     Keys,
 }
 
@@ -105,12 +106,12 @@ impl Digester {
         let (hashes, keys, key_ends) = (&mut chunk.hashes, &mut chunk.keys, &mut chunk.key_ends);
         let (ends, keyless) = (&chunk.ends, &mut chunk.keyless);
         match &self.digest {
-            Digest::Hashes(Hasher::Twin(twin)) => {
+            Digest::Hashes(Hasher::Twin(twin), _) => {
                 each_key(bytes, ends, &self.key_of, keyless, |key| {
                     hashes.push(twin.hash(key));
                 });
             }
-            Digest::Hashes(Hasher::Classic(width)) => {
+            Digest::Hashes(Hasher::Classic(width), _) => {
                 each_key(bytes, ends, &self.key_of, keyless, |key| {
                     hashes.push(HashPair::new(key, *width));
                 });
@@ -120,7 +121,9 @@ impl Digester {
                 key_ends.push(keys.len());
             }),
         }
-        self.mark_repeats(chunk);
+        if matches!(self.digest, Digest::Hashes(_, true)) {
+            self.mark_repeats(chunk);
+        }
     }
 
     /// Open addressing, in a table that is at most half full.

@@ -16,6 +16,8 @@ pub(super) enum Memory {
 
 /// A filter, and what its errors have cost so far.
 pub(super) struct Local {
+    /// Whether it outlives the run. If not, keys are inserted when they are asked for, in one pass.
+    pub(super) lasts: bool,
     pub(super) filter: ScalableBloomFilter,
     pub(super) loss: Loss,
 }
@@ -34,8 +36,9 @@ impl Memory {
         }
     }
 
-    /// Remembers those of the first `count` keys that are new. Until then a filter in memory does
-    /// not know them: what was not printed must not be remembered. A server knows them already.
+    /// Remembers those of the first `count` keys that are new. Until then a filter that outlives
+    /// the run does not know them: what was not printed must not be remembered. A server knows them
+    /// already.
     pub(super) fn remember(&mut self, chunk: &Chunk, new: &[bool], count: usize) {
         if let Memory::Local(local) = self {
             local.remember(chunk, new.get(..count).unwrap_or(new));
@@ -44,8 +47,12 @@ impl Memory {
 }
 
 impl Local {
-    fn ask(&self, chunk: &Chunk, new: &mut Vec<bool>) {
+    fn ask(&mut self, chunk: &Chunk, new: &mut Vec<bool>) {
         let hashes = chunk.hashes.iter().map(|hash| Hashed(*hash));
+        if !self.lasts {
+            self.filter.insert_each(hashes, |is_new| new.push(is_new));
+            return;
+        }
         let mut again = chunk.again.iter();
         self.filter.contains_each(hashes, |found| {
             let again = again.next().copied().unwrap_or(false);
@@ -54,9 +61,12 @@ impl Local {
     }
 
     fn remember(&mut self, chunk: &Chunk, new: &[bool]) {
-        // The rate with which they were asked for.
+        // The rate with which they were asked for, or nearly.
         let count = new.iter().filter(|new| **new).count();
         self.loss.add(count, &self.filter);
+        if !self.lasts {
+            return;
+        }
         let hashes = chunk.hashes.iter().zip(new);
         let hashes = hashes.filter_map(|(hash, new)| new.then_some(Hashed(*hash)));
         self.filter.insert_each(hashes, drop);

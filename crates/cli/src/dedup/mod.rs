@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let digest = match server {
         Some(_) => Digest::Keys,
-        None => Digest::Hashes(state.hasher()?),
+        None => Digest::Hashes(state.hasher()?, state.has_file()),
     };
     let output = (!args.count).then(Output::stdout).transpose()?;
     let terminator = if args.null { 0 } else { b'\n' };
@@ -71,6 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => Memory::Local(Box::new(Local {
             filter: state.take_filter(first.as_ref(), sizes.unpacked)?,
             loss: Loss::default(),
+            lasts: state.has_file(),
         })),
     };
     let mut judge = Judge::new(memory, output, args.repeated, args.strict);

@@ -89,7 +89,7 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
 }
 
 fn describe(local: &Local, text: &mut String) {
-    let Local { filter, loss } = local;
+    let Local { filter, loss, .. } = local;
     let now = filter.estimated_error_rate();
     let asked = filter.error_rate();
     // Writing to a text does not fail.
