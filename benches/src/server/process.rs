@@ -169,6 +169,18 @@ pub fn can_pin() -> bool {
             .is_ok_and(|status| status.success())
 }
 
+/// Moves this program, from here on, to the core of the load.
+pub fn pin_this() -> Result<()> {
+    let this = std::process::id().to_string();
+    let mut command = Command::new("taskset");
+    let status = command
+        .args(["-cp", LOAD_CORE, &this])
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "taskset cannot pin this program");
+    Ok(())
+}
+
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
