@@ -74,6 +74,9 @@ struct Line {
     operation: Operation,
     /// Items a second in each round.
     rates: Vec<f64>,
+    /// Microseconds of processor time an item in each round, which other programs hardly change.
+    server_cpu: Vec<f64>,
+    client_cpu: Vec<f64>,
 }
 
 /// A server, and the filter in it.
@@ -132,8 +135,7 @@ pub fn run(options: &Options) -> Result<()> {
             let items = scale.items[usize::from(way.items() > 1)];
             for operation in OPERATIONS {
                 for subject in &mut subjects {
-                    let rate = subject.rate(way, operation, items)?;
-                    subject.lines[place(way, operation)].rates.push(rate);
+                    subject.measure(way, operation, items)?;
                 }
             }
         }
@@ -158,6 +160,8 @@ impl Subject {
                 way,
                 operation,
                 rates: Vec::new(),
+                server_cpu: Vec::new(),
+                client_cpu: Vec::new(),
             }));
         }
         Ok(Self {
@@ -170,8 +174,7 @@ impl Subject {
         })
     }
 
-    /// Items a second.
-    fn rate(&mut self, way: Way, operation: Operation, count: u64) -> Result<f64> {
+    fn measure(&mut self, way: Way, operation: Operation, count: u64) -> Result<()> {
         let first = match operation {
             Operation::Add => self.added,
             Operation::Present => 0,
@@ -180,11 +183,23 @@ impl Subject {
         let items: Vec<_> = (first..first + count).map(item).collect();
         let add = operation == Operation::Add;
         let mut yes = 0;
+        let server = process::cpu_nanos(self.server.id())?;
+        let client = process::cpu_nanos(std::process::id())?;
         let start = Instant::now();
         for batch in items.chunks(way.items()) {
             yes += self.ask(way, add, batch)?;
         }
         let seconds = start.elapsed().as_secs_f64();
+        let micros_since = |program, before: u64| -> Result<f64> {
+            let nanos = process::cpu_nanos(program)?.saturating_sub(before);
+            Ok(nanos as f64 / 1000.0 / count as f64)
+        };
+        let line = &mut self.lines[place(way, operation)];
+        line.rates.push(count as f64 / seconds);
+        line.server_cpu
+            .push(micros_since(self.server.id(), server)?);
+        line.client_cpu
+            .push(micros_since(std::process::id(), client)?);
         if add {
             self.added += count;
         }
@@ -196,7 +211,7 @@ impl Subject {
             Operation::Absent => yes * 100 <= items.len(),
         };
         ensure!(right, "{way:?}, {operation:?}: yes to {yes} of {count}");
-        Ok(items.len() as f64 / seconds)
+        Ok(())
     }
 
     /// Adds a batch or looks it up; returns how many items were new or present.
@@ -281,18 +296,33 @@ fn markdown(machine: &Machine, subjects: &[Subject], pinned: bool, load: &str) -
          | | an item's way | add, new | look up, present | absent |\n|---|---|--:|--:|--:|\n",
         short(CAPACITY as f64),
     );
+    rows(&mut text, subjects, |line, recipe| {
+        let pairs = line.rates.iter().zip(&recipe.rates);
+        let ratios: Vec<_> = pairs.map(|(rate, recipe)| rate / recipe).collect();
+        let thousands = median(&line.rates) / 1000.0;
+        format!("{thousands:.1} ({:.1})", median(&ratios))
+    });
+    text.push_str(
+        "\nMicroseconds of processor time an item, of the server and of the client:\n\n\
+         | | an item's way | add, new | look up, present | absent |\n|---|---|--:|--:|--:|\n",
+    );
+    rows(&mut text, subjects, |line, _| {
+        let (server, client) = (median(&line.server_cpu), median(&line.client_cpu));
+        format!("{server:.1} + {client:.1}")
+    });
+    text
+}
+
+/// A row for each way of each server, of cells made of a line and the recipes' line.
+fn rows(text: &mut String, subjects: &[Subject], cell: impl Fn(&Line, &Line) -> String) {
     for subject in subjects {
         for way in WAYS {
             let _ = write!(text, "| {} | {} |", subject.server.name, way.name());
             for operation in OPERATIONS {
-                let rates = |way| &subject.lines[place(way, operation)].rates;
-                let pairs = rates(way).iter().zip(rates(Way::Recipe));
-                let ratios: Vec<_> = pairs.map(|(rate, recipe)| rate / recipe).collect();
-                let thousands = median(rates(way)) / 1000.0;
-                let _ = write!(text, " {thousands:.1} ({:.1}) |", median(&ratios));
+                let line = |way| &subject.lines[place(way, operation)];
+                let _ = write!(text, " {} |", cell(line(way), line(Way::Recipe)));
             }
             text.push('\n');
         }
     }
-    text
 }
