@@ -88,7 +88,7 @@ bench-module *args: _bench-build module
     cargo run --release --manifest-path benches/Cargo.toml -- module {{ args }}
 
 # A filter in a bitmap, from everbloom-client and as the published recipes do it, on `everbloom serve`
-# and on redis-server, in a minute
+# and on redis-server, in a few minutes
 bench-client: _bench-build
     cargo run --release --manifest-path benches/Cargo.toml -- client
 

@@ -290,8 +290,8 @@ fn markdown(machine: &Machine, subjects: &[Subject], pinned: bool, load: &str) -
     let _ = write!(
         text,
         "- {cores}; the machine's load before the run: {load}\n\n\
-         One connection over loopback. A filter for {} items at {RATE}, {hashes} bits an item of 16 \
-         bytes. Thousand items a second, medians of {ROUNDS}, and in brackets the ratio to the \
+         One connection over loopback. A filter for {} items at {RATE}, {hashes} bits an item of \
+         16 bytes. Thousand items a second, medians of {ROUNDS}, and in brackets the ratio to the \
          recipes on the same server: the median of the rounds' ratios.\n\n\
          | | an item's way | add, new | look up, present | absent |\n|---|---|--:|--:|--:|\n",
         short(CAPACITY as f64),
