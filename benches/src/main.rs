@@ -2,8 +2,9 @@
 //! the module against its host.
 //!
 //! `library` times the filters themselves. `server` and `module` start servers and run
-//! `everbloom bench` against them in turn; `client` uses everbloom-client. All print markdown. They write it to results/DATE-CPU,
-//! with the raw figures as JSON. docs/benchmarks.md says what they show.
+//! `everbloom bench` against them in turn; `client` uses everbloom-client. All print markdown. They
+//! write it to results/DATE-CPU, with the raw figures as JSON. docs/benchmarks.md says what they
+//! show.
 
 mod client;
 mod concurrency;
