@@ -145,7 +145,6 @@ fn the_recipes_over_a_bitmap() {
 }
 
 #[test]
-#[ignore = "`everbloom serve` has no SETBIT yet"]
 fn the_recipes_over_a_bitmap_answer_alike_on_serve() {
     if let Some(redis) = Redis::start(&[]) {
         let ours = Server::start();

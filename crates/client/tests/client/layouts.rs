@@ -108,6 +108,9 @@ fn of_redisson() {
             check(&mut connection, &filter, &item, &numbers(&vector, "set"));
 
             // And with the dimensions as Redisson keeps them.
+            if !host.is_redis() {
+                continue;
+            }
             let mut set = redis::cmd("HSET");
             set.arg(filter.keys()[1])
                 .arg("size")
@@ -123,7 +126,11 @@ fn of_redisson() {
                 filter
             );
         }
+        // A server without hashes refuses.
         let error = BitmapFilter::redisson(&mut connection, "none").unwrap_err();
-        assert!(matches!(error, Error::NotFound { .. }), "{error}");
+        assert!(
+            matches!(error, Error::NotFound { .. }) == host.is_redis(),
+            "{error}"
+        );
     }
 }

@@ -8,14 +8,11 @@ use everbloom_dev::Redis;
 use everbloom_server::{Running, Server, Settings};
 use tokio::runtime::{Builder, Runtime};
 
-/// Whether `everbloom serve` has the commands on bitmaps.
-const SERVE_HAS_BITMAPS: bool = true;
-
 /// A server that runs until it is dropped.
 pub(crate) struct Host {
     pub(crate) name: &'static str,
     pub(crate) addr: SocketAddr,
-    _redis: Option<Redis>,
+    redis: Option<Redis>,
     _serve: Option<Running>,
 }
 
@@ -25,7 +22,7 @@ impl Host {
         Some(Host {
             name: "redis-server",
             addr: redis.addr,
-            _redis: Some(redis),
+            redis: Some(redis),
             _serve: None,
         })
     }
@@ -39,9 +36,14 @@ impl Host {
         Host {
             name: "everbloom serve",
             addr: serve.addr().unwrap(),
-            _redis: None,
+            redis: None,
             _serve: Some(serve),
         }
+    }
+
+    /// Whether it has lists, hashes and `CLIENT PAUSE`, which `everbloom serve` has not.
+    pub(crate) fn is_redis(&self) -> bool {
+        self.redis.is_some()
     }
 
     pub(crate) fn connect(&self) -> Connection {
@@ -51,8 +53,7 @@ impl Host {
 
 /// The servers with the commands on bitmaps.
 pub(crate) fn with_bitmaps() -> Vec<Host> {
-    let serve = SERVE_HAS_BITMAPS.then(Host::serve);
-    Host::redis().into_iter().chain(serve).collect()
+    Host::redis().into_iter().chain([Host::serve()]).collect()
 }
 
 /// The servers with the `BF` commands.

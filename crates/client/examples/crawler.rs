@@ -8,26 +8,25 @@ mod support;
 use std::path::Path;
 use std::time::Instant;
 
-use redis::{Connection, RedisResult};
-use support::crawl::{Crawl, ERROR_RATE, Filter, LINKS, WORKERS};
+use redis::{Connection, TypedCommands};
+use support::crawl::{Crawl, ERROR_RATE, LINKS, Seen, WORKERS};
 use support::{Embedded, Outcome, argument, figure, used_memory};
 
 const FILTER: &str = "crawler:seen";
 
-impl Filter for &Embedded {
+impl Seen for &Embedded {
     type Connection = Connection;
 
-    fn connect(&self) -> RedisResult<Connection> {
-        Embedded::connect(self)
+    fn connect(&self) -> Outcome<Connection> {
+        Ok(Embedded::connect(self)?)
     }
 
-    fn ask(
-        &self,
-        connection: &mut Connection,
-        command: &str,
-        urls: &[String],
-    ) -> RedisResult<Vec<bool>> {
-        redis::cmd(command).arg(FILTER).arg(urls).query(connection)
+    fn known(&self, connection: &mut Connection, urls: &[String]) -> Outcome<Vec<bool>> {
+        Ok(connection.bf_mexists(FILTER, urls)?)
+    }
+
+    fn add(&self, connection: &mut Connection, urls: &[String]) -> Outcome<Vec<bool>> {
+        Ok(connection.bf_madd(FILTER, urls)?)
     }
 }
 
@@ -42,9 +41,9 @@ fn main() -> Outcome {
 fn run(folder: &Path) -> Outcome {
     let pages = argument("items", 1_000_000)?;
     let server = Embedded::on(folder)?;
-    let mut reserve = redis::cmd("BF.RESERVE");
-    reserve.arg(FILTER).arg(ERROR_RATE).arg(pages);
-    reserve.exec(&mut server.connect()?)?;
+    let capacity = usize::try_from(pages)?;
+    let mut connection = server.connect()?;
+    connection.bf_reserve(FILTER, ERROR_RATE, capacity)?;
 
     println!("{WORKERS} workers crawl {pages} pages with {LINKS} links each.");
     let started = Instant::now();

@@ -8,6 +8,7 @@ mod support;
 use std::ops::Range;
 use std::time::Instant;
 
+use redis::bloom::BloomFilterInsertOptions;
 use redis::{Connection, RedisResult};
 use support::{Embedded, Outcome, argument, figure, mixed, rate, used_memory};
 
@@ -32,9 +33,10 @@ fn offer(user: u64, day: u64) -> Vec<u64> {
 fn new_ones(server: &mut Connection, users: Range<u64>, day: u64) -> RedisResult<Vec<Vec<bool>>> {
     let mut pipeline = redis::pipe();
     for user in users {
-        let request = pipeline.cmd("BF.INSERT").arg(format!("seen:{user}"));
-        request.arg("CAPACITY").arg(60).arg("ERROR").arg(ERROR_RATE);
-        request.arg("ITEMS").arg(offer(user, day));
+        let size = BloomFilterInsertOptions::default()
+            .capacity(60)
+            .error_rate(ERROR_RATE);
+        pipeline.bf_insert_options(format!("seen:{user}"), offer(user, day), size);
     }
     pipeline.query(server)
 }

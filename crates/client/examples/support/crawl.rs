@@ -5,8 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redis::RedisResult;
-
 use super::{Outcome, figure, mixed, rate};
 
 pub(crate) const WORKERS: usize = 4;
@@ -19,21 +17,22 @@ pub(crate) const ERROR_RATE: f64 = 0.0001;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the URLs are that were seen.
-pub(crate) trait Filter: Sync {
+pub(crate) trait Seen: Sync {
     /// What a worker asks over.
     type Connection;
 
     /// Connects a worker; an error while there is no server.
-    fn connect(&self) -> RedisResult<Self::Connection>;
+    fn connect(&self) -> Outcome<Self::Connection>;
 
-    /// Sends `BF.MEXISTS` or `BF.MADD` for URLs.
-    fn ask(
-        &self,
-        connection: &mut Self::Connection,
-        command: &str,
-        urls: &[String],
-    ) -> RedisResult<Vec<bool>>;
+    /// Which URLs are known.
+    fn known(&self, connection: &mut Self::Connection, urls: &[String]) -> Outcome<Vec<bool>>;
+
+    /// Adds URLs. Which of them were new does not count: a lost request is sent again.
+    fn add(&self, connection: &mut Self::Connection, urls: &[String]) -> Outcome<Vec<bool>>;
 }
+
+/// [`Seen::known`] or [`Seen::add`].
+type Question<S> = fn(&S, &mut <S as Seen>::Connection, &[String]) -> Outcome<Vec<bool>>;
 
 /// A made-up web of pages 0 to `pages` - 1. Each is fetched by looking at its links.
 struct Web {
@@ -72,9 +71,9 @@ fn url(page: u64) -> String {
 }
 
 /// What the workers share. A link belongs to one of them, who alone asks for it and adds it.
-pub(crate) struct Crawl<F> {
+pub(crate) struct Crawl<S> {
     web: Web,
-    filter: F,
+    seen: S,
     /// For each worker the links that nobody has asked for yet.
     inboxes: [Mutex<Vec<u64>>; WORKERS],
     /// Links in the inboxes, and those that the workers are at.
@@ -84,12 +83,12 @@ pub(crate) struct Crawl<F> {
     failed: AtomicBool,
 }
 
-impl<F: Filter> Crawl<F> {
+impl<S: Seen> Crawl<S> {
     /// A crawl that begins with the first of so many pages.
-    pub(crate) fn new(pages: u64, filter: F) -> Crawl<F> {
+    pub(crate) fn new(pages: u64, seen: S) -> Crawl<S> {
         let crawl = Crawl {
             web: Web::new(pages),
-            filter,
+            seen,
             inboxes: Default::default(),
             open: AtomicU64::new(0),
             asked: AtomicU64::new(0),
@@ -113,7 +112,7 @@ impl<F: Filter> Crawl<F> {
     }
 
     /// A worker: takes links, asks which are new, fetches those, and hands over what they link to.
-    fn work(&self, inbox: &Mutex<Vec<u64>>) -> RedisResult<()> {
+    fn work(&self, inbox: &Mutex<Vec<u64>>) -> Outcome {
         let mut connection = None;
         while !self.is_over() {
             let mut links = {
@@ -139,16 +138,12 @@ impl<F: Filter> Crawl<F> {
 
     /// Which links are new. They are added before they are fetched. When a reply was lost, it is
     /// safe to send either request again, because nobody else adds these links meanwhile.
-    fn new_ones(
-        &self,
-        connection: &mut Option<F::Connection>,
-        links: &[u64],
-    ) -> RedisResult<Vec<u64>> {
-        let known = self.ask(connection, "BF.MEXISTS", links)?;
+    fn new_ones(&self, connection: &mut Option<S::Connection>, links: &[u64]) -> Outcome<Vec<u64>> {
+        let known = self.ask(connection, links, S::known)?;
         let new = links.iter().zip(known).filter(|(_, known)| !known);
         let new: Vec<u64> = new.map(|(link, _)| *link).collect();
         if !new.is_empty() {
-            self.ask(connection, "BF.MADD", &new)?;
+            self.ask(connection, &new, S::add)?;
         }
         Ok(new)
     }
@@ -156,13 +151,14 @@ impl<F: Filter> Crawl<F> {
     /// Asks until there is an answer.
     fn ask(
         &self,
-        connection: &mut Option<F::Connection>,
-        command: &str,
+        connection: &mut Option<S::Connection>,
         links: &[u64],
-    ) -> RedisResult<Vec<bool>> {
+        question: Question<S>,
+    ) -> Outcome<Vec<bool>> {
         let started = Instant::now();
+        let urls: Vec<String> = links.iter().map(|page| url(*page)).collect();
         loop {
-            match self.try_ask(connection, command, links) {
+            match self.try_ask(connection, &urls, question) {
                 Err(_) if started.elapsed() < PATIENCE => {
                     let was_connected = connection.take().is_some();
                     self.sent_again
@@ -176,16 +172,15 @@ impl<F: Filter> Crawl<F> {
 
     fn try_ask(
         &self,
-        connection: &mut Option<F::Connection>,
-        command: &str,
-        links: &[u64],
-    ) -> RedisResult<Vec<bool>> {
+        connection: &mut Option<S::Connection>,
+        urls: &[String],
+        question: Question<S>,
+    ) -> Outcome<Vec<bool>> {
         let connection = match connection {
             Some(connection) => connection,
-            None => connection.insert(self.filter.connect()?),
+            None => connection.insert(self.seen.connect()?),
         };
-        let urls: Vec<String> = links.iter().map(|page| url(*page)).collect();
-        let answers = self.filter.ask(connection, command, &urls)?;
+        let answers = question(&self.seen, connection, urls)?;
         self.asked
             .fetch_add(answers.len() as u64, Ordering::Relaxed);
         Ok(answers)

@@ -1,5 +1,5 @@
-//! The crawler on a cluster of three nodes: redis-server with our module. A node is killed in the
-//! middle and started again on its files.
+//! The crawler on a cluster of three nodes, over a `SpreadFilter`: redis-server with our module. A
+//! node is killed in the middle and started again on its files.
 //!
 //! `cargo run --release --example cluster`; `-- --items 20000` makes the web smaller. It needs
 //! redis-server from 7.0 on, and builds the module.
@@ -8,17 +8,22 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use everbloom_client::SpreadFilter;
 use everbloom_dev::{Process, free_port, module, wait_for};
-use redis::cluster::{ClusterClient, ClusterConnection, cluster_pipe};
+use redis::cluster::{ClusterClient, ClusterClientBuilder};
+use redis::cluster_async::ClusterConnection;
 use redis::{Connection, RedisResult};
-use support::crawl::{Crawl, ERROR_RATE, Filter, LINKS, WORKERS};
-use support::{Outcome, argument, figure, mixed, used_memory};
+use support::crawl::{Crawl, ERROR_RATE, LINKS, Seen, WORKERS};
+use support::{Outcome, argument, figure, used_memory};
+use tokio::runtime::Runtime;
 
 const NODES: u16 = 3;
 /// Filters that the URLs are spread over: several times as many as nodes.
-const SHARDS: u64 = 16;
+const SHARDS: u32 = 16;
+/// How long a node may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 const SLOTS: u16 = 16_384;
 
 /// A redis-server with the module, which writes each change to its log before it replies.
@@ -89,65 +94,44 @@ fn start_cluster(folder: &Path) -> Outcome<Vec<Node>> {
     Ok(nodes)
 }
 
-/// One filter over many keys: each URL is in one of them, by a hash.
-struct Spread(ClusterClient);
+/// What the workers share: one filter over many keys, whose parts are asked side by side.
+struct Spread {
+    cluster: ClusterClient,
+    seen: SpreadFilter,
+    runtime: Runtime,
+}
 
 impl Spread {
-    fn key(shard: u64) -> String {
-        format!("seen:{shard}")
-    }
-
-    fn shard(url: &str) -> u64 {
-        url.bytes()
-            .fold(0, |hash, byte| mixed(hash ^ u64::from(byte)))
-            % SHARDS
-    }
-
-    fn reserve(&self, items: u64) -> RedisResult<()> {
-        let mut connection = self.0.get_connection()?;
-        // Some shards have more than their part of the items.
-        let capacity = items.div_ceil(SHARDS) * 11 / 10;
-        for shard in 0..SHARDS {
-            let mut reserve = redis::cmd("BF.RESERVE");
-            reserve
-                .arg(Spread::key(shard))
-                .arg(ERROR_RATE)
-                .arg(capacity);
-            reserve.exec(&mut connection)?;
-        }
-        Ok(())
+    fn create(nodes: &[Node], capacity: u64) -> Outcome<Spread> {
+        let cluster = ClusterClientBuilder::new(nodes.iter().map(Node::address))
+            .response_timeout(PATIENCE)
+            .build()?;
+        let mut connection = cluster.get_connection()?;
+        let seen = SpreadFilter::create(&mut connection, "seen", capacity, ERROR_RATE, SHARDS)?;
+        let runtime = Runtime::new()?;
+        Ok(Spread {
+            cluster,
+            seen,
+            runtime,
+        })
     }
 }
 
-impl Filter for Spread {
+impl Seen for Spread {
     type Connection = ClusterConnection;
 
-    fn connect(&self) -> RedisResult<ClusterConnection> {
-        self.0.get_connection()
+    fn connect(&self) -> Outcome<ClusterConnection> {
+        Ok(self.runtime.block_on(self.cluster.get_async_connection())?)
     }
 
-    fn ask(
-        &self,
-        connection: &mut ClusterConnection,
-        command: &str,
-        urls: &[String],
-    ) -> RedisResult<Vec<bool>> {
-        let mut places: Vec<usize> = (0..urls.len()).collect();
-        let shard = |place: &usize| urls.get(*place).map(|url| Spread::shard(url));
-        places.sort_by_key(shard);
-        let mut pipeline = cluster_pipe();
-        for some in places.chunk_by(|a, b| shard(a) == shard(b)) {
-            let key = Spread::key(some.first().and_then(shard).unwrap_or(0));
-            let urls: Vec<&String> = some.iter().filter_map(|place| urls.get(*place)).collect();
-            pipeline.cmd(command).arg(key).arg(urls);
-        }
-        let answers: Vec<Vec<bool>> = pipeline.query(connection)?;
-        let mut answers: Vec<(usize, bool)> = places
-            .into_iter()
-            .zip(answers.into_iter().flatten())
-            .collect();
-        answers.sort_unstable();
-        Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+    fn known(&self, connection: &mut ClusterConnection, urls: &[String]) -> Outcome<Vec<bool>> {
+        let known = self.seen.contains_all_async(connection, urls);
+        Ok(self.runtime.block_on(known)?)
+    }
+
+    fn add(&self, connection: &mut ClusterConnection, urls: &[String]) -> Outcome<Vec<bool>> {
+        let new = self.seen.add_all_async(connection, urls);
+        Ok(self.runtime.block_on(new)?)
     }
 }
 
@@ -165,9 +149,7 @@ fn run(folder: &Path) -> Outcome {
     let pages = argument("items", 1_000_000)?;
     let mut nodes = start_cluster(folder)?;
     println!("A cluster of {NODES} nodes has {SHARDS} filters, which are one.");
-    let addresses: Vec<String> = nodes.iter().map(Node::address).collect();
-    let spread = Spread(ClusterClient::new(addresses)?);
-    spread.reserve(pages)?;
+    let spread = Spread::create(&nodes, pages)?;
 
     println!("{WORKERS} workers crawl {pages} pages with {LINKS} links each.");
     let started = Instant::now();

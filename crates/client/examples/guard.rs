@@ -1,0 +1,158 @@
+//! A filter before a cache and a SQLite table, under a flood of keys that do not exist.
+//!
+//! `cargo run --release --example guard`; `-- --items 2000` makes the table smaller.
+//! `-- --port 6379` takes a server that runs already.
+
+mod support;
+
+use std::cell::RefCell;
+use std::time::Instant;
+
+use everbloom_client::{FilterFailure, Guard, Source};
+use redis::{Connection, TypedCommands};
+use rusqlite::OptionalExtension;
+use support::{Embedded, Outcome, argument, figure, mixed, rate};
+
+const FILTER: &str = "guard:filter";
+const ERROR_RATE: f64 = 0.01;
+/// Requests for each row of the table. One of twenty asks for a key that exists.
+const REQUESTS: u64 = 5;
+const ONE_OF: u64 = 20;
+/// How long a value stays in the cache, in seconds.
+const KEPT: u64 = 600;
+
+/// What a guard stands before.
+struct Goods<'a> {
+    /// The filter, if it is asked, and the cache.
+    server: RefCell<Connection>,
+    has_filter: bool,
+    cache: &'static str,
+    table: &'a rusqlite::Connection,
+}
+
+impl Source for Goods<'_> {
+    type Value = String;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+
+    fn may_exist(&self, id: &str) -> Outcome<bool> {
+        Ok(!self.has_filter || self.server.borrow_mut().bf_exists(FILTER, id)?)
+    }
+
+    fn cached(&self, id: &str) -> Outcome<Option<String>> {
+        let key = format!("{}:{id}", self.cache);
+        Ok(self.server.borrow_mut().get(key)?)
+    }
+
+    fn load(&self, id: &str) -> Outcome<Option<String>> {
+        let query = "SELECT name FROM goods WHERE id = ?1";
+        let mut query = self.table.prepare_cached(query)?;
+        Ok(query.query_row([id], |row| row.get(0)).optional()?)
+    }
+
+    fn keep(&self, id: &str, name: &String) -> Outcome {
+        let key = format!("{}:{id}", self.cache);
+        Ok(self.server.borrow_mut().set_ex(key, name, KEPT)?)
+    }
+}
+
+fn main() -> Outcome {
+    let rows = argument("items", 100_000)?;
+    let table = table_with(rows)?;
+    let embedded = Embedded::start()?;
+    let mut server = embedded.connect()?;
+    fill(&mut server, rows)?;
+    println!("A SQLite table has {rows} rows. A filter on the server has their keys.");
+
+    let requests = rows * REQUESTS;
+    println!("{requests} requests come. One of {ONE_OF} asks for a row, the others for none.");
+    let guards = [(); 2].map(|()| Guard::new(FilterFailure::AskOn));
+    let goods = |has_filter, cache| -> Outcome<Goods> {
+        Ok(Goods {
+            server: RefCell::new(embedded.connect()?),
+            has_filter,
+            cache,
+            table: &table,
+        })
+    };
+    let goods = [goods(false, "cache:without")?, goods(true, "cache:with")?];
+    let mut seconds = [0.0, 0.0];
+    let (mut absent, mut different) = (0, 0);
+    for n in 0..requests {
+        let id = asked_for(n, rows);
+        let mut answers = [None, None];
+        let ways = guards.iter().zip(&goods).zip(&mut seconds);
+        for (((guard, goods), seconds), answer) in ways.zip(&mut answers) {
+            let started = Instant::now();
+            *answer = guard.get(goods, &id).map_err(|error| error.to_string())?;
+            *seconds += started.elapsed().as_secs_f64();
+        }
+        let [without, with] = answers;
+        absent += u64::from(without.is_none());
+        different += u64::from(without != with);
+    }
+    println!("Each request was answered without the filter and with it, and a cache for each.");
+
+    let [without, with] = guards.map(|guard| guard.counts());
+    let [seconds_without, seconds_with] = seconds;
+    let memory: u64 = redis::cmd("MEMORY")
+        .arg("USAGE")
+        .arg(FILTER)
+        .query(&mut server)?;
+    let measured = rate(with.nothing, absent);
+    println!("\nFigures");
+    figure("items", rows);
+    figure("requests", requests);
+    figure("of absent keys", absent);
+    figure("missed or different answers", different);
+    figure("queries without the filter", without.loaded);
+    figure("queries with the filter", with.loaded);
+    figure("of these in vain", with.nothing);
+    figure("error rate, expected", format!("{ERROR_RATE:.6}"));
+    figure("error rate, measured", format!("{measured:.6}"));
+    figure("memory of the filter, bytes", memory);
+    figure(
+        "seconds without the filter",
+        format!("{seconds_without:.2}"),
+    );
+    figure("seconds with the filter", format!("{seconds_with:.2}"));
+    Ok(())
+}
+
+fn table_with(rows: u64) -> rusqlite::Result<rusqlite::Connection> {
+    let mut table = rusqlite::Connection::open_in_memory()?;
+    table.execute("CREATE TABLE goods (id TEXT PRIMARY KEY, name TEXT)", ())?;
+    let transaction = table.transaction()?;
+    for row in 0..rows {
+        let insert = "INSERT INTO goods VALUES (?1, ?2)";
+        transaction
+            .prepare_cached(insert)?
+            .execute((id(row), format!("name of {row}")))?;
+    }
+    transaction.commit()?;
+    Ok(table)
+}
+
+/// Adds all keys of the table, a thousand in a request.
+fn fill(server: &mut Connection, rows: u64) -> Outcome {
+    server.del(FILTER)?;
+    server.bf_reserve(FILTER, ERROR_RATE, usize::try_from(rows.max(1))?)?;
+    let ids: Vec<String> = (0..rows).map(id).collect();
+    for some in ids.chunks(1000) {
+        server.bf_madd(FILTER, some)?;
+    }
+    Ok(())
+}
+
+fn id(row: u64) -> String {
+    format!("{:016x}", mixed(row))
+}
+
+/// The key that a request asks for: a row's, some more often than others, or one of no row.
+fn asked_for(n: u64, rows: u64) -> String {
+    let random = mixed(!n);
+    if random.is_multiple_of(ONE_OF) {
+        id((random >> 32) % rows.div_ceil(10).max(1))
+    } else {
+        id(rows + n)
+    }
+}
