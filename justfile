@@ -105,6 +105,10 @@ bench-extremes: _bench-build
 bench-attacks: _bench-build
     python3 benches/attacks/run.py
 
+# `everbloom dedup` beside huniq and runiq, which `cargo install huniq runiq` brings; needs python3
+bench-dedup: _bench-build
+    python3 benches/dedup/run.py
+
 # What snapshots and the log cost, beside redis-server; needs python3 and redis-server
 bench-persistence: _bench-build
     python3 benches/persistence/run.py
