@@ -6,17 +6,17 @@
 //! floors
 //! serve query dedup plan measure bench copy compare generate
 //! plan::json plan::pictures measure::filling query::session copy::transfer
-//! dedup::judge dedup::pipeline dedup::state
+//! dedup::judge dedup::state
 //! plan::table measure::subject measure::table measure::progress query::editor query::print
 //! plan::question serve::signals dedup::report
-//! plan::sizes dedup::memory dedup::signals
+//! plan::sizes dedup::memory
 //! serve::log serve::manager bench::report query::docs copy::progress
-//! bench::setup dedup::args dedup::reader dedup::server
-//! bench::args bench::load dedup::chunk dedup::input
-//! bench::target dedup::keys dedup::unpack dedup::output dedup::loss
-//! bench::requests bench::histogram dedup::json
-//! bench::keys
-//! bench::items bench::scan servers servers::difference
+//! bench::setup dedup::args dedup::server
+//! bench::args bench::load records::pipeline records::signals
+//! bench::target records::reader records::args dedup::loss
+//! bench::requests bench::histogram records::chunk records::input records::output
+//! bench::keys records::keys records::unpack
+//! bench::items bench::scan records::json servers servers::difference
 //! servers::dump servers::walk servers::temporary
 //! servers::server
 //! number plot display
@@ -40,6 +40,7 @@ mod number;
 mod plan;
 mod plot;
 mod query;
+mod records;
 mod serve;
 mod servers;
 

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::args::Args;
 use super::memory::{Local, Memory};
-use super::reader::Shared;
+use crate::records::reader::Shared;
 
 /// What nobody needs to know better.
 const LEAST_PERCENT: f64 = 0.000_001;

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::filter_file::FilterFile;
 
 use super::args::{Args, ERROR_RATE};
-use super::chunk::{Chunk, Hasher};
+use crate::records::chunk::{Chunk, Hasher};
 
 /// The least and the most items that a guess makes room for. The filter grows beyond both.
 const GUESSES: (u64, u64) = (1 << 20, 1 << 27);
