@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! floors
-//! serve query dedup plan measure bench copy compare generate
+//! serve query dedup build check info plan measure bench copy compare generate
 //! plan::json plan::pictures measure::filling query::session copy::transfer
 //! dedup::judge dedup::state
 //! plan::table measure::subject measure::table measure::progress query::editor query::print
@@ -12,29 +12,39 @@
 //! plan::sizes dedup::memory
 //! serve::log serve::manager bench::report query::docs copy::progress
 //! bench::setup dedup::args dedup::server
-//! bench::args bench::load records::pipeline records::signals
-//! bench::target records::reader records::args dedup::loss
-//! bench::requests bench::histogram records::chunk records::input records::output
-//! bench::keys records::keys records::unpack
-//! bench::items bench::scan records::json servers servers::difference
+//! bench::args bench::load
+//! bench::target dedup::loss
+//! bench::requests bench::histogram
+//! bench::keys
+//! bench::items bench::scan servers servers::difference
 //! servers::dump servers::walk servers::temporary
 //! servers::server
 //! number plot display
 //! failure
 //! client filter_file
+//! filter
+//! records records::pipeline records::signals records::progress
+//! records::reader records::args
+//! records::chunk records::input records::output
+//! records::keys records::unpack
+//! records::json
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod build;
+mod check;
 mod client;
 mod compare;
 mod copy;
 mod dedup;
 mod display;
 mod failure;
+mod filter;
 mod filter_file;
 mod generate;
+mod info;
 mod measure;
 mod number;
 mod plan;
@@ -64,6 +74,8 @@ Examples:
   everbloom query                           type commands in a session
   everbloom plan 900M 0.1%                  how large must a filter be?
   everbloom dedup urls.txt                  print each line once
+  everbloom build banned.bloom names.txt    make a filter file of lines
+  everbloom check banned.bloom new.txt      print the lines that are in it
   everbloom measure                         measure false positives of two filters
   everbloom bench --pipeline 16             measure how fast a server answers
   everbloom copy redis://a redis://b        copy all filters to another server
@@ -75,6 +87,9 @@ enum Command {
     Query(query::Args),
     Plan(plan::Args),
     Dedup(dedup::Args),
+    Build(build::Args),
+    Check(check::Args),
+    Info(info::Args),
     Measure(measure::Args),
     Bench(bench::Args),
     Generate(generate::Args),
@@ -88,6 +103,9 @@ fn main() -> ExitCode {
         Command::Query(args) => query::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Dedup(args) => dedup::run(&args),
+        Command::Build(args) => build::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Info(args) => info::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),

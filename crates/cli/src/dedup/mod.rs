@@ -11,7 +11,7 @@ mod report;
 mod server;
 mod state;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,13 +22,13 @@ use crate::records::chunk::{Chunk, Digest};
 use crate::records::input;
 use crate::records::output::Output;
 use crate::records::pipeline::Pipeline;
+use crate::records::progress::Progress;
 use crate::records::reader::Shared;
 use crate::records::signals::Signals;
 pub(crate) use args::Args;
 use judge::Judge;
 use loss::Loss;
 use memory::{Local, Memory};
-use report::Progress;
 use server::Server;
 use state::State;
 
@@ -62,7 +62,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let mut judge = Judge::new(memory, output, args.repeated, args.records.strict);
 
-    let progress = Progress::new(sizes.stored, args);
+    // Where the records go to the same terminal, it would be in their way.
+    let hidden = args.quiet || (!args.count && io::stdout().is_terminal());
+    let progress = Progress::new(sizes.stored, hidden);
     let judged = judge_all(&mut judge, &mut pipeline, first, &shared, &progress);
     progress.end();
     if let (Memory::Local(local), false) = (&judge.memory, args.count) {
@@ -90,7 +92,7 @@ fn judge_all(
     while let Some(mut chunk) = next {
         judge.judge(&mut chunk)?;
         pipeline.recycle(chunk);
-        progress.update(shared, &judge.tally);
+        progress.update(shared, || judge.tally.progress());
         next = pipeline.next()?;
     }
     Ok(())

@@ -109,7 +109,9 @@ impl State {
     /// Saves the filter, if there is a file for it that does not have it yet.
     pub(super) fn save(&mut self, filter: &ScalableBloomFilter) -> Result<(), Failure> {
         match &mut self.file {
-            Some(file) if self.saved != Some(filter.len()) => Ok(file.save(filter)?),
+            Some(file) if self.saved != Some(filter.len()) => {
+                Ok(file.save(|to| filter.write_to(to))?)
+            }
             _ => Ok(()),
         }
     }

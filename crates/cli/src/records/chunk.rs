@@ -51,6 +51,8 @@ pub(crate) enum Digest {
     /// Hashes, and whether to look for repeats within the chunk.
     Hashes(Hasher, bool),
     Keys,
+    /// Nothing but which have no key.
+    Count,
 }
 
 /// The hash of a filter that is elsewhere.
@@ -66,6 +68,15 @@ impl Hasher {
         match filter.key() {
             Some(key) => Self::keyed(key),
             None => Ok(Hasher::Classic(filter.options().hash_width())),
+        }
+    }
+
+    /// The hash of a filter of fixed size.
+    pub(crate) fn of_fixed(filter: &BloomFilter) -> Result<Self, BuildError> {
+        match filter.key() {
+            Some(key) => Self::keyed(key),
+            // Such a filter has no other.
+            None => Ok(Hasher::Classic(HashWidth::Bits64)),
         }
     }
 
@@ -136,6 +147,7 @@ impl Digester {
                     hashes.push(HashPair::new(key, *width));
                 });
             }
+            Digest::Count => each_key(bytes, ends, &self.key_of, keyless, |_| ()),
             Digest::Keys => each_key(bytes, ends, &self.key_of, keyless, |key| {
                 keys.extend_from_slice(key);
                 key_ends.push(keys.len());

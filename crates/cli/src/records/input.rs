@@ -47,6 +47,17 @@ impl Source {
         }
     }
 
+    /// Whether it can be read only once. What is missing or a folder cannot be read at all, and
+    /// the reader says so.
+    pub(crate) fn is_stream(&self) -> bool {
+        match self {
+            Source::Stdin => true,
+            Source::File(path) => {
+                fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+            }
+        }
+    }
+
     /// The bytes in the file, if it is a regular one.
     fn size(&self) -> Option<u64> {
         let metadata = match self {

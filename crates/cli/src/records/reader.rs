@@ -32,6 +32,15 @@ pub(crate) struct Shared {
     pub(crate) failed: AtomicU64,
 }
 
+impl Shared {
+    /// Makes ready for a second reading, after the first came to its end.
+    pub(crate) fn restart(&self) {
+        self.read.store(0, Ordering::Relaxed);
+        self.chunks.store(0, Ordering::Release);
+        self.done.store(false, Ordering::Release);
+    }
+}
+
 /// Reads all inputs. It takes empty chunks from `empty`, and gives chunk number i to worker i
 /// modulo their number.
 pub(crate) struct Reader {
