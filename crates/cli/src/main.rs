@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! floors
-//! serve query dedup build check info plan measure bench copy compare generate
+//! serve query dedup build check info merge plan measure bench copy compare generate
 //! plan::json plan::pictures measure::filling query::session copy::transfer
 //! dedup::judge dedup::state
 //! plan::table measure::subject measure::table measure::progress query::editor query::print
@@ -46,6 +46,7 @@ mod filter_file;
 mod generate;
 mod info;
 mod measure;
+mod merge;
 mod number;
 mod plan;
 mod plot;
@@ -90,6 +91,8 @@ enum Command {
     Build(build::Args),
     Check(check::Args),
     Info(info::Args),
+    Merge(merge::Args),
+    Shrink(merge::ShrinkArgs),
     Measure(measure::Args),
     Bench(bench::Args),
     Generate(generate::Args),
@@ -106,6 +109,8 @@ fn main() -> ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Shrink(args) => merge::run_shrink(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),
