@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! floors
-//! serve query dedup build check info merge plan measure bench copy compare generate
+//! serve query dedup build check info merge convert plan measure bench copy compare generate
 //! plan::json plan::pictures measure::filling query::session copy::transfer
 //! dedup::judge dedup::state
 //! plan::table measure::subject measure::table measure::progress query::editor query::print
@@ -37,6 +37,7 @@ mod build;
 mod check;
 mod client;
 mod compare;
+mod convert;
 mod copy;
 mod dedup;
 mod display;
@@ -93,6 +94,7 @@ enum Command {
     Info(info::Args),
     Merge(merge::Args),
     Shrink(merge::ShrinkArgs),
+    Convert(convert::Args),
     Measure(measure::Args),
     Bench(bench::Args),
     Generate(generate::Args),
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Shrink(args) => merge::run_shrink(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),

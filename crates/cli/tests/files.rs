@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use everbloom::{BloomFilter, ScalableBloomFilter};
-use support::{EVERBLOOM, Outcome, folder, run, run_with_input};
+use support::{EVERBLOOM, Outcome, Server, folder, run, run_with_input};
 
 /// Runs a subcommand in a folder, with this as its standard input.
 fn with_input(folder: &Path, args: &[&str], input: impl Into<Vec<u8>>) -> Outcome {
@@ -386,4 +386,73 @@ fn a_filter_that_is_too_large_is_shrunk() {
     );
     refused(&everbloom(&folder, &["shrink", "missing"]), &["missing"]);
     assert!(!folder.join("missing").exists());
+}
+
+/// The pieces of a folder, in order.
+fn pieces(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let names = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = names
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    let pieces = names.into_iter();
+    pieces
+        .map(|name| (name.clone(), fs::read(folder.join(name)).unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_filter_goes_to_a_server_in_pieces_and_back() {
+    let members = names(0..5000);
+    let folder = folder_with("files-convert", &[("in", members.as_bytes())]);
+    let _ = fs::remove_dir_all(folder.join("pieces"));
+    let server = Server::start();
+    let mut client = server.client();
+    for layout in ["classic", "blocked"] {
+        let build = [
+            "build",
+            "-q",
+            "--growing",
+            "-c",
+            "100",
+            "-e",
+            "1e-9",
+            "f.bloom",
+            "in",
+        ];
+        everbloom(&folder, &[&build[..], &["--layout", layout]].concat()).success();
+        let before = fs::read(folder.join("f.bloom")).unwrap();
+        everbloom(&folder, &["convert", "f.bloom", "pieces"]).success();
+        let there = pieces(&folder.join("pieces"));
+        assert!(there.len() > 2, "{}", there.len());
+        for (name, data) in &there {
+            let iterator = name.trim_start_matches('0').as_bytes();
+            client.call(&[b"BF.LOADCHUNK", layout.as_bytes(), iterator, data]);
+        }
+        for (member, answer) in [("name 4999", "1"), ("name 5000", "0")] {
+            let found = server.query(&["BF.EXISTS", layout, member]).success();
+            assert!(found.contains(answer), "{found}");
+        }
+        let again = ["convert", "pieces", "g.bloom"];
+        everbloom(&folder, &again).success();
+        assert!(fs::read(folder.join("g.bloom")).unwrap() == before);
+
+        let taken = everbloom(&folder, &["convert", "f.bloom", "pieces"]);
+        refused(&taken, &["pieces is there already"]);
+        let missing = folder.join("pieces").join(&there[1].0);
+        fs::remove_file(&missing).unwrap();
+        refused(&everbloom(&folder, &again), &["pieces has no whole filter"]);
+        fs::write(&missing, &there[1].1[1..]).unwrap();
+        refused(&everbloom(&folder, &again), &["does not fit"]);
+        fs::write(folder.join("pieces").join(&there[0].0), "nonsense").unwrap();
+        refused(&everbloom(&folder, &again), &["no header"]);
+        fs::write(folder.join("pieces/notes"), "").unwrap();
+        refused(&everbloom(&folder, &again), &["notes is no piece"]);
+        assert!(fs::read(folder.join("g.bloom")).unwrap() == before);
+        fs::remove_dir_all(folder.join("pieces")).unwrap();
+    }
+    everbloom(&folder, &["build", "-q", "fixed.bloom", "in"]).success();
+    let fixed = everbloom(&folder, &["convert", "fixed.bloom", "pieces"]);
+    refused(&fixed, &["fixed.bloom", "--growing"]);
+    assert!(!folder.join("pieces").exists());
 }
