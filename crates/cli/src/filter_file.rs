@@ -6,7 +6,9 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use everbloom::{BytesError, ReadError, ScalableBloomFilter};
+use everbloom::{BloomFilter, BytesError, ReadError, ScalableBloomFilter};
+
+use crate::filter::Filter;
 
 /// The first bytes of a file, which tell its length.
 const HEADER: usize = 64;
@@ -32,6 +34,11 @@ pub(crate) enum FilterFileError {
         "{} is in use by another run; wait until that has ended, or name another file", .0.display()
     )]
     Locked(PathBuf),
+    #[error(
+        "{} is empty: the run that began it has not ended, or was killed; build it again",
+        .0.display()
+    )]
+    Empty(PathBuf),
     #[error("{} is not a filter file; to keep it as it is, name another one", .0.display())]
     Foreign(PathBuf),
     #[error(
@@ -41,7 +48,7 @@ pub(crate) enum FilterFileError {
     )]
     Newer { path: PathBuf, version: u16 },
     #[error(
-        "{} holds a filter of fixed size, which only `check` and programs use; name another file",
+        "{} holds a filter of fixed size, and dedup needs one that grows; name another file",
         .0.display()
     )]
     Fixed(PathBuf),
@@ -93,6 +100,13 @@ impl FilterFile {
         Self::open_with(path, &options, File::try_lock_shared)
     }
 
+    /// Reads the filter of a file that others may use meanwhile: they replace it in one step.
+    pub(crate) fn look(path: &Path) -> Result<Filter, FilterFileError> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        Self::open_with(path, &options, |_| Ok(()))?.read_any()
+    }
+
     fn open_with(
         path: &Path,
         options: &OpenOptions,
@@ -134,39 +148,76 @@ impl FilterFile {
         Err(FilterFileError::Locked(path.to_owned()))
     }
 
-    /// Reads the filter; `None` when the file is new. All of it is checked.
+    /// Reads the filter, which must be one that grows; `None` when the file is new. All of it is
+    /// checked.
     pub(crate) fn read(&mut self) -> Result<Option<ScalableBloomFilter>, FilterFileError> {
         if self.is_empty {
             return Ok(None);
         }
-        self.read_filter().map(Some).map_err(|error| {
-            let path = self.path.clone();
-            match error {
-                ReadError::Io(source) => FilterFileError::Io {
-                    deed: "read",
-                    path,
-                    source,
-                },
-                ReadError::Bytes(BytesError::Magic) => FilterFileError::Foreign(path),
-                ReadError::Bytes(BytesError::Version(version)) => {
-                    FilterFileError::Newer { path, version }
-                }
-                ReadError::Bytes(BytesError::Kind) => FilterFileError::Fixed(path),
-                ReadError::Bytes(reason) => FilterFileError::Damaged { path, reason },
-            }
-        })
+        match self.read_any()? {
+            Filter::Growing(filter) => Ok(Some(filter)),
+            Filter::Fixed(_) => Err(FilterFileError::Fixed(self.path.clone())),
+        }
     }
 
-    fn read_filter(&mut self) -> Result<ScalableBloomFilter, ReadError> {
-        let found = self.file.metadata()?.len();
+    /// Reads the filter. All of it is checked.
+    pub(crate) fn read_any(&mut self) -> Result<Filter, FilterFileError> {
+        if self.is_empty {
+            return Err(FilterFileError::Empty(self.path.clone()));
+        }
+        self.read_filter().map_err(|error| self.unread(error))
+    }
+
+    /// Whether the file may be replaced: it is new, or a filter, damaged or not.
+    pub(crate) fn check_is_filter(&mut self) -> Result<(), FilterFileError> {
+        let header = self
+            .read_header()
+            .map_err(|error| self.unread(error.into()))?;
+        match BloomFilter::from_bytes(&header) {
+            Err(BytesError::Magic) if !self.is_empty => {
+                Err(FilterFileError::Foreign(self.path.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn unread(&self, error: ReadError) -> FilterFileError {
+        let path = self.path.clone();
+        match error {
+            ReadError::Io(source) => FilterFileError::Io {
+                deed: "read",
+                path,
+                source,
+            },
+            ReadError::Bytes(BytesError::Magic) => FilterFileError::Foreign(path),
+            ReadError::Bytes(BytesError::Version(version)) => {
+                FilterFileError::Newer { path, version }
+            }
+            ReadError::Bytes(reason) => FilterFileError::Damaged { path, reason },
+        }
+    }
+
+    fn read_header(&mut self) -> io::Result<Vec<u8>> {
         let mut header = Vec::with_capacity(HEADER);
         self.file.seek(SeekFrom::Start(0))?;
         (&self.file).take(HEADER as u64).read_to_end(&mut header)?;
+        Ok(header)
+    }
+
+    fn read_filter(&mut self) -> Result<Filter, ReadError> {
+        let found = self.file.metadata()?.len();
+        let mut header = self.read_header()?;
         let length = header.get(LENGTH_AT..).and_then(<[u8]>::first_chunk);
         let expected = length.map_or(0, |bytes| u64::from_le_bytes(*bytes));
         if expected == found {
             // The header does not announce more than there is.
-            return ScalableBloomFilter::read_from(header.chain(&self.file));
+            return match ScalableBloomFilter::read_from(header.chain(&self.file)) {
+                Err(ReadError::Bytes(BytesError::Kind)) => {
+                    self.file.seek(SeekFrom::Start(0))?;
+                    BloomFilter::read_from(&self.file).map(Filter::Fixed)
+                }
+                growing => growing.map(Filter::Growing),
+            };
         }
         // It is damaged, or of an old version, or something else: the gate for bytes in memory says
         // which. What is not ours may be huge.
@@ -177,26 +228,31 @@ impl FilterFile {
             return Err(error.into());
         }
         self.file.read_to_end(&mut header)?;
-        Ok(ScalableBloomFilter::from_bytes(&header)?)
+        match ScalableBloomFilter::from_bytes(&header) {
+            Err(BytesError::Kind) => Ok(Filter::Fixed(BloomFilter::from_bytes(&header)?)),
+            growing => Ok(Filter::Growing(growing?)),
+        }
     }
 
     /// Replaces the file. Whatever happens meanwhile, the name has the old bytes or the new ones,
     /// and the lock stays.
-    pub(crate) fn save(&mut self, filter: &ScalableBloomFilter) -> Result<(), FilterFileError> {
-        self.replace(filter)
-            .map_err(|source| FilterFileError::Save {
-                path: self.path.clone(),
-                source,
-            })
+    pub(crate) fn save(
+        &mut self,
+        write: impl FnOnce(&File) -> io::Result<()>,
+    ) -> Result<(), FilterFileError> {
+        self.replace(write).map_err(|source| FilterFileError::Save {
+            path: self.path.clone(),
+            source,
+        })
     }
 
-    fn replace(&mut self, filter: &ScalableBloomFilter) -> io::Result<()> {
+    fn replace(&mut self, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
         // Who removed it may have begun another run, which has a lock of its own.
         if !is_at(&self.file, &self.path) {
             return Err(io::Error::other("it was removed or replaced meanwhile"));
         }
         let (new, file) = self.create_new()?;
-        let written = filter.write_to(&file).and_then(|()| {
+        let written = write(&file).and_then(|()| {
             file.set_permissions(self.file.metadata()?.permissions())?;
             file.sync_all()?;
             file.try_lock()?;
@@ -300,7 +356,7 @@ mod tests {
                 fs::write(&path, "another").unwrap();
             }
             assert!(matches!(
-                file.save(&filter),
+                file.save(|to| filter.write_to(to)),
                 Err(FilterFileError::Save { .. })
             ));
             drop(file);
@@ -331,7 +387,7 @@ mod tests {
             let filter = file.read().unwrap();
             let mut filter = filter.unwrap_or_else(|| ScalableBloomFilter::new(1000, 1e-9));
             filter.insert(&item);
-            file.save(&filter).unwrap();
+            file.save(|to| filter.write_to(to)).unwrap();
             assert!(matches!(
                 FilterFile::open(&path),
                 Err(FilterFileError::Locked(_))

@@ -4,17 +4,17 @@
 //!
 //! ```text
 //! floors
-//! serve query dedup plan measure bench copy compare generate
+//! serve query dedup build check info merge convert plan measure bench copy compare generate
 //! plan::json plan::pictures measure::filling query::session copy::transfer
-//! dedup::judge dedup::pipeline dedup::state
+//! dedup::judge dedup::state
 //! plan::table measure::subject measure::table measure::progress query::editor query::print
 //! plan::question serve::signals dedup::report
-//! plan::sizes dedup::memory dedup::signals
+//! plan::sizes dedup::memory
 //! serve::log serve::manager bench::report query::docs copy::progress
-//! bench::setup dedup::args dedup::reader dedup::server
-//! bench::args bench::load dedup::chunk dedup::input
-//! bench::target dedup::keys dedup::unpack dedup::output dedup::loss
-//! bench::requests bench::histogram dedup::json
+//! bench::setup dedup::args dedup::server
+//! bench::args bench::load
+//! bench::target dedup::loss
+//! bench::requests bench::histogram
 //! bench::keys
 //! bench::items bench::scan servers servers::difference
 //! servers::dump servers::walk servers::temporary
@@ -22,24 +22,37 @@
 //! number plot display
 //! failure
 //! client filter_file
+//! filter
+//! records records::pipeline records::signals records::progress
+//! records::reader records::args
+//! records::chunk records::input records::output
+//! records::keys records::unpack
+//! records::json
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod build;
+mod check;
 mod client;
 mod compare;
+mod convert;
 mod copy;
 mod dedup;
 mod display;
 mod failure;
+mod filter;
 mod filter_file;
 mod generate;
+mod info;
 mod measure;
+mod merge;
 mod number;
 mod plan;
 mod plot;
 mod query;
+mod records;
 mod serve;
 mod servers;
 
@@ -63,6 +76,8 @@ Examples:
   everbloom query                           type commands in a session
   everbloom plan 900M 0.1%                  how large must a filter be?
   everbloom dedup urls.txt                  print each line once
+  everbloom build banned.bloom names.txt    make a filter file of lines
+  everbloom check banned.bloom new.txt      print the lines that are in it
   everbloom measure                         measure false positives of two filters
   everbloom bench --pipeline 16             measure how fast a server answers
   everbloom copy redis://a redis://b        copy all filters to another server
@@ -74,6 +89,12 @@ enum Command {
     Query(query::Args),
     Plan(plan::Args),
     Dedup(dedup::Args),
+    Build(build::Args),
+    Check(check::Args),
+    Info(info::Args),
+    Merge(merge::Args),
+    Shrink(merge::ShrinkArgs),
+    Convert(convert::Args),
     Measure(measure::Args),
     Bench(bench::Args),
     Generate(generate::Args),
@@ -87,6 +108,12 @@ fn main() -> ExitCode {
         Command::Query(args) => query::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Dedup(args) => dedup::run(&args),
+        Command::Build(args) => build::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Shrink(args) => merge::run_shrink(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),

@@ -7,6 +7,8 @@ use everbloom::sizing::blocked::MIN_RATE;
 
 /// The most items and the most bytes anybody can mean.
 const MOST: f64 = 1e18;
+/// What nobody needs to know better.
+const LEAST_PERCENT: f64 = 0.000_001;
 /// The longest text that is read. It also bounds the depth of parentheses.
 const LONGEST: usize = 100;
 
@@ -46,6 +48,17 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
         ));
     }
     Ok(rate)
+}
+
+/// Writes a share in per cent, with two digits that are not 0.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < LEAST_PERCENT {
+        return format!("less than {LEAST_PERCENT} %");
+    }
+    let digits = (0..9).find(|digits| percent * 10_f64.powi(*digits) >= 10.0);
+    let digits = usize::try_from(digits.unwrap_or(9)).unwrap_or(0);
+    format!("{percent:.digits$} %")
 }
 
 #[expect(
@@ -287,5 +300,15 @@ mod tests {
         }
         assert!(items(&"(".repeat(101)).unwrap_err().contains("characters"));
         assert!(items(&"(".repeat(99)).is_err());
+    }
+
+    #[test]
+    fn percentages() {
+        assert_eq!(percent(0.0), "less than 0.000001 %");
+        assert_eq!(percent(1e-12), "less than 0.000001 %");
+        assert_eq!(percent(0.000_000_123), "0.000012 %");
+        assert_eq!(percent(0.0001), "0.010 %");
+        assert_eq!(percent(0.25), "25 %");
+        assert_eq!(percent(1.0), "100 %");
     }
 }

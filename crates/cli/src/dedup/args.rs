@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use crate::client::LoginArgs;
 use crate::number;
-
-use super::json;
+use crate::records::args::RecordArgs;
 
 /// The error rate without --error-rate.
 pub(super) const ERROR_RATE: f64 = 0.0001;
@@ -28,21 +27,8 @@ pub(crate) struct Args {
     /// The share of new records that may be lost, taken for repeats [default: 0.0001]
     #[arg(short, long, value_name = "RATE", value_parser = number::rate)]
     pub(super) error_rate: Option<f64>,
-    /// Records end with NUL, not with a line feed
-    #[arg(short = '0', long)]
-    pub(super) null: bool,
-    /// Lines are JSON objects; compare this value of them, as in `.text` or `.meta.url`
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["field", "delimiter"])]
-    pub(super) json: Option<json::Path>,
-    /// Compare only this field, counted from 1
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) field: Option<u32>,
-    /// What is between fields [default: a tab]
-    #[arg(short, long, value_name = "TEXT", requires = "field", value_parser = delimiter)]
-    pub(super) delimiter: Option<String>,
-    /// Stop at a record without the field, in place of printing it
-    #[arg(long)]
-    pub(super) strict: bool,
+    #[command(flatten)]
+    pub(super) records: RecordArgs,
     /// Print only the records that were seen before
     #[arg(long)]
     pub(super) repeated: bool,
@@ -91,11 +77,3 @@ Examples:
   everbloom dedup --json .text part-*.jsonl.zst > corpus.jsonl
   everbloom dedup --field 2 --delimiter , --count table.csv
   find . -print0 | everbloom dedup -0 --url redis://10.0.0.1 --key files";
-
-fn delimiter(text: &str) -> Result<String, String> {
-    match text {
-        "" => Err("expected a character or a text, such as , or \\t".to_owned()),
-        "\\t" => Ok("\t".to_owned()),
-        other => Ok(other.to_owned()),
-    }
-}

@@ -5,10 +5,10 @@ use std::io;
 
 use crate::failure::Failure;
 
-use super::chunk::Chunk;
 use super::memory::Memory;
-use super::output::Output;
 use super::report::Tally;
+use crate::records::chunk::Chunk;
+use crate::records::output::Output;
 
 /// What is done with each record.
 pub(super) struct Judge {
@@ -52,7 +52,7 @@ impl Judge {
         let asked = self.memory.ask(chunk, &mut self.new);
         let unknown = (chunk.ends.len() - chunk.keyless.len()).saturating_sub(self.new.len());
         self.choose(chunk);
-        let (written, kept) = compact(chunk, &self.keep);
+        let (written, kept) = chunk.compact(&self.keep);
         let bytes = chunk.buffer.get(..written).unwrap_or_default();
         let printed = self
             .output
@@ -139,32 +139,6 @@ impl Judge {
     }
 }
 
-/// Moves the records to keep together, to the front. Returns their bytes and their number.
-fn compact(chunk: &mut Chunk, keep: &[bool]) -> (usize, usize) {
-    let (mut to, mut kept) = (0, 0);
-    // The records from here on are to be kept, and not moved yet.
-    let mut from = 0;
-    let mut start = 0;
-    for (&end, &keep) in chunk.ends.iter().zip(keep) {
-        if keep {
-            kept += 1;
-        } else {
-            to = shift(&mut chunk.buffer, from, start, to);
-            from = end;
-        }
-        start = end;
-    }
-    (shift(&mut chunk.buffer, from, start, to), kept)
-}
-
-/// Moves a range of bytes towards the front. Returns where it ends there.
-fn shift(bytes: &mut [u8], from: usize, end: usize, to: usize) -> usize {
-    if from != to && from < end {
-        bytes.copy_within(from..end, to);
-    }
-    to + (end - from)
-}
-
 /// The records before the first one that is not all in so many bytes of output.
 fn whole(chunk: &Chunk, keep: &[bool], written: usize) -> usize {
     let mut bytes = 0;
@@ -190,22 +164,6 @@ mod tests {
             filled: text.len(),
             ends,
             ..Chunk::default()
-        }
-    }
-
-    #[test]
-    fn what_is_kept_moves_together() {
-        for (keep, expected) in [
-            ([true; 4], "a\nbb\nccc\nd\n"),
-            ([false; 4], ""),
-            ([true, false, true, true], "a\nccc\nd\n"),
-            ([false, true, false, true], "bb\nd\n"),
-            ([true, true, true, false], "a\nbb\nccc\n"),
-        ] {
-            let mut chunk = chunk("a\nbb\nccc\nd\n");
-            let (len, kept) = compact(&mut chunk, &keep);
-            assert_eq!(&chunk.buffer[..len], expected.as_bytes());
-            assert_eq!(kept, keep.iter().filter(|keep| **keep).count());
         }
     }
 

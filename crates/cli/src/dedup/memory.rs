@@ -4,9 +4,9 @@ use everbloom::ScalableBloomFilter;
 
 use crate::failure::Failure;
 
-use super::chunk::{Chunk, Hashed};
 use super::loss::Loss;
 use super::server::Server;
+use crate::records::chunk::{Chunk, Hashed};
 
 /// What remembers the keys.
 pub(super) enum Memory {

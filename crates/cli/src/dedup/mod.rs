@@ -1,52 +1,39 @@
 //! `everbloom dedup`: drops the records that were seen before.
 //!
-//! One thread reads pieces of the input that end where a record ends ([`reader`]), others find and
-//! hash the keys ([`chunk`]), and the main thread takes the pieces in order, asks the filter, and
-//! prints ([`judge`]). The pieces go round ([`pipeline`]).
+//! The main thread takes the records in order ([`crate::records`]), asks the filter, and prints
+//! ([`judge`]).
 
 mod args;
-mod chunk;
-mod input;
-mod json;
 mod judge;
-mod keys;
 mod loss;
 mod memory;
-mod output;
-mod pipeline;
-mod reader;
 mod report;
 mod server;
-mod signals;
 mod state;
-mod unpack;
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use memchr::memmem::Finder;
-
 use crate::failure::Failure;
+use crate::records::args::sources;
+use crate::records::chunk::{Chunk, Digest};
+use crate::records::input;
+use crate::records::output::Output;
+use crate::records::pipeline::Pipeline;
+use crate::records::progress::Progress;
+use crate::records::reader::Shared;
+use crate::records::signals::Signals;
 pub(crate) use args::Args;
-use chunk::{Chunk, Digest};
-use input::Source;
 use judge::Judge;
-use keys::KeyOf;
 use loss::Loss;
 use memory::{Local, Memory};
-use output::Output;
-use pipeline::Pipeline;
-use reader::Shared;
-use report::Progress;
 use server::Server;
-use signals::Signals;
 use state::State;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let sources = sources(args);
+    let sources = sources(&args.files);
     let sizes = input::sizes(&sources);
     let mut state = State::open(args)?;
     let server = server(args)?;
@@ -62,8 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => Digest::Hashes(state.hasher()?, state.has_file()),
     };
     let output = (!args.count).then(Output::stdout).transpose()?;
-    let terminator = if args.null { 0 } else { b'\n' };
-    let key_of = key_of(args);
+    let (terminator, key_of) = (args.records.terminator(), args.records.key_of());
     let mut pipeline = Pipeline::start(sources, terminator, &key_of, &digest, Arc::clone(&shared))?;
     let first = pipeline.next()?;
     let memory = match server {
@@ -74,9 +60,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             lasts: state.has_file(),
         })),
     };
-    let mut judge = Judge::new(memory, output, args.repeated, args.strict);
+    let mut judge = Judge::new(memory, output, args.repeated, args.records.strict);
 
-    let progress = Progress::new(sizes.stored, args);
+    // Where the records go to the same terminal, it would be in their way.
+    let hidden = args.quiet || (!args.count && io::stdout().is_terminal());
+    let progress = Progress::new(sizes.stored, hidden);
     let judged = judge_all(&mut judge, &mut pipeline, first, &shared, &progress);
     progress.end();
     if let (Memory::Local(local), false) = (&judge.memory, args.count) {
@@ -104,17 +92,10 @@ fn judge_all(
     while let Some(mut chunk) = next {
         judge.judge(&mut chunk)?;
         pipeline.recycle(chunk);
-        progress.update(shared, &judge.tally);
+        progress.update(shared, || judge.tally.progress());
         next = pipeline.next()?;
     }
     Ok(())
-}
-
-fn sources(args: &Args) -> Vec<Source> {
-    if args.files.is_empty() {
-        return vec![Source::of(Path::new("-"))];
-    }
-    args.files.iter().map(|name| Source::of(name)).collect()
 }
 
 fn server(args: &Args) -> Result<Option<Server>, Failure> {
@@ -126,18 +107,4 @@ fn server(args: &Args) -> Result<Option<Server>, Failure> {
         .map(Some)
         // Whether a server refuses or is not there, the run has not begun: the exit code is 2.
         .map_err(|failure| Failure::Usage(failure.to_string()))
-}
-
-fn key_of(args: &Args) -> KeyOf {
-    if let Some(path) = &args.json {
-        return KeyOf::Json(path.clone());
-    }
-    let Some(number) = args.field else {
-        return KeyOf::Whole;
-    };
-    let delimiter = args.delimiter.as_deref().unwrap_or("\t");
-    KeyOf::Field {
-        number: usize::try_from(number).unwrap_or(usize::MAX) - 1,
-        delimiter: Box::new(Finder::new(delimiter).into_owned()),
-    }
 }

@@ -1,18 +1,12 @@
-//! What is said on stderr: progress on a terminal, and the summary.
+//! What is said on stderr at the end: the summary.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::io::{self, Write};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::number::percent;
 
 use super::args::Args;
 use super::memory::{Local, Memory};
-use super::reader::Shared;
-
-/// What nobody needs to know better.
-const LEAST_PERCENT: f64 = 0.000_001;
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,44 +17,10 @@ pub(super) struct Tally {
     pub(super) keyless: u64,
 }
 
-/// A line on the terminal while the run lasts.
-pub(super) struct Progress(ProgressBar);
-
-impl Progress {
-    /// With the bytes there are to read, if that is known. indicatif shows nothing when stderr is
-    /// not a terminal. Where the records go to the same terminal, it would be in their way.
-    pub(super) fn new(total: Option<u64>, args: &Args) -> Self {
-        if args.quiet || (!args.count && io::stdout().is_terminal()) {
-            return Self(ProgressBar::hidden());
-        }
-        let (bar, template) = match total {
-            Some(total) => (
-                ProgressBar::new(total),
-                "{percent}% {wide_bar} {binary_bytes_per_sec}, {eta} left, {msg}",
-            ),
-            None => (
-                ProgressBar::no_length(),
-                "{binary_bytes} read, {binary_bytes_per_sec}, {msg}",
-            ),
-        };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self(bar)
-    }
-
-    pub(super) fn update(&self, shared: &Shared, tally: &Tally) {
-        if self.0.is_hidden() {
-            return;
-        }
-        self.0.set_position(shared.read.load(Ordering::Relaxed));
-        let Tally { records, kept, .. } = tally;
-        self.0.set_message(format!("{records} in, {kept} out"));
-    }
-
-    pub(super) fn end(&self) {
-        self.0.finish_and_clear();
+impl Tally {
+    pub(super) fn progress(&self) -> String {
+        let Tally { records, kept, .. } = self;
+        format!("{records} in, {kept} out")
     }
 }
 
@@ -116,31 +76,5 @@ fn describe(local: &Local, text: &mut String) {
             percent(asked),
             percent(now),
         );
-    }
-}
-
-/// With two digits that are not 0.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent < LEAST_PERCENT {
-        return format!("less than {LEAST_PERCENT} %");
-    }
-    let digits = (0..9).find(|digits| percent * 10_f64.powi(*digits) >= 10.0);
-    let digits = usize::try_from(digits.unwrap_or(9)).unwrap_or(0);
-    format!("{percent:.digits$} %")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::percent;
-
-    #[test]
-    fn percentages() {
-        assert_eq!(percent(0.0), "less than 0.000001 %");
-        assert_eq!(percent(1e-12), "less than 0.000001 %");
-        assert_eq!(percent(0.000_000_123), "0.000012 %");
-        assert_eq!(percent(0.0001), "0.010 %");
-        assert_eq!(percent(0.25), "25 %");
-        assert_eq!(percent(1.0), "100 %");
     }
 }

@@ -7,7 +7,7 @@ use everbloom_resp::{Protocol, Reply};
 use crate::client::{Client, ClientError, LoginArgs, Target, parse_url};
 use crate::failure::Failure;
 
-use super::chunk::Chunk;
+use crate::records::chunk::Chunk;
 
 /// Keys of one BF.MADD. The server serves others between two of them.
 const BATCH: usize = 1000;

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::filter_file::FilterFile;
 
 use super::args::{Args, ERROR_RATE};
-use super::chunk::{Chunk, Hasher};
+use crate::records::chunk::{Chunk, Hasher};
 
 /// The least and the most items that a guess makes room for. The filter grows beyond both.
 const GUESSES: (u64, u64) = (1 << 20, 1 << 27);
@@ -109,7 +109,9 @@ impl State {
     /// Saves the filter, if there is a file for it that does not have it yet.
     pub(super) fn save(&mut self, filter: &ScalableBloomFilter) -> Result<(), Failure> {
         match &mut self.file {
-            Some(file) if self.saved != Some(filter.len()) => Ok(file.save(filter)?),
+            Some(file) if self.saved != Some(filter.len()) => {
+                Ok(file.save(|to| filter.write_to(to))?)
+            }
             _ => Ok(()),
         }
     }

@@ -20,6 +20,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::client::{Client, LoginArgs, Target, parse_url};
 use crate::failure::Failure;
+use crate::filter::LayoutName;
 use crate::plot::{self, Destination};
 use filling::Filling;
 use progress::{CHUNK, progress};
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     capacity: Option<u64>,
     /// The layout of both filters [default: classic, or what the server makes by itself]
     #[arg(long, value_enum)]
-    layout: Option<Word>,
+    layout: Option<LayoutName>,
     /// The seed of the random strings, to repeat a run [default: a new one each run]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -58,33 +59,6 @@ pub(crate) struct Args {
     plot: Option<Destination>,
     #[command(flatten)]
     login: LoginArgs,
-}
-
-/// A layout on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Word {
-    /// RedisBloom's, bit for bit
-    Classic,
-    /// One cache line an item, with a random key
-    Blocked,
-}
-
-impl Word {
-    fn name(self) -> &'static str {
-        match self {
-            Word::Classic => "classic",
-            Word::Blocked => "blocked",
-        }
-    }
-}
-
-impl From<Word> for Layout {
-    fn from(word: Word) -> Self {
-        match word {
-            Word::Classic => Layout::Classic,
-            Word::Blocked => Layout::Blocked,
-        }
-    }
 }
 
 const HELP: &str = "\
@@ -175,11 +149,11 @@ fn fillings(
     let layouts = match (args.layout, &args.url) {
         (Some(word), _) => vec![Some(word)],
         (None, Some(_)) => vec![None],
-        (None, None) => vec![Some(Word::Classic), Some(Word::Blocked)],
+        (None, None) => vec![Some(LayoutName::Classic), Some(LayoutName::Blocked)],
     };
     let mut fillings = Vec::new();
     for word in layouts {
-        let name = word.map_or("server", Word::name);
+        let name = word.map_or("server", LayoutName::name);
         let layout = word.map(Layout::from);
         let subject = Subject::reserved(connect(args)?, args.error_rate, capacity, layout)?;
         fillings.push(filling::fill(name.to_owned(), subject, added, probed)?);

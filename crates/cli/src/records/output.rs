@@ -5,27 +5,27 @@ use std::io::{self, Write};
 
 /// Standard output.
 #[derive(Debug)]
-pub(super) struct Output(File);
+pub(crate) struct Output(File);
 
 /// The bytes that were written before an error, and the error.
-pub(super) type Unwritten = (usize, io::Error);
+pub(crate) type Unwritten = (usize, io::Error);
 
 impl Output {
     /// The standard output of the library would cut what it writes at a line.
     #[cfg(unix)]
-    pub(super) fn stdout() -> io::Result<Self> {
+    pub(crate) fn stdout() -> io::Result<Self> {
         use std::os::fd::AsFd;
         Ok(Self(io::stdout().as_fd().try_clone_to_owned()?.into()))
     }
 
     #[cfg(windows)]
-    pub(super) fn stdout() -> io::Result<Self> {
+    pub(crate) fn stdout() -> io::Result<Self> {
         use std::os::windows::io::AsHandle;
         Ok(Self(io::stdout().as_handle().try_clone_to_owned()?.into()))
     }
 
     /// Writes all of it, or says how much it wrote.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Unwritten> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Unwritten> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let written = bytes.len() - rest.len();

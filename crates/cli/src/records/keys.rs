@@ -8,7 +8,7 @@ use super::json;
 
 /// Where the key of a record is.
 #[derive(Clone, Debug)]
-pub(super) enum KeyOf {
+pub(crate) enum KeyOf {
     /// The record itself.
     Whole,
     /// The field of this number, from 0, between delimiters.
@@ -22,7 +22,7 @@ pub(super) enum KeyOf {
 
 impl KeyOf {
     /// The key of a record without its end; `None` when it has none.
-    pub(super) fn find<'a>(&self, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    pub(crate) fn find<'a>(&self, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         match self {
             KeyOf::Whole => Some(Cow::Borrowed(record)),
             KeyOf::Field { number, delimiter } => {

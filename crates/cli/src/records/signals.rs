@@ -11,11 +11,11 @@ const SIGNALLED: u8 = 128;
 
 /// Which signal came.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Signals(Arc<AtomicU8>);
+pub(crate) struct Signals(Arc<AtomicU8>);
 
 impl Signals {
     /// The exit code that tells of the signal, if one came.
-    pub(super) fn exit_code(&self) -> Option<u8> {
+    pub(crate) fn exit_code(&self) -> Option<u8> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
             number => Some(SIGNALLED + number),
@@ -24,7 +24,7 @@ impl Signals {
 
     /// Catches the signals. The first stops the reader, and the second the process.
     #[cfg(unix)]
-    pub(super) fn catch(shared: Arc<Shared>) -> io::Result<Self> {
+    pub(crate) fn catch(shared: Arc<Shared>) -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
 
         let caught = Signals::default();
@@ -59,7 +59,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    pub(super) fn catch(_shared: Arc<Shared>) -> io::Result<Self> {
+    pub(crate) fn catch(_shared: Arc<Shared>) -> io::Result<Self> {
         Ok(Signals::default())
     }
 }

@@ -23,7 +23,7 @@ const WAITING: usize = 2;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The chunks, digested.
-pub(super) struct Pipeline {
+pub(crate) struct Pipeline {
     shared: Arc<Shared>,
     /// One for each worker, asked in turn.
     digested: Vec<Receiver<Chunk>>,
@@ -32,7 +32,7 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn start(
+    pub(crate) fn start(
         sources: Vec<Source>,
         terminator: u8,
         key_of: &KeyOf,
@@ -76,7 +76,7 @@ impl Pipeline {
     }
 
     /// The next chunk; `None` at the end, or when a signal came and what was read has been taken.
-    pub(super) fn next(&mut self) -> io::Result<Option<Chunk>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Chunk>> {
         let turn = usize::try_from(self.taken).unwrap_or(0) % self.digested.len().max(1);
         let Some(worker) = self.digested.get(turn) else {
             return Ok(None);
@@ -106,7 +106,7 @@ impl Pipeline {
     }
 
     /// Takes a chunk back to fill it again.
-    pub(super) fn recycle(&self, chunk: Chunk) {
+    pub(crate) fn recycle(&self, chunk: Chunk) {
         // Ignore the error: the reader has ended.
         let _ = self.empty.send(chunk);
     }

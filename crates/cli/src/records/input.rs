@@ -13,13 +13,13 @@ const USUAL_RATIO: u64 = 4;
 
 /// One input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Stdin,
     File(PathBuf),
 }
 
 impl Source {
-    pub(super) fn of(name: &Path) -> Self {
+    pub(crate) fn of(name: &Path) -> Self {
         if name == Path::new("-") {
             Source::Stdin
         } else {
@@ -27,7 +27,7 @@ impl Source {
         }
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Source::Stdin => "standard input".to_owned(),
             Source::File(path) => path.display().to_string(),
@@ -47,6 +47,17 @@ impl Source {
         }
     }
 
+    /// Whether it can be read only once. What is missing or a folder cannot be read at all, and
+    /// the reader says so.
+    pub(crate) fn is_stream(&self) -> bool {
+        match self {
+            Source::Stdin => true,
+            Source::File(path) => {
+                fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+            }
+        }
+    }
+
     /// The bytes in the file, if it is a regular one.
     fn size(&self) -> Option<u64> {
         let metadata = match self {
@@ -58,7 +69,7 @@ impl Source {
     }
 
     /// Opens the input. The bytes that come from the file are added to `progress`.
-    pub(super) fn open(&self, progress: Arc<AtomicU64>) -> io::Result<Input> {
+    pub(crate) fn open(&self, progress: Arc<AtomicU64>) -> io::Result<Input> {
         let file = self.open_raw()?;
         let waits = !file.metadata()?.is_file();
         let mut counted = Counted { file, progress };
@@ -80,22 +91,22 @@ impl Source {
 }
 
 /// An open input.
-pub(super) struct Input {
-    pub(super) reader: Box<dyn Read + Send>,
+pub(crate) struct Input {
+    pub(crate) reader: Box<dyn Read + Send>,
     /// Whether a read may wait for somebody who writes.
-    pub(super) waits: bool,
+    pub(crate) waits: bool,
 }
 
 /// How much there is to read, as far as that can be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     /// Bytes of all inputs; `None` when one of them is no regular file.
-    pub(super) stored: Option<u64>,
+    pub(crate) stored: Option<u64>,
     /// The same for regular files alone, compressed ones as large as they may become.
-    pub(super) unpacked: u64,
+    pub(crate) unpacked: u64,
 }
 
-pub(super) fn sizes(sources: &[Source]) -> Sizes {
+pub(crate) fn sizes(sources: &[Source]) -> Sizes {
     let mut sizes = Sizes {
         stored: Some(0),
         unpacked: 0,
@@ -141,7 +152,7 @@ fn read_some(reader: &mut impl Read, most: u64, to: &mut Vec<u8>) -> io::Result<
 }
 
 /// A read that a signal does not end.
-pub(super) fn read_again(reader: &mut (impl Read + ?Sized), place: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn read_again(reader: &mut (impl Read + ?Sized), place: &mut [u8]) -> io::Result<usize> {
     loop {
         match reader.read(place) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -8,49 +8,80 @@ use super::keys::KeyOf;
 
 /// A piece of the input. It goes round: filled, digested, judged, written, filled again.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
+pub(crate) struct Chunk {
     /// The place of the bytes; `filled` of them are records.
-    pub(super) buffer: Vec<u8>,
-    pub(super) filled: usize,
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) filled: usize,
     /// Where each record ends, its end included.
-    pub(super) ends: Vec<usize>,
+    pub(crate) ends: Vec<usize>,
     /// The records without a key, ascending. There is nothing about them in what follows.
-    pub(super) keyless: Vec<usize>,
+    pub(crate) keyless: Vec<usize>,
     /// The hash of each key, for a filter in memory.
-    pub(super) hashes: Vec<HashPair>,
+    pub(crate) hashes: Vec<HashPair>,
     /// Whether the key was in the chunk before, for a filter that outlives the run.
-    pub(super) again: Vec<bool>,
+    pub(crate) again: Vec<bool>,
     /// All keys, one after the other, and where each ends, for a server.
-    pub(super) keys: Vec<u8>,
-    pub(super) key_ends: Vec<usize>,
+    pub(crate) keys: Vec<u8>,
+    pub(crate) key_ends: Vec<usize>,
+}
+
+impl Chunk {
+    /// Moves the records to keep together, to the front. Returns their bytes and their number.
+    pub(crate) fn compact(&mut self, keep: &[bool]) -> (usize, usize) {
+        let (mut to, mut kept) = (0, 0);
+        // The records from here on are to be kept, and not moved yet.
+        let mut from = 0;
+        let mut start = 0;
+        for (&end, &keep) in self.ends.iter().zip(keep) {
+            if keep {
+                kept += 1;
+            } else {
+                to = shift(&mut self.buffer, from, start, to);
+                from = end;
+            }
+            start = end;
+        }
+        (shift(&mut self.buffer, from, start, to), kept)
+    }
 }
 
 /// What the memory needs to know of the keys.
 #[derive(Clone, Debug)]
-pub(super) enum Digest {
+pub(crate) enum Digest {
     /// Hashes, and whether to look for repeats within the chunk.
     Hashes(Hasher, bool),
     Keys,
+    /// Nothing but which have no key.
+    Count,
 }
 
 /// The hash of a filter that is elsewhere.
 #[derive(Clone, Debug)]
-pub(super) enum Hasher {
+pub(crate) enum Hasher {
     /// A small filter with the same layout and key.
     Twin(Box<BloomFilter>),
     Classic(HashWidth),
 }
 
 impl Hasher {
-    pub(super) fn of(filter: &ScalableBloomFilter) -> Result<Self, BuildError> {
+    pub(crate) fn of(filter: &ScalableBloomFilter) -> Result<Self, BuildError> {
         match filter.key() {
             Some(key) => Self::keyed(key),
             None => Ok(Hasher::Classic(filter.options().hash_width())),
         }
     }
 
+    /// The hash of a filter of fixed size.
+    pub(crate) fn of_fixed(filter: &BloomFilter) -> Result<Self, BuildError> {
+        match filter.key() {
+            Some(key) => Self::keyed(key),
+            // Such a filter has no other.
+            None => Ok(Hasher::Classic(HashWidth::Bits64)),
+        }
+    }
+
     /// The hash of a blocked filter with this key.
-    pub(super) fn keyed(key: Key) -> Result<Self, BuildError> {
+    pub(crate) fn keyed(key: Key) -> Result<Self, BuildError> {
         let twin = BloomFilter::builder()
             .capacity(1)
             .key(key)
@@ -61,7 +92,7 @@ impl Hasher {
 
 /// A hash as an item, for a filter with the same hasher.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hashed(pub(super) HashPair);
+pub(crate) struct Hashed(pub(crate) HashPair);
 
 impl Item for Hashed {
     #[inline]
@@ -72,7 +103,7 @@ impl Item for Hashed {
 
 /// Digests chunks, one at a time.
 #[derive(Debug)]
-pub(super) struct Digester {
+pub(crate) struct Digester {
     terminator: u8,
     key_of: KeyOf,
     digest: Digest,
@@ -81,7 +112,7 @@ pub(super) struct Digester {
 }
 
 impl Digester {
-    pub(super) fn new(terminator: u8, key_of: KeyOf, digest: Digest) -> Self {
+    pub(crate) fn new(terminator: u8, key_of: KeyOf, digest: Digest) -> Self {
         Self {
             terminator,
             key_of,
@@ -91,7 +122,7 @@ impl Digester {
     }
 
     /// Finds the records of a chunk, their keys, and which of these are there twice.
-    pub(super) fn digest(&mut self, chunk: &mut Chunk) {
+    pub(crate) fn digest(&mut self, chunk: &mut Chunk) {
         let bytes = chunk.buffer.get(..chunk.filled).unwrap_or_default();
         chunk.ends.clear();
         chunk
@@ -116,6 +147,7 @@ impl Digester {
                     hashes.push(HashPair::new(key, *width));
                 });
             }
+            Digest::Count => each_key(bytes, ends, &self.key_of, keyless, |_| ()),
             Digest::Keys => each_key(bytes, ends, &self.key_of, keyless, |key| {
                 keys.extend_from_slice(key);
                 key_ends.push(keys.len());
@@ -183,5 +215,38 @@ fn each_key(
         }
         rest = after;
         start = end;
+    }
+}
+
+/// Moves a range of bytes towards the front. Returns where it ends there.
+fn shift(bytes: &mut [u8], from: usize, end: usize, to: usize) -> usize {
+    if from != to && from < end {
+        bytes.copy_within(from..end, to);
+    }
+    to + (end - from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_moves_together() {
+        for (keep, expected) in [
+            ([true; 4], "a\nbb\nccc\nd\n"),
+            ([false; 4], ""),
+            ([true, false, true, true], "a\nccc\nd\n"),
+            ([false, true, false, true], "bb\nd\n"),
+            ([true, true, true, false], "a\nbb\nccc\n"),
+        ] {
+            let mut chunk = Chunk {
+                buffer: b"a\nbb\nccc\nd\n".to_vec(),
+                ends: vec![2, 5, 9, 11],
+                ..Chunk::default()
+            };
+            let (len, kept) = chunk.compact(&keep);
+            assert_eq!(&chunk.buffer[..len], expected.as_bytes());
+            assert_eq!(kept, keep.iter().filter(|keep| **keep).count());
+        }
     }
 }

@@ -19,26 +19,35 @@ const LONGEST: usize = 1 << 30;
 
 /// What the threads of a run tell each other beside the chunks.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(crate) struct Shared {
     /// Whether to read no further.
-    pub(super) stop: AtomicBool,
+    pub(crate) stop: AtomicBool,
     /// Bytes read from the files.
-    pub(super) read: Arc<AtomicU64>,
+    pub(crate) read: Arc<AtomicU64>,
     /// Chunks that the reader has filled.
-    pub(super) chunks: AtomicU64,
+    pub(crate) chunks: AtomicU64,
     /// Whether the reader came to its end, and did not die.
-    pub(super) done: AtomicBool,
+    pub(crate) done: AtomicBool,
     /// Inputs that were not read, or not to their end.
-    pub(super) failed: AtomicU64,
+    pub(crate) failed: AtomicU64,
+}
+
+impl Shared {
+    /// Makes ready for a second reading, after the first came to its end.
+    pub(crate) fn restart(&self) {
+        self.read.store(0, Ordering::Relaxed);
+        self.chunks.store(0, Ordering::Release);
+        self.done.store(false, Ordering::Release);
+    }
 }
 
 /// Reads all inputs. It takes empty chunks from `empty`, and gives chunk number i to worker i
 /// modulo their number.
-pub(super) struct Reader {
-    pub(super) terminator: u8,
-    pub(super) shared: Arc<Shared>,
-    pub(super) empty: Receiver<Chunk>,
-    pub(super) workers: Vec<SyncSender<Chunk>>,
+pub(crate) struct Reader {
+    pub(crate) terminator: u8,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) empty: Receiver<Chunk>,
+    pub(crate) workers: Vec<SyncSender<Chunk>>,
 }
 
 /// Why an input ends before its end.
@@ -55,7 +64,7 @@ impl From<io::Error> for Stop {
 }
 
 impl Reader {
-    pub(super) fn run(&self, sources: &[Source]) {
+    pub(crate) fn run(&self, sources: &[Source]) {
         self.read_all(sources);
         self.shared.done.store(true, Ordering::Release);
     }

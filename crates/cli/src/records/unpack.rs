@@ -7,16 +7,16 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 /// What a gzip file starts with.
-pub(super) const GZIP: [u8; 2] = [0x1f, 0x8b];
+pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// What a zstd file starts with.
-pub(super) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+pub(crate) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// How much of a packed file is read at once.
 const PIECE: usize = 64 << 10;
 
 /// A reader of what was packed, or the same reader when its first bytes are no magic number.
-pub(super) fn unpacked(magic: &[u8], packed: impl Read + Send + 'static) -> Box<dyn Read + Send> {
+pub(crate) fn unpacked(magic: &[u8], packed: impl Read + Send + 'static) -> Box<dyn Read + Send> {
     if magic.starts_with(&GZIP) {
         Box::new(MultiGzDecoder::new(BufReader::with_capacity(PIECE, packed)))
     } else if magic.starts_with(&ZSTD) {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 /// The names that lead to a value, as `.meta.url` says them; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Path(Vec<String>);
+pub(crate) struct Path(Vec<String>);
 
 impl std::str::FromStr for Path {
     type Err = String;
@@ -26,7 +26,7 @@ impl std::str::FromStr for Path {
 
 /// The value at the path. A string is its content, and other values are their text. `None` when the
 /// record is not a JSON object, or has no such value, or that is null.
-pub(super) fn find<'a>(record: &'a [u8], Path(names): &Path) -> Option<Cow<'a, [u8]>> {
+pub(crate) fn find<'a>(record: &'a [u8], Path(names): &Path) -> Option<Cow<'a, [u8]>> {
     let mut input = serde_json::Deserializer::from_slice(record);
     let found = Walk(names).deserialize(&mut input).ok()?;
     input.end().ok()?;

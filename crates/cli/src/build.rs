@@ -1,0 +1,264 @@
+//! `everbloom build`: a filter file of the records of files.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use everbloom::hash::Key;
+use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter};
+
+use crate::failure::Failure;
+use crate::filter::{Filter, LayoutName};
+use crate::filter_file::FilterFile;
+use crate::number::{self, percent};
+use crate::records::args::{RecordArgs, sources};
+use crate::records::chunk::{Digest, Hashed};
+use crate::records::input::{self, Source};
+use crate::records::pipeline::Pipeline;
+use crate::records::progress::Progress;
+use crate::records::reader::Shared;
+use crate::records::signals::Signals;
+
+/// The error rate without --error-rate.
+const ERROR_RATE: f64 = 0.0001;
+
+/// The capacity of a filter that grows, without --capacity and without a file to count.
+const CAPACITY: u64 = 1 << 20;
+
+/// Make a filter file of lines, for `check`, a program, or Python
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The file to write; a filter that is there is replaced
+    #[arg(value_name = "FILE.bloom")]
+    filter: PathBuf,
+    /// The files to read, one after the other; `-` or none is standard input
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Different records to make room for [default: as many records as the files have, which are
+    /// read twice]
+    #[arg(short, long, value_name = "N", value_parser = number::items)]
+    capacity: Option<u64>,
+    /// The share of other records that `check` may find [default: 0.0001]
+    #[arg(short, long, value_name = "RATE", value_parser = number::rate)]
+    error_rate: Option<f64>,
+    /// Make a filter that grows beyond its capacity, as those of `dedup`
+    #[arg(short, long)]
+    growing: bool,
+    /// Where the bits of a record lie [default: blocked]
+    #[arg(short, long, value_enum)]
+    layout: Option<LayoutName>,
+    /// Make the key of the hash from this number: filters of the same seed, capacity and rate can
+    /// be merged [default: a random key]
+    #[arg(short, long, value_name = "N")]
+    seed: Option<u64>,
+    /// Make a filter that can be merged with that of this file: all parameters are taken from it
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["capacity", "error_rate", "growing", "layout", "seed"]
+    )]
+    like: Option<PathBuf>,
+    #[command(flatten)]
+    records: RecordArgs,
+    /// No progress, no summary
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const HELP: &str = "\
+Files that are gzip or zstd are unpacked. Standard input can be read only once, so it needs
+--capacity or --growing. A filter of fixed size is smaller and faster than one that grows. It takes
+more records than its capacity, and then finds more that were never put in; the summary warns.
+
+The blocked layout has a secret key, so that nobody can choose records that collide. Whoever gives a
+--seed gives that up against those who know it. The classic layout has no key.
+
+FILE.bloom is replaced in one step, when all was read. After an error or a signal it is as it was.
+
+Exit code: 0 when the file is written, 2 for an error, 130, 143 or 129 after SIGINT, SIGTERM or
+SIGHUP.
+
+Examples:
+  everbloom build banned.bloom names.txt
+  everbloom build --error-rate 1e-6 hashes.bloom sums-*.txt.gz
+  crawl | everbloom build --growing seen.bloom
+  everbloom build --like monday.bloom tuesday.bloom tuesday.txt";
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    records: u64,
+    keyless: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let sources = sources(&args.inputs);
+    let mut file = FilterFile::open(&args.filter)?;
+    file.check_is_filter()?;
+    let shared = Arc::new(Shared::default());
+    let signals = Signals::catch(Arc::clone(&shared))?;
+    let stopped = || signals.exit_code().map(ExitCode::from);
+
+    let mut filter = match &args.like {
+        Some(path) => Filter::Fixed(empty_like(path)?),
+        None => {
+            let capacity = capacity(args, &sources, &shared)?;
+            if let Some(code) = stopped() {
+                return Ok(code);
+            }
+            make(args, capacity)?
+        }
+    };
+    let hasher = filter.hasher().map_err(unmade)?;
+    let digest = Digest::Hashes(hasher, false);
+    let tally = read(args, &sources, &digest, &shared, |hashes| {
+        filter.insert_each(hashes);
+    })?;
+    if let Some(code) = stopped() {
+        return Ok(code);
+    }
+    file.save(|to| filter.write_to(to))?;
+    if !args.quiet {
+        summarize(&tally, &filter);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads all inputs, and gives the hashes of the records to `take`, if the digest has them.
+fn read(
+    args: &Args,
+    sources: &[Source],
+    digest: &Digest,
+    shared: &Arc<Shared>,
+    mut take: impl FnMut(&mut dyn Iterator<Item = Hashed>),
+) -> Result<Tally, Failure> {
+    let mut pipeline = Pipeline::start(
+        sources.to_vec(),
+        args.records.terminator(),
+        &args.records.key_of(),
+        digest,
+        Arc::clone(shared),
+    )?;
+    let progress = Progress::new(input::sizes(sources).stored, args.quiet);
+    let mut tally = Tally::default();
+    while let Some(chunk) = pipeline.next()? {
+        if let Some(first) = chunk.keyless.first().filter(|_| args.records.strict) {
+            let number = tally.records + *first as u64 + 1;
+            return Err(Failure::Usage(format!(
+                "record {number} has no such field, and no filter was written; without --strict \
+                 it would be left out"
+            )));
+        }
+        tally.records += chunk.ends.len() as u64;
+        tally.keyless += chunk.keyless.len() as u64;
+        take(&mut chunk.hashes.iter().map(|hash| Hashed(*hash)));
+        pipeline.recycle(chunk);
+        progress.update(shared, || format!("{} records", tally.records));
+    }
+    progress.end();
+    if shared.failed.load(Ordering::Relaxed) > 0 {
+        return Err(Failure::Usage(
+            "no filter was written, because it would lack the records that could not be read"
+                .to_owned(),
+        ));
+    }
+    Ok(tally)
+}
+
+/// The capacity that was asked for, or what the files need.
+fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64, Failure> {
+    if let Some(capacity) = args.capacity {
+        return Ok(capacity);
+    }
+    if !sources.iter().any(Source::is_stream) {
+        let tally = read(args, sources, &Digest::Count, shared, |_| ())?;
+        shared.restart();
+        return Ok((tally.records - tally.keyless).max(1));
+    }
+    if args.growing {
+        return Ok(CAPACITY);
+    }
+    Err(Failure::Usage(
+        "standard input and pipes cannot be counted before they are read; give --capacity N, or \
+         --growing"
+            .to_owned(),
+    ))
+}
+
+fn make(args: &Args, capacity: u64) -> Result<Filter, Failure> {
+    let layout = args.layout.map_or(Layout::Blocked, Layout::from);
+    let rate = args.error_rate.unwrap_or(ERROR_RATE);
+    let key = args.seed.map(Key::from_seed);
+    if key.is_some() && layout == Layout::Classic {
+        return Err(Failure::Usage(
+            "the classic layout has no key; leave --seed off: filters of the same capacity and \
+             error rate can be merged"
+                .to_owned(),
+        ));
+    }
+    let made = if args.growing {
+        let builder = ScalableBloomFilter::builder().layout(layout);
+        let builder = builder.capacity(capacity).error_rate(rate);
+        let builder = match key {
+            Some(key) => builder.key(key),
+            None => builder,
+        };
+        builder.build().map(Filter::Growing)
+    } else {
+        let builder = BloomFilter::builder().layout(layout);
+        let builder = builder.capacity(capacity).error_rate(rate);
+        let builder = match key {
+            Some(key) => builder.key(key),
+            None => builder,
+        };
+        builder.build().map(Filter::Fixed)
+    };
+    made.map_err(|error| {
+        Failure::Usage(format!(
+            "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
+             larger --error-rate"
+        ))
+    })
+}
+
+fn empty_like(path: &Path) -> Result<BloomFilter, Failure> {
+    match FilterFile::look(path)? {
+        Filter::Fixed(filter) => filter.empty_like().map_err(unmade),
+        Filter::Growing(_) => Err(Failure::Usage(format!(
+            "{} grows, and filters that grow cannot be merged; build it without --growing",
+            path.display()
+        ))),
+    }
+}
+
+fn unmade(error: BuildError) -> Failure {
+    Failure::Usage(format!("cannot make the filter: {error}"))
+}
+
+fn summarize(tally: &Tally, filter: &Filter) {
+    let now = filter.estimated_error_rate();
+    let mut text = format!(
+        "{} records in, {} in the filter, which takes {:.1} MB\n",
+        tally.records,
+        filter.len(),
+        filter.memory_usage() as f64 / 1e6,
+    );
+    if tally.keyless > 0 {
+        text += &format!("{} had no such field and were left out\n", tally.keyless);
+    }
+    text += &format!("of other records it finds about {}\n", percent(now));
+    if filter.len() > filter.capacity() && now > filter.error_rate() {
+        text += &format!(
+            "warning: that is more than {}; build it again with --capacity {} or more\n",
+            percent(filter.error_rate()),
+            tally.records - tally.keyless,
+        );
+    }
+    for line in text.lines() {
+        // Ignore the error: if stderr is closed, nobody can read it.
+        let _ = writeln!(io::stderr(), "everbloom: {line}");
+    }
+}

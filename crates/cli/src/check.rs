@@ -1,0 +1,131 @@
+//! `everbloom check`: prints the records that are in a filter file, or those that are not.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::failure::Failure;
+use crate::filter::Filter;
+use crate::filter_file::FilterFile;
+use crate::records::args::{RecordArgs, sources};
+use crate::records::chunk::{Chunk, Digest, Hashed};
+use crate::records::output::Output;
+use crate::records::pipeline::Pipeline;
+use crate::records::reader::Shared;
+
+/// Print the lines that are in a filter file, or with -v those that are not
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The filter, as `build` and `dedup --state` make it
+    #[arg(value_name = "FILE.bloom")]
+    filter: PathBuf,
+    /// The files to read, one after the other; `-` or none is standard input
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Print the records that are not in the filter
+    #[arg(short = 'v', long)]
+    invert: bool,
+    /// Print only how many records would be printed
+    #[arg(short, long)]
+    count: bool,
+    /// Print nothing, and end at the first record that would be printed
+    #[arg(short, long, conflicts_with = "count")]
+    quiet: bool,
+    #[command(flatten)]
+    records: RecordArgs,
+}
+
+const HELP: &str = "\
+Records are printed in their order, byte for byte. A record that was put into the filter is always
+found. Of the others about as many are found as the error rate says, which `info` prints: so what
+-v prints is certain. A record without the field is not in the filter.
+
+Files that are gzip or zstd are unpacked. The filter is read once, at the beginning, and is not
+locked: a `dedup` or `build` that replaces it meanwhile does no harm.
+
+Exit code, as that of grep: 0 when a record was printed or would be, 1 when none was, 2 for an
+error, also when only one of many inputs could not be read.
+
+Examples:
+  everbloom check banned.bloom names.txt          those that are (almost certainly) banned
+  everbloom check -v seen.bloom urls.txt          those that certainly were never seen
+  everbloom check -q seen.bloom <<< some-url && echo known
+  everbloom check --json .url seen.bloom crawl.jsonl.zst";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let filter = FilterFile::look(&args.filter)?;
+    let hasher = filter
+        .hasher()
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let shared = Arc::new(Shared::default());
+    let mut pipeline = Pipeline::start(
+        sources(&args.inputs),
+        args.records.terminator(),
+        &args.records.key_of(),
+        &Digest::Hashes(hasher, false),
+        Arc::clone(&shared),
+    )?;
+    let prints = !args.count && !args.quiet;
+    let mut output = prints.then(Output::stdout).transpose()?;
+    let mut selected = 0;
+    let mut records = 0;
+    let mut found = Vec::new();
+    while let Some(mut chunk) = pipeline.next()? {
+        select(&filter, &chunk, args.invert, &mut found);
+        let keyless = chunk.keyless.first().filter(|_| args.records.strict);
+        if let Some(first) = keyless {
+            let number = records + *first as u64 + 1;
+            return Err(Failure::Usage(format!(
+                "record {number} has no such field; without --strict it would be no member"
+            )));
+        }
+        records += chunk.ends.len() as u64;
+        selected += found.iter().filter(|found| **found).count() as u64;
+        if args.quiet && selected > 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(output) = &mut output {
+            let (kept, _) = chunk.compact(&found);
+            let kept = chunk.buffer.get(..kept).unwrap_or_default();
+            output.write(kept).map_err(|(_, error)| error)?;
+        }
+        pipeline.recycle(chunk);
+    }
+    if args.count {
+        writeln!(io::stdout(), "{selected}")?;
+    }
+    Ok(ExitCode::from(
+        match shared.failed.load(Ordering::Relaxed) {
+            0 => u8::from(selected == 0),
+            _ => 2,
+        },
+    ))
+}
+
+/// For each record whether it is printed. One without a key is no member.
+fn select(filter: &Filter, chunk: &Chunk, invert: bool, selected: &mut Vec<bool>) {
+    selected.clear();
+    let hashes = chunk.hashes.iter().map(|hash| Hashed(*hash));
+    if chunk.keyless.is_empty() {
+        filter.contains_each(hashes, |found| selected.push(found != invert));
+        return;
+    }
+    selected.resize(chunk.ends.len(), true);
+    for record in &chunk.keyless {
+        if let Some(place) = selected.get_mut(*record) {
+            *place = false;
+        }
+    }
+    let mut with_key = selected.iter_mut().filter(|has_key| **has_key);
+    filter.contains_each(hashes, |found| {
+        if let Some(place) = with_key.next() {
+            *place = found;
+        }
+    });
+    if invert {
+        selected.iter_mut().for_each(|selected| *selected ^= true);
+    }
+}

@@ -1,0 +1,194 @@
+//! `everbloom convert`: a filter file to the pieces of BF.SCANDUMP, and back.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use everbloom::ScalableBloomFilter;
+use everbloom_commands::bf::dump::piece;
+use everbloom_commands::format::header;
+
+use crate::failure::Failure;
+use crate::filter::Filter;
+use crate::filter_file::FilterFile;
+
+/// Turn a filter file into pieces for BF.LOADCHUNK, or such pieces into a filter file
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// A filter file, or a folder of pieces
+    #[arg(value_name = "IN")]
+    from: PathBuf,
+    /// The other of the two: a new folder, or a filter file, which is replaced if it is there
+    #[arg(value_name = "OUT")]
+    to: PathBuf,
+}
+
+const HELP: &str = "\
+A piece is a file in the folder. Its name is the iterator that BF.SCANDUMP answered, and its content
+is the data. Names may begin with zeros. So this Python loads a filter into a server:
+
+  for name in sorted(os.listdir(folder), key=int):
+      data = open(os.path.join(folder, name), 'rb').read()
+      server.execute_command('BF.LOADCHUNK', key, int(name), data)
+
+And this takes one from a server:
+
+  iterator = 0
+  while True:
+      iterator, data = server.execute_command('BF.SCANDUMP', key, iterator)
+      if iterator == 0: break
+      open(os.path.join(folder, str(iterator)), 'wb').write(data)
+
+Only filters that grow have pieces: `build --growing` and `dedup --state` make them. RedisBloom
+takes those of the classic layout: `build --growing --layout classic`. To copy filters from server
+to server, use `copy`.
+
+Exit code: 0 when OUT is written, 2 for an error; then OUT is as it was.
+
+Examples:
+  everbloom convert seen.bloom seen.pieces
+  everbloom convert seen.pieces seen.bloom";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if args.from.is_dir() {
+        let mut out = FilterFile::open(&args.to)?;
+        out.check_is_filter()?;
+        let filter = read_pieces(&args.from)?;
+        out.save(|to| filter.write_to(to))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match FilterFile::look(&args.from)? {
+        Filter::Growing(filter) => write_folder(&filter, &args.to)?,
+        Filter::Fixed(_) => {
+            return Err(Failure::Usage(format!(
+                "{} holds a filter of fixed size, which has no pieces; build it with --growing",
+                args.from.display()
+            )));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the pieces into a folder that has its name only when all are there.
+fn write_folder(filter: &ScalableBloomFilter, folder: &Path) -> Result<(), Failure> {
+    let failed =
+        |error: io::Error| Failure::Usage(format!("cannot write to {}: {error}", folder.display()));
+    if folder.exists() {
+        return Err(Failure::Usage(format!(
+            "{} is there already; name a new folder",
+            folder.display()
+        )));
+    }
+    let mut name = folder.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    fs::create_dir(&new).map_err(|error| {
+        Failure::Usage(format!("cannot make the folder {}: {error}", new.display()))
+    })?;
+    let written = write_pieces(filter, &new).and_then(|()| fs::rename(&new, folder));
+    if written.is_err() {
+        // Ignore the error: the first one tells more.
+        let _ = fs::remove_dir_all(&new);
+    }
+    written.map_err(failed)
+}
+
+fn write_pieces(filter: &ScalableBloomFilter, folder: &Path) -> io::Result<()> {
+    let mut iterator = 0;
+    loop {
+        let (next, data) = piece(filter, iterator);
+        if next == 0 {
+            return Ok(());
+        }
+        // With zeros, so that every listing has them in order.
+        fs::write(folder.join(format!("{next:020}")), data)?;
+        iterator = next;
+    }
+}
+
+/// A piece that is still in its file.
+struct Piece {
+    iterator: u64,
+    len: u64,
+    path: PathBuf,
+}
+
+fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
+    let wrong = |why: String| {
+        Failure::Usage(format!(
+            "{} has no whole filter: {why}; take all pieces from the server again",
+            folder.display()
+        ))
+    };
+    let read = |path: &Path| {
+        fs::read(path)
+            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
+    };
+    let pieces = list(folder)?;
+    let Some((first, rest)) = pieces
+        .split_first()
+        .filter(|(first, _)| first.iterator == 1)
+    else {
+        return Err(wrong("no piece is named 1".to_owned()));
+    };
+    let parts = header::decode(&read(&first.path)?)
+        .ok_or_else(|| wrong("piece 1 is no header of a filter".to_owned()))?;
+    let sizes = parts.layers.iter().map(|layer| layer.bytes);
+    let length = sizes.fold(0, u64::saturating_add);
+    // The iterator of a piece is one behind its last byte, counted from 1.
+    let mut at = 0_u64;
+    for piece in rest {
+        at = at.saturating_add(piece.len);
+        if piece.iterator != at.saturating_add(1) {
+            return Err(wrong(format!(
+                "piece {} does not fit the others",
+                piece.iterator
+            )));
+        }
+    }
+    // The header does not announce more than there is.
+    if at != length {
+        return Err(wrong(format!(
+            "it needs {length} bytes, and the pieces have {at}"
+        )));
+    }
+    let mut filter = ScalableBloomFilter::from_parts(&parts, u64::MAX)
+        .map_err(|error| wrong(error.to_string()))?;
+    let mut offset = 0;
+    for piece in rest {
+        let data = read(&piece.path)?;
+        filter
+            .load_chunk(offset, &data)
+            .map_err(|error| wrong(error.to_string()))?;
+        offset += data.len() as u64;
+    }
+    Ok(filter)
+}
+
+/// The pieces in a folder, in order.
+fn list(folder: &Path) -> Result<Vec<Piece>, Failure> {
+    let failed =
+        |error: io::Error| Failure::Usage(format!("cannot read {}: {error}", folder.display()));
+    let mut pieces = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let iterator = name.to_str().and_then(|name| name.parse().ok());
+        let iterator = iterator.ok_or_else(|| {
+            Failure::Usage(format!(
+                "{} is no piece of a filter: its name is no number; give a folder that has \
+                 nothing else",
+                entry.path().display()
+            ))
+        })?;
+        pieces.push(Piece {
+            iterator,
+            len: entry.metadata().map_err(failed)?.len(),
+            path: entry.path(),
+        });
+    }
+    pieces.sort_unstable_by_key(|piece| piece.iterator);
+    Ok(pieces)
+}

@@ -1,0 +1,130 @@
+//! A filter of either type, as a file has it: of fixed size, or growing.
+
+use std::fs::File;
+use std::io;
+
+use everbloom::{BloomFilter, BuildError, Layer, Layout, ScalableBloomFilter};
+
+use crate::records::chunk::{Hashed, Hasher};
+
+/// A layout on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LayoutName {
+    /// RedisBloom's, bit for bit
+    Classic,
+    /// One cache line an item, with a random key
+    Blocked,
+}
+
+impl LayoutName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            LayoutName::Classic => "classic",
+            LayoutName::Blocked => "blocked",
+        }
+    }
+}
+
+impl From<LayoutName> for Layout {
+    fn from(name: LayoutName) -> Layout {
+        match name {
+            LayoutName::Classic => Layout::Classic,
+            LayoutName::Blocked => Layout::Blocked,
+        }
+    }
+}
+
+/// A filter of either type.
+#[derive(Debug)]
+pub(crate) enum Filter {
+    Fixed(BloomFilter),
+    Growing(ScalableBloomFilter),
+}
+
+/// Calls a method that both types have.
+macro_rules! either {
+    ($filter:expr, $name:ident => $call:expr) => {
+        match $filter {
+            Filter::Fixed($name) => $call,
+            Filter::Growing($name) => $call,
+        }
+    };
+}
+
+impl Filter {
+    /// What hashes for the filter in other threads.
+    pub(crate) fn hasher(&self) -> Result<Hasher, BuildError> {
+        match self {
+            Filter::Fixed(filter) => Hasher::of_fixed(filter),
+            Filter::Growing(filter) => Hasher::of(filter),
+        }
+    }
+
+    pub(crate) fn insert_each(&mut self, items: impl IntoIterator<Item = Hashed>) {
+        either!(self, filter => filter.insert_each(items, drop));
+    }
+
+    /// Calls `emit` for each item with whether it is in the filter.
+    pub(crate) fn contains_each(
+        &self,
+        items: impl IntoIterator<Item = Hashed>,
+        emit: impl FnMut(bool),
+    ) {
+        either!(self, filter => filter.contains_each(items, emit));
+    }
+
+    pub(crate) fn write_to(&self, file: &File) -> io::Result<()> {
+        either!(self, filter => filter.write_to(file))
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        either!(self, filter => filter.layout())
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        either!(self, filter => filter.len())
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        either!(self, filter => filter.capacity())
+    }
+
+    pub(crate) fn error_rate(&self) -> f64 {
+        either!(self, filter => filter.error_rate())
+    }
+
+    pub(crate) fn fill_ratio(&self) -> f64 {
+        either!(self, filter => filter.fill_ratio())
+    }
+
+    pub(crate) fn estimated_error_rate(&self) -> f64 {
+        either!(self, filter => filter.estimated_error_rate())
+    }
+
+    pub(crate) fn memory_usage(&self) -> usize {
+        either!(self, filter => filter.memory_usage())
+    }
+
+    /// The bits of all layers.
+    pub(crate) fn bits(&self) -> u64 {
+        match self {
+            Filter::Fixed(filter) => filter.bits(),
+            Filter::Growing(filter) => filter.layers().iter().map(Layer::bits).sum(),
+        }
+    }
+
+    /// The bits that an item sets; of a filter that has grown, in its newest layer.
+    pub(crate) fn hashes(&self) -> u32 {
+        match self {
+            Filter::Fixed(filter) => filter.hashes(),
+            Filter::Growing(filter) => filter.layers().last().map_or(0, Layer::hashes),
+        }
+    }
+
+    pub(crate) fn layers(&self) -> usize {
+        match self {
+            Filter::Fixed(_) => 1,
+            Filter::Growing(filter) => filter.layers().len(),
+        }
+    }
+}

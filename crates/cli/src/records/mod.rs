@@ -1,0 +1,16 @@
+//! The records of files and of standard input, in pieces that go round.
+//!
+//! One thread reads pieces of the input that end where a record ends ([`reader`]), others find and
+//! hash the keys ([`chunk`]), and the caller takes the pieces in order ([`pipeline`]).
+
+pub(crate) mod args;
+pub(crate) mod chunk;
+pub(crate) mod input;
+mod json;
+mod keys;
+pub(crate) mod output;
+pub(crate) mod pipeline;
+pub(crate) mod progress;
+pub(crate) mod reader;
+pub(crate) mod signals;
+mod unpack;
