@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use everbloom::BloomFilter;
 use everbloom_client::{AsyncSource, FilterFailure, Guard, Source};
+use everbloom_dev::wait_for;
 
 use crate::support::runtime;
 
@@ -177,15 +178,17 @@ fn an_error_is_shared_and_not_kept() {
 
 #[test]
 fn when_a_load_panics_another_caller_loads() {
-    let (table, guard) = (Table::new(100), Guard::new(FilterFailure::AskOn));
-    thread::scope(|scope| {
-        let panics: Vec<_> = (0..3)
-            .map(|_| scope.spawn(|| guard.get(&table, "13")))
-            .collect();
-        for thread in panics {
-            assert!(thread.join().is_err(), "each had its turn");
-        }
+    let shared = Arc::new((Table::new(100), Guard::new(FilterFailure::AskOn)));
+    let panics = [(); 3].map(|()| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || shared.1.get(&shared.0, "13"))
     });
+    for thread in panics {
+        // A caller that is never woken must fail the test, not stop it.
+        wait_for("the turn of a caller", || thread.is_finished());
+        assert!(thread.join().is_err(), "each had its turn");
+    }
+    let guard = &shared.1;
     assert_eq!(guard.counts().loaded, 3);
 }
 
