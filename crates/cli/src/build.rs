@@ -249,7 +249,7 @@ fn summarize(tally: &Tally, filter: &Filter) {
     if tally.keyless > 0 {
         text += &format!("{} had no such field and were left out\n", tally.keyless);
     }
-    text += &format!("of other records it finds about {}\n", percent(now));
+    text += &format!("of other records it finds {}\n", percent(now));
     if filter.len() > filter.capacity() && now > filter.error_rate() {
         text += &format!(
             "warning: that is more than {}; build it again with --capacity {} or more\n",

@@ -1,6 +1,8 @@
-//! `everbloom convert`: a filter file to the pieces of BF.SCANDUMP, and back.
+//! `everbloom convert`: a filter file to the pieces of BF.SCANDUMP, and back; a key of an RDB file
+//! to a filter file.
 
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,21 +10,30 @@ use std::process::ExitCode;
 use everbloom::ScalableBloomFilter;
 use everbloom_commands::bf::dump::piece;
 use everbloom_commands::format::header;
+use everbloom_files::Value;
+use everbloom_files::rdb::{Event, Reader};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::filter_file::FilterFile;
 
-/// Turn a filter file into pieces for BF.LOADCHUNK, or such pieces into a filter file
+/// Turn a filter file into pieces for BF.LOADCHUNK, or such pieces, or a key of an RDB, into a file
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// A filter file, or a folder of pieces
+    /// A filter file, a folder of pieces, or with --key an RDB file
     #[arg(value_name = "IN")]
     from: PathBuf,
     /// The other of the two: a new folder, or a filter file, which is replaced if it is there
     #[arg(value_name = "OUT")]
     to: PathBuf,
+    /// Take the filter with this key from an RDB file, as RedisBloom, the module and the server
+    /// write it
+    #[arg(short, long, value_name = "NAME")]
+    key: Option<OsString>,
+    /// The number of its database
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "key")]
+    db: u64,
 }
 
 const HELP: &str = "\
@@ -49,13 +60,17 @@ Exit code: 0 when OUT is written, 2 for an error; then OUT is as it was.
 
 Examples:
   everbloom convert seen.bloom seen.pieces
-  everbloom convert seen.pieces seen.bloom";
+  everbloom convert seen.pieces seen.bloom
+  everbloom convert --key seen dump.rdb seen.bloom";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    if args.from.is_dir() {
+    if args.from.is_dir() || args.key.is_some() {
         let mut out = FilterFile::open(&args.to)?;
         out.check_is_filter()?;
-        let filter = read_pieces(&args.from)?;
+        let filter = match &args.key {
+            Some(key) => read_key(&args.from, key, args.db)?,
+            None => read_pieces(&args.from)?,
+        };
         out.save(|to| filter.write_to(to))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -165,6 +180,45 @@ fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
         offset += data.len() as u64;
     }
     Ok(filter)
+}
+
+/// The filter with this key. All of the file is read, so that its checksum is compared.
+fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<ScalableBloomFilter, Failure> {
+    let shown = path.display();
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::Usage(format!(
+            "cannot read {shown}: {error}; give an RDB file, or leave --key off"
+        ))
+    };
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let mut reader = Reader::new(file, u64::MAX).map_err(|error| failed(&error))?;
+    let mut db = 0;
+    let mut found = None;
+    loop {
+        let (name, value) = match reader.next_event().map_err(|error| failed(&error))? {
+            Event::End { .. } => break,
+            Event::SelectDb(number) => {
+                db = number;
+                continue;
+            }
+            Event::Key { key, value, .. } => (key, Some(value)),
+            Event::Skipped { key: Some(key), .. } => (key, None),
+            _ => continue,
+        };
+        if db == wanted && name == key.as_encoded_bytes() {
+            found = Some(value);
+        }
+    }
+    let key = key.display();
+    match found {
+        Some(Some(Value::Filter(filter))) => Ok(filter),
+        Some(_) => Err(Failure::Usage(format!(
+            "{key} in {shown} is no Bloom filter; give another --key"
+        ))),
+        None => Err(Failure::Usage(format!(
+            "{shown} has no key {key} in database {wanted}; give another --key or --db"
+        ))),
+    }
 }
 
 /// The pieces in a folder, in order.

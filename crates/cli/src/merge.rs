@@ -1,6 +1,5 @@
 //! `everbloom merge` puts filter files together, and `everbloom shrink` makes one smaller.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,13 +41,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     out.check_is_filter()?;
     let mut merged: Option<(BloomFilter, &Path)> = None;
     for path in &args.files {
-        // The lock of the output would be in the way of a second one.
-        let filter = if is_same(path, &args.out) {
-            out.read_any()?
-        } else {
-            FilterFile::look(path)?
-        };
-        let filter = fixed(filter, path)?;
+        // Without a lock: the output, which may be one of them, has its own.
+        let filter = fixed(FilterFile::look(path)?, path)?;
         match &mut merged {
             None => merged = Some((filter, path)),
             Some((merged, first)) => merged
@@ -61,13 +55,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         summarize(&filter);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    match (fs::canonicalize(one), fs::canonicalize(other)) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
 }
 
 fn fixed(filter: Filter, path: &Path) -> Result<BloomFilter, Failure> {
@@ -99,7 +86,7 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
 fn summarize(filter: &BloomFilter) {
     let now = filter.estimated_error_rate();
     let mut text = format!(
-        "everbloom: about {} of {} items; of other records it finds about {}\n",
+        "everbloom: about {} of {} items; of other records it finds {}\n",
         filter.len(),
         filter.capacity(),
         percent(now)
@@ -168,7 +155,7 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
         file.save(|to| filter.write_to(to))?;
     }
     let text = format!(
-        "everbloom: {} bytes of bits, {} before; of other records it finds about {}\n",
+        "everbloom: {} bytes of bits, {} before; of other records it finds {}\n",
         filter.bits() / 8,
         before / 8,
         percent(filter.estimated_error_rate())

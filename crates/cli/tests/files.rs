@@ -456,3 +456,49 @@ fn a_filter_goes_to_a_server_in_pieces_and_back() {
     refused(&fixed, &["fixed.bloom", "--growing"]);
     assert!(!folder.join("pieces").exists());
 }
+
+#[test]
+fn a_filter_is_taken_from_an_rdb_file() {
+    let folder = folder_with("files-rdb", &[("no.rdb", b"nonsense")]);
+    let home = folder_with("files-rdb-server", &[]);
+    let server = Server::on(
+        &home,
+        &["--dir", home.to_str().unwrap(), "--dbfilename", "d.rdb"],
+    );
+    for command in [
+        &["BF.RESERVE", "seen", "0.000001", "10"][..],
+        &["BF.MADD", "seen", "a", "b"],
+        &["SET", "text", "a"],
+        &["SAVE"],
+    ] {
+        server.query(command).success();
+    }
+    let rdb = home.join("d.rdb");
+    let rdb = rdb.to_str().unwrap();
+    everbloom(&folder, &["convert", "--key", "seen", rdb, "f.bloom"]).success();
+    let found = with_input(&folder, &["check", "f.bloom"], "c\nb\na\n");
+    assert_eq!(found.success(), "b\na\n");
+    let convert =
+        |words: &[&str]| everbloom(&folder, &[&["convert"], words, &["x.bloom"]].concat());
+    refused(&convert(&["--key", "other", rdb]), &["has no key other"]);
+    refused(
+        &convert(&["--key", "seen", "--db", "1", rdb]),
+        &["database 1"],
+    );
+    refused(
+        &convert(&["--key", "text", rdb]),
+        &["text", "no Bloom filter"],
+    );
+    refused(
+        &convert(&["--key", "seen", "no.rdb"]),
+        &["cannot read no.rdb"],
+    );
+    let mut bytes = fs::read(rdb).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(folder.join("flipped.rdb"), bytes).unwrap();
+    refused(
+        &convert(&["--key", "seen", "flipped.rdb"]),
+        &["cannot read flipped.rdb"],
+    );
+    assert!(!folder.join("x.bloom").exists());
+}
