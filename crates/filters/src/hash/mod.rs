@@ -13,7 +13,9 @@ mod murmur;
 mod pair;
 
 pub use hasher::ItemHasher;
-pub(crate) use hasher::{Hasher, Kind};
+#[cfg(test)]
+pub(crate) use hasher::sealed;
+pub(crate) use hasher::{CuckooHash, Hasher, Kind};
 pub use keyed::Key;
 pub(crate) use keyed::Secrets;
 pub(crate) use modulus::Modulus;
