@@ -414,7 +414,7 @@ impl Run {
         assert_eq!(replies.len(), items.len());
         let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
         let slot = match self.keys.keys.get(key.name().as_bytes()) {
-            Some(Value::Filter(filter)) => ReadSlot::Filter(filter),
+            Some(Value::Filter(filter)) => filter.into(),
             _ => ReadSlot::Missing,
         };
         let mut run = Vec::new();

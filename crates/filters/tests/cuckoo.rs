@@ -466,4 +466,10 @@ fn growth_stops_at_the_limit() {
     };
     assert_eq!(filter.tables(), 3);
     assert!(filter == before);
+    // All new tables of a batch together: of 8, 16 and 32 bytes.
+    for (most, tables) in [(7, 1), (8, 2), (23, 2), (24, 3), (55, 3), (56, 4)] {
+        let mut filter = builder(4, 2, 20, 2);
+        filter.insert_each(["a"; 200], false, most, |_| ControlFlow::Continue(()));
+        assert_eq!(filter.tables(), tables, "{most}");
+    }
 }

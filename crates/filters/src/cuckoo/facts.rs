@@ -17,7 +17,7 @@ impl CuckooFilter {
     /// assert_eq!((filter.len(), filter.is_empty(), filter.removed()), (1, false, 0));
     /// assert_eq!((filter.tables(), filter.buckets(), filter.slots()), (1, 256, 1024));
     /// assert_eq!((filter.bucket_size(), filter.max_kicks()), (4, 20));
-    /// assert_eq!(filter.load(), 1.0 / 1024.0);
+    /// assert_eq!((filter.used(), filter.load()), (1, 1.0 / 1024.0));
     /// assert!(filter.memory_usage() > 1024);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -83,11 +83,16 @@ impl CuckooFilter {
         self.expansion
     }
 
+    /// The slots of all tables that are in use. [Example](Self::len).
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.tables.iter().map(Table::used).sum()
+    }
+
     /// The part of all slots that are in use. [Example](Self::len).
     #[must_use]
     pub fn load(&self) -> f64 {
-        let used: u64 = self.tables.iter().map(Table::used).sum();
-        used as f64 / self.slots() as f64
+        self.used() as f64 / self.slots() as f64
     }
 
     /// The part of the items that were not inserted for which [`contains`](Self::contains) is to be

@@ -193,8 +193,8 @@ impl CuckooFilter {
     /// Calls `emit` with [`insert`](Self::insert) of each item in turn, or, if `absent`, with
     /// [`insert_if_absent`](Self::insert_if_absent); `Ok(false)` is an item that seems to be there.
     /// When `emit` breaks, the items after that one are not inserted. Items are taken from the
-    /// iterator ahead. An item that would need a new table of more than `max_table_bytes` is
-    /// refused.
+    /// iterator ahead. New tables may take `max_growth` bytes together; an item that would need
+    /// more is refused.
     ///
     /// ```
     /// # let mut filter = everbloom::CuckooFilter::new(1000);
@@ -209,10 +209,11 @@ impl CuckooFilter {
         &mut self,
         items: impl IntoIterator<Item: Item>,
         absent: bool,
-        max_table_bytes: u64,
+        max_growth: u64,
         mut emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
     ) {
         let mut items = items.into_iter();
+        let (mut left, mut tables) = (max_growth, self.tables.len());
         let mut group = SmallVec::<[Place; GROUP]>::new();
         loop {
             self.prepare_group(&mut items, &mut group);
@@ -221,10 +222,14 @@ impl CuckooFilter {
             }
             for &place in &group {
                 let reply = if absent {
-                    self.insert_place_if_absent(place, max_table_bytes)
+                    self.insert_place_if_absent(place, left)
                 } else {
-                    self.insert_place(place, max_table_bytes).map(|()| true)
+                    self.insert_place(place, left).map(|()| true)
                 };
+                if self.tables.len() > tables {
+                    tables = self.tables.len();
+                    left = left.saturating_sub(self.tables.last().map_or(0, Table::len));
+                }
                 if emit(reply).is_break() {
                     return;
                 }

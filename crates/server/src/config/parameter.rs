@@ -1,7 +1,10 @@
 //! Each setting as data: its name, how it is read and how it is shown.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::{self, Path};
 
+use everbloom::CuckooFilter;
 use everbloom::sizing::RATE_CAP;
 use everbloom_commands::format::layout;
 use everbloom_commands::number::{self, NumberError};
@@ -341,7 +344,62 @@ pub const PARAMETERS: &[Parameter] = &[
         "bf-max-filter-bytes",
         memory!(bf_max_filter_bytes, 0, i64::MAX),
     ),
+    Parameter::new(
+        "cf-bucket-size",
+        (
+            |s| s.cf.bucket_size.to_string(),
+            |s, text| {
+                // A table has two buckets at least.
+                let most = u8::try_from(s.cf.initial_size / 2).unwrap_or(u8::MAX);
+                put(
+                    &mut s.cf.bucket_size,
+                    ranged("cf-bucket-size", text, 1..=most),
+                )
+            },
+        ),
+    )
+    .alias("bf.cf-bucket-size"),
+    Parameter::new(
+        "cf-initial-size",
+        (
+            |s| s.cf.initial_size.to_string(),
+            |s, text| {
+                let range = 2 * u64::from(s.cf.bucket_size)..=*number::CAPACITY.end();
+                put(
+                    &mut s.cf.initial_size,
+                    ranged("cf-initial-size", text, range),
+                )
+            },
+        ),
+    )
+    .alias("bf.cf-initial-size"),
+    Parameter::new(
+        "cf-max-iterations",
+        read!(cf.max_iterations, text => ranged("cf-max-iterations", text, 1..=u16::MAX)),
+    )
+    .alias("bf.cf-max-iterations"),
+    Parameter::new(
+        "cf-expansion-factor",
+        read!(cf.expansion, text
+            => ranged("cf-expansion-factor", text, 0..=CuckooFilter::MAX_EXPANSION)),
+    )
+    .alias("bf.cf-expansion-factor"),
+    Parameter::new(
+        "cf-max-expansions",
+        read!(cf.max_expansions, text => ranged("cf-max-expansions", text, 1..=1 << 16)),
+    )
+    .alias("bf.cf-max-expansions"),
 ];
+
+fn ranged<N>(name: &str, text: &str, range: RangeInclusive<N>) -> Result<N, String>
+where
+    N: TryFrom<i64> + PartialOrd + Display,
+{
+    number::within(text.as_bytes(), &range).map_err(|error| {
+        let range = format!("[{}, {}]", range.start(), range.end());
+        refused(error, name, &range)
+    })
+}
 
 fn one_of(text: &str, words: &[&'static str]) -> Result<String, String> {
     choice(text, words).map(Into::into)

@@ -1,6 +1,6 @@
 //! The one key that a command on a filter works on: found once, handed to the command as a slot.
 
-use everbloom_commands::{ReadSlot, Slot};
+use everbloom_commands::{Family, ReadSlot, Slot};
 
 use crate::server::Server;
 use crate::stats::WorkerStats;
@@ -42,21 +42,18 @@ impl<'k> Place<'k> {
         shard.db(self.db).prefetch(self.hash);
     }
 
-    /// Asks for the bits that these items have in the filter that is there.
+    /// Asks for the memory that these items have in the filter that is there.
     #[inline]
     pub fn prefetch_items(&self, shard: &Shard, items: &[&[u8]]) {
         let entry = shard.db(self.db).peek(self.hash, self.key, self.now.ms);
         if let Some(Value::Filter(filter)) = entry.map(|entry| &entry.value) {
-            filter.prefetch_layers();
-            for item in items {
-                let _ = filter.prepare(item);
-            }
+            filter.prefetch_items(items);
         }
     }
 
     /// What a reading command finds there.
     #[inline]
-    pub fn read<'s>(&self, shard: &'s Shard, stats: &WorkerStats) -> ReadSlot<'s> {
+    pub fn read<'s, F: Family>(&self, shard: &'s Shard, stats: &WorkerStats) -> ReadSlot<'s, F> {
         let entry = shard.db(self.db).get(self.hash, self.key, self.now);
         let counter = if entry.is_some() {
             &stats.keyspace_hits
@@ -66,7 +63,7 @@ impl<'k> Place<'k> {
         counter.add(1);
         match entry.map(|entry| &entry.value) {
             None => ReadSlot::Missing,
-            Some(Value::Filter(filter)) => ReadSlot::Filter(filter),
+            Some(Value::Filter(filter)) => filter.into(),
             Some(Value::Text(_)) => ReadSlot::OtherType,
         }
     }
@@ -74,12 +71,12 @@ impl<'k> Place<'k> {
     /// Lets a writing command work there; the key is made if the command filled a vacant slot. A
     /// key that was there but had expired is removed first, which `record` notes. The shard must be
     /// the one that [`Place::shard`] names.
-    pub fn write<R>(
+    pub fn write<R, F: Family>(
         &self,
         server: &Server,
         shard: &mut Shard,
         record: &mut Record,
-        work: impl FnOnce(&mut Slot<'_>) -> R,
+        work: impl FnOnce(&mut Slot<'_, F>) -> R,
     ) -> R {
         let db = shard.db_mut(self.db);
         let expired = db.has_expired(self.hash, self.key, self.now.ms);
@@ -89,9 +86,9 @@ impl<'k> Place<'k> {
             record.expired(self.db, self.key);
         }
         let mut work = Some(work);
-        let mut run = |slot: &mut Slot<'_>| work.take().map(|work| work(slot));
+        let mut run = |slot: &mut Slot<'_, F>| work.take().map(|work| work(slot));
         let result = db.modify(self.hash, self.key, self.now, |value| match value {
-            Value::Filter(filter) => run(&mut Slot::Filter(filter)),
+            Value::Filter(filter) => run(&mut filter.into()),
             Value::Text(_) => run(&mut Slot::OtherType),
         });
         let mut created = None;
@@ -99,7 +96,7 @@ impl<'k> Place<'k> {
             .flatten()
             .or_else(|| run(&mut Slot::Vacant(&mut created)));
         if let Some(filter) = created {
-            let value = Value::Filter(filter);
+            let value = Value::Filter(filter.into());
             db.insert(self.hash, Entry::new(self.key, value, None, self.now.clock));
         }
         server.store.keyspace.settle(db);

@@ -1,0 +1,62 @@
+//! CF.DEL and CF.COMPACT.
+//!
+//! RedisBloom declares CF.COMPACT readonly, although it changes the filter and is sent on. Here it
+//! is a write.
+
+use crate::args::Args;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::outcome::{Effect, Outcome};
+use crate::slot::Slot;
+use everbloom::CuckooFilter;
+use everbloom_resp::Reply;
+
+pub(crate) const DEL: &str = "cf.del";
+pub(crate) const COMPACT: &str = "cf.compact";
+
+/// The filter, or the error when the key holds none, of whatever type it is.
+fn filter<'s>(
+    slot: &'s mut Slot<'_, CuckooFilter>,
+    missing: CommandError,
+) -> Result<&'s mut CuckooFilter, CommandError> {
+    slot.filter().ok().flatten().ok_or(missing)
+}
+
+fn item(mut args: Args<'_>) -> Result<&[u8], CommandError> {
+    args.next_bytes()?;
+    let item = args.next_bytes()?;
+    args.finish()?;
+    Ok(item)
+}
+
+/// `CF.DEL key item`
+pub fn del(_: &Context, args: &[&[u8]], slot: &mut Slot<'_, CuckooFilter>) -> Outcome {
+    match item(Args::new(DEL, args)) {
+        Ok(item) => Outcome::answered(filter(slot, CommandError::CuckooNotFound).map(|filter| {
+            let found = filter.remove(item);
+            (Reply::Boolean(found), effect(found))
+        })),
+        Err(error) => Outcome::bad_arguments(error),
+    }
+}
+
+/// `CF.COMPACT key`
+pub fn compact(_: &Context, args: &[&[u8]], slot: &mut Slot<'_, CuckooFilter>) -> Outcome {
+    let mut args = Args::new(COMPACT, args);
+    match args.next_bytes().and_then(|_| args.finish()) {
+        Ok(()) => Outcome::answered(filter(slot, CommandError::CompactNotFound).map(|filter| {
+            // Only a filter of several tables has items to move.
+            let changes = filter.tables() > 1 || filter.removed() > 0;
+            filter.compact();
+            (Reply::OK, effect(changes))
+        })),
+        Err(error) => Outcome::bad_arguments(error),
+    }
+}
+
+fn effect(changed: bool) -> Effect {
+    match changed {
+        true => Effect::Verbatim,
+        false => Effect::None,
+    }
+}
