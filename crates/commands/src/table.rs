@@ -279,7 +279,8 @@ pub static COMMANDS: &[Command<Function>] = &[
             "1.0.0",
             "Adds an item to a cuckoo filter once more, creating the filter when it is missing",
         )
-        .takes(PER_CUCKOO_ADD, &[KEY, ITEM]),
+        .takes(PER_CUCKOO_ADD, &[KEY, ITEM])
+        .batch(BatchKind::CuckooAdd),
     change_cuckoo(cf::add::ADDNX, 3, cf::add::addnx)
         .flags(&[DENYOOM])
         .docs(
@@ -306,7 +307,8 @@ pub static COMMANDS: &[Command<Function>] = &[
             "1.0.0",
             "Tells whether an item may have been added to a cuckoo filter",
         )
-        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM]),
+        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
+        .batch(BatchKind::CuckooExists),
     look_cuckoo(cf::exists::MEXISTS, -3, cf::exists::mexists)
         .docs(
             "1.0.0",
@@ -325,7 +327,8 @@ pub static COMMANDS: &[Command<Function>] = &[
             "1.0.0",
             "Removes an item once; only for items that were added, or others may be missed",
         )
-        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM]),
+        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
+        .batch(BatchKind::CuckooDelete),
     change_cuckoo(cf::del::COMPACT, 2, cf::del::compact)
         .docs(
             "1.0.0",

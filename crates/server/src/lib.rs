@@ -24,7 +24,7 @@
 //! dispatch::transaction
 //! dispatch::locked
 //! dispatch::filter dispatch::admission dispatch::locks
-//! dispatch::place dispatch::turn
+//! dispatch::place dispatch::turn dispatch::batched
 //! native::table
 //! native::connection native::server native::set native::counters
 //! native::command native::persistence native::debug native::client native::keys native::walk

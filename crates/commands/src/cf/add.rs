@@ -1,9 +1,11 @@
-//! CF.ADD and CF.ADDNX.
+//! CF.ADD and CF.ADDNX, and a batch of pipelined CF.ADDs.
 
 use std::iter;
 use std::ops::ControlFlow;
 
-use super::insertion::{self, Which, allowed, check_tables, insert_items};
+use super::insertion::{
+    self, Insertion, Which, allowed, check_tables, insert_items, insert_one_by_one,
+};
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -95,4 +97,21 @@ fn run(
         Ok(add) => Outcome::answered(add.execute(context, slot)),
         Err(error) => Outcome::bad_arguments(error),
     }
+}
+
+/// Executes `CF.ADD key item` for every item as one batch. `emit` gets one answer for each item, in
+/// order. The answers are the same as for one command after the other.
+///
+/// Errors of the key (another type, no memory for a new filter) are every item's answer. All
+/// commands of the batch count as modifications for WATCH.
+pub fn add_batch<'a>(
+    context: &Context,
+    items: &[&'a [u8]],
+    slot: &mut Slot<'_, CuckooFilter>,
+    mut emit: impl FnMut(Result<bool, CommandError>),
+) -> Insertion<'a> {
+    insert_one_by_one(context, items, slot, &mut emit).unwrap_or_else(|error| {
+        items.iter().for_each(|_| emit(Err(error)));
+        Insertion::default()
+    })
 }

@@ -1,14 +1,18 @@
-//! CF.DEL and CF.COMPACT.
+//! CF.DEL and CF.COMPACT, and a batch of pipelined CF.DELs.
 //!
 //! RedisBloom declares CF.COMPACT readonly, although it changes the filter and is sent on. Here it
 //! is a write.
 
+use smallvec::SmallVec;
+
+use super::insertion::GROUP;
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::outcome::{Effect, Outcome};
 use crate::slot::Slot;
 use everbloom::CuckooFilter;
+use everbloom::host::Prepared;
 use everbloom_resp::Reply;
 
 pub(crate) const DEL: &str = "cf.del";
@@ -37,6 +41,32 @@ pub fn del(_: &Context, args: &[&[u8]], slot: &mut Slot<'_, CuckooFilter>) -> Ou
             (Reply::Boolean(found), effect(found))
         })),
         Err(error) => Outcome::bad_arguments(error),
+    }
+}
+
+/// Executes `CF.DEL key item` for every item as one batch. `emit` gets one answer for each item, in
+/// order, and `removed` each item that was removed, which a log must replay.
+pub fn del_batch<'a>(
+    items: &[&'a [u8]],
+    slot: &mut Slot<'_, CuckooFilter>,
+    mut emit: impl FnMut(Result<bool, CommandError>),
+    mut removed: impl FnMut(&'a [u8]),
+) {
+    match filter(slot, CommandError::CuckooNotFound) {
+        Ok(filter) => {
+            for group in items.chunks(GROUP) {
+                let ahead = group.iter().map(|item| filter.prepare(*item));
+                let prepared: SmallVec<[Prepared; GROUP]> = ahead.collect();
+                for (item, prepared) in group.iter().zip(prepared) {
+                    let found = filter.remove_prepared(prepared);
+                    if found {
+                        removed(item);
+                    }
+                    emit(Ok(found));
+                }
+            }
+        }
+        Err(error) => items.iter().for_each(|_| emit(Err(error))),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::CommandError;
 use crate::format::header;
 use crate::outcome::Effect;
 use crate::slot::Slot;
+use everbloom::host::Prepared;
 use everbloom::{CuckooFilter, InsertError};
 
 /// Which items are added.
@@ -23,15 +24,16 @@ pub(super) enum Which {
 
 /// What an insertion changed, as far as the log needs it. The items borrow from its arguments.
 #[derive(Debug, Default)]
-pub(super) struct Insertion<'a> {
+pub struct Insertion<'a> {
     /// The header of the empty filter, if the insertion created the filter.
-    created: Option<Vec<u8>>,
-    added: SmallVec<[&'a [u8]; 8]>,
+    pub created: Option<Vec<u8>>,
+    /// The items that were added, in order.
+    pub added: SmallVec<[&'a [u8]; 8]>,
 }
 
 impl Insertion<'_> {
     /// What a log must replay.
-    pub(super) fn effect(self, key: &[u8]) -> Effect {
+    pub fn effect(self, key: &[u8]) -> Effect {
         Effect::of_cuckoo(key, self.created, &self.added)
     }
 }
@@ -76,6 +78,41 @@ pub(super) fn insert_items<'a>(
         emit(result.map_err(refusal));
         ControlFlow::Continue(())
     });
+    Ok(Insertion { created, added })
+}
+
+/// How many items of a batch are hashed, and their memory asked for, before the first is tried.
+pub(super) const GROUP: usize = 32;
+
+/// Adds every item by a command of its own, so that the tables are counted before each.
+pub(super) fn insert_one_by_one<'a>(
+    context: &Context,
+    items: &[&'a [u8]],
+    slot: &mut Slot<'_, CuckooFilter>,
+    mut emit: impl FnMut(Result<bool, CommandError>),
+) -> Result<Insertion<'a>, CommandError> {
+    check_tables(context, slot.filter()?.map_or(1, |filter| filter.tables()))?;
+    let (filter, created) = filter_or_new(context, &context.cuckoo.into(), slot)?;
+    let had = created.as_ref().map_or(filter.slots(), |_| 0);
+    let mut added = SmallVec::with_capacity(items.len());
+    let (mut tables, mut limit) = (0, 0);
+    for group in items.chunks(GROUP) {
+        let ahead = group.iter().map(|item| filter.prepare(*item));
+        let prepared: SmallVec<[Prepared; GROUP]> = ahead.collect();
+        for (item, prepared) in group.iter().zip(prepared) {
+            if filter.tables() != tables {
+                tables = filter.tables();
+                limit = allowed(context, filter, filter.slots().saturating_sub(had));
+            }
+            let result = check_tables(context, tables);
+            let insert = |()| filter.try_insert_prepared(prepared, limit).map_err(refusal);
+            let result = result.and_then(insert);
+            if result.is_ok() {
+                added.push(*item);
+            }
+            emit(result.map(|()| true));
+        }
+    }
     Ok(Insertion { created, added })
 }
 

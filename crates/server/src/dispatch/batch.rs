@@ -1,11 +1,10 @@
-//! Pipelined BF.ADD or BF.EXISTS, executed as one batch. One request alone is a batch, too.
+//! Pipelined adds, or look-ups, or removals, executed as one batch. One request alone is a batch, too.
 //!
 //! On one key: one lock, one look-up, all items hashed and their memory asked for before the first
 //! is tested. On several keys (a filter a user): all their shards are locked, in the one order that
 //! cannot deadlock, and the memory of every entry, filter and bit is asked for before the first
 //! request is executed, so that the waits overlap. The replies are those of one-by-one execution.
 
-use everbloom_commands::bf::{add, exists};
 use everbloom_commands::command::BatchKind;
 use everbloom_commands::{CommandError, Context, ReadSlot};
 use everbloom_resp::encode::{encode_boolean, encode_error};
@@ -15,6 +14,7 @@ use everbloom_store::keyspace::Shard;
 use smallvec::SmallVec;
 
 use super::admission::refused_now;
+use super::batched::{BloomAdd, BloomExists, Change, CuckooAdd, CuckooDelete, CuckooExists, Look};
 use super::locks::Locks;
 use super::place::Place;
 use super::turn::Turn;
@@ -70,6 +70,11 @@ impl<'a> Alike<'a> {
         alike
     }
 
+    /// The stretch, if it is the only one.
+    fn only(&self) -> Option<Stretch<'_, 'a>> {
+        self.stretches().next().filter(|_| self.ends.len() == 1)
+    }
+
     fn stretches(&self) -> impl Iterator<Item = Stretch<'_, 'a>> {
         let mut from = 0;
         self.ends.iter().map(move |&(key, end)| {
@@ -98,15 +103,16 @@ pub fn execute(
     }
     let rest = (first..requests.len()).map(|at| args.get(requests.range(at)).unwrap_or_default());
     let alike = Alike::of(rest);
-    let Some(stretch) = alike.stretches().next() else {
+    if alike.ends.is_empty() {
         return 0;
-    };
+    }
     turn.last = Some(command);
-    let failed = match (kind, alike.ends.len()) {
-        (BatchKind::Add, 1) => add_to_one(turn, stretch),
-        (BatchKind::Exists, 1) => find_in_one(turn, stretch),
-        (BatchKind::Add, _) => add_to_several(turn, &alike),
-        (BatchKind::Exists, _) => find_in_several(turn, &alike),
+    let failed = match kind {
+        BatchKind::Add => change::<BloomAdd>(turn, &alike),
+        BatchKind::Exists => look::<BloomExists>(turn, &alike),
+        BatchKind::CuckooAdd => change::<CuckooAdd>(turn, &alike),
+        BatchKind::CuckooExists => look::<CuckooExists>(turn, &alike),
+        BatchKind::CuckooDelete => change::<CuckooDelete>(turn, &alike),
     };
     let request = args.get(requests.range(first)).unwrap_or_default();
     let count = alike.items.len();
@@ -124,43 +130,57 @@ fn place<'k>(turn: &Turn<'_>, key: &'k [u8]) -> Place<'k> {
     Place::new(&turn.server.store.keyspace, turn.session.db, key, turn.now)
 }
 
-fn find_in_one(turn: &mut Turn<'_>, stretch: Stretch<'_, '_>) -> u64 {
+fn look<L: Look>(turn: &mut Turn<'_>, alike: &Alike<'_>) -> u64 {
+    match alike.only() {
+        Some(stretch) => find_in_one::<L>(turn, stretch),
+        None => find_in_several::<L>(turn, alike),
+    }
+}
+
+fn change<C: Change>(turn: &mut Turn<'_>, alike: &Alike<'_>) -> u64 {
+    match alike.only() {
+        Some(stretch) => change_one::<C>(turn, stretch),
+        None => change_several::<C>(turn, alike),
+    }
+}
+
+fn find_in_one<L: Look>(turn: &mut Turn<'_>, stretch: Stretch<'_, '_>) -> u64 {
     let place = place(turn, stretch.key);
     let shard = turn.server.store.keyspace.shard(place.shard).read();
-    find(turn, stretch.items, place.read(&shard, turn.stats));
+    find::<L>(turn, stretch.items, place.read(&shard, turn.stats));
     0
 }
 
-fn find_in_several(turn: &mut Turn<'_>, alike: &Alike<'_>) -> u64 {
+fn find_in_several<L: Look>(turn: &mut Turn<'_>, alike: &Alike<'_>) -> u64 {
     let places: Places<'_> = alike.ends.iter().map(|(key, _)| place(turn, key)).collect();
     let keyspace = &turn.server.store.keyspace;
     let shards = Locks::new(&places, |shard| keyspace.shard(shard).read());
     ask_ahead(&places, alike, |at| shards.of(at));
     for (at, (place, stretch)) in places.iter().zip(alike.stretches()).enumerate() {
-        find(turn, stretch.items, place.read(shards.of(at), turn.stats));
+        find::<L>(turn, stretch.items, place.read(shards.of(at), turn.stats));
     }
     0
 }
 
-fn find(turn: &mut Turn<'_>, items: &[&[u8]], slot: ReadSlot<'_>) {
+fn find<L: Look>(turn: &mut Turn<'_>, items: &[&[u8]], slot: ReadSlot<'_, L::Filter>) {
     let protocol = turn.session.protocol;
-    exists::exists_batch(items, slot, |found| {
+    L::look(items, slot, |found| {
         encode_boolean(found, protocol, turn.out);
     });
 }
 
-fn add_to_one(turn: &mut Turn<'_>, stretch: Stretch<'_, '_>) -> u64 {
+fn change_one<C: Change>(turn: &mut Turn<'_>, stretch: Stretch<'_, '_>) -> u64 {
     let place = place(turn, stretch.key);
     let context = turn.context();
     let mut shard = turn.server.store.keyspace.shard(place.shard).write();
     let mut record = turn.server.store.journal.record();
-    let failed = add(turn, &context, stretch, place, &mut shard, &mut record);
+    let failed = apply::<C>(turn, &context, stretch, place, &mut shard, &mut record);
     let end = turn.server.store.journal.append(record);
     turn.session.wrote(end);
     failed
 }
 
-fn add_to_several(turn: &mut Turn<'_>, alike: &Alike<'_>) -> u64 {
+fn change_several<C: Change>(turn: &mut Turn<'_>, alike: &Alike<'_>) -> u64 {
     let places: Places<'_> = alike.ends.iter().map(|(key, _)| place(turn, key)).collect();
     let context = turn.context();
     let store = &turn.server.store;
@@ -170,14 +190,14 @@ fn add_to_several(turn: &mut Turn<'_>, alike: &Alike<'_>) -> u64 {
     let mut failed = 0;
     for (at, (place, stretch)) in places.iter().zip(alike.stretches()).enumerate() {
         let shard = shards.of_mut(at);
-        failed += add(turn, &context, stretch, *place, shard, &mut record);
+        failed += apply::<C>(turn, &context, stretch, *place, shard, &mut record);
     }
     turn.session.wrote(store.journal.append(record));
     failed
 }
 
-/// Adds the items of a stretch; returns how many were answered with an error.
-fn add<'a>(
+/// Adds or removes the items of a stretch; returns how many were answered with an error.
+fn apply<'a, C: Change>(
     turn: &mut Turn<'_>,
     context: &Context,
     stretch: Stretch<'_, 'a>,
@@ -198,10 +218,10 @@ fn add<'a>(
         }
     };
     let change = place.write(turn.server, shard, record, |slot| {
-        add::add_batch(context, stretch.items, slot, &mut answer)
+        C::change(context, stretch.items, slot, &mut answer)
     });
     shard.touch(place.db, place.key);
-    record.insertion(place.db, place.key, change);
+    C::note(record, place.db, place.key, change);
     failed
 }
 

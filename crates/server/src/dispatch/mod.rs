@@ -11,6 +11,7 @@
 
 pub mod admission;
 pub mod batch;
+pub mod batched;
 pub mod execute;
 pub mod filter;
 pub mod locked;
