@@ -80,7 +80,11 @@ impl<const KIND: usize> DataType for Stored<KIND> {
         match load(Self::OF, loader, version, u64::MAX) {
             Ok(filter) => Some(Stored::new(filter)),
             Err(error) => {
-                loader.log(&format!("no valid filter: {error}"));
+                let family = match Self::OF {
+                    Kind::Bloom(_) => "Bloom",
+                    Kind::Cuckoo => "cuckoo",
+                };
+                loader.log(&format!("no valid {family} filter: {error}"));
                 None
             }
         }
