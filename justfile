@@ -36,6 +36,14 @@ module-test *args:
 module-hosts:
     tests/hosts/test
 
+# What people install, in target/dist: a .deb, a static binary with its man pages, a container's folder
+dist:
+    contrib/dist
+
+# Install, upgrade and purge the .deb on this machine; needs root
+dist-test:
+    tests/packages/deb
+
 # Build the Python package into a virtual environment, python/target/venv, and test it there
 python:
     cargo build -p everbloom-cli

@@ -1,25 +1,53 @@
 //! Draws the figures of a run as pictures for the documentation.
 
 use std::fs;
-use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use plotters::prelude::*;
+use everbloom_plot::{Axis, Bar, Bars, Chart, Group, Line, label};
 use serde_json::Value;
 
 use crate::stats::median;
 
-/// The subjects in the libraries' picture, and their names there.
-const SUBJECTS: [(&str, &str); 5] = [
-    ("everbloom, blocked", "everbloom, blocked"),
-    ("everbloom, fixed", "everbloom, classic"),
-    ("fastbloom, foldhash", "fastbloom"),
-    ("sbbf-rs-safe, foldhash", "sbbf-rs-safe"),
-    ("xorf binary fuse, foldhash", "xorf (static)"),
+/// The subjects in the libraries' picture, their names there, and their colours: those of everbloom
+/// are the same in all pictures.
+const SUBJECTS: [(&str, &str, usize); 5] = [
+    ("everbloom, fixed", "everbloom, classic", CLASSIC),
+    ("everbloom, blocked", "everbloom, blocked", BLOCKED),
+    ("fastbloom, foldhash", "fastbloom", 2),
+    ("sbbf-rs-safe, foldhash", "sbbf-rs-safe", 3),
+    ("xorf binary fuse, foldhash", "xorf (static)", 4),
 ];
 
-/// Reads `library.json` and `server.json` of a folder of results, and draws those that are there.
+const CLASSIC: usize = 0;
+const BLOCKED: usize = 1;
+const REDIS: usize = 2;
+const REDISBLOOM: usize = 3;
+
+/// What redis-server does for the same purpose as a command on filters.
+const INSTEAD: [(&str, &str); 3] = [
+    ("10 GETBIT an item, present", "BF.EXISTS, present"),
+    ("10 GETBIT an item, absent", "BF.EXISTS, absent"),
+    ("10 SETBIT an item", "BF.ADD, new"),
+];
+
+/// RedisBloom's items a second at pipeline 128 in millions, and redis-server's ECHO there:
+/// published figures of June 2026, which docs/benchmarks.md names.
+const REDISBLOOM_FIGURES: [(&str, f64); 6] = [
+    ("BF.EXISTS, present", 1.22),
+    ("BF.EXISTS, absent", 1.22),
+    ("BF.ADD, new", 1.22),
+    ("BF.MEXISTS of 100, present", 2.8),
+    ("BF.MEXISTS of 100, absent", 2.8),
+    ("BF.MADD of 100, new", 2.8),
+];
+const REDISBLOOM_ECHO: f64 = 2.7;
+
+/// Settings of the libraries that were measured in a run of their own.
+const LARGEST: &str = "library-50000000-0_01-16.json";
+
+/// Reads `library.json`, the run of the largest filters if it is there, and `server.json` of a
+/// folder of results, and draws them.
 pub fn run(results: &Path, pictures: &Path) -> Result<()> {
     fs::create_dir_all(pictures)?;
     let read = |name: &str| -> Result<Value> {
@@ -27,121 +55,123 @@ pub fn run(results: &Path, pictures: &Path) -> Result<()> {
         let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(serde_json::from_slice(&text)?)
     };
-    libraries(&read("library.json")?, &pictures.join("library.svg"))?;
-    servers(&read("server.json")?, &pictures.join("server.svg"))
+    let mut library = read("library.json")?;
+    if results.join(LARGEST).exists() {
+        let tables = library["figures"].as_array_mut().context("no tables")?;
+        let largest = read(LARGEST)?["figures"].take();
+        tables.extend(largest.as_array().into_iter().flatten().cloned());
+    }
+    let library = libraries(&library)?.picture();
+    fs::write(pictures.join("library.svg"), library.svg())?;
+    let server = servers(&read("server.json")?)?.picture();
+    fs::write(pictures.join("server.svg"), server.svg())?;
+    Ok(())
+}
+
+/// The machine, the date and the revision, in one line.
+fn conditions(document: &Value) -> String {
+    let field = |name: &str| document["machine"][name].as_str().unwrap_or_default();
+    let (cpu, date, revision) = (field("cpu"), field("date"), field("revision"));
+    format!("{cpu}, {date}, everbloom at {revision}")
 }
 
 /// Nanoseconds for an absent item, by the number of items, at 0.01 and 16 bytes.
-fn libraries(figures: &Value, file: &Path) -> Result<()> {
-    let tables = figures["figures"].as_array().context("no tables")?;
-    let lines: Vec<(&str, Vec<(f64, f64)>)> = SUBJECTS
-        .iter()
-        .map(|(name, label)| {
-            let point = |table: &Value| {
-                let setting = &table["setting"];
-                let wanted = setting["rate"] == 0.01 && setting["item_bytes"] == 16;
-                let rows = table["rows"].as_array()?;
-                let row = rows.iter().find(|row| row["name"] == *name)?;
-                let single = row["miss"].as_f64()?;
-                let nanos = row["miss_batch"]
-                    .as_f64()
-                    .map_or(single, |batch| batch.min(single));
-                wanted.then_some((setting["items"].as_f64()?, nanos))
-            };
-            (*label, tables.iter().filter_map(point).collect())
-        })
-        .collect();
-    let area = SVGBackend::new(file, (800, 440)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
-        .caption(
-            "Looking up an absent item, error rate 0.01, 16 bytes",
-            ("sans-serif", 18),
-        )
-        .margin(12)
-        .x_label_area_size(42)
-        .y_label_area_size(52)
-        .build_cartesian_2d((1e4..1e8).log_scale(), (1.0..200.0).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("items in the filter")
-        .y_desc("ns an item, one by one or in batches")
-        .x_label_formatter(&|items| format!("{items:.0e}"))
-        .y_label_formatter(&|nanos| format!("{nanos:.0}"))
-        .draw()?;
-    for (index, (label, points)) in lines.into_iter().enumerate() {
-        let color = Palette99::pick(index).stroke_width(2);
-        chart
-            .draw_series(LineSeries::new(points, color).point_size(3))?
-            .label(label)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color));
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK)
-        .draw()?;
-    area.present()?;
-    Ok(())
+fn libraries(document: &Value) -> Result<Chart> {
+    let tables = document["figures"].as_array().context("no tables")?;
+    let lines = SUBJECTS.map(|(name, label, colour)| {
+        let point = |table: &Value| {
+            let setting = &table["setting"];
+            let wanted = setting["rate"] == 0.01 && setting["item_bytes"] == 16;
+            let rows = table["rows"].as_array()?;
+            let row = rows.iter().find(|row| row["name"] == name)?;
+            let single = row["miss"].as_f64()?;
+            let batch = row["miss_batch"].as_f64();
+            let nanos = batch.map_or(single, |batch| batch.min(single));
+            wanted.then_some((setting["items"].as_f64()?, nanos))
+        };
+        let points = tables.iter().filter_map(point).collect();
+        Line::curve(label, colour, points).dotted()
+    });
+    Ok(Chart {
+        title: "Looking up an absent item".into(),
+        subtitle: format!(
+            "Error rate 1 %, items of 16 bytes, one by one or in batches, whichever is faster\n{}",
+            conditions(document)
+        ),
+        x: Axis::logarithmic("items in the filter", label::count),
+        y: Axis::logarithmic("ns an item (less is better)", label::short).within(1.0, 100.0),
+        lines: lines.into(),
+    })
 }
 
 /// Requests a second at pipeline 128, in parts of redis-server's ECHO. Commands with 100 items show
 /// items a second.
-fn servers(figures: &Value, file: &Path) -> Result<()> {
-    let outcomes = figures["figures"]["outcomes"].as_array();
-    let mut bars = Vec::new();
+fn servers(document: &Value) -> Result<Bars> {
+    let outcomes = document["figures"]["outcomes"].as_array();
+    let mut groups: Vec<Group> = Vec::new();
+    let mut yardstick = None;
     for outcome in outcomes.context("no outcomes")? {
+        if outcome["pipeline"] != 128 {
+            continue;
+        }
         let rounds = outcome["rounds"].as_array().context("no rounds")?;
         let rate = |name| {
             let values: Vec<f64> = rounds.iter().filter_map(|r| r[name].as_f64()).collect();
             median(&values)
         };
-        if outcome["pipeline"] == 128 {
-            let best = rate("requests_per_second").max(rate("items_per_second"));
-            let label = outcome["label"].as_str().unwrap_or_default();
-            let peer = outcome["peer"].as_str().unwrap_or_default();
-            bars.push((format!("{peer}: {label}"), best, peer == "redis"));
+        let best = rate("requests_per_second").max(rate("items_per_second"));
+        // The first one is redis-server's ECHO.
+        let ratio = best / *yardstick.get_or_insert(best);
+        let label = outcome["label"].as_str().unwrap_or_default();
+        let redis = outcome["peer"] == "redis";
+        let (command, bar) = bar(label, redis, ratio);
+        match groups.iter_mut().find(|group| group.label == command) {
+            Some(group) => group.bars.push(bar),
+            None => groups.push(Group {
+                label: command.to_owned(),
+                bars: vec![bar],
+            }),
         }
     }
-    let yardstick = bars.first().context("no ECHO")?.1;
-    let most = bars.iter().map(|bar| bar.1 / yardstick).fold(1.0, f64::max);
-    let rows = i32::try_from(bars.len())?;
-    let area = SVGBackend::new(file, (800, 120 + 26 * u32::try_from(rows)?)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let across: Range<f64> = 0.0..most * 1.1;
-    let mut chart = ChartBuilder::on(&area)
-        .caption(
-            "Pipeline 128, in parts of redis-server's ECHO",
-            ("sans-serif", 18),
-        )
-        .margin(12)
-        .x_label_area_size(36)
-        .y_label_area_size(290)
-        .build_cartesian_2d(across, (0..rows).into_segmented())?;
-    let names: Vec<String> = bars.iter().rev().map(|bar| bar.0.clone()).collect();
-    chart
-        .configure_mesh()
-        .disable_y_mesh()
-        .y_labels(bars.len())
-        .y_label_formatter(&|row| match row {
-            SegmentValue::CenterOf(row) => {
-                let row = usize::try_from(*row).ok();
-                row.and_then(|row| names.get(row))
-                    .cloned()
-                    .unwrap_or_default()
-            }
-            SegmentValue::Exact(_) | SegmentValue::Last => String::new(),
-        })
-        .draw()?;
-    for (row, (_, rate, redis)) in (0..rows).zip(bars.iter().rev()) {
-        let color = Palette99::pick(if *redis { 7 } else { 0 });
-        let low = (0.0, SegmentValue::Exact(row));
-        let high = (rate / yardstick, SegmentValue::Exact(row + 1));
-        let mut bar = Rectangle::new([low, high], color.filled());
-        bar.set_margin(3, 3, 0, 0);
-        chart.draw_series([bar])?;
+    for group in &mut groups {
+        let figure = REDISBLOOM_FIGURES
+            .iter()
+            .find(|(command, _)| group.label == *command);
+        group.bars.extend(figure.map(|(_, rate)| Bar {
+            mark: true,
+            ..Bar::new("RedisBloom, elsewhere", REDISBLOOM, rate / REDISBLOOM_ECHO)
+        }));
     }
-    area.present()?;
-    Ok(())
+    Ok(Bars {
+        title: "Requests a second, in parts of redis-server's ECHO".into(),
+        subtitle: format!(
+            "Pipeline 128; commands of 100 items: items a second. {}\nRedisBloom: June 2026, \
+             another machine, in parts of the ECHO there",
+            conditions(document)
+        ),
+        groups,
+        format: label::short,
+    })
+}
+
+/// The command that an outcome belongs to, and its bar there.
+fn bar(label: &str, redis: bool, ratio: f64) -> (&str, Bar) {
+    if redis {
+        let instead = INSTEAD.iter().find(|(name, _)| *name == label);
+        return match instead {
+            Some((name, command)) => {
+                let name = format!(
+                    "redis-server, {}",
+                    name.split(" an item").next().unwrap_or(name)
+                );
+                (command, Bar::new(name, REDIS, ratio))
+            }
+            None => (label, Bar::new("redis-server", REDIS, ratio)),
+        };
+    }
+    match label.strip_prefix("blocked: ") {
+        Some(command) => (command, Bar::new("everbloom, blocked", BLOCKED, ratio)),
+        None if label.starts_with("BF.") => (label, Bar::new("everbloom, classic", CLASSIC, ratio)),
+        None => (label, Bar::new("everbloom", CLASSIC, ratio)),
+    }
 }

@@ -1,4 +1,4 @@
-"""redis-py against a running everbloom server.
+"""redis-py against a server with the commands BF.*: ours, or redis-server with our module.
 
 EVERBLOOM_PORT names the port on 127.0.0.1; `cargo test` starts the server and sets it. Every test
 works on keys of its own, in database 9, which is emptied before each.

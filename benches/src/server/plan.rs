@@ -31,7 +31,7 @@ pub enum Peer {
 pub struct Scale {
     /// The capacity of the filters, and the number of items in those that are probed.
     pub items: u64,
-    /// The number of items in the bitmap of redis-server, which fills slowly.
+    /// The number of items in a bitmap, for redis-server fills it slowly.
     pub bitmap_items: u64,
     /// The number of small filters, and of small bitmaps. The labels name the full scale's.
     pub keys: u64,
@@ -68,8 +68,41 @@ pub struct Case {
     pub args: Vec<String>,
 }
 
-/// The bitmap that is filled once.
-const BITMAP: &str = "bench:bitmap";
+/// The bitmaps that are filled once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bitmap {
+    /// As many bits as the classic filter.
+    AsFilter,
+    /// A bit for each item of the scale, so 10 million.
+    Small,
+    /// A hundred times as many.
+    Large,
+}
+
+impl Bitmap {
+    const ALL: [Bitmap; 3] = [Bitmap::AsFilter, Bitmap::Small, Bitmap::Large];
+
+    fn key(self) -> &'static str {
+        match self {
+            Bitmap::AsFilter => "bench:bitmap",
+            Bitmap::Small => "bench:bitmap:small",
+            Bitmap::Large => "bench:bitmap:large",
+        }
+    }
+
+    /// The items for which it has the right size, and how many it holds: with more, redis-server
+    /// would be filling it for long.
+    fn capacity_and_fill(self, scale: &Scale) -> (u64, u64) {
+        let bits_per_item = -RATE.ln() / std::f64::consts::LN_2.powi(2);
+        let for_bits = |bits: u64| (bits as f64 / bits_per_item) as u64;
+        let capacity = match self {
+            Bitmap::AsFilter => scale.items,
+            Bitmap::Small => for_bits(scale.items),
+            Bitmap::Large => for_bits(100 * scale.items),
+        };
+        (capacity, scale.bitmap_items.min(capacity))
+    }
+}
 
 /// The small filters and bitmaps that are filled once.
 const SMALL_FILTERS: &str = "bench:filters";
@@ -108,8 +141,8 @@ enum Load {
     Probe(Layout, &'static str, f64),
     /// A command on a new filter.
     Add(Layout, &'static str),
-    /// A command on the bitmap for each bit of an item.
-    Bitmap(&'static str, f64),
+    /// A command on a bitmap for each bit of an item.
+    Bits(Bitmap, &'static str, f64),
     /// A probe of many small filters or bitmaps, each request of another. All items are present.
     SmallProbe(&'static str),
     /// Adds to many small filters or bitmaps that exist.
@@ -161,11 +194,20 @@ const FILTER_LINES: [Line; 12] = {
     ]
 };
 
-const BITMAP_LINES: [Line; 3] = [
-    line("10 GETBIT an item, present", Load::Bitmap("getbit", 1.0)),
-    line("10 GETBIT an item, absent", Load::Bitmap("getbit", 0.0)),
-    line("10 SETBIT an item", Load::Bitmap("setbit", 0.0)),
-];
+#[rustfmt::skip]
+const BITMAP_LINES: [Line; 7] = {
+    use Bitmap::{AsFilter, Large, Small};
+    use Load::Bits;
+    [
+        line("10 GETBIT an item, present", Bits(AsFilter, "getbit", 1.0)),
+        line("10 GETBIT an item, absent", Bits(AsFilter, "getbit", 0.0)),
+        line("10 SETBIT an item", Bits(AsFilter, "setbit", 0.0)),
+        line("10 M bits: 10 GETBIT an item, present", Bits(Small, "getbit", 1.0)),
+        line("10 M bits: 10 SETBIT an item, half present", Bits(Small, "setbit", 0.5)),
+        line("1000 M bits: 10 GETBIT an item, present", Bits(Large, "getbit", 1.0)),
+        line("1000 M bits: 10 SETBIT an item, half present", Bits(Large, "setbit", 0.5)),
+    ]
+};
 
 const SMALL_FILTER_LINES: [Line; 2] = [
     line(
@@ -205,8 +247,8 @@ impl What {
     /// How to fill the keys that the probes use: the server, and the flags of `everbloom bench`.
     pub fn preparations(self, scale: &Scale) -> Vec<(Peer, Vec<String>)> {
         use Layout::{Blocked, Classic};
-        let fill = |peer, command, key, more, items| {
-            let reserve = format!("--reserve {},{RATE}{more}", scale.items);
+        let fill = |peer, command, key, capacity, more, items| {
+            let reserve = format!("--reserve {capacity},{RATE}{more}");
             let fill = format!("--fill {items} --requests 100 --keep");
             (
                 peer,
@@ -215,7 +257,11 @@ impl What {
         };
         let filter = |peer, layout: Layout| {
             let (key, more) = layout.words();
-            fill(peer, "exists", key, more, scale.items)
+            fill(peer, "exists", key, scale.items, more, scale.items)
+        };
+        let bitmap = |peer, bitmap: Bitmap| {
+            let (capacity, items) = bitmap.capacity_and_fill(scale);
+            fill(peer, "getbit", bitmap.key(), capacity, "", items)
         };
         let ours = [Classic, Blocked].map(|layout| filter(Peer::Everbloom, layout));
         let many = |peer, command| {
@@ -224,11 +270,14 @@ impl What {
             (peer, words(format!("--command {flags} --key {key} {fill}")))
         };
         let others = match self {
-            What::Server => vec![
-                fill(Peer::Redis, "getbit", BITMAP, "", scale.bitmap_items),
-                many(Peer::Everbloom, "exists"),
-                many(Peer::Redis, "getbit"),
-            ],
+            What::Server => {
+                let mut others = vec![many(Peer::Everbloom, "exists")];
+                for peer in [Peer::Redis, Peer::Everbloom] {
+                    others.extend(Bitmap::ALL.map(|which| bitmap(peer, which)));
+                    others.push(many(peer, "getbit"));
+                }
+                others
+            }
             What::Module => vec![filter(Peer::Module, Classic), filter(Peer::Module, Blocked)],
         };
         ours.into_iter().chain(others).collect()
@@ -258,9 +307,9 @@ impl What {
         match self {
             What::Server => {
                 lines.extend(FILTER_LINES.map(|line| (&[Everbloom][..], line)));
-                lines.extend(BITMAP_LINES.map(|line| (&[Redis][..], line)));
+                lines.extend(BITMAP_LINES.map(|line| (HOSTS, line)));
                 lines.extend(SMALL_FILTER_LINES.map(|line| (&[Everbloom][..], line)));
-                lines.extend(SMALL_BITMAP_LINES.map(|line| (&[Redis][..], line)));
+                lines.extend(SMALL_BITMAP_LINES.map(|line| (HOSTS, line)));
             }
             What::Module => {
                 lines.push((&[Redis], SETBIT_LINE));
@@ -310,9 +359,11 @@ impl Load {
                     reserve(more)
                 )
             }
-            Load::Bitmap(command, hit_share) => {
-                let filled = format!("--filled {} --hit-share {hit_share}", scale.bitmap_items);
-                format!("{command} {} --key {BITMAP} {filled}", reserve(""))
+            Load::Bits(bitmap, command, hit_share) => {
+                let (capacity, items) = bitmap.capacity_and_fill(scale);
+                let reserve = format!("--reserve {capacity},{RATE}");
+                let filled = format!("--filled {items} --hit-share {hit_share}");
+                format!("{command} {reserve} --key {} {filled}", bitmap.key())
             }
             Load::SmallProbe(command) => {
                 let (flags, key) = small(command, scale);

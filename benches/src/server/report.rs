@@ -16,6 +16,8 @@ struct Yardstick {
 
 const TO_ECHO: fn(&Case, &Case) -> bool = |_, of| of.peer == Peer::Redis && of.label == ECHO;
 const TO_SETBIT: fn(&Case, &Case) -> bool = |_, of| of.peer == Peer::Redis && of.label == SETBIT;
+const TO_REDIS: fn(&Case, &Case) -> bool =
+    |case, of| case.peer == Peer::Everbloom && of.peer == Peer::Redis && of.label == case.label;
 const TO_SERVE: fn(&Case, &Case) -> bool =
     |case, of| case.peer != Peer::Everbloom && of.peer == Peer::Everbloom && of.label == case.label;
 
@@ -32,7 +34,7 @@ impl What {
             Yardstick { head, measures }
         }
         match self {
-            What::Server => const { &[to("ratio", TO_ECHO)] },
+            What::Server => const { &[to("to ECHO", TO_ECHO), to("to redis", TO_REDIS)] },
             What::Module => {
                 const {
                     &[
@@ -49,8 +51,9 @@ impl What {
     fn bitmaps(self, results: &Results) -> String {
         match self {
             What::Server => format!(
-                "the bitmap for as many holding {}; {} filters as BF.ADD makes them and as many \
-                 bitmaps of 125 bytes, with {SMALL_FILL} items each at first",
+                "the bitmap for as many holding {}, and bitmaps of 10 M and 1000 M bits; {} \
+                 filters as BF.ADD makes them and as many bitmaps of 125 bytes, with {SMALL_FILL} \
+                 items each at first",
                 short(results.scale.bitmap_items as f64),
                 results.scale.keys
             ),
@@ -62,8 +65,8 @@ impl What {
     fn ratios(self, host: &str) -> String {
         match self {
             What::Server => format!(
-                "Ratio: to {host}'s ECHO at the same pipeline; of BF.MEXISTS and BF.MADD the \
-                 items, of GETBIT and SETBIT the items."
+                "Ratios: to {host}'s ECHO and to its own same command at the same pipeline; of \
+                 BF.MEXISTS and BF.MADD the items, of GETBIT and SETBIT the items."
             ),
             What::Module => format!(
                 "Ratios: to {host}'s ECHO and SETBIT at the same pipeline, and to the same command \

@@ -107,7 +107,7 @@ fn digits(count: usize) -> usize {
 }
 
 /// The bytes in double quotes, with redis-cli's escapes. The result can be pasted into redis-cli.
-fn quoted(bytes: &[u8]) -> String {
+pub(crate) fn quoted(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');
     for &byte in bytes {

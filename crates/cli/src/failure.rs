@@ -16,6 +16,9 @@ pub(crate) enum Failure {
     Usage(String),
     #[error("{0}")]
     Server(String),
+    /// A server was lost in the middle of the work.
+    #[error("{0}")]
+    Lost(String),
 }
 
 impl Failure {
@@ -24,7 +27,7 @@ impl Failure {
             Failure::Client(ClientError::Refused { .. }) | Failure::Server(_) => 1,
             // The reader of our output has ended, as in `| head`. This is not an error.
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            Failure::Client(_) | Failure::Io(_) | Failure::Usage(_) => 2,
+            Failure::Client(_) | Failure::Io(_) | Failure::Usage(_) | Failure::Lost(_) => 2,
         }
     }
 }

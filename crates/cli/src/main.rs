@@ -1,18 +1,25 @@
-//! The `everbloom` command: a server, a client for one command, an experiment that measures a
-//! filter's error rate, and a load generator. Each subcommand has a module; `main` chooses one.
+//! The `everbloom` command: a server, a client for one command, a calculator of sizes, an
+//! experiment that measures a filter's error rate, a load generator, and tools that move filters
+//! between servers. Each subcommand has a module; `main` chooses one.
 //!
 //! ```text
 //! floors
-//! serve query measure bench
-//! serve::signals measure::subject measure::table
-//! serve::log bench::report
+//! serve query plan measure bench copy compare generate
+//! plan::json plan::pictures measure::filling query::session copy::transfer
+//! plan::table measure::subject measure::table measure::progress query::editor query::print
+//! plan::question serve::signals
+//! plan::sizes
+//! serve::log serve::manager bench::report query::docs copy::progress
 //! bench::setup
 //! bench::args bench::load
 //! bench::target
 //! bench::requests bench::histogram
 //! bench::keys
-//! bench::items bench::scan
-//! failure display
+//! bench::items bench::scan servers servers::difference
+//! servers::dump servers::walk servers::temporary
+//! servers::server
+//! number plot display
+//! failure
 //! client
 //! ```
 
@@ -20,16 +27,23 @@
 
 mod bench;
 mod client;
+mod compare;
+mod copy;
 mod display;
 mod failure;
+mod generate;
 mod measure;
+mod number;
+mod plan;
+mod plot;
 mod query;
 mod serve;
+mod servers;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Bloom filters: a server that speaks Redis's BF.* commands, and tools around it
 #[derive(Parser, Debug)]
@@ -43,23 +57,35 @@ const EXAMPLES: &str = "\
 Examples:
   everbloom serve                           listen on port 6379
   everbloom query BF.ADD seen 'some url'    send one command, print the reply
+  everbloom query                           type commands in a session
+  everbloom plan 900M 0.1%                  how large must a filter be?
   everbloom measure                         measure false positives of two filters
-  everbloom bench --pipeline 16             measure how fast a server answers";
+  everbloom bench --pipeline 16             measure how fast a server answers
+  everbloom copy redis://a redis://b        copy all filters to another server
+  everbloom compare redis://a redis://b     tell which filters differ";
 
 #[derive(Subcommand, Debug)]
 enum Command {
     Serve(serve::Args),
     Query(query::Args),
+    Plan(plan::Args),
     Measure(measure::Args),
     Bench(bench::Args),
+    Generate(generate::Args),
+    Copy(copy::Args),
+    Compare(compare::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Generate(args) => generate::run(&args, Cli::command()),
+        Command::Copy(args) => copy::run(&args),
+        Command::Compare(args) => compare::run(&args),
     };
     match outcome {
         Ok(code) => code,
@@ -77,8 +103,6 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
-
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();

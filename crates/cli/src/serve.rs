@@ -1,6 +1,7 @@
 //! `everbloom serve`: the server, configured as redis-server is.
 
 mod log;
+mod manager;
 mod signals;
 
 use std::ffi::OsString;
@@ -85,6 +86,7 @@ fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
     running.wait_until_loaded();
     if !running.server().store.health.is_loading() {
         tracing::info!("ready");
+        manager::ready();
     }
     match running.wait() {
         Ok(()) => tracing::info!("stopped"),

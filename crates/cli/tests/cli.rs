@@ -21,7 +21,7 @@ fn everbloom(args: &[&str]) -> Outcome {
 #[test]
 fn help_names_every_subcommand() {
     let help = everbloom(&["--help"]).success();
-    for name in ["serve", "query", "measure"] {
+    for name in ["serve", "query", "plan", "measure"] {
         assert!(help.contains(&format!("\n  {name} ")), "{help}");
         assert!(everbloom(&[name, "--help"]).success().contains("Usage:"));
     }

@@ -1,44 +1,91 @@
-//! Other people's clients against our server. Each test starts its own server.
+//! Other people's clients against our server, and against redis-server with our module. Each test
+//! starts its own server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+mod java;
 mod support;
 
 use std::io::{self, BufWriter, Write};
+use std::process::Command;
 
+use everbloom_dev::{Redis, module};
 use support::{Peer, Server, root, run, run_with_input};
 
-#[test]
-fn redis_py() {
-    let Some(mut python) = Peer::Python.find() else {
+/// Runs the tests of a client, if it is there, against our server.
+fn against_serve(client: Option<Command>) {
+    if let Some(client) = client {
+        against(Server::start().port, client);
+    }
+}
+
+/// Runs the tests of a client, if it is there, against redis-server with our module.
+fn against_the_module(client: Option<Command>) {
+    let Some(client) = client else {
         return;
     };
-    let server = Server::start();
+    let load = ["--loadmodule", module().to_str().unwrap()];
+    if let Some(redis) = Redis::start(&load) {
+        against(redis.addr.port(), client);
+    }
+}
+
+fn against(port: u16, mut client: Command) {
+    run(client.env("EVERBLOOM_PORT", port.to_string())).success();
+}
+
+fn redis_py() -> Option<Command> {
+    let mut python = Peer::Python.find()?;
     python
-        .args([
-            "-W",
-            "error::ResourceWarning",
-            "-m",
-            "unittest",
-            "-v",
-            "test_redis_py",
-        ])
+        .args(["-W", "error::ResourceWarning"])
+        .args(["-m", "unittest", "-v", "test_redis_py"])
         .current_dir(root().join("tests/clients"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("EVERBLOOM_PORT", server.port.to_string());
-    run(&mut python).success();
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    Some(python)
+}
+
+fn node_redis() -> Option<Command> {
+    let mut node = Peer::Node.find()?;
+    node.arg("--test")
+        .current_dir(root().join("tests/clients/node"));
+    Some(node)
+}
+
+fn go_redis() -> Option<Command> {
+    let mut go = Peer::Go.find()?;
+    go.args(["test", "-count=1"])
+        .current_dir(root().join("tests/clients/go"));
+    Some(go)
 }
 
 #[test]
-fn node_redis() {
-    let Some(mut node) = Peer::Node.find() else {
-        return;
-    };
-    let server = Server::start();
-    node.arg("--test")
-        .current_dir(root().join("tests/clients/node"))
-        .env("EVERBLOOM_PORT", server.port.to_string());
-    run(&mut node).success();
+fn redis_py_against_serve() {
+    against_serve(redis_py());
+}
+
+#[test]
+fn redis_py_against_the_module() {
+    against_the_module(redis_py());
+}
+
+#[test]
+fn node_redis_against_serve() {
+    against_serve(node_redis());
+}
+
+#[test]
+fn node_redis_against_the_module() {
+    against_the_module(node_redis());
+}
+
+#[test]
+fn go_redis_against_serve() {
+    against_serve(go_redis());
+}
+
+#[test]
+fn go_redis_against_the_module() {
+    against_the_module(go_redis());
 }
 
 #[test]
@@ -52,15 +99,58 @@ fn the_example_of_the_error_rate() {
 }
 
 fn example(script: &str, says: &str) {
-    let Some(mut python) = Peer::Python.find() else {
+    if let Some(python) = python_example(script) {
+        let output = output_on(Server::start().port, python);
+        assert!(output.contains(says), "{output}");
+    }
+}
+
+fn python_example(script: &str) -> Option<Command> {
+    let mut python = Peer::Python.find()?;
+    python.arg(root().join("examples/python").join(script));
+    Some(python)
+}
+
+fn output_on(port: u16, mut python: Command) -> String {
+    run(python.args(["--port", &port.to_string()])).success()
+}
+
+const RECIPES: [&str; 2] = ["bitmap_mmh3.py", "bitmap_pipeline.py"];
+
+/// What the recipes over a bitmap say on a server.
+fn recipes_on(port: u16) -> Option<Vec<String>> {
+    let outputs = RECIPES.map(|script| {
+        let mut python = python_example(script)?;
+        python.args(["--count", "2000"]);
+        Some(output_on(port, python))
+    });
+    outputs.into_iter().collect()
+}
+
+#[test]
+fn the_recipes_over_a_bitmap() {
+    let Some(redis) = Redis::start(&[]) else {
         return;
     };
-    let server = Server::start();
-    python
-        .arg(root().join("examples/python").join(script))
-        .args(["--port", &server.port.to_string()]);
-    let output = run(&mut python).success();
-    assert!(output.contains(says), "{output}");
+    let Some(outputs) = recipes_on(redis.addr.port()) else {
+        return;
+    };
+    let says = [
+        "9915 bits are 1\n2000 items added, 0 missed, 18 of 2000 others wrong",
+        "6000 bits are 1\n2000 items added, 2000 of them new, 0 missed",
+    ];
+    for (output, says) in outputs.iter().zip(says) {
+        assert!(output.contains(says), "{output}");
+    }
+}
+
+#[test]
+#[ignore = "`everbloom serve` has no SETBIT yet"]
+fn the_recipes_over_a_bitmap_answer_alike_on_serve() {
+    if let Some(redis) = Redis::start(&[]) {
+        let ours = Server::start();
+        assert_eq!(recipes_on(ours.port), recipes_on(redis.addr.port()));
+    }
 }
 
 #[test]

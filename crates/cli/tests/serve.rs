@@ -363,3 +363,28 @@ fn errors_at_the_start_are_one_clear_line() {
         assert!(outcome.stderr.starts_with(&expected), "{}", outcome.stderr);
     }
 }
+
+#[test]
+#[cfg(unix)]
+fn a_service_manager_is_told_when_it_is_ready_and_when_it_ends() {
+    use std::os::unix::net::UnixDatagram;
+    use std::process::Command;
+
+    let folder = folder("serve-notify");
+    let socket = folder.join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    let mut command = Command::new(support::EVERBLOOM);
+    command
+        .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
+        .env("NOTIFY_SOCKET", &socket);
+    let mut server = everbloom_dev::Process::start(&mut command, &folder);
+    let mut message = [0; 100];
+    let mut told = || {
+        let length = manager.recv(&mut message).unwrap();
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    assert_eq!(told(), "READY=1\n");
+    support::run(Command::new("kill").arg(server.id().to_string())).success();
+    assert_eq!(told(), "STOPPING=1\n");
+    assert!(server.wait().unwrap().success());
+}

@@ -40,7 +40,7 @@ pub struct Command<H: 'static> {
     pub handler: H,
 }
 
-/// What a batch of pipelined calls, which name one key and an item each, does.
+/// What a batch of pipelined calls does. Each names one key, and an item or a bit behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKind {
     /// Adds the items: [`add_batch`](crate::bf::add::add_batch).
@@ -53,6 +53,10 @@ pub enum BatchKind {
     CuckooExists,
     /// Removes them from one: [`del_batch`](crate::cf::del::del_batch).
     CuckooDelete,
+    /// Sets the bits of strings, which only the server has.
+    SetBit,
+    /// Reads them.
+    GetBit,
 }
 
 /// What people and clients are told of a command.

@@ -2,7 +2,9 @@
 //!
 //! - [`Client`] asks a server over a socket.
 //! - [`process`] starts programs and ends them; [`peers`] looks for those of other projects.
+//! - [`module`](module()) builds the module of Valkey and Redis.
 //! - [`Random`] makes numbers that are the same every time.
+//! - [`Example`] runs an example and reads its figures.
 //! - [`corpus`] replays the seeds of the fuzzers.
 //! - [`house`] checks the workspace's own rules: floors, circles, lengths of lines and files.
 //!
@@ -10,7 +12,7 @@
 //! floors
 //! corpus process
 //! client
-//! wait peers random
+//! wait peers random module example
 //! house
 //! house::circles house::floors house::limits
 //! house::arrows
@@ -29,13 +31,17 @@
 
 mod client;
 pub mod corpus;
+mod example;
 pub mod house;
+mod module;
 pub mod peers;
 pub mod process;
 mod random;
 mod wait;
 
 pub use client::Client;
+pub use example::Example;
+pub use module::module;
 pub use process::{Process, Redis, free_port};
 pub use random::Random;
 pub use wait::{PATIENCE, wait_for};

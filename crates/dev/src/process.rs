@@ -72,7 +72,8 @@ pub fn free_port() -> u16 {
 /// Debian's redis-server.
 #[derive(Debug)]
 pub struct Redis {
-    _process: Process,
+    process: Process,
+    args: Vec<String>,
     /// Where it listens.
     pub addr: SocketAddr,
 }
@@ -81,30 +82,50 @@ impl Redis {
     /// Starts one that keeps nothing unless `extra` says so; without one, the test is to skip.
     pub fn start(extra: &[&str]) -> Option<Redis> {
         let port = free_port();
-        let spawned = Command::new("redis-server")
-            .args([
-                "--port",
-                &port.to_string(),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-            ])
-            .args(["--appendonly", "no", "--loglevel", "warning"])
-            .args(extra)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let Ok(child) = spawned else {
+        let port_text = port.to_string();
+        let args = ["--port", &port_text, "--bind", "127.0.0.1", "--save", ""];
+        let quiet = ["--appendonly", "no", "--loglevel", "warning"];
+        let args = args.into_iter().chain(quiet).chain(extra.iter().copied());
+        let args: Vec<String> = args.map(str::to_owned).collect();
+        let Some(process) = spawn(&args) else {
             peers::missing("redis-server");
             return None;
         };
         let addr = ([127, 0, 0, 1], port).into();
         let redis = Redis {
-            _process: Process(child),
+            process,
+            args,
             addr,
         };
-        wait_for("redis-server", || Client::try_connect(addr).is_ok());
+        redis.wait_until_loaded();
         Some(redis)
     }
+
+    /// Ends it as a power failure would.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it once more, as it was started at first, after it was killed.
+    pub fn start_again(&mut self) {
+        self.process = spawn(&self.args).unwrap();
+        self.wait_until_loaded();
+    }
+
+    fn wait_until_loaded(&self) {
+        wait_for("redis-server", || {
+            let client = Client::try_connect(self.addr).ok();
+            client.and_then(|mut client| client.is_loaded()) == Some(true)
+        });
+    }
+}
+
+fn spawn(args: &[String]) -> Option<Process> {
+    let mut command = Command::new("redis-server");
+    command
+        .args(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.spawn().ok().map(Process)
 }

@@ -6,6 +6,7 @@
 //! - [`hash`]: the hash functions and bit positions, for programs that keep the bits elsewhere
 //! - [`bytes`]: this library's own stable bytes; [`BloomView`] finds items in them
 //! - [`redisbloom`]: for programs that exchange filters with RedisBloom
+//! - [`guava`]: finds items in filters that Guava, in Java, wrote
 //! - [`host`]: for hosts of many filters, such as a server
 //!
 //! # Features
@@ -21,7 +22,7 @@
 // ```text
 // floors
 // serde atomic
-// bytes
+// bytes guava
 // builder redisbloom host sets
 // fixed scalable cuckoo
 // group
@@ -40,6 +41,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bytes;
+pub mod guava;
 pub mod hash;
 pub mod host;
 pub mod redisbloom;

@@ -24,9 +24,9 @@
 //! dispatch::transaction
 //! dispatch::locked
 //! dispatch::filter dispatch::admission dispatch::locks
-//! dispatch::place dispatch::turn dispatch::batched
+//! dispatch::place dispatch::turn
 //! native::table
-//! native::connection native::server native::set native::counters
+//! native::connection native::server native::set native::counters native::bitmaps
 //! native::command native::persistence native::debug native::client native::keys native::walk
 //! native::expire native::strings native::inspect native::info native::config native::transaction
 //! native::subcommand native::metrics

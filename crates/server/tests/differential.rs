@@ -13,96 +13,11 @@ mod support;
 use everbloom_dev::Random;
 use everbloom_resp::Reply;
 use everbloom_server::internals::registry;
-use everbloom_server::{Running, Settings};
-use support::{Client, OfRunning, Redis};
+use support::pair::{FILTER, Pair, Raw, STAND_IN, shown};
+use support::{Client, Redis};
 
 /// Steps of each random walk.
 const STEPS: usize = 6000;
-
-/// The key whose value is no string. Redis here knows no filters, so there it is a list.
-const FILTER: &str = "MBbloom--";
-const STAND_IN: &str = "list";
-
-/// Both servers, with one connection each.
-struct Pair {
-    theirs: Client,
-    ours: Client,
-    _redis: Redis,
-    _running: Running,
-}
-
-impl Pair {
-    fn start() -> Option<Pair> {
-        let redis = Redis::start(&[])?;
-        let running = support::server(Settings {
-            io_threads: 1,
-            ..Settings::default()
-        });
-        Some(Pair {
-            theirs: Client::connect(redis.addr),
-            ours: Client::of(&running),
-            _redis: redis,
-            _running: running,
-        })
-    }
-
-    /// Sends a line to both and returns both replies with their bytes, Redis's first.
-    fn call<T: AsRef<[u8]>>(&mut self, args: &[T]) -> [(Reply, Vec<u8>); 2] {
-        let theirs: Vec<&[u8]> = args.iter().map(|arg| for_redis(arg.as_ref())).collect();
-        self.theirs.send(&theirs);
-        self.ours.send(args);
-        let closed = "a server closed the connection";
-        [
-            self.theirs.raw_reply().expect(closed),
-            self.ours.raw_reply().expect(closed),
-        ]
-    }
-
-    /// Replies to a line must be the same bytes.
-    fn same(&mut self, line: &str) {
-        let [theirs, ours] = self.call(&words(line));
-        assert_eq!(shown(&ours.1), shown(&theirs.1), "{line}");
-    }
-
-    /// Puts a value that is no string under a key.
-    fn plant(&mut self, key: &str) {
-        for client in [&mut self.theirs, &mut self.ours] {
-            client.call(&["DEL", key]);
-        }
-        self.theirs.call(&["RPUSH", key, "x"]);
-        self.ours.call(&["BF.ADD", key, "x"]);
-    }
-
-    /// Whether the key holds what only stands in for a filter.
-    fn holds_filter(&mut self, key: &[u8]) -> bool {
-        let [theirs, _] = self.call(&[b"TYPE", key]);
-        theirs.0 == Reply::simple(STAND_IN)
-    }
-}
-
-fn for_redis(arg: &[u8]) -> &[u8] {
-    if arg.eq_ignore_ascii_case(FILTER.as_bytes()) {
-        STAND_IN.as_bytes()
-    } else {
-        arg
-    }
-}
-
-/// The words of a line; `''` is an empty one.
-fn words(line: &str) -> Vec<String> {
-    let word = |word: &str| {
-        if word == "''" {
-            String::new()
-        } else {
-            word.to_owned()
-        }
-    };
-    line.split(' ').map(word).collect()
-}
-
-fn shown(bytes: &[u8]) -> String {
-    bytes.escape_ascii().to_string()
-}
 
 /// How the replies to a command must agree.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -149,7 +64,7 @@ fn sorted(reply: &Reply) -> Vec<Vec<u8>> {
     items
 }
 
-fn agree(agreement: Agreement, theirs: &(Reply, Vec<u8>), ours: &(Reply, Vec<u8>)) -> bool {
+fn agree(agreement: Agreement, theirs: &Raw, ours: &Raw) -> bool {
     let exact = theirs.1 == ours.1;
     if exact || theirs.0.is_error() {
         return exact;
@@ -499,16 +414,7 @@ fn walk(protocol: &str, seed: u64) {
             shown(&ours.1),
         );
     }
-    let [theirs, ours] = pair.call(&["INFO", "stats"]);
-    for figure in ["keyspace_hits", "keyspace_misses"] {
-        assert_eq!(info(&ours.0, figure), info(&theirs.0, figure), "{figure}");
-    }
-}
-
-fn info(reply: &Reply, figure: &str) -> String {
-    let text = String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(figure));
-    line.unwrap_or_else(|| panic!("no {figure}")).to_owned()
+    pair.same_look_ups();
 }
 
 #[test]
@@ -626,7 +532,7 @@ fn rows_say_what_redis_says() {
     let mut redis = Client::connect(redis.addr);
     // OBJECT and MEMORY are containers in Redis, whose subcommands have the keys.
     let rows = registry().commands().iter().filter(|row| {
-        let ours = ["string", "generic"].contains(&row.docs.group)
+        let ours = ["string", "bitmap", "generic"].contains(&row.docs.group)
             || ["dbsize", "flushdb", "flushall", "swapdb"].contains(&row.name);
         ours && row.name != "object"
     });

@@ -1,4 +1,4 @@
-// node-redis against a running everbloom server.
+// node-redis against a server with the commands BF.*: ours, or redis-server with our module.
 //
 // EVERBLOOM_PORT names the port on 127.0.0.1; `cargo test` starts the server and sets it. Every
 // test works in database 10, which is emptied before each.

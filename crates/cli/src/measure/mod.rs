@@ -4,27 +4,27 @@
 //! is not found is a false negative, which a Bloom filter never gives. A string that was never
 //! added but is found is a false positive. The share of false positives is the measured error rate.
 
+mod filling;
+mod progress;
 mod subject;
 mod table;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use everbloom::Layout;
 use everbloom_resp::Protocol;
-use indicatif::{ProgressBar, ProgressStyle};
 use rand::distr::{Alphanumeric, Distribution};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::client::{Client, LoginArgs, Target, parse_url};
 use crate::failure::Failure;
+use crate::plot::{self, Destination};
+use filling::Filling;
+use progress::{CHUNK, progress};
 use subject::{DEFAULT_ERROR_RATE, ITEM_LENGTH, Item, Subject};
 use table::{Measurement, Row};
-
-/// The number of items sent, or hashed, between two updates of the progress bar.
-const CHUNK: usize = 1000;
 
 /// Measure the false positive rate of two filters: one that grew, one reserved
 #[derive(clap::Args, Debug)]
@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// Measure the filters of a server instead of embedded ones: `redis://HOST[:PORT]`
     #[arg(long, value_name = "URL")]
     url: Option<String>,
+    /// Draw the rate of the second filter while it fills: `.svg`, `.png`, or `-` for the terminal
+    #[arg(long, value_name = "FILE", value_parser = plot::destination)]
+    plot: Option<Destination>,
     #[command(flatten)]
     login: LoginArgs,
 }
@@ -64,6 +67,15 @@ enum Word {
     Classic,
     /// One cache line an item, with a random key
     Blocked,
+}
+
+impl Word {
+    fn name(self) -> &'static str {
+        match self {
+            Word::Classic => "classic",
+            Word::Blocked => "blocked",
+        }
+    }
 }
 
 impl From<Word> for Layout {
@@ -84,6 +96,12 @@ the strings come; the second is reserved with --error-rate and --capacity.
   expected   the rate that follows from how full the layers are; in the classic layout double
              hashing adds to it
   measured   the share of false positives, with one standard deviation of the sampling
+
+--plot adds the strings to the second filter once more, in 20 steps, and measures after each: in
+both layouts unless --layout chooses one, or in the one that the server makes.
+
+  everbloom measure --error-rate 0.01 --capacity 25000 --plot -
+  everbloom measure --url redis://localhost --plot filling.svg
 
 Exit code: 1 when an added string was missed, else 0.";
 
@@ -127,12 +145,46 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         table::render(&rows)
     );
     io::stdout().write_all(report.as_bytes())?;
+    if let Some(destination) = &args.plot {
+        let chart = filling::chart(
+            &fillings(args, capacity, added, probed)?,
+            args.error_rate,
+            capacity,
+            place,
+        );
+        if *destination == Destination::Terminal {
+            io::stdout().write_all(b"\n")?;
+        }
+        plot::draw(&chart, destination)?;
+    }
     let sound = rows.iter().all(|row| row.measurement.missed == 0);
     Ok(if sound {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(1)
     })
+}
+
+/// Fills the second filter step by step, in each layout that is asked for.
+fn fillings(
+    args: &Args,
+    capacity: u64,
+    added: &[Item],
+    probed: &[Item],
+) -> Result<Vec<Filling>, Failure> {
+    let layouts = match (args.layout, &args.url) {
+        (Some(word), _) => vec![Some(word)],
+        (None, Some(_)) => vec![None],
+        (None, None) => vec![Some(Word::Classic), Some(Word::Blocked)],
+    };
+    let mut fillings = Vec::new();
+    for word in layouts {
+        let name = word.map_or("server", Word::name);
+        let layout = word.map(Layout::from);
+        let subject = Subject::reserved(connect(args)?, args.error_rate, capacity, layout)?;
+        fillings.push(filling::fill(name.to_owned(), subject, added, probed)?);
+    }
+    Ok(fillings)
 }
 
 fn connect(args: &Args) -> Result<Option<Client>, Failure> {
@@ -187,17 +239,6 @@ fn measure(
         false_positives,
         expected: subject.expected_error_rate()?,
     })
-}
-
-/// A bar on stderr. indicatif shows nothing when stderr is not a terminal.
-fn progress(name: &str, steps: usize) -> ProgressBar {
-    let bar = ProgressBar::new(steps as u64);
-    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}%") {
-        bar.set_style(style);
-    }
-    bar.set_message(name.to_owned());
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use everbloom_server::Server;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::log::Log;
+use super::manager;
 
 /// The signals that the server heeds.
 pub(super) struct Signals {
@@ -59,6 +60,7 @@ impl Signals {
     pub(super) fn attend(mut self, server: Arc<Server>, log: Log) -> io::Result<()> {
         let attend = move || {
             self.wait(&log);
+            manager::stopping();
             server.stop();
             self.wait_for_interrupt();
             tracing::warn!("interrupted again, ending at once");

@@ -211,10 +211,12 @@ fn drain(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
 pub enum Peer {
     RedisCli,
     RedisBenchmark,
-    /// Python 3 with redis-py.
+    /// Python 3 with redis-py and mmh3.
     Python,
     /// Node with node-redis in tests/clients/node.
     Node,
+    /// Go, which fetches go-redis by itself.
+    Go,
 }
 
 impl Peer {
@@ -223,17 +225,28 @@ impl Peer {
         let (program, args, advice): (_, &[&str], _) = match self {
             Peer::RedisCli => ("redis-cli", &["--version"], "install redis-tools"),
             Peer::RedisBenchmark => ("redis-benchmark", &["--version"], "install redis-tools"),
-            Peer::Python => ("python3", &["-c", "import redis"], "pip install redis"),
+            Peer::Python => (
+                "python3",
+                &["-c", "import redis, mmh3"],
+                "pip install redis mmh3",
+            ),
             Peer::Node => (
                 "node",
                 &["--input-type=module", "-e", "await import('redis')"],
                 "npm ci in tests/clients/node",
             ),
+            Peer::Go => (
+                "go",
+                &["mod", "download"],
+                "install the Go that tests/clients/go/go.mod asks for",
+            ),
         };
         let mut probe = Command::new(program);
-        if matches!(self, Peer::Node) {
-            probe.current_dir(root().join("tests/clients/node"));
-        }
+        match self {
+            Peer::Node => probe.current_dir(root().join("tests/clients/node")),
+            Peer::Go => probe.current_dir(root().join("tests/clients/go")),
+            _ => &mut probe,
+        };
         peers::is_there(probe.args(args), advice).then(|| Command::new(program))
     }
 }

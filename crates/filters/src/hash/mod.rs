@@ -5,11 +5,14 @@
 //! Kirsch and Mitzenmacher, "Less hashing, same performance", 2006). The functions are Austin
 //! Appleby's MurmurHash64A and, for filters of early RedisBloom versions, his 32-bit MurmurHash2.
 //! The blocked layout has a keyed hash of this library's own, see [`Key`].
+//!
+//! [`murmur3_x64_128`] is what the filters of [another library](crate::guava) need.
 
 mod hasher;
 mod keyed;
 mod modulus;
 mod murmur;
+mod murmur3;
 mod pair;
 
 pub use hasher::ItemHasher;
@@ -20,4 +23,5 @@ pub use keyed::Key;
 pub(crate) use keyed::Secrets;
 pub(crate) use modulus::Modulus;
 pub use murmur::{SEED64, murmur64a};
+pub use murmur3::murmur3_x64_128;
 pub use pair::{HashPair, HashWidth};

@@ -2,51 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use everbloom_dev::{Client, PATIENCE, free_port, wait_for};
+pub use everbloom_dev::{Client, PATIENCE, free_port, module, wait_for};
 use everbloom_dev::{Process, peers};
 use everbloom_resp::Reply;
 use tempfile::TempDir;
-
-/// The built module. `cargo test` builds no shared object, so the first test that asks has cargo
-/// build it; `EVERBLOOM_MODULE` names another one.
-pub fn module() -> &'static Path {
-    static MODULE: OnceLock<PathBuf> = OnceLock::new();
-    MODULE.get_or_init(|| {
-        if let Some(path) = std::env::var_os("EVERBLOOM_MODULE") {
-            return path.into();
-        }
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        build
-            .args(["build", "--quiet", "--message-format=json"])
-            .args(["--package", env!("CARGO_PKG_NAME")])
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        let output = build.stderr(Stdio::inherit()).output().unwrap();
-        assert!(output.status.success(), "the module was not built");
-        let text = String::from_utf8(output.stdout).unwrap();
-        let artifacts = text
-            .lines()
-            .filter(|line| line.contains("everbloom_module"));
-        let files = artifacts.flat_map(|line| {
-            let json: serde_json::Value = serde_json::from_str(line).unwrap();
-            let files = json["filenames"].as_array().cloned().unwrap_or_default();
-            files
-                .into_iter()
-                .map(|file| file.as_str().unwrap().to_owned())
-        });
-        let mut objects = files.filter(|file| file.ends_with(std::env::consts::DLL_SUFFIX));
-        objects.next().expect("a shared object was built").into()
-    })
-}
 
 /// The server to load it into: `VALKEY_SERVER` or `REDIS_SERVER`, or one on the path. Without any
 /// the test skips, loudly, or fails when peers are required.

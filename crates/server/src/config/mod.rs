@@ -5,14 +5,16 @@
 //! - [`output_limit`]: how many bytes of replies a client may leave unread
 //! - [`text`]: numbers, amounts of memory, quoted words
 //! - [`load()`]: a file in the format of redis.conf, and the command line
-//! - [`rewrite()`]: the settings back into their file
+//! - [`rewrite()`]: the settings back into their file, and [`explained`] in a new one
 //! - [`foreign`]: the settings of Redis that this server has not
 
+mod cuckoo;
 pub mod foreign;
 mod load;
 pub mod output_limit;
 pub mod parameter;
 mod rewrite;
+mod row;
 pub mod settings;
 #[cfg(test)]
 mod tests;
@@ -24,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 pub use load::{ConfigError, Loaded, Place, load};
-pub use rewrite::{RewriteError, rewrite};
+pub use rewrite::{RewriteError, explained, rewrite};
 pub use settings::Settings;
 
 /// The settings in force. Readers keep the snapshot they have until [`Config::version`] says that

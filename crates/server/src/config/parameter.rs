@@ -1,81 +1,26 @@
 //! Each setting as data: its name, how it is read and how it is shown.
 
-use std::fmt::Display;
-use std::ops::RangeInclusive;
 use std::path::{self, Path};
 
-use everbloom::CuckooFilter;
 use everbloom::sizing::RATE_CAP;
 use everbloom_commands::format::layout;
-use everbloom_commands::number::{self, NumberError};
+use everbloom_commands::number;
 
 use everbloom_store::Fsync;
 
-use super::settings::Settings;
+use super::cuckoo;
+pub use super::row::Parameter;
+use super::row::put;
+use super::text::refused;
 use super::text::{choice, memory, number, show_yes_no, split_words, yes_no};
 
-/// One setting.
-#[derive(Debug)]
-pub struct Parameter {
-    /// Its name in redis.conf, in lower case.
-    pub name: &'static str,
-    /// Another name that it answers to.
-    pub alias: Option<&'static str>,
-    /// Why CONFIG SET may not change it, if so.
-    pub fixed: Option<&'static str>,
-    /// Whether it takes any number of words, not one.
-    pub list: bool,
-    /// Its value as text; [`Parameter::set`] gives the same value back from it.
-    pub get: fn(&Settings) -> String,
-    set: fn(&mut Settings, &str) -> Result<(), String>,
-}
-
 impl Parameter {
-    /// Sets it from text; an error is what the text must be instead.
-    pub fn set(&self, settings: &mut Settings, text: &str) -> Result<(), String> {
-        (self.set)(settings, text)
-    }
-
     /// The setting of this name, in any case.
     pub fn find(name: &str) -> Option<&'static Parameter> {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
         PARAMETERS
             .iter()
             .find(|p| is(p.name) || p.alias.is_some_and(is))
-    }
-}
-
-/// How a setting is shown, and how it is read.
-type Access = (
-    fn(&Settings) -> String,
-    fn(&mut Settings, &str) -> Result<(), String>,
-);
-
-impl Parameter {
-    const fn new(name: &'static str, (get, set): Access) -> Self {
-        Parameter {
-            name,
-            alias: None,
-            fixed: None,
-            list: false,
-            get,
-            set,
-        }
-    }
-
-    const fn alias(mut self, alias: &'static str) -> Self {
-        self.alias = Some(alias);
-        self
-    }
-
-    const fn fixed(mut self, why: &'static str) -> Self {
-        self.fixed = Some(why);
-        self
-    }
-
-    const fn list(mut self) -> Self {
-        self.list = true;
-        self
     }
 }
 
@@ -127,6 +72,7 @@ const MEBIBYTE: i64 = 1 << 20;
 pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "bind",
+        "The addresses to listen on. A dash before one lets it be missing.",
         (
             |s| s.bind.join(" "),
             |s, text| {
@@ -140,19 +86,64 @@ pub const PARAMETERS: &[Parameter] = &[
     )
     .fixed(IMMUTABLE)
     .list(),
-    Parameter::new("port", number!(port, 0, 65535)).fixed(IMMUTABLE),
-    Parameter::new("tcp-backlog", number!(tcp_backlog, 0, INT)).fixed(IMMUTABLE),
-    Parameter::new("tcp-keepalive", number!(tcp_keepalive, 0, INT)),
-    Parameter::new("timeout", number!(timeout, 0, INT)),
-    Parameter::new("io-threads", number!(io_threads, 0, 1024)).fixed(IMMUTABLE),
+    Parameter::new(
+        "port",
+        "The TCP port. 0 lets the system choose one, which the log names.",
+        number!(port, 0, 65535),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "tcp-backlog",
+        "How many connections may wait to be accepted.",
+        number!(tcp_backlog, 0, INT),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "tcp-keepalive",
+        "Ask a client that was silent for so many seconds whether it is there. 0 is never.",
+        number!(tcp_keepalive, 0, INT),
+    ),
+    Parameter::new(
+        "timeout",
+        "A client that has been idle for so many seconds is disconnected. 0 is never.",
+        number!(timeout, 0, INT),
+    ),
+    Parameter::new(
+        "io-threads",
+        "The threads that serve connections. 0 is one a core.",
+        number!(io_threads, 0, 1024),
+    )
+    .fixed(IMMUTABLE),
     // Every one of the shards holds its part of every database: more would be memory wasted.
-    Parameter::new("databases", number!(data.databases, 1, 4096)).fixed(IMMUTABLE),
-    Parameter::new("protected-mode", yes_no!(protected_mode)),
-    Parameter::new("requirepass", read!(requirepass, text => Ok(text.into()))),
-    Parameter::new("maxclients", number!(maxclients, 1, i64::from(u32::MAX))),
-    Parameter::new("maxmemory", memory!(maxmemory, 0, i64::MAX)),
+    Parameter::new(
+        "databases",
+        "How many databases SELECT can choose from.",
+        number!(data.databases, 1, 4096),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "protected-mode",
+        "Without a password, refuse clients from other machines.",
+        yes_no!(protected_mode),
+    ),
+    Parameter::new(
+        "requirepass",
+        "The password that clients must AUTH with. Empty: none is needed.",
+        read!(requirepass, text => Ok(text.into())),
+    ),
+    Parameter::new(
+        "maxclients",
+        "How many clients may be connected at a time.",
+        number!(maxclients, 1, i64::from(u32::MAX)),
+    ),
+    Parameter::new(
+        "maxmemory",
+        "Above so much memory, as in 4gb, writes are refused. 0 is no limit.",
+        memory!(maxmemory, 0, i64::MAX),
+    ),
     Parameter::new(
         "maxmemory-policy",
+        "It can only be noeviction: a filter is never evicted.",
         (
             |_| "noeviction".into(),
             |_, text| choice(text, &["noeviction"]).map(drop),
@@ -160,6 +151,7 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "save",
+        "A snapshot after so many seconds with so many changes: pairs. Empty: none.",
         (
             |s| {
                 let points = s
@@ -175,6 +167,7 @@ pub const PARAMETERS: &[Parameter] = &[
     .list(),
     Parameter::new(
         "dir",
+        "The directory of snapshots and of the log of changes.",
         (
             |s| {
                 let dir = s.data.dir.as_deref();
@@ -187,17 +180,29 @@ pub const PARAMETERS: &[Parameter] = &[
     .fixed(PROTECTED),
     Parameter::new(
         "dbfilename",
+        "The name of the snapshot's file.",
         read!(data.dbfilename, text => file_name(text, "dbfilename", "filename")),
     )
     .fixed(PROTECTED),
-    Parameter::new("rdbcompression", yes_no!(data.rdbcompression)),
-    Parameter::new("rdbchecksum", yes_no!(data.rdbchecksum)).fixed(IMMUTABLE),
+    Parameter::new(
+        "rdbcompression",
+        "Compress long values in snapshots where that makes them much shorter.",
+        yes_no!(data.rdbcompression),
+    ),
+    Parameter::new(
+        "rdbchecksum",
+        "End snapshots with a checksum, and check it when they are loaded.",
+        yes_no!(data.rdbchecksum),
+    )
+    .fixed(IMMUTABLE),
     Parameter::new(
         "stop-writes-on-bgsave-error",
+        "Refuse writes when the last snapshot failed.",
         yes_no!(data.stop_writes_on_bgsave_error),
     ),
     Parameter::new(
         "rdb-unknown-values",
+        "Values of types that this server has not: refuse to start, or skip them.",
         (
             |s| {
                 if s.data.rdb_skip_unknown_values {
@@ -217,19 +222,26 @@ pub const PARAMETERS: &[Parameter] = &[
         ),
     )
     .fixed(IMMUTABLE),
-    Parameter::new("appendonly", yes_no!(data.appendonly)),
+    Parameter::new(
+        "appendonly",
+        "Log every change, and read the log back at the start.",
+        yes_no!(data.appendonly),
+    ),
     Parameter::new(
         "appenddirname",
+        "The directory of the log, in dir.",
         read!(data.appenddirname, text => file_name(text, "appenddirname", "dirname")),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "appendfilename",
+        "What the names of the log's files begin with.",
         read!(data.appendfilename, text => file_name(text, "appendfilename", "filename")),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "appendfsync",
+        "When the log is forced to the disk: always (before each reply), everysec, or no.",
         (
             |s| {
                 let fsync = FSYNC.iter().find(|(_, fsync)| *fsync == s.data.appendfsync);
@@ -243,10 +255,15 @@ pub const PARAMETERS: &[Parameter] = &[
             },
         ),
     ),
-    Parameter::new("aof-load-truncated", yes_no!(data.aof_load_truncated)),
+    Parameter::new(
+        "aof-load-truncated",
+        "Start with a log whose end is missing, as after a power failure. What is cut off is said.",
+        yes_no!(data.aof_load_truncated),
+    ),
     // A base that is not an RDB file is read, and never written.
     Parameter::new(
         "aof-use-rdb-preamble",
+        "It can only be yes: a rewritten log begins with a snapshot.",
         (
             |_| show_yes_no(true),
             |_, text| match yes_no(text)? {
@@ -259,27 +276,34 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "auto-aof-rewrite-percentage",
+        "Rewrite the log when it has grown by so many percent. 0 is never.",
         number!(data.auto_aof_rewrite_percentage, 0, INT),
     ),
     Parameter::new(
         "auto-aof-rewrite-min-size",
+        "Do not rewrite a log that is shorter.",
         memory!(data.auto_aof_rewrite_min_size, 0, i64::MAX),
     ),
     Parameter::new(
         "enable-debug-command",
+        "Whether DEBUG is answered: no, yes, or local (to clients of this machine).",
         read!(enable_debug_command, text => one_of(text, &["no", "yes", "local"])),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "proto-max-bulk-len",
+        "The longest argument of a command, and the longest string.",
         memory!(proto_max_bulk_len, MEBIBYTE, i64::MAX),
     ),
     Parameter::new(
         "client-query-buffer-limit",
+        "A client whose unfinished request is longer is disconnected.",
         memory!(client_query_buffer_limit, MEBIBYTE, i64::MAX),
     ),
     Parameter::new(
         "client-output-buffer-limit",
+        "Disconnect a client of this class when so many bytes of replies wait,\n\
+         or the second number for so many seconds.",
         (
             |s| s.client_output_buffer_limit.show(),
             |s, text| s.client_output_buffer_limit.set(text),
@@ -288,21 +312,34 @@ pub const PARAMETERS: &[Parameter] = &[
     .list(),
     Parameter::new(
         "slowlog-log-slower-than",
+        "Commands that took so many microseconds are in SLOWLOG. -1 is none.",
         number!(slowlog_log_slower_than, -1, i64::MAX),
     ),
-    Parameter::new("slowlog-max-len", number!(slowlog_max_len, 0, i64::MAX)),
+    Parameter::new(
+        "slowlog-max-len",
+        "How many commands SLOWLOG keeps.",
+        number!(slowlog_max_len, 0, i64::MAX),
+    ),
     Parameter::new(
         "hz",
+        "How many times a second keys whose time is over are looked for.",
         // Redis takes any number and then keeps to these bounds.
         read!(hz, text => number(text, 0, INT).map(|hz: u32| hz.clamp(1, 500))),
     ),
     Parameter::new(
         "loglevel",
+        "How much is logged: debug, verbose, notice, warning or nothing.",
         read!(loglevel, text => one_of(text, LOG_LEVELS)),
     ),
-    Parameter::new("logfile", read!(logfile, text => Ok(text.into()))).fixed(IMMUTABLE),
+    Parameter::new(
+        "logfile",
+        "The file of the log's lines; SIGHUP opens it anew. Empty: standard output.",
+        read!(logfile, text => Ok(text.into())),
+    )
+    .fixed(IMMUTABLE),
     Parameter::new(
         "bf-error-rate",
+        "The error rate of filters that BF.ADD creates.",
         (
             |s| s.bf_error_rate_text.clone(),
             |s, text| {
@@ -317,18 +354,21 @@ pub const PARAMETERS: &[Parameter] = &[
     .alias("bf.bf-error-rate"),
     Parameter::new(
         "bf-initial-size",
+        "Their capacity.",
         read!(bf.initial_size, text => number::capacity(text.as_bytes())
             .map_err(|e| refused(e, "bf-initial-size", "[1, 1073741824]"))),
     )
     .alias("bf.bf-initial-size"),
     Parameter::new(
         "bf-expansion-factor",
+        "How many times larger each further layer of theirs is. 0 is not to grow.",
         read!(bf.expansion, text => number::expansion(text.as_bytes())
             .map_err(|e| refused(e, "bf-expansion-factor", "[0, 32768]"))),
     )
     .alias("bf.bf-expansion-factor"),
     Parameter::new(
         "bf-default-layout",
+        "Their layout: classic, as RedisBloom's, or blocked: faster, and exact when grown.",
         (
             |s| layout::name(s.bf.layout).into(),
             |s, text| {
@@ -342,72 +382,18 @@ pub const PARAMETERS: &[Parameter] = &[
     .alias("bf.bf-default-layout"),
     Parameter::new(
         "bf-max-filter-bytes",
+        "The most memory that the bits of one filter may take. 0 is no limit.",
         memory!(bf_max_filter_bytes, 0, i64::MAX),
     ),
-    Parameter::new(
-        "cf-bucket-size",
-        (
-            |s| s.cf.bucket_size.to_string(),
-            |s, text| {
-                // A table has two buckets at least.
-                let most = u8::try_from(s.cf.initial_size / 2).unwrap_or(u8::MAX);
-                put(
-                    &mut s.cf.bucket_size,
-                    ranged("cf-bucket-size", text, 1..=most),
-                )
-            },
-        ),
-    )
-    .alias("bf.cf-bucket-size"),
-    Parameter::new(
-        "cf-initial-size",
-        (
-            |s| s.cf.initial_size.to_string(),
-            |s, text| {
-                let range = 2 * u64::from(s.cf.bucket_size)..=*number::CAPACITY.end();
-                put(
-                    &mut s.cf.initial_size,
-                    ranged("cf-initial-size", text, range),
-                )
-            },
-        ),
-    )
-    .alias("bf.cf-initial-size"),
-    Parameter::new(
-        "cf-max-iterations",
-        read!(cf.max_iterations, text => ranged("cf-max-iterations", text, 1..=u16::MAX)),
-    )
-    .alias("bf.cf-max-iterations"),
-    Parameter::new(
-        "cf-expansion-factor",
-        read!(cf.expansion, text
-            => ranged("cf-expansion-factor", text, 0..=CuckooFilter::MAX_EXPANSION)),
-    )
-    .alias("bf.cf-expansion-factor"),
-    Parameter::new(
-        "cf-max-expansions",
-        read!(cf.max_expansions, text => ranged("cf-max-expansions", text, 1..=1 << 16)),
-    )
-    .alias("bf.cf-max-expansions"),
+    cuckoo::BUCKET_SIZE,
+    cuckoo::INITIAL_SIZE,
+    cuckoo::MAX_ITERATIONS,
+    cuckoo::EXPANSION_FACTOR,
+    cuckoo::MAX_EXPANSIONS,
 ];
-
-fn ranged<N>(name: &str, text: &str, range: RangeInclusive<N>) -> Result<N, String>
-where
-    N: TryFrom<i64> + PartialOrd + Display,
-{
-    number::within(text.as_bytes(), &range).map_err(|error| {
-        let range = format!("[{}, {}]", range.start(), range.end());
-        refused(error, name, &range)
-    })
-}
 
 fn one_of(text: &str, words: &[&'static str]) -> Result<String, String> {
     choice(text, words).map(Into::into)
-}
-
-fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
-    *field = value?;
-    Ok(())
 }
 
 /// The words for when the log is forced to the disk, in the order in which Redis lists them.
@@ -445,12 +431,4 @@ fn file_name(text: &str, setting: &str, kind: &str) -> Result<String, String> {
 
 fn words(text: &str) -> Result<Vec<String>, String> {
     split_words(text).ok_or_else(|| "unbalanced quotes".into())
-}
-
-/// What RedisBloom says to a value of its own settings.
-fn refused(error: NumberError, name: &str, range: &str) -> String {
-    match error {
-        NumberError::Syntax => format!("Invalid value for `{name}`"),
-        NumberError::Range => format!("Value for `{name}` must be in the range {range}"),
-    }
 }

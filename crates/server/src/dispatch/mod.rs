@@ -11,7 +11,6 @@
 
 pub mod admission;
 pub mod batch;
-pub mod batched;
 pub mod execute;
 pub mod filter;
 pub mod locked;

@@ -42,35 +42,47 @@ impl<'k> Place<'k> {
         shard.db(self.db).prefetch(self.hash);
     }
 
-    /// Asks for the memory that these items have in the filter that is there.
+    /// The value that is there, without counting as an access.
     #[inline]
-    pub fn prefetch_items(&self, shard: &Shard, items: &[&[u8]]) {
+    pub fn peek<'s>(&self, shard: &'s Shard) -> Option<&'s Value> {
         let entry = shard.db(self.db).peek(self.hash, self.key, self.now.ms);
-        if let Some(Value::Filter(filter)) = entry.map(|entry| &entry.value) {
-            filter.prefetch_items(items);
-        }
+        entry.map(|entry| &entry.value)
+    }
+
+    /// The value that is there.
+    #[inline]
+    pub fn get<'s>(&self, shard: &'s Shard) -> Option<&'s Value> {
+        let entry = shard.db(self.db).get(self.hash, self.key, self.now);
+        entry.map(|entry| &entry.value)
+    }
+
+    /// Counts look-ups that found a key, or did not.
+    #[inline]
+    pub fn count_look_ups(found: bool, times: usize, stats: &WorkerStats) {
+        let counter = if found {
+            &stats.keyspace_hits
+        } else {
+            &stats.keyspace_misses
+        };
+        counter.add(times as u64);
     }
 
     /// What a reading command finds there.
     #[inline]
     pub fn read<'s, F: Family>(&self, shard: &'s Shard, stats: &WorkerStats) -> ReadSlot<'s, F> {
-        let entry = shard.db(self.db).get(self.hash, self.key, self.now);
-        let counter = if entry.is_some() {
-            &stats.keyspace_hits
-        } else {
-            &stats.keyspace_misses
-        };
-        counter.add(1);
-        match entry.map(|entry| &entry.value) {
+        let value = self.get(shard);
+        Self::count_look_ups(value.is_some(), 1, stats);
+        match value {
             None => ReadSlot::Missing,
             Some(Value::Filter(filter)) => filter.into(),
             Some(Value::Text(_)) => ReadSlot::OtherType,
         }
     }
 
-    /// Lets a writing command work there; the key is made if the command filled a vacant slot. A
-    /// key that was there but had expired is removed first, which `record` notes. The shard must be
-    /// the one that [`Place::shard`] names.
+    /// Lets a command on a filter work there; the key is made if the command filled a vacant slot.
+    /// A key that was there but had expired is removed first, which `record` notes. The shard must
+    /// be the one that [`Place::shard`] names.
+    #[inline]
     pub fn write<R, F: Family>(
         &self,
         server: &Server,
@@ -78,35 +90,82 @@ impl<'k> Place<'k> {
         record: &mut Record,
         work: impl FnOnce(&mut Slot<'_, F>) -> R,
     ) -> R {
+        self.remove_expired(server, shard, record);
+        self.change(server, shard, |found| match found {
+            Found::Value(Value::Filter(filter)) => work(&mut filter.into()),
+            Found::Value(Value::Text(_)) => work(&mut Slot::OtherType),
+            Found::Nothing(value) => {
+                let mut created = None;
+                let result = work(&mut Slot::Vacant(&mut created));
+                *value = created.map(|filter: F| Value::Filter(filter.into()));
+                result
+            }
+        })
+    }
+
+    /// Lets work on the string there, or on an empty one for which the key is made if it is empty
+    /// no longer; `None` is a value of another type. [`Place::remove_expired`] comes first.
+    #[inline]
+    pub fn change_text<R>(
+        &self,
+        server: &Server,
+        shard: &mut Shard,
+        work: impl FnOnce(Option<&mut Vec<u8>>) -> R,
+    ) -> R {
+        self.change(server, shard, |found| match found {
+            Found::Value(Value::Text(text)) => work(Some(text)),
+            Found::Value(Value::Filter(_)) => work(None),
+            Found::Nothing(value) => {
+                let mut text = Vec::new();
+                let result = work(Some(&mut text));
+                *value = (!text.is_empty()).then_some(Value::Text(text));
+                result
+            }
+        })
+    }
+
+    /// Removes a key that is there but has expired, and notes it.
+    #[inline]
+    pub fn remove_expired(&self, server: &Server, shard: &mut Shard, record: &mut Record) {
         let db = shard.db_mut(self.db);
-        let expired = db.has_expired(self.hash, self.key, self.now.ms);
-        if expired {
+        if db.has_expired(self.hash, self.key, self.now.ms) {
             db.discard(self.hash, self.key);
+            shard.touch(self.db, self.key);
             server.stats.expired(1);
             record.expired(self.db, self.key);
         }
+    }
+
+    /// Lets work on what is there, and makes the key if there was nothing and now is.
+    #[inline]
+    fn change<R>(
+        &self,
+        server: &Server,
+        shard: &mut Shard,
+        work: impl FnOnce(Found<'_>) -> R,
+    ) -> R {
+        let db = shard.db_mut(self.db);
         let mut work = Some(work);
-        let mut run = |slot: &mut Slot<'_, F>| work.take().map(|work| work(slot));
-        let result = db.modify(self.hash, self.key, self.now, |value| match value {
-            Value::Filter(filter) => run(&mut filter.into()),
-            Value::Text(_) => run(&mut Slot::OtherType),
+        let mut run = |found: Found<'_>| work.take().map(|work| work(found));
+        let result = db.modify(self.hash, self.key, self.now, |value| {
+            run(Found::Value(value))
         });
         let mut created = None;
         let result = result
             .flatten()
-            .or_else(|| run(&mut Slot::Vacant(&mut created)));
-        if let Some(filter) = created {
-            let value = Value::Filter(filter.into());
+            .or_else(|| run(Found::Nothing(&mut created)));
+        if let Some(value) = created {
             db.insert(self.hash, Entry::new(self.key, value, None, self.now.clock));
         }
         server.store.keyspace.settle(db);
-        if expired {
-            shard.touch(self.db, self.key);
-        }
-        #[expect(
-            clippy::expect_used,
-            reason = "exactly one of the three slots was offered"
-        )]
+        #[expect(clippy::expect_used, reason = "there was either something or nothing")]
         result.expect("the work ran")
     }
+}
+
+/// What a writing command finds.
+enum Found<'v> {
+    Value(&'v mut Value),
+    /// The value of the key that is to be made, if one is.
+    Nothing(&'v mut Option<Value>),
 }

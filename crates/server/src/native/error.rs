@@ -2,9 +2,12 @@
 
 use everbloom_resp::Reply;
 
+/// The text of [`wrong_type`].
+pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
 /// A key of another type.
 pub fn wrong_type() -> Reply {
-    Reply::error("WRONGTYPE Operation against a key holding the wrong kind of value")
+    Reply::error(WRONG_TYPE)
 }
 
 /// Arguments that do not fit together.

@@ -9,13 +9,14 @@
 //! - [`expire`]: EXPIRE, TTL and their kin
 //! - [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL, ...
 //! - [`strings`]: GET, MGET, APPEND, ...; [`set`]: SET, GETEX and their kin; [`counters`]: INCR and
-//!   its kin
+//!   its kin; [`bitmaps`]: SETBIT, BITCOUNT, BITFIELD, ...
 //! - [`persistence`]: SAVE, BGREWRITEAOF, DUMP, RESTORE, ...; [`debug`]: DEBUG
 //! - [`server`]: SLOWLOG, TIME, SHUTDOWN, ..., and [`info`], [`config`], [`command`]
 //!
 //! [`table`] has all their rows. [`subcommand`] is what commands with subcommands have in common,
 //! [`mod@error`] what all have.
 
+pub mod bitmaps;
 pub mod client;
 pub mod command;
 pub mod config;

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use everbloom_commands::{COMMANDS as FILTER_COMMANDS, Function};
 
 use super::{
-    Command, Handler, connection, counters, debug, expire, inspect, keys, persistence, server, set,
-    strings, transaction, walk,
+    Command, Handler, bitmaps, connection, counters, debug, expire, inspect, keys, persistence,
+    server, set, strings, transaction, walk,
 };
 use crate::call::Registry;
 
@@ -38,6 +38,7 @@ const FAMILIES: &[(&str, &[Command])] = &[
     ("string", strings::COMMANDS),
     ("string", set::COMMANDS),
     ("string", counters::COMMANDS),
+    ("bitmap", bitmaps::COMMANDS),
     ("server", persistence::COMMANDS),
     ("server", debug::COMMANDS),
     ("server", server::COMMANDS),

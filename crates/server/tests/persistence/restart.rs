@@ -67,6 +67,17 @@ const LINES: &[&str] = &[
     "GETDEL m1",
     "GETEX m2 EX 50000",
     "SETRANGE range 5 x",
+    "SETBIT bits 3 1",
+    "SETBIT bits 8000000 1",
+    "SETBIT bits 4 0",
+    "SETBIT number 2 1",
+    "BITOP NOT inverted range",
+    "BITOP XOR inverted inverted number none",
+    "SET joined 1",
+    "BITOP AND joined none",
+    "BITFIELD fields SET u7 3 100 INCRBY i5 #4 -3 OVERFLOW FAIL INCRBY u2 100 9",
+    "BITFIELD fields OVERFLOW SAT INCRBY u7 3 100 GET u8 0",
+    "BITFIELD grown OVERFLOW FAIL SET u8 800 256",
 ];
 
 fn fill(client: &mut Client) {
@@ -84,7 +95,18 @@ fn fill(client: &mut Client) {
 fn check(client: &mut Client) {
     for (db, line, expected) in [
         (0, "GET plain", Reply::bulk("vw")),
-        (0, "GET number", Reply::bulk("13")),
+        // The bits of 13 are 0x31 0x33, and SETBIT made one of them 1.
+        (0, "GET number", Reply::bulk([0x31, 0x33])),
+        (0, "BITCOUNT bits", Reply::Integer(2)),
+        (0, "STRLEN bits", Reply::Integer(1_000_001)),
+        (0, "STRLEN inverted", Reply::Integer(6)),
+        (0, "EXISTS joined", Reply::Integer(0)),
+        (
+            0,
+            "BITFIELD_RO fields GET u7 3 GET i5 #4 GET u2 100",
+            Reply::Array([127, -3, 0].map(Reply::Integer).to_vec()),
+        ),
+        (0, "STRLEN grown", Reply::Integer(101)),
         (0, "PEXPIRETIME number", Reply::Integer(99_999_999_999_999)),
         (0, "TTL persistent", Reply::Integer(-1)),
         (0, "EXISTS gone byadd empty m1", Reply::Integer(0)),

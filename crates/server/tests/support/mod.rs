@@ -7,6 +7,8 @@
     unreachable_pub
 )]
 
+pub mod pair;
+
 pub use everbloom_dev::{Client, Redis};
 use everbloom_server::{Running, Server, Settings};
 

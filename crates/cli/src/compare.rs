@@ -1,0 +1,322 @@
+//! `everbloom compare`: whether two servers have the same filters.
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::client::Url;
+use crate::display::quoted;
+use crate::failure::Failure;
+use crate::servers::difference::{Difference, Side, compare};
+use crate::servers::server::{Kind, Server, Trouble};
+use crate::servers::walk::Walk;
+
+/// Tell whether two servers have the same filters
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// One server: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]
+    #[arg(value_name = "OLD")]
+    old: String,
+    /// The other server
+    #[arg(value_name = "NEW")]
+    new: String,
+    /// Compare only filters whose names match, as in KEYS: 'seen:*'
+    #[arg(long = "match", value_name = "PATTERN")]
+    pattern: Option<OsString>,
+    /// Print one JSON object instead of lines
+    #[arg(long)]
+    json: bool,
+    /// Print nothing; only the exit code tells
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+}
+
+const HELP: &str = "\
+Compares Bloom filters of RedisBloom, Redis or Valkey with the everbloom module, and everbloom
+serve: parameters, number of items, every bit. It reads both piece by piece, so filters of any size
+need less than 150 MB of memory here. Keys of other types and expiry are not compared.
+
+Each filter that differs, or that only one server has, gets a line. While somebody adds items,
+filters that were equal can look different: compare when nobody adds.
+
+Of a Cluster, run it for each primary as OLD, and again for each primary as NEW.
+The password can be in REDISCLI_AUTH instead of the URL, to keep it out of the process list.
+
+Exit code: 0 when all filters are equal, 1 when not, or when a server refused, 2 when a server was
+lost.
+
+Examples:
+  everbloom compare redis://old redis://new:6380
+  everbloom compare --match 'seen:*' --json redis://old redis://new | jq .differences";
+
+/// What was found.
+#[derive(Debug, Default, Serialize)]
+struct Tally {
+    equal: u64,
+    different: u64,
+    only_old: u64,
+    only_new: u64,
+}
+
+impl Tally {
+    fn all_equal(&self) -> bool {
+        self.different == 0 && self.only_old == 0 && self.only_new == 0
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
+    let (old, new) = (url(&args.old)?, url(&args.new)?);
+    let mut old = Server::connect(&old)?;
+    old.must_know("BF.SCANDUMP")?;
+    let mut new = Server::connect(&new)?;
+    new.must_know("BF.SCANDUMP")?;
+    let mut report = Report::new(args);
+    let mut tally = Tally::default();
+    compare_all(&mut old, &mut new, args, &mut report, &mut tally)?;
+    report.finish(&tally)?;
+    Ok(ExitCode::from(u8::from(!tally.all_equal())))
+}
+
+fn compare_all(
+    old: &mut Server,
+    new: &mut Server,
+    args: &Args,
+    report: &mut Report,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let ended = |trouble: Trouble| trouble.into_failure("\nNot all filters were compared.");
+    let pattern = args
+        .pattern
+        .as_ref()
+        .map(|pattern| pattern.as_encoded_bytes());
+    let names = [old.name().to_owned(), new.name().to_owned()];
+    let mut walk = Walk::new(pattern);
+    while let Some(page) = walk.page(old).map_err(ended)? {
+        for key in page.filters {
+            match compare_key(old, new, &key).map_err(ended)? {
+                Finding::Equal => tally.equal += 1,
+                Finding::Gone => {}
+                Finding::Missing(there) => {
+                    tally.only_old += 1;
+                    report.missing(&key, &names, 1, &there)?;
+                }
+                Finding::Different(difference) => {
+                    tally.different += 1;
+                    report.different(&key, &names, &difference)?;
+                }
+                Finding::Unreadable(why) => {
+                    tally.different += 1;
+                    report.unreadable(&key, &why)?;
+                }
+            }
+        }
+    }
+    let mut walk = Walk::new(pattern);
+    while let Some(page) = walk.page(new).map_err(ended)? {
+        for key in page.filters {
+            let there = old.find(&key).map_err(ended)?;
+            if there != Kind::Filter {
+                tally.only_new += 1;
+                report.missing(&key, &names, 0, &there)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a comparison of one key found.
+#[derive(Debug)]
+enum Finding {
+    Equal,
+    Different(Difference),
+    /// What the new server has instead.
+    Missing(Kind),
+    /// The old server has it no more.
+    Gone,
+    Unreadable(String),
+}
+
+fn compare_key(old: &mut Server, new: &mut Server, key: &[u8]) -> Result<Finding, Trouble> {
+    old.settle()?;
+    let there = new.find(key)?;
+    if there != Kind::Filter {
+        return Ok(Finding::Missing(there));
+    }
+    let mut first = Side { server: old, key };
+    let mut second = Side { server: new, key };
+    match compare(&mut first, &mut second) {
+        Ok(difference) if difference.is_none() => Ok(Finding::Equal),
+        Ok(difference) => Ok(Finding::Different(difference)),
+        // It may have been deleted or have expired since it was found.
+        Err(Trouble::Filter(why)) => {
+            if old.find(key)? != Kind::Filter {
+                return Ok(Finding::Gone);
+            }
+            match new.find(key)? {
+                Kind::Filter => Ok(Finding::Unreadable(why)),
+                other => Ok(Finding::Missing(other)),
+            }
+        }
+        Err(trouble) => Err(trouble),
+    }
+}
+
+/// Writes findings as they come: there may be more than memory holds.
+struct Report {
+    out: BufWriter<io::Stdout>,
+    json: bool,
+    quiet: bool,
+    /// The number of findings so far.
+    count: u64,
+}
+
+impl Report {
+    fn new(args: &Args) -> Self {
+        Self {
+            out: BufWriter::new(io::stdout()),
+            json: args.json,
+            quiet: args.quiet,
+            count: 0,
+        }
+    }
+
+    /// A filter that one server does not have. `which` is that server's number.
+    fn missing(
+        &mut self,
+        key: &[u8],
+        names: &[String; 2],
+        which: usize,
+        there: &Kind,
+    ) -> io::Result<()> {
+        let name = names.get(which).map_or("", String::as_str);
+        let text = match there {
+            Kind::Other(kind) => format!("missing at {name}, which has a value of type {kind}"),
+            _ => format!("missing at {name}"),
+        };
+        let side = if which == 0 { "old" } else { "new" };
+        self.write(key, text, |finding| finding.missing = Some(side))
+    }
+
+    fn different(
+        &mut self,
+        key: &[u8],
+        names: &[String; 2],
+        difference: &Difference,
+    ) -> io::Result<()> {
+        let [old, new] = names;
+        let text = difference.describe([old, new]);
+        self.write(key, text, |finding| finding.set(difference))
+    }
+
+    fn unreadable(&mut self, key: &[u8], why: &str) -> io::Result<()> {
+        self.write(key, format!("cannot be read: {why}"), |_| {})
+    }
+
+    fn write(
+        &mut self,
+        key: &[u8],
+        text: String,
+        fill: impl FnOnce(&mut JsonFinding),
+    ) -> io::Result<()> {
+        self.count += 1;
+        if self.quiet {
+            return Ok(());
+        }
+        if !self.json {
+            return writeln!(self.out, "{}: {text}", quoted(key));
+        }
+        let mut finding = JsonFinding::new(key, text);
+        fill(&mut finding);
+        let lead = if self.count == 1 {
+            "{\"differences\":[\n"
+        } else {
+            ",\n"
+        };
+        self.out.write_all(lead.as_bytes())?;
+        serde_json::to_writer(&mut self.out, &finding)?;
+        Ok(())
+    }
+
+    fn finish(&mut self, tally: &Tally) -> io::Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
+        if self.json {
+            let lead: &[u8] = match self.count {
+                0 => b"{\"differences\":[],",
+                _ => b"\n],",
+            };
+            self.out.write_all(lead)?;
+            // The rest of the object, without its brace.
+            let sums = serde_json::to_string(tally)?;
+            writeln!(self.out, "{}", sums.trim_start_matches('{'))?;
+        } else {
+            let Tally {
+                equal,
+                different,
+                only_old,
+                only_new,
+            } = tally;
+            writeln!(
+                self.out,
+                "{equal} equal, {different} different, {only_old} only at the old server, \
+                 {only_new} only at the new one"
+            )?;
+        }
+        self.out.flush()
+    }
+}
+
+/// A finding as JSON. Pairs are the old server's value and the new one's.
+#[derive(Debug, Serialize)]
+struct JsonFinding {
+    /// The name; bytes that are not UTF-8 as `\xff`.
+    key: String,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<[String; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layers: Option<[usize; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<[u64; 2]>,
+    /// The numbers of bits that only one of them has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bits: Option<[u64; 2]>,
+}
+
+impl JsonFinding {
+    fn new(key: &[u8], text: String) -> Self {
+        let plain = std::str::from_utf8(key).map(str::to_owned);
+        Self {
+            key: plain.unwrap_or_else(|_| key.escape_ascii().to_string()),
+            text,
+            missing: None,
+            parameter: None,
+            values: None,
+            layers: None,
+            items: None,
+            bits: None,
+        }
+    }
+
+    fn set(&mut self, difference: &Difference) {
+        self.layers = Some(difference.layers);
+        self.items = Some(difference.items);
+        match &difference.parameter {
+            Some(parameter) => {
+                self.parameter = Some(parameter.name);
+                self.values = Some(parameter.values.clone());
+            }
+            // Bits are compared only of filters with the same parameters.
+            None => self.bits = Some(difference.bits),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `everbloom copy`: copies the filters of one server to another one.
+//!
+//! - [`transfer`]: one filter, whole or not at all
+//! - [`progress`]: what is shown meanwhile
+
+mod progress;
+mod transfer;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use indicatif::HumanBytes;
+
+use crate::client::Url;
+use crate::display::quoted;
+use crate::failure::Failure;
+use crate::servers::server::{Server, Trouble};
+use crate::servers::walk::Walk;
+use progress::Progress;
+use transfer::{Outcome, Transfer};
+
+/// Copy all filters of one server to another one
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The server to copy from: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// The server to copy to
+    #[arg(value_name = "TO")]
+    to: String,
+    /// Copy only filters whose names match, as in KEYS: 'seen:*'
+    #[arg(long = "match", value_name = "PATTERN")]
+    pattern: Option<OsString>,
+    /// Overwrite keys at the destination that hold something else
+    #[arg(long)]
+    replace: bool,
+    /// Do not read each copied filter back to compare it
+    #[arg(long)]
+    no_verify: bool,
+    /// Show no progress, and say nothing at the end when all went well
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const HELP: &str = "\
+Copies Bloom filters between RedisBloom, Redis or Valkey with the everbloom module, and everbloom
+serve, in any direction: all layers, counts and bits, and when the key expires. Keys of other types
+are not copied, only counted. A filter of any size needs less than 150 MB of memory here.
+
+Nobody sees half a filter. Each one is loaded under a temporary name (KEY:everbloom-copy:...), read
+back and compared, and then renamed. A temporary key of a copy that was killed expires after ten
+minutes.
+
+At the destination, a key that
+  does not exist                        gets the filter
+  holds an equal filter                 is skipped: so a copy that ended early goes on when you
+                                        run the same command again
+  holds an earlier state of the filter  is replaced, if nobody changes it meanwhile: this also
+                                        mends filters that another program copied in part
+  holds anything else                   stays as it is, and is named; --replace overwrites it
+
+Filters in use: what was added before the copy began is always copied. What is added while a filter
+is being copied may be missing. Such filters are named. Stop adding and run the same command
+again: it brings what is missing and skips the rest. Do not add at the destination before that.
+
+Blocked filters (TYPE answers everbloom) go only to servers that know them, not to RedisBloom.
+Of a Cluster, give each primary as FROM in turn; as TO, any node serves.
+The password can be in REDISCLI_AUTH instead of the URL, to keep it out of the process list.
+To compare the servers afterwards, run `everbloom compare FROM TO`.
+
+Exit code: 0 when all filters are at the destination; 1 when some could not be copied, or changed
+while they were copied, or a server refused; 2 when a server was lost.
+
+Examples:
+  everbloom copy redis://old redis://new:6380
+  everbloom copy --match 'seen:*' redis://old/1 redis://:secret@new/1";
+
+/// What has become of the filters.
+#[derive(Debug, Default)]
+struct Tally {
+    copied: u64,
+    bytes: u64,
+    present: u64,
+    gone: u64,
+    changed: u64,
+    failed: u64,
+    others: u64,
+    /// The source's other databases that have keys.
+    databases: Vec<u32>,
+    /// How long it took.
+    time: Duration,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
+    let (from, to) = (url(&args.from)?, url(&args.to)?);
+    let mut source = Server::connect(&from)?;
+    source.must_know("BF.SCANDUMP")?;
+    let mut destination = Server::connect(&to)?;
+    destination.must_know("BF.LOADCHUNK")?;
+
+    let began = Instant::now();
+    let mut tally = Tally::default();
+    let choices = (args.replace, !args.no_verify);
+    let mut transfer = Transfer::new(&mut source, &mut destination, choices);
+    let outcome = copy_all(&mut transfer, args, &mut tally);
+    tally.time = began.elapsed();
+    if outcome.is_ok() {
+        tally.databases = source.other_databases();
+    }
+    if !(args.quiet && outcome.is_ok() && tally.is_complete()) {
+        write!(io::stdout(), "{tally}")?;
+    }
+    outcome.map_err(|trouble| {
+        trouble.into_failure(
+            "\nEvery filter at the destination is whole. Run the same command again to go on: it \
+             skips what is there.",
+        )
+    })?;
+    Ok(ExitCode::from(u8::from(!tally.is_complete())))
+}
+
+/// Copies filter after filter. Returns the trouble that ends it all.
+fn copy_all(transfer: &mut Transfer<'_>, args: &Args, tally: &mut Tally) -> Result<(), Trouble> {
+    let pattern = args
+        .pattern
+        .as_ref()
+        .map(|pattern| pattern.as_encoded_bytes());
+    let mut walk = Walk::new(pattern);
+    let progress = Progress::new(args.quiet);
+    while let Some(page) = walk.page(transfer.source)? {
+        tally.others += page.others;
+        for key in page.filters {
+            progress.count(tally.copied, tally.present, tally.bytes);
+            match transfer.copy(&key, &progress) {
+                Ok(outcome) => {
+                    if tally.add(&outcome) {
+                        progress.say(&format!(
+                            "everbloom: {}: changed while it was copied, so new items may be \
+                             missing; run this again when nobody adds",
+                            quoted(&key)
+                        ));
+                    }
+                }
+                Err(Trouble::Filter(why)) => {
+                    tally.failed += 1;
+                    progress.say(&format!("everbloom: {}: {why}", quoted(&key)));
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Tally {
+    /// Returns whether the filter changed while it was copied.
+    fn add(&mut self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Copied { bytes, changed } => {
+                self.copied += 1;
+                self.bytes = self.bytes.saturating_add(*bytes);
+                self.changed += u64::from(*changed);
+                return *changed;
+            }
+            Outcome::Present => self.present += 1,
+            Outcome::Gone => self.gone += 1,
+        }
+        false
+    }
+
+    fn is_complete(&self) -> bool {
+        self.failed == 0 && self.changed == 0
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let filters = |count: u64| if count == 1 { "filter" } else { "filters" };
+        let seconds = self.time.as_secs_f64();
+        let (copied, bytes) = (self.copied, HumanBytes(self.bytes));
+        writeln!(
+            f,
+            "{copied} {} copied, {bytes} in {seconds:.1} s",
+            filters(copied)
+        )?;
+        for (count, what) in [
+            (self.present, "skipped: equal at the destination"),
+            (self.gone, "skipped: deleted or expired meanwhile"),
+            (self.changed, "changed while being copied"),
+            (self.failed, "not copied, see above"),
+        ] {
+            if count > 0 {
+                writeln!(f, "{count} {} {what}", filters(count))?;
+            }
+        }
+        if self.others > 0 {
+            let noun = if self.others == 1 { "key" } else { "keys" };
+            writeln!(f, "{} {noun} of other types left", self.others)?;
+        }
+        for number in &self.databases {
+            writeln!(
+                f,
+                "database {number} has keys too: copy it with /{number} behind the URLs"
+            )?;
+        }
+        Ok(())
+    }
+}

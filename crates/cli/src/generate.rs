@@ -1,0 +1,69 @@
+//! `everbloom generate`: what packages ship beside the binary, made from what the binary knows.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap_complete::Shell;
+use everbloom_server::config::{explained, load};
+
+use crate::failure::Failure;
+
+/// Write a configuration file, man pages or a shell's completions
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    /// Every setting of the server with an explanation, and its default or what is given here
+    Conf {
+        /// Settings, as `serve` takes them
+        #[arg(
+            value_name = "CONFIG|--NAME VALUE",
+            num_args = 0..,
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        words: Vec<OsString>,
+    },
+    /// A man page for each subcommand
+    Man {
+        /// The folder that they are written into
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+    /// What a shell needs to complete words
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL", value_enum)]
+        shell: Shell,
+    },
+}
+
+pub(crate) fn run(args: &Args, command: clap::Command) -> Result<ExitCode, Failure> {
+    match &args.what {
+        What::Conf { words } => {
+            let loaded = load(words).map_err(|error| Failure::Server(error.to_string()))?;
+            io::stdout().write_all(explained(&loaded.settings).as_bytes())?;
+        }
+        What::Man { folder } => {
+            let unwritten = |error| {
+                Failure::Usage(format!(
+                    "cannot write man pages to {}: {error}",
+                    folder.display()
+                ))
+            };
+            clap_mangen::generate_to(command, folder).map_err(unwritten)?;
+        }
+        What::Completions { shell } => {
+            let (mut command, mut script) = (command, Vec::new());
+            clap_complete::generate(*shell, &mut command, "everbloom", &mut script);
+            io::stdout().write_all(&script)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,291 @@
+//! Numbers as people type them: `9e8`, `900M`, `3*10^8`, `1/1000`, `0.1%`, `2GiB`.
+//!
+//! One parser for all subcommands, so that a number means the same everywhere. K, M, G, T and P are
+//! powers of 1000, Ki, Mi, Gi, Ti and Pi powers of 1024.
+
+use everbloom::sizing::blocked::MIN_RATE;
+
+/// The most items and the most bytes anybody can mean.
+const MOST: f64 = 1e18;
+/// The longest text that is read. It also bounds the depth of parentheses.
+const LONGEST: usize = 100;
+
+/// Reads a number of items.
+pub(crate) fn items(text: &str) -> Result<u64, String> {
+    let number = evaluate(text, Units::Items)?;
+    in_range(number, "items", "9e8, 900M or 3*10^8")
+}
+
+/// Reads a number of bytes.
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    let number = evaluate(text, Units::Bytes)?;
+    in_range(number, "bytes", "2G, 512MiB or 1e9")
+}
+
+/// Whether a filter of either layout can keep such an error rate.
+pub(crate) fn is_rate(rate: f64) -> bool {
+    (MIN_RATE..1.0).contains(&rate)
+}
+
+/// Without the last digits, in which products of decimal numbers go wrong: 0.1 times 0.1 is 0.01.
+pub(crate) fn rounded(number: f64) -> f64 {
+    format!("{number:.12e}").parse().unwrap_or(number)
+}
+
+/// Reads an error rate.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let rate = rounded(evaluate(text, Units::Part)?);
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(
+            "an error rate is above 0 and below 1: for one percent write 1% or 0.01".into(),
+        );
+    }
+    if !is_rate(rate) {
+        return Err(format!(
+            "no filter keeps a rate below {MIN_RATE:e}, because hashes repeat: ask for more"
+        ));
+    }
+    Ok(rate)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be from 1 to 1e18"
+)]
+fn in_range(number: f64, what: &str, examples: &str) -> Result<u64, String> {
+    if number.is_nan() || number < 1.0 {
+        return Err(format!(
+            "at least 1 is needed: write the {what} as {examples}"
+        ));
+    }
+    if number > MOST {
+        return Err(format!("at most 1e18 {what} can be planned for"));
+    }
+    Ok(number.round() as u64)
+}
+
+/// What may stand behind a number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Units {
+    /// K, M, Ki, ...
+    Items,
+    /// The same, and B.
+    Bytes,
+    /// %.
+    Part,
+}
+
+fn evaluate(text: &str, units: Units) -> Result<f64, String> {
+    if text.len() > LONGEST {
+        return Err(format!("a number has at most {LONGEST} characters"));
+    }
+    if text.contains(',') {
+        return Err("write the decimal point as `.`, and no commas: 0.1, 1000000".into());
+    }
+    let mut parser = Parser { rest: text, units };
+    let value = parser.sum()?;
+    parser.skip_spaces();
+    if parser.rest.is_empty() {
+        Ok(value)
+    } else {
+        Err(parser.complaint())
+    }
+}
+
+/// What is still to be read. Each function reads one kind of term from its start.
+struct Parser<'a> {
+    rest: &'a str,
+    units: Units,
+}
+
+impl Parser<'_> {
+    fn sum(&mut self) -> Result<f64, String> {
+        let mut value = self.product()?;
+        loop {
+            if self.takes("+") {
+                value += self.product()?;
+            } else if self.takes("-") {
+                value -= self.product()?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn product(&mut self) -> Result<f64, String> {
+        let mut value = self.power()?;
+        loop {
+            if self.takes("*") || self.takes("×") {
+                value *= self.power()?;
+            } else if self.takes("/") {
+                value /= self.power()?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn power(&mut self) -> Result<f64, String> {
+        let base = self.signed()?;
+        if self.takes("**") || self.takes("^") {
+            // From the right: 2^3^2 is 2^9.
+            return Ok(base.powf(self.power()?));
+        }
+        Ok(base)
+    }
+
+    fn signed(&mut self) -> Result<f64, String> {
+        if self.takes("-") {
+            return Ok(-self.signed()?);
+        }
+        let value = if self.takes("(") {
+            let value = self.sum()?;
+            if !self.takes(")") {
+                return Err("a parenthesis is not closed".into());
+            }
+            value
+        } else {
+            self.digits()?
+        };
+        Ok(value * self.unit())
+    }
+
+    /// Digits with a point and an exponent. Spaces and `_` may group them.
+    fn digits(&mut self) -> Result<f64, String> {
+        self.skip_spaces();
+        let mut digits = String::new();
+        let mut letters = self.rest.char_indices().peekable();
+        let mut end = 0;
+        while let Some((at, letter)) = letters.next() {
+            let next = letters.peek().map(|(_, next)| *next);
+            let digit_follows = next.is_some_and(|next| next.is_ascii_digit());
+            let sign_follows = matches!(next, Some('+' | '-'));
+            match letter {
+                '0'..='9' | '.' => digits.push(letter),
+                ' ' | '_' if digit_follows && !digits.is_empty() => {}
+                'e' | 'E' if digit_follows || sign_follows => digits.push(letter),
+                '+' | '-' if digits.ends_with(['e', 'E']) => digits.push(letter),
+                _ => break,
+            }
+            end = at + letter.len_utf8();
+        }
+        let value = digits.parse().map_err(|_| self.complaint())?;
+        self.rest = self.rest.get(end..).unwrap_or_default();
+        Ok(value)
+    }
+
+    fn unit(&mut self) -> f64 {
+        if self.units == Units::Part {
+            return if self.takes("%") { 0.01 } else { 1.0 };
+        }
+        let mut value = 1.0;
+        for (power, letters) in
+            (1..).zip([["k", "K"], ["m", "M"], ["g", "G"], ["t", "T"], ["p", "P"]])
+        {
+            if letters.iter().any(|letter| self.takes(letter)) {
+                let base: f64 = if self.takes("i") { 1024.0 } else { 1000.0 };
+                value = base.powi(power);
+                break;
+            }
+        }
+        if self.units == Units::Bytes && !self.takes("B") {
+            self.takes("b");
+        }
+        value
+    }
+
+    fn takes(&mut self, word: &str) -> bool {
+        self.skip_spaces();
+        // `**` is a power, no product.
+        if word == "*" && self.rest.starts_with("**") {
+            return false;
+        }
+        let rest = self.rest.strip_prefix(word);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn skip_spaces(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    fn complaint(&self) -> String {
+        let examples = match self.units {
+            Units::Items => "9e8, 900M or 3*10^8",
+            Units::Bytes => "2G, 512MiB or 1e9",
+            Units::Part => "0.001, 1/1000 or 0.1%",
+        };
+        let problem = if self.rest.is_empty() {
+            "a number is missing".to_owned()
+        } else {
+            format!("`{}` is no number", self.rest)
+        };
+        format!("{problem}: write it as {examples}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_have_suffixes_and_arithmetic() {
+        let cases = [
+            ("900000000", 900_000_000),
+            ("9e8", 900_000_000),
+            ("900M", 900_000_000),
+            ("0.9G", 900_000_000),
+            ("900 000 000", 900_000_000),
+            ("900_000_000", 900_000_000),
+            ("3*10^8", 300_000_000),
+            ("3×10**8", 300_000_000),
+            ("3e+8", 300_000_000),
+            ("(1+2)*1e8 - 1", 299_999_999),
+            ("2^3^2", 512),
+            ("64Ki", 65_536),
+            ("10/4", 3),
+            ("1", 1),
+            (" 7 ", 7),
+        ];
+        for (text, number) in cases {
+            assert_eq!(items(text), Ok(number), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_and_memory_have_theirs() {
+        for text in ["0.001", "1e-3", "1/1000", "0.1%", ".1 %", "10^-3"] {
+            let read = rate(text).unwrap();
+            assert!((read - 0.001).abs() < 1e-12, "{text}: {read}");
+        }
+        assert_eq!(memory("2G"), Ok(2_000_000_000));
+        assert_eq!(memory("2 GB"), Ok(2_000_000_000));
+        assert_eq!(memory("2GiB"), Ok(2 << 30));
+        assert_eq!(memory("100b"), Ok(100));
+    }
+
+    #[test]
+    fn what_is_no_number_is_said() {
+        for text in [
+            "", " ", "x", "1e", "1..2", "1 2 x", "(1", "1)", "5%", "1B", "--", "1/0", "0", "-5",
+            "0.4", "1e19", "1/0-1/0", "1,000", "9Q", "^2", "e5", "1e400",
+        ] {
+            let error = items(text).unwrap_err();
+            assert!(
+                error.ends_with(|c: char| c.is_ascii_alphanumeric()),
+                "{text}: {error}"
+            );
+        }
+        for text in [
+            "0", "-0.1", "1", "1.5", "100%", "1M", "1e-14", "0,1", "nan", "inf", "0/0",
+        ] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+        for text in ["0", "-1", "lots", "1e30", "5%"] {
+            assert!(memory(text).is_err(), "{text}");
+        }
+        assert!(items(&"(".repeat(101)).unwrap_err().contains("characters"));
+        assert!(items(&"(".repeat(99)).is_err());
+    }
+}

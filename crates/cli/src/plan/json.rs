@@ -1,0 +1,61 @@
+//! The plan as JSON.
+
+use serde_json::{Value, json};
+
+use super::question::{Plan, Question};
+use super::sizes::{Kind, Size};
+use crate::failure::Failure;
+
+pub(super) fn render(plan: &Plan) -> Result<String, Failure> {
+    let (capacity, rate, memory) = match plan.question {
+        Question::Memory { capacity, rate } => (Some(capacity), Some(rate), None),
+        Question::Capacity { rate, memory } => (None, Some(rate), Some(memory)),
+        Question::Rate { capacity, memory } => (Some(capacity), None, Some(memory)),
+    };
+    let document = json!({
+        "asked": {"capacity": capacity, "rate": rate, "memory": memory},
+        "filters": plan.filters.iter().map(filter).collect::<Vec<_>>(),
+        "others": plan.others.iter().map(|other| json!({
+            "name": other.name,
+            "bytes": other.bytes.ceil(),
+            "assumed": other.assumed,
+        })).collect::<Vec<_>>(),
+        "around": around(plan),
+        "overfill": plan.overfilled().map(|(times, classic, blocked)| json!({
+            "times": times,
+            "classic": classic,
+            "blocked": blocked,
+        })),
+    });
+    let mut text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn filter(size: &Size) -> Value {
+    json!({
+        "name": size.kind.name(),
+        "capacity": size.capacity,
+        "rate": size.rate,
+        "bits": size.bits(),
+        "bytes": size.bytes,
+        "hashes": size.hashes,
+        "bits_per_item": size.bits_per_item(),
+    })
+}
+
+fn around(plan: &Plan) -> Vec<Value> {
+    let mut around = Vec::new();
+    for capacity in plan.capacities() {
+        for rate in plan.rates() {
+            let bytes = |kind: Kind| kind.size(capacity, rate).map(|size| size.bytes);
+            around.push(json!({
+                "capacity": capacity,
+                "rate": rate,
+                "classic_bytes": bytes(Kind::Classic),
+                "blocked_bytes": bytes(Kind::Blocked),
+            }));
+        }
+    }
+    around
+}

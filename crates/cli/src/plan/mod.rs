@@ -1,0 +1,126 @@
+//! `everbloom plan`: how large a filter must be, or how much fits into some memory.
+
+mod json;
+mod pictures;
+mod question;
+mod sizes;
+mod table;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use crate::failure::Failure;
+use crate::number;
+use crate::plot::{self, Destination};
+use pictures::Picture;
+use question::{Plan, Question};
+
+/// Plan a filter: memory, hashes and error rate, in both layouts and in RedisBloom
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// How many items the filter will hold: 9e8, 900M, 3*10^8
+    #[arg(value_name = "CAPACITY", value_parser = number::items, allow_negative_numbers = true)]
+    items: Option<u64>,
+    /// How often it may be wrong about an item it never saw: 0.001, 1/1000, 0.1%
+    #[arg(value_name = "ERROR", value_parser = number::rate, allow_negative_numbers = true)]
+    error: Option<f64>,
+    /// The same as CAPACITY
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::items,
+        allow_negative_numbers = true,
+        conflicts_with = "items"
+    )]
+    capacity: Option<u64>,
+    /// The same as ERROR
+    #[arg(
+        long,
+        visible_alias = "error-rate",
+        value_name = "RATE",
+        value_parser = number::rate,
+        allow_negative_numbers = true,
+        conflicts_with = "error"
+    )]
+    rate: Option<f64>,
+    /// The most memory the filter may take: 2G, 512MiB
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = number::memory,
+        allow_negative_numbers = true
+    )]
+    memory: Option<u64>,
+    /// Show the error rate of a filter that holds up to four times its capacity
+    #[arg(long)]
+    overfill: bool,
+    /// The length of an item, to compare with a set of strings
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = number::memory,
+        allow_negative_numbers = true,
+        default_value = "64"
+    )]
+    item_bytes: u64,
+    /// Draw a picture into a file, `.svg` or `.png`; `-` draws it in the terminal
+    #[arg(long, value_name = "FILE", value_parser = plot::destination)]
+    plot: Option<Destination>,
+    /// What the picture shows; without --plot it is drawn in the terminal
+    #[arg(long, value_name = "WHAT", value_enum)]
+    picture: Option<Picture>,
+    /// Print everything as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "\
+Give two of capacity, error rate and memory; plan finds the third.
+
+  everbloom plan 900M 0.1%                     how much memory?
+  everbloom plan --rate 0.1% --memory 512M     how many items?
+  everbloom plan --capacity 1e9 --memory 2G    how often will it be wrong?
+  everbloom plan 1e6 1% --overfill             and when it holds more than that?
+  everbloom plan 1e6 1% --picture memory       memory against error rate, in the terminal
+  everbloom plan 1e6 1% --plot rates.svg       the error rate while it fills, as a picture
+
+Numbers may have suffixes and arithmetic. K, M, G, T and P are powers of 1000; Ki, Mi, Gi, Ti and
+Pi are powers of 1024. Put a number with `*`, `(` or spaces in quotes.
+
+`may grow` is a filter that adds layers when it is full: its first layer keeps a part of the error
+rate for them, so it takes more bits. RedisBloom's figures are those of BF.RESERVE.
+
+Exit code: 2 when a number makes no sense or nothing fits, else 0.";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let destination = match (&args.plot, args.picture) {
+        (Some(destination), _) => Some(destination.clone()),
+        (None, picture) => picture.map(|_| Destination::Terminal),
+    };
+    if args.json && destination == Some(Destination::Terminal) {
+        return Err(Failure::Usage(
+            "JSON and a picture cannot share the output: draw into a file with --plot FILE".into(),
+        ));
+    }
+    let question = Question::new(
+        args.items.or(args.capacity),
+        args.error.or(args.rate),
+        args.memory,
+    )?;
+    let plan = Plan::new(question, args.item_bytes, args.overfill)?;
+    let text = if args.json {
+        json::render(&plan)?
+    } else {
+        table::render(&plan)
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    if let Some(destination) = destination {
+        if destination == Destination::Terminal {
+            io::stdout().write_all(b"\n")?;
+        }
+        let chart = args.picture.unwrap_or(Picture::Items).draw(&plan);
+        plot::draw(&chart, &destination)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,142 @@
+//! What is asked, and the filters that answer it.
+
+use super::sizes::{self, KINDS, Kind, Other, Size};
+use crate::failure::Failure;
+use crate::number;
+
+/// A plan: the filters, and what they are compared with.
+pub(super) struct Plan {
+    pub(super) question: Question,
+    pub(super) filters: Vec<Size>,
+    /// The filters of the two layouts that do not grow, at a capacity and a rate that both keep.
+    pub(super) classic: Size,
+    pub(super) blocked: Size,
+    pub(super) others: [Other; 3],
+    pub(super) overfill: bool,
+}
+
+/// What was given; the third is asked.
+#[derive(Clone, Copy)]
+pub(super) enum Question {
+    Memory { capacity: u64, rate: f64 },
+    Capacity { rate: f64, memory: u64 },
+    Rate { capacity: u64, memory: u64 },
+}
+
+impl Question {
+    /// Two of the three must be given.
+    pub(super) fn new(
+        capacity: Option<u64>,
+        rate: Option<f64>,
+        memory: Option<u64>,
+    ) -> Result<Question, Failure> {
+        match (capacity, rate, memory) {
+            (Some(capacity), Some(rate), None) => Ok(Question::Memory { capacity, rate }),
+            (None, Some(rate), Some(memory)) => Ok(Question::Capacity { rate, memory }),
+            (Some(capacity), None, Some(memory)) => Ok(Question::Rate { capacity, memory }),
+            (Some(_), Some(_), Some(_)) => Err(Failure::Usage(
+                "capacity, rate and memory are all given: leave out the one to be found".into(),
+            )),
+            _ => Err(Failure::Usage(
+                "give two of capacity, rate and memory, such as `everbloom plan 900M 0.1%` or \
+                 `everbloom plan --rate 0.1% --memory 512M`"
+                    .into(),
+            )),
+        }
+    }
+
+    /// The filter of a kind that answers it.
+    fn answer(self, kind: Kind) -> Option<Size> {
+        match self {
+            Question::Memory { capacity, rate } => kind.size(capacity, rate),
+            Question::Capacity { rate, memory } => kind.most_items(rate, memory),
+            Question::Rate { capacity, memory } => kind.lowest_rate(capacity, memory),
+        }
+    }
+
+    fn nothing_fits(self) -> Failure {
+        Failure::Usage(match self {
+            Question::Memory { .. } => {
+                "such a filter would have more than 2^63 bits: plan for fewer items, or a higher \
+                 rate"
+                    .into()
+            }
+            Question::Capacity { memory, .. } => format!(
+                "not even one item fits into {memory} bytes in both layouts at this rate: give \
+                 more memory, or a higher rate"
+            ),
+            Question::Rate { capacity, memory } => format!(
+                "{capacity} items do not fit into {memory} bytes at any rate: give more memory, or \
+                 fewer items"
+            ),
+        })
+    }
+}
+
+impl Plan {
+    pub(super) fn new(
+        question: Question,
+        item_bytes: u64,
+        overfill: bool,
+    ) -> Result<Plan, Failure> {
+        let nothing_fits = || question.nothing_fits();
+        let classic = question.answer(Kind::Classic).ok_or_else(nothing_fits)?;
+        let blocked = question.answer(Kind::Blocked).ok_or_else(nothing_fits)?;
+        let capacity = classic.capacity.min(blocked.capacity);
+        let rate = classic.rate.max(blocked.rate);
+        let common = |kind: Kind| kind.size(capacity, rate).ok_or_else(nothing_fits);
+        Ok(Plan {
+            question,
+            filters: KINDS
+                .iter()
+                .filter_map(|kind| question.answer(*kind))
+                .collect(),
+            classic: common(Kind::Classic)?,
+            blocked: common(Kind::Blocked)?,
+            others: sizes::others(capacity, rate, item_bytes),
+            overfill,
+        })
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.classic.capacity
+    }
+
+    pub(super) fn rate(&self) -> f64 {
+        self.classic.rate
+    }
+
+    /// Capacities around the planned one.
+    pub(super) fn capacities(&self) -> Vec<u64> {
+        let capacity = self.capacity();
+        let mut near = vec![
+            capacity / 10,
+            capacity / 2,
+            capacity,
+            capacity.saturating_mul(2),
+            capacity.saturating_mul(10),
+        ];
+        near.retain(|capacity| *capacity > 0);
+        near.dedup();
+        near
+    }
+
+    /// Rates around the planned one that a filter can keep.
+    pub(super) fn rates(&self) -> Vec<f64> {
+        let rates = [10.0, 1.0, 0.1].map(|factor| number::rounded(self.rate() * factor));
+        let is_kept = |rate: &f64| number::is_rate(*rate);
+        rates.into_iter().filter(is_kept).collect()
+    }
+
+    /// How many times their capacity filters hold, and the error rates of the two layouts then.
+    pub(super) fn overfilled(&self) -> [(f64, f64, f64); 5] {
+        [1.0, 1.5, 2.0, 3.0, 4.0].map(|times| {
+            let items = times * self.capacity() as f64;
+            (
+                times,
+                self.classic.rate_at(items),
+                self.blocked.rate_at(items),
+            )
+        })
+    }
+}

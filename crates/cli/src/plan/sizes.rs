@@ -1,0 +1,259 @@
+//! The sizes of filters, and the search for the capacity or the rate that fits into some memory.
+
+use everbloom::sizing::blocked::{self, BlockedSize, LARGE, MIN_RATE};
+use everbloom::sizing::{LayerSize, Rounding, textbook};
+
+/// What kinds of filters a plan compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Classic,
+    ClassicGrowing,
+    Blocked,
+    BlockedGrowing,
+    RedisBloom,
+    RedisBloomFixed,
+}
+
+pub(super) const KINDS: [Kind; 6] = [
+    Kind::Classic,
+    Kind::ClassicGrowing,
+    Kind::Blocked,
+    Kind::BlockedGrowing,
+    Kind::RedisBloom,
+    Kind::RedisBloomFixed,
+];
+
+/// A filter as it will be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Size {
+    pub(super) kind: Kind,
+    pub(super) capacity: u64,
+    /// The error rate asked for.
+    pub(super) rate: f64,
+    pub(super) bytes: u64,
+    pub(super) hashes: u32,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Classic => "classic",
+            Kind::ClassicGrowing => "classic, may grow",
+            Kind::Blocked => "blocked",
+            Kind::BlockedGrowing => "blocked, may grow",
+            Kind::RedisBloom => "RedisBloom",
+            Kind::RedisBloomFixed => "RedisBloom, NONSCALING",
+        }
+    }
+
+    /// The dimensions that the library, or RedisBloom, gives such a filter; `None` when it refuses.
+    pub(super) fn size(self, capacity: u64, rate: f64) -> Option<Size> {
+        let (bytes, hashes) = match self {
+            Kind::Classic => classic(LayerSize::new(capacity, rate, Rounding::Words)?),
+            // RedisBloom's sizes are those of the classic layout, which has its bits.
+            Kind::ClassicGrowing | Kind::RedisBloom => {
+                classic(LayerSize::first(capacity, rate, true)?)
+            }
+            Kind::RedisBloomFixed => classic(LayerSize::first(capacity, rate, false)?),
+            Kind::Blocked => in_blocks(BlockedSize::new(capacity, rate)?),
+            Kind::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate, true)?),
+        };
+        Some(Size {
+            kind: self,
+            capacity,
+            rate,
+            bytes,
+            hashes,
+        })
+    }
+
+    /// The filter of most items that fits into so many bytes.
+    pub(super) fn most_items(self, rate: f64, memory: u64) -> Option<Size> {
+        let fits = |capacity: u64| {
+            let size = self.size(capacity, rate);
+            size.is_some_and(|size| size.bytes <= memory)
+        };
+        // A large first layer of the blocked layout keeps less of the rate for the layers to come,
+        // so it takes fewer bits than one that is a little smaller.
+        let (mut low, mut high) = match self {
+            Kind::BlockedGrowing if !fits(LARGE) => (0, LARGE),
+            Kind::BlockedGrowing => (LARGE, 1 << 62),
+            _ => (0, 1 << 62),
+        };
+        // The search keeps `low` fitting and `high` not fitting.
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if fits(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        self.size(low, rate)
+    }
+
+    /// The filter of the lowest rate that fits into so many bytes. The rate is rounded up to three
+    /// digits, so that a filter made with the rate as it is printed is the one that is meant.
+    pub(super) fn lowest_rate(self, capacity: u64, memory: u64) -> Option<Size> {
+        let fitting = |rate: f64| {
+            let size = self.size(capacity, rate);
+            size.filter(|size| size.bytes <= memory)
+        };
+        if let Some(size) = fitting(MIN_RATE) {
+            return Some(size);
+        }
+        let most = 0.999;
+        fitting(most)?;
+        let (mut low, mut high) = (MIN_RATE.ln(), f64::ln(most));
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            if fitting(middle.exp()).is_some() {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        let found = rounded_up(high.exp());
+        // A blocked filter that may grow takes up to an eighth more than it must, so that its
+        // layers have as many hashes as each other. A lower rate may spare that and fit, too.
+        let below = match self {
+            Kind::BlockedGrowing => 150,
+            _ => 0,
+        };
+        let lower = (1..=below).map(|step| rounded_up(found * 0.99_f64.powi(step)));
+        lower.rev().chain([found]).find_map(fitting)
+    }
+}
+
+fn classic(size: LayerSize) -> (u64, u32) {
+    (size.bytes, size.hashes)
+}
+
+fn in_blocks(size: BlockedSize) -> (u64, u32) {
+    (size.bytes, size.hashes)
+}
+
+/// To three digits.
+fn rounded_up(rate: f64) -> f64 {
+    let text = format!("{rate:.2e}");
+    let near: f64 = text.parse().unwrap_or(rate);
+    if near >= rate {
+        return near;
+    }
+    let (_, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digit: f64 = format!("1e{exponent}").parse().unwrap_or(0.0);
+    let above = format!("{:.2e}", near + digit / 100.0);
+    above.parse().unwrap_or(rate)
+}
+
+impl Size {
+    pub(super) fn bits(&self) -> u64 {
+        self.bytes.saturating_mul(8)
+    }
+
+    pub(super) fn bits_per_item(&self) -> f64 {
+        self.bits() as f64 / self.capacity as f64
+    }
+
+    /// The error rate when the filter holds so many items and has not grown.
+    pub(super) fn rate_at(&self, items: f64) -> f64 {
+        match self.kind {
+            Kind::Blocked | Kind::BlockedGrowing => {
+                let blocks = self.bits() as f64 / f64::from(blocked::BLOCK_BITS);
+                blocked::block_error_rate(items / blocks, self.hashes)
+            }
+            _ => textbook::error_rate(self.bits() as f64, self.hashes.into(), items),
+        }
+    }
+}
+
+/// What would find the same items without a filter.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Other {
+    pub(super) name: &'static str,
+    pub(super) bytes: f64,
+    pub(super) assumed: String,
+}
+
+/// Bytes of a MD5.
+const MD5: f64 = 16.0;
+
+pub(super) fn others(capacity: u64, rate: f64, item_bytes: u64) -> [Other; 3] {
+    let items = capacity as f64;
+    [
+        Other {
+            name: "set of strings",
+            bytes: items * item_bytes as f64,
+            assumed: format!("the strings alone, {item_bytes} bytes each (--item-bytes)"),
+        },
+        Other {
+            name: "set of MD5s",
+            bytes: items * MD5,
+            assumed: format!("the sums alone, {MD5} bytes each"),
+        },
+        Other {
+            name: "plain bitmap",
+            bytes: textbook::bits_with_hashes(items, rate, 1.0) / 8.0,
+            assumed: "one bit an item, from one hash, wrong as often".into(),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    use super::*;
+
+    #[test]
+    fn rates_are_rounded_up_to_three_digits() {
+        let cases = [
+            (0.001234, 0.00124),
+            (0.01, 0.01),
+            (0.009996, 0.01),
+            (1.0001e-9, 1.01e-9),
+        ];
+        for (rate, rounded) in cases {
+            assert_eq!(rounded_up(rate), rounded, "{rate}");
+        }
+    }
+
+    /// What a filter takes leads back to its capacity and to its rate, within a word or a block.
+    #[test]
+    fn there_and_back_again() {
+        let mut rng = StdRng::seed_from_u64(13);
+        for _ in 0..40 {
+            let most = 1_u64 << rng.random_range(1..36);
+            let capacity = rng.random_range(1..most);
+            let rate = f64::exp(rng.random_range(f64::ln(1e-12)..f64::ln(0.2)));
+            for kind in KINDS {
+                let there = kind.size(capacity, rate).unwrap();
+                let unit = if kind.name().starts_with("blocked") {
+                    64
+                } else {
+                    8
+                };
+
+                let back = kind.most_items(rate, there.bytes).unwrap();
+                let case = format!("{kind:?} {capacity} {rate}");
+                assert!(
+                    back.capacity >= capacity && back.bytes <= there.bytes,
+                    "{case} {back:?}"
+                );
+                // A large first layer in the blocked layout takes less than a small one.
+                if kind != Kind::BlockedGrowing || back.capacity < LARGE {
+                    let more = kind.size(back.capacity + 1, rate).unwrap();
+                    assert!(more.bytes > there.bytes, "{case} {back:?}");
+                    assert!(back.bytes + 2 * unit >= there.bytes, "{case} {back:?}");
+                }
+
+                let back = kind.lowest_rate(capacity, there.bytes).unwrap();
+                assert!(
+                    back.rate <= rate * 1.011 && back.bytes <= there.bytes,
+                    "{case} {back:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The plan as text.
+
+use std::fmt::Write as _;
+
+use everbloom_plot::label;
+
+use super::question::{Plan, Question};
+use super::sizes::{Kind, Size};
+
+/// The most items that BF.RESERVE takes in RedisBloom.
+const REDISBLOOM_MOST: u64 = 1 << 30;
+
+pub(super) fn render(plan: &Plan) -> String {
+    let mut text = format!("{}\n\n", headline(plan));
+    // Writing to a String cannot fail.
+    let _ = filters(plan, &mut text);
+    let _ = others(plan, &mut text);
+    let _ = around(plan, &mut text);
+    if plan.overfill {
+        let _ = overfill(plan, &mut text);
+    }
+    text
+}
+
+/// What is planned, or what was found.
+fn headline(plan: &Plan) -> String {
+    let one_in = |rate: f64| {
+        format!(
+            "{} (one in {})",
+            label::percent(rate),
+            grouped_float(1.0 / rate)
+        )
+    };
+    let in_memory = |memory: u64| {
+        format!(
+            "{} bytes ({})",
+            grouped(memory),
+            label::bytes(memory as f64)
+        )
+    };
+    match plan.question {
+        Question::Memory { capacity, rate } => {
+            format!(
+                "{} items at an error rate of {}",
+                grouped(capacity),
+                one_in(rate)
+            )
+        }
+        Question::Capacity { rate, memory } => format!(
+            "{} hold {} items at an error rate of {}",
+            in_memory(memory),
+            grouped(plan.capacity()),
+            one_in(rate)
+        ),
+        Question::Rate { capacity, memory } => format!(
+            "{} hold {} items at an error rate of {}",
+            in_memory(memory),
+            grouped(capacity),
+            one_in(plan.rate())
+        ),
+    }
+}
+
+fn filters(plan: &Plan, text: &mut String) -> std::fmt::Result {
+    writeln!(
+        text,
+        "{:<22} {:>15} {:>10} {:>18} {:>10} {:>9} {:>6}",
+        "filter", "items", "rate", "bytes", "memory", "bits/item", "hashes"
+    )?;
+    for size in &plan.filters {
+        writeln!(
+            text,
+            "{:<22} {:>15} {:>10} {:>18} {:>10} {:>9.2} {:>6}",
+            size.kind.name(),
+            grouped(size.capacity),
+            label::percent(size.rate),
+            grouped(size.bytes),
+            label::bytes(size.bytes as f64),
+            size.bits_per_item(),
+            size.hashes
+        )?;
+    }
+    let Some(redisbloom) = plan
+        .filters
+        .iter()
+        .find(|size| size.kind == Kind::RedisBloom)
+    else {
+        return Ok(());
+    };
+    if redisbloom.capacity > REDISBLOOM_MOST {
+        writeln!(
+            text,
+            "\nRedisBloom's BF.RESERVE takes at most {} items.",
+            grouped(REDISBLOOM_MOST)
+        )?;
+    } else {
+        writeln!(
+            text,
+            "\nIn RedisBloom: BF.RESERVE KEY {} {}",
+            redisbloom.rate, redisbloom.capacity
+        )?;
+    }
+    Ok(())
+}
+
+fn others(plan: &Plan, text: &mut String) -> std::fmt::Result {
+    writeln!(
+        text,
+        "\n{:<22} {:>10}  assumed",
+        "instead of a filter", "memory"
+    )?;
+    for other in &plan.others {
+        writeln!(
+            text,
+            "{:<22} {:>10}  {}",
+            other.name,
+            label::bytes(other.bytes),
+            other.assumed
+        )?;
+    }
+    Ok(())
+}
+
+fn around(plan: &Plan, text: &mut String) -> std::fmt::Result {
+    write!(text, "\n{:<15}", "memory around it")?;
+    for rate in plan.rates() {
+        write!(text, "  {:>21}", label::percent(rate))?;
+    }
+    write!(text, "\n{:>15}", "items")?;
+    for _ in plan.rates() {
+        write!(text, "  {:>10} {:>10}", "classic", "blocked")?;
+    }
+    text.push('\n');
+    for capacity in plan.capacities() {
+        write!(text, "{:>15}", grouped(capacity))?;
+        for rate in plan.rates() {
+            let [classic, blocked] = [Kind::Classic, Kind::Blocked].map(|kind| {
+                let size = kind.size(capacity, rate);
+                size.map_or("-".into(), |size: Size| label::bytes(size.bytes as f64))
+            });
+            write!(text, "  {classic:>10} {blocked:>10}")?;
+        }
+        text.push('\n');
+    }
+    Ok(())
+}
+
+fn overfill(plan: &Plan, text: &mut String) -> std::fmt::Result {
+    writeln!(
+        text,
+        "\n{:>15} {:>15} {:>10} {:>10}",
+        "times full", "items", "classic", "blocked"
+    )?;
+    for (times, classic, blocked) in plan.overfilled() {
+        writeln!(
+            text,
+            "{times:>15} {:>15} {:>10} {:>10}",
+            grouped_float(times * plan.capacity() as f64),
+            label::percent(classic),
+            label::percent(blocked)
+        )?;
+    }
+    writeln!(
+        text,
+        "This is a filter that goes on when it is full. One that may grow adds a layer instead,\n\
+         and one of BF.RESERVE ... NONSCALING refuses more items."
+    )
+}
+
+/// With a space between groups of three digits.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count of items; saturates"
+)]
+fn grouped_float(number: f64) -> String {
+    grouped(number.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped() {
+        let cases = [
+            (7, "7"),
+            (123, "123"),
+            (1234, "1 234"),
+            (9_585_088, "9 585 088"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

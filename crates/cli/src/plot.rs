@@ -1,0 +1,63 @@
+//! Where a picture goes: a file, or the terminal.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use console::Term;
+use everbloom_plot::Chart;
+
+use crate::failure::Failure;
+
+/// The width of a picture in letters, where the terminal does not say how wide it is.
+const WIDTH: usize = 96;
+/// The widest picture. A wider one is no clearer.
+const WIDEST: usize = 120;
+
+/// Where a picture goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Terminal,
+    Svg(PathBuf),
+    Png(PathBuf),
+}
+
+/// Reads the argument of `--plot`.
+pub(crate) fn destination(text: &str) -> Result<Destination, String> {
+    let path = PathBuf::from(text);
+    let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
+    match ending.as_ref().and_then(|ending| ending.to_str()) {
+        _ if text == "-" => Ok(Destination::Terminal),
+        Some("svg") => Ok(Destination::Svg(path)),
+        Some("png") => Ok(Destination::Png(path)),
+        _ => Err("give a name that ends in .svg or .png, or `-` for the terminal".into()),
+    }
+}
+
+/// Draws it. A file that exists is replaced as a whole or stays as it is.
+pub(crate) fn draw(chart: &Chart, destination: &Destination) -> Result<(), Failure> {
+    let (path, bytes) = match destination {
+        Destination::Terminal => {
+            let out = io::stdout();
+            let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            let width = match Term::stdout().size_checked() {
+                Some((_, columns)) => usize::from(columns).min(WIDEST),
+                None => WIDTH,
+            };
+            let text = chart.terminal(width, out.is_terminal() && !plain);
+            out.lock().write_all(text.as_bytes())?;
+            return Ok(());
+        }
+        Destination::Svg(path) => (path, chart.picture().svg().into_bytes()),
+        Destination::Png(path) => (path, chart.picture().png()),
+    };
+    let mut name = path.clone().into_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let written = fs::write(&name, bytes).and_then(|()| fs::rename(&name, path));
+    written.map_err(|error| {
+        // Ignore a second error: the first one says what is wrong.
+        let _ = fs::remove_file(&name);
+        let text = format!("cannot write {}: {error}", path.display());
+        Failure::Io(io::Error::new(error.kind(), text))
+    })
+}

@@ -1,0 +1,149 @@
+//! A session: one command a line, until the input ends.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use everbloom_resp::{Reply, split_words};
+
+use super::docs::Commands;
+use super::editor::LineEditor;
+use super::print::print;
+use crate::client::{Client, ClientError, Target};
+use crate::failure::Failure;
+
+/// Runs the commands of the standard input: typed on a terminal, or one a line.
+pub(super) fn run(target: &Target) -> Result<ExitCode, Failure> {
+    let mut session = Session {
+        client: Some(Client::connect(target)?),
+        target,
+        database: "0".into(),
+        refused: false,
+    };
+    if io::stdin().is_terminal() {
+        session.talk()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for line in io::stdin().lock().split(b'\n') {
+        if session.execute(&line?, None)? == After::End {
+            break;
+        }
+    }
+    Ok(ExitCode::from(u8::from(session.refused)))
+}
+
+struct Session<'t> {
+    target: &'t Target,
+    /// None after the connection broke, until the next command.
+    client: Option<Client>,
+    database: String,
+    /// Whether any reply was an error.
+    refused: bool,
+}
+
+/// What follows a command.
+#[derive(PartialEq, Eq)]
+enum After {
+    Next,
+    End,
+}
+
+impl Session<'_> {
+    fn talk(&mut self) -> Result<(), Failure> {
+        let docs = self.call(&[b"COMMAND", b"DOCS"]).unwrap_or(Reply::Null);
+        let mut editor = LineEditor::new(Commands::read(&docs)).map_err(unusable)?;
+        while let Some(line) = editor.line(&self.prompt()).map_err(unusable)? {
+            if self.execute(line.as_bytes(), editor.commands())? == After::End {
+                break;
+            }
+        }
+        editor.save();
+        Ok(())
+    }
+
+    /// The prompt of redis-cli.
+    fn prompt(&self) -> String {
+        let Target { host, port, .. } = self.target;
+        match (&self.client, self.database.as_str()) {
+            (None, _) => "not connected> ".into(),
+            (Some(_), "0") => format!("{host}:{port}> "),
+            (Some(_), database) => format!("{host}:{port}[{database}]> "),
+        }
+    }
+
+    /// Runs a line and prints the reply. When typed, a lost connection is no end.
+    fn execute(&mut self, line: &[u8], docs: Option<&Commands>) -> Result<After, Failure> {
+        let Some(words) = split_words(line) else {
+            self.refused = true;
+            writeln!(io::stderr(), "everbloom: a quote is not closed")?;
+            return Ok(After::Next);
+        };
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let Some(name) = words.first() else {
+            return Ok(After::Next);
+        };
+        match (name.to_ascii_lowercase().as_slice(), docs) {
+            (b"quit" | b"exit", _) => return Ok(After::End),
+            (b"help" | b"?", Some(docs)) => return help(docs, &words),
+            _ => {}
+        }
+        match self.call(&words) {
+            Ok(reply) => {
+                self.refused |= matches!(reply, Reply::Error(_));
+                if let ([command, database], Reply::Simple(_)) = (words.as_slice(), &reply)
+                    && command.eq_ignore_ascii_case(b"select")
+                {
+                    self.database = String::from_utf8_lossy(database).into_owned();
+                }
+                print(&words, &reply)?;
+            }
+            Err(error) if docs.is_some() => {
+                self.client = None;
+                writeln!(io::stderr(), "everbloom: {error}")?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(After::Next)
+    }
+
+    /// Sends a command, on a new connection if the old one broke.
+    fn call(&mut self, words: &[&[u8]]) -> Result<Reply, ClientError> {
+        if self.client.is_none() {
+            let mut client = Client::connect(self.target)?;
+            client.demand(&[b"SELECT", self.database.as_bytes()])?;
+            self.client = Some(client);
+        }
+        match &mut self.client {
+            Some(client) => client.call(words),
+            None => Err(ClientError::Closed),
+        }
+    }
+}
+
+fn unusable(error: rustyline::error::ReadlineError) -> Failure {
+    Failure::Io(io::Error::other(error))
+}
+
+/// Prints what the server says of a command.
+fn help(docs: &Commands, words: &[&[u8]]) -> Result<After, Failure> {
+    let words: Vec<&str> = words
+        .iter()
+        .skip(1)
+        .filter_map(|word| str::from_utf8(word).ok())
+        .collect();
+    let mut out = io::stdout();
+    match docs.of(&words) {
+        Some((row, count)) => {
+            let name = words
+                .get(..count)
+                .unwrap_or_default()
+                .join(" ")
+                .to_uppercase();
+            writeln!(out, "{name} {}\n{}", row.arguments.join(" "), row.summary)?;
+        }
+        None => writeln!(
+            out,
+            "help COMMAND shows what it takes; Tab completes a name; Ctrl-D or quit ends"
+        )?,
+    }
+    Ok(After::Next)
+}

@@ -1,0 +1,13 @@
+//! Filters of two servers, read in pieces: what `copy` and `compare` share.
+//!
+//! - [`server`]: a connection, its errors, and which node of a Cluster has a key
+//! - [`walk`]: the names of all filters
+//! - [`dump`]: one filter, piece by piece
+//! - [`difference`]: two filters, compared in bounded memory
+//! - [`temporary`]: names for filters that are not whole yet
+
+pub(crate) mod difference;
+pub(crate) mod dump;
+pub(crate) mod server;
+pub(crate) mod temporary;
+pub(crate) mod walk;

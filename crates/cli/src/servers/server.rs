@@ -1,0 +1,371 @@
+//! A server that filters are read from or written to.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use everbloom_resp::{Protocol, Reply};
+
+use crate::client::{Bounds, Client, ClientError, Credentials, Target, Url};
+use crate::failure::Failure;
+
+/// What a server may cost: a piece of 16 MiB and a page of long names fit, and a server that is
+/// saving may be silent for a while.
+const BOUNDS: Bounds = Bounds {
+    longest: 64 << 20,
+    patience: Some(Duration::from_secs(60)),
+};
+
+/// How often a key is looked for at the node that the last one named.
+const REDIRECTIONS: usize = 5;
+
+/// The errors that speak of the server and not of one key: the next key would get the same.
+const OF_THE_SERVER: &[&str] = &[
+    "OOM",
+    "READONLY",
+    "MISCONF",
+    "NOAUTH",
+    "NOREPLICAS",
+    "LOADING",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+];
+
+/// Why a filter, or all filters, could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// The server is gone, or what it says makes no sense.
+    #[error("{server}: {source}")]
+    Lost { server: String, source: ClientError },
+    /// The server takes nothing from anybody now, or nothing from us.
+    #[error("{server} refuses: {text}")]
+    Refused { server: String, text: String },
+    /// This filter cannot be had. Others can.
+    #[error("{0}")]
+    Filter(String),
+}
+
+impl Trouble {
+    pub(crate) fn filter(why: impl Into<String>) -> Self {
+        Self::Filter(why.into())
+    }
+
+    /// The failure that ends the subcommand. `then` says how to go on.
+    pub(crate) fn into_failure(self, then: &str) -> Failure {
+        let text = format!("{self}{then}");
+        match self {
+            Self::Lost { .. } => Failure::Lost(text),
+            _ => Failure::Server(text),
+        }
+    }
+}
+
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Nothing,
+    Filter,
+    /// Redis's name of the type.
+    Other(String),
+}
+
+impl Kind {
+    /// From the answer to TYPE.
+    pub(crate) fn of(reply: &Reply) -> Option<Self> {
+        let name = reply.as_bytes()?;
+        Some(match name {
+            b"none" => Self::Nothing,
+            b"MBbloom--" | b"everbloom" => Self::Filter,
+            other => Self::Other(String::from_utf8_lossy(other).into_owned()),
+        })
+    }
+}
+
+/// The connections to a server. A server that is a node of a Cluster sends us to other nodes for
+/// the keys that they have.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// The node of the URL.
+    home: Node,
+    others: BTreeMap<(String, u16), Node>,
+    /// The node that has the key in hand, when it is not the node of the URL.
+    elsewhere: Option<(String, u16)>,
+    credentials: Option<Credentials>,
+    database: u32,
+}
+
+#[derive(Debug)]
+struct Node {
+    /// The address without the password.
+    name: String,
+    client: Client,
+    /// Requests without a reply.
+    pending: usize,
+}
+
+impl Server {
+    /// Connects to the server of a URL. Without a password in the URL it logs in with that in
+    /// REDISCLI_AUTH, if the server has one.
+    pub(crate) fn connect(url: &Url) -> Result<Self, Failure> {
+        let mut credentials = url.credentials.clone();
+        if credentials.is_none() {
+            credentials = std::env::var_os("REDISCLI_AUTH").map(|password| Credentials {
+                user: None,
+                password,
+            });
+        }
+        let node = |credentials: &Option<Credentials>| {
+            Node::connect(url.to_string(), &url.host, url.port, credentials.clone())
+        };
+        let mut home = node(&credentials);
+        if let Err(ClientError::Refused { text }) = &home
+            && url.credentials.is_none()
+            && text.contains("without any password configured")
+        {
+            credentials = None;
+            home = node(&None);
+        }
+        // A connection that fails names host and port by itself.
+        let mut home = home.map_err(|error| match error {
+            error @ ClientError::Connect { .. } => Failure::Client(error),
+            ClientError::Refused { text } => Failure::Server(format!("{url} refused: {text}")),
+            error => Failure::Lost(format!("{url}: {error}")),
+        })?;
+        if url.database != 0 {
+            let database = url.database.to_string();
+            let select = home.client.demand(&["SELECT", &database]);
+            select.map_err(|error| Failure::Server(format!("{url}: {error}")))?;
+        }
+        Ok(Self {
+            home,
+            others: BTreeMap::new(),
+            elsewhere: None,
+            credentials,
+            database: url.database,
+        })
+    }
+
+    /// The address without the password.
+    pub(crate) fn name(&self) -> &str {
+        &self.home.name
+    }
+
+    /// Fails when the server does not have a command on filters.
+    pub(crate) fn must_know(&mut self, command: &str) -> Result<(), Failure> {
+        let reply = self.call(&["COMMAND", "INFO", command]);
+        let reply = reply.map_err(|trouble| trouble.into_failure(""))?;
+        // An error is no answer: a user may be allowed BF.* and not COMMAND.
+        match reply.into_elements().as_deref() {
+            Some([found]) if found.is_null() => Err(Failure::Server(format!(
+                "{} has no {command}: load the module there, or RedisBloom",
+                self.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The other databases that have keys, as INFO tells; none when it tells nothing.
+    pub(crate) fn other_databases(&mut self) -> Vec<u32> {
+        let reply = self
+            .settle()
+            .and_then(|()| self.call(&["INFO", "keyspace"]));
+        let text = reply
+            .ok()
+            .and_then(|reply| Some(reply.as_bytes()?.to_vec()));
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let number = |line: &str| line.strip_prefix("db")?.split(':').next()?.parse().ok();
+        let mut found: Vec<u32> = text.lines().filter_map(number).collect();
+        found.retain(|number| *number != self.database);
+        found
+    }
+
+    /// Prepares for the next key: forgets what was asked for the last one, and goes back to the
+    /// node of the URL.
+    pub(crate) fn settle(&mut self) -> Result<(), Trouble> {
+        self.drain()?;
+        self.elsewhere = None;
+        Ok(())
+    }
+
+    /// Reads the replies that nobody has read.
+    pub(crate) fn drain(&mut self) -> Result<(), Trouble> {
+        self.flush()?;
+        let node = self.node();
+        while node.pending > 0 {
+            node.reply()?;
+        }
+        Ok(())
+    }
+
+    /// What a key holds. What is sent from now on goes to the node that has the key.
+    pub(crate) fn find(&mut self, key: &[u8]) -> Result<Kind, Trouble> {
+        self.settle()?;
+        for _ in 0..REDIRECTIONS {
+            let reply = self.call(&[b"TYPE", key])?;
+            if let Some(kind) = Kind::of(&reply) {
+                return Ok(kind);
+            }
+            let text = reply.as_error().unwrap_or("an answer that is no type");
+            match moved(text) {
+                Some(place) => self.turn_to(place)?,
+                None => return Err(Trouble::Filter(format!("{}: {text}", self.name()))),
+            }
+        }
+        Err(Trouble::filter(
+            "the nodes of the Cluster send each other the key",
+        ))
+    }
+
+    fn turn_to(&mut self, (host, port): (String, u16)) -> Result<(), Trouble> {
+        // A node that does not know its own address names none.
+        let host = if host.is_empty() { self.host() } else { host };
+        let place = (host, port);
+        if !self.others.contains_key(&place) {
+            let name = format!("redis://{}:{port}", place.0);
+            let node = Node::connect(name.clone(), &place.0, port, self.credentials.clone());
+            let lost = |source| Trouble::Lost {
+                server: name,
+                source,
+            };
+            self.others.insert(place.clone(), node.map_err(lost)?);
+        }
+        self.elsewhere = Some(place);
+        Ok(())
+    }
+
+    fn host(&self) -> String {
+        let peer = self
+            .home
+            .client
+            .peer()
+            .map(|address| address.ip().to_string());
+        peer.unwrap_or_default()
+    }
+
+    fn node(&mut self) -> &mut Node {
+        let other = self
+            .elsewhere
+            .as_ref()
+            .and_then(|place| self.others.get_mut(place));
+        other.unwrap_or(&mut self.home)
+    }
+
+    /// Adds a request to those that the next `flush` sends.
+    pub(crate) fn prepare<T: AsRef<[u8]>>(&mut self, request: &[T]) {
+        let node = self.node();
+        node.client.prepare(request);
+        node.pending += 1;
+    }
+
+    /// Sends what was prepared.
+    pub(crate) fn flush(&mut self) -> Result<(), Trouble> {
+        let node = self.node();
+        let sent = node.client.flush();
+        sent.map_err(|source| node.lost(source))
+    }
+
+    /// The reply to the oldest request without one, which may be an error.
+    pub(crate) fn reply(&mut self) -> Result<Reply, Trouble> {
+        self.node().reply()
+    }
+
+    /// As `reply`, but an error reply is the filter's trouble. `what` was asked of the server.
+    pub(crate) fn demand(&mut self, what: &str) -> Result<Reply, Trouble> {
+        let node = self.node();
+        match node.reply()? {
+            Reply::Error(text) => {
+                let name = &node.name;
+                Err(Trouble::Filter(format!("{name} refused {what}: {text}")))
+            }
+            reply => Ok(reply),
+        }
+    }
+
+    /// Sends one request and waits for its reply, which may be an error.
+    pub(crate) fn call<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, Trouble> {
+        self.prepare(request);
+        self.flush()?;
+        self.reply()
+    }
+
+    /// The trouble when a server answers something that is not an answer.
+    pub(crate) fn odd(&mut self, command: &'static str) -> Trouble {
+        self.node().lost(ClientError::Unexpected { command })
+    }
+}
+
+impl Node {
+    fn connect(
+        name: String,
+        host: &str,
+        port: u16,
+        credentials: Option<Credentials>,
+    ) -> Result<Self, ClientError> {
+        let target = Target {
+            host: host.to_owned(),
+            port,
+            protocol: Protocol::Resp2,
+            credentials,
+        };
+        let client = Client::connect_within(&target, BOUNDS)?;
+        Ok(Self {
+            name,
+            client,
+            pending: 0,
+        })
+    }
+
+    fn reply(&mut self) -> Result<Reply, Trouble> {
+        let reply = self.client.answer().map_err(|source| self.lost(source))?;
+        self.pending = self.pending.saturating_sub(1);
+        match reply {
+            Reply::Error(text) if is_of_the_server(&text) => Err(Trouble::Refused {
+                server: self.name.clone(),
+                text: text.into_owned(),
+            }),
+            reply => Ok(reply),
+        }
+    }
+
+    fn lost(&self, source: ClientError) -> Trouble {
+        Trouble::Lost {
+            server: self.name.clone(),
+            source,
+        }
+    }
+}
+
+fn is_of_the_server(text: &str) -> bool {
+    let code = text.split(' ').next().unwrap_or_default();
+    OF_THE_SERVER.contains(&code)
+}
+
+/// Host and port of `MOVED 3999 10.0.0.1:6381`.
+fn moved(text: &str) -> Option<(String, u16)> {
+    let (_, place) = text.strip_prefix("MOVED ")?.split_once(' ')?;
+    let (host, port) = place.rsplit_once(':')?;
+    Some((host.to_owned(), port.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirections() {
+        let place = |host: &str, port| Some((host.to_owned(), port));
+        assert_eq!(moved("MOVED 3999 10.0.0.1:6381"), place("10.0.0.1", 6381));
+        assert_eq!(moved("MOVED 3999 ::1:6381"), place("::1", 6381));
+        assert_eq!(moved("MOVED 3999 :6381"), place("", 6381));
+        for other in ["MOVED", "MOVED 3999", "MOVED 1 a:b", "ASK 1 a:1", "ERR no"] {
+            assert_eq!(moved(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn errors_of_the_server() {
+        assert!(is_of_the_server("OOM command not allowed"));
+        assert!(is_of_the_server("READONLY You can't write"));
+        assert!(!is_of_the_server("OOMPH"));
+        assert!(!is_of_the_server("ERR received bad data"));
+    }
+}

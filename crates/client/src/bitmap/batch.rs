@@ -1,0 +1,97 @@
+//! Items as commands, and replies as answers.
+//!
+//! An item is one `BITFIELD`, which sets its bits and answers what they were before, or one
+//! `BITFIELD_RO`. A command is executed as a whole: of two programs that add an item at the same
+//! time, exactly one finds a bit that was not set. A pipeline of one `GETBIT` a bit is not faster,
+//! on the server or on the way.
+
+use redis::{Cmd, Pipeline, Value};
+
+use crate::wire::Wire;
+use crate::{BatchError, Error};
+
+/// The most items of a pipeline.
+const ITEMS: usize = 1000;
+/// About the most bytes of a pipeline, so that neither side has to hold more.
+const BYTES: usize = 512 << 10;
+/// About the bytes of one bit in a command: its operation, its type, its offset and its value.
+const BYTES_OF_BIT: usize = 40;
+
+/// What is done with the bits of an item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Add,
+    LookUp,
+}
+
+impl Action {
+    /// The command for an item.
+    pub(super) fn command(self, key: &str, bits: &[u64]) -> Cmd {
+        let (name, operation) = match self {
+            Action::Add => ("BITFIELD", "SET"),
+            Action::LookUp => ("BITFIELD_RO", "GET"),
+        };
+        let mut command = redis::cmd(name);
+        command.arg(key);
+        for bit in bits {
+            command.arg(operation).arg("u1").arg(*bit);
+            if self == Action::Add {
+                command.arg(1);
+            }
+        }
+        command
+    }
+
+    /// Whether an item was new, or is known, from the bits that the reply says it had.
+    pub(super) fn answer(self, reply: &Value, hashes: u32) -> Result<bool, Error> {
+        let set: Vec<u8> = redis::from_redis_value_ref(reply)
+            .map_err(|_| Error::Reply(format!("{reply:?} is no list of bits")))?;
+        if u32::try_from(set.len()) != Ok(hashes) {
+            return Err(Error::Reply(format!("{} bits of {hashes}", set.len())));
+        }
+        let all = set.iter().all(|bit| *bit == 1);
+        Ok(match self {
+            Action::Add => !all,
+            Action::LookUp => all,
+        })
+    }
+}
+
+/// Sends commands for items and reads the answers, in pipelines of a bounded length.
+pub(super) async fn run<W: Wire, T: AsRef<[u8]>>(
+    wire: &mut W,
+    name: &str,
+    items: &[T],
+    action: Action,
+    hashes: u32,
+    command: impl Fn(&[u8]) -> Cmd,
+) -> Result<Vec<bool>, BatchError> {
+    let bits = usize::try_from(hashes).unwrap_or(usize::MAX).max(1);
+    let length = (BYTES / BYTES_OF_BIT / bits).clamp(1, ITEMS);
+    let mut answers = Vec::with_capacity(items.len());
+    for batch in items.chunks(length) {
+        let mut pipeline = Pipeline::with_capacity(batch.len());
+        pipeline.ignore_errors();
+        for item in batch {
+            pipeline.add_command(command(item.as_ref()));
+        }
+        let mut failure = None;
+        let replies = wire.ask(&pipeline).await;
+        let replies = replies.unwrap_or_else(|error| vec![Err(error)]);
+        for reply in replies {
+            let reply = reply.map_err(|error| Error::of(error, name));
+            match reply.and_then(|reply| action.answer(&reply, hashes)) {
+                Ok(answer) => answers.push(Some(answer)),
+                Err(error) => {
+                    answers.push(None);
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        if let Some(error) = failure {
+            answers.resize(items.len(), None);
+            return Err(BatchError { answers, error });
+        }
+    }
+    Ok(answers.into_iter().flatten().collect())
+}

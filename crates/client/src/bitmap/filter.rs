@@ -1,0 +1,311 @@
+//! A filter, its items, and the commands for them.
+
+use everbloom::sizing::textbook;
+use redis::{Cmd, Pipeline, Value};
+
+use super::batch::{self, Action};
+use super::layout::Layout;
+use crate::wire::{Wire, ask, doors, read};
+use crate::{BatchError, Error};
+
+/// A Bloom filter in bitmaps of a server. It needs no module: any Redis from 6.0 on, or Valkey.
+///
+/// The value is the filter's name and dimensions, without a connection: share it, clone it, and
+/// hand each call a connection of its own. An item is one round trip; many items are pipelines of a
+/// bounded length. An item is always bytes, and text is its UTF-8.
+///
+/// [`create`](Self::create) and [`open`](Self::open) keep the dimensions beside the bits and check
+/// them. [`python`](Self::python), [`java`](Self::java) and [`redisson`](Self::redisson) go on with
+/// filters that other programs made.
+///
+/// A server that evicts keys when its memory is full evicts the bits, too: give it a policy, or a
+/// memory, that spares them. Items are then not known any more, and `create` and `open` say so.
+///
+/// ```
+/// use everbloom_client::BitmapFilter;
+/// # let Some(server) = everbloom_dev::Redis::start(&[]) else { return Ok(()) };
+/// # let address = format!("redis://{}", server.addr);
+/// let mut connection = redis::Client::open(address)?.get_connection()?;
+/// let seen = BitmapFilter::create(&mut connection, "seen", 1_000_000, 0.01)?;
+/// assert!(seen.add(&mut connection, "https://a.example/")?);
+/// assert!(!seen.add(&mut connection, "https://a.example/")?, "it is not new");
+/// assert!(seen.contains(&mut connection, "https://a.example/")?);
+///
+/// let urls = ["https://a.example/", "https://b.example/"];
+/// assert_eq!(seen.add_all(&mut connection, &urls)?, [false, true]);
+/// assert_eq!(seen.contains_all(&mut connection, &urls)?, [true, true]);
+/// assert_eq!(seen.count(&mut connection)?, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct BitmapFilter {
+    pub(super) name: String,
+    pub(super) layout: Layout,
+    /// The keys of the bits.
+    pub(super) bits: Vec<String>,
+    /// The key of what says how large the filter is, if there is one.
+    pub(super) parameters: Option<String>,
+}
+
+/// Items.
+impl BitmapFilter {
+    doors! { [Send]
+        /// Adds an item, and tells whether it was new: of any number of programs that add it at
+        /// the same time, exactly one is told so. [Example](Self).
+        ///
+        /// # Errors
+        ///
+        /// Those of the connection and of the server. After [`Error::Lost`] and
+        /// [`Error::TimedOut`] the item may have been added or not; to add it again is safe.
+        add, add_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = add_one;
+
+        /// Whether an item is known: `false` is certain, and `true` is wrong for a small part of
+        /// the others. [Example](Self).
+        ///
+        /// # Errors
+        ///
+        /// Those of the connection and of the server.
+        contains, contains_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = look_up_one;
+
+        /// Adds items in few round trips, and tells of each whether it was new.
+        /// [Example](Self).
+        ///
+        /// # Errors
+        ///
+        /// When the server or the connection fails in the middle, the [`BatchError`] has the
+        /// answers up to there, and tells which items may have been added or not.
+        add_all, add_all_async(items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, BatchError>
+            = add_many;
+
+        /// Looks items up in few round trips. [Example](Self).
+        ///
+        /// # Errors
+        ///
+        /// When the server or the connection fails in the middle, the [`BatchError`] has the
+        /// answers up to there.
+        contains_all, contains_all_async(items: &[impl AsRef<[u8]>])
+            -> Result<Vec<bool>, BatchError> = look_up_many;
+
+        /// About how many different items were added, from the part of the bits that are set
+        /// (Swamidass and Baldi, "Mathematical correction for fingerprint similarity measures",
+        /// 2007). The server counts all bits for this: some ten milliseconds for 512 MiB.
+        /// [Example](Self).
+        ///
+        /// # Errors
+        ///
+        /// Those of the connection and of the server.
+        count, count_async() -> Result<u64, Error> = estimate;
+
+        /// Forgets all items. A program that adds at the same time finds the filter empty, or
+        /// its item is forgotten, too.
+        ///
+        /// ```
+        /// use everbloom_client::BitmapFilter;
+        /// # let Some(server) = everbloom_dev::Redis::start(&[]) else { return Ok(()) };
+        /// # let address = format!("redis://{}", server.addr);
+        /// # let mut connection = redis::Client::open(address)?.get_connection()?;
+        /// let seen = BitmapFilter::create(&mut connection, "seen", 1000, 0.01)?;
+        /// seen.add(&mut connection, "a")?;
+        /// seen.clear(&mut connection)?;
+        /// assert!(!seen.contains(&mut connection, "a")?);
+        /// seen.delete(&mut connection)?;
+        /// assert!(BitmapFilter::open(&mut connection, "seen").is_err());
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of the connection and of the server.
+        clear, clear_async() -> Result<(), Error> = empty;
+
+        /// Deletes the filter: its bits, and what is beside them. [Example](Self::clear).
+        ///
+        /// # Errors
+        ///
+        /// Those of the connection and of the server.
+        delete, delete_async() -> Result<(), Error> = remove;
+    }
+
+    async fn add_one<W: Wire>(&self, wire: &mut W, item: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let answers = self.add_many(wire, &[item]).await?;
+        Ok(answers.contains(&true))
+    }
+
+    async fn look_up_one<W: Wire>(
+        &self,
+        wire: &mut W,
+        item: impl AsRef<[u8]>,
+    ) -> Result<bool, Error> {
+        let answers = self.look_up_many(wire, &[item]).await?;
+        Ok(answers.contains(&true))
+    }
+
+    async fn add_many<W: Wire>(
+        &self,
+        wire: &mut W,
+        items: &[impl AsRef<[u8]>],
+    ) -> Result<Vec<bool>, BatchError> {
+        self.ask_in_batches(wire, items, Action::Add).await
+    }
+
+    async fn look_up_many<W: Wire>(
+        &self,
+        wire: &mut W,
+        items: &[impl AsRef<[u8]>],
+    ) -> Result<Vec<bool>, BatchError> {
+        self.ask_in_batches(wire, items, Action::LookUp).await
+    }
+
+    async fn ask_in_batches<W: Wire>(
+        &self,
+        wire: &mut W,
+        items: &[impl AsRef<[u8]>],
+        action: Action,
+    ) -> Result<Vec<bool>, BatchError> {
+        let command = |item: &[u8]| self.command(action, item);
+        batch::run(
+            wire,
+            &self.name,
+            items,
+            action,
+            self.layout.hashes(),
+            command,
+        )
+        .await
+    }
+
+    async fn estimate<W: Wire>(&self, wire: &mut W) -> Result<u64, Error> {
+        let mut pipeline = redis::pipe();
+        pipeline.ignore_errors();
+        for key in &self.bits {
+            pipeline.cmd("BITCOUNT").arg(key);
+        }
+        let (bits, hashes) = (
+            self.layout.key_bits() as f64,
+            f64::from(self.layout.hashes()),
+        );
+        let mut items = 0.0;
+        for reply in ask(wire, &self.name, &pipeline).await? {
+            let ones: u64 = read(Some(&reply))?;
+            items += textbook::items_from_ones(bits, hashes, ones as f64);
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a bitmap whose bits are all set stands for any number of items"
+        )]
+        Ok(items.round() as u64)
+    }
+
+    /// Commands that make the bits, and change none that are there.
+    pub(super) fn make_bits(&self, pipeline: &mut Pipeline) {
+        let last = self.layout.key_bits() - 1;
+        for key in &self.bits {
+            // Nothing is added to the last bit, and so all up to it are there.
+            pipeline
+                .cmd("BITFIELD")
+                .arg(key)
+                .arg("INCRBY")
+                .arg("u1")
+                .arg(last)
+                .arg(0);
+        }
+    }
+
+    async fn empty<W: Wire>(&self, wire: &mut W) -> Result<(), Error> {
+        let mut pipeline = redis::pipe();
+        pipeline.atomic().cmd("UNLINK").arg(&self.bits);
+        if matches!(self.layout, Layout::Everbloom(_)) {
+            self.make_bits(&mut pipeline);
+        }
+        ask(wire, &self.name, &pipeline).await.map(drop)
+    }
+
+    async fn remove<W: Wire>(&self, wire: &mut W) -> Result<(), Error> {
+        let mut pipeline = redis::pipe();
+        pipeline.ignore_errors().cmd("UNLINK").arg(self.keys());
+        ask(wire, &self.name, &pipeline).await.map(drop)
+    }
+}
+
+/// For programs that send the commands themselves, in pipelines or over connections of their own.
+impl BitmapFilter {
+    /// The name.
+    ///
+    /// ```
+    /// use everbloom_client::BitmapFilter;
+    /// assert_eq!(BitmapFilter::python("bloom", 1000, 7)?.name(), "bloom");
+    /// # Ok::<(), everbloom_client::Error>(())
+    /// ```
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All keys of the filter: those of the bits first. [Example](Self::java).
+    #[must_use]
+    pub fn keys(&self) -> Vec<&str> {
+        let keys = self.bits.iter().chain(&self.parameters);
+        keys.map(String::as_str).collect()
+    }
+
+    /// The command that adds an item; [`was_new`](Self::was_new) reads its reply.
+    ///
+    /// ```
+    /// use everbloom_client::BitmapFilter;
+    /// # let Some(server) = everbloom_dev::Redis::start(&[]) else { return Ok(()) };
+    /// # let address = format!("redis://{}", server.addr);
+    /// # let mut connection = redis::Client::open(address)?.get_connection()?;
+    /// let seen = BitmapFilter::create(&mut connection, "seen", 1000, 0.01)?;
+    /// let mut pipeline = redis::pipe();
+    /// pipeline.cmd("INCR").arg("visits").add_command(seen.adding("user:17"));
+    /// let (visits, reply): (u64, redis::Value) = pipeline.query(&mut connection)?;
+    /// assert_eq!((visits, seen.was_new(&reply)?), (1, true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn adding(&self, item: impl AsRef<[u8]>) -> Cmd {
+        self.command(Action::Add, item.as_ref())
+    }
+
+    /// Whether an item was new, from the reply to [`adding`](Self::adding) it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Reply`] when this is the reply to something else.
+    pub fn was_new(&self, reply: &Value) -> Result<bool, Error> {
+        Action::Add.answer(reply, self.layout.hashes())
+    }
+
+    /// The command that looks an item up; [`is_known`](Self::is_known) reads its reply.
+    ///
+    /// ```
+    /// use everbloom_client::BitmapFilter;
+    /// # let Some(server) = everbloom_dev::Redis::start(&[]) else { return Ok(()) };
+    /// # let address = format!("redis://{}", server.addr);
+    /// # let mut connection = redis::Client::open(address)?.get_connection()?;
+    /// let seen = BitmapFilter::create(&mut connection, "seen", 1000, 0.01)?;
+    /// let reply = seen.looking_up("user:17").query(&mut connection)?;
+    /// assert!(!seen.is_known(&reply)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn looking_up(&self, item: impl AsRef<[u8]>) -> Cmd {
+        self.command(Action::LookUp, item.as_ref())
+    }
+
+    /// Whether an item is known, from the reply to [`looking_up`](Self::looking_up) it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Reply`] when this is the reply to something else.
+    pub fn is_known(&self, reply: &Value) -> Result<bool, Error> {
+        Action::LookUp.answer(reply, self.layout.hashes())
+    }
+
+    fn command(&self, action: Action, item: &[u8]) -> Cmd {
+        let place = self.layout.place(item);
+        let key = self.bits.get(place.key).unwrap_or(&self.name);
+        action.command(key, &place.bits)
+    }
+}

@@ -1,0 +1,198 @@
+//! Making and opening filters of our own layout.
+
+use super::filter::BitmapFilter;
+use super::layout::Layout;
+use super::parameters::BitmapParameters;
+use crate::Error;
+use crate::name::beside;
+use crate::wire::{Wire, ask, entrances, read};
+
+/// What stands behind the name in the key of the parameters.
+const PARAMETERS: &str = "parameters";
+
+/// Making and opening filters of our own layout.
+impl BitmapFilter {
+    entrances! { [Send]
+        /// The filter of this name, which is made if it is not there. [Example](Self).
+        ///
+        /// Its dimensions are in `{name}:parameters`; in a cluster all its keys are in the slot of
+        /// the name. On a replica that takes no writes this opens a filter that is there.
+        ///
+        /// # Errors
+        ///
+        /// [`Error::OtherParameters`] when another program made it otherwise,
+        /// [`Error::Incomplete`] when a part of it is missing, and others of the connection.
+        create, create_async(name: &str, capacity: u64, error_rate: f64) = make;
+
+        /// As [`create`](Self::create), with dimensions that were chosen one by one.
+        ///
+        /// ```
+        /// use everbloom_client::{BitmapFilter, BitmapParameters};
+        /// # let Some(server) = everbloom_dev::Redis::start(&[]) else { return Ok(()) };
+        /// # let address = format!("redis://{}", server.addr);
+        /// # let mut connection = redis::Client::open(address)?.get_connection()?;
+        /// let parameters = BitmapParameters::new(1_000_000, 0.001)?.in_keys(4)?;
+        /// let seen = BitmapFilter::create_with(&mut connection, "seen", parameters)?;
+        /// assert_eq!(seen.keys().len(), 5, "four of bits, and one of parameters");
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As those of [`create`](Self::create).
+        create_with, create_with_async(name: &str, parameters: BitmapParameters) = make_with;
+
+        /// The filter of this name, whatever its dimensions.
+        ///
+        /// ```
+        /// use everbloom_client::{BitmapFilter, Error};
+        /// # let Some(server) = everbloom_dev::Redis::start(&[]) else { return Ok(()) };
+        /// # let address = format!("redis://{}", server.addr);
+        /// # let mut connection = redis::Client::open(address)?.get_connection()?;
+        /// let missing = BitmapFilter::open(&mut connection, "seen");
+        /// assert!(matches!(missing, Err(Error::NotFound { .. })));
+        /// let seen = BitmapFilter::create(&mut connection, "seen", 1000, 0.01)?;
+        /// assert_eq!(BitmapFilter::open(&mut connection, "seen")?, seen);
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Error::NotFound`] when it is not there, [`Error::Incomplete`] when a part of it is
+        /// missing, and others of the connection.
+        open, open_async(name: &str) = find;
+    }
+
+    async fn make<W: Wire>(
+        wire: &mut W,
+        name: &str,
+        capacity: u64,
+        error_rate: f64,
+    ) -> Result<Self, Error> {
+        let parameters = BitmapParameters::new(capacity, error_rate)?;
+        BitmapFilter::make_with(wire, name, parameters).await
+    }
+
+    async fn make_with<W: Wire>(
+        wire: &mut W,
+        name: &str,
+        wanted: BitmapParameters,
+    ) -> Result<Self, Error> {
+        let filter = BitmapFilter::ours(name, wanted)?;
+        // First without a write: the filter is mostly there, and a replica can only tell.
+        let mut found = filter.found(wire).await?;
+        if found.is_nothing() {
+            let mut pipeline = redis::pipe();
+            let key = filter.parameters.as_ref();
+            pipeline
+                .atomic()
+                .cmd("SET")
+                .arg(key)
+                .arg(wanted.to_string())
+                .arg("NX");
+            filter.make_bits(&mut pipeline);
+            ask(wire, name, &pipeline).await?;
+            // Another program may have been faster.
+            found = filter.found(wire).await?;
+        }
+        filter.judged(found, wanted)
+    }
+
+    async fn find<W: Wire>(wire: &mut W, name: &str) -> Result<Self, Error> {
+        let key = beside(name, PARAMETERS)?;
+        let mut get = redis::pipe();
+        get.ignore_errors().cmd("GET").arg(&key);
+        let text: Option<String> = read(ask(wire, name, &get).await?.first())?;
+        let parameters = match text {
+            Some(text) => {
+                BitmapParameters::parse(&text).ok_or(Error::Unreadable { key, found: text })?
+            }
+            // Bits alone are no filter of ours; whatever its dimensions, it is told whether they
+            // are there.
+            None => BitmapParameters::new(1, 0.5)?,
+        };
+        let filter = BitmapFilter::ours(name, parameters)?;
+        let found = filter.found(wire).await?;
+        filter.judged(found, parameters)
+    }
+
+    fn ours(name: &str, parameters: BitmapParameters) -> Result<Self, Error> {
+        let bits = match parameters.keys() {
+            1 => vec![name.to_owned()],
+            keys => (0..keys)
+                .map(|key| beside(name, &key.to_string()))
+                .collect::<Result<_, _>>()?,
+        };
+        Ok(BitmapFilter {
+            name: name.to_owned(),
+            layout: Layout::Everbloom(parameters),
+            bits,
+            parameters: Some(beside(name, PARAMETERS)?),
+        })
+    }
+
+    /// What is on the server.
+    async fn found<W: Wire>(&self, wire: &mut W) -> Result<Found, Error> {
+        let mut pipeline = redis::pipe();
+        pipeline
+            .ignore_errors()
+            .cmd("GET")
+            .arg(self.parameters.as_ref());
+        for bits in &self.bits {
+            pipeline.cmd("EXISTS").arg(bits);
+        }
+        let replies = ask(wire, &self.name, &pipeline).await?;
+        let bits = replies.iter().skip(1).map(|reply| read(Some(reply)));
+        Ok(Found {
+            text: read(replies.first())?,
+            bits: bits.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The filter, if it is on the server as it should be.
+    fn judged(self, found: Found, wanted: BitmapParameters) -> Result<Self, Error> {
+        let key = self.parameters.clone().unwrap_or_default();
+        let bits = |there: bool| {
+            let place = found.bits.iter().position(|bits| *bits == there)?;
+            self.bits.get(place).cloned()
+        };
+        let wanted = wanted.to_string();
+        let (present, missing) = match found.text {
+            Some(found) if found != wanted => {
+                return Err(Error::OtherParameters {
+                    name: self.name,
+                    wanted,
+                    found,
+                });
+            }
+            Some(_) => (Some(key), bits(false)),
+            None => (bits(true), Some(key)),
+        };
+        match (present, missing) {
+            (Some(present), Some(missing)) => Err(Error::Incomplete {
+                name: self.name,
+                present,
+                missing,
+            }),
+            (None, Some(key)) => Err(Error::NotFound {
+                name: self.name,
+                key,
+            }),
+            _ => Ok(self),
+        }
+    }
+}
+
+/// What is on a server of a filter.
+struct Found {
+    /// Its parameters.
+    text: Option<String>,
+    /// Whether each key of bits is there.
+    bits: Vec<bool>,
+}
+
+impl Found {
+    fn is_nothing(&self) -> bool {
+        self.text.is_none() && !self.bits.contains(&true)
+    }
+}

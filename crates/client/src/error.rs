@@ -1,0 +1,199 @@
+//! Why a filter on a server does not answer.
+
+use redis::{ErrorKind, RedisError, ServerError, ServerErrorKind};
+
+use crate::name::NameError;
+
+/// Why a filter cannot be made, opened or asked. The messages are sentences for people.
+///
+/// ```
+/// use everbloom_client::{BitmapFilter, Error};
+/// # let Some(server) = everbloom_dev::Redis::start(&[]) else { return Ok(()) };
+/// # let address = format!("redis://{}", server.addr);
+/// # let mut connection = redis::Client::open(address)?.get_connection()?;
+/// BitmapFilter::create(&mut connection, "seen", 1000, 0.01)?;
+/// let other = BitmapFilter::create(&mut connection, "seen", 5000, 0.01);
+/// assert!(matches!(other, Err(Error::OtherParameters { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No filter has such a capacity and error rate.
+    #[error("no filter has a capacity of {capacity} and an error rate of {error_rate}")]
+    Size {
+        /// The capacity that was asked for.
+        capacity: u64,
+        /// The error rate that was asked for.
+        error_rate: f64,
+    },
+    /// The bits, hashes, keys or shards that were given cannot be.
+    #[error("{0}")]
+    Shape(&'static str),
+    /// The name of a filter cannot be one.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// There is no such filter.
+    #[error("there is no filter {name:?}: the key {key:?} is missing")]
+    NotFound {
+        /// The filter.
+        name: String,
+        /// The key that would hold its parameters.
+        key: String,
+    },
+    /// Another program made the filter otherwise.
+    #[error("the filter {name:?} was made as `{found}`, and this program wants `{wanted}`")]
+    OtherParameters {
+        /// The filter.
+        name: String,
+        /// What this program asked for.
+        wanted: String,
+        /// What the server has.
+        found: String,
+    },
+    /// The parameters on the server are of a later version, or not of such a filter at all.
+    #[error("the key {key:?} does not hold parameters that this version reads: {found:?}")]
+    Unreadable {
+        /// The key.
+        key: String,
+        /// What it holds.
+        found: String,
+    },
+    /// One part of a filter is there and the other is not. Whoever would go on with what is there
+    /// would take known items for new ones.
+    #[error("of the filter {name:?} the key {present:?} is there, and {missing:?} is missing")]
+    Incomplete {
+        /// The filter.
+        name: String,
+        /// A key that is there.
+        present: String,
+        /// A key that is not.
+        missing: String,
+    },
+    /// A key of the filter holds a value of another type.
+    #[error("a key of the filter {name:?} holds a value of another type: {message}")]
+    WrongType {
+        /// The filter.
+        name: String,
+        /// What the server said.
+        message: String,
+    },
+    /// The server is a replica, or refuses writes for another reason. Look-ups still work.
+    #[error("the server takes no writes: {0}")]
+    ReadOnly(#[source] RedisError),
+    /// The key is on another node of a cluster, and the connection does not follow there.
+    #[error("the key is on the node {node:?} of a cluster: use a cluster's client")]
+    Moved {
+        /// Where the server said that the key is.
+        node: String,
+    },
+    /// The server did not answer in time. It may or may not have done what it was asked.
+    #[error("the server did not answer in time")]
+    TimedOut(#[source] RedisError),
+    /// There is no connection, or it broke. The server may or may not have done what it was asked.
+    #[error("the connection to the server is lost: {0}")]
+    Lost(#[source] RedisError),
+    /// Any other error of the server or of the connection.
+    #[error("the server refused: {0}")]
+    Server(#[source] RedisError),
+    /// The server answered something that is no answer to the question.
+    #[error("the server's reply makes no sense here: {0}")]
+    Reply(String),
+}
+
+impl Error {
+    /// Whether the same call may succeed a little later, on a new connection if this one is lost.
+    /// A retry never harms: an item is added once or twice with the same bits.
+    ///
+    /// ```
+    /// use everbloom_client::Error;
+    /// assert!(!Error::Shape("a filter needs at least one hash").is_temporary());
+    /// ```
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Error::TimedOut(_) | Error::Lost(_) | Error::ReadOnly(_) => true,
+            Error::Server(error) => matches!(
+                error.kind(),
+                ErrorKind::ClusterConnectionNotFound
+                    | ErrorKind::Server(
+                        ServerErrorKind::BusyLoading
+                            | ServerErrorKind::TryAgain
+                            | ServerErrorKind::ClusterDown
+                            | ServerErrorKind::MasterDown
+                    )
+            ),
+            _ => false,
+        }
+    }
+
+    /// What an error of the connection means to a filter.
+    pub(crate) fn of(error: RedisError, name: &str) -> Error {
+        if error.is_timeout() {
+            return Error::TimedOut(error);
+        }
+        if error.is_io_error() {
+            return Error::Lost(error);
+        }
+        if let Some((node, _)) = error.redirect_node() {
+            return Error::Moved { node: node.into() };
+        }
+        // The errors of a transaction come in one, of which the first is meant.
+        let errors = error.clone().into_server_errors().unwrap_or_default();
+        match errors.first() {
+            Some((_, first)) if first.kind() == Some(ServerErrorKind::ReadOnly) => {
+                Error::ReadOnly(error)
+            }
+            Some((_, first)) if is_wrong_type(first) => Error::WrongType {
+                name: name.to_owned(),
+                message: first.to_string(),
+            },
+            _ => Error::Server(error),
+        }
+    }
+}
+
+fn is_wrong_type(error: &ServerError) -> bool {
+    // RedisBloom's own text has no code.
+    error.code() == "WRONGTYPE"
+        || error
+            .details()
+            .is_some_and(|text| text.contains("WRONGTYPE"))
+}
+
+/// Why not all items of a batch have an answer, and the answers there are.
+///
+/// An item without an answer may have been added or not. To try it again is safe: at worst an item
+/// that this batch added is then called seen.
+///
+/// ```
+/// use everbloom_client::{BatchError, Error};
+/// let lost = BatchError {
+///     answers: vec![Some(true), None],
+///     error: Error::Reply("none".into()),
+/// };
+/// assert_eq!(lost.unknown().collect::<Vec<_>>(), [1]);
+/// ```
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{} of {} items have no answer: {error}", self.unknown().count(), self.answers.len())]
+pub struct BatchError {
+    /// An answer an item, in the order of the items; `None` where it is not known.
+    pub answers: Vec<Option<bool>>,
+    /// What went wrong first.
+    #[source]
+    pub error: Error,
+}
+
+impl BatchError {
+    /// The places of the items without an answer. [Example](Self).
+    pub fn unknown(&self) -> impl Iterator<Item = usize> {
+        let answers = self.answers.iter().enumerate();
+        answers.filter_map(|(place, answer)| answer.is_none().then_some(place))
+    }
+}
+
+impl From<BatchError> for Error {
+    fn from(batch: BatchError) -> Error {
+        batch.error
+    }
+}

@@ -1,0 +1,262 @@
+//! A filter before a cache before a database: what does not exist never reaches the database.
+
+mod flight;
+mod source;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::wire::now;
+use flight::{Flights, Manner};
+use source::Immediate;
+pub use source::{AsyncSource, Source};
+
+/// What happens when the filter cannot be asked. It is the caller's choice, because both hurt.
+///
+/// ```
+/// use everbloom_client::{FilterFailure, Guard};
+/// let guard: Guard<String, std::io::Error> = Guard::new(FilterFailure::Refuse);
+/// # assert_eq!(guard.counts().asked, 0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterFailure {
+    /// The guard goes on as if there was no filter ("open"): everything is answered, and a flood of
+    /// absent keys reaches the database.
+    AskOn,
+    /// The caller gets the error ("closed"): the database is safe, and nothing is answered.
+    Refuse,
+}
+
+/// Stands before a database: it asks a filter, then a cache, and then loads, at most once at a time
+/// for each key in this process. Callers that come meanwhile wait and share what it came to.
+///
+/// A key that does not exist ends at the filter, but for the part that is the filter's error rate:
+/// a flood of absent keys is no load (the "cache penetration" of the articles). Many callers for
+/// one key that just left the cache are one load.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::convert::Infallible;
+/// use std::sync::Mutex;
+///
+/// use everbloom_client::{FilterFailure, Guard, Source};
+///
+/// /// A table, a cache, and a filter of the table's keys.
+/// struct Users {
+///     filter: everbloom::BloomFilter,
+///     cache: Mutex<HashMap<String, String>>,
+///     table: HashMap<String, String>,
+/// }
+///
+/// impl Source for Users {
+///     type Value = String;
+///     type Error = Infallible;
+///
+///     fn may_exist(&self, id: &str) -> Result<bool, Infallible> {
+///         Ok(self.filter.contains(id))
+///     }
+///     fn cached(&self, id: &str) -> Result<Option<String>, Infallible> {
+///         Ok(self.cache.lock().unwrap().get(id).cloned())
+///     }
+///     fn load(&self, id: &str) -> Result<Option<String>, Infallible> {
+///         Ok(self.table.get(id).cloned())
+///     }
+///     fn keep(&self, id: &str, name: &String) -> Result<(), Infallible> {
+///         self.cache.lock().unwrap().insert(id.into(), name.into());
+///         Ok(())
+///     }
+/// }
+///
+/// let mut filter = everbloom::BloomFilter::new(1000, 0.001);
+/// filter.insert("17");
+/// let table = HashMap::from([("17".to_owned(), "Ada".to_owned())]);
+/// let users = Users { filter, cache: Mutex::default(), table };
+///
+/// let guard = Guard::new(FilterFailure::AskOn);
+/// assert_eq!(guard.get(&users, "17").unwrap().as_deref(), Some("Ada"));
+/// assert_eq!(guard.get(&users, "17").unwrap().as_deref(), Some("Ada"));
+/// assert_eq!(guard.get(&users, "no such id").unwrap(), None);
+/// let counts = guard.counts();
+/// assert_eq!((counts.asked, counts.absent, counts.cached, counts.loaded), (3, 1, 1, 1));
+/// ```
+pub struct Guard<V, E> {
+    flights: Flights<Loaded<V, E>>,
+    failure: FilterFailure,
+    tallies: Tallies,
+}
+
+/// What a load came to, for all who waited for it.
+type Loaded<V, E> = Result<Option<V>, Arc<E>>;
+
+/// What a guard did so far. [Example](Guard).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Calls.
+    pub asked: u64,
+    /// Calls that ended at the filter: nothing of this key exists.
+    pub absent: u64,
+    /// Calls that ended at the cache.
+    pub cached: u64,
+    /// Calls that waited for the load of another one, and shared it.
+    pub shared: u64,
+    /// Loads: what reached the database.
+    pub loaded: u64,
+    /// Loads that found nothing: the filter's false positives, and all absent keys while the filter
+    /// fails open.
+    pub nothing: u64,
+    /// Calls in which the filter failed.
+    pub filter_errors: u64,
+    /// Values that could not be put into the cache.
+    pub cache_errors: u64,
+}
+
+impl Counts {
+    /// The calls that would have reached the database without the guard, and did not.
+    ///
+    /// ```
+    /// use everbloom_client::Counts;
+    /// assert_eq!(Counts::default().saved(), 0);
+    /// ```
+    #[must_use]
+    pub fn saved(&self) -> u64 {
+        self.absent + self.shared + self.cached
+    }
+}
+
+#[derive(Default)]
+struct Tallies {
+    asked: AtomicU64,
+    absent: AtomicU64,
+    cached: AtomicU64,
+    shared: AtomicU64,
+    loaded: AtomicU64,
+    nothing: AtomicU64,
+    filter_errors: AtomicU64,
+    cache_errors: AtomicU64,
+}
+
+fn count(tally: &AtomicU64) {
+    tally.fetch_add(1, Ordering::Relaxed);
+}
+
+impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
+    /// A guard that has nothing to do yet. [Example](Self).
+    #[must_use]
+    pub fn new(failure: FilterFailure) -> Self {
+        Guard {
+            flights: Flights::new(),
+            failure,
+            tallies: Tallies::default(),
+        }
+    }
+
+    /// The value of a key, or `None` when there is none. [Example](Self).
+    ///
+    /// # Errors
+    ///
+    /// Those of the source. The error of a load is shared by all who waited for it.
+    pub fn get<S>(&self, source: &S, key: &str) -> Result<Option<V>, Arc<E>>
+    where
+        S: Source<Value = V, Error = E>,
+    {
+        now(self.ask(&Immediate(source), key, Manner::Blocking))
+    }
+
+    /// As [`get`](Self::get), over calls that are waited for. When the task that loads is dropped,
+    /// another one that waits loads in its place.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`get`](Self::get).
+    pub async fn get_async<S>(&self, source: &S, key: &str) -> Result<Option<V>, Arc<E>>
+    where
+        S: AsyncSource<Value = V, Error = E>,
+    {
+        self.ask(source, key, Manner::Awaiting).await
+    }
+
+    async fn ask<S>(&self, source: &S, key: &str, manner: Manner) -> Result<Option<V>, Arc<E>>
+    where
+        S: AsyncSource<Value = V, Error = E>,
+    {
+        let tallies = &self.tallies;
+        count(&tallies.asked);
+        match source.may_exist(key).await {
+            Ok(true) => {}
+            Ok(false) => {
+                count(&tallies.absent);
+                return Ok(None);
+            }
+            Err(error) => {
+                count(&tallies.filter_errors);
+                if self.failure == FilterFailure::Refuse {
+                    return Err(Arc::new(error));
+                }
+            }
+        }
+        if let Some(value) = source.cached(key).await.map_err(Arc::new)? {
+            count(&tallies.cached);
+            return Ok(Some(value));
+        }
+        loop {
+            match self.flights.join(key, manner).await {
+                Ok(leader) => {
+                    let loaded = self.load(source, key).await;
+                    leader.finish(loaded.clone());
+                    return loaded;
+                }
+                Err(Some(loaded)) => {
+                    count(&tallies.shared);
+                    return loaded;
+                }
+                // Whoever loaded gave up: this caller may.
+                Err(None) => {}
+            }
+        }
+    }
+
+    async fn load<S>(&self, source: &S, key: &str) -> Loaded<V, E>
+    where
+        S: AsyncSource<Value = V, Error = E>,
+    {
+        count(&self.tallies.loaded);
+        let value = source.load(key).await.map_err(Arc::new)?;
+        match &value {
+            None => count(&self.tallies.nothing),
+            Some(value) => {
+                if source.keep(key, value).await.is_err() {
+                    count(&self.tallies.cache_errors);
+                }
+            }
+        }
+        Ok(value)
+    }
+
+    /// What it did so far. [Example](Self).
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let read = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
+        let tallies = &self.tallies;
+        Counts {
+            asked: read(&tallies.asked),
+            absent: read(&tallies.absent),
+            cached: read(&tallies.cached),
+            shared: read(&tallies.shared),
+            loaded: read(&tallies.loaded),
+            nothing: read(&tallies.nothing),
+            filter_errors: read(&tallies.filter_errors),
+            cache_errors: read(&tallies.cache_errors),
+        }
+    }
+}
+
+impl<V: Clone + Send, E: Send + Sync> fmt::Debug for Guard<V, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("failure", &self.failure)
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Inside
+//!
+//! ```text
+//! floors
+//! bitmap spread guard
+//! wire
+//! error
+//! name
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod bitmap;
+mod error;
+mod guard;
+mod name;
+mod spread;
+mod wire;
+
+pub use bitmap::{BitmapFilter, BitmapParameters, redisson_default_item};
+pub use error::{BatchError, Error};
+pub use guard::{AsyncSource, Counts, FilterFailure, Guard, Source};
+pub use name::NameError;
+pub use redis;
+pub use spread::{SpreadFilter, SpreadParameters};

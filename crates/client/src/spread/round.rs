@@ -1,0 +1,241 @@
+//! Batches of items, dealt out to their shards and asked side by side.
+//!
+//! The filters of a shard are its generations. All but the newest are full, and a full filter
+//! refuses every new item for ever. So an item goes into a generation only after the one before it
+//! has refused it, and then it is in none before: of any number of programs that add an item at the
+//! same time, exactly one is told that it is new, although none knows of the others.
+
+use redis::bloom::{BloomFilterInsertOptions, BloomFilterScalingOptions};
+use redis::{Pipeline, RedisResult, Value};
+
+use super::shards::Shards;
+use crate::wire::{SideBySide, read};
+use crate::{BatchError, Error};
+
+/// The most items that are on their way at once.
+const ITEMS: usize = 16_384;
+/// About the most bytes that are on their way at once.
+const BYTES: usize = 4 << 20;
+
+/// What is done with items.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Add,
+    LookUp,
+}
+
+/// The items of a shard that have no answer yet, by their places in the batch.
+struct Part {
+    shard: usize,
+    places: Vec<usize>,
+    /// The newest generation that this part was asked of.
+    newest: u32,
+    /// Whether the items were looked up in all generations so far, and are in none: they are to be
+    /// added to the newest.
+    adding: bool,
+}
+
+/// Does something with items of any number.
+pub(super) async fn run<W: SideBySide, T: AsRef<[u8]>>(
+    wire: &mut W,
+    filter: &Shards,
+    items: &[T],
+    action: Action,
+) -> Result<Vec<bool>, BatchError> {
+    let mut answers = vec![None; items.len()];
+    let mut start = 0;
+    while start < items.len() {
+        let mut bytes = 0;
+        let fits = items.iter().skip(start).take(ITEMS).take_while(|item| {
+            bytes += item.as_ref().len();
+            bytes <= BYTES
+        });
+        let end = start + fits.count().max(1);
+        if let Some(error) = window(wire, filter, items, start..end, action, &mut answers).await {
+            return Err(BatchError { answers, error });
+        }
+        start = end;
+    }
+    Ok(answers.into_iter().flatten().collect())
+}
+
+/// Does it with the items from one place to another; the first error, if any.
+async fn window<W: SideBySide, T: AsRef<[u8]>>(
+    wire: &mut W,
+    filter: &Shards,
+    items: &[T],
+    places: std::ops::Range<usize>,
+    action: Action,
+    answers: &mut [Option<bool>],
+) -> Option<Error> {
+    let mut of_shard = vec![Vec::new(); filter.places().len()];
+    for (place, item) in items.iter().enumerate().take(places.end).skip(places.start) {
+        if let Some(part) = of_shard.get_mut(filter.parameters.shard_of(item.as_ref())) {
+            part.push(place);
+        }
+    }
+    let parts = of_shard
+        .into_iter()
+        .enumerate()
+        .filter(|(_, places)| !places.is_empty());
+    let mut parts: Vec<Part> = parts
+        .map(|(shard, places)| {
+            let newest = filter.newest(shard);
+            Part {
+                shard,
+                places,
+                newest,
+                adding: action == Action::Add && newest == 0,
+            }
+        })
+        .collect();
+    let mut failure = None;
+    while !parts.is_empty() {
+        let pipelines: Vec<Pipeline> = parts
+            .iter()
+            .map(|part| part.question(filter, items))
+            .collect();
+        let replies = wire.ask_each(&pipelines).await;
+        let mut rest = Vec::new();
+        for (part, replies) in parts.into_iter().zip(replies) {
+            let left = match replies {
+                Ok(replies) => part.take(filter, action, &replies, answers),
+                // A cluster's blocking connection returns the first error in the place of all
+                // replies. What this call added is then found as known.
+                Err(error) if part.adding && is_full(&error) => part.refused(filter).map(Some),
+                Err(error) => Err(Error::of(error, &filter.name)),
+            };
+            match left {
+                Ok(more) => rest.extend(more),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        parts = rest;
+    }
+    failure
+}
+
+impl Part {
+    fn question<T: AsRef<[u8]>>(&self, filter: &Shards, items: &[T]) -> Pipeline {
+        let items = self.places.iter().filter_map(|place| items.get(*place));
+        let items: Vec<&[u8]> = items.map(AsRef::as_ref).collect();
+        let mut pipeline = redis::pipe();
+        pipeline.ignore_errors();
+        if self.adding {
+            // It is made if it is not there, and every program would make the same.
+            let options = BloomFilterInsertOptions::default()
+                .capacity(filter.parameters.capacity_of(self.newest))
+                .error_rate(filter.parameters.error_rate_of(self.newest))
+                .expansion(BloomFilterScalingOptions::NonScaling);
+            pipeline.bf_insert_options(filter.key(self.shard, self.newest), items, options);
+            return pipeline;
+        }
+        for generation in (0..=self.newest).rev() {
+            pipeline.bf_mexists(filter.key(self.shard, generation), &items);
+        }
+        pipeline.exists(filter.key(self.shard, self.newest + 1));
+        pipeline
+    }
+
+    /// Takes the answers there are; what is left is to be asked once more.
+    fn take(
+        self,
+        filter: &Shards,
+        action: Action,
+        replies: &[RedisResult<Value>],
+        answers: &mut [Option<bool>],
+    ) -> Result<Option<Part>, Error> {
+        if self.adding {
+            return self.take_added(filter, replies, answers);
+        }
+        let mut replies = replies.iter().map(|reply| match reply {
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(Error::of(error.clone(), &filter.name)),
+        });
+        let newer: bool = read(replies.next_back().transpose()?)?;
+        let mut found = vec![false; self.places.len()];
+        for reply in replies {
+            let known: Vec<bool> = read(Some(reply?))?;
+            for (found, known) in found.iter_mut().zip(known) {
+                *found |= known;
+            }
+        }
+        let mut left = Vec::new();
+        for (place, found) in self.places.into_iter().zip(found) {
+            let answer = match (action, found) {
+                (Action::Add, true) => Some(false),
+                (Action::LookUp, true) => Some(true),
+                (Action::LookUp, false) if !newer => Some(false),
+                _ => None,
+            };
+            match answers.get_mut(place) {
+                Some(slot) if answer.is_some() => *slot = answer,
+                _ => left.push(place),
+            }
+        }
+        let newest = if newer {
+            filter.grown(self.shard, self.newest)?
+        } else {
+            self.newest
+        };
+        Ok((!left.is_empty()).then_some(Part {
+            places: left,
+            newest,
+            adding: action == Action::Add && !newer,
+            ..self
+        }))
+    }
+
+    fn take_added(
+        mut self,
+        filter: &Shards,
+        replies: &[RedisResult<Value>],
+        answers: &mut [Option<bool>],
+    ) -> Result<Option<Part>, Error> {
+        let reply = match replies.first() {
+            Some(Ok(reply)) => reply,
+            Some(Err(error)) => return Err(Error::of(error.clone(), &filter.name)),
+            None => return Err(Error::Reply("a reply is missing".into())),
+        };
+        // A full filter refuses an item: some servers go on with the next one, others stop.
+        let outcomes: Vec<RedisResult<bool>> = read(Some(reply))?;
+        let mut outcomes = outcomes.into_iter();
+        let mut refused = Vec::new();
+        for place in std::mem::take(&mut self.places) {
+            match outcomes.next() {
+                Some(Ok(new)) => {
+                    if let Some(slot) = answers.get_mut(place) {
+                        *slot = Some(new);
+                    }
+                }
+                Some(Err(error)) if !is_full(&error) => {
+                    return Err(Error::of(error, &filter.name));
+                }
+                Some(Err(_)) | None => refused.push(place),
+            }
+        }
+        if refused.is_empty() {
+            return Ok(None);
+        }
+        let left = Part {
+            places: refused,
+            ..self
+        };
+        left.refused(filter).map(Some)
+    }
+
+    /// What is left when a filter is full: what follows the first refused item was perhaps not
+    /// asked, and may be in this generation.
+    fn refused(self, filter: &Shards) -> Result<Part, Error> {
+        Ok(Part {
+            newest: filter.grown(self.shard, self.newest)?,
+            adding: false,
+            ..self
+        })
+    }
+}
+
+/// Whether a filter has taken as many items as its capacity.
+fn is_full(error: &redis::RedisError) -> bool {
+    error.to_string().contains("full")
+}

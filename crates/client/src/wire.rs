@@ -1,0 +1,171 @@
+//! The way to a server: everything else here is written once, for both kinds of connections.
+//!
+//! What a filter does is an `async` function over a [`Wire`]. A synchronous connection is a wire
+//! that is never waited for, so [`now`] runs such a function to its end at once.
+
+use std::future::{Future, ready};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use redis::{ConnectionLike, FromRedisValue, Pipeline, RedisResult, Value};
+
+use crate::Error;
+
+/// A reply a command, in order; an error in the place of a whole pipeline tells nothing about any
+/// of its commands.
+pub(crate) type Replies = RedisResult<Vec<RedisResult<Value>>>;
+
+/// A connection to a server.
+pub(crate) trait Wire {
+    /// Sends the commands of a pipeline together and returns their replies.
+    fn ask(&mut self, pipeline: &Pipeline) -> impl Future<Output = Replies> + Send;
+}
+
+/// A connection over which several pipelines can be on their way at once.
+pub(crate) trait SideBySide: Wire {
+    /// Sends each pipeline, and returns the replies in the same order.
+    fn ask_each(&mut self, pipelines: &[Pipeline]) -> impl Future<Output = Vec<Replies>> + Send;
+}
+
+/// A connection that blocks.
+pub(crate) struct Blocking<'a>(pub(crate) &'a mut dyn ConnectionLike);
+
+impl Wire for Blocking<'_> {
+    fn ask(&mut self, pipeline: &Pipeline) -> impl Future<Output = Replies> + Send {
+        ready(asked(self.0, pipeline))
+    }
+}
+
+/// Sends a pipeline and waits. `Pipeline::query` refuses a cluster's connection, which sends all
+/// commands to the node of the first one: here they always have one slot.
+fn asked(connection: &mut dyn ConnectionLike, pipeline: &Pipeline) -> Replies {
+    let (packed, count) = (pipeline.get_packed_pipeline(), pipeline.len());
+    let mut replies = if pipeline.is_transaction() {
+        connection.req_packed_commands(&packed, count + 1, 1)?
+    } else {
+        connection.req_packed_commands(&packed, 0, count)?
+    };
+    if let (true, Some(Value::Array(of_transaction))) =
+        (pipeline.is_transaction(), replies.first_mut())
+    {
+        replies = std::mem::take(of_transaction);
+    }
+    let replies = replies.into_iter().map(|reply| match reply {
+        Value::ServerError(error) => Err(error.into()),
+        reply => Ok(reply),
+    });
+    Ok(replies.collect())
+}
+
+/// One after the other: a blocking connection has no second thread.
+impl SideBySide for Blocking<'_> {
+    fn ask_each(&mut self, pipelines: &[Pipeline]) -> impl Future<Output = Vec<Replies>> + Send {
+        let replies: Vec<Replies> = pipelines.iter().map(|one| asked(self.0, one)).collect();
+        ready(replies)
+    }
+}
+
+/// A connection that is waited for.
+#[cfg(feature = "async")]
+pub(crate) struct Waiting<'a, C>(pub(crate) &'a mut C);
+
+#[cfg(feature = "async")]
+impl<C: redis::aio::ConnectionLike + Send> Wire for Waiting<'_, C> {
+    fn ask(&mut self, pipeline: &Pipeline) -> impl Future<Output = Replies> + Send {
+        pipeline.query_async(self.0)
+    }
+}
+
+#[cfg(feature = "async")]
+impl<C: redis::aio::ConnectionLike + Send + Clone> SideBySide for Waiting<'_, C> {
+    fn ask_each(&mut self, pipelines: &[Pipeline]) -> impl Future<Output = Vec<Replies>> + Send {
+        let questions = pipelines.iter().map(|pipeline| {
+            let mut connection = self.0.clone();
+            async move { pipeline.query_async(&mut connection).await }
+        });
+        futures_util::future::join_all(questions)
+    }
+}
+
+/// The replies to a few commands, none of which may fail.
+pub(crate) async fn ask<W: Wire>(
+    wire: &mut W,
+    name: &str,
+    pipeline: &Pipeline,
+) -> Result<Vec<Value>, Error> {
+    let replies = wire.ask(pipeline).await;
+    let replies: RedisResult<Vec<Value>> =
+        replies.and_then(|replies| replies.into_iter().collect());
+    replies.map_err(|error| Error::of(error, name))
+}
+
+/// What a reply says.
+pub(crate) fn read<T: FromRedisValue>(reply: Option<&Value>) -> Result<T, Error> {
+    let reply = reply.ok_or_else(|| Error::Reply("a reply is missing".into()))?;
+    redis::from_redis_value_ref(reply).map_err(|error| Error::Reply(error.to_string()))
+}
+
+/// The outcome of what never waits.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => unreachable!("a connection that blocks is not waited for"),
+    }
+}
+
+/// The public methods of a filter, from what is written over a [`Wire`]: each one for blocking
+/// connections and for those that are waited for, of which more can be asked, such as `Clone`.
+macro_rules! doors {
+    ([$bound:ident] $($(#[$doc:meta])* $sync:ident, $async:ident($($arg:ident: $type:ty),*)
+        -> $result:ty = $core:ident;)*) => {
+        $(
+            $(#[$doc])*
+            pub fn $sync(
+                &self,
+                connection: &mut dyn redis::ConnectionLike,
+                $($arg: $type),*
+            ) -> $result {
+                $crate::wire::now(self.$core(&mut $crate::wire::Blocking(connection), $($arg),*))
+            }
+
+            #[doc = concat!("As [`", stringify!($sync), "`](Self::", stringify!($sync),
+                "), over an asynchronous connection. [Example](crate#asynchronous).")]
+            #[cfg(feature = "async")]
+            pub async fn $async<C: redis::aio::ConnectionLike + Send + $bound>(
+                &self,
+                connection: &mut C,
+                $($arg: $type),*
+            ) -> $result {
+                self.$core(&mut $crate::wire::Waiting(connection), $($arg),*).await
+            }
+        )*
+    };
+}
+
+/// As [`doors`], for what makes or opens a filter.
+macro_rules! entrances {
+    ([$bound:ident] $($(#[$doc:meta])* $sync:ident, $async:ident($($arg:ident: $type:ty),*)
+        = $core:ident;)*) => {
+        $(
+            $(#[$doc])*
+            pub fn $sync(
+                connection: &mut dyn redis::ConnectionLike,
+                $($arg: $type),*
+            ) -> Result<Self, $crate::Error> {
+                $crate::wire::now(Self::$core(&mut $crate::wire::Blocking(connection), $($arg),*))
+            }
+
+            #[doc = concat!("As [`", stringify!($sync), "`](Self::", stringify!($sync),
+                "), over an asynchronous connection. [Example](crate#asynchronous).")]
+            #[cfg(feature = "async")]
+            pub async fn $async<C: redis::aio::ConnectionLike + Send + $bound>(
+                connection: &mut C,
+                $($arg: $type),*
+            ) -> Result<Self, $crate::Error> {
+                Self::$core(&mut $crate::wire::Waiting(connection), $($arg),*).await
+            }
+        )*
+    };
+}
+
+pub(crate) use {doors, entrances};

@@ -1,0 +1,183 @@
+//! Filters in bitmaps, on every server that has them.
+
+use std::collections::HashSet;
+use std::thread;
+
+use everbloom_client::{BitmapFilter, BitmapParameters, Error};
+use proptest::prelude::*;
+
+use crate::support::{items, with_bitmaps};
+
+const CAPACITY: usize = 20_000;
+
+#[test]
+fn no_item_is_forgotten_and_few_others_are_known() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        for keys in [1, 5] {
+            let name = format!("seen{keys}");
+            let parameters = BitmapParameters::new(CAPACITY as u64, 0.01).unwrap();
+            let parameters = parameters.in_keys(keys).unwrap();
+            let seen = BitmapFilter::create_with(&mut connection, &name, parameters).unwrap();
+            let added = items("in", CAPACITY);
+            let new = seen.add_all(&mut connection, &added).unwrap();
+            let new = new.iter().filter(|new| **new).count();
+            assert!(new > CAPACITY * 99 / 100, "{}: {new}", host.name);
+            let known = seen.contains_all(&mut connection, &added).unwrap();
+            assert!(known.iter().all(|known| *known), "{}", host.name);
+            assert_eq!(known.len(), CAPACITY);
+            let others = seen
+                .contains_all(&mut connection, &items("out", CAPACITY))
+                .unwrap();
+            let others = others.iter().filter(|known| **known).count();
+            // 200 are expected, give or take 14; a filter in five keys is not worse.
+            assert!((100..300).contains(&others), "{}: {others}", host.name);
+            let count = seen.count(&mut connection).unwrap() as usize;
+            assert!(
+                count.abs_diff(CAPACITY) < CAPACITY / 50,
+                "{}: {count}",
+                host.name
+            );
+        }
+    }
+}
+
+#[test]
+fn of_programs_that_add_an_item_at_once_one_is_told_that_it_is_new() {
+    for host in with_bitmaps() {
+        let seen = BitmapFilter::create(&mut host.connect(), "seen", 100_000, 1e-9).unwrap();
+        let all = items("item", 2000);
+        let new: usize = thread::scope(|scope| {
+            let adders: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut connection = host.connect();
+                        let batches = all.chunks(50);
+                        batches
+                            .flat_map(|batch| seen.add_all(&mut connection, batch).unwrap())
+                            .filter(|new| *new)
+                            .count()
+                    })
+                })
+                .collect();
+            adders.into_iter().map(|adder| adder.join().unwrap()).sum()
+        });
+        assert_eq!(new, all.len(), "{}", host.name);
+    }
+}
+
+#[test]
+fn many_programs_make_one_filter() {
+    for host in with_bitmaps() {
+        thread::scope(|scope| {
+            for maker in 0..8 {
+                let host = &host;
+                scope.spawn(move || {
+                    let mut connection = host.connect();
+                    let seen = BitmapFilter::create(&mut connection, "seen", 1000, 0.01).unwrap();
+                    seen.add(&mut connection, format!("{maker}")).unwrap();
+                });
+            }
+        });
+        let seen = BitmapFilter::open(&mut host.connect(), "seen").unwrap();
+        assert_eq!(seen.count(&mut host.connect()).unwrap(), 8, "{}", host.name);
+    }
+}
+
+#[test]
+fn a_filter_made_otherwise_is_not_opened() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        BitmapFilter::create(&mut connection, "seen", 1000, 0.01).unwrap();
+        let error = BitmapFilter::create(&mut connection, "seen", 2000, 0.01).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, Error::OtherParameters { .. }), "{text}");
+        assert!(
+            text.contains("capacity 1000") && text.contains("capacity 2000"),
+            "{text}"
+        );
+        // Also when only the number of its keys is another.
+        let parameters = BitmapParameters::new(1000, 0.01)
+            .unwrap()
+            .in_keys(3)
+            .unwrap();
+        let error = BitmapFilter::create_with(&mut connection, "seen", parameters).unwrap_err();
+        assert!(matches!(error, Error::OtherParameters { .. }), "{error}");
+    }
+}
+
+#[test]
+fn half_a_filter_is_none() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        let mut run = |name: &str, key: &str| {
+            redis::cmd(name).arg(key).exec(&mut connection).unwrap();
+            [
+                BitmapFilter::create(&mut connection, "seen", 1000, 0.01).map(drop),
+                BitmapFilter::open(&mut connection, "seen").map(drop),
+            ]
+        };
+        for lost in ["seen", "{seen}:parameters"] {
+            run("DEL", "seen")[0].as_ref().ok();
+            let mut connection = host.connect();
+            redis::cmd("DEL")
+                .arg("{seen}:parameters")
+                .exec(&mut connection)
+                .unwrap();
+            redis::cmd("DEL").arg("seen").exec(&mut connection).unwrap();
+            BitmapFilter::create(&mut connection, "seen", 1000, 0.01).unwrap();
+            for outcome in run("DEL", lost) {
+                match outcome {
+                    Err(Error::Incomplete { missing, .. }) => assert_eq!(missing, lost),
+                    other => panic!("{}: {other:?}", host.name),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn parameters_of_a_later_version_are_not_guessed() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        let text = "everbloom bitmap 2: something else";
+        let mut set = redis::cmd("SET");
+        set.arg("{seen}:parameters")
+            .arg(text)
+            .exec(&mut connection)
+            .unwrap();
+        let error = BitmapFilter::open(&mut connection, "seen").unwrap_err();
+        assert!(
+            matches!(&error, Error::Unreadable { found, .. } if found == text),
+            "{error}"
+        );
+        let error = BitmapFilter::create(&mut connection, "seen", 10, 0.1).unwrap_err();
+        assert!(matches!(&error, Error::OtherParameters { .. }), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    /// Against a set: what was added is known, what is new is not in it.
+    #[test]
+    fn answers_are_those_of_a_set(
+        batches in prop::collection::vec(
+            prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..40), 1..6),
+        keys in 1_u32..4,
+    ) {
+        for host in with_bitmaps() {
+            let mut connection = host.connect();
+            let parameters = BitmapParameters::new(100_000, 1e-12).unwrap();
+            let parameters = parameters.in_keys(keys).unwrap();
+            let seen = BitmapFilter::create_with(&mut connection, "seen", parameters).unwrap();
+            let mut model = HashSet::new();
+            for batch in &batches {
+                let known: Vec<bool> = batch.iter().map(|item| model.contains(item)).collect();
+                prop_assert_eq!(seen.contains_all(&mut connection, batch).unwrap(), known);
+                let new: Vec<bool> = batch.iter().map(|item| model.insert(item.clone())).collect();
+                prop_assert_eq!(seen.add_all(&mut connection, batch).unwrap(), new);
+            }
+        }
+    }
+}

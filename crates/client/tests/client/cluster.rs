@@ -1,0 +1,242 @@
+//! A cluster of three nodes, each a redis-server with the module.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use everbloom_client::{BitmapFilter, Error, SpreadFilter};
+use everbloom_dev::{Redis, module, wait_for};
+use redis::cluster::{ClusterClient, ClusterConnection};
+use redis::{Connection, Value};
+use tempfile::TempDir;
+
+use crate::support::{connect, items, runtime};
+
+const SLOTS: [(u16, u16); 3] = [(0, 5460), (5461, 10_922), (10_923, 16_383)];
+
+struct Cluster {
+    nodes: Vec<Redis>,
+    _dirs: Vec<TempDir>,
+}
+
+fn ask(connection: &mut Connection, line: &str) -> Value {
+    let mut words = line.split(' ');
+    let mut command = redis::cmd(words.next().unwrap());
+    for word in words {
+        command.arg(word);
+    }
+    command
+        .query(connection)
+        .unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+fn text(connection: &mut Connection, line: &str) -> String {
+    redis::from_redis_value(ask(connection, line)).unwrap()
+}
+
+impl Cluster {
+    fn start() -> Option<Cluster> {
+        let module = module().to_str().unwrap();
+        let dirs: Vec<TempDir> = SLOTS.iter().map(|_| tempfile::tempdir().unwrap()).collect();
+        let nodes = dirs.iter().map(|dir| {
+            let dir = dir.path().to_str().unwrap();
+            let settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
+            let more = ["--dir", dir, "--loadmodule", module];
+            Redis::start(&[settings, more].concat())
+        });
+        let nodes = nodes.collect::<Option<Vec<Redis>>>()?;
+        for (node, (first, last)) in nodes.iter().zip(SLOTS) {
+            let mut connection = connect(node.addr);
+            ask(
+                &mut connection,
+                &format!("CLUSTER ADDSLOTSRANGE {first} {last}"),
+            );
+            for other in &nodes {
+                let port = other.addr.port();
+                ask(&mut connection, &format!("CLUSTER MEET 127.0.0.1 {port}"));
+            }
+        }
+        let cluster = Cluster { nodes, _dirs: dirs };
+        for node in &cluster.nodes {
+            let mut connection = connect(node.addr);
+            wait_for("the cluster", || {
+                let info = text(&mut connection, "CLUSTER INFO");
+                info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
+            });
+        }
+        Some(cluster)
+    }
+
+    fn client(&self) -> ClusterClient {
+        let nodes = self
+            .nodes
+            .iter()
+            .map(|node| format!("redis://{}", node.addr));
+        ClusterClient::new(nodes).unwrap()
+    }
+
+    fn connect(&self) -> ClusterConnection {
+        self.client().get_connection().unwrap()
+    }
+
+    /// Moves the slot of the key `seen` and all its keys to another node.
+    fn move_slot(&self, slot: u16, from: usize, to: usize) {
+        let mut source = connect(self.nodes[from].addr);
+        let mut target = connect(self.nodes[to].addr);
+        let source_id = text(&mut source, "CLUSTER MYID");
+        let target_id = text(&mut target, "CLUSTER MYID");
+        ask(
+            &mut target,
+            &format!("CLUSTER SETSLOT {slot} IMPORTING {source_id}"),
+        );
+        ask(
+            &mut source,
+            &format!("CLUSTER SETSLOT {slot} MIGRATING {target_id}"),
+        );
+        let keys = ask(&mut source, &format!("CLUSTER GETKEYSINSLOT {slot} 100"));
+        let keys: Vec<String> = redis::from_redis_value(keys).unwrap();
+        let port = self.nodes[to].addr.port();
+        for key in keys {
+            ask(
+                &mut source,
+                &format!("MIGRATE 127.0.0.1 {port} {key} 0 10000"),
+            );
+        }
+        // First the target, which takes a new epoch, then the source, and then who only watches.
+        let watcher = 3 - from - to;
+        for node in [to, from, watcher] {
+            let mut connection = connect(self.nodes[node].addr);
+            ask(
+                &mut connection,
+                &format!("CLUSTER SETSLOT {slot} NODE {target_id}"),
+            );
+        }
+        wait_for("the nodes to agree", || {
+            let exists = redis::cmd("EXISTS").arg("seen").take();
+            let others = [from, watcher].map(|node| connect(self.nodes[node].addr));
+            exists.query::<bool>(&mut target).is_ok()
+                && others.into_iter().all(|mut other| {
+                    let moved = exists.query::<bool>(&mut other).err();
+                    let node = moved.as_ref().and_then(|moved| moved.redirect_node());
+                    node.is_some_and(|(node, _)| node.ends_with(&format!(":{port}")))
+                })
+        });
+    }
+}
+
+#[test]
+fn a_spread_filter_uses_every_node() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let mut connection = cluster.connect();
+    let seen = SpreadFilter::create(&mut connection, "seen", 10_000, 1e-9, 12).unwrap();
+    let (first, second) = (items("first", 10_000), items("second", 20_000));
+    let new = seen.add_all(&mut connection, &first).unwrap();
+    assert!(new.iter().all(|new| *new));
+    for node in &cluster.nodes {
+        let keys = ask(&mut connect(node.addr), "DBSIZE");
+        assert_ne!(keys, Value::Int(0), "a node has no shard");
+    }
+    // Batches side by side, past the first generation, over a client that is waited for.
+    runtime().block_on(async {
+        let mut connection = cluster.client().get_async_connection().await.unwrap();
+        let seen = SpreadFilter::open_async(&mut connection, "seen")
+            .await
+            .unwrap();
+        let new = seen.add_all_async(&mut connection, &second).await.unwrap();
+        assert!(new.iter().all(|new| *new));
+        let known = seen
+            .contains_all_async(&mut connection, &first)
+            .await
+            .unwrap();
+        assert!(known.iter().all(|known| *known));
+    });
+    for items in [&first, &second] {
+        let known = seen.contains_all(&mut connection, items).unwrap();
+        assert!(known.iter().all(|known| *known));
+    }
+    assert_eq!(seen.count(&mut connection).unwrap(), 30_000);
+}
+
+#[test]
+fn a_slot_moves_while_items_are_added() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let seen = BitmapFilter::create(&mut cluster.connect(), "seen", 100_000, 1e-9).unwrap();
+    let keys = ask(&mut connect(cluster.nodes[0].addr), "CLUSTER KEYSLOT seen");
+    let slot: u16 = redis::from_redis_value(keys).unwrap();
+    let owner = SLOTS
+        .iter()
+        .position(|(first, last)| (*first..=*last).contains(&slot))
+        .unwrap();
+    let stop = AtomicBool::new(false);
+    let added = thread::scope(|scope| {
+        let adder = scope.spawn(|| {
+            let mut connection = cluster.connect();
+            let mut added = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let batch = items(&format!("batch{}-", added.len()), 100);
+                // A retry is safe, whatever happened.
+                while let Err(batch) = seen.add_all(&mut connection, &batch) {
+                    assert!(batch.error.is_temporary(), "{batch}");
+                }
+                added.extend(batch);
+            }
+            added
+        });
+        for step in 0..6 {
+            cluster.move_slot(slot, (owner + step) % 3, (owner + step + 1) % 3);
+        }
+        stop.store(true, Ordering::Relaxed);
+        adder.join().unwrap()
+    });
+    let mut connection = cluster.connect();
+    assert!(added.len() >= 100);
+    let known = seen.contains_all(&mut connection, &added);
+    let known = known.unwrap_or_else(|batch| panic!("{batch}"));
+    assert!(known.iter().all(|known| *known), "of {}", added.len());
+}
+
+#[test]
+fn a_node_alone_says_where_the_key_is() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    BitmapFilter::create(&mut cluster.connect(), "{tag}seen", 1000, 0.01).unwrap();
+    let outcomes = cluster.nodes.iter().map(|node| {
+        let outcome = BitmapFilter::open(&mut connect(node.addr), "{tag}seen");
+        match outcome {
+            Ok(_) => true,
+            Err(Error::Moved { node }) => {
+                assert!(node.starts_with("127.0.0.1:"), "{node}");
+                false
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    });
+    assert_eq!(outcomes.filter(|here| *here).count(), 1);
+}
+
+#[test]
+fn a_node_that_dies_takes_its_shards_and_no_others() {
+    let Some(mut cluster) = Cluster::start() else {
+        return;
+    };
+    let mut connection = cluster.connect();
+    let seen = SpreadFilter::create(&mut connection, "seen", 10_000, 1e-9, 12).unwrap();
+    let all = items("item", 3000);
+    seen.add_all(&mut connection, &all).unwrap();
+    // The others go on only when they are told to.
+    for node in &cluster.nodes {
+        ask(
+            &mut connect(node.addr),
+            "CONFIG SET cluster-require-full-coverage no",
+        );
+    }
+    cluster.nodes[1].kill();
+    let batch = seen.contains_all(&mut connection, &all).unwrap_err();
+    let (unknown, known) = (batch.unknown().count(), batch.answers.iter().flatten());
+    assert!((300..2700).contains(&unknown), "{unknown}: {batch}");
+    assert!(known.into_iter().all(|known| *known));
+}

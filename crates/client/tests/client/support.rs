@@ -1,0 +1,80 @@
+//! Servers, and connections to them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use everbloom_client::redis::{Client, Connection};
+use everbloom_dev::Redis;
+use everbloom_server::{Running, Server, Settings};
+use tokio::runtime::{Builder, Runtime};
+
+/// Whether `everbloom serve` has the commands on bitmaps.
+const SERVE_HAS_BITMAPS: bool = true;
+
+/// A server that runs until it is dropped.
+pub(crate) struct Host {
+    pub(crate) name: &'static str,
+    pub(crate) addr: SocketAddr,
+    _redis: Option<Redis>,
+    _serve: Option<Running>,
+}
+
+impl Host {
+    fn redis() -> Option<Host> {
+        let redis = Redis::start(&[])?;
+        Some(Host {
+            name: "redis-server",
+            addr: redis.addr,
+            _redis: Some(redis),
+            _serve: None,
+        })
+    }
+
+    fn serve() -> Host {
+        let serve = Server::start(Settings {
+            port: 0,
+            ..Settings::default()
+        });
+        let serve = serve.unwrap();
+        Host {
+            name: "everbloom serve",
+            addr: serve.addr().unwrap(),
+            _redis: None,
+            _serve: Some(serve),
+        }
+    }
+
+    pub(crate) fn connect(&self) -> Connection {
+        connect(self.addr)
+    }
+}
+
+/// The servers with the commands on bitmaps.
+pub(crate) fn with_bitmaps() -> Vec<Host> {
+    let serve = SERVE_HAS_BITMAPS.then(Host::serve);
+    Host::redis().into_iter().chain(serve).collect()
+}
+
+/// The servers with the `BF` commands.
+pub(crate) fn with_filters() -> Vec<Host> {
+    vec![Host::serve()]
+}
+
+/// The runtime of a test.
+pub(crate) fn runtime() -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().unwrap()
+}
+
+pub(crate) fn connect(addr: SocketAddr) -> Connection {
+    let client = Client::open(format!("redis://{addr}")).unwrap();
+    let connection = client.get_connection().unwrap();
+    let patience = Some(Duration::from_secs(60));
+    connection.set_read_timeout(patience).unwrap();
+    connection
+}
+
+/// Different items: `first0`, `first1`, ...
+pub(crate) fn items(first: &str, count: usize) -> Vec<String> {
+    (0..count).map(|i| format!("{first}{i}")).collect()
+}

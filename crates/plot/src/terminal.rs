@@ -1,0 +1,318 @@
+//! Charts and bars in the letters of a terminal.
+
+use crate::axis::Fitted;
+use crate::bars::Bars;
+use crate::chart::{Chart, Line};
+use crate::style;
+
+/// Lines of letters in the field of a chart.
+const ROWS: usize = 18;
+
+impl Chart {
+    /// The chart in braille dots, `width` letters wide, with or without colours. Each line has its
+    /// label at its right end.
+    #[must_use]
+    pub fn terminal(&self, width: usize, colours: bool) -> String {
+        let (x, y) = self.axes();
+        let ticks = y.ticks(6);
+        let length = |text: &str| text.chars().count();
+        let left = ticks
+            .iter()
+            .map(|tick| length(&y.label(*tick)))
+            .max()
+            .unwrap_or(0);
+        let right = self
+            .lines
+            .iter()
+            .map(|line| length(&line.label))
+            .max()
+            .unwrap_or(0);
+        let columns = width.saturating_sub(left + right + 4).max(20);
+        let mut field = Field::new(columns, x, y);
+        for line in &self.lines {
+            field.draw(line);
+        }
+        let labels = self.labels(&field);
+        let mut text = heading(&self.title, &self.subtitle);
+        text.push_str(&format!("\n{}\n", self.y.title));
+        for row in 0..ROWS {
+            let tick = ticks.iter().find(|tick| field.row(**tick) == row);
+            let tick = tick.map(|tick| y.label(*tick)).unwrap_or_default();
+            text.push_str(&format!("{tick:>left$} │"));
+            field.write_row(row, colours, &mut text);
+            if let Some((_, line)) = labels.iter().find(|(place, _)| *place == row) {
+                text.push(' ');
+                write_coloured(&mut text, &line.label, line.colour, colours);
+            }
+            while text.ends_with(' ') {
+                text.pop();
+            }
+            text.push('\n');
+        }
+        text.push_str(&format!("{:left$} └{}\n", "", "─".repeat(columns)));
+        text.push_str(&format!("{:left$}  {}\n", "", across(&x, columns)));
+        let end = left + 2 + columns;
+        text.push_str(&format!("{:>end$}\n", self.x.title));
+        text
+    }
+
+    /// The row of each label. One whose row is taken goes to the nearest free one.
+    fn labels(&self, field: &Field) -> Vec<(usize, &Line)> {
+        let mut placed: Vec<(usize, &Line)> = Vec::new();
+        for line in self.lines.iter().filter(|line| !line.label.is_empty()) {
+            let inside = |point: &&(f64, f64)| {
+                field.x.part(point.0).is_some() && field.y.part(point.1).is_some()
+            };
+            let Some((_, end)) = line.points.iter().rfind(inside) else {
+                continue;
+            };
+            let wanted = field.row(*end);
+            let free = |row: &usize| placed.iter().all(|(taken, _)| taken != row);
+            if let Some(row) = (0..ROWS)
+                .filter(free)
+                .min_by_key(|row| row.abs_diff(wanted))
+            {
+                placed.push((row, line));
+            }
+        }
+        placed
+    }
+}
+
+impl Bars {
+    /// The bars in blocks, `width` letters wide, with or without colours.
+    #[must_use]
+    pub fn terminal(&self, width: usize, colours: bool) -> String {
+        let length = |text: &str| text.chars().count();
+        let left = self
+            .groups
+            .iter()
+            .map(|group| length(&group.label))
+            .max()
+            .unwrap_or(0);
+        let bars = || self.groups.iter().flat_map(|group| &group.bars);
+        let right = bars().map(|bar| length(&self.text(bar))).max().unwrap_or(0);
+        let most = width.saturating_sub(left + right + 4).max(20);
+        let mut text = heading(&self.title, &self.subtitle);
+        for group in &self.groups {
+            text.push('\n');
+            for (number, bar) in group.bars.iter().enumerate() {
+                let label = if number == 0 { &group.label } else { "" };
+                text.push_str(&format!("{label:>left$} │"));
+                let long = whole(bar.value / self.most() * most as f64);
+                let drawn = match (bar.mark, long) {
+                    (true, _) => format!("{}▏", " ".repeat(long)),
+                    // Whatever is there can be seen.
+                    (false, 0) => "▏".to_owned(),
+                    (false, _) => "█".repeat(long),
+                };
+                write_coloured(&mut text, &drawn, bar.colour, colours);
+                text.push_str(&format!(" {}\n", self.text(bar)));
+            }
+        }
+        text
+    }
+}
+
+fn heading(title: &str, subtitle: &str) -> String {
+    let mut text = format!("{title}\n");
+    for line in subtitle.lines() {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+fn write_coloured(text: &mut String, part: &str, colour: usize, colours: bool) {
+    if colours {
+        let number = style::series(colour).terminal;
+        text.push_str(&format!("\x1b[38;5;{number}m{part}\x1b[0m"));
+    } else {
+        text.push_str(part);
+    }
+}
+
+/// The field between the axes: eight dots a letter, two across and four down.
+struct Field {
+    x: Fitted,
+    y: Fitted,
+    columns: usize,
+    /// The dots of each letter as braille counts them, and the colour of the last line there.
+    cells: Vec<(u8, usize)>,
+}
+
+impl Field {
+    fn new(columns: usize, x: Fitted, y: Fitted) -> Field {
+        Field {
+            x,
+            y,
+            columns,
+            cells: vec![(0, 0); columns * ROWS],
+        }
+    }
+
+    /// The row of letters in which a value lies.
+    fn row(&self, value: f64) -> usize {
+        self.down(value) / 4
+    }
+
+    /// The row of dots in which a value lies.
+    fn down(&self, value: f64) -> usize {
+        whole((1.0 - self.y.nearest(value)) * (ROWS * 4 - 1) as f64 + 0.5)
+    }
+
+    fn draw(&mut self, line: &Line) {
+        let inside = line.points.iter().filter_map(|(x, y)| {
+            self.y.part(*y)?;
+            let across = self.x.part(*x)? * (self.columns * 2 - 1) as f64;
+            Some((whole(across + 0.5), self.down(*y)))
+        });
+        let points: Vec<(usize, usize)> = inside.collect();
+        for point in &points {
+            self.set(*point, line.colour);
+        }
+        if line.loose {
+            // A dot alone is hard to see.
+            for (across, down) in points {
+                for point in [
+                    (across + 1, down),
+                    (across, down + 1),
+                    (across + 1, down + 1),
+                ] {
+                    self.set(point, line.colour);
+                }
+            }
+            return;
+        }
+        for pair in points.windows(2) {
+            let [from, to] = *pair else { continue };
+            let steps = from.0.abs_diff(to.0).max(from.1.abs_diff(to.1));
+            for step in 0..steps {
+                let part = step as f64 / steps as f64;
+                let between = |from: usize, to: usize| {
+                    whole(from as f64 * (1.0 - part) + to as f64 * part + 0.5)
+                };
+                let point = (between(from.0, to.0), between(from.1, to.1));
+                // A gap after every three dots.
+                if !line.dashed || (point.0 + point.1) % 4 != 3 {
+                    self.set(point, line.colour);
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, (across, down): (usize, usize), colour: usize) {
+        // Braille counts the first three rows of each column first, then the fourth ones.
+        let bit = match (across % 2, down % 4) {
+            (0, 3) => 6,
+            (_, 3) => 7,
+            (0, row) => row,
+            (_, row) => row + 3,
+        };
+        let cell = down / 4 * self.columns + across / 2;
+        if let Some(cell) = self
+            .cells
+            .get_mut(cell)
+            .filter(|_| across < 2 * self.columns)
+        {
+            *cell = (cell.0 | 1 << bit, colour);
+        }
+    }
+
+    fn write_row(&self, row: usize, colours: bool, text: &mut String) {
+        let cells = self
+            .cells
+            .iter()
+            .skip(row * self.columns)
+            .take(self.columns);
+        for (dots, colour) in cells {
+            match char::from_u32(0x2800 + u32::from(*dots)) {
+                Some(letter) if *dots != 0 => {
+                    write_coloured(text, letter.encode_utf8(&mut [0; 4]), *colour, colours);
+                }
+                _ => text.push(' '),
+            }
+        }
+    }
+}
+
+/// The labels of the axis across, each in the middle below its value.
+fn across(x: &Fitted, columns: usize) -> String {
+    let mut text = String::new();
+    for tick in x.ticks(columns / 10) {
+        let label = x.label(tick);
+        let length = label.chars().count();
+        let middle = whole(x.nearest(tick) * (columns - 1) as f64);
+        let start = middle
+            .saturating_sub(length / 2)
+            .min(columns.saturating_sub(length));
+        let written = text.chars().count();
+        if start >= written + usize::from(written > 0) {
+            text.push_str(&" ".repeat(start - written));
+            text.push_str(&label);
+        }
+    }
+    text
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rounds down; saturates outside"
+)]
+fn whole(value: f64) -> usize {
+    value as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axis::Axis;
+    use crate::bars::{Bar, Group};
+    use crate::label;
+
+    #[test]
+    fn a_line_rises_to_its_label() {
+        let points = vec![(0.0, 0.0), (10.0, 10.0)];
+        let chart = Chart {
+            title: "Rise".into(),
+            subtitle: "of a line".into(),
+            x: Axis::linear("x", label::count).within(0.0, 10.0),
+            y: Axis::linear("y", label::count).within(0.0, 10.0),
+            lines: vec![Line::curve("up", 0, points)],
+        };
+        let text = chart.terminal(60, false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..2], ["Rise", "of a line"]);
+        assert!(
+            lines[4].starts_with("10 │") && lines[4].ends_with("⠊ up"),
+            "{text}"
+        );
+        assert!(lines[3 + ROWS].starts_with(" 0 │⡠"), "{text}");
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 60),
+            "{text}"
+        );
+        assert!(chart.terminal(60, true).contains("\x1b[38;5;63mup\x1b[0m"));
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_amounts() {
+        let bars = Bars {
+            title: "Amounts".into(),
+            subtitle: String::new(),
+            groups: vec![Group {
+                label: "all".into(),
+                bars: vec![Bar::new("one", 0, 1.0), Bar::new("four", 1, 4.0)],
+            }],
+            format: label::count,
+        };
+        let text = bars.terminal(35, false);
+        let expected = format!(
+            "Amounts\n\nall │{} 1 one\n    │{} 4 four\n",
+            "█".repeat(5),
+            "█".repeat(22)
+        );
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,410 @@
+//! BITFIELD and BITFIELD_RO: integers of any width at any offset.
+
+use everbloom_commands::number::integer;
+use everbloom_commands::{Args, Outcome};
+use everbloom_files::Value;
+use everbloom_resp::Reply;
+use everbloom_store::keyspace::View;
+
+use super::super::strings::text_of;
+use super::super::{Call, error, next_integer};
+use super::bits;
+use super::single::{BAD_OFFSET, checked_offset};
+
+/// A type, such as `i16` or `u8`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    signed: bool,
+    /// 1 to 64, and to 63 without a sign.
+    width: u32,
+}
+
+impl Kind {
+    fn parse(word: &[u8]) -> Option<Self> {
+        let (signed, width, widest) = match word {
+            [b'i', width @ ..] => (true, width, 64),
+            [b'u', width @ ..] => (false, width, 63),
+            _ => return None,
+        };
+        let width = u32::try_from(integer(width)?).ok()?;
+        (1..=widest)
+            .contains(&width)
+            .then_some(Kind { signed, width })
+    }
+
+    /// The number that these bits are.
+    fn number(self, bits: u64) -> i64 {
+        let unused = 64 - self.width;
+        if self.signed {
+            (bits << unused).cast_signed() >> unused
+        } else {
+            bits.cast_signed()
+        }
+    }
+
+    fn least(self) -> i128 {
+        if self.signed {
+            -1 << (self.width - 1)
+        } else {
+            0
+        }
+    }
+
+    fn greatest(self) -> i128 {
+        (1 << (self.width - u32::from(self.signed))) - 1
+    }
+}
+
+/// What becomes of a number that its type cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Overflow {
+    Wrap,
+    Saturate,
+    Fail,
+}
+
+impl Overflow {
+    fn parse(word: &[u8]) -> Result<Self, Reply> {
+        match word.to_ascii_uppercase().as_slice() {
+            b"WRAP" => Ok(Overflow::Wrap),
+            b"SAT" => Ok(Overflow::Saturate),
+            b"FAIL" => Ok(Overflow::Fail),
+            _ => Err(Reply::error("ERR Invalid OVERFLOW type specified")),
+        }
+    }
+
+    /// The number that is written in place of `wanted`, if one is.
+    fn settle(self, wanted: i128, kind: Kind) -> Option<i64> {
+        let (least, greatest) = (kind.least(), kind.greatest());
+        let settled = match self {
+            _ if (least..=greatest).contains(&wanted) => wanted,
+            Overflow::Fail => return None,
+            Overflow::Saturate => wanted.clamp(least, greatest),
+            Overflow::Wrap => (wanted - least).rem_euclid(greatest - least + 1) + least,
+        };
+        i64::try_from(settled).ok()
+    }
+}
+
+/// Where a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Field {
+    kind: Kind,
+    offset: u64,
+}
+
+impl Field {
+    fn parse(kind: &[u8], offset: &[u8], limit: usize) -> Result<Self, Reply> {
+        let kind = Kind::parse(kind).ok_or_else(|| {
+            Reply::error(
+                "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
+                 supported but i64 is.",
+            )
+        })?;
+        let (number, unit) = match offset {
+            [b'#', number @ ..] => (number, i64::from(kind.width)),
+            number => (number, 1),
+        };
+        let offset = integer(number).and_then(|number| number.checked_mul(unit));
+        let offset = offset.ok_or(BAD_OFFSET);
+        let offset = offset.and_then(|offset| checked_offset(offset, limit));
+        let offset = offset.map_err(Reply::error)?;
+        Ok(Field { kind, offset })
+    }
+
+    fn last_bit(self) -> u64 {
+        self.offset + u64::from(self.kind.width) - 1
+    }
+
+    fn get(self, text: &[u8]) -> i64 {
+        let bits = bits::read(text, self.offset, self.kind.width);
+        self.kind.number(bits)
+    }
+
+    fn set(self, text: &mut [u8], number: i64) {
+        bits::write(text, self.offset, self.kind.width, number.cast_unsigned());
+    }
+}
+
+/// A subcommand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Get(Field),
+    Set(Field, i64, Overflow),
+    Add(Field, i64, Overflow),
+}
+
+impl Operation {
+    /// All that the arguments behind the key say.
+    fn parse_all(mut args: Args<'_>, limit: usize) -> Result<Vec<Self>, Reply> {
+        let mut operations = Vec::new();
+        let mut overflow = Overflow::Wrap;
+        while let Some(word) = args.next_optional() {
+            let word = word.to_ascii_uppercase();
+            match (word.as_slice(), args.remaining()) {
+                (b"OVERFLOW", 1..) => overflow = Overflow::parse(args.next_bytes()?)?,
+                (b"GET", 2..) | (b"SET" | b"INCRBY", 3..) => {
+                    let field = Field::parse(args.next_bytes()?, args.next_bytes()?, limit)?;
+                    operations.push(match word.as_slice() {
+                        b"GET" => Operation::Get(field),
+                        b"SET" => Operation::Set(field, next_integer(&mut args)?, overflow),
+                        _ => Operation::Add(field, next_integer(&mut args)?, overflow),
+                    });
+                }
+                _ => return Err(error::syntax()),
+            }
+        }
+        Ok(operations)
+    }
+
+    /// The last bit that it may write.
+    fn last_bit(&self) -> Option<u64> {
+        match self {
+            Operation::Get(_) => None,
+            Operation::Set(field, ..) | Operation::Add(field, ..) => Some(field.last_bit()),
+        }
+    }
+
+    /// The reply to it, and what it writes if that is another number than the one there.
+    fn evaluate(&self, text: &[u8]) -> (Reply, Option<(Field, i64)>) {
+        let (field, wanted, overflow) = match *self {
+            Operation::Get(field) => return (Reply::Integer(field.get(text)), None),
+            // Without a sign, a number below 0 is one that is too large.
+            Operation::Set(field, number, overflow) if !field.kind.signed => {
+                (field, i128::from(number.cast_unsigned()), overflow)
+            }
+            Operation::Set(field, number, overflow) => (field, number.into(), overflow),
+            Operation::Add(field, step, overflow) => {
+                let sum = i128::from(field.get(text)) + i128::from(step);
+                (field, sum, overflow)
+            }
+        };
+        let old = field.get(text);
+        let Some(new) = overflow.settle(wanted, field.kind) else {
+            return (Reply::Null, None);
+        };
+        let reply = match self {
+            Operation::Add(..) => new,
+            _ => old,
+        };
+        (Reply::Integer(reply), (new != old).then_some((field, new)))
+    }
+
+    fn run(&self, text: &mut [u8]) -> Reply {
+        let (reply, change) = self.evaluate(text);
+        if let Some((field, number)) = change {
+            field.set(text, number);
+        }
+        reply
+    }
+}
+
+/// The replies to operations that change nothing.
+fn replies(operations: &[Operation], text: &[u8]) -> Reply {
+    let replies = operations.iter().map(|one| one.evaluate(text).0);
+    Reply::Array(replies.collect())
+}
+
+/// `BITFIELD key [GET type offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET type offset value |
+/// INCRBY type offset increment> ...]`
+pub fn bitfield(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+    let (db, mut args) = (call.session.db, call.args());
+    let key = args.next_bytes()?;
+    let operations = Operation::parse_all(args, call.settings.proto_max_bulk_len)?;
+    let Some(last_bit) = operations.iter().filter_map(Operation::last_bit).max() else {
+        let text = text_of(call.look_up(view, key))?.unwrap_or_default();
+        return Ok(Outcome::unchanged(replies(&operations, text)));
+    };
+    let changes = |text: &[u8]| {
+        let mut changes = operations.iter().map(|one| one.evaluate(text).1);
+        !bits::reaches(text, last_bit) || changes.any(|change| change.is_some())
+    };
+    match text_of(view.get(db, key))? {
+        Some(text) if !changes(text) => {
+            return Ok(Outcome::unchanged(replies(&operations, text)));
+        }
+        Some(_) => {}
+        None => view.insert(db, key, Value::Text(Vec::new()), None),
+    }
+    // The string grows also when every number fails to be written.
+    let replies = view.modify(db, key, |value| {
+        let Value::Text(text) = value else {
+            return Vec::new();
+        };
+        bits::reach(text, last_bit);
+        operations.iter().map(|one| one.run(text)).collect()
+    });
+    Ok(Outcome::verbatim(Reply::Array(replies.unwrap_or_default())))
+}
+
+/// `BITFIELD_RO key [GET type offset ...]`
+pub fn bitfield_ro(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let mut args = call.args();
+    let key = args.next_bytes()?;
+    let operations = Operation::parse_all(args, call.settings.proto_max_bulk_len)?;
+    if operations.iter().any(|one| one.last_bit().is_some()) {
+        let text = "ERR BITFIELD_RO only supports the GET subcommand";
+        return Err(Reply::error(text));
+    }
+    let text = text_of(call.look_up(view, key))?.unwrap_or_default();
+    Ok(replies(&operations, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::super::testing::{Bench, bulk, err, int};
+    use super::*;
+
+    fn ints(numbers: &[i64]) -> Reply {
+        Reply::Array(numbers.iter().copied().map(int).collect())
+    }
+
+    const BAD_TYPE: &str = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 \
+                            is not supported but i64 is.";
+
+    #[test]
+    fn numbers_are_read_written_and_added_to() {
+        let mut bench = Bench::default();
+        for (operations, replies) in [
+            ("SET u8 0 255 GET i8 0 GET u4 6", &[0, -1, 12][..]),
+            (
+                "SET i5 #1 -3 GET i5 5 GET u5 #1 GET u5 #0",
+                &[-4, -3, 29, 31],
+            ),
+            ("INCRBY i64 #0 -9223372036854775808", &[0]),
+            ("get u1 4294967295", &[0]),
+            ("", &[]),
+            ("OVERFLOW sat", &[]),
+        ] {
+            let line = format!("BITFIELD a {operations}");
+            let replies = match operations {
+                line if line.starts_with("INCRBY") => {
+                    let before = bench.run("BITFIELD_RO a GET i64 0");
+                    let Reply::Array(before) = before else {
+                        panic!()
+                    };
+                    vec![before[0].as_integer().unwrap() ^ i64::MIN]
+                }
+                _ => replies.to_vec(),
+            };
+            assert_eq!(bench.run(line.trim_end()), ints(&replies), "{line}");
+        }
+        assert_eq!(
+            bench.run("BITFIELD_RO none GET i64 7 GET u63 9"),
+            ints(&[0, 0])
+        );
+        assert_eq!(bench.run("EXISTS none"), int(0));
+    }
+
+    #[test]
+    fn numbers_too_large_wrap_saturate_or_fail() {
+        let mut bench = Bench::default();
+        for (operation, reply, holds) in [
+            ("OVERFLOW WRAP INCRBY u8 0 300", int(44), "GET u8 0 44"),
+            ("OVERFLOW SAT INCRBY u8 0 300", int(255), "GET u8 0 255"),
+            ("OVERFLOW FAIL INCRBY u8 0 300", Reply::Null, "GET u8 0 0"),
+            ("OVERFLOW WRAP INCRBY u8 0 -1", int(255), "GET u8 0 255"),
+            ("OVERFLOW SAT INCRBY u8 0 -1", int(0), "GET u8 0 0"),
+            ("OVERFLOW SAT SET u8 0 -1", int(0), "GET u8 0 255"),
+            ("OVERFLOW WRAP SET u8 0 -2", int(0), "GET u8 0 254"),
+            ("OVERFLOW FAIL SET u8 0 256", Reply::Null, "GET u8 0 0"),
+            ("OVERFLOW SAT SET i8 0 -129", int(0), "GET i8 0 -128"),
+            ("OVERFLOW WRAP INCRBY i8 0 128", int(-128), "GET i8 0 -128"),
+            ("OVERFLOW SAT INCRBY i8 0 128", int(127), "GET i8 0 127"),
+        ] {
+            bench.run("DEL a");
+            let line = format!("BITFIELD a {operation}");
+            assert_eq!(bench.run(&line), Reply::Array(vec![reply]), "{line}");
+            let (get, number) = holds.rsplit_once(' ').unwrap();
+            let number = number.parse().unwrap();
+            assert_eq!(
+                bench.run(&format!("BITFIELD a {get}")),
+                ints(&[number]),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn logs_get_what_changed_and_strings_that_grew() {
+        let mut bench = Bench::default();
+        for (operations, logged) in [
+            ("OVERFLOW FAIL SET u8 8 256", true),
+            ("OVERFLOW FAIL SET u8 8 256", false),
+            ("SET u8 8 0", false),
+            ("SET u8 8 1", true),
+            ("SET u8 8 1 GET u8 8 INCRBY u8 8 0", false),
+            ("SET u8 8 0 SET u8 8 1", true),
+            ("SET u8 16 0", true),
+            ("OVERFLOW FAIL SET u8 24 256", true),
+            ("GET u8 999", false),
+            ("", false),
+        ] {
+            let line = format!("BITFIELD a {operations}");
+            let line = line.trim_end();
+            assert_eq!(bench.logged(line).as_deref(), logged.then_some(line));
+        }
+        assert_eq!(bench.run("GET a"), bulk("\0\u{1}\0\0"));
+    }
+
+    #[test]
+    fn errors_come_in_redis_order_and_nothing_is_changed() {
+        let mut bench = Bench::default();
+        bench.run("BF.ADD f x");
+        let syntax = "ERR syntax error";
+        let integer = "ERR value is not an integer or out of range";
+        for (operations, text) in [
+            ("SET u8 0 1 NOPE", syntax),
+            ("GET u8", syntax),
+            ("SET u8 0", syntax),
+            ("OVERFLOW", syntax),
+            (
+                "OVERFLOW NOPE GET x 0",
+                "ERR Invalid OVERFLOW type specified",
+            ),
+            ("GET u64 x", BAD_TYPE),
+            ("GET u0 0", BAD_TYPE),
+            ("GET i65 0", BAD_TYPE),
+            ("GET U8 0", BAD_TYPE),
+            ("GET '' 0", BAD_TYPE),
+            ("SET u8 -1 x", BAD_OFFSET),
+            ("GET u8 #x", BAD_OFFSET),
+            ("GET u8 #536870912", BAD_OFFSET),
+            ("GET u63 #9223372036854775807", BAD_OFFSET),
+            ("SET u8 0 x", integer),
+            ("INCRBY u8 0 9223372036854775808", integer),
+            ("SET u8 0 1", error::WRONG_TYPE),
+            ("GET u8 0", error::WRONG_TYPE),
+        ] {
+            assert_eq!(
+                bench.run(&format!("BITFIELD f {operations}")),
+                err(text),
+                "{operations}"
+            );
+        }
+        let only = "ERR BITFIELD_RO only supports the GET subcommand";
+        assert_eq!(bench.run("BITFIELD_RO f SET u8 0 1"), err(only));
+        assert_eq!(bench.run("BITFIELD_RO f GET u8 0"), error::wrong_type());
+    }
+
+    proptest! {
+        /// Redis's way to add: by the lowest bits of the sum.
+        #[test]
+        fn sums_wrap_as_their_lowest_bits(
+            signed: bool, width in 1_u32..=63, number: i64, step: i64, widest: bool,
+        ) {
+            let width = if widest && signed { 64 } else { width };
+            let kind = Kind { signed, width };
+            let number = kind.number(number.cast_unsigned() & (u64::MAX >> (64 - width)));
+            prop_assert!((kind.least()..=kind.greatest()).contains(&i128::from(number)));
+            let sum = i128::from(number) + i128::from(step);
+            let lowest = number.wrapping_add(step).cast_unsigned() & (u64::MAX >> (64 - width));
+            let wrapped = Overflow::Wrap.settle(sum, kind);
+            prop_assert_eq!(wrapped, Some(kind.number(lowest)));
+            let fits = Overflow::Fail.settle(sum, kind);
+            prop_assert_eq!(fits, wrapped.filter(|wrapped| i128::from(*wrapped) == sum));
+        }
+    }
+}

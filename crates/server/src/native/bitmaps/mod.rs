@@ -1,0 +1,56 @@
+//! Strings as rows of bits: SETBIT, GETBIT, BITCOUNT, BITPOS, BITOP, BITFIELD, BITFIELD_RO.
+//!
+//! - [`bits`]: what there is to do with the bits of a string, without keys and arguments
+//! - [`single`]: SETBIT and GETBIT, and batches of them
+//! - [`range`]: BITCOUNT and BITPOS
+//! - [`bitop`] and [`bitfield`]: the commands of these names
+
+mod bitfield;
+mod bitop;
+mod bits;
+mod range;
+pub mod single;
+
+use everbloom_commands::command::{BatchKind, KeySpec, ONE_KEY};
+use everbloom_commands::flags::{DENYOOM, FAST};
+
+use super::{Command, reads, writes};
+
+/// The first key is written, the others are read.
+const BEHIND_OPERATION: KeySpec = KeySpec::new(2, -1, 1);
+
+/// The rows of this family.
+pub const COMMANDS: &[Command] = &[
+    writes("setbit", 4, ONE_KEY, single::setbit)
+        .flags(&[DENYOOM])
+        .batch(BatchKind::SetBit)
+        .docs(
+            "2.2.0",
+            "Sets a bit of a key's string and returns what it was.",
+        ),
+    reads("getbit", 3, ONE_KEY, single::getbit)
+        .flags(&[FAST])
+        .batch(BatchKind::GetBit)
+        .docs("2.2.0", "Returns a bit of a key's string."),
+    reads("bitcount", -2, ONE_KEY, range::bitcount)
+        .docs("2.6.0", "Counts the bits of a key's string that are 1."),
+    reads("bitpos", -3, ONE_KEY, range::bitpos).docs(
+        "2.8.7",
+        "Finds the first bit of a key's string that is 1, or 0.",
+    ),
+    writes("bitop", -4, BEHIND_OPERATION, bitop::bitop)
+        .flags(&[DENYOOM])
+        .docs(
+            "2.6.0",
+            "Sets a key to the AND, OR, XOR or NOT of other keys' strings.",
+        ),
+    writes("bitfield", -2, ONE_KEY, bitfield::bitfield)
+        .flags(&[DENYOOM])
+        .docs(
+            "3.2.0",
+            "Reads and changes integers of any width in a key's string.",
+        ),
+    reads("bitfield_ro", -2, ONE_KEY, bitfield::bitfield_ro)
+        .flags(&[FAST])
+        .docs("6.0.0", "Reads integers of any width in a key's string."),
+];

@@ -1,0 +1,202 @@
+//! BITCOUNT and BITPOS.
+
+use std::ops::Range;
+
+use everbloom_commands::Args;
+use everbloom_commands::number::integer;
+use everbloom_resp::Reply;
+use everbloom_store::keyspace::View;
+
+use super::super::strings::text_of;
+use super::super::{Call, count, error, next_integer};
+use super::bits;
+
+/// What the ends of a range count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Byte,
+    Bit,
+}
+
+impl Unit {
+    fn parse(word: &[u8]) -> Result<Self, Reply> {
+        match word.to_ascii_uppercase().as_slice() {
+            b"BYTE" => Ok(Unit::Byte),
+            b"BIT" => Ok(Unit::Bit),
+            _ => Err(error::syntax()),
+        }
+    }
+
+    fn bits(self) -> u64 {
+        match self {
+            Unit::Byte => 8,
+            Unit::Bit => 1,
+        }
+    }
+
+    /// The bits from `first` to `last`, both included. Either may count from the end of the string,
+    /// and what lies before its start is its start.
+    fn range(self, text: &[u8], first: i64, last: i64) -> Range<u64> {
+        let units = bits::len(text) / self.bits();
+        let from_start = |index: i64| match index {
+            0.. => index.unsigned_abs(),
+            _ => units.saturating_sub(index.unsigned_abs()),
+        };
+        let end = from_start(last).saturating_add(1).min(units);
+        let start = from_start(first).min(end);
+        start * self.bits()..end * self.bits()
+    }
+}
+
+/// `BITCOUNT key [start end [BYTE | BIT]]`
+pub fn bitcount(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let mut args = call.args();
+    let Some(text) = text_of(call.look_up(view, args.next_bytes()?))? else {
+        return Ok(count(0));
+    };
+    let mut bits = 0..bits::len(text);
+    if args.remaining() > 0 {
+        bits = counted(args, text)?;
+    }
+    Ok(Reply::Integer(bits::count(text, bits).cast_signed()))
+}
+
+/// The range that is counted.
+fn counted(mut args: Args<'_>, text: &[u8]) -> Result<Range<u64>, Reply> {
+    if !(2..=3).contains(&args.remaining()) {
+        return Err(error::syntax());
+    }
+    let (first, last) = (next_integer(&mut args)?, next_integer(&mut args)?);
+    // Redis's own rule: without it -1 -2 would be clamped to a range of one byte in a short string.
+    if first < 0 && last < 0 && first > last {
+        return Ok(0..0);
+    }
+    let unit = args.next_optional().map_or(Ok(Unit::Byte), Unit::parse)?;
+    Ok(unit.range(text, first, last))
+}
+
+/// `BITPOS key bit [start [end [BYTE | BIT]]]`
+pub fn bitpos(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    let mut args = call.args();
+    let key = args.next_bytes()?;
+    let wanted = match next_integer(&mut args)? {
+        0 => false,
+        1 => true,
+        _ => return Err(Reply::error("ERR The bit argument must be 1 or 0.")),
+    };
+    let Some(text) = text_of(call.look_up(view, key))? else {
+        return Ok(Reply::Integer(if wanted { -1 } else { 0 }));
+    };
+    let has_end = args.remaining() >= 2;
+    let range = searched(args, text)?;
+    let found = bits::position(text, range.clone(), wanted);
+    // Behind a string whose end is not asked for, there are zeros.
+    let behind = !wanted && !has_end && !range.is_empty();
+    let found = found.or_else(|| behind.then(|| bits::len(text)));
+    Ok(Reply::Integer(found.map_or(-1, u64::cast_signed)))
+}
+
+/// The range that is searched.
+fn searched(mut args: Args<'_>, text: &[u8]) -> Result<Range<u64>, Reply> {
+    if args.remaining() > 3 {
+        return Err(error::syntax());
+    }
+    if args.remaining() == 0 {
+        return Ok(0..bits::len(text));
+    }
+    let first = next_integer(&mut args)?;
+    let last = args.next_optional();
+    // The word is looked at before the number ahead of it.
+    let unit = args.next_optional().map_or(Ok(Unit::Byte), Unit::parse)?;
+    let last = match last {
+        Some(last) => integer(last).ok_or_else(error::not_an_integer)?,
+        None => -1,
+    };
+    Ok(unit.range(text, first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{Bench, err, int};
+    use super::*;
+
+    #[test]
+    fn ones_are_counted_in_bytes_or_bits_from_either_end() {
+        let mut bench = Bench::default();
+        bench.run("SET a foobar");
+        for (range, ones) in [
+            ("", 26),
+            (" 0 0", 4),
+            (" 1 1", 6),
+            (" 1 1 byte", 6),
+            (" 5 30 BIT", 17),
+            (" -2 -1", 7),
+            (" -1 -2", 0),
+            (" -1 -2 NOPE", 0),
+            (" 5 2", 0),
+            (" 0 -100", 4),
+            (" -100 -99", 4),
+            (" 0 9223372036854775807 bit", 26),
+            (" -9223372036854775808 9223372036854775807 bit", 26),
+            (" 9223372036854775807 9223372036854775807 bit", 0),
+        ] {
+            assert_eq!(
+                bench.run(&format!("BITCOUNT a{range}")),
+                int(ones),
+                "{range}"
+            );
+        }
+        for range in ["0", "0 1 NOPE", "0 1 BIT 1"] {
+            assert_eq!(bench.run(&format!("BITCOUNT a {range}")), error::syntax());
+            assert_eq!(bench.run(&format!("BITCOUNT none {range}")), int(0));
+        }
+        assert_eq!(bench.run("BITCOUNT a 0 x NOPE"), error::not_an_integer());
+        bench.run("BF.ADD f x");
+        assert_eq!(bench.run("BITCOUNT f 0"), error::wrong_type());
+    }
+
+    #[test]
+    fn the_first_bit_is_found_and_zeros_follow_a_string_without_an_end() {
+        let mut bench = Bench::default();
+        bench.run_words(&[b"SET", b"a", b"\xff\xf0\x00"]);
+        bench.run_words(&[b"SET", b"ones", b"\xff\xff\xff"]);
+        bench.run("SET empty ''");
+        for (line, position) in [
+            ("a 0", 12),
+            ("a 1", 0),
+            ("a 1 2", -1),
+            ("a 0 2", 16),
+            ("a 1 1 -1 BYTE", 8),
+            ("a 1 7 15 BIT", 7),
+            ("a 0 7 11 bit", -1),
+            ("a 0 -12 -1 bit", 12),
+            ("ones 0", 24),
+            ("ones 0 0", 24),
+            ("ones 0 2", 24),
+            ("ones 0 3", -1),
+            ("ones 0 0 -1", -1),
+            ("ones 0 0 100", -1),
+            ("ones 0 5 6 BIT", -1),
+            ("ones 1 -100 -100", 0),
+            ("empty 0", -1),
+            ("empty 0 0", -1),
+            ("none 0 5 x NOPE", 0),
+            ("none 1", -1),
+        ] {
+            assert_eq!(
+                bench.run(&format!("BITPOS {line}")),
+                int(position),
+                "{line}"
+            );
+        }
+        let bit = err("ERR The bit argument must be 1 or 0.");
+        assert_eq!(bench.run("BITPOS none 2 x"), bit);
+        assert_eq!(bench.run("BITPOS none x"), error::not_an_integer());
+        assert_eq!(bench.run("BITPOS a 0 0 x NOPE"), error::syntax());
+        assert_eq!(bench.run("BITPOS a 0 0 x BIT"), error::not_an_integer());
+        assert_eq!(bench.run("BITPOS a 0 0 1 BIT 1"), error::syntax());
+        bench.run("BF.ADD f x");
+        assert_eq!(bench.run("BITPOS f 2"), bit);
+        assert_eq!(bench.run("BITPOS f 1 x"), error::wrong_type());
+    }
+}

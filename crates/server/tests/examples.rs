@@ -1,0 +1,81 @@
+//! The examples, small: what they print is true.
+
+#![allow(missing_docs)]
+
+use everbloom_dev::{Example, Redis};
+
+/// Whether a measured rate is at most what was expected of so many, with four standard deviations
+/// for chance.
+#[track_caller]
+fn assert_rate(example: &Example, expected: f64, of: f64) {
+    let measured = example.figure("error rate, measured");
+    let allowance = 4.0 * (expected / of).sqrt();
+    assert!(measured <= expected + allowance, "{}", example.output);
+}
+
+#[track_caller]
+fn assert_crawled(example: &Example) {
+    let [items, fetched, missed] =
+        ["items", "fetched", "missed, that is never fetched"].map(|name| example.figure(name));
+    assert_eq!(example.figure("repeats"), 0.0);
+    assert_eq!(fetched + missed, items);
+    let expected = example.figure("error rate, expected at most");
+    assert_rate(example, expected, items);
+    assert!(
+        example.output.contains("started again"),
+        "{}",
+        example.output
+    );
+}
+
+#[test]
+fn crawler() {
+    assert_crawled(&Example::run("crawler", &["--items", "20000"]));
+}
+
+#[test]
+fn cluster() {
+    // It says itself that redis-server is missing, or fails when it must not be.
+    if Redis::start(&[]).is_some() {
+        assert_crawled(&Example::run("cluster", &["--items", "20000"]));
+    }
+}
+
+#[test]
+fn feed() {
+    let example = Example::run("feed", &["--items", "2000"]);
+    assert_eq!(example.figure("repeats"), 0.0);
+    assert_eq!(example.figure("items offered"), 200_000.0);
+    let expected = example.figure("error rate, expected");
+    assert_rate(&example, expected, example.figure("items shown"));
+    assert!(
+        example.figure("memory, bytes a user") < 1000.0,
+        "{}",
+        example.output
+    );
+}
+
+#[test]
+fn guard() {
+    let example = Example::run("guard", &["--items", "2000"]);
+    let [without, with, absent] = [
+        "queries without the filter",
+        "queries with the filter",
+        "of absent keys",
+    ]
+    .map(|name| example.figure(name));
+    assert_eq!(example.figure("missed or different answers"), 0.0);
+    assert!(without >= absent, "{}", example.output);
+    assert!(with * 20.0 < without, "{}", example.output);
+    let expected = example.figure("error rate, expected");
+    assert_rate(&example, expected, absent);
+}
+
+#[test]
+fn checkin() {
+    let example = Example::run("checkin", &["--items", "200"]);
+    assert_eq!(example.figure("missed"), 0.0);
+    assert_eq!(example.figure("counted"), example.figure("check-ins"));
+    assert_eq!(example.figure("BITCOUNT 1 7"), 0.0);
+    assert_eq!(example.figure("BITCOUNT 1 7 BIT"), 3.0);
+}
