@@ -1,13 +1,13 @@
-//! Pipelined adds, look-ups or removals of items, SETBIT or GETBIT, executed as one batch. One request alone is a
-//! batch, too.
+//! Pipelined adds, look-ups or removals of items, SETBIT or GETBIT, executed as one batch. One
+//! request alone is a batch, too.
 //!
 //! On one key: one lock, one look-up, and the memory of the requests asked for before they are
 //! executed. On several keys (a filter a user): all their shards are locked, in the one order that
 //! cannot deadlock, and the memory of every entry, filter and bit is asked for before the first
 //! request is executed, so that the waits overlap. The replies are those of one-by-one execution.
 //!
-//! [`alike`] finds the requests of a batch, [`filters`] and [`bits`] are what is done with them; what
-//! filters of each family do is in [`families`].
+//! [`alike`] finds the requests of a batch, [`filters`] and [`bits`] are what is done with them.
+//! [`families`] is what that comes to for each family of filters.
 
 mod alike;
 mod bits;
