@@ -1,6 +1,6 @@
-//! Any sequence of inserts, removals, compactions, chunks and captures of a cuckoo filter, against a
-//! model that is slow and obvious: after each step all slots and counts are the same, and a capture
-//! is the filter as it was when it began.
+//! Any sequence of inserts, removals, compactions, chunks and captures of a cuckoo filter, against
+//! a model that is slow and obvious: after each step all slots and counts are the same, and a
+//! capture is the filter as it was when it began.
 #![no_main]
 
 use arbitrary::Arbitrary;
