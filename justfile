@@ -63,12 +63,12 @@ miri:
 
 # All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
 # benches/results and prints the tables
-bench: _bench-build bench-library bench-server bench-module bench-concurrency
+bench: _bench-build bench-library bench-server bench-module bench-client bench-concurrency
 
 # Do the benchmarks work? Small and short, in a minute; the figures mean nothing
 bench-smoke:
     cargo build -p everbloom-cli -p everbloom-module
-    for what in library server module concurrency; do \
+    for what in library server module client concurrency; do \
         cargo run --manifest-path benches/Cargo.toml -- "$what" --smoke \
             --everbloom target/debug/everbloom --module target/debug/libeverbloom_module.so \
             --results target/bench-smoke || exit; \
@@ -86,6 +86,11 @@ bench-server: _bench-build
 # host by its path, as in: just bench-module --redis-server /usr/bin/valkey-server
 bench-module *args: _bench-build module
     cargo run --release --manifest-path benches/Cargo.toml -- module {{ args }}
+
+# A filter in a bitmap, from everbloom-client and as the published recipes do it, on `everbloom serve`
+# and on redis-server, in a few minutes
+bench-client: _bench-build
+    cargo run --release --manifest-path benches/Cargo.toml -- client
 
 # One filter under one and two threads
 bench-concurrency:

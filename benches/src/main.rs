@@ -2,9 +2,10 @@
 //! the module against its host.
 //!
 //! `library` times the filters themselves. `server` and `module` start servers and run
-//! `everbloom bench` against them in turn. All print markdown. They write it to results/DATE-CPU,
+//! `everbloom bench` against them in turn; `client` uses everbloom-client. All print markdown. They write it to results/DATE-CPU,
 //! with the raw figures as JSON. docs/benchmarks.md says what they show.
 
+mod client;
 mod concurrency;
 mod fills;
 mod library;
@@ -24,11 +25,12 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|module|concurrency|fills|plot [OPTION...]
+Usage: everbloom-benches library|server|module|client|concurrency|fills|plot [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
   server       everbloom serve and redis-server under the load of everbloom bench
   module       the module in redis-server, beside that one's own commands and everbloom serve
+  client       a filter in a bitmap, from everbloom-client and as the recipes do it
   concurrency  one filter, one and two threads
   fills        memory and lookups of a large filter that is filled by and by
   plot         what library and server have written to --results, as SVG in docs/benchmarks
@@ -90,9 +92,10 @@ fn main() -> Result<()> {
             ("--module", _) => options.module = args.next().unwrap_or_default().into(),
             ("--redis-server", _) => options.redis_server = args.next().unwrap_or_default().into(),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
-            ("library" | "server" | "module" | "concurrency" | "fills" | "plot", None) => {
-                what = Some(arg)
-            }
+            (
+                "library" | "server" | "module" | "client" | "concurrency" | "fills" | "plot",
+                None,
+            ) => what = Some(arg),
             _ => bail!("{USAGE}"),
         }
     }
@@ -106,6 +109,7 @@ fn main() -> Result<()> {
         Some("library") => library::run(&options),
         Some("server") => server::run(&options, server::What::Server),
         Some("module") => server::run(&options, server::What::Module),
+        Some("client") => client::run(&options),
         Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
         Some("fills") => fills::run(&options),
         Some("concurrency") => concurrency::run(&options),

@@ -6,7 +6,7 @@
 //! of them. A figure is the median of the rounds.
 
 mod plan;
-mod process;
+pub mod process;
 mod report;
 
 use anyhow::Result;

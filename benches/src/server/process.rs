@@ -134,6 +134,26 @@ impl Server {
     }
 }
 
+impl Server {
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+/// How long the threads of a process have run on a processor.
+pub fn cpu_nanos(process: u32) -> Result<u64> {
+    let mut sum = 0;
+    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let times = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+        let nanos = times.split(' ').next().unwrap_or_default();
+        sum += nanos
+            .parse::<u64>()
+            .context("schedstat is not understood")?;
+    }
+    Ok(sum)
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         // An error means that the server has already ended.
@@ -167,6 +187,18 @@ pub fn can_pin() -> bool {
             .args(["-c", LOAD_CORE, "true"])
             .status()
             .is_ok_and(|status| status.success())
+}
+
+/// Moves this program, from here on, to the core of the load.
+pub fn pin_this() -> Result<()> {
+    let this = std::process::id().to_string();
+    let mut command = Command::new("taskset");
+    let status = command
+        .args(["-cp", LOAD_CORE, &this])
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "taskset cannot pin this program");
+    Ok(())
 }
 
 fn file_name(path: &Path) -> String {

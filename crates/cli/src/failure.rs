@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::client::ClientError;
+use crate::filter_file::FilterFileError;
 
 /// Why a subcommand ended early. The exit code depends on the kind, so that scripts can distinguish
 /// a server that refused from a server that was not there.
@@ -10,6 +11,8 @@ use crate::client::ClientError;
 pub(crate) enum Failure {
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error(transparent)]
+    FilterFile(#[from] FilterFileError),
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("{0}")]
@@ -27,7 +30,11 @@ impl Failure {
             Failure::Client(ClientError::Refused { .. }) | Failure::Server(_) => 1,
             // The reader of our output has ended, as in `| head`. This is not an error.
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            Failure::Client(_) | Failure::Io(_) | Failure::Usage(_) | Failure::Lost(_) => 2,
+            Failure::Client(_)
+            | Failure::FilterFile(_)
+            | Failure::Io(_)
+            | Failure::Usage(_)
+            | Failure::Lost(_) => 2,
         }
     }
 }

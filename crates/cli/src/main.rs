@@ -1,26 +1,27 @@
-//! The `everbloom` command: a server, a client for one command, a calculator of sizes, an
-//! experiment that measures a filter's error rate, a load generator, and tools that move filters
-//! between servers. Each subcommand has a module; `main` chooses one.
+//! The `everbloom` command: a server and a client, a tool that drops what was seen before, a
+//! calculator of sizes, an experiment that measures a filter's error rate, a load generator, and
+//! tools that move filters between servers. Each subcommand has a module; `main` chooses one.
 //!
 //! ```text
 //! floors
-//! serve query plan measure bench copy compare generate
+//! serve query dedup plan measure bench copy compare generate
 //! plan::json plan::pictures measure::filling query::session copy::transfer
+//! dedup::judge dedup::pipeline dedup::state
 //! plan::table measure::subject measure::table measure::progress query::editor query::print
-//! plan::question serve::signals
-//! plan::sizes
+//! plan::question serve::signals dedup::report
+//! plan::sizes dedup::memory dedup::signals
 //! serve::log serve::manager bench::report query::docs copy::progress
-//! bench::setup
-//! bench::args bench::load
-//! bench::target
-//! bench::requests bench::histogram
+//! bench::setup dedup::args dedup::reader dedup::server
+//! bench::args bench::load dedup::chunk dedup::input
+//! bench::target dedup::keys dedup::unpack dedup::output dedup::loss
+//! bench::requests bench::histogram dedup::json
 //! bench::keys
 //! bench::items bench::scan servers servers::difference
 //! servers::dump servers::walk servers::temporary
 //! servers::server
 //! number plot display
 //! failure
-//! client
+//! client filter_file
 //! ```
 
 #![forbid(unsafe_code)]
@@ -29,8 +30,10 @@ mod bench;
 mod client;
 mod compare;
 mod copy;
+mod dedup;
 mod display;
 mod failure;
+mod filter_file;
 mod generate;
 mod measure;
 mod number;
@@ -59,6 +62,7 @@ Examples:
   everbloom query BF.ADD seen 'some url'    send one command, print the reply
   everbloom query                           type commands in a session
   everbloom plan 900M 0.1%                  how large must a filter be?
+  everbloom dedup urls.txt                  print each line once
   everbloom measure                         measure false positives of two filters
   everbloom bench --pipeline 16             measure how fast a server answers
   everbloom copy redis://a redis://b        copy all filters to another server
@@ -69,6 +73,7 @@ enum Command {
     Serve(serve::Args),
     Query(query::Args),
     Plan(plan::Args),
+    Dedup(dedup::Args),
     Measure(measure::Args),
     Bench(bench::Args),
     Generate(generate::Args),
@@ -81,6 +86,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Dedup(args) => dedup::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),

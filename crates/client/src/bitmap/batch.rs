@@ -2,8 +2,8 @@
 //!
 //! An item is one `BITFIELD`, which sets its bits and answers what they were before, or one
 //! `BITFIELD_RO`. A command is executed as a whole: of two programs that add an item at the same
-//! time, exactly one finds a bit that was not set. A pipeline of one `GETBIT` a bit is not faster,
-//! on the server or on the way.
+//! time, exactly one finds a bit that was not set. A pipeline of one `GETBIT` a bit costs this side
+//! more than it saves a server that executes such a run as one.
 
 use redis::{Cmd, Pipeline, Value};
 

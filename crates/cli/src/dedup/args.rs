@@ -1,0 +1,101 @@
+//! The flags.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::client::LoginArgs;
+use crate::number;
+
+use super::json;
+
+/// The error rate without --error-rate.
+pub(super) const ERROR_RATE: f64 = 0.0001;
+
+/// Print each line the first time it is seen, in this run and in earlier ones
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The files to read, one after the other; `-` or none is standard input
+    #[arg(value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// Remember from run to run in this file, which the first run makes
+    #[arg(long, value_name = "FILE")]
+    pub(super) state: Option<PathBuf>,
+    /// Different records to make room for; more are no error, the filter grows [default: a guess
+    /// from the sizes of the files]
+    #[arg(short, long, value_name = "N", value_parser = number::items)]
+    pub(super) capacity: Option<u64>,
+    /// The share of new records that may be lost, taken for repeats [default: 0.0001]
+    #[arg(short, long, value_name = "RATE", value_parser = number::rate)]
+    pub(super) error_rate: Option<f64>,
+    /// Records end with NUL, not with a line feed
+    #[arg(short = '0', long)]
+    pub(super) null: bool,
+    /// Lines are JSON objects; compare this value of them, as in `.text` or `.meta.url`
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["field", "delimiter"])]
+    pub(super) json: Option<json::Path>,
+    /// Compare only this field, counted from 1
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) field: Option<u32>,
+    /// What is between fields [default: a tab]
+    #[arg(short, long, value_name = "TEXT", requires = "field", value_parser = delimiter)]
+    pub(super) delimiter: Option<String>,
+    /// Stop at a record without the field, in place of printing it
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Print only the records that were seen before
+    #[arg(long)]
+    pub(super) repeated: bool,
+    /// Print only how many records would be printed, and remember nothing
+    #[arg(long, conflicts_with = "url")]
+    pub(super) count: bool,
+    /// Remember in a filter of a server, which many machines may use at once: `redis://HOST[:PORT]`
+    #[arg(long, value_name = "URL", requires = "key", conflicts_with = "state")]
+    pub(super) url: Option<String>,
+    /// The key of the filter on the server; it is made when missing
+    #[arg(long, value_name = "NAME", requires = "url")]
+    pub(super) key: Option<OsString>,
+    #[command(flatten)]
+    pub(super) login: LoginArgs,
+    /// No progress, no summary
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+const HELP: &str = "\
+Records are printed in their order, byte for byte; the last one of a file gets an end if it has
+none. Files that are gzip or zstd are unpacked. A Bloom filter remembers: no repeat is ever printed,
+and of the new records about --error-rate are lost. The summary on stderr says how many to expect.
+With --repeated the filter's errors are records that are printed and were not seen before.
+
+A record without the field, or that is no JSON object with that value, counts as new each time; the
+summary says how many there were. A JSON value that is not a string is compared as it is written,
+and null counts as missing.
+
+With --state, the file is locked during the run and replaced at its end, also on SIGINT, SIGTERM and
+SIGHUP. A run that is killed leaves it as it was. Its capacity and error rate hold, and others are
+refused. A record is remembered when it was written to standard output. So when that fails, a
+further run prints the rest, and never loses any. A second SIGINT or SIGTERM ends the run at once
+and leaves the file as it was. Other programs read the file with the library `everbloom`.
+
+With --url, any server with BF.RESERVE and BF.MADD will do. Where the filter exists, its parameters
+hold, and --capacity and --error-rate have no effect. Without --capacity it is made for 1000000.
+
+Exit code: 0 when all was read, or when the reader of the output has ended; 1 when an input could
+not be read to its end, while the others were; 2 for another error; 130, 143 or 129 after SIGINT,
+SIGTERM or SIGHUP.
+
+Examples:
+  everbloom dedup urls.txt > unique.txt
+  crawl | everbloom dedup --state seen.bloom > new.txt
+  everbloom dedup --json .text part-*.jsonl.zst > corpus.jsonl
+  everbloom dedup --field 2 --delimiter , --count table.csv
+  find . -print0 | everbloom dedup -0 --url redis://10.0.0.1 --key files";
+
+fn delimiter(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("expected a character or a text, such as , or \\t".to_owned()),
+        "\\t" => Ok("\t".to_owned()),
+        other => Ok(other.to_owned()),
+    }
+}

@@ -1,0 +1,187 @@
+//! A piece of the input that ends where a record ends, and what is known of its records.
+
+use everbloom::hash::{HashPair, HashWidth, ItemHasher, Key};
+use everbloom::{BloomFilter, BuildError, Item, Layout, ScalableBloomFilter};
+use memchr::memchr_iter;
+
+use super::keys::KeyOf;
+
+/// A piece of the input. It goes round: filled, digested, judged, written, filled again.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    /// The place of the bytes; `filled` of them are records.
+    pub(super) buffer: Vec<u8>,
+    pub(super) filled: usize,
+    /// Where each record ends, its end included.
+    pub(super) ends: Vec<usize>,
+    /// The records without a key, ascending. There is nothing about them in what follows.
+    pub(super) keyless: Vec<usize>,
+    /// The hash of each key, for a filter in memory.
+    pub(super) hashes: Vec<HashPair>,
+    /// Whether the key was in the chunk before, for a filter that outlives the run.
+    pub(super) again: Vec<bool>,
+    /// All keys, one after the other, and where each ends, for a server.
+    pub(super) keys: Vec<u8>,
+    pub(super) key_ends: Vec<usize>,
+}
+
+/// What the memory needs to know of the keys.
+#[derive(Clone, Debug)]
+pub(super) enum Digest {
+    /// Hashes, and whether to look for repeats within the chunk.
+    Hashes(Hasher, bool),
+    Keys,
+}
+
+/// The hash of a filter that is elsewhere.
+#[derive(Clone, Debug)]
+pub(super) enum Hasher {
+    /// A small filter with the same layout and key.
+    Twin(Box<BloomFilter>),
+    Classic(HashWidth),
+}
+
+impl Hasher {
+    pub(super) fn of(filter: &ScalableBloomFilter) -> Result<Self, BuildError> {
+        match filter.key() {
+            Some(key) => Self::keyed(key),
+            None => Ok(Hasher::Classic(filter.options().hash_width())),
+        }
+    }
+
+    /// The hash of a blocked filter with this key.
+    pub(super) fn keyed(key: Key) -> Result<Self, BuildError> {
+        let twin = BloomFilter::builder()
+            .capacity(1)
+            .key(key)
+            .layout(Layout::Blocked);
+        twin.build().map(|twin| Hasher::Twin(Box::new(twin)))
+    }
+}
+
+/// A hash as an item, for a filter with the same hasher.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hashed(pub(super) HashPair);
+
+impl Item for Hashed {
+    #[inline]
+    fn hash_with<H: ItemHasher>(&self, _: &H) -> HashPair {
+        self.0
+    }
+}
+
+/// Digests chunks, one at a time.
+#[derive(Debug)]
+pub(super) struct Digester {
+    terminator: u8,
+    key_of: KeyOf,
+    digest: Digest,
+    /// The hash table of the chunk's keys: 1 + the number of a hash, or 0.
+    table: Vec<u32>,
+}
+
+impl Digester {
+    pub(super) fn new(terminator: u8, key_of: KeyOf, digest: Digest) -> Self {
+        Self {
+            terminator,
+            key_of,
+            digest,
+            table: Vec::new(),
+        }
+    }
+
+    /// Finds the records of a chunk, their keys, and which of these are there twice.
+    pub(super) fn digest(&mut self, chunk: &mut Chunk) {
+        let bytes = chunk.buffer.get(..chunk.filled).unwrap_or_default();
+        chunk.ends.clear();
+        chunk
+            .ends
+            .extend(memchr_iter(self.terminator, bytes).map(|at| at + 1));
+        chunk.keyless.clear();
+        chunk.hashes.clear();
+        chunk.again.clear();
+        chunk.keys.clear();
+        chunk.key_ends.clear();
+
+        let (hashes, keys, key_ends) = (&mut chunk.hashes, &mut chunk.keys, &mut chunk.key_ends);
+        let (ends, keyless) = (&chunk.ends, &mut chunk.keyless);
+        match &self.digest {
+            Digest::Hashes(Hasher::Twin(twin), _) => {
+                each_key(bytes, ends, &self.key_of, keyless, |key| {
+                    hashes.push(twin.hash(key));
+                });
+            }
+            Digest::Hashes(Hasher::Classic(width), _) => {
+                each_key(bytes, ends, &self.key_of, keyless, |key| {
+                    hashes.push(HashPair::new(key, *width));
+                });
+            }
+            Digest::Keys => each_key(bytes, ends, &self.key_of, keyless, |key| {
+                keys.extend_from_slice(key);
+                key_ends.push(keys.len());
+            }),
+        }
+        if matches!(self.digest, Digest::Hashes(_, true)) {
+            self.mark_repeats(chunk);
+        }
+    }
+
+    /// Open addressing, in a table that is at most half full.
+    fn mark_repeats(&mut self, chunk: &mut Chunk) {
+        let size = (chunk.hashes.len() * 2).next_power_of_two();
+        self.table.clear();
+        self.table.resize(size, 0);
+        let mask = size - 1;
+        for (number, hash) in (1..).zip(&chunk.hashes) {
+            // Only the place in the table: the upper bits do not matter.
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "any bits of the hash will do"
+            )]
+            let mut place = hash.a as usize & mask;
+            let again = loop {
+                let Some(slot) = self.table.get_mut(place) else {
+                    break false;
+                };
+                if *slot == 0 {
+                    *slot = number;
+                    break false;
+                }
+                if chunk.hashes.get(*slot as usize - 1) == Some(hash) {
+                    break true;
+                }
+                place = (place + 1) & mask;
+            };
+            chunk.again.push(again);
+        }
+    }
+}
+
+/// Calls `take` with the key of each record that has one.
+#[inline]
+fn each_key(
+    bytes: &[u8],
+    ends: &[usize],
+    key_of: &KeyOf,
+    keyless: &mut Vec<usize>,
+    mut take: impl FnMut(&[u8]),
+) {
+    let mut rest = bytes;
+    let mut start = 0;
+    for (number, &end) in ends.iter().enumerate() {
+        let Some((record, after)) = rest.split_at_checked(end - start) else {
+            return;
+        };
+        let record = record.split_last().map_or(record, |(_, record)| record);
+        if matches!(key_of, KeyOf::Whole) {
+            take(record);
+        } else {
+            match key_of.find(record) {
+                Some(key) => take(&key),
+                None => keyless.push(number),
+            }
+        }
+        rest = after;
+        start = end;
+    }
+}

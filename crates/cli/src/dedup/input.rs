@@ -1,0 +1,165 @@
+//! The files to read: plain, gzip or zstd, which their first bytes tell.
+
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::unpack::{GZIP, ZSTD, unpacked};
+
+/// How much a compressed file is guessed to grow.
+const USUAL_RATIO: u64 = 4;
+
+/// One input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Stdin,
+    File(PathBuf),
+}
+
+impl Source {
+    pub(super) fn of(name: &Path) -> Self {
+        if name == Path::new("-") {
+            Source::Stdin
+        } else {
+            Source::File(name.to_owned())
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self {
+            Source::Stdin => "standard input".to_owned(),
+            Source::File(path) => path.display().to_string(),
+        }
+    }
+
+    fn open_raw(&self) -> io::Result<File> {
+        match self {
+            Source::Stdin => stdin(),
+            Source::File(path) => {
+                let file = File::open(path)?;
+                if file.metadata()?.is_dir() {
+                    return Err(io::Error::from(io::ErrorKind::IsADirectory));
+                }
+                Ok(file)
+            }
+        }
+    }
+
+    /// The bytes in the file, if it is a regular one.
+    fn size(&self) -> Option<u64> {
+        let metadata = match self {
+            Source::Stdin => stdin().ok()?.metadata(),
+            Source::File(path) => fs::metadata(path),
+        };
+        let metadata = metadata.ok()?;
+        metadata.is_file().then_some(metadata.len())
+    }
+
+    /// Opens the input. The bytes that come from the file are added to `progress`.
+    pub(super) fn open(&self, progress: Arc<AtomicU64>) -> io::Result<Input> {
+        let file = self.open_raw()?;
+        let waits = !file.metadata()?.is_file();
+        let mut counted = Counted { file, progress };
+        let mut magic = Vec::new();
+        // What comes from a terminal or a pipe must not wait for more, unless it may be the
+        // beginning of a magic number.
+        while magic.len() < ZSTD.len()
+            && (magic.is_empty() || GZIP.starts_with(&magic) || ZSTD.starts_with(&magic))
+        {
+            let missing = (ZSTD.len() - magic.len()) as u64;
+            if read_some(&mut counted, missing, &mut magic)? == 0 {
+                break;
+            }
+        }
+        let whole = Cursor::new(magic.clone()).chain(counted);
+        let reader = unpacked(&magic, whole);
+        Ok(Input { reader, waits })
+    }
+}
+
+/// An open input.
+pub(super) struct Input {
+    pub(super) reader: Box<dyn Read + Send>,
+    /// Whether a read may wait for somebody who writes.
+    pub(super) waits: bool,
+}
+
+/// How much there is to read, as far as that can be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// Bytes of all inputs; `None` when one of them is no regular file.
+    pub(super) stored: Option<u64>,
+    /// The same for regular files alone, compressed ones as large as they may become.
+    pub(super) unpacked: u64,
+}
+
+pub(super) fn sizes(sources: &[Source]) -> Sizes {
+    let mut sizes = Sizes {
+        stored: Some(0),
+        unpacked: 0,
+    };
+    for source in sources {
+        let size = source.size();
+        let add = |sum: u64| size.map(|size| sum.saturating_add(size));
+        sizes.stored = sizes.stored.and_then(add);
+        let packed = matches!(source, Source::File(path) if is_packed(path));
+        let grown = size
+            .unwrap_or(0)
+            .saturating_mul(if packed { USUAL_RATIO } else { 1 });
+        sizes.unpacked = sizes.unpacked.saturating_add(grown);
+    }
+    sizes
+}
+
+/// Only a guess, before the file is opened.
+fn is_packed(path: &Path) -> bool {
+    let suffix = path.extension().and_then(|suffix| suffix.to_str());
+    matches!(suffix, Some("gz" | "zst" | "zstd" | "tgz"))
+}
+
+/// Standard input without the buffer of the library.
+#[cfg(unix)]
+fn stdin() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+#[cfg(windows)]
+fn stdin() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(io::stdin().as_handle().try_clone_to_owned()?.into())
+}
+
+/// One read of at most so many bytes; appends them.
+fn read_some(reader: &mut impl Read, most: u64, to: &mut Vec<u8>) -> io::Result<usize> {
+    let mut place = vec![0; usize::try_from(most).unwrap_or(0)];
+    let count = read_again(reader, &mut place)?;
+    to.extend(place.iter().take(count));
+    Ok(count)
+}
+
+/// A read that a signal does not end.
+pub(super) fn read_again(reader: &mut (impl Read + ?Sized), place: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(place) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A file whose bytes are counted as they are read.
+struct Counted {
+    file: File,
+    progress: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(place)?;
+        self.progress.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}

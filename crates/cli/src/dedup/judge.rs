@@ -1,0 +1,222 @@
+//! Takes the chunks in order: asks the memory, prints what is wanted, and has the memory keep what
+//! was printed.
+
+use std::io;
+
+use crate::failure::Failure;
+
+use super::chunk::Chunk;
+use super::memory::Memory;
+use super::output::Output;
+use super::report::Tally;
+
+/// What is done with each record.
+pub(super) struct Judge {
+    pub(super) memory: Memory,
+    /// `None` to count only.
+    pub(super) output: Option<Output>,
+    /// Print the repeats in place of the others.
+    pub(super) repeated: bool,
+    /// Stop at a record without a key.
+    pub(super) strict: bool,
+    pub(super) tally: Tally,
+    /// For each key of the chunk, whether it is new.
+    new: Vec<bool>,
+    /// For each record of the chunk, whether it is printed.
+    keep: Vec<bool>,
+}
+
+impl Judge {
+    pub(super) fn new(
+        memory: Memory,
+        output: Option<Output>,
+        repeated: bool,
+        strict: bool,
+    ) -> Self {
+        Self {
+            memory,
+            output,
+            repeated,
+            strict,
+            tally: Tally::default(),
+            new: Vec::new(),
+            keep: Vec::new(),
+        }
+    }
+
+    /// Prints what is to be printed of a chunk. Its bytes are not what they were afterwards.
+    ///
+    /// After an error, a key is remembered only when all records before it were handled. So no
+    /// record is lost, and the next run may print some a second time.
+    pub(super) fn judge(&mut self, chunk: &mut Chunk) -> Result<(), Failure> {
+        let asked = self.memory.ask(chunk, &mut self.new);
+        let unknown = (chunk.ends.len() - chunk.keyless.len()).saturating_sub(self.new.len());
+        self.choose(chunk);
+        let (written, kept) = compact(chunk, &self.keep);
+        let bytes = chunk.buffer.get(..written).unwrap_or_default();
+        let printed = self
+            .output
+            .as_mut()
+            .map_or(Ok(()), |output| output.write(bytes));
+        let handled = match &printed {
+            Ok(()) => self.keep.len(),
+            Err((written, _)) => whole(chunk, &self.keep, *written),
+        };
+        let keyless = chunk.keyless.partition_point(|record| *record < handled);
+        self.memory.remember(chunk, &self.new, handled - keyless);
+        self.tally.records += self.keep.len() as u64;
+        self.tally.kept += kept as u64;
+        self.tally.keyless += chunk.keyless.partition_point(|r| *r < self.keep.len()) as u64;
+
+        if let Err((_, error)) = printed {
+            return Err(self.unprinted(chunk, handled, error));
+        }
+        asked.map_err(|failure| self.unanswered(&failure, unknown))?;
+        if self.keep.len() < chunk.ends.len() {
+            let number = self.tally.records + 1;
+            return Err(Failure::Usage(format!(
+                "record {number} has no such field; those before it were handled, and without \
+                 --strict this one would be printed as it is"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Decides for each record. One without a key is no repeat, nor is one without an answer.
+    fn choose(&mut self, chunk: &Chunk) {
+        let (repeated, strict) = (self.repeated, self.strict);
+        self.keep.clear();
+        if chunk.keyless.is_empty() && self.new.len() == chunk.ends.len() {
+            self.keep
+                .extend(self.new.iter().map(|new| *new != repeated));
+            return;
+        }
+        let mut keyless = chunk.keyless.iter().peekable();
+        let mut new = self.new.iter();
+        for record in 0..chunk.ends.len() {
+            let is_new = if keyless.next_if_eq(&&record).is_some() {
+                if strict {
+                    return;
+                }
+                true
+            } else {
+                new.next().copied().unwrap_or(true)
+            };
+            self.keep.push(is_new != repeated);
+        }
+    }
+
+    /// The failure of the output. A server has remembered what was not printed.
+    fn unprinted(&self, chunk: &Chunk, handled: usize, error: io::Error) -> Failure {
+        let lost = chunk.ends.len() - handled;
+        if matches!(self.memory, Memory::Server(_)) && !self.repeated {
+            return Failure::Usage(format!(
+                "cannot write: {error}; the server remembers up to {lost} records that were not \
+                 printed, after number {}",
+                self.tally.records - lost as u64
+            ));
+        }
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => error.into(),
+            _ => Failure::Usage(format!(
+                "cannot write: {error}; what was not printed is not remembered"
+            )),
+        }
+    }
+
+    fn unanswered(&self, failure: &Failure, unknown: usize) -> Failure {
+        let deed = if self.repeated {
+            "not printed"
+        } else {
+            "printed"
+        };
+        Failure::Usage(format!(
+            "{failure}; it gave no answer for {unknown} records, which were {deed} and may be \
+             remembered or not; a further run with the same input goes on after record {}, and \
+             prints those that are not remembered again",
+            self.tally.records
+        ))
+    }
+}
+
+/// Moves the records to keep together, to the front. Returns their bytes and their number.
+fn compact(chunk: &mut Chunk, keep: &[bool]) -> (usize, usize) {
+    let (mut to, mut kept) = (0, 0);
+    // The records from here on are to be kept, and not moved yet.
+    let mut from = 0;
+    let mut start = 0;
+    for (&end, &keep) in chunk.ends.iter().zip(keep) {
+        if keep {
+            kept += 1;
+        } else {
+            to = shift(&mut chunk.buffer, from, start, to);
+            from = end;
+        }
+        start = end;
+    }
+    (shift(&mut chunk.buffer, from, start, to), kept)
+}
+
+/// Moves a range of bytes towards the front. Returns where it ends there.
+fn shift(bytes: &mut [u8], from: usize, end: usize, to: usize) -> usize {
+    if from != to && from < end {
+        bytes.copy_within(from..end, to);
+    }
+    to + (end - from)
+}
+
+/// The records before the first one that is not all in so many bytes of output.
+fn whole(chunk: &Chunk, keep: &[bool], written: usize) -> usize {
+    let mut bytes = 0;
+    let mut start = 0;
+    let printed = chunk.ends.iter().zip(keep).take_while(|(end, keep)| {
+        if **keep {
+            bytes += **end - start;
+        }
+        start = **end;
+        bytes <= written
+    });
+    printed.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(text: &str) -> Chunk {
+        let ends = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+        Chunk {
+            buffer: text.into(),
+            filled: text.len(),
+            ends,
+            ..Chunk::default()
+        }
+    }
+
+    #[test]
+    fn what_is_kept_moves_together() {
+        for (keep, expected) in [
+            ([true; 4], "a\nbb\nccc\nd\n"),
+            ([false; 4], ""),
+            ([true, false, true, true], "a\nccc\nd\n"),
+            ([false, true, false, true], "bb\nd\n"),
+            ([true, true, true, false], "a\nbb\nccc\n"),
+        ] {
+            let mut chunk = chunk("a\nbb\nccc\nd\n");
+            let (len, kept) = compact(&mut chunk, &keep);
+            assert_eq!(&chunk.buffer[..len], expected.as_bytes());
+            assert_eq!(kept, keep.iter().filter(|keep| **keep).count());
+        }
+    }
+
+    #[test]
+    fn only_what_was_printed_whole_counts() {
+        let chunk = chunk("a\nbb\nccc\nd\n");
+        let keep = [true, false, true, true];
+        // a\nccc\nd\n is printed, and bb needs nothing.
+        let handled = [0, 0, 2, 2, 2, 2, 3, 3, 4];
+        for (written, handled) in handled.into_iter().enumerate() {
+            assert_eq!(whole(&chunk, &keep, written), handled, "{written}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What remembers the keys: a filter in this process or a server's.
+
+use everbloom::ScalableBloomFilter;
+
+use crate::failure::Failure;
+
+use super::chunk::{Chunk, Hashed};
+use super::loss::Loss;
+use super::server::Server;
+
+/// What remembers the keys.
+pub(super) enum Memory {
+    Local(Box<Local>),
+    Server(Box<Server>),
+}
+
+/// A filter, and what its errors have cost so far.
+pub(super) struct Local {
+    /// Whether it outlives the run. If not, keys are inserted when they are asked for, in one pass.
+    pub(super) lasts: bool,
+    pub(super) filter: ScalableBloomFilter,
+    pub(super) loss: Loss,
+}
+
+impl Memory {
+    /// Answers for each key of the chunk whether it is new. When there are fewer answers, the error
+    /// says why; the keys without one are neither new nor known.
+    pub(super) fn ask(&mut self, chunk: &Chunk, new: &mut Vec<bool>) -> Result<(), Failure> {
+        new.clear();
+        match self {
+            Memory::Local(local) => {
+                local.ask(chunk, new);
+                Ok(())
+            }
+            Memory::Server(server) => server.ask(chunk, new),
+        }
+    }
+
+    /// Remembers those of the first `count` keys that are new. Until then a filter that outlives
+    /// the run does not know them: what was not printed must not be remembered. A server knows them
+    /// already.
+    pub(super) fn remember(&mut self, chunk: &Chunk, new: &[bool], count: usize) {
+        if let Memory::Local(local) = self {
+            local.remember(chunk, new.get(..count).unwrap_or(new));
+        }
+    }
+}
+
+impl Local {
+    fn ask(&mut self, chunk: &Chunk, new: &mut Vec<bool>) {
+        let hashes = chunk.hashes.iter().map(|hash| Hashed(*hash));
+        if !self.lasts {
+            self.filter.insert_each(hashes, |is_new| new.push(is_new));
+            return;
+        }
+        let mut again = chunk.again.iter();
+        self.filter.contains_each(hashes, |found| {
+            let again = again.next().copied().unwrap_or(false);
+            new.push(!found && !again);
+        });
+    }
+
+    fn remember(&mut self, chunk: &Chunk, new: &[bool]) {
+        // The rate with which they were asked for, or nearly.
+        let count = new.iter().filter(|new| **new).count();
+        self.loss.add(count, &self.filter);
+        if !self.lasts {
+            return;
+        }
+        let hashes = chunk.hashes.iter().zip(new);
+        let hashes = hashes.filter_map(|(hash, new)| new.then_some(Hashed(*hash)));
+        self.filter.insert_each(hashes, drop);
+    }
+}

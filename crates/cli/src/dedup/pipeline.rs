@@ -1,0 +1,122 @@
+//! The threads. One reads, some find and hash the keys, and the caller takes the chunks in the
+//! order in which they were read.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use super::chunk::{Chunk, Digest, Digester};
+use super::input::Source;
+use super::keys::KeyOf;
+use super::reader::{Reader, Shared};
+
+/// More would only wait for the thread that judges.
+const MOST_WORKERS: usize = 8;
+
+/// Chunks that may wait at each end of a worker.
+const WAITING: usize = 2;
+
+/// How often to look whether a signal came while nothing does.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The chunks, digested.
+pub(super) struct Pipeline {
+    shared: Arc<Shared>,
+    /// One for each worker, asked in turn.
+    digested: Vec<Receiver<Chunk>>,
+    empty: Sender<Chunk>,
+    taken: u64,
+}
+
+impl Pipeline {
+    pub(super) fn start(
+        sources: Vec<Source>,
+        terminator: u8,
+        key_of: &KeyOf,
+        digest: &Digest,
+        shared: Arc<Shared>,
+    ) -> io::Result<Self> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let count = cores.clamp(1, MOST_WORKERS);
+        let (empty, refill) = channel();
+        let mut workers = Vec::new();
+        let mut digested = Vec::new();
+        for _ in 0..count {
+            let (to_worker, chunks) = sync_channel::<Chunk>(WAITING);
+            let (done, from_worker) = sync_channel(WAITING);
+            let mut digester = Digester::new(terminator, key_of.clone(), digest.clone());
+            let work = move || work(&mut digester, &chunks, &done);
+            thread::Builder::new().name("keys".to_owned()).spawn(work)?;
+            workers.push(to_worker);
+            digested.push(from_worker);
+        }
+        for _ in 0..count * WAITING + 2 {
+            // It has a receiver: that is here.
+            let _ = empty.send(Chunk::default());
+        }
+        let reader = Reader {
+            terminator,
+            shared: Arc::clone(&shared),
+            empty: refill,
+            workers,
+        };
+        let read = move || reader.run(&sources);
+        thread::Builder::new()
+            .name("reader".to_owned())
+            .spawn(read)?;
+        Ok(Self {
+            shared,
+            digested,
+            empty,
+            taken: 0,
+        })
+    }
+
+    /// The next chunk; `None` at the end, or when a signal came and what was read has been taken.
+    pub(super) fn next(&mut self) -> io::Result<Option<Chunk>> {
+        let turn = usize::try_from(self.taken).unwrap_or(0) % self.digested.len().max(1);
+        let Some(worker) = self.digested.get(turn) else {
+            return Ok(None);
+        };
+        loop {
+            match worker.recv_timeout(PATIENCE) {
+                Ok(chunk) => {
+                    self.taken += 1;
+                    return Ok(Some(chunk));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let stop = self.shared.stop.load(Ordering::Relaxed);
+                    // The reader may wait for ever.
+                    if stop && self.taken == self.shared.chunks.load(Ordering::Acquire) {
+                        return Ok(None);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let done = self.shared.done.load(Ordering::Acquire);
+                    if done && self.taken == self.shared.chunks.load(Ordering::Acquire) {
+                        return Ok(None);
+                    }
+                    return Err(io::Error::other("a thread ended before its work did"));
+                }
+            }
+        }
+    }
+
+    /// Takes a chunk back to fill it again.
+    pub(super) fn recycle(&self, chunk: Chunk) {
+        // Ignore the error: the reader has ended.
+        let _ = self.empty.send(chunk);
+    }
+}
+
+fn work(digester: &mut Digester, chunks: &Receiver<Chunk>, done: &SyncSender<Chunk>) {
+    for mut chunk in chunks {
+        digester.digest(&mut chunk);
+        if done.send(chunk).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Fills chunks from the inputs, in order.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use memchr::memrchr;
+
+use super::chunk::Chunk;
+use super::input::{Input, Source, read_again};
+
+/// Bytes of a chunk, unless a record is longer. Small enough to stay in a processor's cache from
+/// the read to the write.
+const CHUNK: usize = 256 << 10;
+
+/// The longest record. Where there is a longer one, somebody mistook something for lines.
+const LONGEST: usize = 1 << 30;
+
+/// What the threads of a run tell each other beside the chunks.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// Whether to read no further.
+    pub(super) stop: AtomicBool,
+    /// Bytes read from the files.
+    pub(super) read: Arc<AtomicU64>,
+    /// Chunks that the reader has filled.
+    pub(super) chunks: AtomicU64,
+    /// Whether the reader came to its end, and did not die.
+    pub(super) done: AtomicBool,
+    /// Inputs that were not read, or not to their end.
+    pub(super) failed: AtomicU64,
+}
+
+/// Reads all inputs. It takes empty chunks from `empty`, and gives chunk number i to worker i
+/// modulo their number.
+pub(super) struct Reader {
+    pub(super) terminator: u8,
+    pub(super) shared: Arc<Shared>,
+    pub(super) empty: Receiver<Chunk>,
+    pub(super) workers: Vec<SyncSender<Chunk>>,
+}
+
+/// Why an input ends before its end.
+enum Stop {
+    Failed(io::Error),
+    /// Nobody takes chunks any more, or a signal came.
+    Told,
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Stop::Failed(error)
+    }
+}
+
+impl Reader {
+    pub(super) fn run(&self, sources: &[Source]) {
+        self.read_all(sources);
+        self.shared.done.store(true, Ordering::Release);
+    }
+
+    fn read_all(&self, sources: &[Source]) {
+        for source in sources {
+            let opened = source.open(Arc::clone(&self.shared.read));
+            match opened
+                .map_err(Stop::Failed)
+                .and_then(|input| self.read(input))
+            {
+                Ok(()) => {}
+                Err(Stop::Told) => return,
+                Err(Stop::Failed(error)) => {
+                    self.shared.failed.fetch_add(1, Ordering::Relaxed);
+                    let name = source.name();
+                    // Ignore the error: if stderr is closed, nobody can read the message.
+                    let _ = writeln!(io::stderr(), "everbloom: cannot read {name}: {error}");
+                }
+            }
+        }
+    }
+
+    fn read(&self, mut input: Input) -> Result<(), Stop> {
+        // What of the bytes read belongs to the next chunk.
+        let mut rest = Vec::new();
+        loop {
+            let mut chunk = self.empty.recv().map_err(|_| Stop::Told)?;
+            prepare(&mut chunk, &rest);
+            let outcome = self.fill(&mut chunk, &mut input, &mut rest);
+            if chunk.filled > 0 {
+                self.send(chunk)?;
+            }
+            if !outcome? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Fills a chunk up to the end of a record, and puts what follows into `rest`. False at the end
+    /// of the input; what was read before an error is a chunk too, up to its last whole record.
+    fn fill(&self, chunk: &mut Chunk, input: &mut Input, rest: &mut Vec<u8>) -> Result<bool, Stop> {
+        // Where the last whole record ends.
+        let mut whole = 0;
+        let mut len = rest.len();
+        let outcome = loop {
+            if self.shared.stop.load(Ordering::Relaxed) {
+                break Err(Stop::Told);
+            }
+            if len == chunk.buffer.len() {
+                if whole > 0 {
+                    break Ok(true);
+                }
+                if len >= LONGEST {
+                    break Err(Stop::Failed(too_long(self.terminator)));
+                }
+                chunk.buffer.resize(len * 2, 0);
+            }
+            let place = chunk.buffer.get_mut(len..).unwrap_or_default();
+            let count = match read_again(&mut input.reader, place) {
+                Ok(count) => count,
+                Err(error) => break Err(Stop::Failed(error)),
+            };
+            if count == 0 {
+                // The last record of a file gets the end that it lacks. Not after a signal: that
+                // may have ended all programs of a pipe, in the middle of a record.
+                if len > whole && !self.shared.stop.load(Ordering::Relaxed) {
+                    if let Some(end) = chunk.buffer.get_mut(len) {
+                        *end = self.terminator;
+                    }
+                    whole = len + 1;
+                    len = whole;
+                }
+                break Ok(false);
+            }
+            let read = place.get(..count).unwrap_or_default();
+            if let Some(end) = memrchr(self.terminator, read) {
+                whole = len + end + 1;
+            }
+            len += count;
+            // Who waits for a line shall see it when it is there.
+            if input.waits && whole > 0 {
+                break Ok(true);
+            }
+        };
+        chunk.filled = whole;
+        rest.clear();
+        rest.extend_from_slice(chunk.buffer.get(whole..len).unwrap_or_default());
+        outcome
+    }
+
+    fn send(&self, chunk: Chunk) -> Result<(), Stop> {
+        let number = self.shared.chunks.fetch_add(1, Ordering::AcqRel);
+        let worker = usize::try_from(number).unwrap_or(0) % self.workers.len().max(1);
+        let worker = self.workers.get(worker).ok_or(Stop::Told)?;
+        worker.send(chunk).map_err(|_| Stop::Told)
+    }
+}
+
+/// Makes place for a chunk that begins with these bytes.
+fn prepare(chunk: &mut Chunk, rest: &[u8]) {
+    // What a long record needed is given back.
+    let size = CHUNK.max(rest.len() * 2);
+    if chunk.buffer.len() != size {
+        chunk.buffer = vec![0; size];
+    }
+    if let Some(place) = chunk.buffer.get_mut(..rest.len()) {
+        place.copy_from_slice(rest);
+    }
+    chunk.filled = 0;
+}
+
+fn too_long(terminator: u8) -> io::Error {
+    let advice = match terminator {
+        0 => "are its records separated by NUL?",
+        _ => "if its records are separated by NUL, give --null",
+    };
+    io::Error::other(format!(
+        "a record is longer than {} MiB; {advice}",
+        LONGEST >> 20
+    ))
+}

@@ -1,0 +1,103 @@
+//! A filter on a server as the memory of many machines.
+
+use std::ffi::OsStr;
+
+use everbloom_resp::{Protocol, Reply};
+
+use crate::client::{Client, ClientError, LoginArgs, Target, parse_url};
+use crate::failure::Failure;
+
+use super::chunk::Chunk;
+
+/// Keys of one BF.MADD. The server serves others between two of them.
+const BATCH: usize = 1000;
+
+/// The capacity of a filter that is made without one.
+const CAPACITY: u64 = 1_000_000;
+
+/// A filter on a server.
+#[derive(Debug)]
+pub(super) struct Server {
+    client: Client,
+    key: Vec<u8>,
+}
+
+impl Server {
+    /// Connects, and makes the filter unless it is there.
+    pub(super) fn connect(
+        url: &str,
+        login: &LoginArgs,
+        key: &OsStr,
+        capacity: Option<u64>,
+        error_rate: f64,
+    ) -> Result<Self, Failure> {
+        let (host, port) = parse_url(url).map_err(Failure::Usage)?;
+        let mut client = Client::connect(&Target {
+            host,
+            port,
+            protocol: Protocol::Resp2,
+            credentials: login.credentials(),
+        })?;
+        let key = key.as_encoded_bytes().to_vec();
+        let capacity = capacity.unwrap_or(CAPACITY).to_string();
+        let error_rate = error_rate.to_string();
+        let words = [
+            b"BF.RESERVE",
+            &*key,
+            error_rate.as_bytes(),
+            capacity.as_bytes(),
+        ];
+        match client.call(&words)? {
+            Reply::Error(text) if !text.contains("exists") => {
+                let text = text.into_owned();
+                Err(ClientError::Refused { text }.into())
+            }
+            _ => Ok(Self { client, key }),
+        }
+    }
+
+    /// Adds the keys of the chunk; answers for each whether it is new. After an error, the keys
+    /// without an answer may have been added or not.
+    pub(super) fn ask(&mut self, chunk: &Chunk, new: &mut Vec<bool>) -> Result<(), Failure> {
+        let mut start = 0;
+        let mut request: Vec<&[u8]> = Vec::new();
+        for ends in chunk.key_ends.chunks(BATCH) {
+            request.clear();
+            request.extend([&b"BF.MADD"[..], &self.key]);
+            for &end in ends {
+                request.push(chunk.keys.get(start..end).unwrap_or_default());
+                start = end;
+            }
+            self.client.prepare(&request);
+        }
+        self.client.flush()?;
+        for ends in chunk.key_ends.chunks(BATCH) {
+            let answers = match self.client.answer()? {
+                Reply::Array(answers) if answers.len() <= ends.len() => answers,
+                Reply::Error(text) => {
+                    let text = text.into_owned();
+                    return Err(ClientError::Refused { text }.into());
+                }
+                _ => return Err(unexpected()),
+            };
+            let count = answers.len();
+            for answer in answers {
+                new.push(match answer {
+                    Reply::Integer(number) => number == 1,
+                    Reply::Boolean(flag) => flag,
+                    Reply::Error(text) => return Err(Failure::Server(text.into_owned())),
+                    _ => return Err(unexpected()),
+                });
+            }
+            if count < ends.len() {
+                return Err(unexpected());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unexpected() -> Failure {
+    let command = "BF.MADD";
+    ClientError::Unexpected { command }.into()
+}

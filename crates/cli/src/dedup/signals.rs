@@ -1,0 +1,65 @@
+//! The signals that end a run in order: what was printed is remembered first.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::reader::Shared;
+
+/// The exit code of a process that a signal ended is this and the signal's number.
+const SIGNALLED: u8 = 128;
+
+/// Which signal came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Signals(Arc<AtomicU8>);
+
+impl Signals {
+    /// The exit code that tells of the signal, if one came.
+    pub(super) fn exit_code(&self) -> Option<u8> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            number => Some(SIGNALLED + number),
+        }
+    }
+
+    /// Catches the signals. The first stops the reader, and the second the process.
+    #[cfg(unix)]
+    pub(super) fn catch(shared: Arc<Shared>) -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let caught = Signals::default();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()?;
+        let inside = runtime.enter();
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        drop(inside);
+        let Signals(number) = caught.clone();
+        let wait = move || {
+            runtime.block_on(async {
+                loop {
+                    let signal = tokio::select! {
+                        _ = terminate.recv() => 15,
+                        _ = interrupt.recv() => 2,
+                        _ = hangup.recv() => 1,
+                    };
+                    if number.swap(signal, Ordering::Relaxed) != 0 {
+                        std::process::exit(i32::from(SIGNALLED + signal));
+                    }
+                    shared.stop.store(true, Ordering::Relaxed);
+                }
+            });
+        };
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(wait)?;
+        Ok(caught)
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn catch(_shared: Arc<Shared>) -> io::Result<Self> {
+        Ok(Signals::default())
+    }
+}

@@ -1,0 +1,154 @@
+//! The filter of a run: that of the state's file, or a new one.
+
+use std::path::Path;
+
+use everbloom::hash::Key;
+use everbloom::{BuildError, ScalableBloomFilter};
+
+use crate::failure::Failure;
+use crate::filter_file::FilterFile;
+
+use super::args::{Args, ERROR_RATE};
+use super::chunk::{Chunk, Hasher};
+
+/// The least and the most items that a guess makes room for. The filter grows beyond both.
+const GUESSES: (u64, u64) = (1 << 20, 1 << 27);
+
+/// Where the run remembers, before its first record.
+pub(super) struct State {
+    file: Option<FilterFile>,
+    filter: Option<ScalableBloomFilter>,
+    /// For a new filter.
+    key: Key,
+    error_rate: f64,
+    /// Items in the filter when it was read. `None` when the file has none yet.
+    saved: Option<u64>,
+}
+
+impl State {
+    /// Opens the file, if one is named. Makes the filter if its capacity is known.
+    pub(super) fn open(args: &Args) -> Result<Self, Failure> {
+        let error_rate = args.error_rate.unwrap_or(ERROR_RATE);
+        let mut state = Self {
+            file: None,
+            filter: None,
+            key: Key::random(),
+            error_rate,
+            saved: None,
+        };
+        if let Some(path) = &args.state {
+            // What only counts must not make a file.
+            if !args.count {
+                state.file = Some(FilterFile::open(path)?);
+            } else if path.exists() {
+                state.file = Some(FilterFile::open_to_read(path)?);
+            }
+            if let Some(file) = &mut state.file {
+                state.filter = file.read()?;
+            }
+            if let Some(filter) = &state.filter {
+                agree(path, filter, args)?;
+                state.saved = Some(filter.len());
+            }
+        }
+        if let (None, Some(capacity)) = (&state.filter, args.capacity) {
+            state.filter = Some(
+                state
+                    .build(capacity)
+                    .map_err(|error| too_much(capacity, error))?,
+            );
+        }
+        Ok(state)
+    }
+
+    /// What hashes for the filter, also before there is one.
+    pub(super) fn hasher(&self) -> Result<Hasher, Failure> {
+        let hasher = match &self.filter {
+            Some(filter) => Hasher::of(filter),
+            None => Hasher::keyed(self.key),
+        };
+        hasher.map_err(|error| Failure::Usage(error.to_string()))
+    }
+
+    /// The filter. A new one has room for what the sizes of the files and the length of the first
+    /// records promise.
+    pub(super) fn take_filter(
+        &mut self,
+        first: Option<&Chunk>,
+        bytes: u64,
+    ) -> Result<ScalableBloomFilter, Failure> {
+        if let Some(filter) = self.filter.take() {
+            return Ok(filter);
+        }
+        let (least, most) = GUESSES;
+        let guess = first.map_or(0, |chunk| {
+            let records = chunk.ends.len() as f64 * bytes as f64 / (chunk.filled as f64).max(1.0);
+            // Growing costs more than an eighth of room that is not needed. A float becomes the
+            // nearest number there is.
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "above"
+            )]
+            let guess = (records * 1.125) as u64;
+            guess
+        });
+        let guess = guess.clamp(least, most);
+        let built = self.build(guess).or_else(|_| self.build(least));
+        built.map_err(|error| too_much(least, error))
+    }
+
+    fn build(&self, capacity: u64) -> Result<ScalableBloomFilter, BuildError> {
+        let builder = ScalableBloomFilter::builder().key(self.key);
+        builder
+            .capacity(capacity)
+            .error_rate(self.error_rate)
+            .build()
+    }
+
+    /// Saves the filter, if there is a file for it that does not have it yet.
+    pub(super) fn save(&mut self, filter: &ScalableBloomFilter) -> Result<(), Failure> {
+        match &mut self.file {
+            Some(file) if self.saved != Some(filter.len()) => Ok(file.save(filter)?),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
+/// Whoever asks for other parameters than the file has would not get them.
+fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), Failure> {
+    let path = path.display();
+    if let Some(rate) = args.error_rate
+        && rate.to_bits() != filter.error_rate().to_bits()
+    {
+        return Err(Failure::Usage(format!(
+            "{path} has the error rate {}, not {rate}; leave --error-rate off, or name another \
+             file",
+            filter.error_rate()
+        )));
+    }
+    let made_for = filter
+        .layers()
+        .first()
+        .map_or(0, everbloom::Layer::capacity);
+    if let Some(capacity) = args.capacity
+        && capacity != made_for
+    {
+        return Err(Failure::Usage(format!(
+            "{path} was made for {made_for} records, not {capacity}; leave --capacity off (it \
+             grows), or name another file"
+        )));
+    }
+    Ok(())
+}
+
+fn too_much(capacity: u64, error: BuildError) -> Failure {
+    Failure::Usage(format!(
+        "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
+         larger --error-rate"
+    ))
+}

@@ -1,0 +1,356 @@
+//! A filter in a file: the library's stable bytes, read, locked against a second run, and replaced
+//! in one step.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use everbloom::{BytesError, ReadError, ScalableBloomFilter};
+
+/// The first bytes of a file, which tell its length.
+const HEADER: usize = 64;
+
+/// Where the header has the length of the whole.
+const LENGTH_AT: usize = 48;
+
+/// How often to open a file again that another run has just replaced.
+const ATTEMPTS: usize = 100;
+
+/// Why a filter file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FilterFileError {
+    #[error("cannot {deed} {}: {source}", path.display())]
+    Io {
+        deed: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("{} is not a file; a filter needs a file of its own", .0.display())]
+    NoFile(PathBuf),
+    #[error(
+        "{} is in use by another run; wait until that has ended, or name another file", .0.display()
+    )]
+    Locked(PathBuf),
+    #[error("{} is not a filter file; to keep it as it is, name another one", .0.display())]
+    Foreign(PathBuf),
+    #[error(
+        "{} has version {version} of the format, which this everbloom does not know; use a \
+         newer one",
+        path.display()
+    )]
+    Newer { path: PathBuf, version: u16 },
+    #[error(
+        "{} holds a filter of fixed size, which only `check` and programs use; name another file",
+        .0.display()
+    )]
+    Fixed(PathBuf),
+    #[error(
+        "{} is damaged ({reason}); put a copy in its place, or remove it and begin anew",
+        path.display()
+    )]
+    Damaged { path: PathBuf, reason: BytesError },
+    #[error(
+        "cannot save {}: {source}; the file is as it was before this run",
+        path.display()
+    )]
+    Save { path: PathBuf, source: io::Error },
+}
+
+/// A filter file that this process alone has open, as far as others ask for the lock too.
+///
+/// A new file is empty until it is saved for the first time. When that does not happen, it is
+/// removed.
+#[derive(Debug)]
+pub(crate) struct FilterFile {
+    /// Without symbolic links, so that saving replaces the file and not a link to it.
+    path: PathBuf,
+    /// The locked file. The lock ends with it.
+    file: File,
+    is_empty: bool,
+}
+
+impl FilterFile {
+    /// Opens the file and locks it. Makes an empty one where there is none.
+    pub(crate) fn open(path: &Path) -> Result<Self, FilterFileError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = Self::open_with(path, &options, File::try_lock)?;
+        // A run of hours must not learn at its end that it cannot save.
+        file.create_new()
+            .and_then(|(new, _)| fs::remove_file(new))
+            .map_err(|source| FilterFileError::Save {
+                path: file.path.clone(),
+                source,
+            })?;
+        Ok(file)
+    }
+
+    /// Opens the file to read it, which several may do at a time.
+    pub(crate) fn open_to_read(path: &Path) -> Result<Self, FilterFileError> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        Self::open_with(path, &options, File::try_lock_shared)
+    }
+
+    fn open_with(
+        path: &Path,
+        options: &OpenOptions,
+        lock: impl Fn(&File) -> Result<(), TryLockError>,
+    ) -> Result<Self, FilterFileError> {
+        let failed = |deed| {
+            move |source| FilterFileError::Io {
+                deed,
+                path: path.to_owned(),
+                source,
+            }
+        };
+        for _ in 0..ATTEMPTS {
+            // Opening something else could wait for ever.
+            if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+                return Err(FilterFileError::NoFile(path.to_owned()));
+            }
+            let file = options.open(path).map_err(failed("open"))?;
+            let metadata = file.metadata().map_err(failed("open"))?;
+            if !metadata.is_file() {
+                return Err(FilterFileError::NoFile(path.to_owned()));
+            }
+            match lock(&file) {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(FilterFileError::Locked(path.to_owned()));
+                }
+                Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+            }
+            // Between the two steps another run may have put a new file in this one's place.
+            if is_at(&file, path) {
+                return Ok(Self {
+                    path: fs::canonicalize(path).map_err(failed("find"))?,
+                    is_empty: metadata.len() == 0,
+                    file,
+                });
+            }
+        }
+        Err(FilterFileError::Locked(path.to_owned()))
+    }
+
+    /// Reads the filter; `None` when the file is new. All of it is checked.
+    pub(crate) fn read(&mut self) -> Result<Option<ScalableBloomFilter>, FilterFileError> {
+        if self.is_empty {
+            return Ok(None);
+        }
+        self.read_filter().map(Some).map_err(|error| {
+            let path = self.path.clone();
+            match error {
+                ReadError::Io(source) => FilterFileError::Io {
+                    deed: "read",
+                    path,
+                    source,
+                },
+                ReadError::Bytes(BytesError::Magic) => FilterFileError::Foreign(path),
+                ReadError::Bytes(BytesError::Version(version)) => {
+                    FilterFileError::Newer { path, version }
+                }
+                ReadError::Bytes(BytesError::Kind) => FilterFileError::Fixed(path),
+                ReadError::Bytes(reason) => FilterFileError::Damaged { path, reason },
+            }
+        })
+    }
+
+    fn read_filter(&mut self) -> Result<ScalableBloomFilter, ReadError> {
+        let found = self.file.metadata()?.len();
+        let mut header = Vec::with_capacity(HEADER);
+        self.file.seek(SeekFrom::Start(0))?;
+        (&self.file).take(HEADER as u64).read_to_end(&mut header)?;
+        let length = header.get(LENGTH_AT..).and_then(<[u8]>::first_chunk);
+        let expected = length.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        if expected == found {
+            // The header does not announce more than there is.
+            return ScalableBloomFilter::read_from(header.chain(&self.file));
+        }
+        // It is damaged, or of an old version, or something else: the gate for bytes in memory says
+        // which. What is not ours may be huge.
+        let magic_and_version = header.get(..10).unwrap_or_default();
+        if let Err(error @ (BytesError::Magic | BytesError::Version(_))) =
+            ScalableBloomFilter::from_bytes(magic_and_version)
+        {
+            return Err(error.into());
+        }
+        self.file.read_to_end(&mut header)?;
+        Ok(ScalableBloomFilter::from_bytes(&header)?)
+    }
+
+    /// Replaces the file. Whatever happens meanwhile, the name has the old bytes or the new ones,
+    /// and the lock stays.
+    pub(crate) fn save(&mut self, filter: &ScalableBloomFilter) -> Result<(), FilterFileError> {
+        self.replace(filter)
+            .map_err(|source| FilterFileError::Save {
+                path: self.path.clone(),
+                source,
+            })
+    }
+
+    fn replace(&mut self, filter: &ScalableBloomFilter) -> io::Result<()> {
+        // Who removed it may have begun another run, which has a lock of its own.
+        if !is_at(&self.file, &self.path) {
+            return Err(io::Error::other("it was removed or replaced meanwhile"));
+        }
+        let (new, file) = self.create_new()?;
+        let written = filter.write_to(&file).and_then(|()| {
+            file.set_permissions(self.file.metadata()?.permissions())?;
+            file.sync_all()?;
+            file.try_lock()?;
+            fs::rename(&new, &self.path)
+        });
+        if let Err(error) = written {
+            // Ignore the error: a half-written file is only in the way of the next save.
+            let _ = fs::remove_file(&new);
+            return Err(error);
+        }
+        self.file = file;
+        self.is_empty = false;
+        sync_folder(&self.path)
+    }
+
+    /// The file that will take the place of this one. Only who has the lock calls this, so that one
+    /// name is enough, and what a killed run left is overwritten.
+    fn create_new(&self) -> io::Result<(PathBuf, File)> {
+        let mut name = self.path.file_name().map_or_else(OsString::new, Into::into);
+        name.push(".new");
+        let path = self.path.with_file_name(name);
+        let file = File::create(&path)?;
+        Ok((path, file))
+    }
+}
+
+impl Drop for FilterFile {
+    fn drop(&mut self) {
+        if self.is_empty
+            && is_at(&self.file, &self.path)
+            && self.file.metadata().is_ok_and(|found| found.len() == 0)
+        {
+            // Ignore the error: an empty file is a new one for the next run.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether the open file is still the one with this name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |found: fs::Metadata| (found.dev(), found.ino());
+    let (open, named) = (file.metadata().map(id), fs::metadata(path).map(id));
+    matches!((open, named), (Ok(open), Ok(named)) if open == named)
+}
+
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+/// Makes the new name of a file last.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn folder(test: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("everbloom-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_new_file_that_is_not_saved_goes_away() {
+        let folder = folder("new");
+        let path = folder.join("seen.bloom");
+        let mut file = FilterFile::open(&path).unwrap();
+        assert!(file.read().unwrap().is_none());
+        assert!(matches!(
+            FilterFile::open(&path),
+            Err(FilterFileError::Locked(_))
+        ));
+        drop(file);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_took_the_place_stays() {
+        let folder = folder("place");
+        let path = folder.join("seen.bloom");
+        let filter = ScalableBloomFilter::new(1000, 0.01);
+        for other in [true, false] {
+            let mut file = FilterFile::open(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            if other {
+                fs::write(&path, "another").unwrap();
+            }
+            assert!(matches!(
+                file.save(&filter),
+                Err(FilterFileError::Save { .. })
+            ));
+            drop(file);
+            assert_eq!(
+                fs::read(&path).unwrap_or_default(),
+                &b"another"[..7 * usize::from(other)]
+            );
+            let _ = fs::remove_file(&path);
+        }
+        fs::remove_dir(folder).unwrap();
+    }
+
+    /// Whoever has the lock has the newest file, though each save puts another in its place.
+    #[test]
+    fn what_each_of_many_adds_stays() {
+        const THREADS: u32 = 4;
+        const ROUNDS: u32 = 60;
+        let folder = folder("lock");
+        let path = folder.join("seen.bloom");
+        let add = |item: u32| {
+            let mut file = loop {
+                match FilterFile::open(&path) {
+                    Ok(file) => break file,
+                    Err(FilterFileError::Locked(_)) => thread::yield_now(),
+                    Err(error) => panic!("{error}"),
+                }
+            };
+            let filter = file.read().unwrap();
+            let mut filter = filter.unwrap_or_else(|| ScalableBloomFilter::new(1000, 1e-9));
+            filter.insert(&item);
+            file.save(&filter).unwrap();
+            assert!(matches!(
+                FilterFile::open(&path),
+                Err(FilterFileError::Locked(_))
+            ));
+        };
+        thread::scope(|scope| {
+            for number in 0..THREADS {
+                let add = &add;
+                scope.spawn(move || {
+                    (0..ROUNDS).for_each(|round| add(number * ROUNDS + round));
+                });
+            }
+        });
+        let filter = FilterFile::open_to_read(&path)
+            .unwrap()
+            .read()
+            .unwrap()
+            .unwrap();
+        assert_eq!(filter.len(), u64::from(THREADS * ROUNDS));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
