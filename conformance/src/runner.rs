@@ -1,18 +1,9 @@
 //! Replays recorded conversations against a subject and compares every byte.
 //!
-//! The recordings also use cuckoo filters (`CF.*`), which our hosts do not have. The rules:
-//!
-//! - A whole case is left out only by an entry of [`Rules::skip_cases`], which gives a reason.
-//! - A step is not sent if its command is `CF.*`, or if it RESTOREs a cuckoo filter with success.
-//!   When such a step made a key, the runner puts a string there, a *stand-in*. That is enough,
-//!   because the BF commands only check that the key has another type.
-//! - A later step with a stand-in is compared when its answer is the same for all other types:
-//!   BF.*, DEL, UNLINK and EXISTS. Any other such step is not sent.
-//!
-//! Everything left out is counted with its reason, so that tests can check the numbers.
+//! A case or a step is left out only by an entry of [`Rules`], which gives a reason. Everything
+//! left out is counted with its reason, so that tests can check the numbers.
 
 use crate::transcript::{Case, Step};
-use std::collections::HashSet;
 use std::fmt;
 use std::io;
 
@@ -43,8 +34,6 @@ pub struct Report {
     pub skipped_cases: Vec<(String, String)>,
     /// The number of replies that were compared.
     pub compared: usize,
-    /// The number of these replies that were about a stand-in.
-    pub stand_ins: usize,
     /// The steps that were not compared, of the cases that were run.
     pub skipped: Vec<Skipped>,
     /// The replies that differ from the recorded ones.
@@ -114,7 +103,6 @@ fn run_case(
     subject.connect(case.resp)?;
     subject.call(&words(&["FLUSHALL"]))?;
     let mut db = 0;
-    let mut substitutes = Substitutes::default();
     for (index, step) in case.steps.iter().enumerate() {
         if step.db != db {
             db = step.db;
@@ -126,112 +114,23 @@ fn run_case(
             step: index,
             command: show_command(step),
         };
-        let plan = match rules
+        let skip = rules
             .skip_steps
             .iter()
-            .find(|(name, command, _)| *name == case.name && *command == step.name())
-        {
-            Some((_, _, reason)) => Plan::Skip((*reason).to_owned()),
-            None => substitutes.plan(step),
-        };
-        match plan {
-            Plan::Skip(reason) => report.skipped.push(Skipped { place, reason }),
-            Plan::StandIn(key, reason) => {
-                subject.call(&[b"SET".to_vec(), key, b"stand-in".to_vec()])?;
-                report.skipped.push(Skipped { place, reason });
-            }
-            Plan::Compare { stand_in } => {
-                let got = subject.call(&step.args())?;
-                report.compared += 1;
-                report.stand_ins += usize::from(stand_in);
-                if got != step.reply {
-                    let want = step.reply.clone();
-                    report.differences.push(Difference { place, want, got });
-                }
-            }
+            .find(|(name, command, _)| *name == case.name && *command == step.name());
+        if let Some((_, _, reason)) = skip {
+            let reason = (*reason).to_owned();
+            report.skipped.push(Skipped { place, reason });
+            continue;
+        }
+        let got = subject.call(&step.args())?;
+        report.compared += 1;
+        if got != step.reply {
+            let want = step.reply.clone();
+            report.differences.push(Difference { place, want, got });
         }
     }
     Ok(())
-}
-
-/// What to do with one step.
-enum Plan {
-    Compare { stand_in: bool },
-    Skip(String),
-    StandIn(Vec<u8>, String),
-}
-
-/// A key of a case: database and name.
-type Key = (u32, Vec<u8>);
-
-/// The keys of a case that hold something else than in the recording.
-#[derive(Default)]
-struct Substitutes {
-    stand_ins: HashSet<Key>,
-}
-
-impl Substitutes {
-    fn plan(&mut self, step: &Step) -> Plan {
-        let name = step.name();
-        let keys: Vec<Key> = keys(step).into_iter().map(|key| (step.db, key)).collect();
-        let refused = step.reply.starts_with(b"-");
-        let restored = name == "RESTORE" && !refused && restores_cuckoo(step);
-        if name.starts_with("CF.") || restored {
-            return match keys.into_iter().next() {
-                // After CF.RESERVE or an add, the key is a cuckoo filter or the reply is an error.
-                Some(key) if restored || makes_cuckoo(&name) && !refused => {
-                    self.stand_ins.insert(key.clone());
-                    Plan::StandIn(key.1, "cuckoo filter".to_owned())
-                }
-                _ => Plan::Skip("cuckoo filter".to_owned()),
-            };
-        }
-        let stand_in = keys.iter().any(|key| self.stand_ins.contains(key));
-        match name.as_str() {
-            "DEL" | "UNLINK" => {
-                for key in &keys {
-                    self.stand_ins.remove(key);
-                }
-            }
-            "EXISTS" => {}
-            _ if stand_in && !name.starts_with("BF.") => {
-                return Plan::Skip("depends on the type of a cuckoo key".to_owned());
-            }
-            _ => {}
-        }
-        Plan::Compare { stand_in }
-    }
-}
-
-fn makes_cuckoo(name: &str) -> bool {
-    matches!(
-        name,
-        "CF.RESERVE" | "CF.ADD" | "CF.ADDNX" | "CF.INSERT" | "CF.INSERTNX"
-    )
-}
-
-/// Whether the payload of a RESTORE is a value of RedisBloom's type `MBbloomCF`.
-fn restores_cuckoo(step: &Step) -> bool {
-    /// The start of a module value: type, head of a 64-bit number, and the first eight characters
-    /// of the name with six bits each.
-    const START: [u8; 8] = [7, 0x81, 0x30, 0x16, 0xe5, 0xa2, 0x89, 0x82];
-    /// The ninth character, `F`. The version follows it.
-    const LAST: u8 = 5;
-    let payload = step.args().into_iter().nth(3).unwrap_or_default();
-    match payload.strip_prefix(&START) {
-        Some([next, ..]) => next >> 2 == LAST,
-        _ => false,
-    }
-}
-
-/// The arguments of a step that are keys.
-fn keys(step: &Step) -> Vec<Vec<u8>> {
-    let at_most = match step.name().as_str() {
-        "DEL" | "UNLINK" | "EXISTS" => usize::MAX,
-        "RENAME" | "RENAMENX" | "COPY" => 2,
-        _ => 1,
-    };
-    step.args().into_iter().skip(1).take(at_most).collect()
 }
 
 fn words(words: &[&str]) -> Vec<Vec<u8>> {
@@ -360,59 +259,6 @@ mod tests {
             "BF.ADD k a",
         ];
         assert_eq!(asked, expected);
-    }
-
-    #[test]
-    fn a_cuckoo_key_is_stood_in_for_until_it_is_deleted() {
-        let steps = [
-            (0, "CF.ADD c a", ":1\r\n"),
-            (0, "BF.ADD c a", "+OK\r\n"),
-            (0, "TYPE c", "+MBbloomCF\r\n"),
-            (1, "TYPE c", "+OK\r\n"),
-            (0, "CF.EXISTS c a", ":1\r\n"),
-            (0, "DEL b c", "+OK\r\n"),
-            (0, "TYPE c", "+OK\r\n"),
-            (0, "CF.RESERVE e 0", "-ERR\r\n"),
-            (0, "BF.ADD e a", "+OK\r\n"),
-        ];
-        let (report, asked) = run_one(case("x", &steps), &Rules::default());
-        assert!(report.differences.is_empty(), "{report}");
-        assert_eq!(
-            (report.compared, report.stand_ins, report.skipped.len()),
-            (5, 2, 4)
-        );
-        assert_eq!(report.skipped_for("cuckoo filter"), 3);
-        assert!(asked.contains(&"SET c stand-in".to_owned()), "{asked:?}");
-    }
-
-    #[test]
-    fn a_restored_cuckoo_filter_is_stood_in_for() {
-        let mut made = case(
-            "x",
-            &[(0, "RESTORE c 0 x", "+OK\r\n"), (0, "TYPE c", "+OK\r\n")],
-        );
-        let payload = [7, 0x81, 0x30, 0x16, 0xe5, 0xa2, 0x89, 0x82, 0x14, 4];
-        made.steps[0].command[3].0 = payload.to_vec();
-        let (report, asked) = run_one(made.clone(), &Rules::default());
-        assert_eq!((report.compared, report.skipped.len()), (0, 2), "{report}");
-        assert!(asked.contains(&"SET c stand-in".to_owned()), "{asked:?}");
-        // A Bloom filter has another name. What RedisBloom refused must be refused here, too.
-        for (at, byte) in [(7, 0xbe), (8, 0xf8)] {
-            let mut other = made.clone();
-            other.steps[0].command[3].0[at] = byte;
-            assert_eq!(plan(&other), 2);
-        }
-        made.steps[0].reply = b"-ERR Bad data format\r\n".to_vec();
-        assert_eq!(plan(&made), 2);
-    }
-
-    /// The number of steps of a case that are compared.
-    fn plan(case: &Case) -> usize {
-        let mut substitutes = Substitutes::default();
-        let plans = case.steps.iter().map(|step| substitutes.plan(step));
-        plans
-            .filter(|plan| matches!(plan, Plan::Compare { .. }))
-            .count()
     }
 
     #[test]

@@ -141,6 +141,7 @@ fuzz_target!(|input: Input| {
         assert_eq!(lost, None);
     }
     let mut replica = input.replica.keyspace();
+    replica.context.cuckoo.max_expansions = u32::MAX;
     replica.replay(&run.keys.log);
     assert_eq!(replica.dumps(), run.keys.dumps());
 });
@@ -414,7 +415,7 @@ impl Run {
         assert_eq!(replies.len(), items.len());
         let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
         let slot = match self.keys.keys.get(key.name().as_bytes()) {
-            Some(Value::Filter(filter)) => ReadSlot::Filter(filter),
+            Some(Value::Filter(filter)) => filter.into(),
             _ => ReadSlot::Missing,
         };
         let mut run = Vec::new();

@@ -4,6 +4,7 @@
 //! without the eight zero bytes that switch the checksum off, so these are put behind it.
 
 use everbloom::redisbloom::Check;
+use everbloom_commands::Filter;
 use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader, WriteOptions, Writer};
 
@@ -50,8 +51,16 @@ fn read(file: &[u8]) -> (Vec<(Vec<u8>, Value)>, bool) {
         match reader.next_event() {
             Ok(Event::Key { key, value, .. }) => {
                 if let Value::Filter(filter) = &value {
-                    filter.parts().validate(LIMIT, Check::RdbValue).unwrap();
-                    let _ = filter.contains(&key);
+                    match filter {
+                        Filter::Bloom(filter) => {
+                            filter.parts().validate(LIMIT, Check::RdbValue).unwrap();
+                            let _ = filter.contains(&key);
+                        }
+                        Filter::Cuckoo(filter) => {
+                            filter.parts().validate(LIMIT).unwrap();
+                            let _ = filter.count(&key);
+                        }
+                    }
                 }
                 keys.push((key, value));
             }

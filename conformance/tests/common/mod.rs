@@ -1,7 +1,6 @@
 //! The commands in process, with the smallest keyspace that the recorded cases need.
 
-use everbloom::ScalableBloomFilter;
-use everbloom_commands::{Context, Effect, Function, ReadSlot, Slot, find};
+use everbloom_commands::{Action, Context, Effect, Family, Filter, Function, ReadSlot, Slot, find};
 use everbloom_conformance::Subject;
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::HashMap;
@@ -9,7 +8,7 @@ use std::io;
 
 enum Value {
     String,
-    Filter(ScalableBloomFilter),
+    Filter(Filter),
 }
 
 /// A host without a socket, a clock or a log.
@@ -42,33 +41,36 @@ impl Subject for InProcess {
 impl InProcess {
     fn reply(&mut self, args: &[&[u8]]) -> Reply {
         match find(args[0]) {
-            Some(command) if command.accepts(args.len()) => self.bloom(command.handler, args),
+            Some(command) if command.accepts(args.len()) => match command.handler {
+                Function::Bloom(action) => self.run(action, args),
+                Function::Cuckoo(action) => self.run(action, args),
+            },
             Some(command) => command.wrong_arity().into(),
             None => self.native(args),
         }
     }
 
-    fn bloom(&mut self, function: Function, args: &[&[u8]]) -> Reply {
+    fn run<F: Family>(&mut self, action: Action<F>, args: &[&[u8]]) -> Reply {
         let context = Context {
             protocol: self.protocol,
             ..Context::default()
         };
         let key = (self.db, args[1].to_vec());
-        match function {
-            Function::Read(run) => match self.keys.get(&key) {
+        match action {
+            Action::Read(run) => match self.keys.get(&key) {
                 None => run(&context, args, ReadSlot::Missing),
-                Some(Value::Filter(filter)) => run(&context, args, ReadSlot::Filter(filter)),
+                Some(Value::Filter(filter)) => run(&context, args, filter.into()),
                 Some(Value::String) => run(&context, args, ReadSlot::OtherType),
             },
-            Function::Write(run) => match self.keys.get_mut(&key) {
-                Some(Value::Filter(filter)) => run(&context, args, &mut Slot::Filter(filter)).reply,
+            Action::Write(run) => match self.keys.get_mut(&key) {
+                Some(Value::Filter(filter)) => run(&context, args, &mut filter.into()).reply,
                 Some(Value::String) => run(&context, args, &mut Slot::OtherType).reply,
                 None => {
                     let mut value = None;
                     let outcome = run(&context, args, &mut Slot::Vacant(&mut value));
                     assert_eq!(value.is_some(), outcome.effect != Effect::None);
                     self.keys
-                        .extend(value.map(|filter| (key, Value::Filter(filter))));
+                        .extend(value.map(|filter| (key, Value::Filter(filter.into()))));
                     outcome.reply
                 }
             },

@@ -47,6 +47,12 @@ pub enum BatchKind {
     Add,
     /// Looks for them: [`exists_batch`](crate::bf::exists::exists_batch).
     Exists,
+    /// Adds them to a cuckoo filter: [`add_batch`](crate::cf::add::add_batch).
+    CuckooAdd,
+    /// Looks for them in one: [`exists_batch`](crate::cf::exists::exists_batch).
+    CuckooExists,
+    /// Removes them from one: [`del_batch`](crate::cf::del::del_batch).
+    CuckooDelete,
     /// Sets the bits of strings, which only the server has.
     SetBit,
     /// Reads them.

@@ -9,6 +9,8 @@ use everbloom_resp::Protocol;
 pub struct Context {
     /// The parameters that new filters take when the command does not state them.
     pub defaults: Defaults,
+    /// The same for cuckoo filters.
+    pub cuckoo: CuckooDefaults,
     /// The most bytes that the bit arrays of one filter may take together. A filter or layer beyond
     /// this limit fails as if memory had run out.
     pub max_filter_bytes: u64,
@@ -35,6 +37,7 @@ impl Default for Context {
     fn default() -> Self {
         Self {
             defaults: Defaults::default(),
+            cuckoo: CuckooDefaults::default(),
             max_filter_bytes: u64::MAX,
             free_bytes: u64::MAX,
             protocol: Protocol::default(),
@@ -84,6 +87,35 @@ impl Default for Defaults {
             initial_size: 100,
             expansion: 2,
             layout: Layout::Classic,
+        }
+    }
+}
+
+/// The configured parameters of new cuckoo filters (`cf-initial-size`, `cf-bucket-size`,
+/// `cf-max-iterations`, `cf-expansion-factor`), and when one may not take items any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CuckooDefaults {
+    /// The slots of the first table.
+    pub initial_size: u64,
+    /// Slots of a bucket.
+    pub bucket_size: u8,
+    /// The most fingerprints that are moved to make room for one.
+    pub max_iterations: u16,
+    /// How many times the buckets of a table the next one has. 0 makes a filter that does not grow.
+    pub expansion: u16,
+    /// A command that adds is refused when the filter has so many tables (`cf-max-expansions`). A
+    /// log or a replica must not refuse what was done, so their hosts set the largest number.
+    pub max_expansions: u32,
+}
+
+impl Default for CuckooDefaults {
+    fn default() -> Self {
+        Self {
+            initial_size: 1024,
+            bucket_size: 2,
+            max_iterations: 20,
+            expansion: 1,
+            max_expansions: 32,
         }
     }
 }

@@ -117,6 +117,57 @@ pub enum CommandError {
     /// BF.LOADCHUNK: the chunk runs past the end of its layer.
     #[error("ERR invalid chunk - Too big for current filter")]
     ChunkTooBig,
+    /// CF.RESERVE: MAXITERATIONS is not an integer.
+    #[error("Couldn't parse MAXITERATIONS")]
+    IterationsSyntax,
+    /// CF.RESERVE: MAXITERATIONS is outside its range.
+    #[error("MAXITERATIONS: value must be in the range [1, 65535]")]
+    IterationsRange,
+    /// CF.RESERVE: BUCKETSIZE is not an integer.
+    #[error("Couldn't parse BUCKETSIZE")]
+    BucketSizeSyntax,
+    /// CF.RESERVE: BUCKETSIZE is outside its range.
+    #[error("BUCKETSIZE: value must be in the range [1, 255]")]
+    BucketSizeRange,
+    /// CF.RESERVE: EXPANSION is not an integer.
+    #[error("Couldn't parse EXPANSION")]
+    CuckooExpansionSyntax,
+    /// CF.RESERVE: EXPANSION is outside its range.
+    #[error("EXPANSION: value must be in the range [0, 32768]")]
+    CuckooExpansionRange,
+    /// CF.RESERVE: the capacity is outside its range.
+    #[error("Capacity must be in the range [2 * BUCKETSIZE, 1073741824]")]
+    CuckooCapacityRange,
+    /// CF.INSERT: the capacity is outside its range.
+    #[error("Capacity must be in the range [cf-bucket-size * 2, 1073741824]")]
+    CuckooInsertCapacityRange,
+    /// CF.ADD: a filter that may not grow has no room for the item.
+    #[error("Filter is full")]
+    CuckooFull,
+    /// CF.ADD: there is no memory for another table.
+    #[error("ERR Insufficient memory")]
+    CuckooCannotGrow,
+    /// A command that adds: the filter has as many tables as it may have.
+    #[error("Maximum expansions reached")]
+    MaxExpansions,
+    /// CF.DEL: no such filter.
+    #[error("Not found")]
+    CuckooNotFound,
+    /// CF.COMPACT: no such filter.
+    #[error("Cuckoo filter was not found")]
+    CompactNotFound,
+    /// CF.SCANDUMP, CF.LOADCHUNK: the position is not an integer, or one that is never given.
+    #[error("Invalid position")]
+    InvalidPosition,
+    /// CF.LOADCHUNK: the header does not have the length of one.
+    #[error("Invalid header")]
+    InvalidHeader,
+    /// CF.LOADCHUNK: the header describes no filter.
+    #[error("Couldn't create filter!")]
+    CuckooHeader,
+    /// CF.LOADCHUNK: the chunk does not lie within one table.
+    #[error("Couldn't load chunk!")]
+    CuckooChunk,
 }
 
 impl From<CommandError> for Reply {

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use everbloom::ScalableBloomFilter;
+use crate::filter::Filter;
 
 /// A section of INFO: its name and the names of its fields, all of them without [`PREFIX`].
 pub type Section<const N: usize> = (&'static CStr, [&'static CStr; N]);
@@ -34,19 +34,19 @@ pub const DEFRAGMENTATION: Section<2> = (
 pub struct Metrics([u64; 5]);
 
 impl Metrics {
-    /// The figures of one filter. Takes time linear in its layers.
+    /// The figures of one filter of either family. Takes time linear in its layers or tables. What
+    /// a cuckoo filter is made for are its slots.
     #[inline]
-    pub fn of(filter: &ScalableBloomFilter) -> Self {
-        Metrics([
-            filter.memory_usage() as u64,
-            1,
-            filter.layers().len() as u64,
-            filter.len(),
-            filter.capacity(),
-        ])
+    pub fn of(filter: &Filter) -> Self {
+        let (items, capacity) = match filter {
+            Filter::Bloom(filter) => (filter.len(), filter.capacity()),
+            Filter::Cuckoo(filter) => (filter.len(), filter.slots()),
+        };
+        let (memory, arrays) = (filter.memory_usage() as u64, filter.arrays() as u64);
+        Metrics([memory, 1, arrays, items, capacity])
     }
 
-    /// Bytes, filters, layers, items, and the items that the filters are made for.
+    /// Bytes, filters, layers and tables, items, and the items that the filters are made for.
     pub fn figures(self) -> [u64; 5] {
         self.0
     }

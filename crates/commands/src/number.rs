@@ -41,20 +41,22 @@ pub fn integer(text: &[u8]) -> Option<i64> {
 
 /// A capacity within [`CAPACITY`].
 pub fn capacity(text: &[u8]) -> Result<u64, NumberError> {
+    within(text, &CAPACITY)
+}
+
+/// An integer within a range.
+pub fn within<N: TryFrom<i64> + PartialOrd>(
+    text: &[u8],
+    range: &RangeInclusive<N>,
+) -> Result<N, NumberError> {
     let number = integer(text).ok_or(NumberError::Syntax)?;
-    u64::try_from(number)
-        .ok()
-        .filter(|number| CAPACITY.contains(number))
-        .ok_or(NumberError::Range)
+    let number = N::try_from(number).ok().filter(|it| range.contains(it));
+    number.ok_or(NumberError::Range)
 }
 
 /// An expansion within [`EXPANSION`].
 pub fn expansion(text: &[u8]) -> Result<u32, NumberError> {
-    let number = integer(text).ok_or(NumberError::Syntax)?;
-    u32::try_from(number)
-        .ok()
-        .filter(|number| EXPANSION.contains(number))
-        .ok_or(NumberError::Range)
+    within(text, &EXPANSION)
 }
 
 /// A seed: an integer from 0 to 2^64 - 1.

@@ -102,6 +102,28 @@ impl Effect {
     }
 }
 
+impl Effect {
+    /// The effect of creating a cuckoo filter, if there is its header, and of adding `added` to it.
+    ///
+    /// The log gets the header for the reason that [`created`](Self::created) has. Added items are
+    /// replayed by one CF.INSERT without options: those depend on the configuration, too.
+    pub(crate) fn of_cuckoo(key: &[u8], created: Option<Vec<u8>>, added: &[&[u8]]) -> Self {
+        let create = created.map(|header| {
+            let position = b"1".to_vec();
+            vec![b"CF.LOADCHUNK".to_vec(), key.to_vec(), position, header]
+        });
+        let insert = (!added.is_empty()).then(|| {
+            let head = [&b"CF.INSERT"[..], key, b"ITEMS"];
+            head.iter().chain(added).map(|arg| arg.to_vec()).collect()
+        });
+        let commands: Vec<_> = create.into_iter().chain(insert).collect();
+        match commands.is_empty() {
+            true => Self::None,
+            false => Self::Replace(commands),
+        }
+    }
+}
+
 fn madd(key: &[u8], items: &[&[u8]]) -> Option<Vec<Vec<u8>>> {
     if items.is_empty() {
         return None;

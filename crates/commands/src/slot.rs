@@ -1,22 +1,30 @@
 //! The one key a command works on, as its host lends it.
 
 use crate::error::CommandError;
+use crate::filter::{Family, Filter};
 use everbloom::ScalableBloomFilter;
 
-/// A key that a command may write.
+/// A key that a command of the family of `F` may write.
 #[derive(Debug)]
-pub enum Slot<'a> {
+pub enum Slot<'a, F = ScalableBloomFilter> {
     /// No such key. Putting a filter here creates it.
-    Vacant(&'a mut Option<ScalableBloomFilter>),
-    /// The key holds a filter.
-    Filter(&'a mut ScalableBloomFilter),
+    Vacant(&'a mut Option<F>),
+    /// The key holds a filter of the family.
+    Filter(&'a mut F),
     /// The key holds a value of another type.
     OtherType,
 }
 
-impl Slot<'_> {
+impl<'a, F: Family> From<&'a mut Filter> for Slot<'a, F> {
+    #[inline]
+    fn from(filter: &'a mut Filter) -> Self {
+        F::of_mut(filter).map_or(Slot::OtherType, Slot::Filter)
+    }
+}
+
+impl<F> Slot<'_, F> {
     /// The filter in the slot, also one that the command has just put there.
-    pub fn filter(&mut self) -> Result<Option<&mut ScalableBloomFilter>, CommandError> {
+    pub fn filter(&mut self) -> Result<Option<&mut F>, CommandError> {
         match self {
             Slot::Vacant(value) => Ok(value.as_mut()),
             Slot::Filter(filter) => Ok(Some(filter)),
@@ -25,20 +33,35 @@ impl Slot<'_> {
     }
 }
 
-/// A key that a command only reads.
-#[derive(Clone, Copy, Debug)]
-pub enum ReadSlot<'a> {
+/// A key that a command of the family of `F` only reads.
+#[derive(Debug)]
+pub enum ReadSlot<'a, F = ScalableBloomFilter> {
     /// No such key.
     Missing,
-    /// The key holds a filter.
-    Filter(&'a ScalableBloomFilter),
+    /// The key holds a filter of the family.
+    Filter(&'a F),
     /// The key holds a value of another type.
     OtherType,
 }
 
-impl<'a> ReadSlot<'a> {
+impl<F> Clone for ReadSlot<'_, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for ReadSlot<'_, F> {}
+
+impl<'a, F: Family> From<&'a Filter> for ReadSlot<'a, F> {
+    #[inline]
+    fn from(filter: &'a Filter) -> Self {
+        F::of(filter).map_or(ReadSlot::OtherType, ReadSlot::Filter)
+    }
+}
+
+impl<'a, F> ReadSlot<'a, F> {
     /// The filter, or the error of a command that needs one.
-    pub fn required(self) -> Result<&'a ScalableBloomFilter, CommandError> {
+    pub fn required(self) -> Result<&'a F, CommandError> {
         match self {
             ReadSlot::Missing => Err(CommandError::NotFound),
             ReadSlot::Filter(filter) => Ok(filter),
@@ -46,8 +69,8 @@ impl<'a> ReadSlot<'a> {
         }
     }
 
-    /// The filter, if the key holds one. BF.EXISTS and BF.MEXISTS treat every other key as empty.
-    pub fn lenient(self) -> Option<&'a ScalableBloomFilter> {
+    /// The filter, if the key holds one. EXISTS and MEXISTS treat every other key as empty.
+    pub fn lenient(self) -> Option<&'a F> {
         match self {
             ReadSlot::Filter(filter) => Some(filter),
             ReadSlot::Missing | ReadSlot::OtherType => None,

@@ -1,29 +1,56 @@
 //! The commands on filters as data. Hosts register, document and dispatch from this table; adding a
-//! command is one file under [`bf`](crate::bf) and one row here.
+//! command is one file under [`bf`](crate::bf) or [`cf`](crate::cf) and one row here.
 
 use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
+use crate::cf;
 use crate::command::{Argument, ArgumentKind, BatchKind, Command, ONE_KEY, OURS};
 use crate::context::Context;
 use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, READONLY, WRITE};
 use crate::outcome::Outcome;
 use crate::slot::{ReadSlot, Slot};
+use everbloom::{CuckooFilter, ScalableBloomFilter};
 use everbloom_resp::Reply;
 
-/// What a command on a filter does. The first argument that a function gets is the command name.
+/// What runs a command: the filters that it works on, and what it does to them.
 #[derive(Clone, Copy, Debug)]
 pub enum Function {
-    /// Looks at its key.
-    Read(ReadFn),
-    /// May change or create its key.
-    Write(WriteFn),
+    /// Works on Bloom filters.
+    Bloom(Action<ScalableBloomFilter>),
+    /// Works on cuckoo filters.
+    Cuckoo(Action<CuckooFilter>),
 }
 
-/// A function that looks at its key.
-pub type ReadFn = fn(&Context, &[&[u8]], ReadSlot<'_>) -> Reply;
-/// A function that may change or create its key.
-pub type WriteFn = fn(&Context, &[&[u8]], &mut Slot<'_>) -> Outcome;
+/// What a command does to a filter of one family. The first argument that a function gets is the
+/// command name.
+#[derive(Debug)]
+pub enum Action<F: 'static> {
+    /// Looks at its key.
+    Read(ReadFn<F>),
+    /// May change or create its key.
+    Write(WriteFn<F>),
+}
 
-use Function::{Read, Write};
+impl<F> Clone for Action<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for Action<F> {}
+
+/// A function that looks at its key.
+pub type ReadFn<F> = fn(&Context, &[&[u8]], ReadSlot<'_, F>) -> Reply;
+/// A function that may change or create its key.
+pub type WriteFn<F> = fn(&Context, &[&[u8]], &mut Slot<'_, F>) -> Outcome;
+
+use Action::{Read, Write};
+
+impl Function {
+    /// Whether it may change or create its key.
+    pub fn is_write(self) -> bool {
+        matches!(self, Self::Bloom(Write(_)) | Self::Cuckoo(Write(_)))
+    }
+}
 
 /// The command of this name, in any case.
 pub fn find(name: &[u8]) -> Option<&'static Command<Function>> {
@@ -33,31 +60,69 @@ pub fn find(name: &[u8]) -> Option<&'static Command<Function>> {
 }
 
 /// A command that looks at its key.
-const fn look(name: &'static str, arity: i32, function: ReadFn) -> Command<Function> {
-    Command::new(name, arity, Read(function))
+const fn look(
+    name: &'static str,
+    arity: i32,
+    function: ReadFn<ScalableBloomFilter>,
+) -> Command<Function> {
+    Command::new(name, arity, Function::Bloom(Read(function)))
         .flags(&[READONLY])
         .keys(ONE_KEY)
         .acl(&["@read", "@bloom"])
 }
 
 /// A command that may change its key.
-const fn change(name: &'static str, arity: i32, function: WriteFn) -> Command<Function> {
-    Command::new(name, arity, Write(function))
+const fn change(
+    name: &'static str,
+    arity: i32,
+    function: WriteFn<ScalableBloomFilter>,
+) -> Command<Function> {
+    Command::new(name, arity, Function::Bloom(Write(function)))
         .flags(&[WRITE, DENYOOM])
         .keys(ONE_KEY)
         .acl(&["@write", "@bloom"])
+}
+
+/// The same for cuckoo filters.
+const fn look_cuckoo(
+    name: &'static str,
+    arity: i32,
+    function: ReadFn<CuckooFilter>,
+) -> Command<Function> {
+    Command::new(name, arity, Function::Cuckoo(Read(function)))
+        .flags(&[READONLY, FAST])
+        .keys(ONE_KEY)
+        .acl(&["@read", "@cuckoo"])
+}
+
+/// The same for cuckoo filters.
+const fn change_cuckoo(
+    name: &'static str,
+    arity: i32,
+    function: WriteFn<CuckooFilter>,
+) -> Command<Function> {
+    Command::new(name, arity, Function::Cuckoo(Write(function)))
+        .flags(&[WRITE])
+        .keys(ONE_KEY)
+        .acl(&["@write", "@cuckoo"])
 }
 
 const ACL_FAST_WRITE: &[&str] = &["@write", "@fast", "@bloom"];
 const ACL_FAST_READ: &[&str] = &["@read", "@fast", "@bloom"];
 const DONT_CACHE: &[&str] = &["dont_cache"];
 
+const PER_CUCKOO_ITEM: &str = "O(t) for t tables";
+const PER_CUCKOO_ITEMS: &str = "O(n * t) for n items and t tables";
+const PER_CUCKOO_ADD: &str = "O(t + i) for t tables and i iterations";
+const PER_CUCKOO_INSERT: &str = "O(n * (t + i)) for n items, t tables and i iterations";
 const PER_ITEM: &str = "O(k * l) for k hash functions and l layers";
 const PER_ITEMS: &str = "O(n * k * l) for n items, k hash functions and l layers";
 
 const KEY: Argument = Argument::new("key", ArgumentKind::Key);
 const ITEM: Argument = Argument::new("item", ArgumentKind::String);
 const ITERATOR: Argument = Argument::new("iterator", ArgumentKind::Integer);
+const POSITION: Argument = Argument::new("position", ArgumentKind::Integer);
+const DATA: Argument = Argument::new("data", ArgumentKind::String);
 const ERROR: Argument = Argument::new("error_rate", ArgumentKind::Double);
 const CAPACITY: Argument = Argument::new("capacity", ArgumentKind::Integer);
 const EXPANSION: Argument = Argument::new("expansion", ArgumentKind::Integer)
@@ -87,6 +152,19 @@ const INFO_FIELD: Argument = Argument::new(
     ]),
 )
 .optional();
+
+const BUCKET_SIZE: Argument = Argument::new("bucketsize", ArgumentKind::Integer)
+    .token("BUCKETSIZE")
+    .optional();
+const ITERATIONS: Argument = Argument::new("maxiterations", ArgumentKind::Integer)
+    .token("MAXITERATIONS")
+    .optional();
+const CUCKOO_INSERT: &[Argument] = &[
+    KEY,
+    CAPACITY.token("CAPACITY").optional(),
+    Argument::word("nocreate", "NOCREATE").optional(),
+    ITEM.token("ITEMS").multiple(),
+];
 
 /// All commands.
 pub static COMMANDS: &[Command<Function>] = &[
@@ -174,10 +252,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "1.0.0",
             "Restores a piece of a filter that BF.SCANDUMP gave",
         )
-        .takes(
-            "O(m) for the m bytes of the piece",
-            &[KEY, ITERATOR, Argument::new("data", ArgumentKind::String)],
-        ),
+        .takes("O(m) for the m bytes of the piece", &[KEY, ITERATOR, DATA]),
     look(debug::DEBUG, 2, debug::debug)
         .flags(&[FAST])
         .docs("1.0.0", "Shows every layer of a filter")
@@ -190,6 +265,109 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes("O(m) for the m bytes of the filter", &[KEY])
         .tips(DONT_CACHE),
+    change_cuckoo(cf::reserve::RESERVE, -3, cf::reserve::reserve)
+        .flags(&[DENYOOM])
+        .docs("1.0.0", "Creates an empty cuckoo filter for a capacity")
+        .takes(
+            "O(m) for the m bytes that are zeroed",
+            &[KEY, CAPACITY, BUCKET_SIZE, ITERATIONS, EXPANSION],
+        )
+        .acl(&["@write", "@fast", "@cuckoo"]),
+    change_cuckoo(cf::add::ADD, 3, cf::add::add)
+        .flags(&[DENYOOM])
+        .docs(
+            "1.0.0",
+            "Adds an item to a cuckoo filter once more, creating the filter when it is missing",
+        )
+        .takes(PER_CUCKOO_ADD, &[KEY, ITEM])
+        .batch(BatchKind::CuckooAdd),
+    change_cuckoo(cf::add::ADDNX, 3, cf::add::addnx)
+        .flags(&[DENYOOM])
+        .docs(
+            "1.0.0",
+            "Adds an item to a cuckoo filter unless it seems to be there",
+        )
+        .takes(PER_CUCKOO_ADD, &[KEY, ITEM]),
+    change_cuckoo(cf::insert::INSERT, -4, cf::insert::insert)
+        .flags(&[DENYOOM, DEPENDS_ON_PROTOCOL])
+        .docs(
+            "1.0.0",
+            "Adds items to a cuckoo filter once more, creating it with a capacity when missing",
+        )
+        .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
+    change_cuckoo(cf::insert::INSERTNX, -4, cf::insert::insertnx)
+        .flags(&[DENYOOM])
+        .docs(
+            "1.0.0",
+            "Adds those of several items to a cuckoo filter that do not seem to be there",
+        )
+        .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
+    look_cuckoo(cf::exists::EXISTS, 3, cf::exists::exists)
+        .docs(
+            "1.0.0",
+            "Tells whether an item may have been added to a cuckoo filter",
+        )
+        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
+        .batch(BatchKind::CuckooExists),
+    look_cuckoo(cf::exists::MEXISTS, -3, cf::exists::mexists)
+        .docs(
+            "1.0.0",
+            "Tells for each of several items whether it may have been added to a cuckoo filter",
+        )
+        .takes(PER_CUCKOO_ITEMS, &[KEY, ITEM.multiple()]),
+    look_cuckoo(cf::exists::COUNT, 3, cf::exists::count)
+        .docs(
+            "1.0.0",
+            "Tells how often an item may have been added to a cuckoo filter",
+        )
+        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM]),
+    change_cuckoo(cf::del::DEL, 3, cf::del::del)
+        .flags(&[FAST])
+        .docs(
+            "1.0.0",
+            "Removes an item once; only for items that were added, or others may be missed",
+        )
+        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
+        .batch(BatchKind::CuckooDelete),
+    change_cuckoo(cf::del::COMPACT, 2, cf::del::compact)
+        .docs(
+            "1.0.0",
+            "Moves items to older tables of a cuckoo filter, and drops tables that are empty",
+        )
+        .takes("O(m) for the m bytes of the filter", &[KEY]),
+    look_cuckoo(cf::info::INFO, 2, cf::info::info)
+        .docs(
+            "1.0.0",
+            "Shows the parameters and the fill of a cuckoo filter",
+        )
+        .takes("O(1)", &[KEY])
+        .acl(&["@read", "@fast", "@cuckoo"])
+        .tips(DONT_CACHE),
+    look_cuckoo(cf::info::DEBUG, 2, cf::info::debug)
+        .docs("1.0.0", "Shows the same in one line")
+        .takes("O(1)", &[KEY])
+        .tips(DONT_CACHE),
+    look_cuckoo(cf::info::STATS, 2, cf::info::stats)
+        .docs(
+            OURS,
+            "Shows the load and the expected error rate of a cuckoo filter",
+        )
+        .takes("O(t) for t tables", &[KEY])
+        .tips(DONT_CACHE),
+    look_cuckoo(cf::dump::SCANDUMP, 3, cf::dump::scandump)
+        .docs(
+            "1.0.0",
+            "Begins or continues an incremental dump of a cuckoo filter",
+        )
+        .takes("O(m) for the m bytes of the piece", &[KEY, POSITION])
+        .tips(DONT_CACHE),
+    change_cuckoo(cf::dump::LOADCHUNK, 4, cf::dump::loadchunk)
+        .flags(&[DENYOOM])
+        .docs(
+            "1.0.0",
+            "Restores a piece of a cuckoo filter that CF.SCANDUMP gave",
+        )
+        .takes("O(m) for the m bytes of the piece", &[KEY, POSITION, DATA]),
 ];
 
 #[cfg(test)]
@@ -207,7 +385,7 @@ mod tests {
                 assert!(std::ptr::eq(find(name.as_bytes()).unwrap(), command));
             }
         }
-        for name in [&b""[..], b"BF", b"BF.", b"BF.ADDS", b"CF.ADD", b"\xff\xfe"] {
+        for name in [&b""[..], b"BF", b"BF.", b"BF.ADDS", b"CF.ADDS", b"\xff\xfe"] {
             assert!(find(name).is_none());
         }
     }
@@ -216,7 +394,7 @@ mod tests {
     fn flags_say_what_the_function_may_do() {
         for command in COMMANDS {
             let name = command.name;
-            let write = matches!(command.handler, Write(_));
+            let write = command.handler.is_write();
             assert_eq!(command.is_write(), write, "{name}");
             assert_ne!(command.flags.has(READONLY), write, "{name}");
             assert_eq!(command.docs.acl.contains(&"@write"), write, "{name}");
@@ -226,30 +404,35 @@ mod tests {
 
     #[test]
     fn replies_depend_on_the_protocol_only_where_the_row_says_so() {
-        let filter = ScalableBloomFilter::builder()
-            .layout(Layout::Classic)
-            .build()
-            .unwrap();
+        let bloom = ScalableBloomFilter::builder().layout(Layout::Classic);
+        let bloom = bloom.build().unwrap();
+        let cuckoo = CuckooFilter::new(100);
         for command in COMMANDS {
-            let Function::Read(function) = command.handler else {
-                assert!(!command.flags.has(DEPENDS_ON_PROTOCOL), "{}", command.name);
-                continue;
+            let words: [&[u8]; 6] = [command.name.as_bytes(), b"key", b"items", b"1", b"2", b"3"];
+            let words = &words[..command.arity.unsigned_abs().max(3) as usize];
+            let words = if command.arity == 2 {
+                &words[..2]
+            } else {
+                words
             };
-            let words = [command.name.as_bytes(), b"key", b"items"];
-            let words = &words[..if command.arity == 2 { 2 } else { 3 }];
             let [two, three] = [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
                 let context = Context {
                     protocol,
                     ..Context::default()
                 };
-                function(&context, words, ReadSlot::Filter(&filter))
+                match command.handler {
+                    Function::Bloom(Read(run)) => run(&context, words, ReadSlot::Filter(&bloom)),
+                    Function::Cuckoo(Read(run)) => run(&context, words, ReadSlot::Filter(&cuckoo)),
+                    Function::Bloom(Write(run)) => {
+                        run(&context, words, &mut Slot::Filter(&mut bloom.clone())).reply
+                    }
+                    Function::Cuckoo(Write(run)) => {
+                        run(&context, words, &mut Slot::Filter(&mut cuckoo.clone())).reply
+                    }
+                }
             });
-            assert_eq!(
-                two != three,
-                command.flags.has(DEPENDS_ON_PROTOCOL),
-                "{}",
-                command.name
-            );
+            let depends = command.flags.has(DEPENDS_ON_PROTOCOL);
+            assert_eq!(two != three, depends, "{}: {two:?}", command.name);
         }
     }
 }

@@ -14,8 +14,10 @@ use everbloom::redisbloom::PartsError;
 use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{
-    FieldWriter, ValueError, ValueType, load, save, save_head, save_layer_head, value_type,
+    FieldWriter, ValueError, ValueType, load, save, save_array_head, save_array_tail, save_head,
+    value_type,
 };
+use everbloom_commands::{Filter, Kind};
 use proptest::prelude::*;
 
 use fields::Field::{Bytes, Double, Unsigned};
@@ -23,13 +25,15 @@ use fields::{Field, Rest, Row};
 
 type Loaded = Result<ScalableBloomFilter, ValueError<&'static str>>;
 
+const BLOCKED: Kind = Kind::Bloom(Layout::Blocked);
+
 fn read(fields: &[Field]) -> Loaded {
-    load(Layout::Blocked, &mut Rest(fields), 1, 1 << 20)
+    load(BLOCKED, &mut Rest(fields), 1, 1 << 20).map(fields::bloom)
 }
 
 fn fields(filter: &ScalableBloomFilter) -> Vec<Field> {
     let mut row = Row::default();
-    let Ok(()) = save(filter, &mut row);
+    let Ok(()) = save(&filter.clone().into(), &mut row);
     row.0
 }
 
@@ -115,7 +119,7 @@ fn the_type_has_a_name_of_nine_characters() {
         name: "everbloom",
         version: 1,
     };
-    assert_eq!(value_type(Layout::Blocked), expected);
+    assert_eq!(value_type(BLOCKED), expected);
     assert_eq!(expected.name.len(), 9);
 }
 
@@ -123,11 +127,12 @@ fn the_type_has_a_name_of_nine_characters() {
 fn layer_by_layer_gives_the_same_fields() {
     let filter = grown();
     let mut row = Row::default();
-    let Ok(()) = save_head(&filter.parts(), &mut row);
-    for layer in filter.layers() {
-        let Ok(()) = save_layer_head(Layout::Blocked, &layer.parts(), &mut row);
+    let parts = Filter::from(filter.clone()).parts();
+    let Ok(()) = save_head(&parts, &mut row);
+    for (number, layer) in filter.layers().iter().enumerate() {
+        let Ok(()) = save_array_head(&parts, number, &mut row);
         let Ok(()) = row.bytes(&layer.as_bytes());
-        let Ok(()) = row.unsigned(layer.len());
+        let Ok(()) = save_array_tail(&parts, number, &mut row);
     }
     assert_eq!(row.0, fields(&filter));
     assert_eq!(read(&row.0).unwrap(), filter);
@@ -136,7 +141,7 @@ fn layer_by_layer_gives_the_same_fields() {
 #[test]
 fn other_versions_are_refused() {
     for version in [0, 2, u32::MAX] {
-        let loaded = load(Layout::Blocked, &mut Rest(&recorded()), version, 1 << 20);
+        let loaded = load(BLOCKED, &mut Rest(&recorded()), version, 1 << 20);
         let type_name = "everbloom";
         assert_eq!(
             loaded.unwrap_err(),
@@ -217,7 +222,7 @@ fn a_field_that_no_filter_has_is_named() {
 fn limits_are_for_all_bit_arrays_together() {
     let filter = grown();
     let row = fields(&filter);
-    let within = |limit| load(Layout::Blocked, &mut Rest(&row), 1, limit);
+    let within = |limit| load(BLOCKED, &mut Rest(&row), 1, limit);
     assert!(within(filter.stream_len()).is_ok());
     let limit = filter.stream_len() - 1;
     let error = ValueError::Parts(PartsError::TooLarge { limit });
@@ -232,7 +237,8 @@ fn a_value_is_none_of_the_other_layouts() {
         .unwrap();
     assert!(read(&fields(&classic)).is_err());
     for version in 0..=4 {
-        let loaded = load(Layout::Classic, &mut Rest(&recorded()), version, 1 << 20);
+        let classic = Kind::Bloom(Layout::Classic);
+        let loaded = load(classic, &mut Rest(&recorded()), version, 1 << 20);
         assert!(loaded.is_err());
     }
 }

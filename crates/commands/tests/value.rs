@@ -10,7 +10,10 @@ mod fields;
 
 use everbloom::redisbloom::PartsError;
 use everbloom::{Layout, ScalableBloomFilter};
-use everbloom_commands::format::value::{ValueError, load, save, save_head, save_layer_head};
+use everbloom_commands::format::value::{
+    ValueError, load, save, save_array_head, save_array_tail, save_head,
+};
+use everbloom_commands::{Filter, Kind};
 
 use fields::Field::{Bytes, Double, Unsigned};
 use fields::{Field, Rest, Row};
@@ -18,7 +21,8 @@ use fields::{Field, Rest, Row};
 type Loaded = Result<ScalableBloomFilter, ValueError<&'static str>>;
 
 fn read(fields: &[Field], version: u32) -> Loaded {
-    load(Layout::Classic, &mut Rest(fields), version, 1 << 20)
+    let kind = Kind::Bloom(Layout::Classic);
+    load(kind, &mut Rest(fields), version, 1 << 20).map(fields::bloom)
 }
 
 fn newer(version: u32) -> ValueError<&'static str> {
@@ -30,7 +34,7 @@ fn newer(version: u32) -> ValueError<&'static str> {
 
 fn fields(filter: &ScalableBloomFilter) -> Vec<Field> {
     let mut row = Row::default();
-    let Ok(()) = save(filter, &mut row);
+    let Ok(()) = save(&filter.clone().into(), &mut row);
     row.0
 }
 
@@ -92,11 +96,12 @@ fn parts_give_the_same_fields_as_the_whole() {
         .unwrap();
     filter.extend((0..100_u32).map(u32::to_le_bytes));
     let mut row = Row::default();
-    let Ok(()) = save_head(&filter.parts(), &mut row);
-    for layer in filter.layers() {
-        let Ok(()) = save_layer_head(layer.layout(), &layer.parts(), &mut row);
-        row.0
-            .extend([Bytes(layer.as_bytes().to_vec()), Unsigned(layer.len())]);
+    let parts = Filter::from(filter.clone()).parts();
+    let Ok(()) = save_head(&parts, &mut row);
+    for (number, layer) in filter.layers().iter().enumerate() {
+        let Ok(()) = save_array_head(&parts, number, &mut row);
+        row.0.push(Bytes(layer.as_bytes().to_vec()));
+        let Ok(()) = save_array_tail(&parts, number, &mut row);
     }
     assert_eq!(row.0, fields(&filter));
 }

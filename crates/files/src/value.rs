@@ -1,6 +1,6 @@
 //! What a key can hold.
 
-use everbloom::ScalableBloomFilter;
+use everbloom_commands::Filter;
 use everbloom_commands::format::value::value_type;
 
 /// What a key can hold.
@@ -8,8 +8,8 @@ use everbloom_commands::format::value::value_type;
 pub enum Value {
     /// A string of bytes.
     Text(Vec<u8>),
-    /// A Bloom filter.
-    Filter(ScalableBloomFilter),
+    /// A filter.
+    Filter(Filter),
 }
 
 impl Value {
@@ -17,7 +17,7 @@ impl Value {
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Text(_) => "string",
-            Value::Filter(filter) => value_type(filter.layout()).name,
+            Value::Filter(filter) => value_type(filter.kind()).name,
         }
     }
 
@@ -25,7 +25,7 @@ impl Value {
     pub fn memory(&self) -> usize {
         match self {
             Value::Text(text) => text.capacity(),
-            Value::Filter(filter) => filter.memory_usage() - size_of::<ScalableBloomFilter>(),
+            Value::Filter(filter) => filter.memory_usage() - size_of::<Filter>(),
         }
     }
 }

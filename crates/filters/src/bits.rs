@@ -127,14 +127,7 @@ impl BitArray {
         if let Some(few) = Few::of(&bytes) {
             return BitArray(Repr::Few(few));
         }
-        if bytes.len() >= HUGE
-            && pages::is_sparse(&bytes)
-            && let Ok(mut sparse) = zeroed(bytes.len())
-        {
-            pages::copy(&mut sparse, &bytes);
-            return BitArray(Repr::Dense(sparse));
-        }
-        BitArray(Repr::Dense(bytes.into_boxed_slice()))
+        BitArray(Repr::Dense(boxed(bytes)))
     }
 
     /// The bytes, if there are any.
@@ -321,8 +314,22 @@ impl BitArray {
     }
 }
 
-/// So many zeros, if there is memory for them.
-fn zeroed(len: usize) -> Result<Box<[u8]>, AllocError> {
+/// The bytes as they are. A vector without spare capacity is not copied, unless it is so long and
+/// so empty that a copy takes less memory.
+pub(crate) fn boxed(bytes: Vec<u8>) -> Box<[u8]> {
+    if bytes.len() >= HUGE
+        && pages::is_sparse(&bytes)
+        && let Ok(mut sparse) = zeroed(bytes.len())
+    {
+        pages::copy(&mut sparse, &bytes);
+        return sparse;
+    }
+    bytes.into_boxed_slice()
+}
+
+/// So many zeros, if there is memory for them. Large arrays get their pages from the system only
+/// when they are written.
+pub(crate) fn zeroed(len: usize) -> Result<Box<[u8]>, AllocError> {
     if len == 0 {
         return Ok(Box::default());
     }

@@ -71,7 +71,8 @@ pub enum BuildError {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InsertError {
-    /// The filter does not grow and has taken as many items as its capacity.
+    /// The filter does not grow and has taken as many items as its capacity; or, a cuckoo filter,
+    /// has no room for this one.
     #[error("the filter is full")]
     Full,
     /// The newest layer is full and no further one can be made: its error rate or its capacity
@@ -80,10 +81,50 @@ pub enum InsertError {
     CannotGrow,
 }
 
+/// Why there is no such cuckoo filter: parameters that none has, or parts from outside.
+///
+/// ```
+/// use everbloom::{CuckooError, CuckooFilter};
+/// assert_eq!(CuckooFilter::builder().bucket_size(0).build(), Err(CuckooError::BucketSize));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CuckooError {
+    /// The bucket size is 0.
+    #[error("the bucket size must be at least 1")]
+    BucketSize,
+    /// The first table has no buckets, or their number is no power of two, or is 2^56 or more.
+    #[error("the buckets of the first table must be a power of two below 2^56")]
+    Buckets,
+    /// The most kicks are 0.
+    #[error("the most kicks must be at least 1")]
+    Kicks,
+    /// The expansion is above [`MAX_EXPANSION`](crate::CuckooFilter::MAX_EXPANSION).
+    #[error("the expansion must be at most 32768")]
+    Expansion,
+    /// There is no table, or there are several although the expansion is 0.
+    #[error("a filter has one table, or several when it grows")]
+    Tables,
+    /// The slots of a table are not as many as its buckets have.
+    #[error("table {table}: the slots are not as many as its buckets have")]
+    Slots {
+        /// Which table, from 0.
+        table: usize,
+    },
+    /// The tables together are over the limit.
+    #[error("the tables are larger than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+    },
+    /// The allocator refused.
+    #[error("no memory for the tables")]
+    OutOfMemory,
+}
+
 /// The filter, or a panic with the reason there is none.
 #[cfg(feature = "std")]
 #[track_caller]
 #[expect(clippy::panic, reason = "the constructors that call this say so")]
-pub(crate) fn or_panic<T>(built: Result<T, BuildError>) -> T {
+pub(crate) fn or_panic<T>(built: Result<T, impl core::fmt::Display>) -> T {
     built.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -24,7 +24,7 @@
 // serde atomic
 // bytes guava
 // builder redisbloom host sets
-// fixed scalable
+// fixed scalable cuckoo
 // group
 // layer
 // blocked classic host::recording
@@ -53,6 +53,7 @@ mod bits;
 mod blocked;
 mod builder;
 mod classic;
+mod cuckoo;
 mod error;
 mod fixed;
 mod group;
@@ -76,11 +77,12 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
 
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
-pub use builder::{BloomBuilder, ScalableBuilder};
+pub use builder::{BloomBuilder, CuckooBuilder, ScalableBuilder};
 #[cfg(feature = "std")]
 pub use bytes::ReadError;
 pub use bytes::{BloomView, BytesError};
-pub use error::{BuildError, InsertError};
+pub use cuckoo::CuckooFilter;
+pub use error::{BuildError, CuckooError, InsertError};
 pub use fixed::BloomFilter;
 pub use item::{Hashed, Item};
 pub use layer::Layer;

@@ -85,6 +85,13 @@ fn captures() -> Vec<Value> {
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|e| e.unwrap().path())
+        .filter(|path| {
+            path.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with("bf-")
+        })
         .collect();
     paths.sort();
     assert_eq!(paths.len(), 11);

@@ -5,11 +5,12 @@
 //!
 //! The host works for what it answers, so a call asks only for what its reply depends on.
 
-use everbloom::{Layer, Layout, ScalableBloomFilter};
+use everbloom::Layout;
 use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
 use everbloom_commands::table::WriteFn;
 use everbloom_commands::{
-    Command, CommandError, Context, Effect, Function, Outcome, ReadSlot, Slot,
+    Action, Command, CommandError, Context, Effect, Family, Filter, Function, Kind, Outcome,
+    ReadSlot, Slot,
 };
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
@@ -18,7 +19,7 @@ use crate::config;
 use crate::raw::context::{Args, Caller, HostContext, HostStr, LogLevel};
 use crate::raw::key::{Found, Key};
 use crate::reply;
-use crate::types::{BlockedFilter, ClassicFilter};
+use crate::types::{BlockedFilter, ClassicFilter, CuckooFilter};
 
 /// As many arguments as most commands have, without an allocation.
 const FEW: usize = 8;
@@ -29,24 +30,32 @@ pub(crate) fn run(host: &mut HostContext<'_>, row: &Command<Function>, args: Arg
     let reply = match args.get(1) {
         _ if !row.accepts(words.len()) => row.wrong_arity().into(),
         None => Reply::error("ERR a command on a filter names a key"),
-        Some(key) => run_on(host, row, key, &words),
+        Some(key) => match row.handler {
+            Function::Bloom(action) => run_on(host, row, action, key, &words),
+            Function::Cuckoo(action) => run_on(host, row, action, key, &words),
+        },
     };
     reply::send(host, &reply);
 }
 
-fn run_on(
+fn run_on<F: Family>(
     host: &mut HostContext<'_>,
     row: &Command<Function>,
+    action: Action<F>,
     name: HostStr<'_>,
     words: &[&[u8]],
 ) -> Reply {
     let caller = host.caller();
-    match row.handler {
-        Function::Read(function) => {
-            let mut context = Context::default();
-            if row.flags.has(DEPENDS_ON_PROTOCOL) && caller.speaks_resp3() {
-                context.protocol = Protocol::Resp3;
-            }
+    let mut protocol = Protocol::default();
+    if row.flags.has(DEPENDS_ON_PROTOCOL) && caller.speaks_resp3() {
+        protocol = Protocol::Resp3;
+    }
+    match action {
+        Action::Read(function) => {
+            let context = Context {
+                protocol,
+                ..Context::default()
+            };
             let key = Key::open_to_read(host, name);
             function(
                 &context,
@@ -54,9 +63,10 @@ fn run_on(
                 key.as_ref().map_or(ReadSlot::Missing, slot),
             )
         }
-        Function::Write(function) => {
+        Action::Write(function) => {
             let write = Write {
                 function,
+                protocol,
                 words,
                 caller,
             };
@@ -66,14 +76,18 @@ fn run_on(
 }
 
 /// What a reading command finds.
-fn slot<'k>(key: &'k Key<'_>) -> ReadSlot<'k> {
+fn slot<'k, F: Family>(key: &'k Key<'_>) -> ReadSlot<'k, F> {
     match key.value::<ClassicFilter>() {
-        Found::Nothing => ReadSlot::Missing,
-        Found::Value(value) => ReadSlot::Filter(value.filter()),
-        Found::OtherType => match key.value::<BlockedFilter>() {
-            Found::Value(value) => ReadSlot::Filter(value.filter()),
-            Found::Nothing | Found::OtherType => ReadSlot::OtherType,
-        },
+        Found::Nothing => return ReadSlot::Missing,
+        Found::Value(value) => return value.filter().into(),
+        Found::OtherType => {}
+    }
+    if let Found::Value(value) = key.value::<BlockedFilter>() {
+        return value.filter().into();
+    }
+    match key.value::<CuckooFilter>() {
+        Found::Value(value) => value.filter().into(),
+        Found::Nothing | Found::OtherType => ReadSlot::OtherType,
     }
 }
 
@@ -85,13 +99,14 @@ struct Change {
 }
 
 /// A command that may change its key.
-struct Write<'a> {
-    function: WriteFn,
+struct Write<'a, F> {
+    function: WriteFn<F>,
+    protocol: Protocol,
     words: &'a [&'a [u8]],
     caller: Caller<'a>,
 }
 
-impl Write<'_> {
+impl<F: Family> Write<'_, F> {
     fn run(&self, host: &mut HostContext<'_>, name: HostStr<'_>) -> Reply {
         let unopened = || Reply::error("ERR the key cannot be opened");
         let Some(mut key) = Key::open_to_write(host, name) else {
@@ -99,10 +114,10 @@ impl Write<'_> {
         };
         let mut created = None;
         let mut change = Change::default();
-        let mut work = |filter: &mut ScalableBloomFilter| {
-            let before = filter.len();
-            let outcome = self.call(self.may_grow(filter), &mut Slot::Filter(filter));
-            change.added = filter.len() != before;
+        let mut work = |filter: &mut Filter| {
+            let before = items(filter);
+            let outcome = self.call(self.may_grow(filter), &mut filter.into());
+            change.added = items(filter) > before;
             outcome
         };
         let outcome = match key.value_mut::<ClassicFilter>() {
@@ -112,14 +127,17 @@ impl Write<'_> {
                     Outcome::unchanged(CommandError::ClassicOnly)
                 }
                 Found::Value(value) => value.change(&mut work),
-                Found::Nothing | Found::OtherType => self.call(false, &mut Slot::OtherType),
+                Found::Nothing | Found::OtherType => match key.value_mut::<CuckooFilter>() {
+                    Found::Value(value) => value.change(&mut work),
+                    Found::Nothing | Found::OtherType => self.call(false, &mut Slot::OtherType),
+                },
             },
             Found::Nothing => self.call(true, &mut Slot::Vacant(&mut created)),
         };
-        if let Some(filter) = created {
+        if let Some(filter) = created.map(F::into) {
             change.created = true;
             // The header of a dump brings its counts along, and adds nothing.
-            change.added = outcome.effect != Effect::Verbatim && !filter.is_empty();
+            change.added = outcome.effect != Effect::Verbatim && items(&filter) > 0;
             if !keep(&mut key, filter) {
                 return unopened();
             }
@@ -131,9 +149,16 @@ impl Write<'_> {
 
     /// Whether the filter may get a layer: its newest has no room for as many items as there are
     /// words.
-    fn may_grow(&self, filter: &ScalableBloomFilter) -> bool {
-        let room = |layer: &Layer| layer.capacity().saturating_sub(layer.len());
-        filter.layers().last().map_or(0, room) < self.words.len() as u64
+    fn may_grow(&self, filter: &Filter) -> bool {
+        let room = match filter {
+            Filter::Bloom(filter) => filter
+                .layers()
+                .last()
+                .map_or(0, |layer| layer.capacity().saturating_sub(layer.len())),
+            // One item may need a table whatever room there is for others.
+            Filter::Cuckoo(_) => 0,
+        };
+        room < self.words.len() as u64
     }
 
     /// Whether RedisBloom may have to follow.
@@ -142,11 +167,16 @@ impl Write<'_> {
     }
 
     /// Calls the function of the row. Only what `makes` a filter or a layer heeds a limit.
-    fn call(&self, makes: bool, slot: &mut Slot<'_>) -> Outcome {
+    fn call(&self, makes: bool, slot: &mut Slot<'_, F>) -> Outcome {
         let mut context = Context {
             defaults: config::defaults(),
+            cuckoo: config::cuckoo_defaults(),
+            protocol: self.protocol,
             ..Context::default()
         };
+        if self.caller.must_be_obeyed() {
+            context.cuckoo.max_expansions = u32::MAX;
+        }
         // What a primary has accepted, or the log, is not for its replica to refuse: a limit is for
         // clients only. Memory itself may run out all the same.
         if makes && !self.caller.must_be_obeyed() {
@@ -158,10 +188,18 @@ impl Write<'_> {
 }
 
 /// Lets the key hold a new filter; false when it cannot.
-fn keep(key: &mut Key<'_>, filter: ScalableBloomFilter) -> bool {
-    match filter.layout() {
-        Layout::Classic => key.set(Box::new(ClassicFilter::new(filter))),
-        Layout::Blocked => key.set(Box::new(BlockedFilter::new(filter))),
+fn keep(key: &mut Key<'_>, filter: Filter) -> bool {
+    match filter.kind() {
+        Kind::Bloom(Layout::Classic) => key.set(Box::new(ClassicFilter::new(filter))),
+        Kind::Bloom(Layout::Blocked) => key.set(Box::new(BlockedFilter::new(filter))),
+        Kind::Cuckoo => key.set(Box::new(CuckooFilter::new(filter))),
+    }
+}
+
+fn items(filter: &Filter) -> u64 {
+    match filter {
+        Filter::Bloom(filter) => filter.len(),
+        Filter::Cuckoo(filter) => filter.len(),
     }
 }
 

@@ -8,17 +8,22 @@
 //! | `bf-default-layout` | `bf.bf-default-layout` | | `LAYOUT` |
 //! | `bf-max-filter-bytes` | `bf.bf-max-filter-bytes` | `bf.bloom-memory-usage-limit` | |
 //! | `bf-redisbloom-compatible` | `bf.bf-redisbloom-compatible` | | `REDISBLOOM_COMPATIBLE` |
+//! | `cf-initial-size` | `bf.cf-initial-size` | | |
+//! | `cf-bucket-size` | `bf.cf-bucket-size` | | |
+//! | `cf-max-iterations` | `bf.cf-max-iterations` | | |
+//! | `cf-expansion-factor` | `bf.cf-expansion-factor` | | |
+//! | `cf-max-expansions` | `bf.cf-max-expansions` | | |
 //!
 //! Hosts before Redis 7.0 have no settings for modules; there the load arguments are all.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use everbloom::Layout;
 use everbloom::sizing::RATE_CAP;
-use everbloom_commands::Defaults;
+use everbloom::{CuckooFilter, Layout};
 use everbloom_commands::format::layout;
 use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
+use everbloom_commands::{CuckooDefaults, Defaults};
 
 use crate::raw::config::{self as host, NumberSetting, Setting, TextSetting, WordSetting};
 use crate::raw::context::{Args, HostContext, LogLevel};
@@ -91,6 +96,47 @@ static EXPANSION_FACTOR: NumberSetting = NumberSetting {
     set: |value| GROWTH.set(value),
 };
 
+static CUCKOO_SIZE: Number = Number::new(1024);
+static CUCKOO_BUCKET: Number = Number::new(2);
+static CUCKOO_ITERATIONS: Number = Number::new(20);
+static CUCKOO_GROWTH: Number = Number::new(1);
+static CUCKOO_TABLES: Number = Number::new(32);
+
+static CUCKOO_INITIAL_SIZE: NumberSetting = NumberSetting {
+    range: (2, CAPACITY.end().cast_signed()),
+    memory: false,
+    get: || CUCKOO_SIZE.get(),
+    set: |value| CUCKOO_SIZE.set(value),
+};
+
+static CUCKOO_BUCKET_SIZE: NumberSetting = NumberSetting {
+    range: (1, u8::MAX as i64),
+    memory: false,
+    get: || CUCKOO_BUCKET.get(),
+    set: |value| CUCKOO_BUCKET.set(value),
+};
+
+static CUCKOO_MAX_ITERATIONS: NumberSetting = NumberSetting {
+    range: (1, u16::MAX as i64),
+    memory: false,
+    get: || CUCKOO_ITERATIONS.get(),
+    set: |value| CUCKOO_ITERATIONS.set(value),
+};
+
+static CUCKOO_EXPANSION_FACTOR: NumberSetting = NumberSetting {
+    range: (0, CuckooFilter::MAX_EXPANSION as i64),
+    memory: false,
+    get: || CUCKOO_GROWTH.get(),
+    set: |value| CUCKOO_GROWTH.set(value),
+};
+
+static CUCKOO_MAX_EXPANSIONS: NumberSetting = NumberSetting {
+    range: (1, 1 << 16),
+    memory: false,
+    get: || CUCKOO_TABLES.get(),
+    set: |value| CUCKOO_TABLES.set(value),
+};
+
 static MAX_FILTER_BYTES: NumberSetting = NumberSetting {
     range: (0, i64::MAX),
     memory: true,
@@ -117,7 +163,7 @@ static ERROR_RATE: TextSetting = TextSetting::new(set_rate);
 /// Our name, valkey-bloom's, and what they set.
 type Named = (&'static str, Option<&'static str>, &'static dyn Setting);
 
-const SETTINGS: [Named; 6] = [
+const SETTINGS: [Named; 11] = [
     ("bf-error-rate", Some("bloom-fp-rate"), &ERROR_RATE),
     ("bf-initial-size", Some("bloom-capacity"), &INITIAL_SIZE),
     (
@@ -132,7 +178,29 @@ const SETTINGS: [Named; 6] = [
     ),
     ("bf-default-layout", None, &DEFAULT_LAYOUT),
     ("bf-redisbloom-compatible", None, &REDISBLOOM_COMPATIBLE),
+    ("cf-initial-size", None, &CUCKOO_INITIAL_SIZE),
+    ("cf-bucket-size", None, &CUCKOO_BUCKET_SIZE),
+    ("cf-max-iterations", None, &CUCKOO_MAX_ITERATIONS),
+    ("cf-expansion-factor", None, &CUCKOO_EXPANSION_FACTOR),
+    ("cf-max-expansions", None, &CUCKOO_MAX_EXPANSIONS),
 ];
+
+/// The same for cuckoo filters. Two settings must agree, which the host lets be set one by one: a
+/// filter has two buckets at least.
+pub(crate) fn cuckoo_defaults() -> CuckooDefaults {
+    // Within their ranges, which are those of the settings.
+    let bucket_size = u8::try_from(CUCKOO_BUCKET.get()).unwrap_or(u8::MAX);
+    CuckooDefaults {
+        initial_size: CUCKOO_SIZE
+            .get()
+            .unsigned_abs()
+            .max(2 * u64::from(bucket_size)),
+        bucket_size,
+        max_iterations: u16::try_from(CUCKOO_ITERATIONS.get()).unwrap_or(u16::MAX),
+        expansion: u16::try_from(CUCKOO_GROWTH.get()).unwrap_or(0),
+        max_expansions: u32::try_from(CUCKOO_TABLES.get()).unwrap_or(u32::MAX),
+    }
+}
 
 /// The parameters of filters that are created without saying how.
 pub(crate) fn defaults() -> Defaults {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use everbloom::ScalableBloomFilter;
+use everbloom_commands::Filter;
 use everbloom_commands::metrics::{CORE, DEFRAGMENTATION, Metrics, Section};
 
 use crate::raw::entry::InfoWriter;
@@ -41,14 +41,14 @@ pub(crate) struct Counted(Metrics);
 
 impl Counted {
     /// Counts a new value.
-    pub(crate) fn new(filter: &ScalableBloomFilter) -> Self {
+    pub(crate) fn new(filter: &Filter) -> Self {
         let mut counted = Counted::default();
         counted.update(filter);
         counted
     }
 
     /// Counts a value anew that may have changed.
-    pub(crate) fn update(&mut self, filter: &ScalableBloomFilter) {
+    pub(crate) fn update(&mut self, filter: &Filter) {
         self.set(Metrics::of(filter));
     }
 

@@ -45,7 +45,7 @@ const CALLBACKS: [Callback; COMMANDS.len()] = {
     macro_rules! of_rows {
         ($($row:literal)*) => { [$(Callback::of::<Bloom, $row>()),*] };
     }
-    of_rows!(0 1 2 3 4 5 6 7 8 9 10 11)
+    of_rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26)
 };
 
 fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
@@ -57,9 +57,10 @@ fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
     let rate = config::read_arguments(context, args)?;
     host::declare_options(context);
     types::register(context)?;
-    let own_category = host::add_acl_category(context, c"bloom");
+    let own_categories =
+        host::add_acl_category(context, c"bloom") && host::add_acl_category(context, c"cuckoo");
     for (row, callback) in COMMANDS.iter().zip(CALLBACKS) {
-        register(context, row, callback, own_category)?;
+        register(context, row, callback, own_categories)?;
     }
     entry::register_info::<Bloom>(context);
     config::register(context, &rate)?;
@@ -72,7 +73,7 @@ fn register(
     context: &HostContext<'_>,
     row: &Command<Function>,
     callback: Callback,
-    own_category: bool,
+    own_categories: bool,
 ) -> Result<(), String> {
     let flags: Vec<&str> = row.flags.names().map(flag_word).collect();
     let keys = (row.keys.first, row.keys.last, row.keys.step);
@@ -81,7 +82,7 @@ fn register(
     }
     let categories = row.docs.acl.iter().map(|name| name.trim_start_matches('@'));
     // With one word that it does not know, the host takes none of them.
-    let known = categories.filter(|name| own_category || *name != "bloom");
+    let known = categories.filter(|name| own_categories || !["bloom", "cuckoo"].contains(name));
     let categories: Vec<&str> = known.collect();
     // Without its categories or its documentation a command does all that it should.
     if !host::set_acl_categories(context, row.name, &categories.join(" ")) {

@@ -127,6 +127,7 @@ impl<'a> Call<'a> {
 pub fn context(server: &Server, settings: &Settings, session: &Session) -> Context {
     Context {
         defaults: settings.bf,
+        cuckoo: settings.cf,
         max_filter_bytes: server.max_filter_bytes(settings),
         free_bytes: server.free_memory(settings),
         protocol: session.protocol,

@@ -24,19 +24,33 @@ const SETTING: &[&str] = &[
     "BF.RESERVE large 0.001 200000",
     "BF.RESERVE blocked 0.01 200000 LAYOUT BLOCKED SEED 7",
     "BF.ADD grown x",
+    "CF.RESERVE cfull 4 EXPANSION 0",
+    "CF.INSERT cfull ITEMS 1 2 3 4 5 6",
+    "CF.RESERVE clarge 200000 BUCKETSIZE 4",
+    "CF.RESERVE cgrown 16",
+    "CF.INSERT cgrown ITEMS 1 1 1 1 1 1 1 1 1 1 1",
     "SET text v",
     "BF.ADD expiring x",
     "PEXPIREAT expiring 1",
 ];
-const KEYS: [&str; 12] = [
-    "full", "large", "blocked", "grown", "text", "expiring", "n1", "n2", "n3", "n4", "n5", "n6",
+const KEYS: [&str; 15] = [
+    "cfull", "clarge", "cgrown", "full", "large", "blocked", "grown", "text", "expiring", "n1",
+    "n2", "n3", "n4", "n5", "n6",
 ];
 
 /// The requests of one pipeline: stretches of one command, over several keys or on one.
 fn pipeline(random: &mut Random) -> Vec<[String; 3]> {
     let mut requests = Vec::new();
     while requests.len() < 150 {
-        let command = random.pick(&["BF.ADD", "BF.EXISTS", "bf.add", "GET"]);
+        let command = random.pick(&[
+            "BF.ADD",
+            "BF.EXISTS",
+            "bf.add",
+            "GET",
+            "CF.ADD",
+            "CF.EXISTS",
+            "CF.DEL",
+        ]);
         let one = random.chance(30).then(|| random.pick(&KEYS));
         for _ in 0..=random.below(100) {
             let key = one.unwrap_or_else(|| random.pick(&KEYS)).to_owned();

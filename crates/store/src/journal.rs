@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use everbloom_commands::Effect;
 use everbloom_commands::bf::insertion::Insertion;
+use everbloom_commands::cf::insertion::Insertion as CuckooInsertion;
 use everbloom_resp::encode_request;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -48,15 +49,34 @@ impl Record {
     /// Notes what a run of adds changed: as its effect, without a copy of each item.
     pub fn insertion<'a>(&mut self, db: usize, key: &'a [u8], insertion: Insertion<'a>) {
         let Insertion { created, added } = insertion;
+        let head = [b"BF.MADD".as_slice(), key];
+        self.items(db, [b"BF.LOADCHUNK", key], created, &head, &added);
+    }
+
+    /// The same of a cuckoo filter.
+    pub fn cuckoo_insertion<'a>(&mut self, db: usize, key: &'a [u8], made: CuckooInsertion<'a>) {
+        let CuckooInsertion { created, added } = made;
+        let head = [b"CF.INSERT".as_slice(), key, b"ITEMS"];
+        self.items(db, [b"CF.LOADCHUNK", key], created, &head, &added);
+    }
+
+    /// Notes a header, if there is one, and items, if there are any, each behind its words.
+    fn items(
+        &mut self,
+        db: usize,
+        [load, key]: [&[u8]; 2],
+        created: Option<Vec<u8>>,
+        head: &[&[u8]],
+        added: &[&[u8]],
+    ) {
         self.together(created.is_some() && !added.is_empty(), |record| {
             if let Some(header) = &created {
-                record.command(db, &[b"BF.LOADCHUNK".as_slice(), key, b"1", header]);
+                record.command(db, &[load, key, b"1", header]);
             }
             if added.is_empty() {
                 return;
             }
-            let head = [b"BF.MADD".as_slice(), key];
-            let args: SmallVec<[&[u8]; 16]> = head.into_iter().chain(added).collect();
+            let args: SmallVec<[&[u8]; 16]> = head.iter().chain(added).copied().collect();
             if record.wanted {
                 let lengths = args.iter().map(|arg| arg.len() + MOST_FRAMING);
                 record.commands.reserve(lengths.sum());

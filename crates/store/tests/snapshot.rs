@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+use everbloom_commands::Filter;
 use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader, dump};
 use everbloom_files::storage::{StorageFile, Syncing};
@@ -182,12 +183,16 @@ fn new_filter(key: u8) -> Value {
     } else {
         Layout::Blocked
     };
+    if key == 5 {
+        let builder = CuckooFilter::builder().capacity(capacity.max(2));
+        return Value::Filter(builder.build().unwrap().into());
+    }
     let filter = ScalableBloomFilter::builder()
         .capacity(capacity)
         .layout(layout)
         .build()
         .unwrap();
-    Value::Filter(filter)
+    Value::Filter(filter.into())
 }
 
 fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
@@ -198,8 +203,19 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
                 view.insert(db, &name(key), new_filter(key), None);
             }
             view.modify(db, &name(key), |value| {
-                if let Value::Filter(filter) = value {
-                    filter.extend((0..items).map(|i| format!("{seed}:{i}")));
+                let items = (0..items).map(|i| format!("{seed}:{i}"));
+                match value {
+                    Value::Filter(Filter::Bloom(filter)) => filter.extend(items),
+                    // Half of them are removed again, so that tables are dropped, too.
+                    Value::Filter(Filter::Cuckoo(filter)) => {
+                        items.enumerate().for_each(|(i, item)| {
+                            filter.insert(&item).unwrap();
+                            if i % 2 == 0 {
+                                filter.remove(&item);
+                            }
+                        })
+                    }
+                    Value::Text(_) => {}
                 }
             });
         }
@@ -228,9 +244,15 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
         }
         Op::LoadChunk { db, key, at } => {
             view.modify(db, &name(key), |value| {
-                if let Value::Filter(filter) = value {
-                    // A chunk that does not fit changes nothing.
-                    let _ = filter.load_chunk(at, &[0x5a; 3000]);
+                // A chunk that does not fit changes nothing.
+                match value {
+                    Value::Filter(Filter::Bloom(filter)) => {
+                        let _ = filter.load_chunk(at, &[0x5a; 3000]);
+                    }
+                    Value::Filter(Filter::Cuckoo(filter)) => {
+                        let _ = filter.load_chunk(at, &[0x5a; 3000]);
+                    }
+                    Value::Text(_) => {}
                 }
             });
         }

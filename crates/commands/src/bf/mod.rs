@@ -1,5 +1,5 @@
-//! The commands, one family a file. Each file has the arguments as a struct, parses them, and does
-//! the command's work on its key.
+//! The `BF.*` commands, one family a file. Each file has the arguments as a struct, parses them,
+//! and does the command's work on its key.
 //!
 //! The functions named like a command have the shape that [`Function`](crate::table::Function) asks
 //! for. [`add::add_batch`] and [`exists::exists_batch`] execute pipelined commands on one key as
@@ -15,11 +15,11 @@ pub mod insertion;
 pub mod reserve;
 pub mod stats;
 
+use crate::answer::{answer, count};
 use crate::context::{Context, Defaults};
 use crate::error::CommandError;
 use everbloom::hash::Key;
 use everbloom::{Layout, ScalableBloomFilter};
-use everbloom_resp::Reply;
 
 /// The parameters of a filter to make.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,14 +79,4 @@ impl Parameters {
         };
         Ok(builder.build()?)
     }
-}
-
-/// The reply of a command that can fail as a whole.
-fn answer(result: Result<Reply, CommandError>) -> Reply {
-    result.unwrap_or_else(Reply::from)
-}
-
-/// An unsigned number as a reply. A number too large for RESP becomes the largest that it has.
-fn count(number: u64) -> Reply {
-    Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }

@@ -8,6 +8,7 @@
 
 mod blocked;
 mod classic;
+pub mod cuckoo;
 mod take;
 
 use everbloom::ScalableBloomFilter;

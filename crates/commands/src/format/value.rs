@@ -2,84 +2,118 @@
 //!
 //! A host stores a value (in an RDB file, or for a module) as a sequence of fields of three types.
 //! These modules know the order and meaning of the fields. The host turns fields into bytes, behind
-//! [`FieldWriter`] and [`FieldReader`]. Each layout has its own type: [`classic`] is RedisBloom's,
-//! [`blocked`] is ours. Both have the same shape: the fields of the filter, then for each layer its
-//! fields, its bit array, and last its item count.
+//! [`FieldWriter`] and [`FieldReader`]. Each kind of filters has its own type: [`classic`] and
+//! [`cuckoo`] are RedisBloom's, [`blocked`] is ours. All have the same shape: the fields of the
+//! filter, then for each layer or table its fields, its array, and of a layer last its item count.
 
 mod arrived;
 pub mod blocked;
 pub mod classic;
+pub mod cuckoo;
 mod fields;
 
-use everbloom::redisbloom::{FilterParts, LayerParts};
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::Layout;
+
+use crate::filter::{Filter, Kind, Parts};
 
 pub use fields::{FieldReader, FieldWriter, ValueError, ValueType};
 
-/// The type of filters in a layout.
-pub const fn value_type(layout: Layout) -> ValueType {
-    match layout {
-        Layout::Classic => classic::TYPE,
-        Layout::Blocked => blocked::TYPE,
+/// The type of filters of a kind.
+pub const fn value_type(kind: Kind) -> ValueType {
+    match kind {
+        Kind::Bloom(Layout::Classic) => classic::TYPE,
+        Kind::Bloom(Layout::Blocked) => blocked::TYPE,
+        Kind::Cuckoo => cuckoo::TYPE,
     }
 }
 
-/// Writes a filter as a value of [its layout's type](value_type).
+/// Writes a filter as a value of [its kind's type](value_type).
 ///
 /// # Errors
 ///
 /// The writer's.
-pub fn save<W: FieldWriter>(filter: &ScalableBloomFilter, writer: &mut W) -> Result<(), W::Error> {
-    save_head(&filter.parts(), writer)?;
-    for layer in filter.layers() {
-        save_layer_head(layer.layout(), &layer.parts(), writer)?;
-        writer.bytes(&layer.as_bytes())?;
-        writer.unsigned(layer.len())?;
+pub fn save<W: FieldWriter>(filter: &Filter, writer: &mut W) -> Result<(), W::Error> {
+    let parts = filter.parts();
+    save_head(&parts, writer)?;
+    let mut offset = 0;
+    for number in 0..parts.arrays() {
+        save_array_head(&parts, number, writer)?;
+        let array = filter.stream_chunk(offset, usize::MAX).unwrap_or_default();
+        offset += array.len() as u64;
+        writer.bytes(&array)?;
+        save_array_tail(&parts, number, writer)?;
     }
     Ok(())
 }
 
-/// Writes the fields before the first layer.
+/// Writes the fields before the first array.
 ///
 /// # Errors
 ///
 /// The writer's.
-pub fn save_head<W: FieldWriter>(parts: &FilterParts, writer: &mut W) -> Result<(), W::Error> {
-    match parts.key {
-        None => classic::save_head(parts, writer),
-        Some(key) => blocked::save_head(parts, key, writer),
+pub fn save_head<W: FieldWriter>(parts: &Parts, writer: &mut W) -> Result<(), W::Error> {
+    match parts {
+        Parts::Bloom(parts) => match parts.key {
+            None => classic::save_head(parts, writer),
+            Some(key) => blocked::save_head(parts, key, writer),
+        },
+        Parts::Cuckoo(parts) => cuckoo::save_head(parts, writer),
     }
 }
 
-/// Writes the fields of a layer that come before its bit array. The item count comes behind it.
+/// Writes the fields before an array by its number from 0; nothing when there is no such array.
 ///
 /// # Errors
 ///
 /// The writer's.
-pub fn save_layer_head<W: FieldWriter>(
-    layout: Layout,
-    layer: &LayerParts,
+pub fn save_array_head<W: FieldWriter>(
+    parts: &Parts,
+    number: usize,
     writer: &mut W,
 ) -> Result<(), W::Error> {
-    match layout {
-        Layout::Classic => classic::save_layer_head(layer, writer),
-        Layout::Blocked => blocked::save_layer_head(layer, writer),
+    match parts {
+        Parts::Bloom(parts) => match (parts.layout(), parts.layers.get(number)) {
+            (Layout::Classic, Some(layer)) => classic::save_layer_head(layer, writer),
+            (Layout::Blocked, Some(layer)) => blocked::save_layer_head(layer, writer),
+            (_, None) => Ok(()),
+        },
+        Parts::Cuckoo(parts) => cuckoo::save_table_head(parts, number, writer),
     }
 }
 
-/// Reads a filter as a value of a layout's type. Its bit arrays may have `limit` bytes together.
+/// Writes the fields behind that array.
+///
+/// # Errors
+///
+/// The writer's.
+pub fn save_array_tail<W: FieldWriter>(
+    parts: &Parts,
+    number: usize,
+    writer: &mut W,
+) -> Result<(), W::Error> {
+    match parts {
+        Parts::Bloom(parts) => match parts.layers.get(number) {
+            Some(layer) => writer.unsigned(layer.items),
+            None => Ok(()),
+        },
+        Parts::Cuckoo(_) => Ok(()),
+    }
+}
+
+/// Reads a filter as a value of a kind's type. Its arrays may have `limit` bytes together.
 ///
 /// # Errors
 ///
 /// [`ValueError`]
 pub fn load<R: FieldReader>(
-    layout: Layout,
+    kind: Kind,
     reader: &mut R,
     version: u32,
     limit: u64,
-) -> Result<ScalableBloomFilter, ValueError<R::Error>> {
-    match layout {
-        Layout::Classic => classic::load(reader, version, limit),
-        Layout::Blocked => blocked::load(reader, version, limit),
+) -> Result<Filter, ValueError<R::Error>> {
+    match kind {
+        Kind::Bloom(Layout::Classic) => classic::load(reader, version, limit).map(Filter::Bloom),
+        Kind::Bloom(Layout::Blocked) => blocked::load(reader, version, limit).map(Filter::Bloom),
+        Kind::Cuckoo => cuckoo::load(reader, version, limit).map(Filter::Cuckoo),
     }
 }

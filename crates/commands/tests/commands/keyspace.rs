@@ -2,13 +2,15 @@
 
 use everbloom::ScalableBloomFilter;
 use everbloom_commands::bf::dump::piece;
-use everbloom_commands::{Context, Defaults, Effect, Function, Outcome, ReadSlot, Slot, find};
+use everbloom_commands::{
+    Action, Context, Defaults, Effect, Family, Filter, Function, Outcome, ReadSlot, Slot, cf, find,
+};
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    Filter(ScalableBloomFilter),
+    Filter(Filter),
     Other,
 }
 
@@ -68,14 +70,21 @@ impl Keyspace {
 
     /// Runs a command function on the key that is its first argument.
     pub(crate) fn run(&mut self, function: Function, args: &[&[u8]]) -> Reply {
-        let key = args.get(1).map(|key| key.to_vec()).unwrap_or_default();
         match function {
-            Function::Read(run) => match self.keys.get(&key) {
+            Function::Bloom(action) => self.act(action, args),
+            Function::Cuckoo(action) => self.act(action, args),
+        }
+    }
+
+    fn act<F: Family>(&mut self, action: Action<F>, args: &[&[u8]]) -> Reply {
+        let key = args.get(1).map(|key| key.to_vec()).unwrap_or_default();
+        match action {
+            Action::Read(run) => match self.keys.get(&key) {
                 None => run(&self.context, args, ReadSlot::Missing),
-                Some(Value::Filter(filter)) => run(&self.context, args, ReadSlot::Filter(filter)),
+                Some(Value::Filter(filter)) => run(&self.context, args, filter.into()),
                 Some(Value::Other) => run(&self.context, args, ReadSlot::OtherType),
             },
-            Function::Write(run) => {
+            Action::Write(run) => {
                 let context = self.context;
                 let outcome = self.write(&key, |slot| run(&context, args, slot));
                 self.record(args, outcome)
@@ -84,15 +93,19 @@ impl Keyspace {
     }
 
     /// Lends the key and keeps the filter that the command puts there.
-    pub(crate) fn write<R>(&mut self, key: &[u8], run: impl FnOnce(&mut Slot<'_>) -> R) -> R {
+    pub(crate) fn write<R, F: Family>(
+        &mut self,
+        key: &[u8],
+        run: impl FnOnce(&mut Slot<'_, F>) -> R,
+    ) -> R {
         match self.keys.get_mut(key) {
-            Some(Value::Filter(filter)) => run(&mut Slot::Filter(filter)),
+            Some(Value::Filter(filter)) => run(&mut filter.into()),
             Some(Value::Other) => run(&mut Slot::OtherType),
             None => {
                 let mut value = None;
                 let result = run(&mut Slot::Vacant(&mut value));
                 self.keys
-                    .extend(value.map(|filter| (key.to_vec(), Value::Filter(filter))));
+                    .extend(value.map(|filter| (key.to_vec(), Value::Filter(filter.into()))));
                 result
             }
         }
@@ -128,15 +141,15 @@ impl Keyspace {
 
     pub(crate) fn filter(&self, key: &str) -> &ScalableBloomFilter {
         match &self.keys[key.as_bytes()] {
-            Value::Filter(filter) => filter,
-            Value::Other => panic!("{key} is no filter"),
+            Value::Filter(Filter::Bloom(filter)) => filter,
+            _ => panic!("{key} is no Bloom filter"),
         }
     }
 
     /// Every filter with its complete dump.
     pub(crate) fn dumps(&self) -> BTreeMap<Vec<u8>, Vec<(i64, Vec<u8>)>> {
         let filters = self.keys.iter().filter_map(|(key, value)| match value {
-            Value::Filter(filter) => Some((key.clone(), pieces(filter))),
+            Value::Filter(filter) => Some((key.clone(), dump(filter))),
             Value::Other => None,
         });
         filters.collect()
@@ -150,6 +163,19 @@ impl Keyspace {
         };
         let line = |command: &Vec<Vec<u8>>| command.iter().map(show).collect::<Vec<_>>().join(" ");
         self.log.iter().map(line).collect()
+    }
+}
+
+fn dump(filter: &Filter) -> Vec<(i64, Vec<u8>)> {
+    match filter {
+        Filter::Bloom(filter) => pieces(filter),
+        Filter::Cuckoo(filter) => {
+            let mut pieces = vec![cf::dump::piece(filter, 0).unwrap()];
+            while let Some(piece) = cf::dump::piece(filter, pieces.last().unwrap().0 as u64) {
+                pieces.push(piece);
+            }
+            pieces
+        }
     }
 }
 

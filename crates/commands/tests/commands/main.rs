@@ -10,6 +10,7 @@
 )]
 
 mod add;
+mod cuckoo;
 mod dump;
 mod effects;
 mod hostile;

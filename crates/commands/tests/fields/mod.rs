@@ -2,7 +2,16 @@
 
 use std::convert::Infallible;
 
+use everbloom::ScalableBloomFilter;
+use everbloom_commands::Filter;
 use everbloom_commands::format::value::{FieldReader, FieldWriter};
+
+pub(crate) fn bloom(filter: Filter) -> ScalableBloomFilter {
+    match filter {
+        Filter::Bloom(filter) => filter,
+        Filter::Cuckoo(_) => panic!("a cuckoo filter"),
+    }
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use everbloom::CuckooError;
 use everbloom::redisbloom::PartsError;
 use thiserror::Error;
 
@@ -42,6 +43,9 @@ pub enum Fault {
     /// The fields of a filter contradict each other, or are too large.
     #[error("no valid filter: {0}")]
     Filter(PartsError),
+    /// The same of a cuckoo filter.
+    #[error("no valid cuckoo filter: {0}")]
+    Cuckoo(CuckooError),
     /// A filter's encoding is newer than this server knows.
     #[error("version {version} of a value of type {type_name} cannot be read")]
     FilterVersion {

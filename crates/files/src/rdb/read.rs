@@ -275,11 +275,11 @@ pub(super) fn read_value<R: Read>(
         }
         kind::MODULE => {
             let module_type = value::module_type(source)?;
-            let Some(layout) = module_type.layout() else {
+            let Some(kind) = module_type.kind() else {
                 value::skip_fields(source)?;
                 return Ok(Loaded::Foreign(module_type.name().into()));
             };
-            let filter = value::filter(source, layout, module_type.version, max_filter_bytes)?;
+            let filter = value::filter(source, kind, module_type.version, max_filter_bytes)?;
             Ok(Loaded::Value(Value::Filter(filter)))
         }
         _ => match skip::skip_value(source, version, type_byte)? {

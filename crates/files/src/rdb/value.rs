@@ -15,10 +15,11 @@
 
 use std::io::{self, Read, Write};
 
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::Layout;
 use everbloom_commands::format::value::{
     FieldReader, FieldWriter, ValueError, load, save, value_type,
 };
+use everbloom_commands::{Filter, Kind};
 
 use super::error::{Fault, ReadError};
 use super::length::{self, Strings, put_length};
@@ -37,11 +38,12 @@ const BYTES: u64 = 5;
 pub(super) const PIECES_ABOVE: u64 = 64 << 10;
 
 /// The types of filters as they are written.
-const CLASSIC: ModuleType = type_of(Layout::Classic);
-const BLOCKED: ModuleType = type_of(Layout::Blocked);
+const CLASSIC: ModuleType = type_of(Kind::Bloom(Layout::Classic));
+const BLOCKED: ModuleType = type_of(Kind::Bloom(Layout::Blocked));
+const CUCKOO: ModuleType = type_of(Kind::Cuckoo);
 
-const fn type_of(layout: Layout) -> ModuleType {
-    let known = value_type(layout);
+const fn type_of(kind: Kind) -> ModuleType {
+    let known = value_type(kind);
     match ModuleType::new(known.name, known.version) {
         Some(module_type) => module_type,
         None => unreachable!(),
@@ -106,19 +108,19 @@ impl ModuleType {
         digits.filter_map(letter).collect()
     }
 
-    /// The type of filters in a layout, as they are written.
-    pub(crate) fn of(layout: Layout) -> ModuleType {
-        match layout {
-            Layout::Classic => CLASSIC,
-            Layout::Blocked => BLOCKED,
+    /// The type of filters of a kind, as they are written.
+    pub(crate) fn of(kind: Kind) -> ModuleType {
+        match kind {
+            Kind::Bloom(Layout::Classic) => CLASSIC,
+            Kind::Bloom(Layout::Blocked) => BLOCKED,
+            Kind::Cuckoo => CUCKOO,
         }
     }
 
-    /// The layout of the filters that values of this type are, whatever version.
-    pub(crate) fn layout(self) -> Option<Layout> {
-        [Layout::Classic, Layout::Blocked]
-            .into_iter()
-            .find(|layout| ModuleType::of(*layout).name == self.name)
+    /// The kind of the filters that values of this type are, whatever version.
+    pub(crate) fn kind(self) -> Option<Kind> {
+        let mut kinds = Kind::ALL.into_iter();
+        kinds.find(|kind| ModuleType::of(*kind).name == self.name)
     }
 }
 
@@ -147,9 +149,9 @@ fn letter(bits: u64) -> Option<char> {
 pub(crate) fn put_filter<W: Write>(
     out: &mut W,
     strings: &mut Strings,
-    filter: &ScalableBloomFilter,
+    filter: &Filter,
 ) -> io::Result<()> {
-    put_length(out, ModuleType::of(filter.layout()).id())?;
+    put_length(out, ModuleType::of(filter.kind()).id())?;
     save(filter, &mut Fields { out, strings })?;
     put_end(out)
 }
@@ -204,14 +206,14 @@ pub(crate) fn module_type<R: Read>(source: &mut Source<R>) -> Result<ModuleType,
     length::length(source, "a module type's id").map(ModuleType::from_id)
 }
 
-/// Reads the fields of a filter of that layout and version, and their end.
+/// Reads the fields of a filter of that kind and version, and their end.
 pub(crate) fn filter<R: Read>(
     source: &mut Source<R>,
-    layout: Layout,
+    kind: Kind,
     version: u32,
     max_bytes: u64,
-) -> Result<ScalableBloomFilter, ReadError> {
-    let loaded = load(layout, &mut FieldsIn(source), version, max_bytes);
+) -> Result<Filter, ReadError> {
+    let loaded = load(kind, &mut FieldsIn(source), version, max_bytes);
     let filter = loaded.map_err(|error| {
         let offset = source.offset();
         match error {
@@ -223,6 +225,7 @@ pub(crate) fn filter<R: Read>(
                 ReadError::unexpected(offset, name, "a value that no filter has")
             }
             ValueError::Parts(error) => ReadError::new(offset, Fault::Filter(error)),
+            ValueError::Cuckoo(error) => ReadError::new(offset, Fault::Cuckoo(error)),
             ValueError::BitArray { bytes, .. } => {
                 ReadError::unexpected(offset, "a bit array", format_args!("{bytes} bytes"))
             }

@@ -2,9 +2,8 @@
 
 use std::io::{self, Write};
 
-use everbloom::redisbloom::{FilterParts, LayerParts};
-use everbloom::{Layout, ScalableBloomFilter};
-use everbloom_commands::format::value::{FieldWriter, save_head, save_layer_head};
+use everbloom_commands::format::value::{FieldWriter, save_array_head, save_array_tail, save_head};
+use everbloom_commands::{Filter, Parts};
 use thiserror::Error;
 
 use super::format::{WRITTEN_VERSION, kind, opcode};
@@ -51,8 +50,8 @@ pub enum WriteError {
     /// The bytes were not taken.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A bit array is not as long as was announced.
-    #[error("a bit array of {announced} bytes was announced, and {left} are missing or too many")]
+    /// An array is not as long as was announced.
+    #[error("an array of {announced} bytes was announced, and {left} are missing or too many")]
     Length {
         /// The length that was announced.
         announced: u64,
@@ -69,29 +68,29 @@ pub enum WriteError {
 enum Step {
     /// Between keys.
     Keys,
-    /// In a filter, between layers.
-    Layers(Layers),
-    /// In a bit array.
-    Bits(BitArray),
+    /// In a filter, between arrays.
+    Arrays(Arrays),
+    /// In an array.
+    Bytes(Array),
 }
 
-/// The layers of a filter that are to come.
-#[derive(Clone, Copy, Debug)]
-struct Layers {
-    layout: Layout,
-    left: usize,
+/// A filter, and how many of its arrays were written.
+#[derive(Debug)]
+struct Arrays {
+    parts: Parts,
+    written: usize,
 }
 
 #[derive(Debug)]
-struct BitArray {
-    /// Those after this one.
-    layers: Layers,
+struct Array {
+    /// The filter, and how many arrays are before this one.
+    of: Arrays,
     announced: u64,
     left: u64,
     bytes: Bytes,
 }
 
-/// What came of a bit array.
+/// What came of an array.
 #[derive(Debug)]
 enum Bytes {
     /// All of it, to be written as a string at the end.
@@ -106,22 +105,24 @@ enum Bytes {
 ///
 /// ```
 /// use everbloom::ScalableBloomFilter;
+/// use everbloom_commands::Filter;
 /// use everbloom_files::rdb::{WriteOptions, Writer};
 ///
 /// let mut filter = ScalableBloomFilter::builder().capacity(1000).build()?;
 /// filter.insert("a");
+/// let filter = Filter::from(filter);
 /// let mut writer = Writer::new(Vec::new(), WriteOptions::default())?;
 /// writer.select_db(0)?;
 /// writer.filter(b"whole", None, &filter)?;
 ///
 /// writer.begin_filter(b"pieces", Some(4_102_444_800_000), &filter.parts())?;
-/// for layer in filter.layers() {
-///     writer.layer_head(&layer.parts())?;
-///     for piece in layer.as_bytes().chunks(256) {
-///         writer.layer_bytes(piece)?;
-///     }
-///     writer.layer_end(layer.len())?;
+/// writer.begin_array()?;
+/// let mut offset = 0;
+/// while let Some(piece) = filter.stream_chunk(offset, 256) {
+///     writer.array_bytes(&piece)?;
+///     offset += piece.len() as u64;
 /// }
+/// writer.end_array()?;
 /// writer.end_filter()?;
 /// let (file, bytes) = writer.finish()?;
 /// assert_eq!(file.len() as u64, bytes);
@@ -245,14 +246,13 @@ impl<W: Write> Writer<W> {
         &mut self,
         key: &[u8],
         expires_at: Option<u64>,
-        filter: &ScalableBloomFilter,
+        filter: &Filter,
     ) -> Result<(), WriteError> {
         self.key(kind::MODULE, key, expires_at)?;
         Ok(put_filter(&mut self.out, &mut self.strings, filter)?)
     }
 
-    /// Starts a key that holds a filter. Its layers follow, as many as `parts` has; of the layers
-    /// in `parts` only the number counts.
+    /// Starts a key that holds a filter of these parts. Its arrays follow.
     ///
     /// # Errors
     ///
@@ -261,45 +261,42 @@ impl<W: Write> Writer<W> {
         &mut self,
         key: &[u8],
         expires_at: Option<u64>,
-        parts: &FilterParts,
+        parts: &Parts,
     ) -> Result<(), WriteError> {
         self.key(kind::MODULE, key, expires_at)?;
-        let layout = parts.layout();
-        put_length(&mut self.out, ModuleType::of(layout).id())?;
+        put_length(&mut self.out, ModuleType::of(parts.kind()).id())?;
         save_head(parts, &mut self.fields())?;
-        self.step = Step::Layers(Layers {
-            layout,
-            left: parts.layers.len(),
-        });
+        let parts = parts.clone();
+        self.step = Step::Arrays(Arrays { parts, written: 0 });
         Ok(())
     }
 
-    /// Starts a layer. Its bit array follows, `layer.bytes` bytes; `layer.items` does not count.
+    /// Starts the next array: the bits of a layer, or the slots of a table.
     ///
     /// # Errors
     ///
     /// [`WriteError`]
-    pub fn layer_head(&mut self, layer: &LayerParts) -> Result<(), WriteError> {
-        let Step::Layers(Layers {
-            layout,
-            left: left @ 1..,
-        }) = self.step
-        else {
-            return Err(WriteError::Order("a layer"));
+    pub fn begin_array(&mut self) -> Result<(), WriteError> {
+        const ORDER: WriteError = WriteError::Order("an array");
+        let of = match std::mem::replace(&mut self.step, Step::Keys) {
+            Step::Arrays(of) => of,
+            step => {
+                self.step = step;
+                return Err(ORDER);
+            }
         };
-        save_layer_head(layout, layer, &mut self.fields())?;
-        let announced = layer.bytes;
+        let Some(announced) = of.parts.array_bytes(of.written) else {
+            self.step = Step::Arrays(of);
+            return Err(ORDER);
+        };
+        save_array_head(&of.parts, of.written, &mut self.fields())?;
         let bytes = if announced > PIECES_ABOVE {
             Bytes::Long(begin_bytes(&mut self.out, &mut self.strings, announced)?)
         } else {
             Bytes::Short(Vec::new())
         };
-        let layers = Layers {
-            layout,
-            left: left - 1,
-        };
-        self.step = Step::Bits(BitArray {
-            layers,
+        self.step = Step::Bytes(Array {
+            of,
             announced,
             left: announced,
             bytes,
@@ -307,14 +304,14 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// The next bytes of the bit array, any number of them.
+    /// The next bytes of the array, any number of them.
     ///
     /// # Errors
     ///
     /// [`WriteError`], also when there are more than were announced.
-    pub fn layer_bytes(&mut self, piece: &[u8]) -> Result<(), WriteError> {
-        let Step::Bits(array) = &mut self.step else {
-            return Err(WriteError::Order("a piece of a bit array"));
+    pub fn array_bytes(&mut self, piece: &[u8]) -> Result<(), WriteError> {
+        let Step::Bytes(array) = &mut self.step else {
+            return Err(WriteError::Order("a piece of an array"));
         };
         let len = piece.len() as u64;
         let left = array.left.checked_sub(len).ok_or(WriteError::Length {
@@ -329,19 +326,28 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends a layer with `items` items.
+    /// Ends an array.
     ///
     /// # Errors
     ///
     /// [`WriteError`], also when bytes are missing of what was announced.
-    pub fn layer_end(&mut self, items: u64) -> Result<(), WriteError> {
-        let Step::Bits(array) = &self.step else {
-            return Err(WriteError::Order("the end of a layer"));
+    pub fn end_array(&mut self) -> Result<(), WriteError> {
+        let array = match std::mem::replace(&mut self.step, Step::Keys) {
+            Step::Bytes(array) if array.left == 0 => array,
+            step => {
+                let error = match &step {
+                    Step::Bytes(Array {
+                        announced, left, ..
+                    }) => WriteError::Length {
+                        announced: *announced,
+                        left: *left,
+                    },
+                    _ => WriteError::Order("the end of an array"),
+                };
+                self.step = step;
+                return Err(error);
+            }
         };
-        let (announced, left, layers) = (array.announced, array.left, array.layers);
-        if left > 0 {
-            return Err(WriteError::Length { announced, left });
-        }
         let mut fields = Fields {
             out: &mut self.out,
             strings: &mut self.strings,
@@ -350,8 +356,10 @@ impl<W: Write> Writer<W> {
             Bytes::Short(bytes) => fields.bytes(bytes)?,
             Bytes::Long(pieces) => pieces.end(fields.out, fields.strings)?,
         }
-        fields.unsigned(items)?;
-        self.step = Step::Layers(layers);
+        let Arrays { parts, written } = array.of;
+        save_array_tail(&parts, written, &mut fields)?;
+        let written = written + 1;
+        self.step = Step::Arrays(Arrays { parts, written });
         Ok(())
     }
 
@@ -359,11 +367,12 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// [`WriteError`], also when layers are missing.
+    /// [`WriteError`], also when arrays are missing.
     pub fn end_filter(&mut self) -> Result<(), WriteError> {
-        let Step::Layers(Layers { left: 0, .. }) = self.step else {
-            return Err(WriteError::Order("the end of a filter"));
-        };
+        match &self.step {
+            Step::Arrays(of) if of.written == of.parts.arrays() => {}
+            _ => return Err(WriteError::Order("the end of a filter")),
+        }
         put_end(&mut self.out)?;
         self.step = Step::Keys;
         Ok(())

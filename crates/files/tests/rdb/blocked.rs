@@ -36,7 +36,9 @@ fn recorded() -> ScalableBloomFilter {
 fn file(filter: &ScalableBloomFilter) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), WriteOptions::default()).unwrap();
     writer.select_db(0).unwrap();
-    writer.filter(b"k", Some(1), filter).unwrap();
+    writer
+        .filter(b"k", Some(1), &filter.clone().into())
+        .unwrap();
     writer.finish().unwrap().0
 }
 
@@ -49,7 +51,7 @@ fn recorded_bytes_are_what_is_still_written() {
     for item in 0..100 {
         assert!(filter.contains(&format!("item:{item}")), "{item} is lost");
     }
-    let value = Value::Filter(filter.clone());
+    let value = Value::Filter(filter.clone().into());
     assert_eq!(hex(&header::encode(&filter)), golden["header"]);
     assert_eq!(
         hex(&dump(&value, false, usize::MAX).unwrap()),
@@ -118,7 +120,7 @@ fn versions_that_are_not_known_are_named() {
 fn a_limit_is_for_filters_of_either_layout() {
     for layout in [Layout::Classic, Layout::Blocked] {
         let filter = filter_in(layout, 1000, 5000);
-        let payload = dump(&Value::Filter(filter.clone()), true, usize::MAX).unwrap();
+        let payload = dump(&Value::Filter(filter.clone().into()), true, usize::MAX).unwrap();
         assert!(restore(&payload, filter.stream_len()).is_ok());
         assert!(restore(&payload, filter.stream_len() - 1).is_err());
     }

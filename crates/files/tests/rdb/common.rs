@@ -2,7 +2,9 @@
 
 use std::io::Read;
 
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::redisbloom::Check;
+use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+use everbloom_commands::Filter;
 use everbloom_files::Value;
 use everbloom_files::rdb::{Event, ReadError, Reader};
 
@@ -90,8 +92,22 @@ pub fn text(value: &Value) -> &[u8] {
 
 pub fn filter(value: &Value) -> &ScalableBloomFilter {
     match value {
-        Value::Filter(filter) => filter,
-        Value::Text(_) => panic!("a string instead of a filter"),
+        Value::Filter(Filter::Bloom(filter)) => filter,
+        _ => panic!("no Bloom filter"),
+    }
+}
+
+/// A filter from a loader must be one that could be dumped and loaded again, and can be asked.
+pub fn validate(filter: &Filter, limit: u64) {
+    match filter {
+        Filter::Bloom(filter) => {
+            filter.parts().validate(limit, Check::RdbValue).unwrap();
+            let _ = filter.contains("any item");
+        }
+        Filter::Cuckoo(filter) => {
+            filter.parts().validate(limit).unwrap();
+            let _ = filter.count("any item");
+        }
     }
 }
 
@@ -111,4 +127,13 @@ pub fn filter_in(layout: Layout, capacity: u64, items: u64) -> ScalableBloomFilt
     let mut filter = builder.build().unwrap();
     filter.extend((0..items).map(|i| format!("item:{i}")));
     filter
+}
+
+/// A cuckoo filter that began with so many slots, with that many items.
+pub fn cuckoo_of(capacity: u64, items: u64) -> Filter {
+    let mut filter = CuckooFilter::new(capacity);
+    for item in 0..items {
+        filter.insert(&format!("item:{item}")).unwrap();
+    }
+    Filter::Cuckoo(filter)
 }

@@ -1,14 +1,17 @@
 //! Damaged files and payloads: an error that says where, or, when the damage cannot be seen, valid
 //! values; never a panic, and never memory for a length that is only claimed.
 
-use everbloom::redisbloom::{Check, PartsError};
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::Layout;
+use everbloom::redisbloom::PartsError;
+use everbloom_commands::Filter;
 use everbloom_files::Value;
 use everbloom_files::rdb::crc64;
 use everbloom_files::rdb::{Fault, RestoreError, WriteOptions, Writer, dump, restore};
 use proptest::prelude::*;
 
-use crate::common::{Contents, LAYOUTS, filter, filter_in, filter_of, read, read_limited};
+use crate::common::{
+    Contents, LAYOUTS, cuckoo_of, filter, filter_in, filter_of, read, read_limited, validate,
+};
 
 fn file(checksum: bool) -> Vec<u8> {
     let options = WriteOptions {
@@ -17,30 +20,30 @@ fn file(checksum: bool) -> Vec<u8> {
     };
     let mut writer = Writer::new(Vec::new(), options).unwrap();
     writer.select_db(3).unwrap();
-    writer.resize(5, 1).unwrap();
+    writer.resize(6, 1).unwrap();
     writer
         .text(b"integer", Some(4_102_444_800_000), b"-12345")
         .unwrap();
     writer.text(b"long", None, &b"abc".repeat(100)).unwrap();
-    writer.filter(b"filter", None, &filter_of(10, 70)).unwrap();
-    writer.filter(b"empty", None, &filter_of(500, 0)).unwrap();
     writer
-        .filter(b"blocked", None, &filter_in(Layout::Blocked, 3, 70))
+        .filter(b"filter", None, &filter_of(10, 70).into())
         .unwrap();
+    writer
+        .filter(b"empty", None, &filter_of(500, 0).into())
+        .unwrap();
+    writer
+        .filter(b"blocked", None, &filter_in(Layout::Blocked, 3, 70).into())
+        .unwrap();
+    writer.filter(b"cuckoo", None, &cuckoo_of(8, 20)).unwrap();
     writer.finish().unwrap().0
 }
 
 /// Every filter that comes out of a loader must be one that could be dumped and loaded again.
-fn validate(contents: &Contents) {
+fn validate_all(contents: &Contents) {
     for key in &contents.keys {
         if let Value::Filter(filter) = &key.value {
-            filter.parts().validate(u64::MAX, Check::RdbValue).unwrap();
-            assert!(
-                filter
-                    .layers()
-                    .iter()
-                    .all(|layer| layer.as_bytes().len() < 10_000)
-            );
+            validate(filter, u64::MAX);
+            assert!(filter.stream_len() < 20_000);
         }
     }
 }
@@ -57,7 +60,7 @@ fn a_truncated_file_says_so() {
             );
             assert_eq!(error.offset, len as u64, "{error}");
         }
-        assert_eq!(read(&file[..]).unwrap().keys.len(), 5);
+        assert_eq!(read(&file[..]).unwrap().keys.len(), 6);
     }
 }
 
@@ -71,15 +74,16 @@ fn a_flipped_bit_is_an_error_or_gives_valid_values() {
         let end = file.len() - 8;
         file[end..].fill(0);
         if let Ok(contents) = read(&file[..]) {
-            validate(&contents);
+            validate_all(&contents);
         }
     }
 }
 
 #[test]
 fn a_damaged_payload_is_refused_as_redis_refuses_it() {
-    for layout in LAYOUTS {
-        damage(&dump(&Value::Filter(filter_in(layout, 5, 70)), true, usize::MAX).unwrap());
+    let layouts = LAYOUTS.map(|layout| Filter::from(filter_in(layout, 5, 70)));
+    for filter in layouts.into_iter().chain([cuckoo_of(8, 20)]) {
+        damage(&dump(&Value::Filter(filter), true, usize::MAX).unwrap());
     }
 }
 
@@ -103,9 +107,7 @@ fn damage(payload: &[u8]) {
         let checksum = crc64(&payload[..body]);
         payload[body..].copy_from_slice(&checksum.to_le_bytes());
         match restore(&payload, u64::MAX) {
-            Ok(Value::Filter(filter)) => {
-                filter.parts().validate(u64::MAX, Check::RdbValue).unwrap();
-            }
+            Ok(Value::Filter(filter)) => validate(&filter, u64::MAX),
             Ok(Value::Text(_)) => {}
             Err(error) => {
                 let text = error.to_string();
@@ -262,8 +264,9 @@ fn a_compressed_length_that_cannot_be_is_refused_first() {
 
 #[test]
 fn a_damaged_compressed_filter_is_refused_or_valid() {
-    for layout in LAYOUTS {
-        let value = Value::Filter(filter_in(layout, 400_000, 30));
+    let layouts = LAYOUTS.map(|layout| Filter::from(filter_in(layout, 400_000, 30)));
+    for filter in layouts.into_iter().chain([cuckoo_of(400_000, 30)]) {
+        let value = Value::Filter(filter);
         let payload = dump(&value, true, usize::MAX).unwrap();
         assert!(payload.len() < 20_000, "it is compressed");
         let body = &payload[..payload.len() - 10];
@@ -272,10 +275,8 @@ fn a_damaged_compressed_filter_is_refused_or_valid() {
             let mut damaged = body.to_vec();
             damaged[at] ^= 0x29;
             match restore(&sealed(&damaged, 9), 1 << 20) {
-                Ok(value) => {
-                    let parts = filter(&value).parts();
-                    parts.validate(1 << 20, Check::RdbValue).unwrap();
-                }
+                Ok(Value::Filter(filter)) => validate(&filter, 1 << 20),
+                Ok(Value::Text(_)) => panic!("another type"),
                 Err(_) => refused += 1,
             }
         }
@@ -289,7 +290,7 @@ fn a_damaged_compressed_filter_is_refused_or_valid() {
 fn a_filter_over_the_limit_is_refused_before_its_bits_are_read() {
     let mut writer = Writer::new(Vec::new(), WriteOptions::default()).unwrap();
     let big = filter_of(1_000_000, 0);
-    writer.filter(b"k", None, &big).unwrap();
+    writer.filter(b"k", None, &big.clone().into()).unwrap();
     let (file, _) = writer.finish().unwrap();
     let bytes = big.stream_len();
     assert_eq!(
@@ -303,7 +304,7 @@ fn a_filter_over_the_limit_is_refused_before_its_bits_are_read() {
 
 #[test]
 fn a_newer_encoding_of_filters_is_named() {
-    let filter = Value::Filter(filter_of(10, 0));
+    let filter = Value::Filter(filter_of(10, 0).into());
     let mut payload = dump(&filter, true, usize::MAX).unwrap();
     payload[9] += 1;
     let len = payload.len();
@@ -336,9 +337,7 @@ proptest! {
         if let Ok(contents) = read_limited(&file[..], 1 << 20) {
             for key in &contents.keys {
                 if let Value::Filter(filter) = &key.value {
-                    let filter: &ScalableBloomFilter = filter;
-                    filter.parts().validate(1 << 20, Check::RdbValue).unwrap();
-                    let _ = filter.contains("any item");
+                    validate(filter, 1 << 20);
                 }
             }
         }

@@ -1,28 +1,31 @@
 //! A filter written in pieces is the same bytes as one written whole; steps out of order are
 //! errors.
 
-use everbloom::ScalableBloomFilter;
+use everbloom_commands::{Filter, Parts};
 use everbloom_files::rdb::{WriteError, WriteOptions, Writer};
 use proptest::prelude::*;
 
-use crate::common::{LAYOUTS, filter_in, filter_of, read};
+use crate::common::{LAYOUTS, cuckoo_of, filter_in, filter_of, read};
 
 fn writer(options: WriteOptions) -> Writer<Vec<u8>> {
     Writer::new(Vec::new(), options).unwrap()
 }
 
-fn in_pieces(filter: &ScalableBloomFilter, piece: usize, options: WriteOptions) -> Vec<u8> {
+fn in_pieces(filter: &Filter, piece: usize, options: WriteOptions) -> Vec<u8> {
     let mut writer = writer(options);
-    writer
-        .begin_filter(b"key", Some(5), &filter.parts())
-        .unwrap();
-    for layer in filter.layers() {
-        writer.layer_head(&layer.parts()).unwrap();
-        for piece in layer.as_bytes().chunks(piece) {
-            writer.layer_bytes(piece).unwrap();
+    let parts = filter.parts();
+    writer.begin_filter(b"key", Some(5), &parts).unwrap();
+    let mut offset = 0;
+    for array in 0..parts.arrays() {
+        writer.begin_array().unwrap();
+        let bytes = filter.stream_chunk(offset, usize::MAX).unwrap();
+        assert_eq!(parts.array_bytes(array), Some(bytes.len() as u64));
+        offset += bytes.len() as u64;
+        for piece in bytes.chunks(piece) {
+            writer.array_bytes(piece).unwrap();
         }
-        writer.layer_bytes(b"").unwrap();
-        writer.layer_end(layer.len()).unwrap();
+        writer.array_bytes(b"").unwrap();
+        writer.end_array().unwrap();
     }
     writer.end_filter().unwrap();
     writer.finish().unwrap().0
@@ -38,9 +41,12 @@ proptest! {
         piece in prop_oneof![1..100_usize, 1000..300_000_usize],
         compression: bool,
         checksum: bool,
-        blocked: bool,
+        kind in 0..3_usize,
     ) {
-        let filter = filter_in(LAYOUTS[usize::from(blocked)], capacity, items);
+        let filter = match LAYOUTS.get(kind) {
+            Some(layout) => filter_in(*layout, capacity, items).into(),
+            None => cuckoo_of(capacity, items),
+        };
         let options = WriteOptions { compression, checksum };
         let mut whole = writer(options);
         whole.filter(b"key", Some(5), &filter).unwrap();
@@ -52,16 +58,16 @@ proptest! {
 #[test]
 fn a_length_that_was_not_announced_is_an_error() {
     for capacity in [100, 1_000_000] {
-        let filter = filter_of(capacity, 0);
-        let layer = &filter.layers()[0];
-        let bytes = layer.bytes();
+        let filter = Filter::from(filter_of(capacity, 0));
+        let bytes = filter.stream_chunk(0, usize::MAX).unwrap();
         let mut short = writer(WriteOptions::default());
         short.begin_filter(b"k", None, &filter.parts()).unwrap();
-        short.layer_head(&layer.parts()).unwrap();
-        short.layer_bytes(&layer.as_bytes()[1..]).unwrap();
-        let error = short.layer_end(0).unwrap_err();
-        assert!(matches!(error, WriteError::Length { announced, left: 1 } if announced == bytes));
-        let error = short.layer_bytes(&[0, 0, 0]).unwrap_err();
+        short.begin_array().unwrap();
+        short.array_bytes(&bytes[1..]).unwrap();
+        let error = short.end_array().unwrap_err();
+        let len = bytes.len() as u64;
+        assert!(matches!(error, WriteError::Length { announced, left: 1 } if announced == len));
+        let error = short.array_bytes(&[0, 0, 0]).unwrap_err();
         assert!(
             matches!(error, WriteError::Length { left: 2, .. }),
             "{error}"
@@ -71,26 +77,27 @@ fn a_length_that_was_not_announced_is_an_error() {
 
 #[test]
 fn steps_out_of_order_are_errors() {
-    let filter = filter_of(100, 0);
-    let layer = filter.layers()[0].parts();
+    let filter = Filter::from(filter_of(100, 0));
     let out_of_order = |result: Result<(), WriteError>| {
         assert!(matches!(result, Err(WriteError::Order(_))), "{result:?}");
     };
     let mut writer = writer(WriteOptions::default());
-    out_of_order(writer.layer_head(&layer));
-    out_of_order(writer.layer_bytes(b"x"));
-    out_of_order(writer.layer_end(0));
+    out_of_order(writer.begin_array());
+    out_of_order(writer.array_bytes(b"x"));
+    out_of_order(writer.end_array());
     out_of_order(writer.end_filter());
     writer.begin_filter(b"k", None, &filter.parts()).unwrap();
     out_of_order(writer.end_filter());
     out_of_order(writer.select_db(0));
     out_of_order(writer.text(b"k", None, b"v"));
     out_of_order(writer.filter(b"k", None, &filter));
-    writer.layer_head(&layer).unwrap();
-    out_of_order(writer.layer_head(&layer));
-    writer.layer_bytes(&filter.layers()[0].as_bytes()).unwrap();
-    writer.layer_end(0).unwrap();
-    out_of_order(writer.layer_head(&layer));
+    out_of_order(writer.end_array());
+    writer.begin_array().unwrap();
+    out_of_order(writer.begin_array());
+    let bytes = filter.stream_chunk(0, usize::MAX).unwrap();
+    writer.array_bytes(&bytes).unwrap();
+    writer.end_array().unwrap();
+    out_of_order(writer.begin_array());
     out_of_order(writer.finish().map(|_| ()));
 }
 
@@ -100,12 +107,13 @@ fn steps_out_of_order_are_errors() {
 fn the_counts_are_those_given() {
     let filter = filter_of(100, 3);
     let mut parts = filter.parts();
-    parts.items = 9;
+    (parts.items, parts.layers[0].items) = (9, 8);
     let mut writer = writer(WriteOptions::default());
+    let parts = Parts::Bloom(parts);
     writer.begin_filter(b"k", None, &parts).unwrap();
-    writer.layer_head(&parts.layers[0]).unwrap();
-    writer.layer_bytes(&filter.layers()[0].as_bytes()).unwrap();
-    writer.layer_end(8).unwrap();
+    writer.begin_array().unwrap();
+    writer.array_bytes(&filter.layers()[0].as_bytes()).unwrap();
+    writer.end_array().unwrap();
     writer.end_filter().unwrap();
     let contents = read(&writer.finish().unwrap().0[..]).unwrap();
     let filter = crate::common::filter(&contents.keys[0].value);

@@ -301,9 +301,11 @@ fn redis_check_rdb_reads_our_filters() {
     let path = dir.path().join("dump.rdb");
     let mut writer = Writer::new(Vec::new(), WriteOptions::default()).unwrap();
     writer.select_db(0).unwrap();
-    writer.filter(b"small", None, &filter_of(100, 500)).unwrap();
     writer
-        .filter(b"large", Some(FAR), &filter_of(500_000, 5))
+        .filter(b"small", None, &filter_of(100, 500).into())
+        .unwrap();
+    writer
+        .filter(b"large", Some(FAR), &filter_of(500_000, 5).into())
         .unwrap();
     writer.text(b"after", None, b"value").unwrap();
     std::fs::write(&path, writer.finish().unwrap().0).unwrap();

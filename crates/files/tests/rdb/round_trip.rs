@@ -5,7 +5,7 @@ use everbloom_files::Value;
 use everbloom_files::rdb::{WriteOptions, Writer, crc64, dump, lzf, restore};
 use proptest::prelude::*;
 
-use crate::common::{Contents, Key, LAYOUTS, filter, filter_in, read, text};
+use crate::common::{Contents, Key, LAYOUTS, cuckoo_of, filter_in, read, text};
 
 fn crc64_bit_by_bit(bytes: &[u8]) -> u64 {
     let mut crc = 0;
@@ -61,7 +61,10 @@ fn filters() -> impl Strategy<Value = ScalableBloomFilter> {
 fn values() -> impl Strategy<Value = Value> {
     prop_oneof![
         3 => strings().prop_map(Value::Text),
-        1 => filters().prop_map(Value::Filter),
+        1 => filters().prop_map(|filter| Value::Filter(filter.into())),
+        1 => (2..300_u64, 0..400_u64).prop_map(|(slots, items)| {
+            Value::Filter(cuckoo_of(slots, items))
+        }),
     ]
 }
 
@@ -103,9 +106,10 @@ fn assert_equal(contents: &Contents, keys: &[Key]) {
 }
 
 fn assert_same(a: &Value, b: &Value) {
-    match a {
-        Value::Text(text_a) => assert_eq!(text_a, text(b)),
-        Value::Filter(filter_a) => assert_eq!(filter_a, filter(b)),
+    match (a, b) {
+        (Value::Text(a), b) => assert_eq!(a, text(b)),
+        (Value::Filter(a), Value::Filter(b)) => assert_eq!(a, b),
+        _ => panic!("a value changed its type"),
     }
 }
 
@@ -183,7 +187,7 @@ impl std::io::Read for Drip<'_> {
 #[test]
 fn a_file_may_arrive_in_drips() {
     for layout in LAYOUTS {
-        let value = Value::Filter(filter_in(layout, 200_000, 10));
+        let value = Value::Filter(filter_in(layout, 200_000, 10).into());
         let key = Key {
             db: 1,
             name: b"k".into(),

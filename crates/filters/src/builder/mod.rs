@@ -1,7 +1,9 @@
-//! The parameters of a filter to be, and its first layer.
+//! The parameters of a filter to be, and its first layer or table.
 
+mod cuckoo;
 mod fixed;
 mod scalable;
 
+pub use cuckoo::CuckooBuilder;
 pub use fixed::BloomBuilder;
 pub use scalable::ScalableBuilder;

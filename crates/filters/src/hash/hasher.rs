@@ -1,6 +1,7 @@
 //! What hashes the items of a filter, whatever its layout.
 
 use super::keyed::Secrets;
+use super::murmur::murmur64a;
 use super::pair::{HashPair, HashWidth};
 
 /// What hashes the items of a filter.
@@ -41,6 +42,11 @@ pub trait ItemHasher: sealed::Scheme {}
 
 impl ItemHasher for HashWidth {}
 impl ItemHasher for Secrets {}
+impl ItemHasher for CuckooHash {}
+
+/// The hash of cuckoo filters: one value, the other is 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CuckooHash;
 
 pub(crate) mod sealed {
     use super::{HashPair, Kind};
@@ -88,5 +94,19 @@ impl sealed::Scheme for Secrets {
     #[inline]
     fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
         self.hash_tagged(numbers, kind.tag())
+    }
+}
+
+impl sealed::Scheme for CuckooHash {
+    #[inline]
+    fn bytes(&self, item: &[u8]) -> HashPair {
+        let a = murmur64a(item, 0);
+        HashPair { a, b: 0 }
+    }
+
+    #[inline]
+    fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
+        let a = murmur64a(numbers, kind.tag());
+        HashPair { a, b: 0 }
     }
 }

@@ -16,7 +16,9 @@ mod murmur3;
 mod pair;
 
 pub use hasher::ItemHasher;
-pub(crate) use hasher::{Hasher, Kind};
+#[cfg(test)]
+pub(crate) use hasher::sealed;
+pub(crate) use hasher::{CuckooHash, Hasher, Kind};
 pub use keyed::Key;
 pub(crate) use keyed::Secrets;
 pub(crate) use modulus::Modulus;

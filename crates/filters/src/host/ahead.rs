@@ -16,7 +16,7 @@ pub fn prefetch<T: ?Sized>(value: &T) {
 /// An item as one filter sees it: hashed. In another filter it may be another item.
 /// [Example](crate::host).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prepared(HashPair);
+pub struct Prepared(pub(super) HashPair);
 
 impl ScalableBloomFilter {
     /// Asks for what lies between the filter and its bits, if there is anything. It reads the

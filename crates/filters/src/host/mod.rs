@@ -31,6 +31,7 @@
 
 mod ahead;
 mod capture;
+mod cuckoo;
 pub(crate) mod recording;
 mod relocate;
 mod sample;

@@ -27,6 +27,8 @@ pub(crate) struct Capture {
     /// The next page to hand out: its layer and its number there.
     next: (usize, u64),
     changed: BTreeMap<(usize, u64), Page>,
+    /// The bytes of layers that the filter has dropped meanwhile, as they were then.
+    dropped: BTreeMap<usize, Box<[u8]>>,
 }
 
 /// Room for a capture in a filter. A clone of the filter is not captured, and whether one is says
@@ -64,6 +66,7 @@ impl Capture {
             layers,
             next: (0, 0),
             changed: BTreeMap::new(),
+            dropped: BTreeMap::new(),
         }
     }
 
@@ -77,9 +80,19 @@ impl Capture {
         Some(self.next.0).filter(|number| *number < self.layers)
     }
 
-    /// Appends the next page to `out`, as it was; `bytes` are those of its layer now.
+    /// Keeps the bytes of layer `number`, which the filter drops, for as long as they are needed.
+    pub(crate) fn keep(&mut self, number: usize, bytes: Box<[u8]>) {
+        if number < self.layers && number >= self.next.0 {
+            self.dropped.entry(number).or_insert(bytes);
+        }
+    }
+
+    /// Appends the next page to `out`, as it was; `bytes` are those of its layer now, unless it was
+    /// [kept](Self::keep).
     pub(crate) fn hand_out(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let (number, index) = self.next;
+        let dropped = self.dropped.remove(&number);
+        let bytes = dropped.as_deref().unwrap_or(bytes);
         match self.changed.remove(&self.next) {
             Some(Page::Copy(copy)) => out.extend_from_slice(&copy),
             Some(Page::Notes(notes)) => out.extend_from_slice(&undone(bytes, index, &notes)),
@@ -91,11 +104,14 @@ impl Capture {
         } else {
             (number + 1, 0)
         };
+        if more && let Some(dropped) = dropped {
+            self.dropped.insert(number, dropped);
+        }
     }
 
-    /// Whether changes to a page matter: it was there, and has not been handed out.
+    /// Whether changes to a page matter: it was there, is still, and has not been handed out.
     fn wants(&self, page: (usize, u64)) -> bool {
-        page.0 < self.layers && page >= self.next
+        page.0 < self.layers && page >= self.next && !self.dropped.contains_key(&page.0)
     }
 
     /// A byte of the bit array of layer `number` is about to change from `old`.
@@ -147,7 +163,8 @@ impl Capture {
             Page::Notes(notes) => notes.capacity() * size_of::<(u32, u8)>(),
             Page::Copy(copy) => copy.len(),
         };
-        size_of::<Self>() + self.changed.values().map(page).sum::<usize>()
+        let dropped = self.dropped.values().map(|bytes| bytes.len());
+        size_of::<Self>() + self.changed.values().map(page).sum::<usize>() + dropped.sum::<usize>()
     }
 }
 

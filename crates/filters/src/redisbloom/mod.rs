@@ -23,9 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cuckoo;
 mod filter;
 pub(crate) mod options;
 mod parts;
 
+pub use cuckoo::CuckooParts;
 pub use options::Options;
 pub use parts::{Check, ChunkError, FilterParts, LayerParts, PartsError};

@@ -1,13 +1,12 @@
-//! Filters: in the classic layout RedisBloom's `MBbloom--`, every version that it loads, and in the
-//! blocked layout `everbloom`.
+//! Filters: Bloom filters in the classic layout are RedisBloom's `MBbloom--` and cuckoo filters its
+//! `MBbloomCF`, every version that it loads; Bloom filters in the blocked layout are `everbloom`.
 
 use std::ffi::{CStr, c_int};
 
-use everbloom::redisbloom::Check;
-use everbloom::{Layout, ScalableBloomFilter};
-use everbloom_commands::bf::dump::piece;
+use everbloom::Layout;
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{load, save, value_type};
+use everbloom_commands::{Filter, Kind, bf, cf};
 
 use crate::config;
 use crate::info::{self, Counted};
@@ -15,61 +14,77 @@ use crate::raw::context::{LogLevel, clients_decide, log_without_call};
 use crate::raw::data_type::{DataType, Registration};
 use crate::raw::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
 
-/// A filter of one layout that a key holds, and its part of what INFO counts.
+/// A filter that a key holds, of the kind with this number among [`Kind::ALL`], and its part of
+/// what INFO counts.
 #[derive(Debug)]
-pub(crate) struct Filter<const BLOCKED: bool> {
-    filter: ScalableBloomFilter,
+pub(crate) struct Stored<const KIND: usize> {
+    filter: Filter,
     counted: Counted,
 }
+
+/// The names of the types, in the order of [`Kind::ALL`].
+const NAMES: [&CStr; Kind::ALL.len()] = [c"MBbloom--", c"everbloom", c"MBbloomCF"];
 
 /// How many bytes are a unit of work when they are freed: a page.
 const EFFORT: u64 = 4096;
 
-impl<const BLOCKED: bool> Filter<BLOCKED> {
-    const LAYOUT: Layout = if BLOCKED {
-        Layout::Blocked
-    } else {
-        Layout::Classic
-    };
+impl<const KIND: usize> Stored<KIND> {
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the compiler refuses a kind that is not there"
+    )]
+    const OF: Kind = Kind::ALL[KIND];
 
-    pub(crate) fn new(filter: ScalableBloomFilter) -> Self {
+    pub(crate) fn new(filter: Filter) -> Self {
         let counted = Counted::new(&filter);
-        Filter { filter, counted }
+        Stored { filter, counted }
     }
 
     /// The filter, to read it.
-    pub(crate) fn filter(&self) -> &ScalableBloomFilter {
+    pub(crate) fn filter(&self) -> &Filter {
         &self.filter
     }
 
     /// Changes the filter.
-    pub(crate) fn change<R>(&mut self, work: impl FnOnce(&mut ScalableBloomFilter) -> R) -> R {
+    pub(crate) fn change<R>(&mut self, work: impl FnOnce(&mut Filter) -> R) -> R {
         let result = work(&mut self.filter);
         self.counted.update(&self.filter);
         result
     }
 }
 
-impl<const BLOCKED: bool> DataType for Filter<BLOCKED> {
-    const NAME: &'static CStr = if BLOCKED { c"everbloom" } else { c"MBbloom--" };
-    const VERSION: c_int = value_type(Self::LAYOUT).version.cast_signed();
+impl<const KIND: usize> DataType for Stored<KIND> {
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the compiler refuses a kind that is not there"
+    )]
+    const NAME: &'static CStr = NAMES[KIND];
+    const VERSION: c_int = value_type(Self::OF).version.cast_signed();
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the compiler refuses a kind that is not there"
+    )]
     fn registration() -> &'static Registration {
-        static REGISTRATIONS: [Registration; 2] = [Registration::new(), Registration::new()];
-        let [classic, blocked] = &REGISTRATIONS;
-        if BLOCKED { blocked } else { classic }
+        static REGISTRATIONS: [Registration; Kind::ALL.len()] =
+            [const { Registration::new() }; Kind::ALL.len()];
+        &REGISTRATIONS[KIND]
     }
 
     /// Any size that there is memory for: what a file or a primary has is not for us to refuse.
     fn load(loader: &mut Loader<'_>, version: u32) -> Option<Self> {
-        if BLOCKED && redisbloom_must_follow() {
+        if Self::OF == Kind::Bloom(Layout::Blocked) && redisbloom_must_follow() {
             loader.log("no blocked filter is restored: bf-redisbloom-compatible is on");
             return None;
         }
-        match load(Self::LAYOUT, loader, version, u64::MAX) {
-            Ok(filter) => Some(Filter::new(filter)),
+        match load(Self::OF, loader, version, u64::MAX) {
+            Ok(filter) => Some(Stored::new(filter)),
             Err(error) => {
-                loader.log(&format!("no valid Bloom filter: {error}"));
+                let family = match Self::OF {
+                    Kind::Bloom(_) => "Bloom",
+                    Kind::Cuckoo => "cuckoo",
+                };
+                loader.log(&format!("no valid {family} filter: {error}"));
                 None
             }
         }
@@ -80,32 +95,48 @@ impl<const BLOCKED: bool> DataType for Filter<BLOCKED> {
     }
 
     fn rewrite(&self, rewriter: &mut Rewriter<'_>) {
-        let mut iterator = 0;
-        loop {
-            let (next, data) = piece(&self.filter, iterator);
-            if next == 0 {
-                return;
+        match &self.filter {
+            Filter::Bloom(filter) => {
+                let mut iterator = 0;
+                loop {
+                    let (next, data) = bf::dump::piece(filter, iterator);
+                    if next == 0 {
+                        return;
+                    }
+                    rewriter.emit("BF.LOADCHUNK", next, &data);
+                    iterator = next;
+                }
             }
-            rewriter.emit("BF.LOADCHUNK", next, &data);
-            iterator = next;
+            Filter::Cuckoo(filter) => {
+                let mut position = 0;
+                while let Some((next, data)) = cf::dump::piece(filter, position) {
+                    rewriter.emit("CF.LOADCHUNK", next, &data);
+                    position = next.unsigned_abs();
+                }
+            }
         }
     }
 
     fn memory(&self) -> usize {
-        size_of::<Self>() - size_of::<ScalableBloomFilter>() + self.filter.memory_usage()
+        size_of::<Self>() - size_of::<Filter>() + self.filter.memory_usage()
     }
 
     fn digest(&self, digester: &mut Digester<'_>) {
-        digester.add(&header::encode(&self.filter));
-        for layer in self.filter.layers() {
-            digester.add(&layer.as_bytes());
+        digester.add(&match &self.filter {
+            Filter::Bloom(filter) => header::encode(filter),
+            Filter::Cuckoo(filter) => header::cuckoo::encode(&filter.parts()),
+        });
+        let mut offset = 0;
+        while let Some(array) = self.filter.stream_chunk(offset, usize::MAX) {
+            digester.add(&array);
+            offset += array.len() as u64;
         }
         digester.end();
     }
 
     fn free_effort(&self) -> usize {
         let pages = self.filter.stream_len() / EFFORT;
-        let blocks = self.filter.layers().len().saturating_add(1);
+        let blocks = self.filter.arrays().saturating_add(1);
         usize::try_from(pages).unwrap_or(usize::MAX).max(blocks)
     }
 
@@ -117,32 +148,24 @@ impl<const BLOCKED: bool> DataType for Filter<BLOCKED> {
             log_without_call(LogLevel::Warning, line);
             return None;
         }
-        let parts = self.filter.parts();
-        let mut copy =
-            ScalableBloomFilter::from_parts_checked(&parts, u64::MAX, Check::RdbValue).ok()?;
-        let mut offset = 0;
-        while let Some(chunk) = self.filter.stream_chunk(offset, usize::MAX) {
-            copy.load_chunk(offset, &chunk).ok()?;
-            offset += chunk.len() as u64;
-        }
-        Some(Filter::new(copy))
+        self.filter.try_clone().map(Stored::new)
     }
 
     fn defragment(&mut self, defragmenter: &mut Defragmenter<'_>) -> bool {
-        let mut layer = defragmenter.cursor();
+        let mut array = defragmenter.cursor();
         let mut done = true;
-        while let Ok(index) = usize::try_from(layer) {
-            if index >= self.filter.layers().len() {
+        while let Ok(index) = usize::try_from(array) {
+            if index >= self.filter.arrays() {
                 break;
             }
             // A cursor cannot be kept where the host gives one step only; that one is not timed.
-            if layer > defragmenter.cursor() && defragmenter.should_stop() {
-                done = !defragmenter.stop_at(layer);
+            if array > defragmenter.cursor() && defragmenter.should_stop() {
+                done = !defragmenter.stop_at(array);
                 break;
             }
             let relocate = |bits| defragmenter.bytes(bits);
-            self.filter.relocate_bits(index, relocate);
-            layer += 1;
+            self.filter.relocate(index, relocate);
+            array += 1;
         }
         info::defragmented(defragmenter.counts());
         done
@@ -161,8 +184,8 @@ mod tests {
 
     #[test]
     fn the_types_are_those_of_the_format() {
-        let name = |layout| value_type(layout).name;
-        assert_eq!(Filter::<false>::NAME.to_str(), Ok(name(Layout::Classic)));
-        assert_eq!(Filter::<true>::NAME.to_str(), Ok(name(Layout::Blocked)));
+        for (kind, name) in Kind::ALL.into_iter().zip(NAMES) {
+            assert_eq!(name.to_str(), Ok(value_type(kind).name));
+        }
     }
 }

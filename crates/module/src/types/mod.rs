@@ -1,11 +1,13 @@
-//! The data types that the module registers: one for each layout of filters.
+//! The data types that the module registers: one for each kind of filters.
 
 mod filter;
 
-/// A filter in the classic layout.
-pub(crate) type ClassicFilter = filter::Filter<false>;
-/// A filter in the blocked layout.
-pub(crate) type BlockedFilter = filter::Filter<true>;
+/// A Bloom filter in the classic layout.
+pub(crate) type ClassicFilter = filter::Stored<0>;
+/// A Bloom filter in the blocked layout.
+pub(crate) type BlockedFilter = filter::Stored<1>;
+/// A cuckoo filter.
+pub(crate) type CuckooFilter = filter::Stored<2>;
 
 use crate::raw::context::HostContext;
 use crate::raw::data_type::{DataType, register as register_type};
@@ -13,7 +15,8 @@ use crate::raw::data_type::{DataType, register as register_type};
 /// Registers all of them.
 pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
     register_one::<ClassicFilter>(context)?;
-    register_one::<BlockedFilter>(context)
+    register_one::<BlockedFilter>(context)?;
+    register_one::<CuckooFilter>(context)
 }
 
 fn register_one<T: DataType>(context: &HostContext<'_>) -> Result<(), String> {

@@ -8,11 +8,13 @@
 //! - [`rewrite()`]: the settings back into their file, and [`explained`] in a new one
 //! - [`foreign`]: the settings of Redis that this server has not
 
+mod cuckoo;
 pub mod foreign;
 mod load;
 pub mod output_limit;
 pub mod parameter;
 mod rewrite;
+mod row;
 pub mod settings;
 #[cfg(test)]
 mod tests;

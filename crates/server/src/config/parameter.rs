@@ -4,78 +4,23 @@ use std::path::{self, Path};
 
 use everbloom::sizing::RATE_CAP;
 use everbloom_commands::format::layout;
-use everbloom_commands::number::{self, NumberError};
+use everbloom_commands::number;
 
 use everbloom_store::Fsync;
 
-use super::settings::Settings;
+use super::cuckoo;
+pub use super::row::Parameter;
+use super::row::put;
+use super::text::refused;
 use super::text::{choice, memory, number, show_yes_no, split_words, yes_no};
 
-/// One setting.
-#[derive(Debug)]
-pub struct Parameter {
-    /// Its name in redis.conf, in lower case.
-    pub name: &'static str,
-    /// What it does, in a sentence or two; lines of at most 90 columns.
-    pub about: &'static str,
-    /// Another name that it answers to.
-    pub alias: Option<&'static str>,
-    /// Why CONFIG SET may not change it, if so.
-    pub fixed: Option<&'static str>,
-    /// Whether it takes any number of words, not one.
-    pub list: bool,
-    /// Its value as text; [`Parameter::set`] gives the same value back from it.
-    pub get: fn(&Settings) -> String,
-    set: fn(&mut Settings, &str) -> Result<(), String>,
-}
-
 impl Parameter {
-    /// Sets it from text; an error is what the text must be instead.
-    pub fn set(&self, settings: &mut Settings, text: &str) -> Result<(), String> {
-        (self.set)(settings, text)
-    }
-
     /// The setting of this name, in any case.
     pub fn find(name: &str) -> Option<&'static Parameter> {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
         PARAMETERS
             .iter()
             .find(|p| is(p.name) || p.alias.is_some_and(is))
-    }
-}
-
-/// How a setting is shown, and how it is read.
-type Access = (
-    fn(&Settings) -> String,
-    fn(&mut Settings, &str) -> Result<(), String>,
-);
-
-impl Parameter {
-    const fn new(name: &'static str, about: &'static str, (get, set): Access) -> Self {
-        Parameter {
-            name,
-            about,
-            alias: None,
-            fixed: None,
-            list: false,
-            get,
-            set,
-        }
-    }
-
-    const fn alias(mut self, alias: &'static str) -> Self {
-        self.alias = Some(alias);
-        self
-    }
-
-    const fn fixed(mut self, why: &'static str) -> Self {
-        self.fixed = Some(why);
-        self
-    }
-
-    const fn list(mut self) -> Self {
-        self.list = true;
-        self
     }
 }
 
@@ -440,15 +385,15 @@ pub const PARAMETERS: &[Parameter] = &[
         "The most memory that the bits of one filter may take. 0 is no limit.",
         memory!(bf_max_filter_bytes, 0, i64::MAX),
     ),
+    cuckoo::BUCKET_SIZE,
+    cuckoo::INITIAL_SIZE,
+    cuckoo::MAX_ITERATIONS,
+    cuckoo::EXPANSION_FACTOR,
+    cuckoo::MAX_EXPANSIONS,
 ];
 
 fn one_of(text: &str, words: &[&'static str]) -> Result<String, String> {
     choice(text, words).map(Into::into)
-}
-
-fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
-    *field = value?;
-    Ok(())
 }
 
 /// The words for when the log is forced to the disk, in the order in which Redis lists them.
@@ -486,12 +431,4 @@ fn file_name(text: &str, setting: &str, kind: &str) -> Result<String, String> {
 
 fn words(text: &str) -> Result<Vec<String>, String> {
     split_words(text).ok_or_else(|| "unbalanced quotes".into())
-}
-
-/// What RedisBloom says to a value of its own settings.
-fn refused(error: NumberError, name: &str, range: &str) -> String {
-    match error {
-        NumberError::Syntax => format!("Invalid value for `{name}`"),
-        NumberError::Range => format!("Value for `{name}` must be in the range {range}"),
-    }
 }

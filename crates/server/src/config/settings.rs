@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use everbloom_commands::context::Defaults;
+use everbloom_commands::context::{CuckooDefaults, Defaults};
 
 use super::output_limit::OutputLimits;
 
@@ -48,6 +48,8 @@ pub struct Settings {
     pub logfile: String,
     /// What filters are made with when a command does not say.
     pub bf: Defaults,
+    /// The same for cuckoo filters.
+    pub cf: CuckooDefaults,
     /// `bf-error-rate` as it was written: CONFIG GET shows it so.
     pub bf_error_rate_text: String,
     /// The most bytes of one filter; 0 = what the memory allows.
@@ -82,6 +84,7 @@ impl Default for Settings {
             loglevel: "notice".into(),
             logfile: String::new(),
             bf: Defaults::default(),
+            cf: CuckooDefaults::default(),
             bf_error_rate_text: "0.01".into(),
             bf_max_filter_bytes: 0,
             data: everbloom_store::Settings::default(),

@@ -60,6 +60,7 @@ fn other_value(name: &str) -> Option<&'static str> {
         "appendonly" => "yes",
         "enable-debug-command" => "local",
         "bf-default-layout" => "blocked",
+        "cf-initial-size" => "500",
         _ => "7",
     })
 }
@@ -129,6 +130,7 @@ fn every_field_can_be_set() {
     }
     assert_all_differ!(
         bf,
+        cf,
         bind,
         port,
         tcp_backlog,
@@ -172,6 +174,11 @@ fn every_field_can_be_set() {
     assert_ne!(bf.initial_size, default.bf.initial_size);
     assert_ne!(bf.expansion, default.bf.expansion);
     assert_ne!(bf.layout, default.bf.layout);
+    assert_ne!(cf.initial_size, default.cf.initial_size);
+    assert_ne!(cf.bucket_size, default.cf.bucket_size);
+    assert_ne!(cf.max_iterations, default.cf.max_iterations);
+    assert_ne!(cf.expansion, default.cf.expansion);
+    assert_ne!(cf.max_expansions, default.cf.max_expansions);
 }
 
 #[test]
@@ -386,6 +393,21 @@ fn settings_of_filters_have_redisblooms_error_texts() {
             "bf-initial-size",
             "x",
             "Invalid value for `bf-initial-size`",
+        ),
+        (
+            "cf-bucket-size",
+            "256",
+            "Value for `cf-bucket-size` must be in the range [1, 255]",
+        ),
+        (
+            "cf-initial-size",
+            "3",
+            "Value for `cf-initial-size` must be in the range [4, 1073741824]",
+        ),
+        (
+            "bf.cf-max-expansions",
+            "0",
+            "Value for `cf-max-expansions` must be in the range [1, 65536]",
         ),
         (
             "bf.bf-expansion-factor",

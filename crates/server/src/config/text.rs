@@ -1,5 +1,7 @@
 //! How values are written: numbers, yes and no, amounts of memory, words from a list.
 
+use everbloom_commands::number::NumberError;
+
 /// A decimal integer within bounds.
 pub fn number<T: TryFrom<i64>>(text: &str, least: i64, most: i64) -> Result<T, String> {
     let number: i64 = everbloom_commands::number::integer(text.as_bytes())
@@ -94,6 +96,14 @@ pub fn quote(word: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+/// What RedisBloom says to a value of its own settings.
+pub(super) fn refused(error: NumberError, name: &str, range: &str) -> String {
+    match error {
+        NumberError::Syntax => format!("Invalid value for `{name}`"),
+        NumberError::Range => format!("Value for `{name}` must be in the range {range}"),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Running a command of the commands crate: it names one key, so it takes one lock and one look-up.
 
 use everbloom_commands::table::{ReadFn, WriteFn};
-use everbloom_commands::{Function, Slot};
+use everbloom_commands::{Action, Family, Function, Slot};
 use everbloom_resp::Reply;
 
 use crate::call::Call;
@@ -11,11 +11,18 @@ use everbloom_store::keyspace::{Shard, View};
 
 /// Runs a command on a filter under the lock of its one shard.
 pub fn run(call: &mut Call<'_>, function: Function) -> Reply {
+    match function {
+        Function::Bloom(action) => run_action(call, action),
+        Function::Cuckoo(action) => run_action(call, action),
+    }
+}
+
+fn run_action<F: Family>(call: &mut Call<'_>, action: Action<F>) -> Reply {
     let place = place(call);
     let lock = call.server.store.keyspace.shard(place.shard);
-    match function {
-        Function::Read(function) => read(call, function, &lock.read(), place),
-        Function::Write(function) => {
+    match action {
+        Action::Read(function) => read(call, function, &lock.read(), place),
+        Action::Write(function) => {
             let mut shard = lock.write();
             let mut record = call.server.store.journal.record();
             let reply = write(call, function, &mut shard, place, &mut record);
@@ -32,11 +39,23 @@ pub fn run_in_view(
     view: &mut View<'_>,
     record: &mut Record,
 ) -> Reply {
+    match function {
+        Function::Bloom(action) => run_action_in_view(call, action, view, record),
+        Function::Cuckoo(action) => run_action_in_view(call, action, view, record),
+    }
+}
+
+fn run_action_in_view<F: Family>(
+    call: &Call<'_>,
+    action: Action<F>,
+    view: &mut View<'_>,
+    record: &mut Record,
+) -> Reply {
     let place = place(call);
     let shard = view.shard_of_key(place.key);
-    match function {
-        Function::Read(function) => read(call, function, shard, place),
-        Function::Write(function) => write(call, function, shard, place, record),
+    match action {
+        Action::Read(function) => read(call, function, shard, place),
+        Action::Write(function) => write(call, function, shard, place, record),
     }
 }
 
@@ -45,19 +64,19 @@ fn place<'a>(call: &Call<'a>) -> Place<'a> {
     Place::new(&call.server.store.keyspace, call.session.db, key, call.now)
 }
 
-fn read(call: &Call<'_>, function: ReadFn, shard: &Shard, place: Place<'_>) -> Reply {
+fn read<F: Family>(call: &Call<'_>, function: ReadFn<F>, shard: &Shard, place: Place<'_>) -> Reply {
     function(&call.context(), call.args, place.read(shard, call.stats))
 }
 
-fn write(
+fn write<F: Family>(
     call: &Call<'_>,
-    function: WriteFn,
+    function: WriteFn<F>,
     shard: &mut Shard,
     place: Place<'_>,
     record: &mut Record,
 ) -> Reply {
     let context = call.context();
-    let work = |slot: &mut Slot<'_>| function(&context, call.args, slot);
+    let work = |slot: &mut Slot<'_, F>| function(&context, call.args, slot);
     let outcome = place.write(call.server, shard, record, work);
     if outcome.touched {
         shard.touch(place.db, place.key);

@@ -1,6 +1,6 @@
 //! The one key that a command on a filter works on: found once, handed to the command as a slot.
 
-use everbloom_commands::{ReadSlot, Slot};
+use everbloom_commands::{Family, ReadSlot, Slot};
 
 use crate::server::Server;
 use crate::stats::WorkerStats;
@@ -69,12 +69,12 @@ impl<'k> Place<'k> {
 
     /// What a reading command finds there.
     #[inline]
-    pub fn read<'s>(&self, shard: &'s Shard, stats: &WorkerStats) -> ReadSlot<'s> {
+    pub fn read<'s, F: Family>(&self, shard: &'s Shard, stats: &WorkerStats) -> ReadSlot<'s, F> {
         let value = self.get(shard);
         Self::count_look_ups(value.is_some(), 1, stats);
         match value {
             None => ReadSlot::Missing,
-            Some(Value::Filter(filter)) => ReadSlot::Filter(filter),
+            Some(Value::Filter(filter)) => filter.into(),
             Some(Value::Text(_)) => ReadSlot::OtherType,
         }
     }
@@ -83,21 +83,21 @@ impl<'k> Place<'k> {
     /// A key that was there but had expired is removed first, which `record` notes. The shard must
     /// be the one that [`Place::shard`] names.
     #[inline]
-    pub fn write<R>(
+    pub fn write<R, F: Family>(
         &self,
         server: &Server,
         shard: &mut Shard,
         record: &mut Record,
-        work: impl FnOnce(&mut Slot<'_>) -> R,
+        work: impl FnOnce(&mut Slot<'_, F>) -> R,
     ) -> R {
         self.remove_expired(server, shard, record);
         self.change(server, shard, |found| match found {
-            Found::Value(Value::Filter(filter)) => work(&mut Slot::Filter(filter)),
+            Found::Value(Value::Filter(filter)) => work(&mut filter.into()),
             Found::Value(Value::Text(_)) => work(&mut Slot::OtherType),
             Found::Nothing(value) => {
                 let mut created = None;
                 let result = work(&mut Slot::Vacant(&mut created));
-                *value = created.map(Value::Filter);
+                *value = created.map(|filter: F| Value::Filter(filter.into()));
                 result
             }
         })

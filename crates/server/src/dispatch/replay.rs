@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use everbloom::Layout;
-use everbloom_commands::Defaults;
 use everbloom_commands::flags::SELECTS;
+use everbloom_commands::{CuckooDefaults, Defaults};
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::replay::{Replay, ReplayError};
@@ -43,6 +43,10 @@ impl<'s> Replayer<'s> {
             bf: Defaults {
                 layout: Layout::Classic,
                 ..settings.bf
+            },
+            cf: CuckooDefaults {
+                max_expansions: u32::MAX,
+                ..settings.cf
             },
             proto_max_bulk_len: usize::MAX,
             ..Settings::clone(&settings)

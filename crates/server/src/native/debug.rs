@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use everbloom::hash::murmur64a;
 use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom_commands::Filter;
 use everbloom_commands::Outcome;
 use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;
@@ -165,7 +166,18 @@ impl Digest {
         self.bytes(value.type_name().as_bytes());
         match value {
             Value::Text(text) => self.bytes(text),
-            Value::Filter(filter) => {
+            Value::Filter(Filter::Cuckoo(filter)) => {
+                let parts = filter.parts();
+                self.numbers(&[parts.items, parts.removed, parts.buckets]);
+                self.numbers(&[parts.tables, parts.max_kicks, parts.expansion].map(u64::from));
+                self.numbers(&[parts.bucket_size.into()]);
+                let mut offset = 0;
+                while let Some(table) = filter.stream_chunk(offset, usize::MAX) {
+                    self.bytes(&table);
+                    offset += table.len() as u64;
+                }
+            }
+            Value::Filter(Filter::Bloom(filter)) => {
                 let FilterParts {
                     items,
                     options,

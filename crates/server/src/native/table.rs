@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use everbloom_commands::COMMANDS as FILTER_COMMANDS;
+use everbloom_commands::{COMMANDS as FILTER_COMMANDS, Function};
 
 use super::{
     Command, Handler, bitmaps, connection, counters, debug, expire, inspect, keys, persistence,
@@ -18,7 +18,13 @@ pub fn registry() -> &'static Registry {
 
 fn on_filters() -> impl Iterator<Item = Command> {
     let rows = FILTER_COMMANDS.iter();
-    rows.map(|row| row.with_handler(Handler::Filter(row.handler)).group("bf"))
+    rows.map(|row| {
+        let group = match row.handler {
+            Function::Bloom(_) => "bf",
+            Function::Cuckoo(_) => "cf",
+        };
+        row.with_handler(Handler::Filter(row.handler)).group(group)
+    })
 }
 
 /// The families with their groups, which hold for the rows that name none.

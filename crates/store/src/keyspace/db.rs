@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use everbloom::{ScalableBloomFilter, host};
+use everbloom::host;
+use everbloom_commands::Filter;
 use everbloom_files::Value;
 use hashbrown::HashTable;
 
@@ -115,7 +116,7 @@ impl Db {
         hash: u64,
         key: &[u8],
         id: u64,
-        work: impl FnOnce(&mut ScalableBloomFilter) -> R,
+        work: impl FnOnce(&mut Filter) -> R,
     ) -> Option<R> {
         let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
         self.sums.change(entry, |entry| match &mut entry.value {

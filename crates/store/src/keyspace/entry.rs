@@ -101,7 +101,7 @@ mod tests {
             .build()
             .unwrap();
         filter.insert("item");
-        let entry = Entry::new(b"twelve bytes", Value::Filter(filter), None, 0);
+        let entry = Entry::new(b"twelve bytes", Value::Filter(filter.into()), None, 0);
         assert_eq!(entry.memory(), size_of::<Entry>());
         // With its place in a half-empty table and the allocator's word it is under 200 bytes.
         assert!(size_of::<Entry>() <= 160, "{}", size_of::<Entry>());

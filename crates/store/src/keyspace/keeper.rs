@@ -5,8 +5,7 @@
 
 use std::collections::HashMap;
 
-use everbloom::ScalableBloomFilter;
-use everbloom::redisbloom::FilterParts;
+use everbloom_commands::{Filter, Parts};
 use everbloom_files::Value;
 use hashbrown::HashTable;
 use parking_lot::Mutex;
@@ -54,13 +53,13 @@ pub struct Kept {
 pub enum KeptValue {
     /// All of it.
     Whole(Value),
-    /// A large filter but for its bits, which
+    /// A large filter but for its arrays, which
     /// [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) brings.
     Large {
         /// What to ask for them with.
         id: u64,
         /// The rest.
-        parts: FilterParts,
+        parts: Parts,
     },
 }
 
@@ -104,11 +103,7 @@ impl Keeper {
 
     /// Works with a captured filter if it was adopted; otherwise says where it was last. `None` if
     /// there is none with this number.
-    pub(super) fn find<R>(
-        &self,
-        id: u64,
-        work: impl FnOnce(&mut ScalableBloomFilter) -> R,
-    ) -> Option<Place<R>> {
+    pub(super) fn find<R>(&self, id: u64, work: impl FnOnce(&mut Filter) -> R) -> Option<Place<R>> {
         self.adopt_emptied();
         let mut state = self.state.lock();
         if let Some(Entry {
@@ -225,12 +220,7 @@ impl Keeper {
 }
 
 impl State {
-    fn begin_capture(
-        &mut self,
-        filter: &mut ScalableBloomFilter,
-        hash: u64,
-        key: &[u8],
-    ) -> (u64, FilterParts) {
+    fn begin_capture(&mut self, filter: &mut Filter, hash: u64, key: &[u8]) -> (u64, Parts) {
         self.last_id += 1;
         self.large.insert(self.last_id, (hash, key.into()));
         (self.last_id, filter.begin_capture(self.last_id))

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use everbloom::ScalableBloomFilter;
+use everbloom_commands::Filter;
 
 use super::keeper::{Keeper, Place};
 pub use super::keeper::{Kept, KeptValue};
@@ -59,7 +59,7 @@ impl Snapshot {
             }
         }
         for id in self.keeper.unwritten() {
-            self.with_filter(keyspace, id, ScalableBloomFilter::end_capture);
+            self.with_filter(keyspace, id, Filter::end_capture);
         }
         // What was removed after the last look is needed no more.
         self.keeper.clear();
@@ -91,7 +91,7 @@ impl Snapshot {
         &self,
         keyspace: &Keyspace,
         id: u64,
-        mut work: impl FnMut(&mut ScalableBloomFilter) -> R,
+        mut work: impl FnMut(&mut Filter) -> R,
     ) -> Option<R> {
         for _ in 0..MOST_LOOKS {
             let (hash, key) = match self.keeper.find(id, &mut work)? {

@@ -169,21 +169,20 @@ impl SnapshotWriter<'_, '_> {
             };
             self.select(kept.db)?;
             self.rdb.begin_filter(&kept.key, kept.expires_at, parts)?;
-            for layer in &parts.layers {
-                self.rdb.layer_head(layer)?;
-                let mut left = layer.bytes;
+            for mut left in (0..parts.arrays()).map_while(|array| parts.array_bytes(array)) {
+                self.rdb.begin_array()?;
                 while left > 0 {
                     self.go_on()?;
                     piece.clear();
                     if !self.snapshot.next_piece(self.keyspace, *id, &mut piece) {
                         return Err(io::Error::other("a captured filter was lost").into());
                     }
-                    self.rdb.layer_bytes(&piece)?;
+                    self.rdb.array_bytes(&piece)?;
                     // What is being compressed is not written yet.
                     self.rdb.get_mut().rest();
                     left = left.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
                 }
-                self.rdb.layer_end(layer.items)?;
+                self.rdb.end_array()?;
             }
             self.rdb.end_filter()?;
             piece.clear();

@@ -1,5 +1,6 @@
 //! The fields of a value, as a host writes and reads them.
 
+use everbloom::CuckooError;
 use everbloom::redisbloom::PartsError;
 use thiserror::Error;
 
@@ -88,6 +89,9 @@ pub enum ValueError<E> {
     /// The fields contradict each other, or are too large.
     #[error("{0}")]
     Parts(PartsError),
+    /// The same of a cuckoo filter.
+    #[error("{0}")]
+    Cuckoo(CuckooError),
     /// A bit array does not have the length that its layer states.
     #[error("layer {layer}: a bit array of {bytes} bytes instead of {expected}")]
     BitArray {
@@ -103,5 +107,11 @@ pub enum ValueError<E> {
 impl<E> From<PartsError> for ValueError<E> {
     fn from(error: PartsError) -> Self {
         ValueError::Parts(error)
+    }
+}
+
+impl<E> From<CuckooError> for ValueError<E> {
+    fn from(error: CuckooError) -> Self {
+        ValueError::Cuckoo(error)
     }
 }

@@ -1,6 +1,5 @@
-//! Batches of BF.ADD and BF.EXISTS.
+//! Batches of commands on filters.
 
-use everbloom_commands::bf::{add, exists};
 use everbloom_commands::{CommandError, Context};
 use everbloom_files::Value;
 use everbloom_resp::Reply;
@@ -10,32 +9,35 @@ use everbloom_store::keyspace::Shard;
 
 use super::alike::{Stretch, Words};
 use super::done::Done;
+use super::families::{Change, Look};
 use crate::dispatch::place::Place;
 use crate::dispatch::turn::Turn;
 
-/// Asks for the bits that these items have in the filter that is there.
+/// Asks for the memory that these items have in the filter that is there.
 #[inline]
 pub fn ask(place: &Place<'_>, shard: &Shard, items: &[Words<'_, 1>]) {
     if let Some(Value::Filter(filter)) = place.peek(shard) {
-        filter.prefetch_layers();
-        for item in items.as_flattened() {
-            let _ = filter.prepare(item);
-        }
+        filter.prefetch_items(items.as_flattened());
     }
 }
 
 /// Looks for the items of a stretch.
-pub fn find(turn: &mut Turn<'_>, at: Stretch<'_, '_, 1>, place: Place<'_>, shard: &Shard) -> Done {
+pub fn find<L: Look>(
+    turn: &mut Turn<'_>,
+    at: Stretch<'_, '_, 1>,
+    place: Place<'_>,
+    shard: &Shard,
+) -> Done {
     let protocol = turn.session.protocol;
     let slot = place.read(shard, turn.stats);
-    exists::exists_batch(at.requests.as_flattened(), slot, |found| {
+    L::look(at.requests.as_flattened(), slot, |found| {
         encode_boolean(found, protocol, turn.out);
     });
     Done::all(at.requests, 0)
 }
 
-/// Adds the items of a stretch.
-pub fn add<'a>(
+/// Adds or removes the items of a stretch.
+pub fn change<'a, C: Change>(
     turn: &mut Turn<'_>,
     context: &Context,
     at: Stretch<'_, 'a, 1>,
@@ -56,9 +58,9 @@ pub fn add<'a>(
         }
     };
     let change = place.write(turn.server, shard, record, |slot| {
-        add::add_batch(context, at.requests.as_flattened(), slot, &mut answer)
+        C::change(context, at.requests.as_flattened(), slot, &mut answer)
     });
     shard.touch(place.db, place.key);
-    record.insertion(place.db, place.key, change);
+    C::note(record, place.db, place.key, change);
     Done::all(at.requests, failed)
 }

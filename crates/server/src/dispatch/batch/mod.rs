@@ -1,5 +1,5 @@
-//! Pipelined BF.ADD, BF.EXISTS, SETBIT or GETBIT, executed as one batch. One request alone is a
-//! batch, too.
+//! Pipelined adds, look-ups or removals of items, SETBIT or GETBIT, executed as one batch. One
+//! request alone is a batch, too.
 //!
 //! On one key: one lock, one look-up, and the memory of the requests asked for before they are
 //! executed. On several keys (a filter a user): all their shards are locked, in the one order that
@@ -7,10 +7,12 @@
 //! request is executed, so that the waits overlap. The replies are those of one-by-one execution.
 //!
 //! [`alike`] finds the requests of a batch, [`filters`] and [`bits`] are what is done with them.
+//! [`families`] is what that comes to for each family of filters.
 
 mod alike;
 mod bits;
 mod done;
+mod families;
 mod filters;
 
 use everbloom_commands::command::BatchKind;
@@ -27,6 +29,7 @@ use crate::call::Registered;
 use crate::session::ReplyMode;
 use alike::{Alike, Stretch, WINDOW, Words};
 use done::Done;
+use families::{BloomAdd, BloomExists, Change, CuckooAdd, CuckooDelete, CuckooExists, Look};
 
 /// The places of the keys of a batch.
 type Places<'k> = SmallVec<[Place<'k>; WINDOW]>;
@@ -49,19 +52,11 @@ pub fn execute(
     }
     let rest = (first..requests.len()).map(|at| args.get(requests.range(at)).unwrap_or_default());
     let done = match kind {
-        BatchKind::Add => {
-            let context = turn.context();
-            let alike = Alike::of(rest);
-            write(
-                turn,
-                &alike,
-                filters::ask,
-                |turn, at, place, shard, record| {
-                    filters::add(turn, &context, at, place, shard, record)
-                },
-            )
-        }
-        BatchKind::Exists => read(turn, &Alike::of(rest), filters::ask, filters::find),
+        BatchKind::Add => change::<BloomAdd>(turn, &Alike::of(rest)),
+        BatchKind::Exists => look::<BloomExists>(turn, &Alike::of(rest)),
+        BatchKind::CuckooAdd => change::<CuckooAdd>(turn, &Alike::of(rest)),
+        BatchKind::CuckooDelete => change::<CuckooDelete>(turn, &Alike::of(rest)),
+        BatchKind::CuckooExists => look::<CuckooExists>(turn, &Alike::of(rest)),
         BatchKind::SetBit => write(turn, &Alike::of(rest), bits::ask, bits::set),
         BatchKind::GetBit => read(turn, &Alike::of(rest), bits::ask, bits::get),
     };
@@ -81,6 +76,24 @@ fn refused(turn: &Turn<'_>, command: &Registered) -> bool {
 
 fn place<'k>(turn: &Turn<'_>, key: &'k [u8]) -> Place<'k> {
     Place::new(&turn.server.store.keyspace, turn.session.db, key, turn.now)
+}
+
+/// Executes requests that look items up.
+fn look<L: Look>(turn: &mut Turn<'_>, alike: &Alike<'_, 1>) -> Done {
+    read(turn, alike, filters::ask, filters::find::<L>)
+}
+
+/// Executes requests that add or remove items.
+fn change<C: Change>(turn: &mut Turn<'_>, alike: &Alike<'_, 1>) -> Done {
+    let context = turn.context();
+    write(
+        turn,
+        alike,
+        filters::ask,
+        |turn, at, place, shard, record| {
+            filters::change::<C>(turn, &context, at, place, shard, record)
+        },
+    )
 }
 
 /// Executes requests that read: `run` a stretch of them at a time, after `ask` has asked for the

@@ -1,0 +1,127 @@
+//! CF.SCANDUMP and CF.LOADCHUNK: a filter read and written in pieces.
+//!
+//! Position 0 asks for the header. From 1 on, position `p` stands for byte `p - 1` of the slots of
+//! all tables, laid end to end. A piece ends with its table at the latest. CF.LOADCHUNK takes a
+//! piece with the position that CF.SCANDUMP gave with it. That position stands for the byte behind
+//! the piece.
+
+use crate::answer::answer;
+use crate::args::Args;
+use crate::bf::dump::MAX_CHUNK;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::format::header::cuckoo as header;
+use crate::number;
+use crate::outcome::{Effect, Outcome};
+use crate::slot::{ReadSlot, Slot};
+use everbloom::CuckooFilter;
+use everbloom_resp::Reply;
+
+pub(crate) const SCANDUMP: &str = "cf.scandump";
+pub(crate) const LOADCHUNK: &str = "cf.loadchunk";
+
+/// The position that CF.SCANDUMP gives with a header.
+const HEADER: i64 = 1;
+
+/// One piece of the dump of a filter, and the position that belongs to it; `None` behind the last
+/// one. A host that rewrites its log starts with position 0 and writes
+/// `CF.LOADCHUNK key position piece` for each piece.
+pub fn piece(filter: &CuckooFilter, position: u64) -> Option<(i64, Vec<u8>)> {
+    let Some(offset) = position.checked_sub(1) else {
+        return Some((HEADER, header::encode(&filter.parts())));
+    };
+    let data = filter.stream_chunk(offset, MAX_CHUNK)?;
+    let next = position.checked_add(data.len() as u64)?;
+    Some((i64::try_from(next).ok()?, data.into_owned()))
+}
+
+/// `CF.SCANDUMP key position`
+pub fn scandump(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
+    answer(parse_scan(Args::new(SCANDUMP, args)).and_then(|position| {
+        let filter = slot.required()?;
+        // RedisBloom gives nothing of a filter without items, not even its header.
+        let found = (!filter.is_empty()).then(|| piece(filter, position));
+        Ok(Reply::Array(match found.flatten() {
+            Some((next, data)) => vec![Reply::Integer(next), Reply::Bulk(data)],
+            None => vec![Reply::Integer(0), Reply::Null],
+        }))
+    }))
+}
+
+/// The position, which is checked before the key.
+fn parse_scan(mut args: Args<'_>) -> Result<u64, CommandError> {
+    args.next_bytes()?;
+    let position = args.next_bytes()?;
+    args.finish()?;
+    let position = number::integer(position).and_then(|number| u64::try_from(number).ok());
+    position.ok_or(CommandError::InvalidPosition)
+}
+
+#[derive(Debug)]
+struct LoadChunk<'a> {
+    position: i64,
+    data: &'a [u8],
+}
+
+impl<'a> LoadChunk<'a> {
+    fn parse(mut args: Args<'a>) -> Result<Self, CommandError> {
+        args.next_bytes()?;
+        let (position, data) = (args.next_bytes()?, args.next_bytes()?);
+        args.finish()?;
+        let position = number::integer(position).filter(|position| *position != 0);
+        let position = position.ok_or(CommandError::InvalidPosition)?;
+        Ok(Self { position, data })
+    }
+
+    fn execute(
+        &self,
+        context: &Context,
+        slot: &mut Slot<'_, CuckooFilter>,
+    ) -> Result<(Reply, Effect), CommandError> {
+        if self.position == HEADER {
+            self.load_header(context, slot)?;
+        } else {
+            let filter = slot.filter()?.ok_or(CommandError::NotFound)?;
+            self.load_data(filter).ok_or(CommandError::CuckooChunk)?;
+        }
+        Ok((Reply::OK, Effect::Verbatim))
+    }
+
+    fn load_header(
+        &self,
+        context: &Context,
+        slot: &mut Slot<'_, CuckooFilter>,
+    ) -> Result<(), CommandError> {
+        let Slot::Vacant(value) = slot else {
+            slot.filter()?;
+            return Err(CommandError::ItemExists);
+        };
+        if value.is_some() {
+            return Err(CommandError::ItemExists);
+        }
+        if self.data.len() != header::BYTES {
+            return Err(CommandError::InvalidHeader);
+        }
+        let parts = header::decode(self.data).ok_or(CommandError::CuckooHeader)?;
+        let filter = CuckooFilter::from_parts(&parts, context.max_new_filter_bytes());
+        **value = Some(filter.map_err(|_| CommandError::CuckooHeader)?);
+        Ok(())
+    }
+
+    fn load_data(&self, filter: &mut CuckooFilter) -> Option<()> {
+        let end = u64::try_from(self.position).ok()?.checked_sub(1)?;
+        let offset = end.checked_sub(self.data.len() as u64)?;
+        if self.data.is_empty() {
+            return None;
+        }
+        filter.load_chunk(offset, self.data).ok()
+    }
+}
+
+/// `CF.LOADCHUNK key position data`
+pub fn loadchunk(context: &Context, args: &[&[u8]], slot: &mut Slot<'_, CuckooFilter>) -> Outcome {
+    match LoadChunk::parse(Args::new(LOADCHUNK, args)) {
+        Ok(load) => Outcome::answered(load.execute(context, slot)),
+        Err(error) => Outcome::bad_arguments(error),
+    }
+}

@@ -1,0 +1,93 @@
+//! CF.INFO, CF.DEBUG and CF.STATS: what a filter is and how full it is.
+
+use crate::answer::{answer, count};
+use crate::args::Args;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::slot::ReadSlot;
+use everbloom::CuckooFilter;
+use everbloom_resp::Reply;
+
+pub(crate) const INFO: &str = "cf.info";
+pub(crate) const DEBUG: &str = "cf.debug";
+pub(crate) const STATS: &str = "cf.stats";
+
+/// The bytes that RedisBloom counts for a filter, besides the slots, and for each table. `Size` is
+/// this sum on every host, whatever the memory really is, because clients plan with it.
+const FILTER_BYTES: u64 = 40;
+const TABLE_BYTES: u64 = 16;
+
+/// The reply of a command that only names a key.
+fn of_filter(
+    name: &'static str,
+    args: &[&[u8]],
+    slot: ReadSlot<'_, CuckooFilter>,
+    reply: impl FnOnce(&CuckooFilter) -> Reply,
+) -> Reply {
+    let mut args = Args::new(name, args);
+    let parsed: Result<(), CommandError> = args.next_bytes().and_then(|_| args.finish());
+    answer(parsed.and_then(|()| slot.required()).map(reply))
+}
+
+fn map<const N: usize>(entries: [(&'static str, Reply); N]) -> Reply {
+    let entry = |(label, value)| (Reply::simple(label), value);
+    Reply::Map(entries.into_iter().map(entry).collect())
+}
+
+/// `CF.INFO key`
+pub fn info(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
+    of_filter(INFO, args, slot, |filter| {
+        let tables = filter.tables() as u64;
+        let beside = TABLE_BYTES
+            .saturating_mul(tables)
+            .saturating_add(FILTER_BYTES);
+        map([
+            ("Size", count(filter.slots().saturating_add(beside))),
+            ("Number of buckets", count(filter.buckets())),
+            ("Number of filters", count(tables)),
+            ("Number of items inserted", count(filter.len())),
+            ("Number of items deleted", count(filter.removed())),
+            ("Bucket size", count(filter.bucket_size().into())),
+            ("Expansion rate", count(filter.expansion().into())),
+            ("Max iterations", count(filter.max_kicks().into())),
+        ])
+    })
+}
+
+/// `CF.DEBUG key`
+pub fn debug(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
+    of_filter(DEBUG, args, slot, |filter| {
+        Reply::bulk(format!(
+            "bktsize:{} buckets:{} items:{} deletes:{} filters:{} max_iterations:{} expansion:{}",
+            filter.bucket_size(),
+            filter.buckets(),
+            filter.len(),
+            filter.removed(),
+            filter.tables(),
+            filter.max_kicks(),
+            filter.expansion(),
+        ))
+    })
+}
+
+/// `CF.STATS key`: facts for which CF.INFO has no field.
+pub fn stats(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
+    of_filter(STATS, args, slot, |filter| {
+        let tables = filter.tables() as u64;
+        // At most so many more items fit until the filter grows.
+        let free = filter.slots().saturating_sub(filter.used());
+        map([
+            ("tables", count(tables)),
+            ("slots", count(filter.slots())),
+            ("memory", count(filter.memory_usage() as u64)),
+            ("items", count(filter.len())),
+            ("load", Reply::Double(filter.load())),
+            ("error-rate", Reply::Double(filter.full_error_rate())),
+            (
+                "expected-error-rate",
+                Reply::Double(filter.estimated_error_rate()),
+            ),
+            ("free-slots", count(free)),
+        ])
+    })
+}

@@ -1,0 +1,114 @@
+//! CF.RESERVE: an empty filter with chosen parameters.
+
+use std::ops::RangeInclusive;
+
+use super::Parameters;
+use crate::args::Args;
+use crate::context::{Context, CuckooDefaults};
+use crate::error::CommandError;
+use crate::format::header;
+use crate::number::{self, NumberError};
+use crate::outcome::{Effect, Outcome};
+use crate::slot::Slot;
+use everbloom::CuckooFilter;
+use everbloom_resp::Reply;
+
+pub(crate) const RESERVE: &str = "cf.reserve";
+
+#[derive(Debug)]
+struct Reserve<'a> {
+    key: &'a [u8],
+    parameters: Parameters,
+}
+
+/// An option: its word, the range of its number, and the errors of a number that is none, and of
+/// one out of range.
+struct Choice<N> {
+    word: &'static [u8],
+    range: RangeInclusive<N>,
+    syntax: CommandError,
+    outside: CommandError,
+}
+
+const ITERATIONS: Choice<u16> = Choice {
+    word: b"MAXITERATIONS",
+    range: 1..=u16::MAX,
+    syntax: CommandError::IterationsSyntax,
+    outside: CommandError::IterationsRange,
+};
+const BUCKET_SIZE: Choice<u8> = Choice {
+    word: b"BUCKETSIZE",
+    range: 1..=u8::MAX,
+    syntax: CommandError::BucketSizeSyntax,
+    outside: CommandError::BucketSizeRange,
+};
+const EXPANSION: Choice<u16> = Choice {
+    word: b"EXPANSION",
+    range: 0..=CuckooFilter::MAX_EXPANSION,
+    syntax: CommandError::CuckooExpansionSyntax,
+    outside: CommandError::CuckooExpansionRange,
+};
+
+impl<N: TryFrom<i64> + PartialOrd> Choice<N> {
+    /// The number behind the word; `default` when the word is not there.
+    ///
+    /// RedisBloom looks for each word among all arguments, the key and the numbers included. It
+    /// takes the first one it finds and ignores words that it does not know.
+    fn read(self, args: &Args<'_>, default: N) -> Result<N, CommandError> {
+        let Some(mut behind) = args.after_word(self.word) else {
+            return Ok(default);
+        };
+        // RedisBloom reads past its arguments when there is none behind the word.
+        let text = behind.next_optional().unwrap_or_default();
+        number::within(text, &self.range).map_err(|error| match error {
+            NumberError::Syntax => self.syntax,
+            NumberError::Range => self.outside,
+        })
+    }
+}
+
+impl<'a> Reserve<'a> {
+    fn parse(mut args: Args<'a>, defaults: &CuckooDefaults) -> Result<Self, CommandError> {
+        if !args.remaining().is_multiple_of(2) {
+            return Err(args.wrong_arity());
+        }
+        let (key, capacity) = (args.next_bytes()?, args.next_bytes()?);
+        let capacity = number::integer(capacity).ok_or(CommandError::InsertCapacity)?;
+        let max_iterations = ITERATIONS.read(&args, defaults.max_iterations)?;
+        let bucket_size = BUCKET_SIZE.read(&args, defaults.bucket_size)?;
+        let expansion = EXPANSION.read(&args, defaults.expansion)?;
+        let range = 2 * u64::from(bucket_size)..=*number::CAPACITY.end();
+        let capacity = u64::try_from(capacity).ok().filter(|it| range.contains(it));
+        let parameters = Parameters {
+            capacity: capacity.ok_or(CommandError::CuckooCapacityRange)?,
+            bucket_size,
+            max_iterations,
+            expansion,
+        };
+        Ok(Self { key, parameters })
+    }
+
+    fn execute(
+        &self,
+        context: &Context,
+        slot: &mut Slot<'_, CuckooFilter>,
+    ) -> Result<(Reply, Effect), CommandError> {
+        match slot {
+            Slot::OtherType => Err(CommandError::WrongType),
+            Slot::Filter(_) | Slot::Vacant(Some(_)) => Err(CommandError::ItemExists),
+            Slot::Vacant(value) => {
+                let filter = value.insert(self.parameters.build(context)?);
+                let header = header::cuckoo::encode(&filter.parts());
+                Ok((Reply::OK, Effect::of_cuckoo(self.key, Some(header), &[])))
+            }
+        }
+    }
+}
+
+/// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
+pub fn reserve(context: &Context, args: &[&[u8]], slot: &mut Slot<'_, CuckooFilter>) -> Outcome {
+    match Reserve::parse(Args::new(RESERVE, args), &context.cuckoo) {
+        Ok(reserve) => Outcome::answered(reserve.execute(context, slot)),
+        Err(error) => Outcome::bad_arguments(error),
+    }
+}

@@ -1,0 +1,253 @@
+//! A filter of any family, as a host keeps it: what does not depend on the family.
+
+use std::borrow::Cow;
+
+use everbloom::redisbloom::{Check, CuckooParts, FilterParts};
+use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+
+/// A filter of any family: what one key holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Filter {
+    /// Of the `BF.*` commands.
+    Bloom(ScalableBloomFilter),
+    /// Of the `CF.*` commands.
+    Cuckoo(CuckooFilter),
+}
+
+/// A kind of filters. Each is a type of values in files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Bloom filters in a layout.
+    Bloom(Layout),
+    /// Cuckoo filters.
+    Cuckoo,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 3] = [
+        Kind::Bloom(Layout::Classic),
+        Kind::Bloom(Layout::Blocked),
+        Kind::Cuckoo,
+    ];
+}
+
+/// Everything about a filter but its arrays: the bits of its layers, or the slots of its tables.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parts {
+    /// Of a Bloom filter.
+    Bloom(FilterParts),
+    /// Of a cuckoo filter.
+    Cuckoo(CuckooParts),
+}
+
+impl Parts {
+    /// The kind of the filter.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Parts::Bloom(parts) => Kind::Bloom(parts.layout()),
+            Parts::Cuckoo(_) => Kind::Cuckoo,
+        }
+    }
+
+    /// The number of its arrays.
+    pub fn arrays(&self) -> usize {
+        match self {
+            Parts::Bloom(parts) => parts.layers.len(),
+            Parts::Cuckoo(parts) => parts.tables.into(),
+        }
+    }
+
+    /// The bytes of an array by its number from 0; `None` when there is no such array.
+    pub fn array_bytes(&self, number: usize) -> Option<u64> {
+        match self {
+            Parts::Bloom(parts) => parts.layers.get(number).map(|layer| layer.bytes),
+            Parts::Cuckoo(parts) => {
+                let number = u16::try_from(number).ok().filter(|it| *it < parts.tables);
+                number
+                    .and_then(|it| parts.table(it))
+                    .map(|(_, slots)| slots)
+            }
+        }
+    }
+}
+
+impl Filter {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Filter::Bloom(filter) => Kind::Bloom(filter.layout()),
+            Filter::Cuckoo(_) => Kind::Cuckoo,
+        }
+    }
+
+    /// Everything but its arrays.
+    pub fn parts(&self) -> Parts {
+        match self {
+            Filter::Bloom(filter) => Parts::Bloom(filter.parts()),
+            Filter::Cuckoo(filter) => Parts::Cuckoo(filter.parts()),
+        }
+    }
+
+    /// What it occupies in memory, in bytes, itself included.
+    #[inline]
+    pub fn memory_usage(&self) -> usize {
+        match self {
+            Filter::Bloom(filter) => {
+                filter.memory_usage() - size_of_val(filter) + size_of::<Filter>()
+            }
+            Filter::Cuckoo(filter) => {
+                filter.memory_usage() - size_of_val(filter) + size_of::<Filter>()
+            }
+        }
+    }
+
+    /// The bytes of all its arrays.
+    pub fn stream_len(&self) -> u64 {
+        match self {
+            Filter::Bloom(filter) => filter.stream_len(),
+            Filter::Cuckoo(filter) => filter.slots(),
+        }
+    }
+
+    /// Its arrays laid end to end from `offset` to the end of that array, at most `max` bytes;
+    /// `None` at and past the end.
+    pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Filter::Bloom(filter) => filter.stream_chunk(offset, max),
+            Filter::Cuckoo(filter) => filter.stream_chunk(offset, max),
+        }
+    }
+
+    /// A copy, if there is memory for it.
+    pub fn try_clone(&self) -> Option<Filter> {
+        let mut copy = match self.parts() {
+            Parts::Bloom(parts) => {
+                let check = Check::RdbValue;
+                let copy = ScalableBloomFilter::from_parts_checked(&parts, u64::MAX, check);
+                Filter::Bloom(copy.ok()?)
+            }
+            Parts::Cuckoo(parts) => {
+                Filter::Cuckoo(CuckooFilter::from_parts(&parts, u64::MAX).ok()?)
+            }
+        };
+        let mut offset = 0;
+        while let Some(chunk) = self.stream_chunk(offset, usize::MAX) {
+            match &mut copy {
+                Filter::Bloom(copy) => copy.load_chunk(offset, &chunk),
+                Filter::Cuckoo(copy) => copy.load_chunk(offset, &chunk),
+            }
+            .ok()?;
+            offset += chunk.len() as u64;
+        }
+        Some(copy)
+    }
+
+    /// The number of its arrays.
+    pub fn arrays(&self) -> usize {
+        match self {
+            Filter::Bloom(filter) => filter.layers().len(),
+            Filter::Cuckoo(filter) => filter.tables(),
+        }
+    }
+
+    /// Lets an array be moved to another place in memory; it must stay as long.
+    pub fn relocate(&mut self, array: usize, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        match self {
+            Filter::Bloom(filter) => filter.relocate_bits(array, relocate),
+            Filter::Cuckoo(filter) => filter.relocate_slots(array, relocate),
+        }
+    }
+
+    /// Asks for the memory in which these items are, or would be.
+    pub fn prefetch_items(&self, items: &[&[u8]]) {
+        match self {
+            Filter::Bloom(filter) => {
+                filter.prefetch_layers();
+                for item in items {
+                    let _ = filter.prepare(*item);
+                }
+            }
+            Filter::Cuckoo(filter) => {
+                filter.prefetch_tables();
+                for item in items {
+                    let _ = filter.prepare(*item);
+                }
+            }
+        }
+    }
+
+    /// Begins to capture the filter as it is now; see [`everbloom::host`].
+    pub fn begin_capture(&mut self, id: u64) -> Parts {
+        match self {
+            Filter::Bloom(filter) => Parts::Bloom(filter.begin_capture(id)),
+            Filter::Cuckoo(filter) => Parts::Cuckoo(filter.begin_capture(id)),
+        }
+    }
+
+    /// The id of the capture in progress.
+    pub fn capture_id(&self) -> Option<u64> {
+        match self {
+            Filter::Bloom(filter) => filter.capture_id(),
+            Filter::Cuckoo(filter) => filter.capture_id(),
+        }
+    }
+
+    /// Gives up the capture in progress.
+    pub fn end_capture(&mut self) {
+        match self {
+            Filter::Bloom(filter) => filter.end_capture(),
+            Filter::Cuckoo(filter) => filter.end_capture(),
+        }
+    }
+
+    /// Appends the next captured bytes of an array; false when there are none.
+    pub fn capture_next(&mut self, out: &mut Vec<u8>) -> bool {
+        match self {
+            Filter::Bloom(filter) => filter.capture_next(out),
+            Filter::Cuckoo(filter) => filter.capture_next(out),
+        }
+    }
+}
+
+/// A family of filters, each with commands of its own. To these, filters of another family are
+/// values of another type.
+pub trait Family: Into<Filter> {
+    /// The filter, if it is of this family.
+    fn of(filter: &Filter) -> Option<&Self>;
+
+    /// The same, to be changed.
+    fn of_mut(filter: &mut Filter) -> Option<&mut Self>;
+}
+
+macro_rules! families {
+    ($($filter:ty: $family:ident,)*) => {
+        $(
+            impl Family for $filter {
+                #[inline]
+                fn of(filter: &Filter) -> Option<&Self> {
+                    match filter {
+                        Filter::$family(filter) => Some(filter),
+                        _ => None,
+                    }
+                }
+
+                #[inline]
+                fn of_mut(filter: &mut Filter) -> Option<&mut Self> {
+                    match filter {
+                        Filter::$family(filter) => Some(filter),
+                        _ => None,
+                    }
+                }
+            }
+
+            impl From<$filter> for Filter {
+                fn from(filter: $filter) -> Filter {
+                    Filter::$family(filter)
+                }
+            }
+        )*
+    };
+}
+
+families! { ScalableBloomFilter: Bloom, CuckooFilter: Cuckoo, }

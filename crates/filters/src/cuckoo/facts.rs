@@ -1,0 +1,147 @@
+//! What can be asked of a cuckoo filter as a whole.
+
+use core::mem::size_of;
+
+use super::CuckooFilter;
+use super::place::FINGERPRINTS;
+use super::table::Table;
+use crate::math::{exp_m1, ln_1p};
+
+impl CuckooFilter {
+    /// Items inserted and not removed.
+    ///
+    /// ```
+    /// # use everbloom::CuckooFilter;
+    /// let mut filter = CuckooFilter::builder().capacity(1000).bucket_size(4).build()?;
+    /// filter.insert("a")?;
+    /// assert_eq!((filter.len(), filter.is_empty(), filter.removed()), (1, false, 0));
+    /// assert_eq!((filter.tables(), filter.buckets(), filter.slots()), (1, 256, 1024));
+    /// assert_eq!((filter.bucket_size(), filter.max_kicks()), (4, 20));
+    /// assert_eq!((filter.used(), filter.load()), (1, 1.0 / 1024.0));
+    /// assert!(filter.memory_usage() > 1024);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.items
+    }
+
+    /// Whether it has no items. [Example](Self::len).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// Items removed since the last compaction. [Example](Self::compact).
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        self.removed
+    }
+
+    /// The number of tables; at least one. [Example](Self::len).
+    #[must_use]
+    pub fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// The buckets of the first table. [Example](Self::len).
+    #[must_use]
+    pub fn buckets(&self) -> u64 {
+        self.tables.first().map_or(0, Table::buckets)
+    }
+
+    /// The slots of all tables, which are as many bytes. [Example](Self::len).
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        self.tables.iter().map(Table::len).sum()
+    }
+
+    /// Slots of a bucket. [Example](Self::len).
+    #[must_use]
+    pub fn bucket_size(&self) -> u8 {
+        self.bucket_size
+    }
+
+    /// The most fingerprints that are moved to make room for one. [Example](Self::len).
+    #[must_use]
+    pub fn max_kicks(&self) -> u16 {
+        self.max_kicks
+    }
+
+    /// How many times the buckets of a table the next one has; 0 when the filter does not grow.
+    ///
+    /// ```
+    /// # use everbloom::{CuckooError, CuckooFilter};
+    /// let builder = CuckooFilter::builder();
+    /// assert_eq!(builder.expansion(3).build()?.expansion(), 4);
+    /// let beyond = CuckooFilter::MAX_EXPANSION + 1;
+    /// assert_eq!(builder.expansion(beyond).build(), Err(CuckooError::Expansion));
+    /// # Ok::<(), CuckooError>(())
+    /// ```
+    #[must_use]
+    pub fn expansion(&self) -> u16 {
+        self.expansion
+    }
+
+    /// The slots of all tables that are in use. [Example](Self::len).
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.tables.iter().map(Table::used).sum()
+    }
+
+    /// The part of all slots that are in use. [Example](Self::len).
+    #[must_use]
+    pub fn load(&self) -> f64 {
+        self.used() as f64 / self.slots() as f64
+    }
+
+    /// The part of the items that were not inserted for which [`contains`](Self::contains) is to be
+    /// expected to err now: 1 − (1 − 1/255)<sup>2bl</sup>, where l is the load of all tables added
+    /// up. A lookup compares with 2bl fingerprints, of which each is the item's with probability
+    /// 1/255 (section 5.1 of the paper, with 255 for 2<sup>f</sup> and the slots in use).
+    ///
+    /// ```
+    /// # let mut filter = everbloom::CuckooFilter::new(1000);
+    /// for item in 0..600 {
+    ///     filter.insert(&item)?;
+    /// }
+    /// let errors = (600..100_600).filter(|item| filter.contains(item)).count();
+    /// let rate = filter.estimated_error_rate();
+    /// assert!(rate < filter.full_error_rate() && filter.full_error_rate() < 0.0157);
+    /// assert!((errors as f64 / 100_000.0 - rate).abs() < 0.002);
+    /// # Ok::<(), everbloom::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn estimated_error_rate(&self) -> f64 {
+        let load = |table: &Table| table.used() as f64 / table.len() as f64;
+        error_rate(self.bucket_size, self.tables.iter().map(load).sum())
+    }
+
+    /// The error rate when every slot of all tables is in use: 1 − (1 − 1/255)<sup>2bt</sup> for t
+    /// tables. [Example](Self::estimated_error_rate).
+    #[must_use]
+    pub fn full_error_rate(&self) -> f64 {
+        error_rate(self.bucket_size, self.tables.len() as f64)
+    }
+
+    /// What the filter occupies in memory, in bytes, itself included. [Example](Self::len).
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        let slots: usize = self.tables.iter().map(|table| table.slots().len()).sum();
+        // The first table has its place within the filter, until there is a second.
+        let places = if self.tables.spilled() {
+            self.tables.capacity()
+        } else {
+            0
+        };
+        let capture = self.recording.0.as_ref();
+        let capture = capture.map_or(0, |capture| capture.memory_usage());
+        size_of::<Self>() + places * size_of::<Table>() + slots + capture
+    }
+}
+
+/// The error rate of a lookup in tables whose loads add up to this.
+fn error_rate(bucket_size: u8, load: f64) -> f64 {
+    let compared = 2.0 * f64::from(bucket_size) * load;
+    -exp_m1(compared * ln_1p(-1.0 / FINGERPRINTS as f64))
+}

@@ -1,0 +1,427 @@
+//! A filter whose items can be removed.
+//!
+//! (Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom",
+//! 2014.) Of each item a fingerprint of one byte is kept, in one of two buckets. When both are
+//! full, another fingerprint of the bucket makes room and goes to its own other bucket. That bucket
+//! is found from the fingerprint alone, so the item is not needed for it.
+
+mod facts;
+mod place;
+mod table;
+
+use core::fmt;
+use core::mem::take;
+use core::num::NonZeroU64;
+use core::ops::ControlFlow;
+
+use smallvec::SmallVec;
+
+use crate::error::InsertError;
+use crate::hash::{CuckooHash, HashPair};
+use crate::host::recording::Recording;
+use crate::item::Item;
+pub(crate) use place::Place;
+pub(crate) use table::{Table, Watch};
+
+/// The largest expansion.
+pub(crate) const MAX_EXPANSION: u16 = 32768;
+
+/// The most tables a filter grows to.
+pub(crate) const MAX_TABLES: usize = u16::MAX as usize;
+
+/// Items of a batch whose memory is asked for at once.
+const GROUP: usize = 32;
+
+/// A filter whose items can be removed, and that counts how often it has each: what a key of the
+/// `CF.*` commands holds, bit for bit.
+///
+/// ```
+/// use everbloom::CuckooFilter;
+///
+/// let mut absent = CuckooFilter::new(10_000);
+/// absent.insert("user 7")?;
+/// assert!(absent.contains("user 7"));
+///
+/// assert!(absent.remove("user 7"));
+/// assert!(!absent.contains("user 7"));
+/// # Ok::<(), everbloom::InsertError>(())
+/// ```
+///
+/// # What to know before
+///
+/// - **The error rate is not chosen.** It follows from the bucket size: a lookup compares one byte
+///   with at most two buckets, so it errs for 1 − (1 − 1/255)<sup>2b</sup> of the other items when
+///   all slots of buckets of size b are in use. That is 0.78 % for size 1, 1.56 % for size 2, 3.1 %
+///   for size 4, and never less than 0.78 % in a full filter. Each table that it grows by adds as
+///   much. A [Bloom filter](crate::BloomFilter) takes any rate.
+/// - **Remove only what was inserted.** An item that was never inserted but seems to be there
+///   shares its fingerprint and bucket with another one, and removing it removes that other item,
+///   which is then missed. It is the only way in which a filter misses an item.
+/// - **An item inserted again is kept again.** A table holds at most 2b copies of an item. One more
+///   makes the filter grow by a table, also when all other buckets are empty, and each lookup then
+///   reads two more buckets. [`insert_if_absent`](Self::insert_if_absent) keeps one copy only.
+/// - **The hash is known to all.** Whoever chooses the items can make as many of them share their
+///   buckets as they like. In the blocked layout of Bloom filters nobody can.
+///
+/// How full a first table was when an item found no room in it, of 1024 slots and of a million:
+///
+/// | bucket size | 20 kicks | 500 kicks | error rate when full |
+/// |--:|--:|--:|--:|
+/// | 1 | 58 %, 23 % | 64 %, 23 % | 0.78 % |
+/// | 2 | 76 %, 54 % | 77 %, 62 % | 1.56 % |
+/// | 4 | 91 %, 78 % | 97 %, 96 % | 3.1 % |
+/// | 8 | 94 %, 87 % | 99.9 %, 99 % | 6.1 % |
+#[derive(Clone, PartialEq)]
+pub struct CuckooFilter {
+    /// Oldest first, never empty.
+    pub(crate) tables: SmallVec<[Table; 1]>,
+    pub(crate) items: u64,
+    pub(crate) removed: u64,
+    pub(crate) max_kicks: u16,
+    pub(crate) expansion: u16,
+    pub(crate) bucket_size: u8,
+    pub(crate) recording: Recording,
+}
+
+/// What happens to a table in a compaction that some of the items cannot leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stuck {
+    /// The older tables are emptied as far as possible, too.
+    GoOn,
+    /// The compaction ends.
+    Stop,
+}
+
+impl CuckooFilter {
+    /// The largest expansion. [Example](Self::expansion).
+    pub const MAX_EXPANSION: u16 = MAX_EXPANSION;
+
+    /// The item's place in every table.
+    #[inline]
+    pub(crate) fn place_of(item: &(impl Item + ?Sized)) -> Place {
+        Place::of(Self::hash(item))
+    }
+
+    #[inline]
+    pub(crate) fn hash(item: &(impl Item + ?Sized)) -> HashPair {
+        item.hash_with(&CuckooHash)
+    }
+
+    /// Inserts an item once more. [Example](Self).
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError`] when there is no room for it: nothing has changed then.
+    pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<(), InsertError> {
+        self.insert_place(Self::place_of(item), u64::MAX)
+    }
+
+    /// Inserts an item unless it seems to be there; true when it was inserted.
+    ///
+    /// ```
+    /// # let mut filter = everbloom::CuckooFilter::new(1000);
+    /// assert_eq!(filter.insert_if_absent("a"), Ok(true));
+    /// assert_eq!(filter.insert_if_absent("a"), Ok(false));
+    /// assert_eq!(filter.count("a"), 1);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError`] when there is no room for it: nothing has changed then.
+    pub fn insert_if_absent<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
+        self.insert_place_if_absent(Self::place_of(item), u64::MAX)
+    }
+
+    /// Whether the item was inserted and not removed: false is certain as long as only inserted
+    /// items are removed, true may be an error. [Example](Self).
+    #[must_use]
+    pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
+        self.contains_place(Self::place_of(item))
+    }
+
+    /// How often the item was inserted and not removed, or more when other items share its
+    /// fingerprint and buckets. Where both of its buckets are one, each copy counts twice.
+    ///
+    /// ```
+    /// # let mut filter = everbloom::CuckooFilter::new(1000);
+    /// filter.insert("a")?;
+    /// filter.insert("a")?;
+    /// assert_eq!((filter.count("a"), filter.count("b")), (2, 0));
+    /// # Ok::<(), everbloom::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn count<T: Item + ?Sized>(&self, item: &T) -> u64 {
+        let place = Self::place_of(item);
+        self.tables.iter().map(|table| table.count(place)).sum()
+    }
+
+    /// Removes an item once; false when it is not there. Only for items that were inserted, see
+    /// [above](Self). [Example](Self).
+    ///
+    /// When more than a tenth of the items were removed, a filter of several tables
+    /// [compacts](Self::compact) itself, which takes time linear in its size.
+    pub fn remove<T: Item + ?Sized>(&mut self, item: &T) -> bool {
+        self.remove_place(Self::place_of(item))
+    }
+
+    /// Calls `emit` with [`contains`](Self::contains) of each item in turn. The memory of a group
+    /// of items is asked for before the first of them is looked up. Items are taken from the
+    /// iterator ahead.
+    ///
+    /// ```
+    /// # let mut filter = everbloom::CuckooFilter::new(1000);
+    /// filter.insert("a")?;
+    /// let mut found = Vec::new();
+    /// filter.contains_each(["a", "b"], |one| found.push(one));
+    /// assert_eq!(found, [true, false]);
+    /// # Ok::<(), everbloom::InsertError>(())
+    /// ```
+    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
+        let mut items = items.into_iter();
+        let mut group = SmallVec::<[Place; GROUP]>::new();
+        loop {
+            self.prepare_group(&mut items, &mut group);
+            if group.is_empty() {
+                return;
+            }
+            group
+                .iter()
+                .for_each(|place| emit(self.contains_place(*place)));
+        }
+    }
+
+    /// Calls `emit` with [`insert`](Self::insert) of each item in turn, or, if `absent`, with
+    /// [`insert_if_absent`](Self::insert_if_absent); `Ok(false)` is an item that seems to be there.
+    /// When `emit` breaks, the items after that one are not inserted. Items are taken from the
+    /// iterator ahead. New tables may take `max_growth` bytes together; an item that would need
+    /// more is refused.
+    ///
+    /// ```
+    /// # let mut filter = everbloom::CuckooFilter::new(1000);
+    /// let mut replies = Vec::new();
+    /// filter.insert_each(["a", "b", "a"], true, u64::MAX, |reply| {
+    ///     replies.push(reply);
+    ///     std::ops::ControlFlow::Continue(())
+    /// });
+    /// assert_eq!(replies, [Ok(true), Ok(true), Ok(false)]);
+    /// ```
+    pub fn insert_each(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        absent: bool,
+        max_growth: u64,
+        mut emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
+    ) {
+        let mut items = items.into_iter();
+        let (mut left, mut tables) = (max_growth, self.tables.len());
+        let mut group = SmallVec::<[Place; GROUP]>::new();
+        loop {
+            self.prepare_group(&mut items, &mut group);
+            if group.is_empty() {
+                return;
+            }
+            for &place in &group {
+                let reply = if absent {
+                    self.insert_place_if_absent(place, left)
+                } else {
+                    self.insert_place(place, left).map(|()| true)
+                };
+                if self.tables.len() > tables {
+                    tables = self.tables.len();
+                    left = left.saturating_sub(self.tables.last().map_or(0, Table::len));
+                }
+                if emit(reply).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Hashes the next items, and asks for the buckets of all of them.
+    #[inline]
+    fn prepare_group(
+        &self,
+        items: &mut impl Iterator<Item: Item>,
+        group: &mut SmallVec<[Place; GROUP]>,
+    ) {
+        group.clear();
+        group.extend(items.take(GROUP).map(|item| Self::place_of(&item)));
+        if group.len() > 1 {
+            group.iter().for_each(|place| self.prefetch_place(*place));
+        }
+    }
+
+    /// Moves items from newer tables to free slots of older ones, and drops newest tables that have
+    /// become empty. Takes time linear in the size of all tables but the first.
+    ///
+    /// ```
+    /// # use everbloom::CuckooFilter;
+    /// let mut filter = CuckooFilter::builder().capacity(16).build()?;
+    /// for item in 0..40 {
+    ///     filter.insert(&item)?;
+    /// }
+    /// assert_eq!(filter.tables(), 3);
+    /// for item in 0..3 {
+    ///     assert!(filter.remove(&item));
+    /// }
+    /// assert_eq!(filter.removed(), 3);
+    /// filter.compact();
+    /// assert_eq!((filter.removed(), filter.len()), (0, 37));
+    /// assert!((3..40).all(|item| filter.contains(&item)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compact(&mut self) {
+        self.compact_tables(Stuck::GoOn);
+    }
+
+    fn compact_tables(&mut self, stuck: Stuck) {
+        for number in (1..self.tables.len()).rev() {
+            let (older, rest) = self.tables.split_at_mut(number);
+            let Some((table, newer)) = rest.split_first_mut() else {
+                break;
+            };
+            table.move_to(older, number, &mut self.recording);
+            let (is_empty, is_newest) = (table.used() == 0, newer.is_empty());
+            if is_empty && is_newest {
+                self.drop_newest();
+            }
+            if !is_empty && stuck == Stuck::Stop {
+                break;
+            }
+        }
+        self.removed = 0;
+    }
+
+    fn drop_newest(&mut self) {
+        if let Some(table) = self.tables.pop()
+            && let Some(capture) = &mut self.recording.0
+        {
+            capture.keep(self.tables.len(), table.into_slots());
+        }
+    }
+
+    /// Asks for the item's buckets in all tables.
+    #[inline]
+    pub(crate) fn prefetch_place(&self, place: Place) {
+        self.tables
+            .iter()
+            .rev()
+            .for_each(|table| table.prefetch(place));
+    }
+
+    #[inline]
+    pub(crate) fn contains_place(&self, place: Place) -> bool {
+        self.tables.iter().rev().any(|table| table.contains(place))
+    }
+
+    #[inline]
+    pub(crate) fn insert_place_if_absent(
+        &mut self,
+        place: Place,
+        max_table_bytes: u64,
+    ) -> Result<bool, InsertError> {
+        if self.contains_place(place) {
+            return Ok(false);
+        }
+        self.insert_place(place, max_table_bytes).map(|()| true)
+    }
+
+    #[inline]
+    pub(crate) fn insert_place(
+        &mut self,
+        place: Place,
+        max_table_bytes: u64,
+    ) -> Result<(), InsertError> {
+        if !self.put(place) {
+            let newest = self.grow(max_table_bytes)?;
+            let (recording, number) = (&mut self.recording, newest);
+            // All slots of a new table are empty.
+            if let Some(table) = self.tables.last_mut() {
+                table.place(place, &mut Watch { recording, number });
+            }
+        }
+        self.items = self.items.saturating_add(1);
+        Ok(())
+    }
+
+    /// Puts a fingerprint into an empty slot, or makes room for it in the newest table.
+    #[inline]
+    fn put(&mut self, place: Place) -> bool {
+        let recording = &mut self.recording;
+        for (number, table) in self.tables.iter_mut().enumerate().rev() {
+            if table.place(place, &mut Watch { recording, number }) {
+                return true;
+            }
+        }
+        let number = self.tables.len().saturating_sub(1);
+        let watch = &mut Watch { recording, number };
+        let newest = self.tables.last_mut();
+        newest.is_some_and(|table| table.kick(place, self.max_kicks, watch))
+    }
+
+    /// Appends a table; its number.
+    #[cold]
+    fn grow(&mut self, max_bytes: u64) -> Result<usize, InsertError> {
+        let number = self.tables.len();
+        let buckets = match self.expansion {
+            0 => return Err(InsertError::Full),
+            expansion => buckets_of(self.buckets(), expansion, number),
+        };
+        let buckets = buckets.filter(|buckets| {
+            let bytes = buckets.get().checked_mul(self.bucket_size.into());
+            bytes.is_some_and(|bytes| bytes <= max_bytes) && number < MAX_TABLES
+        });
+        let buckets = buckets.ok_or(InsertError::CannotGrow)?;
+        self.tables
+            .try_reserve_exact(1)
+            .map_err(|_| InsertError::CannotGrow)?;
+        let table = Table::empty(buckets, self.bucket_size);
+        self.tables
+            .push(table.map_err(|_| InsertError::CannotGrow)?);
+        Ok(number)
+    }
+
+    #[inline]
+    pub(crate) fn remove_place(&mut self, place: Place) -> bool {
+        let recording = &mut self.recording;
+        let mut newest_first = self.tables.iter_mut().enumerate().rev();
+        let found = newest_first
+            .any(|(number, table)| table.remove(place, &mut Watch { recording, number }));
+        if found {
+            // A filter that is being loaded may hold less than its counts say.
+            self.items = self.items.saturating_sub(1);
+            self.removed = self.removed.saturating_add(1);
+            if self.tables.len() > 1 && self.removed as f64 > self.items as f64 * 0.10 {
+                self.compact_tables(Stuck::Stop);
+            }
+        }
+        found
+    }
+
+    /// Takes the capture out for a moment.
+    pub(crate) fn take_recording(&mut self) -> Recording {
+        take(&mut self.recording)
+    }
+}
+
+/// The buckets of a table by its number, when the first has so many. `None` when they are not
+/// countable, or none.
+pub(crate) fn buckets_of(first: u64, expansion: u16, number: usize) -> Option<NonZeroU64> {
+    let number = u32::try_from(number).ok()?;
+    let factor = u64::from(expansion).checked_pow(number)?;
+    NonZeroU64::new(first.checked_mul(factor)?)
+}
+
+impl fmt::Debug for CuckooFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CuckooFilter")
+            .field("items", &self.items)
+            .field("removed", &self.removed)
+            .field("buckets", &self.buckets())
+            .field("tables", &self.tables.len())
+            .field("bucket_size", &self.bucket_size)
+            .field("max_kicks", &self.max_kicks)
+            .field("expansion", &self.expansion)
+            .finish()
+    }
+}

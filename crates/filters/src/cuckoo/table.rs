@@ -1,0 +1,340 @@
+//! One table of a cuckoo filter.
+//!
+//! ```text
+//! bucket    0         1         2          of bucket size 2
+//! byte      0    1    2    3    4    5     a slot each: a fingerprint, or 0 when it is empty
+//! ```
+
+use alloc::alloc::{Layout, handle_alloc_error};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+use core::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::place::{Place, other};
+use crate::bits::{self, AllocError};
+use crate::host::recording::Recording;
+use crate::pages::{self, HUGE, STEP};
+
+/// A fixed number of buckets.
+pub(crate) struct Table {
+    slots: Box<[u8]>,
+    buckets: NonZeroU64,
+    bucket_size: u8,
+    /// The slots that are not empty.
+    used: u64,
+}
+
+/// Who wants to know what changes in a table: the capture in progress, if there is one.
+pub(crate) struct Watch<'a> {
+    pub(crate) recording: &'a mut Recording,
+    /// The table's number.
+    pub(crate) number: usize,
+}
+
+impl Watch<'_> {
+    #[inline]
+    fn note(&mut self, slots: &[u8], at: usize, old: u8) {
+        if let Some(capture) = &mut self.recording.0 {
+            capture.note(slots, self.number, at as u64, old);
+        }
+    }
+}
+
+impl Table {
+    /// All slots empty. Large tables get their memory from the system only as they are written.
+    pub(crate) fn empty(buckets: NonZeroU64, bucket_size: u8) -> Result<Table, AllocError> {
+        let slots = buckets.get().checked_mul(bucket_size.into());
+        let slots = usize::try_from(slots.ok_or(AllocError)?).map_err(|_| AllocError)?;
+        Ok(Table {
+            slots: bits::zeroed(slots)?,
+            buckets,
+            bucket_size,
+            used: 0,
+        })
+    }
+
+    /// These slots, which must be as many as buckets and bucket size say.
+    pub(crate) fn with_slots(
+        buckets: NonZeroU64,
+        bucket_size: u8,
+        slots: Vec<u8>,
+    ) -> Option<Table> {
+        if buckets.get().checked_mul(bucket_size.into()) != Some(slots.len() as u64) {
+            return None;
+        }
+        let mut table = Table {
+            slots: bits::boxed(slots),
+            buckets,
+            bucket_size,
+            used: 0,
+        };
+        table.used = count(&table.slots);
+        table.collapse(0..table.huge_pages_due(table.used));
+        Some(table)
+    }
+
+    pub(crate) fn buckets(&self) -> u64 {
+        self.buckets.get()
+    }
+
+    /// The slots that are not empty.
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    pub(crate) fn slots(&self) -> &[u8] {
+        &self.slots
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.slots.len() as u64
+    }
+
+    pub(crate) fn into_slots(self) -> Box<[u8]> {
+        self.slots
+    }
+
+    fn is_full(&self) -> bool {
+        self.used == self.len()
+    }
+
+    /// The slots of a bucket, given before reduction.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a reduced bucket's slots lie in the table, which is in memory"
+    )]
+    fn bucket(&self, bucket: u64) -> Range<usize> {
+        let size = usize::from(self.bucket_size);
+        let start = self.reduce(bucket) as usize * size;
+        start..start + size
+    }
+
+    #[inline]
+    fn reduce(&self, bucket: u64) -> u64 {
+        // Filters made here have a power of two of buckets.
+        if self.buckets.is_power_of_two() {
+            bucket & (self.buckets.get() - 1)
+        } else {
+            bucket % self.buckets
+        }
+    }
+
+    #[inline]
+    fn slots_of(&self, bucket: u64) -> &[u8] {
+        self.slots.get(self.bucket(bucket)).unwrap_or_default()
+    }
+
+    /// Asks the processor for both buckets of a place.
+    #[inline]
+    pub(crate) fn prefetch(&self, place: Place) {
+        for bucket in place.buckets() {
+            bits::prefetch(self.slots.as_ptr().wrapping_add(self.bucket(bucket).start));
+        }
+    }
+
+    /// Whether one of both buckets has the fingerprint.
+    #[inline]
+    pub(crate) fn contains(&self, place: Place) -> bool {
+        let has = |bucket| {
+            let slots = self.slots_of(bucket).iter();
+            slots.fold(false, |found, slot| found | (*slot == place.fingerprint))
+        };
+        let [first, second] = place.buckets();
+        has(first) | has(second)
+    }
+
+    /// How often the fingerprint is in both buckets. When the two are one, each counts twice.
+    #[inline]
+    pub(crate) fn count(&self, place: Place) -> u64 {
+        let slots = place.buckets().into_iter().flat_map(|at| self.slots_of(at));
+        slots.filter(|slot| **slot == place.fingerprint).count() as u64
+    }
+
+    /// Puts the fingerprint into the first empty slot of its buckets; false when there is none.
+    #[inline]
+    pub(crate) fn place(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        let mut buckets = place.buckets().into_iter();
+        buckets.any(|bucket| self.put(bucket, place.fingerprint, watch))
+    }
+
+    /// Puts the fingerprint into the first empty slot of the bucket; false when there is none.
+    #[inline]
+    fn put(&mut self, bucket: u64, fingerprint: u8, watch: &mut Watch<'_>) -> bool {
+        let Some(at) = self.find(bucket, 0) else {
+            return false;
+        };
+        self.exchange(at, fingerprint, watch);
+        self.used += 1;
+        if self.used.is_multiple_of(STEP) {
+            self.collapse_since(self.used - 1);
+        }
+        true
+    }
+
+    /// The first slot of the bucket with this in it.
+    #[inline]
+    fn find(&self, bucket: u64, value: u8) -> Option<usize> {
+        let mut slots = self.bucket(bucket);
+        slots.find(|at| self.slots.get(*at) == Some(&value))
+    }
+
+    /// Puts a value into a slot; what was there.
+    #[inline]
+    fn exchange(&mut self, at: usize, value: u8, watch: &mut Watch<'_>) -> u8 {
+        let Some(slot) = self.slots.get(at) else {
+            return value;
+        };
+        let old = *slot;
+        watch.note(&self.slots, at, old);
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = value;
+        }
+        old
+    }
+
+    /// Makes room for the fingerprint: it takes the place of another one in its first bucket, and
+    /// that goes to its own other bucket, and so on, at most `max_kicks` times. False when that
+    /// found no empty slot; then everything is as it was.
+    #[cold]
+    pub(crate) fn kick(&mut self, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        let mut in_hand = place.fingerprint;
+        let mut bucket = self.reduce(place.hash);
+        let mut victim = 0;
+        let mut trail = SmallVec::<[usize; 32]>::new();
+        for _ in 0..max_kicks {
+            let at = self.bucket(bucket).start + usize::from(victim);
+            in_hand = self.exchange(at, in_hand, watch);
+            trail.push(at);
+            bucket = self.reduce(other(bucket, in_hand));
+            if self.put(bucket, in_hand, watch) {
+                return true;
+            }
+            victim = (victim + 1) % self.bucket_size.max(1);
+        }
+        for at in trail.into_iter().rev() {
+            in_hand = self.exchange(at, in_hand, watch);
+        }
+        false
+    }
+
+    /// Empties the first slot of its buckets that has the fingerprint; false when none has it.
+    #[inline]
+    pub(crate) fn remove(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
+        let mut buckets = place.buckets().into_iter();
+        let found = buckets.find_map(|bucket| self.find(bucket, place.fingerprint));
+        if let Some(at) = found {
+            self.exchange(at, 0, watch);
+            self.used -= 1;
+        }
+        found.is_some()
+    }
+
+    /// Moves each fingerprint to the first of the older tables that has room for it.
+    pub(crate) fn move_to(
+        &mut self,
+        older: &mut [Table],
+        number: usize,
+        recording: &mut Recording,
+    ) {
+        let size = u64::from(self.bucket_size.max(1));
+        let (mut left, mut at) = (self.used, 0);
+        while left > 0 {
+            let rest = self.slots.get(at..).unwrap_or_default();
+            let Some(next) = rest.iter().position(|slot| *slot != 0) else {
+                return;
+            };
+            at += next;
+            left -= 1;
+            let place = Place {
+                hash: at as u64 / size,
+                fingerprint: rest.get(next).copied().unwrap_or_default(),
+            };
+            let moved = older
+                .iter_mut()
+                .enumerate()
+                .any(|(number, table)| table.place(place, &mut Watch { recording, number }));
+            if moved {
+                self.exchange(at, 0, &mut Watch { recording, number });
+                self.used -= 1;
+            }
+            at += 1;
+        }
+    }
+
+    /// Overwrites a part of the slots; false when the part is not within them.
+    pub(crate) fn load(&mut self, start: usize, data: &[u8], watch: &mut Watch<'_>) -> bool {
+        let part = start..start.saturating_add(data.len());
+        let Some(old) = self.slots.get(part.clone()) else {
+            return false;
+        };
+        let less = count(old);
+        if let Some(capture) = &mut watch.recording.0 {
+            capture.note_range(&self.slots, watch.number, start as u64, data.len() as u64);
+        }
+        if let Some(place) = self.slots.get_mut(part.clone()) {
+            pages::copy(place, data);
+        }
+        self.used = self.used - less + count(data);
+        let pages =
+            bits::huge_pages(&self.slots, part.start)..bits::huge_pages(&self.slots, part.end);
+        self.collapse(pages.start..pages.end.min(self.huge_pages_due(self.used)));
+        true
+    }
+
+    /// Lets the slots be moved to another place in memory; they must stay as many.
+    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        let len = self.slots.len();
+        self.slots = relocate(core::mem::take(&mut self.slots));
+        assert_eq!(self.slots.len(), len, "relocated slots stay as many");
+    }
+
+    /// Puts on huge pages what has become due since so many slots were in use.
+    #[cold]
+    fn collapse_since(&self, used: u64) {
+        self.collapse(self.huge_pages_due(used)..self.huge_pages_due(self.used));
+    }
+
+    fn collapse(&self, pages: Range<usize>) {
+        if self.slots.len() >= HUGE {
+            bits::collapse(&self.slots, pages);
+        }
+    }
+
+    fn huge_pages_due(&self, used: u64) -> usize {
+        let due = pages::due(self.len(), used, 1);
+        usize::try_from(due).unwrap_or(usize::MAX)
+    }
+}
+
+/// The slots that are not empty.
+fn count(slots: &[u8]) -> u64 {
+    slots.iter().filter(|slot| **slot != 0).count() as u64
+}
+
+impl Clone for Table {
+    fn clone(&self) -> Table {
+        let Ok(mut slots) = bits::zeroed(self.slots.len()) else {
+            handle_alloc_error(Layout::for_value::<[u8]>(&self.slots))
+        };
+        pages::copy(&mut slots, &self.slots);
+        let copy = Table { slots, ..*self };
+        copy.collapse(0..copy.huge_pages_due(copy.used));
+        copy
+    }
+}
+
+impl PartialEq for Table {
+    fn eq(&self, other: &Table) -> bool {
+        self.buckets == other.buckets && self.slots == other.slots
+    }
+}

@@ -1,0 +1,257 @@
+//! A cuckoo filter taken apart, and put together again.
+
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+use core::mem::size_of;
+use core::num::NonZeroU64;
+
+use smallvec::SmallVec;
+
+use super::parts::ChunkError;
+use crate::bits::AllocError;
+use crate::cuckoo::{CuckooFilter, MAX_EXPANSION, Table, Watch, buckets_of};
+use crate::error::CuckooError;
+use crate::host::recording::Recording;
+
+/// Everything about a cuckoo filter but its slots.
+///
+/// Table i, from 0, has `buckets * expansion^i` buckets, of `bucket_size` slots of a byte.
+///
+/// The expansion of a filter made by [`CuckooBuilder`](crate::CuckooBuilder) is a power of two.
+/// Others are taken from outside, as RedisBloom takes them. Such a filter misses items, there and
+/// here: the two buckets of a fingerprint do not lead to each other, and one that was moved is not
+/// found.
+///
+/// ```
+/// use everbloom::CuckooFilter;
+/// let mut filter = CuckooFilter::new(1000);
+/// filter.insert("a")?;
+/// let parts = filter.parts();
+/// assert_eq!((parts.items, parts.buckets, parts.tables), (1, 512, 1));
+///
+/// let mut copy = CuckooFilter::from_parts(&parts, 1 << 20)?;
+/// let mut at = 0;
+/// while let Some(chunk) = filter.stream_chunk(at, 1 << 16) {
+///     copy.load_chunk(at, &chunk)?;
+///     at += chunk.len() as u64;
+/// }
+/// assert_eq!(at, filter.slots());
+/// assert_eq!(copy, filter);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CuckooParts {
+    /// Items inserted and not removed.
+    pub items: u64,
+    /// Items removed since the last compaction.
+    pub removed: u64,
+    /// The buckets of the first table.
+    pub buckets: u64,
+    /// The number of tables.
+    pub tables: u16,
+    /// Slots of a bucket.
+    pub bucket_size: u8,
+    /// The most fingerprints that are moved to make room for one.
+    pub max_kicks: u16,
+    /// How many times the buckets of a table the next one has.
+    pub expansion: u16,
+}
+
+impl CuckooParts {
+    /// Checks everything that a filter's parts must satisfy; allocates nothing. `limit` is the most
+    /// bytes that its tables may take.
+    ///
+    /// ```
+    /// # use everbloom::{CuckooError, CuckooFilter};
+    /// let mut parts = CuckooFilter::builder().parts()?;
+    /// assert_eq!(parts.validate(2000), Ok(()));
+    /// assert_eq!(parts.validate(1000), Err(CuckooError::TooLarge { limit: 1000 }));
+    /// parts.buckets = 3;
+    /// assert_eq!(parts.validate(2000), Err(CuckooError::Buckets));
+    /// # Ok::<(), CuckooError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken.
+    pub fn validate(&self, limit: u64) -> Result<(), CuckooError> {
+        if self.bucket_size == 0 {
+            return Err(CuckooError::BucketSize);
+        }
+        if self.max_kicks == 0 {
+            return Err(CuckooError::Kicks);
+        }
+        if self.expansion > MAX_EXPANSION {
+            return Err(CuckooError::Expansion);
+        }
+        if self.tables == 0 || self.tables > 1 && self.expansion == 0 {
+            return Err(CuckooError::Tables);
+        }
+        if !self.buckets.is_power_of_two() || self.buckets >= 1 << 56 {
+            return Err(CuckooError::Buckets);
+        }
+        match self.bytes() {
+            Some(bytes) if bytes <= limit => Ok(()),
+            _ => Err(CuckooError::TooLarge { limit }),
+        }
+    }
+
+    /// The bytes of memory of all tables, if they are countable. A table takes some beside its
+    /// slots, so that tables of few slots count, too.
+    fn bytes(&self) -> Option<u64> {
+        let mut sum = 0_u64;
+        for number in 0..self.tables {
+            let buckets = self.buckets_of(number)?;
+            let slots = buckets.get().checked_mul(self.bucket_size.into())?;
+            sum = sum.checked_add(slots)?;
+            // The first has its place within the filter.
+            if number > 0 {
+                sum = sum.checked_add(size_of::<Table>() as u64)?;
+            }
+        }
+        Some(sum)
+    }
+
+    /// The buckets of a table by its number, if they are countable.
+    fn buckets_of(&self, number: u16) -> Option<NonZeroU64> {
+        buckets_of(self.buckets, self.expansion, number.into())
+    }
+
+    /// The buckets and the slots of a table by its number, if they are countable.
+    ///
+    /// ```
+    /// # use everbloom::{CuckooError, CuckooFilter};
+    /// let parts = CuckooFilter::builder().expansion(4).parts()?;
+    /// assert_eq!((parts.table(0), parts.table(1)), (Some((512, 1024)), Some((2048, 4096))));
+    /// assert_eq!(parts.table(60), None);
+    /// # Ok::<(), CuckooError>(())
+    /// ```
+    #[must_use]
+    pub fn table(&self, number: u16) -> Option<(u64, u64)> {
+        let buckets = self.buckets_of(number)?.get();
+        Some((buckets, buckets.checked_mul(self.bucket_size.into())?))
+    }
+}
+
+impl CuckooFilter {
+    /// Everything about the filter but its slots. [Example](CuckooParts).
+    #[must_use]
+    pub fn parts(&self) -> CuckooParts {
+        CuckooParts {
+            items: self.items,
+            removed: self.removed,
+            buckets: self.buckets(),
+            // A filter never has more.
+            tables: u16::try_from(self.tables.len()).unwrap_or(u16::MAX),
+            bucket_size: self.bucket_size,
+            max_kicks: self.max_kicks,
+            expansion: self.expansion,
+        }
+    }
+
+    /// A filter of these parts, all its slots empty; [`load_chunk`](Self::load_chunk) brings them.
+    /// `limit` is the most bytes all tables may take together. [Example](CuckooParts).
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the parts break, or that memory is missing.
+    pub fn from_parts(parts: &CuckooParts, limit: u64) -> Result<CuckooFilter, CuckooError> {
+        parts.validate(limit)?;
+        Self::assembled(parts, |buckets, _| {
+            Table::empty(buckets, parts.bucket_size).map_err(|AllocError| CuckooError::OutOfMemory)
+        })
+    }
+
+    /// As [`from_parts`](Self::from_parts), with the slots of each table. A vector without spare
+    /// capacity becomes part of the filter without being copied.
+    ///
+    /// ```
+    /// # use everbloom::{CuckooError, CuckooFilter};
+    /// let parts = CuckooFilter::builder().capacity(4).parts()?;
+    /// let full = CuckooFilter::from_parts_and_slots(&parts, vec![vec![1; 4]], 1 << 20)?;
+    /// assert_eq!(full.load(), 1.0);
+    /// let error = CuckooFilter::from_parts_and_slots(&parts, vec![vec![1; 5]], 1 << 20);
+    /// assert_eq!(error, Err(CuckooError::Slots { table: 0 }));
+    /// # Ok::<(), CuckooError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the parts break, or that memory is missing.
+    pub fn from_parts_and_slots(
+        parts: &CuckooParts,
+        slots: Vec<Vec<u8>>,
+        limit: u64,
+    ) -> Result<CuckooFilter, CuckooError> {
+        parts.validate(limit)?;
+        let mut slots = slots.into_iter();
+        Self::assembled(parts, |buckets, table| {
+            let table_of = |slots| Table::with_slots(buckets, parts.bucket_size, slots);
+            slots
+                .next()
+                .and_then(table_of)
+                .ok_or(CuckooError::Slots { table })
+        })
+    }
+
+    /// `make` makes each table from its buckets and its number.
+    fn assembled(
+        parts: &CuckooParts,
+        mut make: impl FnMut(NonZeroU64, usize) -> Result<Table, CuckooError>,
+    ) -> Result<CuckooFilter, CuckooError> {
+        let mut tables = SmallVec::new();
+        tables
+            .try_reserve_exact(parts.tables.into())
+            .map_err(|_| CuckooError::OutOfMemory)?;
+        for number in 0..parts.tables {
+            let buckets = parts.buckets_of(number).ok_or(CuckooError::Buckets)?;
+            tables.push(make(buckets, number.into())?);
+        }
+        Ok(CuckooFilter {
+            tables,
+            items: parts.items,
+            removed: parts.removed,
+            max_kicks: parts.max_kicks,
+            expansion: parts.expansion,
+            bucket_size: parts.bucket_size,
+            recording: Recording::default(),
+        })
+    }
+
+    /// The slots of all tables laid end to end, oldest table first, from `offset` to the end of
+    /// that table, at most `max`; `None` at and past the end. [Example](CuckooParts).
+    #[must_use]
+    pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
+        let (number, start) = self.find_slot(offset)?;
+        let rest = self.tables.get(number)?.slots().get(start..)?;
+        Some(Cow::Borrowed(rest.get(..max).unwrap_or(rest)))
+    }
+
+    /// Writes slots at `offset` of that stream; they must lie within one table.
+    /// [Example](CuckooParts).
+    ///
+    /// # Errors
+    ///
+    /// [`ChunkError`] when they do not; nothing has changed then.
+    pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
+        let (number, start) = self.find_slot(offset).ok_or(ChunkError::NoLayer)?;
+        let recording = &mut self.recording;
+        let table = self.tables.get_mut(number).ok_or(ChunkError::NoLayer)?;
+        match table.load(start, data, &mut Watch { recording, number }) {
+            true => Ok(()),
+            false => Err(ChunkError::TooLong),
+        }
+    }
+
+    /// The table and the slot in it at an offset of the stream.
+    fn find_slot(&self, offset: u64) -> Option<(usize, usize)> {
+        let mut offset = offset;
+        for (number, table) in self.tables.iter().enumerate() {
+            if offset < table.len() {
+                return Some((number, usize::try_from(offset).ok()?));
+            }
+            offset -= table.len();
+        }
+        None
+    }
+}
