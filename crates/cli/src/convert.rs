@@ -211,7 +211,7 @@ fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<ScalableBloomFilter
     }
     let key = key.display();
     match found {
-        Some(Some(Value::Filter(filter))) => Ok(filter),
+        Some(Some(Value::Filter(everbloom_commands::Filter::Bloom(filter)))) => Ok(filter),
         Some(_) => Err(Failure::Usage(format!(
             "{key} in {shown} is no Bloom filter; give another --key"
         ))),
