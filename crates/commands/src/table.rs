@@ -1,5 +1,5 @@
 //! The commands on filters as data. Hosts register, document and dispatch from this table; adding a
-//! command is one file under [`bf`](crate::bf) or [`cf`](crate::cf) and one row here.
+//! command is one file under [`bf`](crate::bf) or [`cf`] and one row here.
 
 use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
 use crate::cf;
