@@ -34,7 +34,8 @@ const PARAMETERS: &str = "parameters";
 ///
 /// ```
 /// use everbloom_client::SpreadFilter;
-/// # let server = everbloom_server::Server::start(Default::default())?;
+/// # let any_port = everbloom_server::Settings { port: 0, ..Default::default() };
+/// # let server = everbloom_server::Server::start(any_port)?;
 /// # let address = format!("redis://{}", server.addr().unwrap());
 /// let mut connection = redis::Client::open(address)?.get_connection()?;
 /// let seen = SpreadFilter::create(&mut connection, "seen", 1_000_000, 0.01, 16)?;
@@ -66,7 +67,8 @@ impl SpreadFilter {
         ///
         /// ```
         /// use everbloom_client::{Error, SpreadFilter};
-        /// # let server = everbloom_server::Server::start(Default::default())?;
+        /// # let any_port = everbloom_server::Settings { port: 0, ..Default::default() };
+        /// # let server = everbloom_server::Server::start(any_port)?;
         /// # let address = format!("redis://{}", server.addr().unwrap());
         /// # let mut connection = redis::Client::open(address)?.get_connection()?;
         /// let missing = SpreadFilter::open(&mut connection, "seen");
@@ -106,7 +108,8 @@ impl SpreadFilter {
         ///
         /// ```
         /// use everbloom_client::SpreadFilter;
-        /// # let server = everbloom_server::Server::start(Default::default())?;
+        /// # let any_port = everbloom_server::Settings { port: 0, ..Default::default() };
+        /// # let server = everbloom_server::Server::start(any_port)?;
         /// # let address = format!("redis://{}", server.addr().unwrap());
         /// # let mut connection = redis::Client::open(address)?.get_connection()?;
         /// let seen = SpreadFilter::create(&mut connection, "seen", 1000, 0.01, 4)?;
@@ -143,7 +146,8 @@ impl SpreadFilter {
         ///
         /// ```
         /// use everbloom_client::SpreadFilter;
-        /// # let server = everbloom_server::Server::start(Default::default())?;
+        /// # let any_port = everbloom_server::Settings { port: 0, ..Default::default() };
+        /// # let server = everbloom_server::Server::start(any_port)?;
         /// # let address = format!("redis://{}", server.addr().unwrap());
         /// # let mut connection = redis::Client::open(address)?.get_connection()?;
         /// let seen = SpreadFilter::create(&mut connection, "seen", 1000, 0.01, 4)?;
@@ -163,7 +167,8 @@ impl SpreadFilter {
     ///
     /// ```
     /// # use everbloom_client::SpreadFilter;
-    /// # let server = everbloom_server::Server::start(Default::default())?;
+    /// # let any_port = everbloom_server::Settings { port: 0, ..Default::default() };
+    /// # let server = everbloom_server::Server::start(any_port)?;
     /// # let address = format!("redis://{}", server.addr().unwrap());
     /// # let mut connection = redis::Client::open(address)?.get_connection()?;
     /// let seen = SpreadFilter::create(&mut connection, "seen", 1000, 0.01, 4)?;
