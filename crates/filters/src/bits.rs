@@ -395,6 +395,8 @@ pub(crate) fn huge_pages(bytes: &[u8], end: usize) -> usize {
 pub(crate) fn collapse(bytes: &[u8], pages: Range<usize>) {
     #[cfg(all(feature = "std", target_os = "linux"))]
     {
+        /// Linux's number, which the crate `libc` lacks for some C libraries.
+        const MADV_COLLAPSE: libc::c_int = 25;
         let end = pages.end.min(huge_pages(bytes, bytes.len()));
         if pages.start < end {
             let lead = bytes.as_ptr().align_offset(HUGE) + pages.start * HUGE;
@@ -402,7 +404,7 @@ pub(crate) fn collapse(bytes: &[u8], pages: Range<usize>) {
             let len = (end - pages.start) * HUGE;
             // SAFETY: the range lies within the array, which is live. The advice moves memory and
             // changes neither what it holds nor how it can be reached, also while others read it.
-            unsafe { libc::madvise(start, len, libc::MADV_COLLAPSE) };
+            unsafe { libc::madvise(start, len, MADV_COLLAPSE) };
         }
     }
 }
