@@ -1,0 +1,212 @@
+//! What is at the destination already, and what it refuses.
+
+use super::*;
+
+#[test]
+fn what_the_destination_holds_stays() {
+    let (old, new) = (server(), server());
+    let (mut a, mut b) = (old.client(), new.client());
+    for key in ["text", "other", "further", "earlier", "half", "fine"] {
+        a.ok(&format!("BF.RESERVE {key} 0.01 100"));
+        add(&mut a, key, 0..90);
+    }
+    // Another copy works on it.
+    a.ok("BF.ADD seen:everbloom-copy:1 x");
+    b.ok("SET text value");
+    b.ok("BF.RESERVE other 0.02 100");
+    // It has one item more.
+    copy(old.port, new.port, &["--match", "further"]).success();
+    b.ok("BF.ADD further new");
+    // The source goes on and grows.
+    copy(old.port, new.port, &["--match", "earlier"]).success();
+    add(&mut a, "earlier", 90..500);
+    // Another program ended after the header.
+    let dump = a.ok("BF.SCANDUMP half 0").into_elements().unwrap();
+    b.call(&[
+        &b"BF.LOADCHUNK"[..],
+        b"half",
+        b"1",
+        dump[1].as_bytes().unwrap(),
+    ]);
+    let kept: Vec<_> = ["other", "further"]
+        .map(|key| seen(&mut b, key.as_bytes()))
+        .into();
+
+    let outcome = copy(old.port, new.port, &[]);
+    assert_code(&outcome, 1);
+    assert!(
+        outcome.stdout.starts_with("3 filters copied, "),
+        "{outcome:?}"
+    );
+    assert!(
+        outcome
+            .stdout
+            .contains("\n3 filters not copied, see above\n"),
+        "{outcome:?}"
+    );
+    for line in [
+        "\"text\": the destination holds a value of type string; --replace overwrites it",
+        "\"other\": the destination holds another filter (error rate 0.005 at FROM, 0.01 at TO)",
+        "\"further\": the destination holds another filter (items 90 at FROM, 91 at TO; ",
+    ] {
+        assert!(outcome.stderr.contains(line), "{line}\n{}", outcome.stderr);
+    }
+    assert_eq!(b.text("GET text"), "value");
+    let now: Vec<_> = ["other", "further"]
+        .map(|key| seen(&mut b, key.as_bytes()))
+        .into();
+    assert_eq!(now, kept);
+
+    let text = copy(old.port, new.port, &["--replace"]).success();
+    assert!(text.starts_with("3 filters copied, "), "{text}");
+    compare(old.port, new.port, &[]).success();
+    assert_eq!(keys(&mut b).len(), 6);
+}
+
+/// What happens at the destination between the comparison and the renaming.
+#[test]
+fn what_changes_meanwhile_is_not_overwritten() {
+    let (old, new) = (server(), server());
+    let mut a = old.client();
+    for key in ["new", "earlier"] {
+        a.ok(&format!("BF.RESERVE {key} 0.01 60000000"));
+        add(&mut a, key, 0..10);
+    }
+    copy(old.port, new.port, &["--match", "earlier"]).success();
+    add(&mut a, "earlier", 10..20);
+    for (key, line, message) in [
+        (
+            "new",
+            "SET new value",
+            "somebody else made a key of this name",
+        ),
+        (
+            "earlier",
+            "BF.ADD earlier mine",
+            "somebody changed it at the destination meanwhile",
+        ),
+    ] {
+        let done = AtomicBool::new(false);
+        let outcome = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut client = new.client();
+                while !done.load(Ordering::Relaxed) {
+                    if keys(&mut client).iter().any(|name| name.len() > 20) {
+                        client.ok(line);
+                        return;
+                    }
+                }
+            });
+            let outcome = copy(old.port, new.port, &["--match", key]);
+            done.store(true, Ordering::Relaxed);
+            outcome
+        });
+        assert_code(&outcome, 1);
+        assert!(outcome.stderr.contains(message), "{outcome:?}");
+    }
+    let mut b = new.client();
+    assert_eq!(
+        keys(&mut b),
+        [&b"earlier"[..], b"new"],
+        "temporary keys are gone"
+    );
+    assert_eq!(b.text("GET new"), "value");
+    assert_eq!(b.number("BF.EXISTS earlier mine"), 1);
+}
+
+#[test]
+fn a_server_without_rename_says_so() {
+    let Some(host) = redis(&["--rename-command", "RENAMENX", ""]) else {
+        return;
+    };
+    let old = server();
+    old.client().ok("BF.ADD seen x");
+    let outcome = copy(old.port, host.addr.port(), &[]);
+    assert_code(&outcome, 1);
+    assert!(
+        outcome.stderr.contains("does not let us rename"),
+        "{outcome:?}"
+    );
+    assert_eq!(Client::connect(host.addr).number("DBSIZE"), 0);
+}
+
+#[test]
+fn servers_that_are_of_no_use() {
+    let ours = server();
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    for (from, to) in [(ours.port, gone), (gone, ours.port)] {
+        let outcome = copy(from, to, &[]);
+        assert_code(&outcome, 2);
+        let text = format!("everbloom: cannot connect to 127.0.0.1 port {gone}");
+        assert!(outcome.stderr.starts_with(&text), "{outcome:?}");
+    }
+    let Some(plain) = Redis::start(&[]) else {
+        return;
+    };
+    let plain = plain.addr.port();
+    for (from, to, name) in [
+        (ours.port, plain, "BF.LOADCHUNK"),
+        (plain, ours.port, "BF.SCANDUMP"),
+    ] {
+        let outcome = copy(from, to, &[]);
+        assert_code(&outcome, 1);
+        let text = format!(
+            "everbloom: {} has no {name}: load the module there",
+            url(plain)
+        );
+        assert!(outcome.stderr.starts_with(&text), "{outcome:?}");
+    }
+    // A full server ends the copy, and not with one line for each filter.
+    let full = Server::with(&["--appendonly", "no", "--maxmemory", "1mb"]);
+    full.client().ok("SETRANGE text 2000000 x");
+    for key in 0..30 {
+        ours.client().ok(&format!("BF.ADD {key} x"));
+    }
+    let outcome = copy(ours.port, full.port, &[]);
+    assert_code(&outcome, 1);
+    assert!(
+        outcome.stderr.contains(" refuses: OOM command not allowed"),
+        "{outcome:?}"
+    );
+    assert!(outcome.stderr.lines().count() < 5, "{outcome:?}");
+    assert_eq!(keys(&mut full.client()), [b"text"]);
+    full.client().ok("DEL text");
+    ours.client().ok("BF.RESERVE large 0.01 10000000");
+    let outcome = copy(ours.port, full.port, &["--match", "large"]);
+    assert_code(&outcome, 1);
+    assert!(
+        outcome
+            .stderr
+            .contains("no memory for a filter of this size"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn blocked_filters_only_go_to_servers_that_know_them() {
+    let old = server();
+    // It plays RedisBloom, which does not know the header.
+    let Some(host) = redis(&[]) else { return };
+    let mut client = Client::connect(host.addr);
+    client.ok("CONFIG SET bf.bf-redisbloom-compatible yes");
+    old.client()
+        .ok("BF.RESERVE blocked 0.01 100 LAYOUT BLOCKED");
+    old.client().ok("BF.ADD classic x");
+    let outcome = copy(old.port, host.addr.port(), &[]);
+    assert_code(&outcome, 1);
+    assert!(
+        outcome
+            .stderr
+            .contains("\"blocked\": the destination refused it ("),
+        "{outcome:?}"
+    );
+    assert!(
+        outcome.stderr.contains("it is in the blocked layout"),
+        "{outcome:?}"
+    );
+    assert_eq!(keys(&mut client), [b"classic"]);
+}
