@@ -81,7 +81,8 @@ pub enum Error {
     /// The server is a replica, or refuses writes for another reason. Look-ups still work.
     #[error("the server takes no writes: {0}")]
     ReadOnly(#[source] RedisError),
-    /// The key is on another node of a cluster, and the connection does not follow there.
+    /// The key is on another node of a cluster, and the connection does not follow there. While a
+    /// slot moves, a cluster's client may hand this on, too: its next call finds the node.
     #[error("the key is on the node {node:?} of a cluster: use a cluster's client")]
     Moved {
         /// Where the server said that the key is.
