@@ -1,5 +1,6 @@
 //! Waiting, but not for ever.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,5 +13,15 @@ pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Sets a flag when it is dropped: threads that go on until the flag is set end when the test
+/// fails, too. Without it, a scope would wait for them for ever, and the failure would be a hang.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }

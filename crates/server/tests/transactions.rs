@@ -7,6 +7,7 @@ mod support;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use everbloom_dev::StopOnDrop;
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
 use support::{Client, OfRunning, Redis, server};
@@ -267,6 +268,7 @@ fn nobody_sees_half_a_transaction() {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
+            let _stop = StopOnDrop(&done);
             let mut client = Client::of(&running);
             for value in 0..3000 {
                 for line in [
@@ -278,7 +280,6 @@ fn nobody_sees_half_a_transaction() {
                     client.line(line);
                 }
             }
-            done.store(true, Ordering::Relaxed);
         });
         for _ in 0..2 {
             scope.spawn(|| {

@@ -97,9 +97,8 @@ fn what_changes_meanwhile_is_not_overwritten() {
                     }
                 }
             });
-            let outcome = copy(old.port, new.port, &["--match", key]);
-            done.store(true, Ordering::Relaxed);
-            outcome
+            let _stop = StopOnDrop(&done);
+            copy(old.port, new.port, &["--match", key])
         });
         assert_code(&outcome, 1);
         assert!(outcome.stderr.contains(message), "{outcome:?}");

@@ -114,11 +114,12 @@ fn filters_in_use() {
     let (old, new) = (server(), server());
     old.client().ok("BF.RESERVE busy 0.001 1000");
     old.client().ok("BF.RESERVE wide 0.001 20000000");
-    let (added, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (added, done) = (AtomicUsize::new(0), AtomicBool::new(false));
     let before = thread::scope(|scope| {
+        let stop = StopOnDrop(&done);
         scope.spawn(|| {
             let mut client = old.client();
-            while !stop.load(Ordering::Relaxed) {
+            while !done.load(Ordering::Relaxed) {
                 let item = added.load(Ordering::Relaxed);
                 client.ok(&format!("BF.ADD busy i{item}"));
                 client.ok(&format!("BF.ADD wide i{item}"));
@@ -128,7 +129,7 @@ fn filters_in_use() {
         wait_for("items", || added.load(Ordering::Relaxed) > 2000);
         let before = added.load(Ordering::Relaxed);
         let outcome = copy(old.port, new.port, &[]);
-        stop.store(true, Ordering::Relaxed);
+        drop(stop);
         assert_code(&outcome, 1);
         let line = "everbloom: \"wide\": changed while it was copied";
         assert!(outcome.stderr.contains(line), "{outcome:?}");

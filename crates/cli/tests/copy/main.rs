@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use everbloom_dev::{Client, Redis, module, wait_for};
+use everbloom_dev::{Client, Redis, StopOnDrop, module, wait_for};
 use everbloom_resp::{Reply, encode};
 use serde_json::Value as Json;
 use support::{EVERBLOOM, Outcome, Server, folder, root, run};

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use everbloom_dev::StopOnDrop;
 use everbloom_resp::Reply;
 
 use crate::support::{
-    Client, Host, PATIENCE, StopOnDrop, elements, has_redis_cli, host_program, is_valkey,
-    redis_cli, try_redis_cli, version, wait_for,
+    Client, Host, PATIENCE, elements, has_redis_cli, host_program, is_valkey, redis_cli,
+    try_redis_cli, version, wait_for,
 };
 
 const FILTERS: usize = 1000;

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use everbloom_dev::StopOnDrop;
 use everbloom_resp::Reply;
 
 use crate::lifetime::{answers, fill};
-use crate::support::{Client, Host, StopOnDrop, from_redis_7, wait_for};
+use crate::support::{Client, Host, from_redis_7, wait_for};
 
 /// A setting that hosts have from Redis 7.0 on, under this name in all of them.
 const LIMIT: &str = "--bf.bloom-memory-usage-limit";

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -265,13 +264,4 @@ fn spawn(program: &Path, dir: &Path, port: u16, settings: &[String], args: &[Str
 /// An array's elements.
 pub fn elements(reply: Reply) -> Vec<Reply> {
     reply.into_elements().expect("an array or a set")
-}
-
-/// Tells threads to stop, also when the test fails.
-pub struct StopOnDrop<'a>(pub &'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

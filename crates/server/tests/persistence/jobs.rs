@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use everbloom_dev::StopOnDrop;
 use everbloom_resp::Reply;
 use everbloom_server::{Running, Settings};
 use tempfile::tempdir;
@@ -15,6 +16,7 @@ use crate::support::{Client, OfRunning};
 fn under_load(running: &Running, work: impl FnOnce()) -> i64 {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
+        let stop = StopOnDrop(&done);
         let writers: Vec<_> = (0..3)
             .map(|writer| {
                 let done = &done;
@@ -43,7 +45,7 @@ fn under_load(running: &Running, work: impl FnOnce()) -> i64 {
             })
             .collect();
         work();
-        done.store(true, Ordering::Relaxed);
+        drop(stop);
         writers.into_iter().map(|w| w.join().unwrap()).sum()
     })
 }
