@@ -38,6 +38,8 @@ as `--port 7000`. The main ones, with their defaults:
 
   port 6379                    the TCP port; 0 lets the system choose
   bind 127.0.0.1 -::1          the addresses to listen on; a dash lets an address be missing
+  tls-port 0                   the TCP port of TLS; 0 is none
+  unixsocket \"\"                the path of a Unix socket; empty is none
   requirepass \"\"               the password that clients must AUTH with
   protected-mode yes           without a password, refuse clients from other machines
   maxclients 10000             connections at a time
@@ -99,11 +101,11 @@ fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
 
 /// Logs the version, the addresses, the process and the number of threads.
 fn greet(server: &Server) {
-    let addresses: Vec<String> = server.addresses().iter().map(ToString::to_string).collect();
+    let entrances: Vec<String> = server.entrances().iter().map(ToString::to_string).collect();
     tracing::info!(
         "everbloom {} listens on {}, process {}, {} threads",
         env!("CARGO_PKG_VERSION"),
-        addresses.join(" and "),
+        entrances.join(" and "),
         std::process::id(),
         server.workers.len()
     );

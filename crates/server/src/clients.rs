@@ -1,7 +1,6 @@
 //! The connections that are open: what CLIENT LIST shows, and how one is ended from outside.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,6 +8,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use everbloom_store::clock::Now;
+
+use crate::address::Address;
 
 /// What others may see of a connection. The connection itself writes it once per batch.
 #[derive(Debug, Clone, Default)]
@@ -45,9 +46,9 @@ pub struct Client {
     /// Unique as long as the server runs.
     pub id: u64,
     /// The peer's address.
-    pub addr: SocketAddr,
+    pub addr: Address,
     /// Our address.
-    pub laddr: SocketAddr,
+    pub laddr: Address,
     /// When it connected, Unix time in milliseconds.
     pub created: u64,
     /// The rest.
@@ -59,11 +60,11 @@ pub struct Client {
 
 impl Client {
     /// A connection that is in no list: commands that the server runs by itself come from it.
-    pub fn unlisted(addr: SocketAddr) -> Self {
-        Self::new(0, addr, addr, Now::default())
+    pub fn unlisted() -> Self {
+        Self::new(0, Address::NOBODY, Address::NOBODY, Now::default())
     }
 
-    fn new(id: u64, addr: SocketAddr, laddr: SocketAddr, now: Now) -> Self {
+    fn new(id: u64, addr: Address, laddr: Address, now: Now) -> Self {
         let state = ClientState {
             resp: 2,
             last_command: "NULL",
@@ -121,8 +122,8 @@ impl Clients {
     /// Enters a connection, unless `max` are open already.
     pub fn enter(
         &self,
-        addr: SocketAddr,
-        laddr: SocketAddr,
+        addr: Address,
+        laddr: Address,
         max: usize,
         now: Now,
     ) -> Option<Arc<Client>> {

@@ -11,14 +11,15 @@
 //! | keys, and where effects go | [`everbloom_store`] |
 //!
 //! Around it: `start`, [`config`], `session` and `clients` (a connection from inside and from
-//! outside), `watches`, `stats`, `slowlog`, `glob`, `system`.
+//! outside), `address`, `tls`, `watches`, `stats`, `slowlog`, `glob`, `system`.
 //!
 //! ```text
 //! floors
 //! start
 //! net net::accept net::connections
 //! net::connection
-//! net::listen net::worker
+//! net::worker
+//! net::listen net::stream
 //! dispatch dispatch::replay dispatch::execute
 //! dispatch::batch dispatch::run
 //! dispatch::transaction
@@ -34,10 +35,10 @@
 //! call
 //! watches
 //! server
-//! slowlog
+//! slowlog tls
 //! session
 //! clients stats config
-//! glob system version
+//! address glob system version
 //! ```
 
 #![forbid(unsafe_code)]
@@ -46,6 +47,7 @@
 
 pub mod config;
 
+pub mod address;
 mod call;
 mod clients;
 mod dispatch;
@@ -58,12 +60,14 @@ mod slowlog;
 mod start;
 mod stats;
 mod system;
+mod tls;
 mod version;
 mod watches;
 
 pub use config::Settings;
 pub use server::Server;
 pub use start::{Running, StartError};
+pub use tls::TlsError;
 
 /// For tests and fuzzers: what it takes to run requests without sockets. It may change at any time.
 #[doc(hidden)]

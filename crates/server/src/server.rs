@@ -1,20 +1,22 @@
 //! The server: what all connections and workers share.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio_rustls::rustls::ServerConfig;
 
 use everbloom_store::Store;
 use everbloom_store::persistence::Persistence;
 
+use crate::address::Entrance;
 use crate::clients::Clients;
 use crate::config::{Config, Settings};
 use crate::slowlog::SlowLog;
 use crate::stats::{ServerStats, WorkerStats};
+use crate::tls::{self, TlsError};
 
 /// What all connections and workers share.
 #[derive(Debug)]
@@ -41,7 +43,8 @@ pub struct Server {
     pub active_expire: AtomicBool,
     /// Whether the end is to save a snapshot, if a client has said so.
     save_at_end: Mutex<Option<bool>>,
-    addresses: OnceLock<Vec<SocketAddr>>,
+    entrances: OnceLock<Vec<Entrance>>,
+    tls: Mutex<Option<Arc<ServerConfig>>>,
     stop: watch::Sender<bool>,
 }
 
@@ -71,21 +74,41 @@ impl Server {
             total_memory,
             active_expire: AtomicBool::new(true),
             save_at_end: Mutex::new(None),
-            addresses: OnceLock::new(),
+            entrances: OnceLock::new(),
+            tls: Mutex::new(None),
             stop: watch::Sender::new(false),
             config: Config::new(settings),
         })
     }
 
-    /// The addresses it listens on; empty before it does.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        self.addresses.get().map_or(&[], Vec::as_slice)
+    /// Where it listens; empty before it does.
+    pub fn entrances(&self) -> &[Entrance] {
+        self.entrances.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Notes the addresses it listens on, once.
-    pub(crate) fn set_addresses(&self, addresses: Vec<SocketAddr>) {
+    /// Notes where it listens, once.
+    pub(crate) fn set_entrances(&self, entrances: Vec<Entrance>) {
         // A server is started once; a second list would be a second server's.
-        let _ = self.addresses.set(addresses);
+        let _ = self.entrances.set(entrances);
+    }
+
+    /// How clients over TLS are met, if they are.
+    pub(crate) fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.tls.lock().clone()
+    }
+
+    /// Meets further clients so.
+    pub(crate) fn set_tls(&self, config: Option<Arc<ServerConfig>>) {
+        *self.tls.lock() = config;
+    }
+
+    /// Reads the files of TLS anew, and answers whether there are any. When they are wrong, those
+    /// that were read before hold.
+    pub fn read_tls_files(&self) -> Result<bool, TlsError> {
+        let config = tls::read(&self.config.snapshot().tls)?;
+        let any = config.is_some();
+        self.set_tls(config);
+        Ok(any)
     }
 
     /// Asks the server to stop: no new connections, the open ones end after the batch they are at.

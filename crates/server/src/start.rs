@@ -9,19 +9,20 @@ use std::time::Duration;
 
 use everbloom_store::clock::Now;
 use everbloom_store::persistence::{OpenError, Persistence, load, log, schedule};
-use socket2::Socket;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use crate::address::Address;
 use crate::config::Settings;
 use crate::dispatch::replay::Replayer;
 use crate::native::table::registry;
-use crate::net::listen::{ListenError, listen};
+use crate::net::listen::{ListenError, Listener, listen};
 use crate::net::worker::{Accepted, Worker};
 use crate::net::{accept, connections};
 use crate::server::Server;
 use crate::stats::Sampler;
+use crate::tls::TlsError;
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
@@ -29,6 +30,9 @@ pub enum StartError {
     /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// TLS cannot be spoken with these settings.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The data directory cannot be used.
     #[error(transparent)]
     Data(#[from] OpenError),
@@ -65,8 +69,8 @@ impl Server {
         let commands = registry().commands().len();
         let listeners = listen(&settings)?;
         let server = Server::with_persistence(settings, workers, commands, persistence);
-        let addresses = listeners.iter().filter_map(|l| l.local_addr().ok());
-        server.set_addresses(addresses.filter_map(|a| a.as_socket()).collect());
+        server.read_tls_files()?;
+        server.set_entrances(listeners.iter().map(|l| l.entrance.clone()).collect());
 
         let mut threads = Vec::new();
         let mut senders = Vec::new();
@@ -114,9 +118,12 @@ impl Running {
         &self.server
     }
 
-    /// The first address it listens on.
+    /// The first address it listens on, unless that is a Unix socket.
     pub fn addr(&self) -> Option<SocketAddr> {
-        self.server.addresses().first().copied()
+        match self.server.entrances().first()?.address {
+            Address::Ip(address) => Some(address),
+            Address::Unix(_) => None,
+        }
     }
 
     /// Returns once the data of an earlier run is loaded, or the server has failed.
@@ -179,21 +186,17 @@ fn spawn(
 /// The main thread's work: accepts connections and does what must be done now and then.
 async fn attend(
     server: Arc<Server>,
-    listeners: Vec<Socket>,
+    listeners: Vec<Listener>,
     workers: Vec<mpsc::UnboundedSender<Accepted>>,
 ) {
     let mut tasks = tokio::task::JoinSet::new();
     for listener in listeners {
-        match tokio::net::TcpListener::from_std(listener.into()) {
-            Ok(listener) => {
-                tasks.spawn(accept::accept(
-                    Arc::clone(&server),
-                    listener,
-                    workers.clone(),
-                ));
+        let (server, workers) = (Arc::clone(&server), workers.clone());
+        tasks.spawn(async {
+            if let Err(error) = accept::accept(server, listener, workers).await {
+                warn!("cannot accept connections: {error}");
             }
-            Err(error) => warn!("cannot accept connections: {error}"),
-        }
+        });
     }
     drop(workers);
     tasks.spawn(keep_house(Arc::clone(&server)));

@@ -59,7 +59,7 @@ impl Signals {
     /// terminal ends the process at once.
     pub(super) fn attend(mut self, server: Arc<Server>, log: Log) -> io::Result<()> {
         let attend = move || {
-            self.wait(&log);
+            self.wait(&server, &log);
             manager::stopping();
             server.stop();
             self.wait_for_interrupt();
@@ -74,13 +74,13 @@ impl Signals {
     }
 
     #[cfg(unix)]
-    fn wait(&mut self, log: &Log) {
+    fn wait(&mut self, server: &Server, log: &Log) {
         self.runtime.block_on(async {
             let name = loop {
                 tokio::select! {
                     _ = self.terminate.recv() => break "SIGTERM",
                     _ = self.interrupt.recv() => break "SIGINT",
-                    _ = self.hangup.recv() => log.reopen(),
+                    _ = self.hangup.recv() => hang_up(server, log),
                 }
             };
             tracing::info!("received {name}, stopping");
@@ -93,7 +93,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    fn wait(&mut self, _log: &Log) {
+    fn wait(&mut self, _server: &Server, _log: &Log) {
         self.wait_for_interrupt();
         tracing::info!("interrupted, stopping");
     }
@@ -104,6 +104,17 @@ impl Signals {
             tracing::error!("cannot wait for signals: {error}");
             thread::park();
         }
+    }
+}
+
+/// After a SIGHUP, files are read and written anew: somebody has put others in their place.
+#[cfg(unix)]
+fn hang_up(server: &Server, log: &Log) {
+    log.reopen();
+    match server.read_tls_files() {
+        Ok(true) => tracing::info!("received SIGHUP: read the files of TLS"),
+        Ok(false) => {}
+        Err(problem) => tracing::error!("received SIGHUP: TLS goes on as before: {problem}"),
     }
 }
 

@@ -59,7 +59,7 @@ mod tests {
             assert!(Parameter::find(name).is_none(), "{name}");
             assert_eq!(find(&name.to_uppercase()), Some(foreign), "{name}");
         }
-        assert_eq!(find("tls-port"), Some(Foreign::Refused { unless: "0" }));
+        assert_eq!(find("replicaof"), Some(Foreign::Refused { unless: "" }));
         assert_eq!(find("no-such-setting"), None);
     }
 

@@ -10,6 +10,7 @@
 
 mod cuckoo;
 pub mod foreign;
+mod listening;
 mod load;
 pub mod output_limit;
 pub mod parameter;
@@ -19,6 +20,7 @@ pub mod settings;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod tls;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,10 +9,11 @@ use everbloom_commands::number;
 use everbloom_store::Fsync;
 
 use super::cuckoo;
+use super::listening;
 pub use super::row::Parameter;
-use super::row::put;
+use super::row::{IMMUTABLE, INT, PROTECTED, memory, number, put, read, yes_no};
 use super::text::refused;
-use super::text::{choice, memory, number, show_yes_no, split_words, yes_no};
+use super::text::{choice, number, show_yes_no, yes_no};
 
 impl Parameter {
     /// The setting of this name, in any case.
@@ -24,85 +25,24 @@ impl Parameter {
     }
 }
 
-/// The access to a field that shows itself, and how it is read.
-macro_rules! read {
-    ($field:ident $(.$inner:ident)?, $text:ident => $value:expr) => {
-        (
-            |s| s.$field$(.$inner)?.to_string(),
-            |s, $text| put(&mut s.$field$(.$inner)?, $value),
-        )
-    };
-}
-
-/// The access to a field that is a number within bounds.
-macro_rules! number {
-    ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
-        read!($field$(.$inner)?, text => number(text, $least, $most))
-    };
-}
-
-/// The access to a field that is an amount of memory within bounds.
-macro_rules! memory {
-    ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
-        read!($field$(.$inner)?, text => memory(text, $least, $most))
-    };
-}
-
-/// The access to a field that is yes or no.
-macro_rules! yes_no {
-    ($field:ident $(.$inner:ident)?) => {
-        (
-            |s| show_yes_no(s.$field$(.$inner)?),
-            |s, text| put(&mut s.$field$(.$inner)?, yes_no(text)),
-        )
-    };
-}
-
-/// It is read at the start alone.
-const IMMUTABLE: &str = "can't set immutable config";
-/// Whoever could change it from afar could write files anywhere.
-const PROTECTED: &str = "can't set protected config";
-
 const LOG_LEVELS: &[&str] = &["debug", "verbose", "notice", "warning", "nothing"];
 const LAYOUTS: &[&str] = &["classic", "blocked"];
-const INT: i64 = 2_147_483_647;
 const MEBIBYTE: i64 = 1 << 20;
 
 /// All settings.
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter::new(
-        "bind",
-        "The addresses to listen on. A dash before one lets it be missing.",
-        (
-            |s| s.bind.join(" "),
-            |s, text| {
-                s.bind = words(text)?;
-                if s.bind.is_empty() {
-                    return Err("wrong number of arguments".into());
-                }
-                Ok(())
-            },
-        ),
-    )
-    .fixed(IMMUTABLE)
-    .list(),
-    Parameter::new(
-        "port",
-        "The TCP port. 0 lets the system choose one, which the log names.",
-        number!(port, 0, 65535),
-    )
-    .fixed(IMMUTABLE),
-    Parameter::new(
-        "tcp-backlog",
-        "How many connections may wait to be accepted.",
-        number!(tcp_backlog, 0, INT),
-    )
-    .fixed(IMMUTABLE),
-    Parameter::new(
-        "tcp-keepalive",
-        "Ask a client that was silent for so many seconds whether it is there. 0 is never.",
-        number!(tcp_keepalive, 0, INT),
-    ),
+    listening::BIND,
+    listening::PORT,
+    listening::UNIX_SOCKET,
+    listening::UNIX_SOCKET_PERMISSIONS,
+    listening::TLS_PORT,
+    listening::TLS_CERT_FILE,
+    listening::TLS_KEY_FILE,
+    listening::TLS_CA_CERT_FILE,
+    listening::TLS_AUTH_CLIENTS,
+    listening::TLS_PROTOCOLS,
+    listening::BACKLOG,
+    listening::KEEPALIVE,
     Parameter::new(
         "timeout",
         "A client that has been idle for so many seconds is disconnected. 0 is never.",
@@ -427,8 +367,4 @@ fn file_name(text: &str, setting: &str, kind: &str) -> Result<String, String> {
         return Err(format!("{setting} can't be empty"));
     }
     Ok(text.into())
-}
-
-fn words(text: &str) -> Result<Vec<String>, String> {
-    split_words(text).ok_or_else(|| "unbalanced quotes".into())
 }

@@ -27,6 +27,14 @@ impl Parameter {
     }
 }
 
+/// It is read at the start alone.
+pub(super) const IMMUTABLE: &str = "can't set immutable config";
+/// Whoever could change it from afar could write files anywhere.
+pub(super) const PROTECTED: &str = "can't set protected config";
+
+/// The most that an int of C takes.
+pub(super) const INT: i64 = 2_147_483_647;
+
 /// How a setting is shown, and how it is read.
 pub(super) type Access = (
     fn(&Settings) -> String,
@@ -67,3 +75,60 @@ pub(super) fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), Stri
     *field = value?;
     Ok(())
 }
+
+/// The access to a field that shows itself, and how it is read.
+macro_rules! read {
+    ($field:ident $(.$inner:ident)?, $text:ident => $value:expr) => {
+        (
+            |s| s.$field$(.$inner)?.to_string(),
+            |s, $text| $crate::config::row::put(&mut s.$field$(.$inner)?, $value),
+        )
+    };
+}
+
+/// The access to a field that is a number within bounds.
+macro_rules! number {
+    ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
+        $crate::config::row::read!(
+            $field$(.$inner)?,
+            text => $crate::config::text::number(text, $least, $most)
+        )
+    };
+}
+
+/// The access to a field that is an amount of memory within bounds.
+macro_rules! memory {
+    ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
+        $crate::config::row::read!(
+            $field$(.$inner)?,
+            text => $crate::config::text::memory(text, $least, $most)
+        )
+    };
+}
+
+/// The access to a field that is yes or no.
+macro_rules! yes_no {
+    ($field:ident $(.$inner:ident)?) => {
+        (
+            |s| $crate::config::text::show_yes_no(s.$field$(.$inner)?),
+            |s, text| $crate::config::row::put(
+                &mut s.$field$(.$inner)?,
+                $crate::config::text::yes_no(text),
+            ),
+        )
+    };
+}
+
+/// The access to a path; an empty one is none.
+macro_rules! file_path {
+    ($($field:ident).+) => {
+        (
+            |s| $crate::config::text::show_path(s.$($field).+.as_deref()),
+            |s, text| {
+                let path = (!text.is_empty()).then(|| text.into());
+                $crate::config::row::put(&mut s.$($field).+, Ok(path))
+            },
+        )
+    };
+}
+pub(super) use {file_path, memory, number, read, yes_no};

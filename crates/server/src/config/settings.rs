@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use everbloom_commands::context::{CuckooDefaults, Defaults};
 
 use super::output_limit::OutputLimits;
+pub use super::tls::{AuthClients, Protocols, TlsSettings};
 
 /// Every setting. The default is a server in memory alone, which reads and writes no file;
 /// [`Settings::serving`] is what `everbloom serve` starts with.
@@ -14,6 +15,12 @@ pub struct Settings {
     pub bind: Vec<String>,
     /// TCP port; 0 lets the system choose.
     pub port: u16,
+    /// The path of a Unix socket; none = TCP alone.
+    pub unixsocket: Option<PathBuf>,
+    /// Its permission bits; 0 = what the umask leaves.
+    pub unixsocketperm: u32,
+    /// The way in that is encrypted.
+    pub tls: TlsSettings,
     /// Length of the kernel's queue of connections not yet accepted.
     pub tcp_backlog: u32,
     /// Seconds between probes of a silent connection; 0 = none.
@@ -67,6 +74,9 @@ impl Default for Settings {
         Settings {
             bind: vec!["127.0.0.1".into(), "-::1".into()],
             port: 6379,
+            unixsocket: None,
+            unixsocketperm: 0,
+            tls: TlsSettings::default(),
             tcp_backlog: 511,
             tcp_keepalive: 300,
             timeout: 0,

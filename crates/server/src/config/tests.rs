@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::load::load_text;
 use super::parameter::{PARAMETERS, Parameter};
+use super::settings::TlsSettings;
 use super::*;
 
 fn words(line: &str) -> Vec<OsString> {
@@ -61,6 +62,8 @@ fn other_value(name: &str) -> Option<&'static str> {
         "enable-debug-command" => "local",
         "bf-default-layout" => "blocked",
         "cf-initial-size" => "500",
+        "tls-auth-clients" => "optional",
+        "tls-protocols" => "TLSv1.3",
         _ => "7",
     })
 }
@@ -106,69 +109,37 @@ fn every_setting_reads_what_it_shows() {
     }
 }
 
-/// Without a pattern that names every field, a new one could be forgotten here.
-#[test]
-fn every_field_can_be_set() {
+/// Settings of which each has another value than its default.
+fn others() -> Settings {
     let mut settings = Settings::default();
     for parameter in PARAMETERS {
         if let Some(value) = other_value(parameter.name) {
             parameter.set(&mut settings, value).unwrap();
         }
     }
-    let default = Settings::default();
-    macro_rules! assert_all_differ {
-        ($($field:ident),*) => {
-            let Settings { $($field,)* data: _, config_file: _ } = settings.clone();
-            $(assert_ne!($field, default.$field);)*
-        };
-    }
-    macro_rules! assert_all_of_data_differ {
-        ($($field:ident),*) => {
-            let everbloom_store::Settings { $($field),* } = settings.data;
-            $(assert_ne!($field, default.data.$field);)*
-        };
-    }
+    settings
+}
+
+/// Asserts that each field differs from its default. The pattern names all fields: a new one
+/// cannot be forgotten.
+macro_rules! assert_all_differ {
+    ($type:path, $changed:expr, $default:expr, $($field:ident),* $(; $($other:ident),*)?) => {
+        let $type { $($field,)* $($($other: _),*)? } = $changed;
+        $(assert_ne!($field, $default.$field);)*
+    };
+}
+
+#[test]
+fn every_field_can_be_set() {
+    let (changed, default) = (others(), Settings::default());
+    #[rustfmt::skip]
     assert_all_differ!(
-        bf,
-        cf,
-        bind,
-        port,
-        tcp_backlog,
-        tcp_keepalive,
-        timeout,
-        io_threads,
-        protected_mode,
-        requirepass,
-        maxclients,
-        maxmemory,
-        proto_max_bulk_len,
-        client_query_buffer_limit,
-        client_output_buffer_limit,
-        slowlog_log_slower_than,
-        slowlog_max_len,
-        hz,
-        loglevel,
-        logfile,
-        bf_error_rate_text,
-        bf_max_filter_bytes,
-        enable_debug_command
-    );
-    assert_all_of_data_differ!(
-        databases,
-        dir,
-        dbfilename,
-        save,
-        rdbcompression,
-        rdbchecksum,
-        stop_writes_on_bgsave_error,
-        rdb_skip_unknown_values,
-        appendonly,
-        appenddirname,
-        appendfilename,
-        appendfsync,
-        aof_load_truncated,
-        auto_aof_rewrite_percentage,
-        auto_aof_rewrite_min_size
+        Settings, changed, default,
+        bf, cf, bind, port, unixsocket, unixsocketperm, tcp_backlog, tcp_keepalive, timeout,
+        io_threads, protected_mode, requirepass, maxclients, maxmemory, proto_max_bulk_len,
+        client_query_buffer_limit, client_output_buffer_limit, slowlog_log_slower_than,
+        slowlog_max_len, hz, loglevel, logfile, bf_error_rate_text, bf_max_filter_bytes,
+        enable_debug_command; data, tls, config_file
     );
     assert_ne!(bf.error_rate, default.bf.error_rate);
     assert_ne!(bf.initial_size, default.bf.initial_size);
@@ -179,6 +150,24 @@ fn every_field_can_be_set() {
     assert_ne!(cf.max_iterations, default.cf.max_iterations);
     assert_ne!(cf.expansion, default.cf.expansion);
     assert_ne!(cf.max_expansions, default.cf.max_expansions);
+}
+
+#[test]
+fn every_field_of_tls_and_of_data_can_be_set() {
+    let (changed, default) = (others(), Settings::default());
+    #[rustfmt::skip]
+    assert_all_differ!(
+        TlsSettings, changed.tls, default.tls,
+        port, cert_file, key_file, ca_cert_file, auth_clients, protocols
+    );
+    #[rustfmt::skip]
+    assert_all_differ!(
+        everbloom_store::Settings, changed.data, default.data,
+        databases, dir, dbfilename, save, rdbcompression, rdbchecksum,
+        stop_writes_on_bgsave_error, rdb_skip_unknown_values, appendonly, appenddirname,
+        appendfilename, appendfsync, aof_load_truncated, auto_aof_rewrite_percentage,
+        auto_aof_rewrite_min_size
+    );
 }
 
 #[test]
@@ -289,8 +278,8 @@ fn errors_of_a_file_name_the_line() {
             "a.conf, line 1: 'bogus 1': unknown setting 'bogus'",
         ),
         (
-            "tls-port 6380",
-            "a.conf, line 1: 'tls-port 6380': not supported, and not safe to ignore",
+            "cluster-enabled yes",
+            "a.conf, line 1: 'cluster-enabled yes': not supported, and not safe to ignore",
         ),
         (
             "loadmodule /x/redisearch.so",
@@ -299,7 +288,7 @@ fn errors_of_a_file_name_the_line() {
     ] {
         assert_eq!(from_text(text).unwrap_err().to_string(), message);
     }
-    assert!(from_text("cluster-enabled no\ntls-port 0\ndaemonize yes").is_ok());
+    assert!(from_text("cluster-enabled no\nreplicaof \"\"\ndaemonize yes").is_ok());
 }
 
 #[test]

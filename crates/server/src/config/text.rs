@@ -1,5 +1,7 @@
 //! How values are written: numbers, yes and no, amounts of memory, words from a list.
 
+use std::path::Path;
+
 use everbloom_commands::number::NumberError;
 
 /// A decimal integer within bounds.
@@ -49,6 +51,11 @@ pub fn yes_no(text: &str) -> Result<bool, String> {
         "no" => Ok(false),
         _ => Err("argument must be 'yes' or 'no'".into()),
     }
+}
+
+/// How a path is shown; none is empty.
+pub fn show_path(path: Option<&Path>) -> String {
+    path.map_or_else(String::new, |path| path.to_string_lossy().into())
 }
 
 /// How a truth value is shown.

@@ -1,6 +1,5 @@
 //! Running the commands of the log, which no client sent.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use everbloom::Layout;
@@ -64,8 +63,7 @@ impl<'s> Replayer<'s> {
 
 /// The session of no client, in database 0.
 fn nobody() -> Session {
-    let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    Session::new(Arc::new(Client::unlisted(nowhere)), true)
+    Session::new(Arc::new(Client::unlisted()), true)
 }
 
 impl Replay for Replayer<'_> {

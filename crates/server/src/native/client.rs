@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use everbloom_commands::Args;
@@ -12,6 +11,7 @@ use everbloom_resp::Reply;
 
 use super::subcommand::subcommand;
 use super::{Call, Command, error};
+use crate::address::Address;
 use crate::clients::Client;
 use crate::session::ReplyMode;
 use everbloom_store::clock::Now;
@@ -192,9 +192,9 @@ fn of_type(kind: &[u8]) -> Result<Choice, Reply> {
 }
 
 /// Those with this address; none, if it is no address.
-fn at(address: &[u8], of: fn(&Client) -> SocketAddr) -> Choice {
-    let address = str::from_utf8(address).ok().and_then(|a| a.parse().ok());
-    Box::new(move |client| address == Some(of(client)))
+fn at(address: &[u8], of: fn(&Client) -> &Address) -> Choice {
+    let address = address.to_vec();
+    Box::new(move |client| of(client).to_string().as_bytes() == address)
 }
 
 fn client_id(text: &[u8]) -> Option<u64> {
@@ -220,12 +220,13 @@ fn describe(call: &Call<'_>, client: &Client, text: &mut String) {
     } else {
         state.last_command
     };
-    let flags = match (queued, state.no_evict) {
-        (Some(_), false) => "x",
-        (Some(_), true) => "xe",
-        (None, true) => "e",
-        (None, false) => "N",
-    };
+    let unix = matches!(client.addr, Address::Unix(_));
+    let flags = [(queued.is_some(), 'x'), (unix, 'U'), (state.no_evict, 'e')];
+    let flags: String = flags
+        .into_iter()
+        .filter_map(|(is, flag)| is.then_some(flag))
+        .collect();
+    let flags = if flags.is_empty() { "N" } else { &flags };
     let seconds = |since: u64| call.now.ms.saturating_sub(since) / 1000;
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -254,7 +255,7 @@ fn describe(call: &Call<'_>, client: &Client, text: &mut String) {
 fn kill(call: &mut Call<'_>) -> Result<Reply, Reply> {
     match call.args().rest() {
         [address] => {
-            let choices = [at(address, |client| client.addr)];
+            let choices = [at(address, |client| &client.addr)];
             match kill_chosen(call, &choices, false) {
                 0 => Err(Reply::error("ERR No such client")),
                 _ => Ok(Reply::OK),
@@ -284,8 +285,8 @@ fn kill_options(mut args: Args<'_>, now: Now) -> Result<(Vec<Choice>, bool), Rep
                 Box::new(move |client| now.ms.saturating_sub(client.created) / 1000 >= age)
             }
             b"TYPE" => of_type(value)?,
-            b"ADDR" => at(value, |client| client.addr),
-            b"LADDR" => at(value, |client| client.laddr),
+            b"ADDR" => at(value, |client| &client.addr),
+            b"LADDR" => at(value, |client| &client.laddr),
             b"USER" if value == b"default" => continue,
             b"USER" => {
                 let user = String::from_utf8_lossy(value);

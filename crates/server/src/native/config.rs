@@ -8,6 +8,7 @@ use super::{Call, Command, error};
 use crate::config::Settings;
 use crate::config::parameter::{PARAMETERS, Parameter};
 use crate::glob;
+use crate::tls;
 use everbloom_store::persistence::jobs;
 
 /// The subcommands.
@@ -86,10 +87,20 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let before = call.server.config.snapshot();
     let mut after = Settings::clone(&before);
     apply(&mut after)?;
+    let tls = match changes.iter().find(|(p, ..)| p.name.starts_with("tls-")) {
+        Some((_, name, _)) => {
+            let read = tls::read(&after.tls).map_err(|reason| failed(name, &reason.to_string()));
+            Some(read?)
+        }
+        None => None,
+    };
     if before.data.appendonly != after.data.appendonly {
         turn_log(call, after.data.appendonly).map_err(|reason| failed("appendonly", &reason))?;
     }
     call.server.update_settings(apply)?;
+    if let Some(tls) = tls {
+        call.server.set_tls(tls);
+    }
     Ok(Reply::OK)
 }
 

@@ -50,10 +50,9 @@ const HELP: &[&str] = &[
 
 /// Whether the settings let this client use DEBUG.
 pub fn allowed(session: &Session, settings: &Settings) -> Result<(), Reply> {
-    let local = || session.client.addr.ip().to_canonical().is_loopback();
     match settings.enable_debug_command.as_str() {
         "yes" => Ok(()),
-        "local" if local() => Ok(()),
+        "local" if session.client.addr.is_local() => Ok(()),
         _ => Err(Reply::error(
             "ERR DEBUG command not allowed. If the enable-debug-command option is set to \
              \"local\", you can run it from a local connection, otherwise you need to set this \

@@ -106,7 +106,7 @@ fn server_section(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result 
     let server = report.call.server;
     let settings = report.settings;
     let uptime = server.started.elapsed().as_secs();
-    let port = server.addresses().first().map_or(0, |a| a.port());
+    let port = server.entrances().first().map_or(0, |e| e.address.port());
     let file = settings.config_file.as_ref();
     let executable = std::env::current_exe().unwrap_or_default();
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);

@@ -7,6 +7,7 @@ use everbloom_resp::Reply;
 
 use super::table::registry;
 use super::{Call, Handler};
+use crate::address::Address;
 use crate::config::Settings;
 use crate::dispatch::run;
 use crate::server::Server;
@@ -36,8 +37,9 @@ impl Bench {
     /// A server with these settings.
     pub fn with(settings: Settings) -> Self {
         let server = Server::new(settings, 1, registry().commands().len());
-        let (addr, now) = ("127.0.0.1:1".parse().unwrap(), Now::read());
-        let client = server.clients.enter(addr, addr, 10, now).unwrap();
+        let addr = Address::Ip("127.0.0.1:1".parse().unwrap());
+        let now = Now::read();
+        let client = server.clients.enter(addr.clone(), addr, 10, now).unwrap();
         Bench {
             session: Session::new(client, true),
             server,

@@ -1,27 +1,32 @@
 //! Letting connections in.
 
-use std::net::SocketAddr;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everbloom_store::clock::Now;
-use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tracing::warn;
 
+use super::listen::Listener;
+use super::stream::Incoming;
 use super::worker::Accepted;
+use crate::address::Address;
+use crate::clients::Client;
 use crate::config::Settings;
 use crate::server::Server;
 
 /// Accepts connections and hands them to the workers in turn.
 pub(crate) async fn accept(
     server: Arc<Server>,
-    listener: tokio::net::TcpListener,
+    listener: Listener,
     workers: Vec<mpsc::UnboundedSender<Accepted>>,
-) {
+) -> io::Result<()> {
+    let door = Door::open(listener)?;
     for worker in workers.iter().cycle() {
-        let (stream, addr) = match listener.accept().await {
+        let (stream, addr, laddr) = match door.next(&server).await {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Mostly too many open files: wait until some are closed.
@@ -31,55 +36,90 @@ pub(crate) async fn accept(
             }
         };
         server.stats.connections.fetch_add(1, Ordering::Relaxed);
-        if let Some(accepted) = admit(&server, stream, addr)
-            && worker.send(accepted).is_err()
+        if let Some(client) = admit(&server, &stream, addr, laddr)
+            && worker.send((stream, client)).is_err()
         {
-            return;
+            break;
         }
+    }
+    Ok(())
+}
+
+/// A listener in the event loop.
+enum Door {
+    Tcp(TcpListener),
+    Tls(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// The path of a Unix socket, which is removed at the end.
+struct SocketFile(Arc<str>);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&*self.0) {
+            warn!("cannot remove {}: {error}", self.0);
+        }
+    }
+}
+
+impl Door {
+    fn open(listener: Listener) -> io::Result<Door> {
+        let Listener { socket, entrance } = listener;
+        Ok(match entrance.address {
+            Address::Unix(path) => {
+                Door::Unix(UnixListener::from_std(socket.into())?, SocketFile(path))
+            }
+            Address::Ip(_) if entrance.tls => Door::Tls(TcpListener::from_std(socket.into())?),
+            Address::Ip(_) => Door::Tcp(TcpListener::from_std(socket.into())?),
+        })
+    }
+
+    /// The next connection, where it is from, and where it came in.
+    async fn next(&self, server: &Server) -> io::Result<(Incoming, Address, Address)> {
+        let (listener, tls) = match self {
+            Door::Tcp(listener) => (listener, false),
+            Door::Tls(listener) => (listener, true),
+            Door::Unix(listener, file) => {
+                let (stream, _) = listener.accept().await?;
+                let stream = Incoming::Unix(stream.into_std()?);
+                let address = Address::Unix(Arc::clone(&file.0));
+                return Ok((stream, address.clone(), address));
+            }
+        };
+        let (stream, addr) = listener.accept().await?;
+        let laddr = stream.local_addr().unwrap_or(addr);
+        let stream = stream.into_std()?;
+        let stream = match tls.then(|| server.tls()) {
+            None => Incoming::Tcp(stream),
+            Some(Some(config)) => Incoming::Tls(stream, config),
+            Some(None) => return Err(io::Error::other("TLS has no certificate")),
+        };
+        Ok((stream, Address::Ip(addr), Address::Ip(laddr)))
     }
 }
 
 /// Lets a connection in, or tells it why not.
-fn admit(server: &Server, stream: tokio::net::TcpStream, addr: SocketAddr) -> Option<Accepted> {
+fn admit(server: &Server, stream: &Incoming, addr: Address, laddr: Address) -> Option<Arc<Client>> {
     let settings = server.config.snapshot();
-    if is_denied(&settings, addr) {
-        let _ = stream.try_write(PROTECTED_MODE.as_bytes());
+    if is_denied(&settings, &addr) {
+        stream.refuse(PROTECTED_MODE);
         return None;
     }
-    let laddr = stream.local_addr().unwrap_or(addr);
-    let Some(client) = server
-        .clients
-        .enter(addr, laddr, settings.maxclients, Now::read())
-    else {
-        server
-            .stats
-            .rejected_connections
-            .fetch_add(1, Ordering::Relaxed);
-        let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
+    let most = settings.maxclients;
+    let Some(client) = server.clients.enter(addr, laddr, most, Now::read()) else {
+        let rejected = &server.stats.rejected_connections;
+        rejected.fetch_add(1, Ordering::Relaxed);
+        stream.refuse("-ERR max number of clients reached\r\n");
         return None;
     };
-    // Without these a connection is slower, or is found dead later: no reason to refuse it.
-    let _ = stream.set_nodelay(true);
-    if settings.tcp_keepalive > 0 {
-        let interval = Duration::from_secs(settings.tcp_keepalive.into());
-        let keepalive = TcpKeepalive::new()
-            .with_time(interval)
-            .with_interval(interval / 3);
-        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-    }
-    match stream.into_std() {
-        Ok(stream) => Some((stream, client)),
-        Err(_) => {
-            server.clients.leave(client.id);
-            None
-        }
-    }
+    stream.tune(settings.tcp_keepalive);
+    Some(client)
 }
 
 /// Protected mode: without a password, only this machine gets in.
-fn is_denied(settings: &Settings, addr: SocketAddr) -> bool {
-    let local = addr.ip().to_canonical().is_loopback();
-    settings.protected_mode && settings.requirepass.is_empty() && !local
+fn is_denied(settings: &Settings, addr: &Address) -> bool {
+    settings.protected_mode && settings.requirepass.is_empty() && !addr.is_local()
 }
 
 const PROTECTED_MODE: &str = "-DENIED everbloom is running in protected mode because protected \
@@ -103,19 +143,11 @@ mod tests {
             protected_mode: false,
             ..Settings::default()
         };
-        for local in [
-            "127.0.0.1:1",
-            "127.1.2.3:1",
-            "[::1]:1",
-            "[::ffff:127.0.0.1]:1",
-        ] {
-            assert!(!is_denied(&open, local.parse().unwrap()), "{local}");
-        }
-        for remote in ["10.0.0.1:1", "[fe80::1]:1", "[::ffff:10.0.0.1]:1"] {
-            let remote = remote.parse().unwrap();
-            assert!(is_denied(&open, remote), "{remote}");
-            assert!(!is_denied(&password, remote), "{remote}");
-            assert!(!is_denied(&unprotected, remote), "{remote}");
-        }
+        let local = Address::Ip("127.0.0.1:1".parse().unwrap());
+        let remote = Address::Ip("10.0.0.1:1".parse().unwrap());
+        assert!(!is_denied(&open, &local));
+        assert!(is_denied(&open, &remote));
+        assert!(!is_denied(&password, &remote));
+        assert!(!is_denied(&unprotected, &remote));
     }
 }

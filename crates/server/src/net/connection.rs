@@ -9,14 +9,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use everbloom_resp::{Batch, Limits, ProtocolError, RequestParser, recycle};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::timeout;
 use tracing::debug;
 
+use super::stream::{Incoming, Stream};
 use super::worker::{INPUT, Worker};
 use crate::clients::Client;
 use crate::config::Settings;
@@ -27,7 +28,7 @@ use crate::watches;
 use everbloom_store::clock::Now;
 
 /// Serves a connection until either side ends it.
-pub async fn serve(mut stream: TcpStream, worker: Rc<Worker>, client: Arc<Client>) {
+pub async fn serve(stream: Incoming, worker: Rc<Worker>, client: Arc<Client>) {
     let settings = worker.settings();
     let mut connection = Connection {
         session: Session::new(Arc::clone(&client), settings.requirepass.is_empty()),
@@ -38,7 +39,7 @@ pub async fn serve(mut stream: TcpStream, worker: Rc<Worker>, client: Arc<Client
         worker,
     };
     let ended = tokio::select! {
-        ended = connection.run(&mut stream) => ended,
+        ended = connection.run(stream) => ended,
         () = client.killed() => Ok(()),
     };
     if let Err(error) = ended {
@@ -70,7 +71,8 @@ struct Left {
 }
 
 impl Connection {
-    async fn run(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+    async fn run(&mut self, stream: Incoming) -> io::Result<()> {
+        let stream = &mut stream.open().await?;
         while let Some(shared) = self.read(stream).await? {
             let mut replies = self.turn(shared);
             loop {
@@ -97,7 +99,7 @@ impl Connection {
     /// of the worker's buffer, which all its connections share: this returns how many bytes are
     /// there then. More of them stay where they are, and what has come is put behind them. `None`
     /// is the end.
-    async fn read(&mut self, stream: &mut TcpStream) -> io::Result<Option<usize>> {
+    async fn read(&mut self, stream: &mut Stream) -> io::Result<Option<usize>> {
         let kept = self.pending.len();
         let (read, shared) = if kept <= KEPT_MOST {
             let input = &self.worker.input;
@@ -295,7 +297,7 @@ impl Connection {
     }
 
     /// Sends replies: at once if the socket takes them, as it nearly always does.
-    async fn write(&mut self, stream: &mut TcpStream, replies: Vec<u8>) -> io::Result<()> {
+    async fn write(&mut self, stream: &mut Stream, replies: Vec<u8>) -> io::Result<()> {
         if replies.len() > NEVER_LIMITED {
             let most = self
                 .worker
@@ -310,11 +312,11 @@ impl Connection {
         let sent = if replies.is_empty() {
             0
         } else {
-            match stream.try_write(&replies) {
-                Ok(sent) => sent,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                Err(error) => return Err(error),
-            }
+            poll_fn(|cx| match Pin::new(&mut *stream).poll_write(cx, &replies) {
+                Poll::Pending => Poll::Ready(Ok(0)),
+                ready => ready,
+            })
+            .await?
         };
         let rest = replies.get(sent..).unwrap_or_default();
         if !rest.is_empty() {
@@ -322,6 +324,8 @@ impl Connection {
             self.write_slowly(stream, rest).await?;
             self.publish(Now::read(), 0, 0);
         }
+        // TLS may have encrypted more than the socket took.
+        stream.flush().await?;
         self.worker
             .stats
             .net_output
@@ -331,7 +335,7 @@ impl Connection {
     }
 
     /// Sends as the socket takes it. What is over the soft limit must be gone in time.
-    async fn write_slowly(&mut self, stream: &mut TcpStream, replies: &[u8]) -> io::Result<()> {
+    async fn write_slowly(&mut self, stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
         let limit = self.worker.settings().client_output_buffer_limit.normal;
         let over = match limit.soft {
             0 => 0,

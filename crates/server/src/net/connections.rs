@@ -24,16 +24,8 @@ async fn serve_all(worker: &Rc<Worker>, mut accepted: mpsc::UnboundedReceiver<Ac
     local
         .run_until(async {
             while let Some((stream, client)) = accepted.recv().await {
-                match tokio::net::TcpStream::from_std(stream) {
-                    Ok(stream) => {
-                        let worker = Rc::clone(worker);
-                        tokio::task::spawn_local(connection::serve(stream, worker, client));
-                    }
-                    Err(error) => {
-                        tracing::warn!("cannot serve an accepted connection: {error}");
-                        worker.server.clients.leave(client.id);
-                    }
-                }
+                let worker = Rc::clone(worker);
+                tokio::task::spawn_local(connection::serve(stream, worker, client));
             }
         })
         .await;

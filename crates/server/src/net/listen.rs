@@ -1,12 +1,16 @@
 //! The sockets that clients connect to.
 
+use std::fs::{self, Permissions};
 use std::io;
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use thiserror::Error;
 use tracing::info;
 
+use crate::address::{Address, Entrance};
 use crate::config::Settings;
 
 /// An address cannot be listened on.
@@ -19,21 +23,63 @@ pub struct ListenError {
     pub source: io::Error,
 }
 
+/// A socket that clients connect to.
+pub(crate) struct Listener {
+    pub socket: Socket,
+    pub entrance: Entrance,
+}
+
+impl Listener {
+    fn new(socket: Socket, address: Address, tls: bool) -> Self {
+        let entrance = Entrance { address, tls };
+        Listener { socket, entrance }
+    }
+}
+
 /// Listens on the addresses that the settings name.
-pub(crate) fn listen(settings: &Settings) -> Result<Vec<Socket>, ListenError> {
+pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, ListenError> {
     let mut listeners = Vec::new();
+    // With another way in, 0 is no port, as in Redis. Without one, such a server were of no use.
+    if settings.port > 0 || (settings.tls.port == 0 && settings.unixsocket.is_none()) {
+        listen_on_all(settings, settings.port, false, &mut listeners)?;
+    }
+    if settings.tls.port > 0 {
+        listen_on_all(settings, settings.tls.port, true, &mut listeners)?;
+    }
+    if let Some(path) = &settings.unixsocket {
+        let shown = path.display().to_string();
+        let socket = match listen_at(path, settings) {
+            Ok(socket) => socket,
+            Err(source) => {
+                let address = shown;
+                return Err(ListenError { address, source });
+            }
+        };
+        let address = Address::Unix(shown.into());
+        listeners.push(Listener::new(socket, address, false));
+    }
+    Ok(listeners)
+}
+
+/// Listens on a port of every address that `bind` names.
+fn listen_on_all(
+    settings: &Settings,
+    port: u16,
+    tls: bool,
+    listeners: &mut Vec<Listener>,
+) -> Result<(), ListenError> {
+    let mut port = port;
     for address in &settings.bind {
         let (optional, host) = match address.strip_prefix('-') {
             Some(host) => (true, host),
             None => (false, address.as_str()),
         };
-        let port = match (settings.port, listeners.first().map(Socket::local_addr)) {
-            // All addresses share the port that the system chose for the first.
-            (0, Some(Ok(first))) => first.as_socket().map_or(0, |a| a.port()),
-            (port, _) => port,
-        };
         match listen_on(host, port, settings.tcp_backlog) {
-            Ok(listener) => listeners.push(listener),
+            Ok((socket, bound)) => {
+                // All addresses share the port that the system chose for the first.
+                port = bound.port();
+                listeners.push(Listener::new(socket, Address::Ip(bound), tls));
+            }
             Err(error) if optional => {
                 info!("not listening on {host}: {error}");
             }
@@ -43,19 +89,17 @@ pub(crate) fn listen(settings: &Settings) -> Result<Vec<Socket>, ListenError> {
             }
         }
     }
-    Ok(listeners)
+    Ok(())
 }
 
-fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<Socket> {
+fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<(Socket, SocketAddr)> {
     let host = match host {
         "*" => "0.0.0.0",
         "::*" => "::",
         host => host,
     };
-    let address = (host, port)
-        .to_socket_addrs()?
-        .next()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address"))?;
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "no such address");
+    let address = (host, port).to_socket_addrs()?.next().ok_or_else(missing)?;
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -66,7 +110,32 @@ fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<Socket> {
     }
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
-    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
-    socket.set_nonblocking(true)?;
+    start(&socket, backlog)?;
+    let bound = socket.local_addr()?.as_socket().ok_or_else(missing)?;
+    Ok((socket, bound))
+}
+
+/// Listens at a path. A socket that an earlier server has left there is removed, and nothing else.
+fn listen_at(path: &Path, settings: &Settings) -> io::Result<Socket> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => fs::remove_file(path)?,
+        Ok(_) => {
+            let problem = "a file that is no socket is there";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    if settings.unixsocketperm > 0 {
+        fs::set_permissions(path, Permissions::from_mode(settings.unixsocketperm))?;
+    }
+    start(&socket, settings.tcp_backlog)?;
     Ok(socket)
+}
+
+fn start(socket: &Socket, backlog: u32) -> io::Result<()> {
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    socket.set_nonblocking(true)
 }

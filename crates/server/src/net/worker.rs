@@ -4,13 +4,13 @@
 //! in turn.
 
 use std::cell::{Cell, RefCell};
-use std::net::TcpStream;
 use std::sync::Arc;
 
 use everbloom_resp::Batch;
 use everbloom_store::persistence::log;
 use tokio::sync::Notify;
 
+use super::stream::Incoming;
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::server::Server;
@@ -24,7 +24,7 @@ const OUTPUT_KEPT: usize = 256 << 10;
 const OUTPUTS_KEPT: usize = 64;
 
 /// A connection as the main thread hands it over.
-pub type Accepted = (TcpStream, Arc<Client>);
+pub type Accepted = (Incoming, Arc<Client>);
 
 /// What the connections of one thread share.
 pub struct Worker {

@@ -1,0 +1,114 @@
+//! How clients over TLS are met.
+
+use std::path::PathBuf;
+
+use super::text::{choice, split_words};
+
+/// How clients over TLS are met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The port of TLS; 0 = none.
+    pub port: u16,
+    /// The file of the server's certificate, and of those that vouch for it.
+    pub cert_file: Option<PathBuf>,
+    /// The file of its private key.
+    pub key_file: Option<PathBuf>,
+    /// The file of the certificates that vouch for clients.
+    pub ca_cert_file: Option<PathBuf>,
+    /// Whether clients show certificates.
+    pub auth_clients: AuthClients,
+    /// Whether TLS 1.2 and TLS 1.3 are spoken.
+    pub protocols: Protocols,
+}
+
+impl Default for TlsSettings {
+    fn default() -> Self {
+        TlsSettings {
+            port: 0,
+            cert_file: None,
+            key_file: None,
+            ca_cert_file: None,
+            auth_clients: AuthClients::Yes,
+            protocols: Protocols::default(),
+        }
+    }
+}
+
+/// Whether clients show certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthClients {
+    /// They need not, and none is looked at.
+    No,
+    /// They must.
+    Yes,
+    /// They need not; one that is shown must be good.
+    Optional,
+}
+
+impl AuthClients {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let word = choice(text, &AUTH_CLIENTS.map(|(word, _)| word))?;
+        let found = AUTH_CLIENTS.iter().find(|(known, _)| *known == word);
+        Ok(found.map_or(AuthClients::Yes, |(_, is)| *is))
+    }
+
+    pub(super) fn show(self) -> &'static str {
+        let found = AUTH_CLIENTS.iter().find(|(_, is)| *is == self);
+        found.map_or("", |(word, _)| word)
+    }
+}
+
+const AUTH_CLIENTS: [(&str, AuthClients); 3] = [
+    ("no", AuthClients::No),
+    ("yes", AuthClients::Yes),
+    ("optional", AuthClients::Optional),
+];
+
+/// The versions of TLS that are spoken. Older ones are broken, and no setting brings them back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Protocols {
+    /// TLS 1.2.
+    pub tls12: bool,
+    /// TLS 1.3.
+    pub tls13: bool,
+}
+
+impl Default for Protocols {
+    fn default() -> Self {
+        Protocols {
+            tls12: true,
+            tls13: true,
+        }
+    }
+}
+
+impl Protocols {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let words = split_words(text).ok_or("unbalanced quotes")?;
+        let mut protocols = Protocols {
+            tls12: false,
+            tls13: false,
+        };
+        for word in &words {
+            match word.to_ascii_lowercase().as_str() {
+                "tlsv1.2" => protocols.tls12 = true,
+                "tlsv1.3" => protocols.tls13 = true,
+                _ => return Err("argument must be words of 'TLSv1.2' and 'TLSv1.3'".into()),
+            }
+        }
+        // As in Redis, nothing is the default.
+        Ok(if words.is_empty() {
+            Protocols::default()
+        } else {
+            protocols
+        })
+    }
+
+    pub(super) fn show(self) -> &'static str {
+        match (self.tls12, self.tls13) {
+            (true, false) => "TLSv1.2",
+            (false, true) => "TLSv1.3",
+            _ => "TLSv1.2 TLSv1.3",
+        }
+    }
+}

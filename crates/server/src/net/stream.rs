@@ -1,0 +1,115 @@
+//! The connections that there are: over TCP, with and without TLS, and over a Unix socket.
+
+use std::io::{self, Write};
+use std::net;
+use std::os::unix;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
+
+/// A connection as it was accepted: it belongs to no event loop yet.
+pub enum Incoming {
+    /// Over TCP.
+    Tcp(net::TcpStream),
+    /// Over TCP, and encrypted once the client has shaken hands.
+    Tls(net::TcpStream, Arc<ServerConfig>),
+    /// Over a Unix socket.
+    Unix(unix::net::UnixStream),
+}
+
+impl Incoming {
+    /// Says why the connection is not let in. A client that waits for a handshake is told nothing.
+    pub fn refuse(&self, why: &str) {
+        // Whether the client hears it makes no difference.
+        let _ = match self {
+            Incoming::Tcp(stream) => (&*stream).write(why.as_bytes()),
+            Incoming::Unix(stream) => (&*stream).write(why.as_bytes()),
+            Incoming::Tls(..) => Ok(0),
+        };
+    }
+
+    /// Has replies leave at once, and a silent client asked every so many seconds whether it is
+    /// there. Without that a connection is slower, or is found dead later.
+    pub fn tune(&self, keepalive: u32) {
+        let (Incoming::Tcp(stream) | Incoming::Tls(stream, _)) = self else {
+            return;
+        };
+        let _ = stream.set_nodelay(true);
+        if keepalive > 0 {
+            let interval = Duration::from_secs(keepalive.into());
+            let keepalive = TcpKeepalive::new()
+                .with_time(interval)
+                .with_interval(interval / 3);
+            let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+        }
+    }
+
+    /// The connection in the event loop that runs; with TLS it is ready after the handshake.
+    pub async fn open(self) -> io::Result<Stream> {
+        Ok(match self {
+            Incoming::Tcp(stream) => Stream::Tcp(TcpStream::from_std(stream)?),
+            Incoming::Tls(stream, config) => {
+                let stream = TcpStream::from_std(stream)?;
+                Stream::Tls(Box::new(TlsAcceptor::from(config).accept(stream).await?))
+            }
+            Incoming::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+}
+
+/// A connection in an event loop.
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over TCP, encrypted.
+    Tls(Box<TlsStream<TcpStream>>),
+    /// Over a Unix socket.
+    Unix(UnixStream),
+}
+
+/// Calls the same method of the stream that it is.
+macro_rules! each {
+    ($stream:expr, $method:ident $(, $arg:expr)*) => {
+        match $stream.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).$method($($arg),*),
+            Stream::Tls(stream) => Pin::new(stream).$method($($arg),*),
+            Stream::Unix(stream) => Pin::new(stream).$method($($arg),*),
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        each!(self, poll_read, cx, buf)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        each!(self, poll_write, cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, poll_flush, cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, poll_shutdown, cx)
+    }
+}

@@ -1,0 +1,135 @@
+//! TLS: what the server shows to clients, and what it wants to see of them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use graviola::util::is_cpu_supported;
+use thiserror::Error;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::{self, RootCertStore, ServerConfig, version};
+
+use crate::config::settings::{AuthClients, TlsSettings};
+
+/// Why TLS cannot be spoken with these settings.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// The cryptography needs another processor.
+    #[error("TLS needs a processor with AES, AVX2 and ADX, or a 64-bit ARM with AES")]
+    Processor,
+    /// A setting is missing.
+    #[error("tls-port needs {0}")]
+    Missing(&'static str),
+    /// Clients are to show certificates that nobody vouches for.
+    #[error("tls-auth-clients needs tls-ca-cert-file; `tls-auth-clients no` asks for none")]
+    NobodyVouches,
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{}: no {what} in PEM form: {source}", path.display())]
+    Pem {
+        /// Which one.
+        path: PathBuf,
+        /// What should be there.
+        what: &'static str,
+        /// What is wrong with it.
+        source: pem::Error,
+    },
+    /// The certificates or the key cannot be used, or do not belong together.
+    #[error("{}: {source}", path.display())]
+    Unusable {
+        /// The file they are from.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: rustls::Error,
+    },
+    /// The certificates that vouch for clients cannot be used.
+    #[error("{}: {source}", path.display())]
+    Verifier {
+        /// The file they are from.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: VerifierBuilderError,
+    },
+}
+
+/// Reads the files that the settings name; `None` if they ask for no TLS.
+pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsError> {
+    if settings.port == 0 {
+        return Ok(None);
+    }
+    if !is_cpu_supported() {
+        return Err(TlsError::Processor);
+    }
+    let needed = |path: &Option<PathBuf>, name| path.clone().ok_or(TlsError::Missing(name));
+    let cert_file = needed(&settings.cert_file, "tls-cert-file")?;
+    let key_file = needed(&settings.key_file, "tls-key-file")?;
+    let key = PrivateKeyDer::from_pem_file(&key_file)
+        .map_err(|error| failed(&key_file, "private key", error))?;
+    let provider = Arc::new(rustls_graviola::default_provider());
+    let mut versions = Vec::new();
+    versions.extend(settings.protocols.tls12.then_some(&version::TLS12));
+    versions.extend(settings.protocols.tls13.then_some(&version::TLS13));
+    let unusable = |source| TlsError::Unusable {
+        path: cert_file.clone(),
+        source,
+    };
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions)
+        .map_err(unusable)?;
+    let builder = match (settings.auth_clients, &settings.ca_cert_file) {
+        (AuthClients::No, _) => builder.with_no_client_auth(),
+        (_, None) => return Err(TlsError::NobodyVouches),
+        (wanted, Some(path)) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(path)? {
+                roots
+                    .add(certificate)
+                    .map_err(|source| TlsError::Unusable {
+                        path: path.clone(),
+                        source,
+                    })?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            let verifier = if wanted == AuthClients::Optional {
+                verifier.allow_unauthenticated()
+            } else {
+                verifier
+            };
+            let verifier = verifier.build().map_err(|source| TlsError::Verifier {
+                path: path.clone(),
+                source,
+            })?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let config = builder.with_single_cert(certificates(&cert_file)?, key);
+    Ok(Some(Arc::new(config.map_err(unusable)?)))
+}
+
+/// The certificates of a file, one at least.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |error| failed(path, "certificate", error);
+    let found = CertificateDer::pem_file_iter(path).map_err(wrong)?;
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(wrong)?;
+    if found.is_empty() {
+        return Err(wrong(pem::Error::NoItemsFound));
+    }
+    Ok(found)
+}
+
+fn failed(path: &Path, what: &'static str, error: pem::Error) -> TlsError {
+    let path = path.to_owned();
+    match error {
+        pem::Error::Io(source) => TlsError::File { path, source },
+        source => TlsError::Pem { path, what, source },
+    }
+}
