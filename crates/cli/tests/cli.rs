@@ -293,6 +293,15 @@ fn measure_the_blocked_layout() {
     assert_eq!(server.query(&["DBSIZE"]).success(), "(integer) 0\n");
 }
 
+/// As `plan` reads them.
+#[test]
+fn measure_reads_numbers_as_people_type_them() {
+    let measure = "measure --count 2K --capacity 1/2*10^4 --error-rate 1%";
+    let report = everbloom(&measure.split(' ').collect::<Vec<_>>()).success();
+    assert!(report.contains("1000 random strings"), "{report}");
+    assert!(report.contains("reserved 0.01 5000"), "{report}");
+}
+
 #[test]
 fn measure_refuses_what_cannot_be() {
     assert_eq!(
