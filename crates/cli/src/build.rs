@@ -96,10 +96,11 @@ struct Tally {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(&args.inputs);
+    let shared = Arc::new(Shared::default());
+    // First, because a new file is there while the run goes on, and is removed at its end.
+    let signals = Signals::catch(Arc::clone(&shared))?;
     let mut file = FilterFile::open(&args.filter)?;
     file.check_is_filter()?;
-    let shared = Arc::new(Shared::default());
-    let signals = Signals::catch(Arc::clone(&shared))?;
     let stopped = || signals.exit_code().map(ExitCode::from);
 
     let mut filter = match &args.like {

@@ -155,8 +155,8 @@ impl FilterFile {
             return Ok(None);
         }
         match self.read_any()? {
-            Filter::Growing(filter) if !filter.is_fixed() => Ok(Some(filter)),
-            _ => Err(FilterFileError::Fixed(self.path.clone())),
+            Filter::Growing(filter) => Ok(Some(filter)),
+            Filter::Fixed(_) => Err(FilterFileError::Fixed(self.path.clone())),
         }
     }
 

@@ -6,10 +6,12 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use everbloom::{BloomFilter, ScalableBloomFilter};
+use everbloom_dev::wait_for;
 use support::{EVERBLOOM, Outcome, Server, folder, run, run_with_input};
 
 /// Runs a subcommand in a folder, with this as its standard input.
@@ -226,6 +228,48 @@ fn what_cannot_be_read_leaves_the_old_file() {
 }
 
 #[test]
+fn a_signal_during_build_leaves_things_as_they_were() {
+    let folder = folder_with("files-signals", &[("in", b"a\n")]);
+    everbloom(&folder, &["build", "-q", "old.bloom", "in"]).success();
+    let before = fs::read(folder.join("old.bloom")).unwrap();
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        for file in ["old.bloom", "new.bloom"] {
+            let mut build = Command::new(EVERBLOOM)
+                .args(["build", "--capacity", "1000", file])
+                .current_dir(&folder)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // Its input stays open, and the line stays incomplete.
+            let mut input = build.stdin.take().unwrap();
+            input.write_all(b"b\nhalf of a li").unwrap();
+            // The old file is locked, the new one is there.
+            wait_for("the lock", || {
+                let taken = folder.join(file).exists() && {
+                    let other = fs::File::open(folder.join(file)).unwrap();
+                    other.try_lock().is_err()
+                };
+                assert!(build.try_wait().unwrap().is_none());
+                taken
+            });
+            run(Command::new("kill").args(["-s", signal, &build.id().to_string()])).success();
+            wait_for("the end of the run", || build.try_wait().unwrap().is_some());
+            let ended = build.wait_with_output().unwrap();
+            assert_eq!(
+                ended.status.code(),
+                Some(code),
+                "{signal} {file}: {ended:?}"
+            );
+            assert_eq!((&*ended.stdout, &*ended.stderr), (&[][..], &[][..]));
+            assert_eq!(left(&folder), ["old.bloom"]);
+            assert!(fs::read(folder.join("old.bloom")).unwrap() == before);
+        }
+    }
+}
+
+#[test]
 fn damaged_files_are_named() {
     let folder = folder_with("files-damaged", &[("in", b"a\n"), ("empty.bloom", b"")]);
     for args in [
@@ -436,8 +480,6 @@ fn a_merge_keeps_the_error_rate_that_was_asked_for() {
             info.contains("fixed, ") && info.contains("warning"),
             "{info}"
         );
-        let dedup = everbloom(&folder, &["dedup", "--state", "all.bloom", "one"]);
-        refused(&dedup, &["fixed size"]);
         let too_low = everbloom(&folder, &[&merge[..], &["-e", "1%"]].concat());
         refused(&too_low, &["--error-rate allows 1.0 %"]);
         fs::remove_file(folder.join("all.bloom")).unwrap();
