@@ -37,12 +37,16 @@ module-hosts:
     tests/hosts/test
 
 # What people install, in target/dist: a .deb, a static binary with its man pages, a container's folder
-dist:
-    contrib/dist
+dist *args:
+    contrib/dist {{ args }}
 
 # Install, upgrade and purge the .deb on this machine; needs root
 dist-test:
     tests/packages/deb
+
+# Build the container image with buildah, start it, and look into the tarball
+container-test:
+    tests/packages/container
 
 # Build the Python package into a virtual environment, python/target/venv, and test it there
 python:

@@ -96,14 +96,15 @@ struct Tally {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(&args.inputs);
+    let shared = Arc::new(Shared::default());
+    // First, because a new file is there while the run goes on, and is removed at its end.
+    let signals = Signals::catch(Arc::clone(&shared))?;
     let mut file = FilterFile::open(&args.filter)?;
     file.check_is_filter()?;
-    let shared = Arc::new(Shared::default());
-    let signals = Signals::catch(Arc::clone(&shared))?;
     let stopped = || signals.exit_code().map(ExitCode::from);
 
     let mut filter = match &args.like {
-        Some(path) => Filter::Fixed(empty_like(path)?),
+        Some(path) => empty_like(path)?,
         None => {
             let capacity = capacity(args, &sources, &shared)?;
             if let Some(code) = stopped() {
@@ -224,14 +225,12 @@ fn make(args: &Args, capacity: u64) -> Result<Filter, Failure> {
     })
 }
 
-fn empty_like(path: &Path) -> Result<BloomFilter, Failure> {
-    match FilterFile::look(path)? {
-        Filter::Fixed(filter) => filter.empty_like().map_err(unmade),
-        Filter::Growing(_) => Err(Failure::Usage(format!(
-            "{} grows, and filters that grow cannot be merged; build it without --growing",
-            path.display()
-        ))),
-    }
+fn empty_like(path: &Path) -> Result<Filter, Failure> {
+    let made = match FilterFile::look(path)? {
+        Filter::Fixed(filter) => filter.empty_like().map(Filter::Fixed),
+        Filter::Growing(filter) => filter.empty_like().map(Filter::from),
+    };
+    made.map_err(unmade)
 }
 
 fn unmade(error: BuildError) -> Failure {

@@ -79,6 +79,13 @@ pub(crate) enum ClientError {
 }
 
 impl ClientError {
+    /// Whether it is what was asked for: a server ends the connection as its answer to SHUTDOWN.
+    pub(crate) fn is_answer_to(&self, request: &[&[u8]]) -> bool {
+        let is_end = matches!(self, Self::Closed | Self::Broken(_));
+        let name = request.first();
+        is_end && name.is_some_and(|name| name.eq_ignore_ascii_case(b"shutdown"))
+    }
+
     fn of_socket(error: io::Error) -> Self {
         match error.kind() {
             // Systems differ in what they call a timeout.

@@ -13,7 +13,7 @@ pub(crate) enum Failure {
     Client(#[from] ClientError),
     #[error(transparent)]
     FilterFile(#[from] FilterFileError),
-    #[error("{0}")]
+    #[error("{}", described(.0))]
     Io(#[from] io::Error),
     #[error("{0}")]
     Usage(String),
@@ -36,6 +36,14 @@ impl Failure {
             | Failure::Usage(_)
             | Failure::Lost(_) => 2,
         }
+    }
+}
+
+/// What failed is standard input or output, unless the error says more than the system does.
+fn described(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(_) => format!("cannot read the input or write the output: {error}"),
+        None => error.to_string(),
     }
 }
 

@@ -41,6 +41,13 @@ pub(crate) enum Filter {
     Growing(ScalableBloomFilter),
 }
 
+impl From<ScalableBloomFilter> for Filter {
+    /// Of fixed size, if the filter can be that: many programs read only such files.
+    fn from(filter: ScalableBloomFilter) -> Self {
+        BloomFilter::try_from(filter).map_or_else(Filter::Growing, Filter::Fixed)
+    }
+}
+
 /// Calls a method that both types have.
 macro_rules! either {
     ($filter:expr, $name:ident => $call:expr) => {
@@ -119,6 +126,35 @@ impl Filter {
             Filter::Fixed(filter) => filter.hashes(),
             Filter::Growing(filter) => filter.layers().last().map_or(0, Layer::hashes),
         }
+    }
+
+    /// Whether it takes more items without becoming worse.
+    pub(crate) fn grows(&self) -> bool {
+        match self {
+            Filter::Fixed(_) => false,
+            Filter::Growing(filter) => !filter.is_fixed(),
+        }
+    }
+
+    /// The error rate to expect when each layer has the items it is made for, at most. Of filters
+    /// that were put together this may be more than the rate asked for.
+    pub(crate) fn full_error_rate(&self) -> f64 {
+        match self {
+            Filter::Fixed(filter) => filter.error_rate(),
+            Filter::Growing(filter) => filter.layers().iter().map(Layer::error_rate).sum(),
+        }
+    }
+
+    /// Whether it was not made for what it holds, so that a high error rate is no chance.
+    pub(crate) fn is_overfull(&self) -> bool {
+        let is_over = match self {
+            Filter::Fixed(filter) => filter.len() > filter.capacity(),
+            Filter::Growing(filter) => {
+                let mut layers = filter.layers().iter();
+                layers.any(|layer| layer.len() > layer.capacity())
+            }
+        };
+        is_over || self.full_error_rate() > self.error_rate()
     }
 
     pub(crate) fn layers(&self) -> usize {

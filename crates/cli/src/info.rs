@@ -43,10 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn names(filter: &Filter) -> (&'static str, &'static str) {
-    let kind = match filter {
-        Filter::Fixed(_) => "fixed",
-        Filter::Growing(_) => "growing",
-    };
+    let kind = if filter.grows() { "growing" } else { "fixed" };
     let layout = match filter.layout() {
         Layout::Blocked => "blocked",
         Layout::Classic => "classic",
@@ -74,8 +71,8 @@ fn as_text(filter: &Filter, bytes: u64) -> String {
         filter.hashes(),
         filter.layers(),
     );
-    if now > filter.error_rate() && filter.len() > filter.capacity() {
-        text += "warning     it holds more items than it was made for\n";
+    if now > filter.error_rate() && filter.is_overfull() {
+        text += "warning     it finds more than it was made for, because it holds too many items\n";
     }
     text
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use everbloom::{BloomFilter, ShrinkError, UnionError};
+use everbloom::{ScalableBloomFilter, ShrinkError, UnionError};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
@@ -21,28 +21,42 @@ pub(crate) struct Args {
     /// The filters to put together
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// The share of other records that the result may find [default: what the filters were made
+    /// for]
+    #[arg(short, long, value_name = "RATE", value_parser = number::rate)]
+    error_rate: Option<f64>,
+    /// No summary
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 const HELP: &str = "\
-The filters must be alike: of fixed size, with the same capacity, error rate and layout, and in the
-blocked layout with the same key. `build --like FILE` makes such a filter. So does `build --seed N`
-with the same --capacity and --error-rate in each run. Make each large enough for all records
-together, because the result has the same size.
+The filters must be made for the same error rate, with the same layout, and in the blocked layout
+with the same key. Either all of them grow or none. `build --like FILE` makes such a filter. So does
+`build --seed N` with the same --error-rate in each run. A copy of a file has the same key, too.
+
+Filters of the same size become one of that size, if it has room for the records of all. Otherwise
+they are kept side by side in one file: it finds what any of them finds, and their error rates add
+up. When that is more than they were made for, nothing is written, unless --error-rate allows it.
 
 Exit code: 0 when OUT is written, 2 for an error; then OUT is as it was.
 
-Example:
+Examples:
   everbloom build --capacity 10M monday.bloom monday.txt
   everbloom build --like monday.bloom tuesday.bloom tuesday.txt
-  everbloom merge week.bloom monday.bloom tuesday.bloom";
+  everbloom merge week.bloom monday.bloom tuesday.bloom
+  everbloom merge --error-rate 0.02% all.bloom seen-1.bloom seen-2.bloom";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut out = FilterFile::open(&args.out)?;
     out.check_is_filter()?;
-    let mut merged: Option<(BloomFilter, &Path)> = None;
+    let mut merged: Option<(ScalableBloomFilter, &Path)> = None;
     for path in &args.files {
         // Without a lock: the output, which may be one of them, has its own.
-        let filter = fixed(FilterFile::look(path)?, path)?;
+        let filter = match FilterFile::look(path)? {
+            Filter::Fixed(filter) => filter.into(),
+            Filter::Growing(filter) => filter,
+        };
         match &mut merged {
             None => merged = Some((filter, path)),
             Some((merged, first)) => merged
@@ -51,49 +65,66 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     if let Some((filter, _)) = merged {
+        let filter = Filter::from(filter);
+        let now = filter.estimated_error_rate();
+        check_rate(&filter, now, args.error_rate)?;
         out.save(|to| filter.write_to(to))?;
-        summarize(&filter);
+        if !args.quiet {
+            summarize(&filter, now);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn fixed(filter: Filter, path: &Path) -> Result<BloomFilter, Failure> {
-    match filter {
-        Filter::Fixed(filter) => Ok(filter),
-        Filter::Growing(_) => Err(Failure::Usage(format!(
-            "{} holds a filter that grows, and only those of fixed size can be merged or shrunk; \
-             build it without --growing",
-            path.display()
-        ))),
-    }
-}
-
 fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
     let what = match error {
-        UnionError::Layout => "layouts",
-        UnionError::Key => "keys",
-        UnionError::Bits => "sizes",
-        UnionError::Hashes => "numbers of hashes",
-        UnionError::Capacity => "capacities",
-        UnionError::ErrorRate => "error rates",
+        UnionError::Layout => "have different layouts",
+        UnionError::Key => "have different keys",
+        UnionError::Hash => "have different hashes",
+        UnionError::ErrorRate => "were made for different error rates",
+        UnionError::Growth => "cannot be merged, because one of them grows and the other does not",
+        UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
     };
     let (first, path) = (first.display(), path.display());
     Failure::Usage(format!(
-        "{first} and {path} have different {what}; build one of them again with --like the other"
+        "{first} and {path} {what}; build one of them again with --like the other"
     ))
 }
 
-fn summarize(filter: &BloomFilter) {
-    let now = filter.estimated_error_rate();
+/// Fails when the filter is worse than what was asked for, or allowed now.
+fn check_rate(filter: &Filter, now: f64, allowed: Option<f64>) -> Result<(), Failure> {
+    let (limit, what) = match allowed {
+        Some(limit) => (limit, "--error-rate allows"),
+        None if !filter.is_overfull() => return Ok(()),
+        None => (filter.error_rate(), "the filters were made for"),
+    };
+    if now <= limit {
+        return Ok(());
+    }
+    // A rate that is rounded is not smaller then.
+    let enough = percent((now * 1.06).min(0.99)).replace(' ', "");
+    Err(Failure::Usage(format!(
+        "the merged filter would find {} of other records, and {what} {}; give --error-rate \
+         {enough} to have it all the same, or build the filters again with a lower --error-rate \
+         or a larger --capacity",
+        percent(now),
+        percent(limit),
+    )))
+}
+
+fn summarize(filter: &Filter, now: f64) {
     let mut text = format!(
-        "everbloom: about {} of {} items; of other records it finds {}\n",
+        "everbloom: about {} items in a filter for {}; of other records it finds {}\n",
         filter.len(),
         filter.capacity(),
         percent(now)
     );
-    if filter.len() > filter.capacity() && now > filter.error_rate() {
-        text += "everbloom: warning: that is more than it was made for; build the filters again \
-                 with a --capacity for all records together\n";
+    let full = filter.full_error_rate();
+    if full > filter.error_rate() && full > now {
+        text += &format!(
+            "everbloom: the filters are side by side; when all are full it finds {}\n",
+            percent(full)
+        );
     }
     // Ignore the error: if stderr is closed, nobody can read it.
     let _ = io::stderr().write_all(text.as_bytes());
@@ -109,6 +140,9 @@ pub(crate) struct ShrinkArgs {
     /// Items to keep room for [default: as many as it has]
     #[arg(short, long, value_name = "N", value_parser = number::items)]
     capacity: Option<u64>,
+    /// No summary
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 const SHRINK_HELP: &str = "\
@@ -130,7 +164,13 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let mut file = FilterFile::open(path)?;
-    let mut filter = fixed(file.read_any()?, path)?;
+    let Filter::Fixed(mut filter) = file.read_any()? else {
+        return Err(Failure::Usage(format!(
+            "{} has layers, and only a filter of one can be shrunk; build it again with \
+             --capacity, without --growing",
+            path.display()
+        )));
+    };
     let items = filter.len().max(1);
     let capacity = args.capacity.unwrap_or(items);
     if capacity < items {
@@ -153,6 +193,9 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
     })?;
     if filter.bits() < before {
         file.save(|to| filter.write_to(to))?;
+    }
+    if args.quiet {
+        return Ok(ExitCode::SUCCESS);
     }
     let text = format!(
         "everbloom: {} bytes of bits, {} before; of other records it finds {}\n",

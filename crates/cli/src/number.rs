@@ -24,6 +24,28 @@ pub(crate) fn memory(text: &str) -> Result<u64, String> {
     in_range(number, "bytes", "2G, 512MiB or 1e9")
 }
 
+/// Reads a whole number from `least` to `most`; a parser for an argument.
+pub(crate) fn whole<T: TryFrom<u64>>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = to_whole(evaluate(text, Units::Items)?);
+        let number = number.filter(|number| (least..=most).contains(number));
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| format!("expected a number from {least} to {most}"))
+    }
+}
+
+/// Reads a share, which may also be none or all.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = rounded(evaluate(text, Units::Part)?);
+    if !(0.0..=1.0).contains(&share) {
+        return Err("a share is from 0 to 1: for one half write 50% or 0.5".into());
+    }
+    Ok(share)
+}
+
 /// Whether a filter of either layout can keep such an error rate.
 pub(crate) fn is_rate(rate: f64) -> bool {
     (MIN_RATE..1.0).contains(&rate)
@@ -61,21 +83,25 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{percent:.digits$} %")
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked to be from 1 to 1e18"
-)]
 fn in_range(number: f64, what: &str, examples: &str) -> Result<u64, String> {
-    if number.is_nan() || number < 1.0 {
-        return Err(format!(
-            "at least 1 is needed: write the {what} as {examples}"
-        ));
-    }
     if number > MOST {
         return Err(format!("at most 1e18 {what} can be planned for"));
     }
-    Ok(number.round() as u64)
+    // What is less than 1 is not rounded up.
+    let number = to_whole(number).filter(|_| number >= 1.0);
+    number.ok_or_else(|| format!("at least 1 is needed: write the {what} as {examples}"))
+}
+
+/// The nearest whole number, unless that is negative or too large.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be from 0 to 1e18"
+)]
+fn to_whole(number: f64) -> Option<u64> {
+    (0.0..=MOST)
+        .contains(&number)
+        .then(|| number.round() as u64)
 }
 
 /// What may stand behind a number.
@@ -300,6 +326,26 @@ mod tests {
         }
         assert!(items(&"(".repeat(101)).unwrap_err().contains("characters"));
         assert!(items(&"(".repeat(99)).is_err());
+    }
+
+    #[test]
+    fn limits_and_shares() {
+        let read = whole::<u32>(0, 5_000_000_000);
+        assert_eq!(read("0"), Ok(0));
+        assert_eq!(read("2*1M"), Ok(2_000_000));
+        // More than the type has.
+        for text in ["-1", "5G", "1e19", "nan", "0/0", ""] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        assert!(
+            whole::<u64>(2, 10)("1")
+                .unwrap_err()
+                .contains("from 2 to 10")
+        );
+        assert_eq!(share("0"), Ok(0.0));
+        assert_eq!(share("50%"), Ok(0.5));
+        assert_eq!(share("1"), Ok(1.0));
+        assert!(share("1.1").is_err() && share("-0.1").is_err() && share("0/0").is_err());
     }
 
     #[test]

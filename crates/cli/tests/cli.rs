@@ -293,6 +293,29 @@ fn measure_the_blocked_layout() {
     assert_eq!(server.query(&["DBSIZE"]).success(), "(integer) 0\n");
 }
 
+/// One sentence says what failed, also where the system says only "no space left".
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_cannot_be_written_is_named() {
+    for args in [&["plan", "1M", "1%"][..], &["generate", "conf"]] {
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let mut command = Command::new(EVERBLOOM);
+        let outcome = command.args(args).stdout(full).output().unwrap();
+        let said = String::from_utf8(outcome.stderr).unwrap();
+        assert_eq!(outcome.status.code(), Some(2), "{said}");
+        assert!(said.contains("write the output: No space left"), "{said}");
+    }
+}
+
+/// As `plan` reads them.
+#[test]
+fn measure_reads_numbers_as_people_type_them() {
+    let measure = "measure --count 2K --capacity 1/2*10^4 --error-rate 1%";
+    let report = everbloom(&measure.split(' ').collect::<Vec<_>>()).success();
+    assert!(report.contains("1000 random strings"), "{report}");
+    assert!(report.contains("reserved 0.01 5000"), "{report}");
+}
+
 #[test]
 fn measure_refuses_what_cannot_be() {
     assert_eq!(

@@ -250,6 +250,25 @@ fn files_that_cannot_be_read_are_named_and_passed_over() {
     }
 }
 
+/// The decoder's own words for it are many, and none of them says this.
+#[test]
+fn a_zstd_file_that_was_cut_off_is_named_so() {
+    let folder = folder("dedup-cut");
+    // One frame of one block, as it is: the lines a, b, c.
+    let whole = *b"\x28\xb5\x2f\xfd\x20\x06\x31\0\0a\nb\nc\n";
+    let good = file(&folder, "good", whole);
+    assert_eq!(run(&mut dedup(&[&good])).success(), "a\nb\nc\n");
+    for length in [5, 8, whole.len() - 1] {
+        let cut = file(&folder, "cut", &whole[..length]);
+        let outcome = run(&mut dedup(&["-q", &cut]));
+        assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+        assert_eq!(
+            outcome.stderr,
+            format!("everbloom: cannot read {cut}: it is cut off\n")
+        );
+    }
+}
+
 #[test]
 fn wrong_arguments_are_refused() {
     for (args, word) in [

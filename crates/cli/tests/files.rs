@@ -6,10 +6,12 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use everbloom::{BloomFilter, ScalableBloomFilter};
+use everbloom_dev::wait_for;
 use support::{EVERBLOOM, Outcome, Server, folder, run, run_with_input};
 
 /// Runs a subcommand in a folder, with this as its standard input.
@@ -226,6 +228,48 @@ fn what_cannot_be_read_leaves_the_old_file() {
 }
 
 #[test]
+fn a_signal_during_build_leaves_things_as_they_were() {
+    let folder = folder_with("files-signals", &[("in", b"a\n")]);
+    everbloom(&folder, &["build", "-q", "old.bloom", "in"]).success();
+    let before = fs::read(folder.join("old.bloom")).unwrap();
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        for file in ["old.bloom", "new.bloom"] {
+            let mut build = Command::new(EVERBLOOM)
+                .args(["build", "--capacity", "1000", file])
+                .current_dir(&folder)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // Its input stays open, and the line stays incomplete.
+            let mut input = build.stdin.take().unwrap();
+            input.write_all(b"b\nhalf of a li").unwrap();
+            // The old file is locked, the new one is there.
+            wait_for("the lock", || {
+                let taken = folder.join(file).exists() && {
+                    let other = fs::File::open(folder.join(file)).unwrap();
+                    other.try_lock().is_err()
+                };
+                assert!(build.try_wait().unwrap().is_none());
+                taken
+            });
+            run(Command::new("kill").args(["-s", signal, &build.id().to_string()])).success();
+            wait_for("the end of the run", || build.try_wait().unwrap().is_some());
+            let ended = build.wait_with_output().unwrap();
+            assert_eq!(
+                ended.status.code(),
+                Some(code),
+                "{signal} {file}: {ended:?}"
+            );
+            assert_eq!((&*ended.stdout, &*ended.stderr), (&[][..], &[][..]));
+            assert_eq!(left(&folder), ["old.bloom"]);
+            assert!(fs::read(folder.join("old.bloom")).unwrap() == before);
+        }
+    }
+}
+
+#[test]
 fn damaged_files_are_named() {
     let folder = folder_with("files-damaged", &[("in", b"a\n"), ("empty.bloom", b"")]);
     for args in [
@@ -325,8 +369,8 @@ fn only_filters_that_are_alike_are_merged() {
     build("a.bloom", &[]);
     build("b.bloom", &[]);
     build("classic.bloom", &["--layout", "classic"]);
-    build("larger.bloom", &["--layout", "classic", "-c", "1000"]);
-    build("growing.bloom", &["--growing"]);
+    build("stricter.bloom", &["--layout", "classic", "-e", "1e-6"]);
+    build("growing.bloom", &["--growing", "--layout", "classic"]);
     let before = fs::read(folder.join("a.bloom")).unwrap();
     let merge = |files: &[&str]| everbloom(&folder, &[&["merge", "a.bloom"], files].concat());
     let keys = merge(&["a.bloom", "b.bloom"]);
@@ -335,17 +379,16 @@ fn only_filters_that_are_alike_are_merged() {
         &merge(&["b.bloom", "classic.bloom"]),
         &["different layouts"],
     );
-    refused(&merge(&["classic.bloom", "larger.bloom"]), &["different"]);
-    refused(&merge(&["growing.bloom"]), &["growing.bloom", "--growing"]);
+    refused(
+        &merge(&["classic.bloom", "stricter.bloom"]),
+        &["different error rates"],
+    );
+    refused(
+        &merge(&["classic.bloom", "growing.bloom"]),
+        &["one of them grows"],
+    );
     refused(&merge(&["b.bloom", "missing"]), &["missing"]);
     assert!(fs::read(folder.join("a.bloom")).unwrap() == before);
-    refused(
-        &everbloom(
-            &folder,
-            &["build", "--like", "growing.bloom", "x.bloom", "in"],
-        ),
-        &["growing.bloom", "--growing"],
-    );
     refused(
         &everbloom(
             &folder,
@@ -356,6 +399,116 @@ fn only_filters_that_are_alike_are_merged() {
         &["--seed"],
     );
     assert!(!folder.join("x.bloom").exists());
+}
+
+/// What the two find, and how many others of the same number.
+fn found_after_merge(folder: &Path, file: &str, members: u32) -> (String, usize) {
+    let found = with_input(folder, &["check", file], names(0..members)).success();
+    let others = with_input(folder, &["check", "-c", file], names(members..2 * members));
+    (found, others.stdout.trim().parse().unwrap())
+}
+
+/// Two states that two machines kept.
+#[test]
+fn filters_that_grew_are_merged() {
+    let (one, two) = (names(0..20_000), names(20_000..40_000));
+    let folder = folder_with(
+        "files-merge-grown",
+        &[("one", one.as_bytes()), ("two", two.as_bytes())],
+    );
+    for layout in ["blocked", "classic"] {
+        let build = ["build", "-q", "-g", "-c", "1000", "-e", "1%", "--layout"];
+        everbloom(&folder, &[&build[..], &[layout, "a.bloom", "one"]].concat()).success();
+        everbloom(&folder, &["build", "--like", "a.bloom", "b.bloom", "two"]).success();
+        let again = ["dedup", "-q", "--state", "b.bloom", "two"];
+        assert_eq!(everbloom(&folder, &again).success(), "");
+
+        let merge = ["merge", "all.bloom", "a.bloom", "b.bloom"];
+        let merged = everbloom(&folder, &[&merge[..], &["-e", "2%"]].concat());
+        assert!(
+            merged.stderr.contains("of other records it finds"),
+            "{merged:?}"
+        );
+        assert_eq!(merged.success(), "");
+        let (found, others) = found_after_merge(&folder, "all.bloom", 40_000);
+        assert!(found == [one.as_str(), &two].concat());
+        assert!(others < 1000, "{others}");
+        // It is a state as any other.
+        let more = ["dedup", "--state", "all.bloom", "--count"];
+        let more = with_input(&folder, &more, names(39_000..42_000)).success();
+        assert!(more.trim().parse::<u32>().unwrap() > 1900, "{more}");
+
+        // Whoever merges a file with its copy gets that file.
+        let same = ["merge", "-q", "same.bloom", "a.bloom", "a.bloom"];
+        let same = everbloom(&folder, &same);
+        assert_eq!((same.stderr.as_str(), same.stdout.as_str()), ("", ""));
+        let size = |file: &str| fs::metadata(folder.join(file)).unwrap().len();
+        assert_eq!(size("same.bloom"), size("a.bloom"));
+    }
+}
+
+#[test]
+fn a_merge_keeps_the_error_rate_that_was_asked_for() {
+    let (one, two) = (names(0..1000), names(1000..2000));
+    let folder = folder_with(
+        "files-merge-rate",
+        &[("one", one.as_bytes()), ("two", two.as_bytes())],
+    );
+    for layout in ["blocked", "classic"] {
+        // Both are full: side by side they err twice as often.
+        let build = ["build", "-q", "-e", "5%", "--layout", layout];
+        let seed: &[&str] = match layout {
+            "blocked" => &["--seed", "7"],
+            _ => &[],
+        };
+        for (file, input) in [("a.bloom", "one"), ("b.bloom", "two")] {
+            everbloom(&folder, &[&build, seed, &[file, input]].concat()).success();
+        }
+        let merge = ["merge", "all.bloom", "a.bloom", "b.bloom"];
+        let over = everbloom(&folder, &merge);
+        refused(&over, &["% of other records", "5.0 %", "--error-rate"]);
+        assert!(!folder.join("all.bloom").exists());
+        // The rate that the message names is enough.
+        let (_, advice) = over.stderr.split_once("give --error-rate ").unwrap();
+        let rate = advice.split(' ').next().unwrap();
+        everbloom(&folder, &[&merge[..], &["--error-rate", rate]].concat()).success();
+        let (found, others) = found_after_merge(&folder, "all.bloom", 2000);
+        assert!(found == [one.as_str(), &two].concat());
+        assert!((100..300).contains(&others), "{others}");
+        let info = everbloom(&folder, &["info", "all.bloom"]).success();
+        assert!(
+            info.contains("fixed, ") && info.contains("warning"),
+            "{info}"
+        );
+        let too_low = everbloom(&folder, &[&merge[..], &["-e", "1%"]].concat());
+        refused(&too_low, &["--error-rate allows 1.0 %"]);
+        fs::remove_file(folder.join("all.bloom")).unwrap();
+    }
+}
+
+/// They have room, so that one of the same size takes all, and programs read it as before.
+#[test]
+fn filters_with_room_become_one_of_the_same_size() {
+    let (one, two) = (names(0..800), names(500..900));
+    let folder = folder_with(
+        "files-merge-room",
+        &[("one", one.as_bytes()), ("two", two.as_bytes())],
+    );
+    let build = ["build", "-q", "-c", "1000", "a.bloom", "one"];
+    everbloom(&folder, &build).success();
+    everbloom(
+        &folder,
+        &["build", "-q", "--like", "a.bloom", "b.bloom", "two"],
+    )
+    .success();
+    everbloom(&folder, &["merge", "all.bloom", "a.bloom", "b.bloom"]).success();
+    let merged = BloomFilter::from_bytes(&fs::read(folder.join("all.bloom")).unwrap()).unwrap();
+    assert_eq!(merged.capacity(), 1000);
+    assert!((870..=930).contains(&merged.len()), "{}", merged.len());
+    assert_eq!(
+        found_after_merge(&folder, "all.bloom", 900).0,
+        names(0..900)
+    );
 }
 
 #[test]

@@ -39,6 +39,33 @@ fn lines_from_a_pipe_are_commands() {
     assert_eq!(outcome.stderr, "everbloom: a quote is not closed\n");
 }
 
+/// As with redis-cli: the server has no other answer than to end the connection.
+#[test]
+fn a_server_that_was_told_to_end_is_no_error() {
+    let mut server = Server::start();
+    let refused = server.query(&["shutdown", "nonsense"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let ended = server.query(&["shutdown", "nosave"]);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+    ended.success();
+    assert_eq!(server.wait(), Some(0));
+
+    let mut server = Server::start();
+    let ended = piped(&server, "PING\nSHUTDOWN\n");
+    assert_eq!(
+        (ended.stdout.as_str(), ended.stderr.as_str()),
+        ("PONG\n", "")
+    );
+    ended.success();
+    assert_eq!(server.wait(), Some(0));
+    // There is nobody for the next command.
+    let mut server = Server::start();
+    let ended = piped(&server, "SHUTDOWN\nPING\n");
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    assert_eq!(server.wait(), Some(0));
+}
+
 /// What a terminal shows while `keys` are typed.
 fn typed(server: &Server, history: &str, keys: &[&str]) -> Option<String> {
     if !peers::is_there(

@@ -456,7 +456,8 @@ impl ScalableBloomFilter {
             }
             Some(key) => {
                 let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
-                let left = self.error_rate() - taken;
+                // Filters that were put together may have taken more than was asked for.
+                let left = (self.error_rate() - taken).max(newest.error_rate() / 2.0);
                 let size = BlockedSize::of_layer(newest.size()).next(self.expansion, left);
                 Layer::blocked(&size.ok_or(InsertError::CannotGrow)?, key, max_bytes)
             }

@@ -1,5 +1,7 @@
 //! Filters as sets: united, intersected, made smaller, and emptied.
 
+use core::cmp::Ordering;
+
 use crate::error::BuildError;
 use crate::fixed::BloomFilter;
 use crate::hash::Key;
@@ -38,6 +40,18 @@ pub enum UnionError {
     /// The error rates differ.
     #[error("the filters have different error rates")]
     ErrorRate,
+    /// One has the hash of 64 bits, the other that of 32, which RedisBloom had long ago.
+    #[error("the filters have different hashes")]
+    Hash,
+    /// One grows, and the other is of fixed size.
+    #[error("one of the filters grows, and the other does not")]
+    Growth,
+}
+
+/// The error of the first rule that is broken.
+fn first_broken(rules: impl IntoIterator<Item = (bool, UnionError)>) -> Result<(), UnionError> {
+    let broken = rules.into_iter().find(|(holds, _)| !holds);
+    broken.map_or(Ok(()), |(_, error)| Err(error))
 }
 
 /// Why a filter cannot be made smaller.
@@ -103,12 +117,7 @@ impl BloomFilter {
     /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
     pub fn union(&mut self, other: &BloomFilter) -> Result<(), UnionError> {
         self.check_fits(other)?;
-        let least = self.len().max(other.len());
-        let most = self.len().saturating_add(other.len());
-        self.layer.union_bits(&other.layer);
-        let estimate = self.layer.estimated_len().clamp(least, most);
-        self.layer.set_len(estimate);
-        self.layer.collapse_loaded();
+        unite(&mut self.layer, &other.layer);
         Ok(())
     }
 
@@ -149,7 +158,7 @@ impl BloomFilter {
 
     /// Whether the filters can be put together bit by bit.
     fn check_fits(&self, other: &BloomFilter) -> Result<(), UnionError> {
-        let rules = [
+        first_broken([
             (self.layout() == other.layout(), UnionError::Layout),
             (self.key() == other.key(), UnionError::Key),
             (self.bits() == other.bits(), UnionError::Bits),
@@ -159,9 +168,7 @@ impl BloomFilter {
                 self.error_rate() == other.error_rate(),
                 UnionError::ErrorRate,
             ),
-        ];
-        let broken = rules.into_iter().find(|(holds, _)| !holds);
-        broken.map_or(Ok(()), |(_, error)| Err(error))
+        ])
     }
 
     /// Makes the filter smaller: about as large as one of this capacity and the same error rate,
@@ -230,6 +237,113 @@ impl BloomFilter {
 }
 
 impl ScalableBloomFilter {
+    /// An empty filter with the same parameters and the same key, of one layer as large as the
+    /// first of this one: the two can be united.
+    ///
+    /// ```
+    /// use everbloom::ScalableBloomFilter;
+    /// let mut seen: ScalableBloomFilter = (0..10_000).collect();
+    /// let mut today = seen.empty_like()?;
+    /// today.extend(10_000..20_000);
+    /// seen.union(&today)?;
+    /// assert!((0..20_000).all(|number| seen.contains(&number)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for it.
+    pub fn empty_like(&self) -> Result<ScalableBloomFilter, BuildError> {
+        let first = self.layers.first().ok_or(BuildError::Capacity)?;
+        let layer = Layer::sized(first.size(), self.key(), u64::MAX)?;
+        let (options, expansion) = (self.options(), self.expansion());
+        Ok(Self::from_layers([layer], 0, options, expansion))
+    }
+
+    /// Adds all items of another filter, which must be made for the same error rate, with the same
+    /// layout and key: [`empty_like`](Self::empty_like) makes such a filter. Capacities may differ.
+    ///
+    /// A layer is united with one of the same size, if that has room for the items of both, or
+    /// errs no more often than the two side by side, as it is with layers of the same items.
+    /// Otherwise it becomes one more layer. So the error rates of the two add up, at most, and may
+    /// be more than what each was made for:
+    /// [`estimated_error_rate`](Self::estimated_error_rate) says how much that is now.
+    /// [`len`](Self::len) counts an item twice that is in two layers. A [capture](crate::host) in
+    /// progress is given up.
+    ///
+    /// ```
+    /// use everbloom::ScalableBloomFilter;
+    /// let builder = ScalableBloomFilter::builder().error_rate(0.01).seed(7);
+    /// let (mut one, mut other) = (builder.build()?, builder.build()?);
+    /// one.extend(0..20);
+    /// other.extend(20..40);
+    /// one.union(&other)?;
+    /// assert_eq!(one.layers().len(), 1);
+    ///
+    /// other.extend(40..100);
+    /// one.union(&other)?;
+    /// assert_eq!(one.layers().len(), 1);
+    ///
+    /// let mut more = one.empty_like()?;
+    /// more.extend(100..200);
+    /// one.union(&more)?;
+    /// assert_eq!(one.layers().len(), 2);
+    /// assert!((0..200).all(|number| one.contains(&number)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names what the filters do not have in common; nothing has changed then.
+    pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<(), UnionError> {
+        let widths = [self, other].map(|filter| filter.options().hash_width());
+        first_broken([
+            (self.layout() == other.layout(), UnionError::Layout),
+            (self.key() == other.key(), UnionError::Key),
+            (widths[0] == widths[1], UnionError::Hash),
+            (self.is_fixed() == other.is_fixed(), UnionError::Growth),
+            (
+                self.error_rate() == other.error_rate(),
+                UnionError::ErrorRate,
+            ),
+        ])?;
+        self.recording = Recording::default();
+        for layer in &other.layers {
+            // The count of a layer that was loaded may be wrong; its bits decide.
+            let is_empty = layer.is_empty() && layer.fill_ratio() == 0.0;
+            if !is_empty && !self.unite_with_any(layer) {
+                self.layers.push(layer.clone());
+            }
+        }
+        self.layers.sort_by(growth);
+        self.items = 0;
+        for layer in &mut self.layers {
+            // The counts of the layers must stay what adds up to the filter's.
+            layer.set_len(layer.len().min(u64::MAX - self.items));
+            self.items += layer.len();
+        }
+        Ok(())
+    }
+
+    /// Unites one of the layers with this one, if that is no worse than both side by side.
+    fn unite_with_any(&mut self, layer: &Layer) -> bool {
+        let alike = self.layers.iter_mut();
+        for mine in alike.filter(|mine| mine.size() == layer.size()) {
+            if mine.len().saturating_add(layer.len()) <= mine.capacity() {
+                unite(mine, layer);
+                return true;
+            }
+            let mut united = mine.clone();
+            unite(&mut united, layer);
+            let apart = mine.estimated_error_rate() + layer.estimated_error_rate();
+            if united.len() <= united.capacity() || united.estimated_error_rate() <= apart {
+                *mine = united;
+                return true;
+            }
+        }
+        false
+    }
+
     /// Removes all items, and all layers but the first. A [capture](crate::host) in progress is
     /// given up.
     ///
@@ -245,6 +359,25 @@ impl ScalableBloomFilter {
         self.layers.iter_mut().for_each(Layer::clear);
         self.items = 0;
     }
+}
+
+/// Adds the items of a layer of the same size and key. How many there are then is what the fill
+/// suggests, at least the larger of both and at most their sum.
+fn unite(mine: &mut Layer, other: &Layer) {
+    let least = mine.len().max(other.len());
+    let most = mine.len().saturating_add(other.len());
+    mine.union_bits(other);
+    mine.set_len(mine.estimated_len().clamp(least, most));
+    mine.collapse_loaded();
+}
+
+/// The order in which layers are made: ever larger, ever smaller error rates. Items are inserted
+/// into the last one, so that of equal layers this is the one with the most room.
+fn growth(one: &Layer, other: &Layer) -> Ordering {
+    let larger = one.capacity().cmp(&other.capacity());
+    let stricter = || other.error_rate().total_cmp(&one.error_rate());
+    let emptier = || other.len().cmp(&one.len());
+    larger.then_with(stricter).then_with(emptier)
 }
 
 /// How many bytes a filter is folded into that would have `wanted` if it were made anew: more where

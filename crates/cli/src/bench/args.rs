@@ -1,6 +1,7 @@
 //! The flags.
 
 use crate::client::LoginArgs;
+use crate::number;
 
 use super::requests::Verb;
 use super::target::{DEFAULT_KEY, Reservation};
@@ -24,19 +25,19 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Verb::Exists)]
     pub(super) command: Verb,
     /// Connections
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one())]
     pub(super) clients: usize,
     /// Requests that a connection sends before it waits for the replies
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one())]
     pub(super) pipeline: usize,
     /// Items of one BF.MADD or BF.MEXISTS
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one())]
     pub(super) items_per_command: usize,
     /// The share of items that were added before [default: 0.5 for probes, 0 for adds]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = number::share)]
     pub(super) hit_share: Option<f64>,
     /// Stop after so many requests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole::<u64>(0, MOST))]
     pub(super) requests: Option<u64>,
     /// Stop after so many seconds [default: 5 without --requests]
     #[arg(long, value_name = "S")]
@@ -47,10 +48,15 @@ pub(crate) struct Args {
     pub(super) reserve: Option<Reservation>,
     /// Items to add before the measured part [default: 0 for adds, 100000 for probes, one for each
     /// key for probes of several keys]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole::<u64>(0, MOST))]
     pub(super) fill: Option<u64>,
     /// Use the keys as a run with --keep and this --fill, --keys and --seed left them
-    #[arg(long, value_name = "N", conflicts_with = "fill")]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "fill",
+        value_parser = number::whole::<u64>(0, MOST)
+    )]
     pub(super) filled: Option<u64>,
     /// Leave the keys on the server
     #[arg(long)]
@@ -59,10 +65,10 @@ pub(crate) struct Args {
     #[arg(long, default_value = DEFAULT_KEY)]
     pub(super) key: String,
     /// Spread the items over so many keys, KEY:0, KEY:1 and so on
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one())]
     pub(super) keys: usize,
     /// Threads to send from
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one())]
     pub(super) threads: usize,
     /// The seed of the items
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -95,9 +101,9 @@ Examples:
   everbloom bench --command getbit --url redis://127.0.0.1:7000 --json
   everbloom bench --command exists --keys 300000 --fill 3000000 --pipeline 128";
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(number @ 1..=1_000_000) => Ok(number),
-        _ => Err("expected a number from 1 to 1000000".to_owned()),
-    }
+/// The most items and requests of a run.
+const MOST: u64 = 1_000_000_000_000_000;
+
+fn at_least_one() -> impl Fn(&str) -> Result<usize, String> + Clone {
+    number::whole(1, 1_000_000)
 }

@@ -110,9 +110,6 @@ fn hit_share(args: &Args, present: u64) -> Result<f64, Failure> {
         0.0
     };
     let share = args.hit_share.unwrap_or(usual);
-    if !(0.0..=1.0).contains(&share) {
-        return Err(Failure::Usage("--hit-share goes from 0 to 1".to_owned()));
-    }
     if share > 0.0 && present == 0 {
         let text = "--hit-share needs items that were added: give --fill";
         return Err(Failure::Usage(text.to_owned()));

@@ -10,6 +10,7 @@ use super::keys::Keys;
 use super::requests::Recipe;
 use crate::client::{Client, ClientError, Target};
 use crate::failure::Failure;
+use crate::number;
 
 /// The default key. A run may delete it, whatever it holds.
 pub(super) const DEFAULT_KEY: &str = "everbloom:bench";
@@ -43,17 +44,12 @@ impl FromStr for Reservation {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(',');
-        let capacity = parts.next().and_then(|part| part.parse().ok());
-        let error_rate = parts.next().and_then(|part| part.parse().ok());
-        let (Some(capacity @ 1..), Some(error_rate)) = (capacity, error_rate) else {
-            return Err("expected a capacity and an error rate, as in 1000000,0.01".to_owned());
+        let (Some(capacity), Some(error_rate)) = (parts.next(), parts.next()) else {
+            return Err("expected a capacity and an error rate, as in 1M,0.01".to_owned());
         };
-        if !(error_rate > 0.0 && error_rate < 1.0) {
-            return Err("the error rate lies between 0 and 1".to_owned());
-        }
         Ok(Self {
-            capacity,
-            error_rate,
+            capacity: number::items(capacity)?,
+            error_rate: number::rate(error_rate)?,
             words: parts.map(str::to_owned).collect(),
         })
     }

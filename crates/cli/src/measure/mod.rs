@@ -21,6 +21,7 @@ use rand::{Rng, SeedableRng};
 use crate::client::{Client, LoginArgs, Target, parse_url};
 use crate::failure::Failure;
 use crate::filter::LayoutName;
+use crate::number;
 use crate::plot::{self, Destination};
 use filling::Filling;
 use progress::{CHUNK, progress};
@@ -36,14 +37,14 @@ pub(crate) struct Args {
         long,
         value_name = "N",
         default_value_t = 100_000,
-        value_parser = clap::value_parser!(u32).range(2..)
+        value_parser = number::whole::<u32>(2, u32::MAX.into())
     )]
     count: u32,
     /// The error rate to reserve, between 0 and 1
-    #[arg(long, value_name = "RATE", default_value_t = 0.001)]
+    #[arg(long, value_name = "RATE", default_value_t = 0.001, value_parser = number::rate)]
     error_rate: f64,
     /// The capacity to reserve [default: half of N]
-    #[arg(long, value_name = "ITEMS")]
+    #[arg(long, value_name = "ITEMS", value_parser = number::items)]
     capacity: Option<u64>,
     /// The layout of both filters [default: classic, or what the server makes by itself]
     #[arg(long, value_enum)]

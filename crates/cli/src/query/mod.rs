@@ -80,7 +80,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if request.is_empty() {
         return session::run(&target);
     }
-    let reply = Client::connect(&target)?.call(&request)?;
+    let reply = match Client::connect(&target)?.call(&request) {
+        Err(error) if error.is_answer_to(&request) => return Ok(ExitCode::SUCCESS),
+        reply => reply?,
+    };
     print(&request, &reply)?;
     Ok(if matches!(reply, Reply::Error(_)) {
         ExitCode::from(1)

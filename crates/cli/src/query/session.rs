@@ -96,6 +96,7 @@ impl Session<'_> {
                 }
                 print(&words, &reply)?;
             }
+            Err(error) if error.is_answer_to(&words) => self.client = None,
             Err(error) if docs.is_some() => {
                 self.client = None;
                 writeln!(io::stderr(), "everbloom: {error}")?;

@@ -121,7 +121,9 @@ impl Reader {
                 if len >= LONGEST {
                     break Err(Stop::Failed(too_long(self.terminator)));
                 }
-                chunk.buffer.resize(len * 2, 0);
+                if let Err(error) = double(&mut chunk.buffer) {
+                    break Err(Stop::Failed(error));
+                }
             }
             let place = chunk.buffer.get_mut(len..).unwrap_or_default();
             let count = match read_again(&mut input.reader, place) {
@@ -152,7 +154,9 @@ impl Reader {
         };
         chunk.filled = whole;
         rest.clear();
-        rest.extend_from_slice(chunk.buffer.get(whole..len).unwrap_or_default());
+        if outcome.is_ok() {
+            rest.extend_from_slice(chunk.buffer.get(whole..len).unwrap_or_default());
+        }
         outcome
     }
 
@@ -175,6 +179,20 @@ fn prepare(chunk: &mut Chunk, rest: &[u8]) {
         place.copy_from_slice(rest);
     }
     chunk.filled = 0;
+}
+
+/// Makes place for a record that is longer than the buffer.
+fn double(buffer: &mut Vec<u8>) -> io::Result<()> {
+    let len = buffer.len();
+    buffer.try_reserve_exact(len).map_err(|_| {
+        let text = format!(
+            "there is no memory for a record of more than {} MiB",
+            len >> 20
+        );
+        io::Error::other(text)
+    })?;
+    buffer.resize(len * 2, 0);
+    Ok(())
 }
 
 fn too_long(terminator: u8) -> io::Error {

@@ -1,5 +1,6 @@
 //! gzip and zstd, of any number of members or frames.
 
+use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, sink};
 
 use flate2::bufread::MultiGzDecoder;
@@ -50,7 +51,7 @@ impl<R: BufRead> Zstd<R> {
                 })) => {
                     io::copy(&mut (&mut self.packed).take(length.into()), &mut sink())?;
                 }
-                Err(error) => return Err(damaged(error)),
+                Err(error) => return Err(undecoded(error)),
             }
         }
         Ok(false)
@@ -84,10 +85,23 @@ impl<R: BufRead> Read for Zstd<R> {
             } else {
                 self.frame
                     .decode_blocks(&mut self.packed, BlockDecodingStrategy::UptoBlocks(1))
-                    .map_err(damaged)?;
+                    .map_err(undecoded)?;
             }
         }
     }
+}
+
+/// The commonest error in words of its own: nobody knows the decoder's.
+fn undecoded(error: FrameDecoderError) -> io::Error {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(reason) = cause {
+        let io = reason.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::UnexpectedEof) {
+            return io::Error::new(io::ErrorKind::UnexpectedEof, "it is cut off");
+        }
+        cause = reason.source();
+    }
+    damaged(error)
 }
 
 fn damaged(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {

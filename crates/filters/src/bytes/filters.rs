@@ -91,6 +91,28 @@ impl TryFrom<BloomView<'_>> for ScalableBloomFilter {
     }
 }
 
+impl TryFrom<ScalableBloomFilter> for BloomFilter {
+    type Error = ScalableBloomFilter;
+
+    /// The one layer of a filter that does not grow, for the other way round than `From`; gives
+    /// back any other filter.
+    ///
+    /// ```
+    /// use everbloom::{BloomFilter, ScalableBloomFilter};
+    /// let seen = BloomFilter::new(1000, 0.01);
+    /// assert_eq!(BloomFilter::try_from(ScalableBloomFilter::from(seen.clone())), Ok(seen));
+    /// assert!(BloomFilter::try_from(ScalableBloomFilter::new(1000, 0.01)).is_err());
+    /// ```
+    fn try_from(mut filter: ScalableBloomFilter) -> Result<BloomFilter, ScalableBloomFilter> {
+        if Kind::Fixed.check(&filter.parts()).is_ok()
+            && let Some(layer) = filter.layers.pop()
+        {
+            return Ok(BloomFilter::from_layer(layer));
+        }
+        Err(filter)
+    }
+}
+
 /// Everything about the filter but its bits.
 pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
     FilterParts {

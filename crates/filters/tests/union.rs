@@ -1,0 +1,232 @@
+//! Filters that grew, put together: nothing is lost, and the error rates add up at most.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use everbloom::redisbloom::{Check, Options};
+use everbloom::{BloomFilter, Layer, Layout, ScalableBloomFilter, UnionError};
+use proptest::prelude::*;
+
+const SEED: u64 = 7;
+
+fn made(layout: Layout, capacity: u64, rate: f64) -> ScalableBloomFilter {
+    let builder = ScalableBloomFilter::builder().layout(layout);
+    let builder = builder.capacity(capacity).error_rate(rate);
+    match layout {
+        Layout::Blocked => builder.seed(SEED),
+        Layout::Classic => builder,
+    }
+    .build()
+    .unwrap()
+}
+
+fn piece(layout: Layout, capacity: u64, rate: f64) -> BloomFilter {
+    let builder = BloomFilter::builder().layout(layout);
+    let builder = builder.capacity(capacity).error_rate(rate);
+    match layout {
+        Layout::Blocked => builder.seed(SEED),
+        Layout::Classic => builder,
+    }
+    .build()
+    .unwrap()
+}
+
+fn layout() -> impl Strategy<Value = Layout> {
+    prop_oneof![Just(Layout::Blocked), Just(Layout::Classic)]
+}
+
+/// The error rate when each layer has as many items as it is made for.
+fn full_rate(filter: &ScalableBloomFilter) -> f64 {
+    filter.layers().iter().map(Layer::error_rate).sum()
+}
+
+/// What holds of any filter that is to be dumped, saved and added to.
+fn check_whole(filter: &ScalableBloomFilter) {
+    let parts = filter.parts();
+    assert_eq!(parts.validate(u64::MAX, Check::DumpHeader), Ok(()));
+    assert!(ScalableBloomFilter::from_bytes(&filter.to_bytes()).unwrap() == *filter);
+    let capacities = filter.layers().iter().map(Layer::capacity);
+    assert!(capacities.is_sorted());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever each of them has, and however large it began.
+    #[test]
+    fn nothing_is_lost(
+        layout in layout(),
+        rate in prop_oneof![Just(0.01), Just(1e-6), 0.0001..0.2_f64],
+        many in prop::collection::vec((1_u64..3000, 0_u32..20_000, 0_u32..20_000), 1..5),
+        more in 0_u32..20_000,
+    ) {
+        let mut all = made(layout, 100, rate);
+        let mut rates = full_rate(&all);
+        for (capacity, start, items) in &many {
+            let mut filter = made(layout, *capacity, rate);
+            filter.extend(*start..start + items);
+            rates += full_rate(&filter);
+            all.union(&filter).unwrap();
+        }
+        for (_, start, items) in &many {
+            prop_assert!((*start..start + items).all(|item| all.contains(&item)));
+        }
+        check_whole(&all);
+        prop_assert!(full_rate(&all) <= rates * 1.000_001);
+        prop_assert_eq!(all.error_rate(), made(layout, 100, rate).error_rate());
+
+        // It goes on as any other: the newest layer is never more than full.
+        all.extend(50_000..50_000 + more);
+        prop_assert!((50_000..50_000 + more).all(|item| all.contains(&item)));
+        let newest = all.layers().last().unwrap();
+        prop_assert!(newest.len() <= newest.capacity() + newest.capacity() / 5 + 10);
+        prop_assert!(full_rate(&all) <= rate * (many.len() + 1) as f64 * 1.000_001);
+        check_whole(&all);
+    }
+
+    /// Pieces of fixed size, each as large as its items need.
+    #[test]
+    fn pieces_become_one(
+        layout in layout(), counts in prop::collection::vec(1_u32..3000, 1..6),
+    ) {
+        let mut all: Option<ScalableBloomFilter> = None;
+        for (number, count) in (0_u32..).zip(&counts) {
+            let mut piece = piece(layout, u64::from(*count), 0.001);
+            piece.extend(number * 5000..number * 5000 + count);
+            let piece = ScalableBloomFilter::from(piece);
+            match &mut all {
+                None => all = Some(piece),
+                Some(all) => all.union(&piece).unwrap(),
+            }
+        }
+        let all = all.unwrap();
+        for (number, count) in (0_u32..).zip(&counts) {
+            let mut items = number * 5000..number * 5000 + count;
+            prop_assert!(items.all(|item| all.contains(&item)));
+        }
+        check_whole(&all);
+        prop_assert!(all.is_fixed());
+        prop_assert!(full_rate(&all) <= 0.001 * counts.len() as f64 * 1.000_001);
+    }
+
+    #[test]
+    fn the_same_items_take_no_more_room(
+        layout in layout(), capacity in 1_u64..2000, count in 0_u32..10_000,
+    ) {
+        let mut filter = made(layout, capacity, 0.01);
+        filter.extend(0..count / 2);
+        let older = filter.clone();
+        filter.extend(count / 2..count);
+        let before = filter.clone();
+        filter.union(&before).unwrap();
+        let bits = |filter: &ScalableBloomFilter| -> Vec<Vec<u8>> {
+            filter.layers().iter().map(|layer| layer.as_bytes().into_owned()).collect()
+        };
+        prop_assert!(bits(&filter) == bits(&before));
+        // A copy that was made earlier has nothing new.
+        filter.union(&older).unwrap();
+        prop_assert!(bits(&filter) == bits(&before));
+    }
+}
+
+/// Three machines, each with its part: each errs as rarely as asked, and all together three times
+/// as often.
+#[test]
+fn error_rates_add_up() {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        let mut all = made(layout, 1000, 0.01).empty_like().unwrap();
+        let mut measured = 0.0;
+        let errors = |filter: &ScalableBloomFilter| {
+            let mut found = 0;
+            filter.contains_each(1_000_000..1_100_000_u32, |is| found += u32::from(is));
+            f64::from(found) / 100_000.0
+        };
+        for machine in 0..3_u32 {
+            let mut part = all.empty_like().unwrap();
+            part.extend(machine * 100_000..machine * 100_000 + 19_000);
+            measured += errors(&part);
+            all.union(&part).unwrap();
+        }
+        let rate = errors(&all);
+        assert!((rate - measured).abs() < 0.004, "{rate} {measured}");
+        let expected = all.estimated_error_rate();
+        assert!((rate - expected).abs() < 0.004, "{rate} {expected}");
+    }
+}
+
+/// Though its layers have taken more of the error rate than was asked for.
+#[test]
+fn a_union_of_many_goes_on_growing() {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        let mut all = made(layout, 100, 0.01);
+        for part in 0..20_u32 {
+            let mut filter = all.empty_like().unwrap();
+            filter.extend(part * 100..part * 100 + 100);
+            all.union(&filter).unwrap();
+        }
+        assert!(all.layers().len() > 10);
+        let full = full_rate(&all);
+        all.extend(10_000..11_000);
+        assert!((10_000..11_000).all(|item| all.contains(&item)));
+        let newest = all.layers().last().unwrap();
+        assert!(newest.capacity() > 100 && newest.len() <= newest.capacity());
+        assert!(full_rate(&all) < full + 0.01);
+        check_whole(&all);
+    }
+}
+
+/// Two that are half full are as one that is full: no larger, and within the rate.
+#[test]
+fn layers_with_room_are_united() {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        let mut one = made(layout, 10_000, 0.01);
+        let mut other = one.empty_like().unwrap();
+        one.extend(0..5000);
+        other.extend(4000..9900);
+        one.union(&other).unwrap();
+        assert_eq!(one.layers().len(), 1);
+        assert!(one.len().abs_diff(9900) < 200, "{}", one.len());
+        assert!(one.estimated_error_rate() < 0.01);
+    }
+}
+
+#[test]
+fn what_cannot_be_united_stays() {
+    let mut filter = made(Layout::Blocked, 100, 0.01);
+    filter.insert("a");
+    let before = filter.clone();
+    let other_key = ScalableBloomFilter::builder().capacity(100).build();
+    let fixed = piece(Layout::Blocked, 100, 0.01).into();
+    for (other, error) in [
+        (made(Layout::Classic, 100, 0.01), UnionError::Layout),
+        (made(Layout::Blocked, 100, 0.001), UnionError::ErrorRate),
+        (other_key.unwrap(), UnionError::Key),
+        (fixed, UnionError::Growth),
+    ] {
+        assert_eq!(filter.union(&other), Err(error));
+        assert!(filter == before);
+    }
+    let mut classic = made(Layout::Classic, 100, 0.01);
+    let mut parts = classic.parts();
+    parts.options = Options::NO_ROUND;
+    let narrow = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+    assert_eq!(classic.union(&narrow), Err(UnionError::Hash));
+}
+
+/// Counts from outside may be wrong. Bits that are there are united whatever the counts say.
+#[test]
+fn wrong_counts_lose_nothing() {
+    let mut filter = made(Layout::Classic, 100, 0.01);
+    filter.extend(0..80);
+    let mut parts = filter.parts();
+    for items in [0, u64::MAX] {
+        parts.layers[0].items = items;
+        parts.items = items;
+        let mut odd = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+        odd.load_chunk(0, &filter.layers()[0].as_bytes()).unwrap();
+        let mut all = filter.empty_like().unwrap();
+        all.extend(1000..1080);
+        all.union(&odd).unwrap();
+        all.union(&odd).unwrap();
+        assert!((0..80).chain(1000..1080).all(|item| all.contains(&item)));
+        check_whole(&all);
+    }
+}
