@@ -1,7 +1,7 @@
 //! The families of filters, and what each of them is called.
 
 /// Filters with the same commands, headers and pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Family {
     Bloom,
     Cuckoo,
