@@ -10,6 +10,7 @@ use crate::client::Url;
 use crate::display::quoted;
 use crate::failure::Failure;
 use crate::servers::difference::{Difference, Side, compare};
+use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::walk::Walk;
 
@@ -35,9 +36,10 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Compares Bloom filters of RedisBloom, Redis or Valkey with the everbloom module, and everbloom
-serve: parameters, number of items, every bit. It reads both piece by piece, so filters of any size
-need less than 150 MB of memory here. Keys of other types and expiry are not compared.
+Compares Bloom and cuckoo filters of RedisBloom, Redis or Valkey with the everbloom module, and
+everbloom serve: parameters, number of items, every bit or fingerprint. It reads both piece by
+piece, so filters of any size need less than 150 MB of memory here. Keys of other types and expiry
+are not compared.
 
 Each filter that differs, or that only one server has, gets a line. While somebody adds items,
 filters that were equal can look different: compare when nobody adds.
@@ -96,8 +98,8 @@ fn compare_all(
     let names = [old.name().to_owned(), new.name().to_owned()];
     let mut walk = Walk::new(pattern);
     while let Some(page) = walk.page(old).map_err(ended)? {
-        for key in page.filters {
-            match compare_key(old, new, &key).map_err(ended)? {
+        for (key, family) in page.filters {
+            match compare_key(old, new, &key, family).map_err(ended)? {
                 Finding::Equal => tally.equal += 1,
                 Finding::Gone => {}
                 Finding::Missing(there) => {
@@ -117,9 +119,9 @@ fn compare_all(
     }
     let mut walk = Walk::new(pattern);
     while let Some(page) = walk.page(new).map_err(ended)? {
-        for key in page.filters {
+        for (key, family) in page.filters {
             let there = old.find(&key).map_err(ended)?;
-            if there != Kind::Filter {
+            if there != Kind::Filter(family) {
                 tally.only_new += 1;
                 report.missing(&key, &names, 0, &there)?;
             }
@@ -140,24 +142,29 @@ enum Finding {
     Unreadable(String),
 }
 
-fn compare_key(old: &mut Server, new: &mut Server, key: &[u8]) -> Result<Finding, Trouble> {
+fn compare_key(
+    old: &mut Server,
+    new: &mut Server,
+    key: &[u8],
+    family: Family,
+) -> Result<Finding, Trouble> {
     old.settle()?;
     let there = new.find(key)?;
-    if there != Kind::Filter {
+    if there != Kind::Filter(family) {
         return Ok(Finding::Missing(there));
     }
     let mut first = Side { server: old, key };
     let mut second = Side { server: new, key };
-    match compare(&mut first, &mut second) {
+    match compare(&mut first, &mut second, family) {
         Ok(difference) if difference.is_none() => Ok(Finding::Equal),
         Ok(difference) => Ok(Finding::Different(difference)),
         // It may have been deleted or have expired since it was found.
         Err(Trouble::Filter(why)) => {
-            if old.find(key)? != Kind::Filter {
+            if old.find(key)? != Kind::Filter(family) {
                 return Ok(Finding::Gone);
             }
             match new.find(key)? {
-                Kind::Filter => Ok(Finding::Unreadable(why)),
+                there if there == Kind::Filter(family) => Ok(Finding::Unreadable(why)),
                 other => Ok(Finding::Missing(other)),
             }
         }
@@ -193,9 +200,9 @@ impl Report {
         there: &Kind,
     ) -> io::Result<()> {
         let name = names.get(which).map_or("", String::as_str);
-        let text = match there {
-            Kind::Other(kind) => format!("missing at {name}, which has a value of type {kind}"),
-            _ => format!("missing at {name}"),
+        let text = match there.describe() {
+            Some(there) => format!("missing at {name}, which has {there}"),
+            None => format!("missing at {name}"),
         };
         let side = if which == 0 { "old" } else { "new" };
         self.write(key, text, |finding| finding.missing = Some(side))
@@ -285,11 +292,17 @@ struct JsonFinding {
     values: Option<[String; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<[usize; 2]>,
+    /// Those of a cuckoo filter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables: Option<[usize; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<[u64; 2]>,
     /// The numbers of bits that only one of them has.
     #[serde(skip_serializing_if = "Option::is_none")]
     bits: Option<[u64; 2]>,
+    /// The numbers of fingerprints that only one of them has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprints: Option<[u64; 2]>,
 }
 
 impl JsonFinding {
@@ -302,21 +315,27 @@ impl JsonFinding {
             parameter: None,
             values: None,
             layers: None,
+            tables: None,
             items: None,
             bits: None,
+            fingerprints: None,
         }
     }
 
     fn set(&mut self, difference: &Difference) {
-        self.layers = Some(difference.layers);
+        let (parts, units) = match difference.family {
+            Family::Bloom => (&mut self.layers, &mut self.bits),
+            Family::Cuckoo => (&mut self.tables, &mut self.fingerprints),
+        };
+        *parts = Some(difference.parts);
         self.items = Some(difference.items);
         match &difference.parameter {
             Some(parameter) => {
                 self.parameter = Some(parameter.name);
                 self.values = Some(parameter.values.clone());
             }
-            // Bits are compared only of filters with the same parameters.
-            None => self.bits = Some(difference.bits),
+            // Only filters with the same parameters are compared further.
+            None => *units = Some(difference.units),
         }
     }
 }

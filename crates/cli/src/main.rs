@@ -19,6 +19,7 @@
 //! bench::items bench::scan servers servers::difference
 //! servers::dump servers::walk servers::temporary
 //! servers::server
+//! servers::family
 //! number plot display
 //! failure
 //! client filter_file

@@ -180,6 +180,74 @@ fn many_keys_are_checked_and_deleted() {
     assert!(lies.stderr.contains("false negative"), "{}", lies.stderr);
 }
 
+#[test]
+fn cuckoo_filters() {
+    let server = Server::start();
+    let probe = [
+        "--command",
+        "cf-exists",
+        "--fill",
+        "20050",
+        "--pipeline",
+        "16",
+    ];
+    let part = ["--hit-share", "0.25", "--requests", "40000"];
+    let probed = report(&server, &[&probe[..], &part].concat());
+    assert_eq!(probed["command"], "CF.EXISTS");
+    assert!((0.22..0.29).contains(&number(&probed, "positive_share")));
+    assert!(number(&probed, "false_positive_share") < 0.03);
+
+    let add = [
+        "--command",
+        "cf-insert",
+        "--items-per-command",
+        "7",
+        "--keep",
+    ];
+    let more = ["--key", "kept", "--fill", "1000", "--requests", "100"];
+    let size = ["--reserve", "100000,BUCKETSIZE,4"];
+    let added = report(&server, &[&add[..], &more, &size].concat());
+    assert_eq!(
+        (&added["items"], &added["positives"]),
+        (&700.into(), &700.into())
+    );
+    let info = server.query(&["CF.DEBUG", "kept"]).success();
+    assert!(
+        info.contains("bktsize:4") && info.contains("items:1700"),
+        "{info}"
+    );
+
+    // Each filled item is deleted once, by one of the threads, and what was added later stays.
+    let delete = ["--command", "cf-del", "--key", "kept", "--filled", "1000"];
+    let threads = ["--threads", "3", "--clients", "3", "--pipeline", "5"];
+    let deleted = report(&server, &[&delete[..], &threads].concat());
+    assert_eq!(
+        (&deleted["requests"], &deleted["positives"]),
+        (&999.into(), &999.into())
+    );
+    let info = server.query(&["CF.DEBUG", "kept"]).success();
+    assert!(info.contains("items:701"), "{info}");
+    let again = bench(server.port, &delete);
+    assert!(again.stderr.contains("false negative"), "{}", again.stderr);
+
+    let keys = ["--keys", "20", "--fill", "400", "--requests", "200"];
+    for command in ["cf-add", "cf-exists", "cf-mexists", "cf-del"] {
+        let few = if command == "cf-mexists" { 2 } else { 0 };
+        report(&server, &[&["--command", command], &keys[few..]].concat());
+    }
+    assert_eq!(server.query(&["DBSIZE"]).success(), "(integer) 1\n");
+    for wrong in [
+        ["--command", "cf-add", "--reserve", "1000,0.01"],
+        ["--command", "add", "--reserve", "1000"],
+        ["--command", "cf-del", "--hit-share", "0.5"],
+        ["--command", "cf-del", "--fill", "0"],
+        ["--command", "cf-insert", "--keys", "2"],
+    ] {
+        let refused = bench(server.port, &wrong);
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+    }
+}
+
 /// The limit of 2^32 bits is only for bitmaps, which are Redis strings.
 #[test]
 fn a_filter_may_be_larger_than_a_bitmap() {

@@ -350,7 +350,7 @@ pub static COMMANDS: &[Command<Function>] = &[
     look_cuckoo(cf::info::STATS, 2, cf::info::stats)
         .docs(
             OURS,
-            "Shows the load and the expected error rate of a cuckoo filter",
+            "Shows the load, the expected error rate and the room of a cuckoo filter",
         )
         .takes("O(t) for t tables", &[KEY])
         .tips(DONT_CACHE),

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Requests that a connection sends before it waits for the replies
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one())]
     pub(super) pipeline: usize,
-    /// Items of one BF.MADD or BF.MEXISTS
+    /// Items of one BF.MADD, BF.MEXISTS, CF.INSERT or CF.MEXISTS
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one())]
     pub(super) items_per_command: usize,
     /// The share of items that were added before [default: 0.5 for probes, 0 for adds]
@@ -42,12 +42,12 @@ pub(crate) struct Args {
     /// Stop after so many seconds [default: 5 without --requests]
     #[arg(long, value_name = "S")]
     pub(super) seconds: Option<f64>,
-    /// The filter to make, and more words for BF.RESERVE [default: 1000000,0.01; 100,0.01 for each
-    /// of several bitmaps]
-    #[arg(long, value_name = "CAPACITY,ERROR[,WORD...]")]
+    /// The filter to make, and more words for BF.RESERVE or CF.RESERVE; a cuckoo filter has no ERROR
+    /// [default: 1000000,0.01; 4000000 for a cuckoo filter; 100,0.01 for each of several bitmaps]
+    #[arg(long, value_name = "CAPACITY[,ERROR][,WORD...]")]
     pub(super) reserve: Option<Reservation>,
     /// Items to add before the measured part [default: 0 for adds, 100000 for probes, one for each
-    /// key for probes of several keys]
+    /// key for probes of several keys, 1000000 for cf-del]
     #[arg(long, value_name = "N", value_parser = number::whole::<u64>(0, MOST))]
     pub(super) fill: Option<u64>,
     /// Use the keys as a run with --keep and this --fill, --keys and --seed left them
@@ -87,8 +87,11 @@ time, it is what was measured, not the server: give it --threads and cores of it
 The commands setbit and getbit are what clients without filter commands do: a request is then one
 item, its k SETBIT or GETBIT in a pipeline; --reserve says how large the bitmap is.
 
-With --keys, each request of add, exists, setbit or getbit names one of many small filters or
-bitmaps. The item decides the key, and an added item is looked for under its own key. --fill gives
+The command cf-del deletes the items of --fill, each once, and ends when all are deleted. A cuckoo
+filter grows when it is about half full: --reserve decides whether that is measured, too.
+
+With --keys, each request of add, exists, setbit, getbit, cf-add, cf-exists or cf-del names one of
+many small filters or bitmaps. The item decides the key, and an added item is looked for under its own key. --fill gives
 all keys the same number of items, in turn; the measured requests name the keys in random order.
 The first add makes a filter, with the settings that the server uses by default, so --reserve is
 only for bitmaps. The numbers in the keys have zeros in front: of 300000 keys the first is
@@ -98,6 +101,7 @@ Examples:
   everbloom bench --command echo --pipeline 128
   everbloom bench --command mexists --reserve 10000000,0.001 --fill 10000000 --pipeline 16
   everbloom bench --command mexists --reserve 10000000,0.001,LAYOUT,BLOCKED
+  everbloom bench --command cf-exists --reserve 10000000,BUCKETSIZE,4 --pipeline 128
   everbloom bench --command getbit --url redis://127.0.0.1:7000 --json
   everbloom bench --command exists --keys 300000 --fill 3000000 --pipeline 128";
 

@@ -71,7 +71,9 @@ fn fill(setup: &Setup, items: u64, key: &mut Prepared) -> Result<(), Failure> {
     let (verb, per_request, batch) = match setup.recipe.verb {
         verb if verb.is_bitmap() => (Verb::Setbit, 1, 64),
         // Items that follow each other have different keys, so each needs a request.
+        verb if setup.recipe.keys.several() && verb.is_cuckoo() => (Verb::CfAdd, 1, 64),
         _ if setup.recipe.keys.several() => (Verb::Add, 1, 64),
+        verb if verb.is_cuckoo() => (Verb::CfInsert, 100, 16),
         _ => (Verb::Madd, 100, 16),
     };
     let recipe = Recipe {

@@ -38,6 +38,16 @@ pub(super) enum Verb {
     Setbit,
     /// k GETBIT an item
     Getbit,
+    /// CF.ADD
+    CfAdd,
+    /// CF.EXISTS
+    CfExists,
+    /// CF.INSERT
+    CfInsert,
+    /// CF.MEXISTS
+    CfMexists,
+    /// CF.DEL of each item of --fill, once
+    CfDel,
 }
 
 impl Verb {
@@ -50,19 +60,36 @@ impl Verb {
             Verb::Mexists => "BF.MEXISTS",
             Verb::Setbit => "SETBIT",
             Verb::Getbit => "GETBIT",
+            Verb::CfAdd => "CF.ADD",
+            Verb::CfExists => "CF.EXISTS",
+            Verb::CfInsert => "CF.INSERT",
+            Verb::CfMexists => "CF.MEXISTS",
+            Verb::CfDel => "CF.DEL",
         }
     }
 
     pub(super) fn adds(self) -> bool {
-        matches!(self, Verb::Add | Verb::Madd | Verb::Setbit)
+        use Verb::{Add, CfAdd, CfInsert, Madd, Setbit};
+        matches!(self, Add | Madd | Setbit | CfAdd | CfInsert)
     }
 
     pub(super) fn probes(self) -> bool {
-        matches!(self, Verb::Exists | Verb::Mexists | Verb::Getbit)
+        use Verb::{CfExists, CfMexists, Exists, Getbit, Mexists};
+        matches!(self, Exists | Mexists | Getbit | CfExists | CfMexists)
+    }
+
+    pub(super) fn deletes(self) -> bool {
+        self == Verb::CfDel
     }
 
     pub(super) fn takes_several(self) -> bool {
-        matches!(self, Verb::Madd | Verb::Mexists)
+        use Verb::{CfInsert, CfMexists, Madd, Mexists};
+        matches!(self, Madd | Mexists | CfInsert | CfMexists)
+    }
+
+    pub(super) fn is_cuckoo(self) -> bool {
+        use Verb::{CfAdd, CfDel, CfExists, CfInsert, CfMexists};
+        matches!(self, CfAdd | CfExists | CfInsert | CfMexists | CfDel)
     }
 
     pub(super) fn is_bitmap(self) -> bool {
@@ -72,16 +99,17 @@ impl Verb {
     /// Whether the requests can name different keys. The key follows from the item, so a request
     /// has one item.
     pub(super) fn takes_keys(self) -> bool {
-        matches!(self, Verb::Add | Verb::Exists | Verb::Setbit | Verb::Getbit)
+        self != Verb::Echo && !self.takes_several()
     }
 
-    /// Whether this answer about an added item shows that the filter lost it. A probe must find the
-    /// item, and an add must not find it new. (SETBIT answers the old bits, so all must be 1.)
+    /// Whether this answer about an added item shows that the filter lost it. A probe and CF.DEL must
+    /// find the item, and an add must not find it new. (SETBIT answers the old bits, so all must be
+    /// 1. CF.ADD adds the item once more, and answers 1.)
     pub(super) fn lost(self, found: bool) -> bool {
         match self {
             Verb::Echo => false,
             Verb::Add | Verb::Madd => found,
-            Verb::Exists | Verb::Mexists | Verb::Getbit | Verb::Setbit => !found,
+            _ => !found,
         }
     }
 }
@@ -91,7 +119,7 @@ impl Verb {
 pub(super) struct Recipe {
     pub(super) verb: Verb,
     pub(super) keys: Keys,
-    /// The number of items of one BF.MADD or BF.MEXISTS. 1 for the other commands.
+    /// The number of items of a command that takes several. 1 for the other commands.
     pub(super) items: usize,
     pub(super) bitmap: Bitmap,
     pub(super) seed: u64,
@@ -99,6 +127,8 @@ pub(super) struct Recipe {
     pub(super) present: u64,
     /// The share of the items sent that were added before.
     pub(super) hit_share: f64,
+    /// The number of items that each thread deletes.
+    pub(super) deleted: u64,
     /// Whether this recipe adds the items that are present for a later recipe.
     pub(super) filling: bool,
 }
@@ -117,7 +147,7 @@ impl Recipe {
         let mut literal = Vec::new();
         match self.verb {
             Verb::Echo => encode_bulk(WORD, &mut literal),
-            Verb::Madd | Verb::Mexists => encode_array_len(self.items, &mut literal),
+            verb if verb.takes_several() => encode_array_len(self.items, &mut literal),
             _ => {}
         }
         Shape {
@@ -155,12 +185,6 @@ impl Recipe {
                 encode_bulk(b"ECHO", &mut bytes);
                 encode_bulk(WORD, &mut bytes);
             }
-            Verb::Add | Verb::Exists | Verb::Madd | Verb::Mexists => {
-                encode_array_len(2 + self.items, &mut bytes);
-                encode_bulk(self.verb.name().as_bytes(), &mut bytes);
-                key(&mut bytes);
-                (0..self.items).for_each(|_| field(&mut bytes));
-            }
             Verb::Setbit | Verb::Getbit => {
                 let set = self.verb == Verb::Setbit;
                 for _ in 0..self.bitmap.hashes {
@@ -172,6 +196,16 @@ impl Recipe {
                         encode_bulk(b"1", &mut bytes);
                     }
                 }
+            }
+            verb => {
+                let insert = verb == Verb::CfInsert;
+                encode_array_len(2 + usize::from(insert) + self.items, &mut bytes);
+                encode_bulk(verb.name().as_bytes(), &mut bytes);
+                key(&mut bytes);
+                if insert {
+                    encode_bulk(b"ITEMS", &mut bytes);
+                }
+                (0..self.items).for_each(|_| field(&mut bytes));
             }
         }
         Template {
@@ -215,7 +249,7 @@ pub(super) struct Ring {
     present: Vec<bool>,
     /// The next request to send.
     next: usize,
-    /// The number of new items that this thread has made. None of them may be sent twice.
+    /// The number of items that this thread has added or deleted. None of them may be sent twice.
     fresh: u64,
 }
 
@@ -243,9 +277,14 @@ impl Ring {
         ring
     }
 
-    /// Draws the items of all requests. `take` writes the items to add anew in every round.
+    /// Draws the items of all requests. `take` writes the items to add or to delete anew in every
+    /// round.
     fn fill(&mut self) {
         if self.recipe.verb == Verb::Echo {
+            return;
+        }
+        if self.recipe.verb.deletes() {
+            self.present.fill(true);
             return;
         }
         let mut random = StdRng::seed_from_u64(self.recipe.seed ^ self.thread);
@@ -264,7 +303,7 @@ impl Ring {
     }
 
     /// The next requests: at most `most`, fewer at the end of the ring. Writes the items that they
-    /// add.
+    /// add or delete.
     pub(super) fn take(&mut self, most: usize) -> Range<usize> {
         let start = if self.next == self.requests {
             0
@@ -273,10 +312,18 @@ impl Ring {
         };
         let end = (start + most).min(self.requests);
         self.next = end;
-        if self.recipe.verb.adds() {
+        let Recipe {
+            verb,
+            filling,
+            deleted,
+            ..
+        } = self.recipe;
+        if verb.adds() || verb.deletes() {
             for item in start * self.recipe.items..end * self.recipe.items {
-                if self.present.get(item) == Some(&false) {
-                    let kind = if self.recipe.filling {
+                if verb.deletes() || self.present.get(item) == Some(&false) {
+                    let kind = if verb.deletes() {
+                        Kind::Present(self.thread * deleted + self.fresh)
+                    } else if filling {
                         Kind::Present(self.fresh)
                     } else {
                         Kind::Fresh(self.fresh)
@@ -352,6 +399,7 @@ mod tests {
             seed: 5,
             present: 0,
             hit_share: 0.0,
+            deleted: 0,
             filling: false,
         }
     }
@@ -461,6 +509,40 @@ mod tests {
             assert!((800..1200).contains(&hits), "{hits}");
             assert_eq!(keys.len(), 30);
         }
+    }
+
+    #[test]
+    fn threads_delete_each_added_item_once() {
+        let recipe = Recipe {
+            present: 6,
+            deleted: 3,
+            ..recipe(Verb::CfDel)
+        };
+        for thread in 0..2 {
+            let mut ring = Ring::new(recipe.clone(), 1, 1, thread);
+            for index in 3 * thread..3 * thread + 3 {
+                let expected = request(&[b"CF.DEL", b"k", &item(5, index)]);
+                assert_eq!(next(&mut ring), expected);
+                assert_eq!(ring.present(&(0..1)), [true]);
+            }
+        }
+    }
+
+    #[test]
+    fn items_are_inserted_behind_a_word() {
+        let mut ring = Ring::new(recipe(Verb::CfInsert), 1, 1, 0);
+        let items: Vec<_> = (0..3)
+            .map(|index| item(5, Kind::Fresh(index).number(0)))
+            .collect();
+        let expected = [
+            b"CF.INSERT".as_slice(),
+            b"k",
+            b"ITEMS",
+            &items[0],
+            &items[1],
+            &items[2],
+        ];
+        assert_eq!(next(&mut ring), request(&expected));
     }
 
     #[test]

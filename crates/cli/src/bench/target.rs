@@ -7,7 +7,7 @@ use everbloom_resp::Reply;
 
 use super::items::{Kind, item};
 use super::keys::Keys;
-use super::requests::Recipe;
+use super::requests::{Recipe, Verb};
 use crate::client::{Client, ClientError, Target};
 use crate::failure::Failure;
 use crate::number;
@@ -18,22 +18,27 @@ pub(super) const DEFAULT_KEY: &str = "everbloom:bench";
 /// The number of keys that one EXISTS or DEL names. The server answers nobody else meanwhile.
 const KEYS_PER_COMMAND: u64 = 1000;
 
-/// The value of `--reserve`: `CAPACITY,ERROR[,WORD...]`.
+/// The value of `--reserve`: `CAPACITY,ERROR[,WORD...]`, without the error rate for a cuckoo filter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reservation {
     pub(super) capacity: u64,
-    pub(super) error_rate: f64,
-    /// Further arguments of BF.RESERVE, such as NONSCALING.
+    pub(super) error_rate: Option<f64>,
+    /// Further arguments of the command, such as NONSCALING.
     words: Vec<String>,
 }
 
 impl Reservation {
     /// The size when no flag states it. One of several keys is as large as the filter that the
     /// first BF.ADD makes.
-    pub(super) fn usual(several_keys: bool) -> Self {
+    pub(super) fn usual(several_keys: bool, cuckoo: bool) -> Self {
         Self {
-            capacity: if several_keys { 100 } else { 1_000_000 },
-            error_rate: 0.01,
+            capacity: match (several_keys, cuckoo) {
+                (true, _) => 100,
+                (false, false) => 1_000_000,
+                // So large that it does not grow by a million items.
+                (false, true) => 4_000_000,
+            },
+            error_rate: (!cuckoo).then_some(0.01),
             words: Vec::new(),
         }
     }
@@ -43,13 +48,13 @@ impl FromStr for Reservation {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.split(',');
-        let (Some(capacity), Some(error_rate)) = (parts.next(), parts.next()) else {
-            return Err("expected a capacity and an error rate, as in 1M,0.01".to_owned());
-        };
+        let mut parts = text.split(',').peekable();
+        let capacity = parts.next().unwrap_or_default();
+        let is_number = |part: &&str| part.starts_with(|c: char| !c.is_ascii_alphabetic());
+        let error_rate = parts.next_if(is_number).map(number::rate).transpose()?;
         Ok(Self {
             capacity: number::items(capacity)?,
-            error_rate: number::rate(error_rate)?,
+            error_rate,
             words: parts.map(str::to_owned).collect(),
         })
     }
@@ -112,10 +117,15 @@ impl Prepared {
             self.client.demand(&args)?;
             return Ok(());
         }
-        let error_rate = reserve.error_rate.to_string();
+        let error_rate = reserve.error_rate.map(|rate| rate.to_string());
         let capacity = reserve.capacity.to_string();
-        let mut args: Vec<&[u8]> = vec![b"BF.RESERVE", &key];
-        args.push(error_rate.as_bytes());
+        let command: &[u8] = if recipe.verb.is_cuckoo() {
+            b"CF.RESERVE"
+        } else {
+            b"BF.RESERVE"
+        };
+        let mut args: Vec<&[u8]> = vec![command, &key];
+        args.extend(error_rate.as_deref().map(str::as_bytes));
         args.push(capacity.as_bytes());
         args.extend(reserve.words.iter().map(String::as_bytes));
         self.client.demand(&args)?;
@@ -127,10 +137,15 @@ impl Prepared {
         for index in items {
             let number = Kind::Present(index).number(0);
             let key = self.keys.key(self.keys.of_item(recipe.seed, number));
-            let args: [&[u8]; 3] = [b"BF.ADD", &key, &item(recipe.seed, number)];
+            let command = if recipe.verb.is_cuckoo() {
+                Verb::CfAdd.name()
+            } else {
+                Verb::Add.name()
+            };
+            let args: [&[u8]; 3] = [command.as_bytes(), &key, &item(recipe.seed, number)];
             match self.client.demand(&args)? {
                 Reply::Integer(_) => {}
-                _ => return Err(ClientError::Unexpected { command: "BF.ADD" }.into()),
+                _ => return Err(ClientError::Unexpected { command }.into()),
             }
         }
         Ok(())
@@ -163,9 +178,12 @@ mod tests {
     #[test]
     fn reservations() {
         let parsed: Reservation = "1000,0.001,EXPANSION,4".parse().unwrap();
-        assert_eq!((parsed.capacity, parsed.error_rate), (1000, 0.001));
+        assert_eq!((parsed.capacity, parsed.error_rate), (1000, Some(0.001)));
         assert_eq!(parsed.words, ["EXPANSION", "4"]);
-        for wrong in ["", "1000", "0,0.1", "x,0.1", "10,0", "10,1", "10,nan"] {
+        let parsed: Reservation = "1000,BUCKETSIZE,4".parse().unwrap();
+        assert_eq!((parsed.capacity, parsed.error_rate), (1000, None));
+        assert_eq!(parsed.words, ["BUCKETSIZE", "4"]);
+        for wrong in ["", "0,0.1", "x,0.1", "10,0", "10,1", "10,nan"] {
             assert!(wrong.parse::<Reservation>().is_err(), "{wrong}");
         }
     }

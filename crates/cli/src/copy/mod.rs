@@ -47,9 +47,10 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Copies Bloom filters between RedisBloom, Redis or Valkey with the everbloom module, and everbloom
-serve, in any direction: all layers, counts and bits, and when the key expires. Keys of other types
-are not copied, only counted. A filter of any size needs less than 150 MB of memory here.
+Copies Bloom and cuckoo filters between RedisBloom, Redis or Valkey with the everbloom module, and
+everbloom serve, in any direction: all of a filter, bit for bit, and when the key expires. Keys of
+other types are not copied, only counted. A filter of any size needs less than 150 MB of memory
+here.
 
 Nobody sees half a filter. Each one is loaded under a temporary name (KEY:everbloom-copy:...), read
 back and compared, and then renamed. A temporary key of a copy that was killed expires after ten
@@ -63,9 +64,14 @@ At the destination, a key that
                                         mends filters that another program copied in part
   holds anything else                   stays as it is, and is named; --replace overwrites it
 
-Filters in use: what was added before the copy began is always copied. What is added while a filter
-is being copied may be missing. Such filters are named. Stop adding and run the same command
+Bloom filters in use: what was added before the copy began is always copied. What is added while a
+filter is being copied may be missing. Such filters are named. Stop adding and run the same command
 again: it brings what is missing and skips the rest. Do not add at the destination before that.
+
+Cuckoo filters in use: a filter is copied as it is at one moment. One that never holds still for as
+long as it takes to read it is named and not copied: stop adding and deleting, and run the same
+command again. A filter that goes on changing after it was copied is often not known as a later
+state of its copy, because its items move and are deleted: --replace brings the new state.
 
 Blocked filters (TYPE answers everbloom) go only to servers that know them, not to RedisBloom.
 Of a Cluster, give each primary as FROM in turn; as TO, any node serves.
@@ -134,9 +140,9 @@ fn copy_all(transfer: &mut Transfer<'_>, args: &Args, tally: &mut Tally) -> Resu
     let progress = Progress::new(args.quiet);
     while let Some(page) = walk.page(transfer.source)? {
         tally.others += page.others;
-        for key in page.filters {
+        for (key, family) in page.filters {
             progress.count(tally.copied, tally.present, tally.bytes);
-            match transfer.copy(&key, &progress) {
+            match transfer.copy(&key, family, &progress) {
                 Ok(outcome) => {
                     if tally.add(&outcome) {
                         progress.say(&format!(

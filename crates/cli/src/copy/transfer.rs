@@ -10,19 +10,21 @@ use crate::servers::difference::{Side, compare};
 use crate::servers::dump::{
     Header, Life, Reader, ask_for_header, ask_for_life, take_header, take_life,
 };
+use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::temporary;
 
 /// What the pieces of a filter are compared by.
-const CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
+static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
 /// How long a temporary key lives that nobody works on any more, in milliseconds.
 const ABANDONED: &str = "600000";
 
-/// How often a filter is read that changes while it is read.
+/// How often a Bloom filter is read that changes while it is read.
 const PASSES: u32 = 3;
 
-/// A filter whose copy takes longer is not read again: in use, it would change again.
+/// A Bloom filter whose copy takes longer is not read again: in use, it would change again. For so
+/// long a cuckoo filter is read again that changes.
 const MOMENT: Duration = Duration::from_secs(2);
 
 /// What has become of a filter.
@@ -50,11 +52,23 @@ enum Target {
     Overwritten,
 }
 
-/// A filter that is whole under its temporary name.
+/// What is copied.
+#[derive(Clone, Copy, Debug)]
+struct Filter<'a> {
+    key: &'a [u8],
+    family: Family,
+    /// Its name until it is whole.
+    temporary: &'a [u8],
+}
+
+/// A filter that is loaded under its temporary name.
 #[derive(Debug)]
 struct Loaded {
     bytes: u64,
+    /// Whether the source has changed since the first piece was read.
     changed: bool,
+    /// Whether the pieces are of several states of a filter of which they must be of one.
+    torn: bool,
     /// When the source deletes it.
     end: Option<Instant>,
 }
@@ -86,11 +100,21 @@ impl<'a> Transfer<'a> {
     }
 
     /// Copies the filter of a key.
-    pub(super) fn copy(&mut self, key: &[u8], progress: &Progress) -> Result<Outcome, Trouble> {
+    pub(super) fn copy(
+        &mut self,
+        key: &[u8],
+        family: Family,
+        progress: &Progress,
+    ) -> Result<Outcome, Trouble> {
         let temporary = temporary::name(key, &self.token);
+        let filter = Filter {
+            key,
+            family,
+            temporary: &temporary,
+        };
         progress.begin("comparing", 0);
-        let outcome = match self.target(key) {
-            Ok(Some(target)) => self.load_and_publish(key, &temporary, target, progress),
+        let outcome = match self.target(key, family) {
+            Ok(Some(target)) => self.load_and_publish(filter, target, progress),
             Ok(None) => Ok(Outcome::Present),
             Err(trouble) => Err(trouble),
         };
@@ -98,16 +122,18 @@ impl<'a> Transfer<'a> {
             // Ignore the error: without us the temporary key expires.
             let _ = self.forget(&temporary).and_then(|()| self.unwatch());
         }
+        if matches!(outcome, Err(Trouble::Filter(_))) {
+            // It is watched no more.
+            self.source_held_still(family)?;
+        }
         outcome
     }
 
     /// What to do with the key at the destination; `None` when it holds an equal filter.
-    fn target(&mut self, key: &[u8]) -> Result<Option<Target>, Trouble> {
+    fn target(&mut self, key: &[u8], family: Family) -> Result<Option<Target>, Trouble> {
         self.source.settle()?;
         let there = match self.destination.find(key)? {
-            Kind::Nothing => return Ok(Some(Target::Vacant)),
-            Kind::Other(name) => format!("a value of type {name}"),
-            Kind::Filter => {
+            Kind::Filter(found) if found == family => {
                 self.destination.call(&[b"WATCH", key])?;
                 let mut source = Side {
                     server: self.source,
@@ -117,7 +143,7 @@ impl<'a> Transfer<'a> {
                     server: self.destination,
                     key,
                 };
-                let difference = compare(&mut source, &mut destination)?;
+                let difference = compare(&mut source, &mut destination, family)?;
                 if difference.is_none() {
                     return Ok(None);
                 }
@@ -125,8 +151,16 @@ impl<'a> Transfer<'a> {
                     return Ok(Some(Target::Watched));
                 }
                 self.unwatch()?;
-                format!("another filter ({})", difference.describe(["FROM", "TO"]))
+                let what = match (family, &difference.parameter) {
+                    (Family::Cuckoo, None) => "another state of it, or another filter",
+                    _ => "another filter",
+                };
+                format!("{what} ({})", difference.describe(["FROM", "TO"]))
             }
+            there => match there.describe() {
+                Some(there) => there,
+                None => return Ok(Some(Target::Vacant)),
+            },
         };
         if self.replace {
             return Ok(Some(Target::Overwritten));
@@ -143,25 +177,34 @@ impl<'a> Transfer<'a> {
 
     fn load_and_publish(
         &mut self,
-        key: &[u8],
-        temporary: &[u8],
+        filter: Filter<'_>,
         target: Target,
         progress: &Progress,
     ) -> Result<Outcome, Trouble> {
-        let mut pass = 1;
+        let (mut pass, first) = (1, Instant::now());
         let loaded = loop {
             let began = Instant::now();
-            let Some(loaded) = self.load(key, temporary, progress)? else {
+            let Some(loaded) = self.load(filter, progress)? else {
                 return Ok(Outcome::Gone);
             };
-            if !loaded.changed || pass == PASSES || began.elapsed() > MOMENT {
+            let again = match filter.family {
+                Family::Bloom => loaded.changed && pass < PASSES && began.elapsed() <= MOMENT,
+                Family::Cuckoo => loaded.torn && first.elapsed() <= MOMENT,
+            };
+            if !again {
                 break loaded;
             }
-            self.forget(temporary)?;
+            self.forget(filter.temporary)?;
             self.source.settle()?;
             pass += 1;
         };
-        if !self.publish(temporary, key, target, loaded.end)? {
+        if loaded.torn {
+            return Err(Trouble::filter(
+                "it changed each time it was read, and a cuckoo filter must hold still for that; \
+                 run this again when nobody adds or deletes",
+            ));
+        }
+        if !self.publish(filter, target, loaded.end)? {
             return Ok(Outcome::Gone);
         }
         let (bytes, changed) = (loaded.bytes, loaded.changed);
@@ -170,67 +213,99 @@ impl<'a> Transfer<'a> {
 
     /// Loads the filter under its temporary name; `None` when the source has none any more.
     ///
-    /// The header has the number of items, which grows with every item that sets a bit. So if the
-    /// header is the same before and after, all bits in between belong to one state. Otherwise the
-    /// pieces are of several states: each has all bits that were set before the first was read.
-    fn load(
-        &mut self,
-        key: &[u8],
-        temporary: &[u8],
-        progress: &Progress,
-    ) -> Result<Option<Loaded>, Trouble> {
+    /// The header of a Bloom filter has the number of items, which grows with every item that sets
+    /// a bit. So if the header is the same before and after, all bits in between belong to one
+    /// state. Otherwise the pieces are of several states: each has all bits that were set before the
+    /// first was read.
+    ///
+    /// The fingerprints of a cuckoo filter move. One that went from a piece not yet read to one that
+    /// was read would be in none, so the source is watched.
+    fn load(&mut self, filter: Filter<'_>, progress: &Progress) -> Result<Option<Loaded>, Trouble> {
+        let Filter { key, family, .. } = filter;
+        self.watch_source(filter)?;
         ask_for_life(self.source, key);
-        ask_for_header(self.source, key);
+        ask_for_header(self.source, key, family);
         self.source.flush()?;
         if take_life(self.source)? == Life::Over {
             return Ok(None);
         }
-        let header = take_header(self.source)?;
+        let header = take_header(self.source, family)?;
         progress.begin("copying", header.length);
-        self.load_header(temporary, &header)?;
-        let mut digest = CRC.digest();
-        let mut end: u64 = 1;
-        let mut reader = Reader::new(self.source, key, header.length)?;
-        while let Some(piece) = reader.next(self.source)? {
-            digest.update(&piece);
-            end = end.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
-            self.load_piece(temporary, end, &piece)?;
-            progress.advance(piece.len());
-        }
-        if self.verify {
-            progress.begin("reading back", header.length);
-            self.read_back(temporary, &header, digest, progress)?;
+        self.load_header(filter, &header)?;
+        let sent = self.load_pieces(filter, header.length, progress);
+        let torn = !self.source_held_still(family)?;
+        match sent {
+            Ok(sent) if self.verify && !torn => {
+                progress.begin("reading back", header.length);
+                self.read_back(filter, &header, sent, progress)?;
+            }
+            // A filter that has become smaller has no more of the pieces.
+            Err(Trouble::Filter(_)) if torn => {}
+            Err(trouble) => return Err(trouble),
+            Ok(_) => {}
         }
         ask_for_life(self.source, key);
-        ask_for_header(self.source, key);
+        ask_for_header(self.source, key, family);
         self.source.flush()?;
         let end = match take_life(self.source)? {
             Life::Over => return Ok(None),
             Life::Endless => None,
             Life::Left(time) => Instant::now().checked_add(Duration::from_millis(time)),
         };
-        let changed = take_header(self.source)?.bytes != header.bytes;
+        let changed = take_header(self.source, family)?.bytes != header.bytes;
         let bytes = header.length;
         Ok(Some(Loaded {
             bytes,
             changed,
+            torn,
             end,
         }))
     }
 
-    fn load_header(&mut self, temporary: &[u8], header: &Header) -> Result<(), Trouble> {
-        let load: [&[u8]; 4] = [b"BF.LOADCHUNK", temporary, b"1", &header.bytes];
+    /// Lets the source notice changes of a filter whose pieces must be of one state.
+    fn watch_source(&mut self, filter: Filter<'_>) -> Result<(), Trouble> {
+        if filter.family == Family::Cuckoo {
+            self.source.prepare(&[b"WATCH", filter.key]);
+            self.source.flush()?;
+            self.source.demand("WATCH")?;
+        }
+        Ok(())
+    }
+
+    /// Whether what `watch_source` watched has not changed. Nothing is watched any more.
+    fn source_held_still(&mut self, family: Family) -> Result<bool, Trouble> {
+        if family == Family::Bloom {
+            return Ok(true);
+        }
+        self.source.drain()?;
+        self.source.prepare(&["MULTI"]);
+        self.source.prepare(&["EXEC"]);
+        self.source.flush()?;
+        self.source.demand("MULTI")?;
+        Ok(!self.source.demand("EXEC")?.is_null())
+    }
+
+    fn load_header(&mut self, filter: Filter<'_>, header: &Header) -> Result<(), Trouble> {
+        let command = filter.family.loadchunk().as_bytes();
+        let load: [&[u8]; 4] = [command, filter.temporary, b"1", &header.bytes];
         self.destination.prepare(&load);
         // Sent together, so that a copy that is killed here leaves no key for ever.
-        self.keep(temporary);
+        self.keep(filter.temporary);
         self.destination.flush()?;
         let reply = self.destination.reply()?;
         self.destination.demand("PEXPIRE")?;
         match reply {
-            Reply::Error(text) if header.parts.key.is_some() => Err(Trouble::Filter(format!(
+            Reply::Error(text) if header.is_blocked() => Err(Trouble::Filter(format!(
                 "the destination refused it ({text}): it is in the blocked layout, which only \
                  everbloom and its module know"
             ))),
+            Reply::Error(text) if text.starts_with("ERR unknown command") => {
+                Err(Trouble::Filter(format!(
+                    "the destination has no {}: what runs there does not know {}",
+                    filter.family.loadchunk(),
+                    filter.family.filter()
+                )))
+            }
             Reply::Error(text) => Err(Trouble::Filter(format!(
                 "the destination refused its header ({text}); perhaps it has no memory for a \
                  filter of this size"
@@ -239,13 +314,37 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    fn load_piece(&mut self, temporary: &[u8], end: u64, piece: &[u8]) -> Result<(), Trouble> {
-        let iterator = end.to_string();
-        let load: [&[u8]; 4] = [b"BF.LOADCHUNK", temporary, iterator.as_bytes(), piece];
+    /// Loads all pieces; the digest of what was sent.
+    fn load_pieces(
+        &mut self,
+        filter: Filter<'_>,
+        length: u64,
+        progress: &Progress,
+    ) -> Result<Digest<'static, u64, Table<16>>, Trouble> {
+        let mut digest = CRC.digest();
+        let mut end: u64 = 1;
+        let mut reader = Reader::new(self.source, filter.key, filter.family, length)?;
+        while let Some(piece) = reader.next(self.source)? {
+            digest.update(&piece);
+            end = end.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+            self.load_piece(filter, end, &piece)?;
+            progress.advance(piece.len());
+        }
+        Ok(digest)
+    }
+
+    fn load_piece(&mut self, filter: Filter<'_>, end: u64, piece: &[u8]) -> Result<(), Trouble> {
+        let (iterator, command) = (end.to_string(), filter.family.loadchunk());
+        let load: [&[u8]; 4] = [
+            command.as_bytes(),
+            filter.temporary,
+            iterator.as_bytes(),
+            piece,
+        ];
         self.destination.prepare(&load);
-        self.keep(temporary);
+        self.keep(filter.temporary);
         self.destination.flush()?;
-        self.destination.demand("BF.LOADCHUNK")?;
+        self.destination.demand(command)?;
         self.destination.demand("PEXPIRE")?;
         Ok(())
     }
@@ -259,18 +358,19 @@ impl<'a> Transfer<'a> {
     /// Fails unless the destination has what the source sent.
     fn read_back(
         &mut self,
-        temporary: &[u8],
+        filter: Filter<'_>,
         header: &Header,
         sent: Digest<'_, u64, Table<16>>,
         progress: &Progress,
     ) -> Result<(), Trouble> {
+        let (temporary, family) = (filter.temporary, filter.family);
         self.keep(temporary);
-        ask_for_header(self.destination, temporary);
+        ask_for_header(self.destination, temporary, family);
         self.destination.flush()?;
         self.destination.demand("PEXPIRE")?;
-        let same = take_header(self.destination)?.bytes == header.bytes;
+        let same = take_header(self.destination, family)?.bytes == header.bytes;
         let mut digest = CRC.digest();
-        let mut reader = Reader::new(self.destination, temporary, header.length)?;
+        let mut reader = Reader::new(self.destination, temporary, family, header.length)?;
         while let Some(piece) = reader.next(self.destination)? {
             digest.update(&piece);
             progress.advance(piece.len());
@@ -286,11 +386,11 @@ impl<'a> Transfer<'a> {
     /// Gives the filter its name, together with its end. Returns whether it was still to live.
     fn publish(
         &mut self,
-        temporary: &[u8],
-        key: &[u8],
+        filter: Filter<'_>,
         target: Target,
         end: Option<Instant>,
     ) -> Result<bool, Trouble> {
+        let Filter { key, temporary, .. } = filter;
         let left = end.map(|end| end.saturating_duration_since(Instant::now()).as_millis());
         if left == Some(0) {
             return Ok(false);

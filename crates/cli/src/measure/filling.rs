@@ -63,7 +63,7 @@ pub(super) fn fill(
 }
 
 /// A line for what is expected and dots for what was measured, of each filter.
-pub(super) fn chart(fillings: &[Filling], asked: f64, capacity: u64, place: &str) -> Chart {
+pub(super) fn chart(fillings: &[Filling], asked: Option<f64>, capacity: u64, place: &str) -> Chart {
     let mut lines = Vec::new();
     let mut most = 0.0_f64;
     for (colour, filling) in fillings.iter().enumerate() {
@@ -84,15 +84,17 @@ pub(super) fn chart(fillings: &[Filling], asked: f64, capacity: u64, place: &str
         lines.push(Line::curve(format!("{name}, measured"), colour, measured).measured(errors));
         most = points.iter().map(at).fold(most, f64::max);
     }
-    let rate = label::percent(asked);
-    let line = vec![(0.0, asked), (most, asked)];
-    lines.push(Line::curve(format!("asked for: {rate}"), 2, line).dashed());
+    let mut made = format!("made for {} items", label::count(capacity as f64));
+    if let Some(asked) = asked {
+        let rate = label::percent(asked);
+        let line = vec![(0.0, asked), (most, asked)];
+        lines.push(Line::curve(format!("asked for: {rate}"), 2, line).dashed());
+        made += &format!(" at {rate}");
+    }
     Chart {
         title: "Error rate while a filter fills".into(),
         subtitle: format!(
-            "{place}: made for {} items at {rate}. Dots: share of false positives, with one \
-             standard deviation",
-            label::count(capacity as f64)
+            "{place}: {made}. Dots: share of false positives, with one standard deviation"
         ),
         x: Axis::linear("strings added", label::count).within(0.0, most.max(1.0)),
         y: Axis::linear("error rate", label::percent),
@@ -123,8 +125,27 @@ mod tests {
                     point.added
                 );
             }
-            let chart = chart(&[filling], 0.01, 10_000, "here");
+            let chart = chart(&[filling], Some(0.01), 10_000, "here");
             assert_eq!(chart.lines.len(), 3);
+        }
+    }
+
+    #[test]
+    fn a_cuckoo_filter_errs_as_expected_while_it_fills_and_grows() {
+        let items = random_items(80_000, 3);
+        let (added, probed) = items.split_at(20_000);
+        for bucket_size in [1, 4] {
+            let subject = Subject::cuckoo(None, 10_000, bucket_size).unwrap();
+            let filling = fill("filter".into(), subject, added, probed).unwrap();
+            for point in &filling.points {
+                let away = (point.measured - point.expected.unwrap()).abs();
+                assert!(
+                    away <= 5.0 * point.deviation.max(1e-4),
+                    "{away} at {}",
+                    point.added
+                );
+            }
+            assert_eq!(chart(&[filling], None, 10_000, "here").lines.len(), 2);
         }
     }
 }

@@ -23,12 +23,13 @@ use crate::failure::Failure;
 use crate::filter::LayoutName;
 use crate::number;
 use crate::plot::{self, Destination};
+use crate::servers::family::Family;
 use filling::Filling;
 use progress::{CHUNK, progress};
 use subject::{DEFAULT_ERROR_RATE, ITEM_LENGTH, Item, Subject};
 use table::{Measurement, Row};
 
-/// Measure the false positive rate of two filters: one that grew, one reserved
+/// Measure the false positive rate of filters: one that grew, one reserved
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
@@ -40,13 +41,19 @@ pub(crate) struct Args {
         value_parser = number::whole::<u32>(2, u32::MAX.into())
     )]
     count: u32,
+    /// The kind of filter: a cuckoo filter takes no error rate, it follows from the bucket size
+    #[arg(long, value_enum, default_value_t = Family::Bloom)]
+    family: Family,
     /// The error rate to reserve, between 0 and 1
     #[arg(long, value_name = "RATE", default_value_t = 0.001, value_parser = number::rate)]
     error_rate: f64,
+    /// The bucket size of a cuckoo filter [default: 1, 2 and 4, one filter each]
+    #[arg(long, value_name = "SLOTS", value_parser = clap::value_parser!(u8).range(1..))]
+    bucket_size: Option<u8>,
     /// The capacity to reserve [default: half of N]
     #[arg(long, value_name = "ITEMS", value_parser = number::items)]
     capacity: Option<u64>,
-    /// The layout of both filters [default: classic, or what the server makes by itself]
+    /// The layout of Bloom filters [default: classic, or what the server makes by itself]
     #[arg(long, value_enum)]
     layout: Option<LayoutName>,
     /// The seed of the random strings, to repeat a run [default: a new one each run]
@@ -55,7 +62,7 @@ pub(crate) struct Args {
     /// Measure the filters of a server instead of embedded ones: `redis://HOST[:PORT]`
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Draw the rate of the second filter while it fills: `.svg`, `.png`, or `-` for the terminal
+    /// Draw the rate of a filter while it fills: `.svg`, `.png`, or `-` for the terminal
     #[arg(long, value_name = "FILE", value_parser = plot::destination)]
     plot: Option<Destination>,
     #[command(flatten)]
@@ -68,14 +75,18 @@ the strings come; the second is reserved with --error-rate and --capacity.
 
   missed     added strings that are not found: anything but 0 is a fault
   asked for  the error rate the filter was made with
-  expected   the rate that follows from how full the layers are; in the classic layout double
-             hashing adds to it
+  expected   the rate that follows from how full the layers or tables are; in the classic layout
+             double hashing adds to it
   measured   the share of false positives, with one standard deviation of the sampling
 
 --plot adds the strings to the second filter once more, in 20 steps, and measures after each: in
 both layouts unless --layout chooses one, or in the one that the server makes.
 
+With --family cuckoo there is a filter for each bucket size, made for --capacity. A cuckoo filter
+usually grows before it holds as many.
+
   everbloom measure --error-rate 0.01 --capacity 25000 --plot -
+  everbloom measure --family cuckoo --plot -
   everbloom measure --url redis://localhost --plot filling.svg
 
 Exit code: 1 when an added string was missed, else 0.";
@@ -86,22 +97,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (added, probed) = items.split_at(items.len().div_ceil(2));
     let capacity = args.capacity.unwrap_or(u64::from(args.count) / 2);
 
-    let layout = args.layout.map(Layout::from);
-    let default = Subject::default_filter(connect(args)?, layout)?;
-    let reserved = Subject::reserved(connect(args)?, args.error_rate, capacity, layout)?;
     let mut rows = Vec::new();
-    let subjects = [
-        (
-            "default, grown from 100".to_owned(),
-            DEFAULT_ERROR_RATE,
-            default,
-        ),
-        (
-            format!("reserved {} {capacity}", args.error_rate),
-            args.error_rate,
-            reserved,
-        ),
-    ];
+    let subjects = match args.family {
+        Family::Bloom => bloom(args, capacity)?,
+        Family::Cuckoo => cuckoo(args, capacity)?,
+    };
     for (name, asked, subject) in subjects {
         let measurement = measure(&name, subject, added, probed)?;
         rows.push(Row {
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(destination) = &args.plot {
         let chart = filling::chart(
             &fillings(args, capacity, added, probed)?,
-            args.error_rate,
+            (args.family == Family::Bloom).then_some(args.error_rate),
             capacity,
             place,
         );
@@ -140,13 +140,56 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Fills the second filter step by step, in each layout that is asked for.
+/// A filter to measure: its name, the error rate that was asked for, and itself.
+type Named = (String, Option<f64>, Subject);
+
+/// One that grows from what the first add makes, and one reserved.
+fn bloom(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
+    if args.bucket_size.is_some() {
+        let text = "--bucket-size goes with --family cuckoo";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let (layout, rate) = (args.layout.map(Layout::from), args.error_rate);
+    let default = Subject::default_filter(connect(args)?, layout)?;
+    let reserved = Subject::reserved(connect(args)?, rate, capacity, layout)?;
+    Ok(vec![
+        (
+            "default, grown from 100".to_owned(),
+            Some(DEFAULT_ERROR_RATE),
+            default,
+        ),
+        (format!("reserved {rate} {capacity}"), Some(rate), reserved),
+    ])
+}
+
+/// One of each bucket size that is asked for.
+fn cuckoo(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
+    if args.layout.is_some() {
+        let text = "--layout goes with Bloom filters";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let sizes = args.bucket_size.map_or(vec![1, 2, 4], |size| vec![size]);
+    let subject = |size: u8| {
+        let subject = Subject::cuckoo(connect(args)?, capacity, size)?;
+        let name = format!("cuckoo {capacity}, bucket size {size}");
+        Ok((name, None, subject))
+    };
+    sizes.into_iter().map(subject).collect()
+}
+
+/// Fills cuckoo filters, or the second Bloom filter, step by step, in each layout that is asked for.
 fn fillings(
     args: &Args,
     capacity: u64,
     added: &[Item],
     probed: &[Item],
 ) -> Result<Vec<Filling>, Failure> {
+    if args.family == Family::Cuckoo {
+        let subjects = cuckoo(args, capacity)?.into_iter();
+        return subjects
+            .map(|(name, _, subject)| filling::fill(name, subject, added, probed))
+            .collect();
+    }
     let layouts = match (args.layout, &args.url) {
         (Some(word), _) => vec![Some(word)],
         (None, Some(_)) => vec![None],

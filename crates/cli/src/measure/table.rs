@@ -15,8 +15,8 @@ pub(super) struct Measurement {
 
 pub(super) struct Row {
     pub(super) name: String,
-    /// The error rate that was asked for.
-    pub(super) asked: f64,
+    /// The error rate that was asked for. A cuckoo filter takes none.
+    pub(super) asked: Option<f64>,
     pub(super) measurement: Measurement,
 }
 
@@ -73,7 +73,7 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
         items.to_string(),
         missed.to_string(),
         false_positives.to_string(),
-        percent(row.asked),
+        row.asked.map_or("-".to_owned(), percent),
         expected.map_or("-".to_owned(), percent),
         format!("{:.3} % ± {:.3}", 100.0 * rate, 100.0 * deviation),
     ]
@@ -97,7 +97,7 @@ mod tests {
         let rows = [
             Row {
                 name: "default, grown from 100".into(),
-                asked: 0.01,
+                asked: Some(0.01),
                 measurement: Measurement {
                     items: 49_680,
                     missed: 0,
@@ -108,7 +108,7 @@ mod tests {
             },
             Row {
                 name: "reserved 1e-7 50000".into(),
-                asked: 1e-7,
+                asked: Some(1e-7),
                 measurement: Measurement {
                     items: 50_000,
                     missed: 0,

@@ -1,9 +1,10 @@
 //! Two filters, compared in bounded memory.
 
 use everbloom::Layout;
-use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom::redisbloom::{CuckooParts, FilterParts, LayerParts};
 
-use super::dump::{Header, Reader, ask_for_header, take_header};
+use super::dump::{Header, Parts, Reader, ask_for_header, take_header};
+use super::family::Family;
 use super::server::{Server, Trouble};
 
 /// A filter, and where it is.
@@ -13,19 +14,21 @@ pub(crate) struct Side<'a> {
     pub(crate) key: &'a [u8],
 }
 
-/// How two filters differ.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// How two filters of a family differ.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Difference {
+    pub(crate) family: Family,
     /// The first parameter that differs.
     pub(crate) parameter: Option<Parameter>,
-    /// The number of layers of both. All layers that both have are compared.
-    pub(crate) layers: [usize; 2],
+    /// The number of layers or tables of both. All that both have are compared.
+    pub(crate) parts: [usize; 2],
     /// The items that both have counted.
     pub(crate) items: [u64; 2],
-    /// Whether a layer has another count.
-    pub(crate) counts: bool,
-    /// The number of bits that are set in the first one only, and in the second one only.
-    pub(crate) bits: [u64; 2],
+    /// The name of another count that differs.
+    pub(crate) counts: Option<&'static str>,
+    /// The number of bits or fingerprints that are in the first one only, and in the second one
+    /// only, each at its place.
+    pub(crate) units: [u64; 2],
 }
 
 /// A parameter, and its value in both filters.
@@ -37,17 +40,22 @@ pub(crate) struct Parameter {
 
 impl Difference {
     pub(crate) fn is_none(&self) -> bool {
-        let [first, second] = self.layers;
-        self.parameter.is_none() && first == second && !self.counts && self.bits == [0, 0]
+        let [first, second] = self.parts;
+        let [items, others] = self.items;
+        let counts = items == others && self.counts.is_none();
+        self.parameter.is_none() && first == second && counts && self.units == [0, 0]
     }
 
     /// Whether the second filter is an earlier state of the first one: the first one has all that
     /// is in the second one. A filter that was copied in part has the header of the first one and
     /// fewer bits, so it is one as well.
+    ///
+    /// Fingerprints move when others need their place, and items are deleted, so an earlier state of
+    /// a cuckoo filter is not always known to be one.
     pub(crate) fn is_growth(&self) -> bool {
-        let ([layers, old_layers], [items, old_items]) = (self.layers, self.items);
-        let [_, lost] = self.bits;
-        self.parameter.is_none() && old_layers <= layers && old_items <= items && lost == 0
+        let ([parts, old_parts], [items, old_items]) = (self.parts, self.items);
+        let [_, lost] = self.units;
+        self.parameter.is_none() && old_parts <= parts && old_items <= items && lost == 0
     }
 
     /// What differs, for people. `names` are those of the two sides.
@@ -61,19 +69,21 @@ impl Difference {
             return format!("{name} {a} at {first}, {b} at {second}");
         }
         let mut parts = Vec::new();
-        let [a, b] = self.layers;
+        let [a, b] = self.parts;
         if a != b {
-            parts.push(format!("layers {a} at {first}, {b} at {second}"));
+            let noun = self.family.parts();
+            parts.push(format!("{noun} {a} at {first}, {b} at {second}"));
         }
         let [a, b] = self.items;
         if a != b {
             parts.push(format!("items {a} at {first}, {b} at {second}"));
-        } else if self.counts {
-            parts.push("the items of the layers".to_owned());
+        } else if let Some(counts) = self.counts {
+            parts.push(counts.to_owned());
         }
-        for (count, place) in self.bits.into_iter().zip(names) {
+        let [unit, units] = self.family.units();
+        for (count, place) in self.units.into_iter().zip(names) {
             if count > 0 {
-                let noun = if count == 1 { "bit" } else { "bits" };
+                let noun = if count == 1 { unit } else { units };
                 parts.push(format!("{count} {noun} at {place} only"));
             }
         }
@@ -81,17 +91,24 @@ impl Difference {
     }
 }
 
-/// Compares two filters that are there. Both servers work at the same time.
-pub(crate) fn compare(first: &mut Side<'_>, second: &mut Side<'_>) -> Result<Difference, Trouble> {
-    let headers = headers(first, second)?;
-    let [a, b] = &headers;
-    let mut difference = of_headers(&a.parts, &b.parts);
+/// Compares two filters of a family that are there. Both servers work at the same time.
+pub(crate) fn compare(
+    first: &mut Side<'_>,
+    second: &mut Side<'_>,
+    family: Family,
+) -> Result<Difference, Trouble> {
+    let [a, b] = headers(first, second, family)?;
+    let mut difference = match (&a.parts, &b.parts) {
+        (Parts::Bloom(a), Parts::Bloom(b)) => of_bloom(a, b),
+        (Parts::Cuckoo(a), Parts::Cuckoo(b)) => of_cuckoo(a, b),
+        _ => return Err(Trouble::filter("these are filters of different types")),
+    };
     if difference.parameter.is_some() {
         return Ok(difference);
     }
     let length = a.length.min(b.length);
-    let mut left = Reader::new(first.server, first.key, length)?;
-    let mut right = Reader::new(second.server, second.key, length)?;
+    let mut left = Reader::new(first.server, first.key, family, length)?;
+    let mut right = Reader::new(second.server, second.key, family, length)?;
     // What is not yet compared of the last piece of each.
     let (mut x, mut y) = (Vec::new(), Vec::new());
     loop {
@@ -106,7 +123,7 @@ pub(crate) fn compare(first: &mut Side<'_>, second: &mut Side<'_>) -> Result<Dif
         if both == 0 {
             return Ok(difference);
         }
-        count_bits(&x, &y, &mut difference.bits);
+        count_units(family, &x, &y, &mut difference.units);
         cut(&mut x, both);
         cut(&mut y, both);
     }
@@ -120,36 +137,65 @@ fn cut(piece: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// Adds the numbers of bits that are set in one of them only.
-fn count_bits(x: &[u8], y: &[u8], bits: &mut [u64; 2]) {
+/// Adds the numbers of bits or fingerprints that are in one of them only.
+fn count_units(family: Family, x: &[u8], y: &[u8], units: &mut [u64; 2]) {
     let both = x.len().min(y.len());
     if x.get(..both) == y.get(..both) {
         return;
     }
-    let [first, second] = bits;
+    let only = |x: u8, y: u8| match family {
+        Family::Bloom => (x & !y).count_ones(),
+        // A slot that holds something else, unless it is empty.
+        Family::Cuckoo => u32::from(x != y && x != 0),
+    };
+    let [first, second] = units;
     for (x, y) in x.iter().zip(y) {
-        *first += u64::from((x & !y).count_ones());
-        *second += u64::from((y & !x).count_ones());
+        *first += u64::from(only(*x, *y));
+        *second += u64::from(only(*y, *x));
     }
 }
 
-fn headers(first: &mut Side<'_>, second: &mut Side<'_>) -> Result<[Header; 2], Trouble> {
-    ask_for_header(first.server, first.key);
+fn headers(
+    first: &mut Side<'_>,
+    second: &mut Side<'_>,
+    family: Family,
+) -> Result<[Header; 2], Trouble> {
+    ask_for_header(first.server, first.key, family);
     first.server.flush()?;
-    ask_for_header(second.server, second.key);
+    ask_for_header(second.server, second.key, family);
     second.server.flush()?;
-    Ok([take_header(first.server)?, take_header(second.server)?])
+    Ok([
+        take_header(first.server, family)?,
+        take_header(second.server, family)?,
+    ])
 }
 
-fn of_headers(a: &FilterParts, b: &FilterParts) -> Difference {
+fn of_bloom(a: &FilterParts, b: &FilterParts) -> Difference {
     let pairs = || a.layers.iter().zip(&b.layers);
     let parameter = of_filters(a, b).or_else(|| pairs().find_map(|(a, b)| of_layers(a, b)));
+    let counts = pairs().any(|(a, b)| a.items != b.items);
     Difference {
+        family: Family::Bloom,
         parameter,
-        layers: [a.layers.len(), b.layers.len()],
+        parts: [a.layers.len(), b.layers.len()],
         items: [a.items, b.items],
-        counts: a.items != b.items || pairs().any(|(a, b)| a.items != b.items),
-        bits: [0, 0],
+        counts: counts.then_some("the items of the layers"),
+        units: [0, 0],
+    }
+}
+
+fn of_cuckoo(a: &CuckooParts, b: &CuckooParts) -> Difference {
+    let parameter = parameter("bucket size", &a.bucket_size, &b.bucket_size)
+        .or_else(|| parameter("buckets", &a.buckets, &b.buckets))
+        .or_else(|| parameter("iterations", &a.max_kicks, &b.max_kicks))
+        .or_else(|| parameter("expansion", &a.expansion, &b.expansion));
+    Difference {
+        family: Family::Cuckoo,
+        parameter,
+        parts: [a.tables.into(), b.tables.into()],
+        items: [a.items, b.items],
+        counts: (a.removed != b.removed).then_some("the count of deleted items"),
+        units: [0, 0],
     }
 }
 

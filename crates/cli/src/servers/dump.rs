@@ -4,28 +4,50 @@
 //! as the filter. It also carries the version of its host's RDB files, which other hosts refuse:
 //! Redis 7.4 and later write version 12, which Valkey does not read.
 
-use everbloom::redisbloom::FilterParts;
+use everbloom::redisbloom::{CuckooParts, FilterParts};
 use everbloom_commands::bf::dump::MAX_CHUNK;
-use everbloom_commands::format::header;
+use everbloom_commands::format::header::{self, cuckoo};
 use everbloom_resp::Reply;
 
+use super::family::Family;
 use super::server::{Server, Trouble};
 
-/// All of a filter but its bits.
+/// All of a filter but its bits or fingerprints.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
-    /// As SCANDUMP gave it.
+    /// What LOADCHUNK takes first.
     pub(crate) bytes: Vec<u8>,
-    pub(crate) parts: FilterParts,
-    /// The bytes of all bit arrays.
+    pub(crate) parts: Parts,
+    /// The bytes of all pieces.
     pub(crate) length: u64,
 }
 
+/// What a header says, by the family of the filter.
+#[derive(Clone, Debug)]
+pub(crate) enum Parts {
+    Bloom(FilterParts),
+    Cuckoo(CuckooParts),
+}
+
 impl Header {
-    fn decode(bytes: Vec<u8>) -> Option<Self> {
+    fn of_bloom(bytes: Vec<u8>) -> Option<Self> {
         let parts = header::decode(&bytes)?;
         let sizes = parts.layers.iter().map(|layer| layer.bytes);
         let length = sizes.into_iter().try_fold(0, u64::checked_add)?;
+        Self::of(bytes, Parts::Bloom(parts), length)
+    }
+
+    fn of_cuckoo(parts: CuckooParts) -> Option<Self> {
+        let sizes = (0..parts.tables).map(|number| Some(parts.table(number)?.1));
+        let length = sizes
+            .into_iter()
+            .try_fold(0_u64, |sum, size| sum.checked_add(size?))?;
+        // CF.SCANDUMP gives nothing of a filter without items. All its slots are empty.
+        let length = if parts.items == 0 { 0 } else { length };
+        Self::of(cuckoo::encode(&parts), Parts::Cuckoo(parts), length)
+    }
+
+    fn of(bytes: Vec<u8>, parts: Parts, length: u64) -> Option<Self> {
         // Iterators are signed, and the last one is one behind the last byte.
         (length < i64::MAX.unsigned_abs()).then_some(Self {
             bytes,
@@ -33,42 +55,89 @@ impl Header {
             length,
         })
     }
-}
 
-/// Prepares the request for the header of a filter.
-pub(crate) fn ask_for_header(server: &mut Server, key: &[u8]) {
-    server.prepare(&[b"BF.SCANDUMP", key, b"0"]);
-}
-
-/// The answer to `ask_for_header`.
-pub(crate) fn take_header(server: &mut Server) -> Result<Header, Trouble> {
-    let (_, bytes) = take(server)?;
-    Header::decode(bytes)
-        .ok_or_else(|| Trouble::filter(format!("{} sent no valid header", server.name())))
-}
-
-fn take(server: &mut Server) -> Result<(i64, Vec<u8>), Trouble> {
-    let reply = server.demand("BF.SCANDUMP")?.into_elements();
-    match reply.map(<[Reply; 2]>::try_from) {
-        Some(Ok([Reply::Integer(next), Reply::Bulk(bytes)])) => Ok((next, bytes)),
-        _ => Err(server.odd("BF.SCANDUMP")),
+    /// Whether only everbloom and its module know filters of this layout.
+    pub(crate) fn is_blocked(&self) -> bool {
+        matches!(&self.parts, Parts::Bloom(parts) if parts.key.is_some())
     }
 }
 
-/// Reads the bits of a filter. It asks for a piece before the last one is used, so that the server
-/// works while we do.
+/// Prepares the request for the header of a filter.
+///
+/// That of a cuckoo filter is made from CF.INFO, which has the same numbers. CF.SCANDUMP gives no
+/// header of a filter without items.
+pub(crate) fn ask_for_header(server: &mut Server, key: &[u8], family: Family) {
+    match family {
+        Family::Bloom => server.prepare(&[b"BF.SCANDUMP", key, b"0"]),
+        Family::Cuckoo => server.prepare(&[b"CF.INFO", key]),
+    }
+}
+
+/// The answer to `ask_for_header`.
+pub(crate) fn take_header(server: &mut Server, family: Family) -> Result<Header, Trouble> {
+    let header = match family {
+        Family::Bloom => take(server, family).map(|(_, bytes)| Header::of_bloom(bytes))?,
+        Family::Cuckoo => {
+            let parts = cuckoo_parts(server.demand("CF.INFO")?);
+            parts.and_then(Header::of_cuckoo)
+        }
+    };
+    header.ok_or_else(|| Trouble::filter(format!("{} sent no valid header", server.name())))
+}
+
+/// The numbers of a header, as CF.INFO gives them.
+fn cuckoo_parts(info: Reply) -> Option<CuckooParts> {
+    let info = info.into_elements()?;
+    let (fields, _) = info.as_chunks::<2>();
+    let field = |wanted: &str| {
+        let named = |[name, _]: &&[Reply; 2]| name.as_bytes() == Some(wanted.as_bytes());
+        let [_, value] = fields.iter().find(named)?;
+        u64::try_from(value.as_integer()?).ok()
+    };
+    Some(CuckooParts {
+        items: field("Number of items inserted")?,
+        removed: field("Number of items deleted")?,
+        buckets: field("Number of buckets")?,
+        tables: field("Number of filters")?.try_into().ok()?,
+        bucket_size: field("Bucket size")?.try_into().ok()?,
+        max_kicks: field("Max iterations")?.try_into().ok()?,
+        expansion: field("Expansion rate")?.try_into().ok()?,
+    })
+}
+
+/// A piece, and the iterator that belongs to it. The piece behind the last one is empty.
+fn take(server: &mut Server, family: Family) -> Result<(i64, Vec<u8>), Trouble> {
+    let command = family.scandump();
+    let reply = server.demand(command)?.into_elements();
+    match reply.map(<[Reply; 2]>::try_from) {
+        Some(Ok([Reply::Integer(next), Reply::Bulk(bytes)])) => Ok((next, bytes)),
+        Some(Ok([Reply::Integer(next), Reply::Null])) => Ok((next, Vec::new())),
+        _ => Err(server.odd(command)),
+    }
+}
+
+/// Reads the pieces of a filter. It asks for a piece before the last one is used, so that the
+/// server works while we do.
 #[derive(Debug)]
 pub(crate) struct Reader {
     key: Vec<u8>,
+    family: Family,
     /// Where the next piece begins.
     at: u64,
     length: u64,
 }
 
 impl Reader {
-    pub(crate) fn new(server: &mut Server, key: &[u8], length: u64) -> Result<Self, Trouble> {
+    /// `length` is that of the header.
+    pub(crate) fn new(
+        server: &mut Server,
+        key: &[u8],
+        family: Family,
+        length: u64,
+    ) -> Result<Self, Trouble> {
         let reader = Self {
             key: key.to_vec(),
+            family,
             at: 0,
             length,
         };
@@ -79,7 +148,8 @@ impl Reader {
     fn ask(&self, server: &mut Server) -> Result<(), Trouble> {
         if self.at < self.length {
             let iterator = (self.at + 1).to_string();
-            server.prepare(&[b"BF.SCANDUMP", self.key.as_slice(), iterator.as_bytes()]);
+            let command = self.family.scandump().as_bytes();
+            server.prepare(&[command, self.key.as_slice(), iterator.as_bytes()]);
             server.flush()?;
         }
         Ok(())
@@ -90,16 +160,16 @@ impl Reader {
         if self.at >= self.length {
             return Ok(None);
         }
-        let (next, piece) = take(server)?;
+        let (next, piece) = take(server, self.family)?;
         let long = u64::try_from(piece.len()).unwrap_or(u64::MAX);
         let end = self.at.saturating_add(long);
         if piece.is_empty() {
-            // It was deleted, or replaced by a smaller one.
+            // It was deleted, emptied, or replaced by a smaller one.
             return Err(Trouble::filter("it changed while it was read"));
         }
         let announced = u64::try_from(next).ok();
         if piece.len() > MAX_CHUNK || end > self.length || announced != end.checked_add(1) {
-            return Err(server.odd("BF.SCANDUMP"));
+            return Err(server.odd(self.family.scandump()));
         }
         self.at = end;
         self.ask(server)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use everbloom_resp::{Protocol, Reply};
 
+use super::family::Family;
 use crate::client::{Bounds, Client, ClientError, Credentials, Target, Url};
 use crate::failure::Failure;
 
@@ -63,7 +64,7 @@ impl Trouble {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Nothing,
-    Filter,
+    Filter(Family),
     /// Redis's name of the type.
     Other(String),
 }
@@ -72,11 +73,20 @@ impl Kind {
     /// From the answer to TYPE.
     pub(crate) fn of(reply: &Reply) -> Option<Self> {
         let name = reply.as_bytes()?;
-        Some(match name {
-            b"none" => Self::Nothing,
-            b"MBbloom--" | b"everbloom" => Self::Filter,
-            other => Self::Other(String::from_utf8_lossy(other).into_owned()),
-        })
+        if name == b"none" {
+            return Some(Self::Nothing);
+        }
+        let other = || Self::Other(String::from_utf8_lossy(name).into_owned());
+        Some(Family::of_type(name).map_or_else(other, Self::Filter))
+    }
+
+    /// What is there, for people; `None` when nothing is.
+    pub(crate) fn describe(&self) -> Option<String> {
+        match self {
+            Self::Nothing => None,
+            Self::Filter(family) => Some(family.filter().to_owned()),
+            Self::Other(name) => Some(format!("a value of type {name}")),
+        }
     }
 }
 

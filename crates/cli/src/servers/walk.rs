@@ -2,6 +2,7 @@
 
 use everbloom_resp::Reply;
 
+use super::family::Family;
 use super::server::{Kind, Server, Trouble};
 use super::temporary;
 
@@ -20,7 +21,7 @@ pub(crate) struct Walk {
 /// What one step met.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
-    pub(crate) filters: Vec<Vec<u8>>,
+    pub(crate) filters: Vec<(Vec<u8>, Family)>,
     /// The number of keys of other types.
     pub(crate) others: u64,
 }
@@ -88,7 +89,7 @@ fn sort_out(server: &mut Server, mut keys: Vec<Vec<u8>>) -> Result<Page, Trouble
     let mut page = Page::default();
     for key in keys {
         match server.demand("TYPE").map(|reply| Kind::of(&reply))? {
-            Some(Kind::Filter) => page.filters.push(key),
+            Some(Kind::Filter(family)) => page.filters.push((key, family)),
             Some(Kind::Other(_)) => page.others += 1,
             // It has just been deleted, or has expired.
             Some(Kind::Nothing) => {}

@@ -170,6 +170,76 @@ fn what_is_read_back_is_compared() {
     }
 }
 
+/// Servers that say odd things of a cuckoo filter, or that do not know what it is.
+#[test]
+fn cuckoo_filters_of_bad_servers() {
+    let ours = server();
+    let mut client = ours.client();
+    client.ok("CF.ADD k x");
+    let good = {
+        let mut out = Vec::new();
+        let info = client.ok("CF.INFO k");
+        encode(&info, everbloom_resp::Protocol::Resp2, &mut out);
+        out
+    };
+    client.ok("FLUSHALL");
+    let with = |name: &str, number: &str| {
+        let text = String::from_utf8(good.clone()).unwrap();
+        let start = text.find(name).unwrap() + name.len() + 3;
+        let end = start + text[start..].find('\r').unwrap();
+        format!("{}{number}{}", &text[..start], &text[end..]).into_bytes()
+    };
+    let scan = b"*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n";
+    let empty = || b"*2\r\n:0\r\n$-1\r\n".to_vec();
+    for (info, piece) in [
+        (b"*0\r\n".to_vec(), empty()),
+        (b"+no\r\n".to_vec(), empty()),
+        (b"*3\r\n+Size\r\n:1\r\n+Bucket size\r\n".to_vec(), empty()),
+        (good.clone(), empty()),
+        (good.clone(), b":1\r\n".to_vec()),
+        (good.clone(), b"*2\r\n:2\r\n$2\r\nxx\r\n".to_vec()),
+        (with("Number of buckets", "0"), empty()),
+        (with("Number of buckets", "3"), empty()),
+        (with("Number of buckets", "9223372036854775807"), empty()),
+        (with("Number of filters", "0"), empty()),
+        (with("Number of filters", "65536"), empty()),
+        (with("Number of filters", "65535"), empty()),
+        (with("Bucket size", "0"), empty()),
+        (with("Bucket size", "-1"), empty()),
+        (with("Expansion rate", "32769"), empty()),
+        (with("Number of items inserted", "-1"), empty()),
+    ] {
+        let shown = info.escape_ascii().to_string();
+        let fake = serve(move |request| match request {
+            _ if request.contains("COMMAND") => b"*1\r\n*0\r\n".to_vec(),
+            _ if request.contains("SCANDUMP") => piece.clone(),
+            _ if request.contains("SCAN") => scan.to_vec(),
+            _ if request.contains("CF.INFO") => info.clone(),
+            _ if request.contains("TYPE") => b"+MBbloomCF\r\n".to_vec(),
+            _ if request.contains("EXEC") => b"*0\r\n".to_vec(),
+            _ => b":-1\r\n".to_vec(),
+        });
+        let outcome = copy(fake, ours.port, &[]);
+        let code = outcome.status.code();
+        assert!(matches!(code, Some(1 | 2)), "{shown}: {outcome:?}");
+        assert!(outcome.stderr.starts_with("everbloom: "), "{outcome:?}");
+        assert!(!outcome.stderr.contains("panicked"), "{outcome:?}");
+        assert_eq!(client.number("DBSIZE"), 0, "{shown}");
+    }
+
+    client.ok("CF.ADD k x");
+    let old = serve(|request| match request {
+        _ if request.contains("COMMAND") => b"*1\r\n*0\r\n".to_vec(),
+        _ if request.contains("CF.") => b"-ERR unknown command 'CF.LOADCHUNK'\r\n".to_vec(),
+        _ if request.contains("TYPE") => b"+none\r\n".to_vec(),
+        _ => b":1\r\n".to_vec(),
+    });
+    let outcome = copy(ours.port, old, &[]);
+    assert_code(&outcome, 1);
+    let text = "the destination has no CF.LOADCHUNK: what runs there does not know a cuckoo filter";
+    assert!(outcome.stderr.contains(text), "{outcome:?}");
+}
+
 /// A copy from a server that answers what it likes ends with a clear error and does not hang.
 #[test]
 fn bytes_from_outside() {

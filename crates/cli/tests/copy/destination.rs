@@ -63,6 +63,45 @@ fn what_the_destination_holds_stays() {
     assert_eq!(keys(&mut b).len(), 6);
 }
 
+/// A cuckoo filter that only got items is known as a later state. Otherwise nobody can tell.
+#[test]
+fn cuckoo_filters_that_are_there_already() {
+    let (old, new) = (server(), server());
+    let (mut a, mut b) = (old.client(), new.client());
+    for key in ["earlier", "deleted", "further", "half", "family", "equal"] {
+        a.ok(&format!("CF.RESERVE {key} 1000"));
+        insert(&mut a, key, 0..100);
+    }
+    b.ok("BF.ADD family x");
+    let outcome = copy(old.port, new.port, &["--match", "[edf]*"]);
+    assert!(outcome.stderr.contains("family"), "{outcome:?}");
+    insert(&mut a, "earlier", 100..150);
+    a.ok("CF.DEL deleted item:1");
+    b.ok("CF.ADD further new");
+    // Another program ended after the header.
+    let dump = a.ok("CF.SCANDUMP half 0").into_elements().unwrap();
+    let header = dump[1].as_bytes().unwrap();
+    b.call(&[&b"CF.LOADCHUNK"[..], b"half", b"1", header]);
+    let outcome = copy(old.port, new.port, &[]);
+    assert_code(&outcome, 1);
+    assert!(
+        outcome.stdout.starts_with("2 filters copied, "),
+        "{outcome:?}"
+    );
+    for line in [
+        "\"family\": the destination holds a Bloom filter; --replace overwrites it",
+        "\"deleted\": the destination holds another state of it, or another filter (items 99 at \
+         FROM, 100 at TO; 1 fingerprint at TO only); --replace overwrites it",
+        "\"further\": the destination holds another state of it, or another filter (items 100 at \
+         FROM, 101 at TO; 1 fingerprint at TO only)",
+    ] {
+        assert!(outcome.stderr.contains(line), "{line}\n{}", outcome.stderr);
+    }
+    assert_eq!(b.number("CF.EXISTS further new"), 1);
+    copy(old.port, new.port, &["--replace"]).success();
+    compare(old.port, new.port, &[]).success();
+}
+
 /// What happens at the destination between the comparison and the renaming.
 #[test]
 fn what_changes_meanwhile_is_not_overwritten() {

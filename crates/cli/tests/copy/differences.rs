@@ -10,12 +10,25 @@ fn servers_that_differ() -> (Server, Server) {
         a.ok(&format!("BF.RESERVE {key} 0.01 1000"));
         add(&mut a, key, 0..100);
     }
+    for key in ["cuckoo", "deleted", "moved"] {
+        a.ok(&format!("CF.RESERVE {key} 1000"));
+        insert(&mut a, key, 0..100);
+    }
     a.ok("BF.RESERVE large 0.01 15000000");
     copy(old.port, new.port, &[]).success();
     a.ok("BF.RESERVE parameter 0.01 1000");
     b.ok("BF.RESERVE parameter 0.01 1001");
     a.ok("BF.RESERVE blocked 0.01 1000");
     b.ok("BF.RESERVE blocked 0.01 1000 LAYOUT BLOCKED");
+    a.ok("CF.RESERVE sizes 1000 BUCKETSIZE 4");
+    b.ok("CF.RESERVE sizes 1000");
+    a.ok("BF.ADD family x");
+    b.ok("CF.ADD family x");
+    // The same items, in another order, and one that came and went.
+    b.ok("CF.ADD deleted x");
+    b.ok("CF.DEL deleted x");
+    b.ok("CF.DEL moved item:7");
+    b.ok("CF.ADD moved x");
     b.ok("DEL old");
     b.ok("SET typed value");
     b.ok("BF.ADD new x");
@@ -63,13 +76,30 @@ fn differences() {
     let last = lines.pop().unwrap();
     assert_eq!(
         last,
-        "1 equal, 5 different, 2 only at the old server, 1 only at the new one"
+        "2 equal, 8 different, 3 only at the old server, 2 only at the new one"
     );
     let found: BTreeMap<&str, &str> = lines
         .iter()
         .map(|line| line.split_once(": ").unwrap())
         .collect();
-    assert_eq!(found.len(), 8, "{found:?}");
+    // One name has two lines.
+    assert_eq!((lines.len(), found.len()), (13, 12), "{found:?}");
+    let moved = found["\"moved\""];
+    let parts = [
+        "the count of deleted items; 1 fingerprint at ",
+        "1 fingerprint at ",
+    ];
+    let told: Vec<&str> = moved.split_inclusive("; ").collect();
+    assert!(moved.starts_with(parts[0]) && told.len() == 3, "{moved}");
+    assert!(
+        lines.contains(
+            &format!("\"family\": missing at {there}, which has a cuckoo filter").as_str()
+        )
+    );
+    assert_eq!(
+        found["\"family\""],
+        format!("missing at {here}, which has a Bloom filter")
+    );
     for key in ["\"bit\"", "\"large\""] {
         assert!(found[key].starts_with("1 bit at redis://"), "{found:?}");
         assert!(found[key].ends_with(" only"), "{found:?}");
@@ -84,6 +114,11 @@ fn differences() {
             "\"blocked\"",
             format!("layout classic at {here}, blocked at {there}"),
         ),
+        (
+            "\"sizes\"",
+            format!("bucket size 4 at {here}, 2 at {there}"),
+        ),
+        ("\"deleted\"", "the count of deleted items".to_owned()),
         ("\"old\"", format!("missing at {there}")),
         (
             "\"typed\"",
@@ -93,11 +128,23 @@ fn differences() {
     ] {
         assert_eq!(found[key], text);
     }
+}
+
+#[test]
+fn differences_as_json() {
+    let (old, new) = servers_that_differ();
     let json = compare(old.port, new.port, &["--json"]);
     assert_code(&json, 1);
     let json: Json = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!(json["differences"].as_array().unwrap().len(), 8);
-    assert_eq!((&json["equal"], &json["only_old"]), (&1.into(), &2.into()));
+    let found = json["differences"].as_array().unwrap();
+    assert_eq!(found.len(), 13);
+    assert_eq!((&json["equal"], &json["only_old"]), (&2.into(), &3.into()));
+    let moved = found.iter().find(|one| one["key"] == "moved").unwrap();
+    assert_eq!(moved["fingerprints"], serde_json::json!([1, 1]));
+    assert_eq!(
+        (&moved["tables"], moved.get("bits")),
+        (&serde_json::json!([1, 1]), None)
+    );
     let quiet = compare(old.port, new.port, &["--quiet"]);
     assert_code(&quiet, 1);
     assert_eq!(quiet.stdout, "");
@@ -105,6 +152,6 @@ fn differences() {
     let json: Json = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (&json["differences"], &json["equal"]),
-        (&Json::Array(vec![]), &8.into())
+        (&Json::Array(vec![]), &13.into())
     );
 }

@@ -5,9 +5,11 @@ use super::*;
 const MANY: usize = 40;
 
 fn fill_many(client: &mut Client) {
-    for key in 0..MANY {
+    for key in (0..MANY).step_by(2) {
         client.ok(&format!("BF.RESERVE f{key} 0.01 2000000"));
         add(client, &format!("f{key}"), 0..100);
+        client.ok(&format!("CF.RESERVE c{key} 2000000"));
+        insert(client, &format!("c{key}"), 0..100);
     }
 }
 
@@ -20,9 +22,18 @@ fn all_are_whole(client: &mut Client) -> usize {
             continue;
         }
         whole += 1;
-        assert_eq!(client.number(&format!("BF.CARD {name}")), 100);
+        let family = if name.starts_with('f') { "BF" } else { "CF" };
+        match family {
+            "BF" => assert_eq!(client.number(&format!("BF.CARD {name}")), 100),
+            _ => assert!(
+                client
+                    .text(&format!("CF.DEBUG {name}"))
+                    .contains("items:100")
+            ),
+        }
         for item in [0, 50, 99] {
-            assert_eq!(client.number(&format!("BF.EXISTS {name} item:{item}")), 1);
+            let found = client.number(&format!("{family}.EXISTS {name} item:{item}"));
+            assert_eq!(found, 1);
         }
     }
     whole
@@ -153,6 +164,51 @@ fn filters_in_use() {
     compare(old.port, new.port, &[]).success();
 }
 
+/// A cuckoo filter is copied as it was at one moment, or not at all.
+#[test]
+fn cuckoo_filters_in_use() {
+    let (old, new) = (server(), server());
+    // Its items move all the time: it is nearly full.
+    old.client().ok("CF.RESERVE busy 4096 EXPANSION 0");
+    insert(&mut old.client(), "busy", 0..2500);
+    // It takes longer to copy than what happens between two changes.
+    old.client().ok("CF.RESERVE wide 200000000");
+    insert(&mut old.client(), "wide", 0..1000);
+    let (changes, done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let stop = StopOnDrop(&done);
+        scope.spawn(|| {
+            let mut client = old.client();
+            while !done.load(Ordering::Relaxed) {
+                let item = changes.load(Ordering::Relaxed);
+                for key in ["busy", "wide"] {
+                    client.ok(&format!("CF.ADD {key} i{item}"));
+                    client.ok(&format!("CF.DEL {key} i{item}"));
+                }
+                changes.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        wait_for("changes", || changes.load(Ordering::Relaxed) > 10);
+        let outcome = copy(old.port, new.port, &[]);
+        drop(stop);
+        assert_code(&outcome, 1);
+        let line = "everbloom: \"wide\": it changed each time it was read";
+        assert!(outcome.stderr.contains(line), "{outcome:?}");
+    });
+    let mut client = new.client();
+    assert_eq!(client.number("EXISTS wide"), 0);
+    if client.number("EXISTS busy") == 1 {
+        for item in 0..2500 {
+            let found = client.number(&format!("CF.EXISTS busy item:{item}"));
+            assert_eq!(found, 1, "{item}");
+        }
+    }
+    assert!(keys(&mut client).len() <= 1, "no temporary key");
+    copy(old.port, new.port, &["--replace"]).success();
+    compare(old.port, new.port, &[]).success();
+}
+
 /// 300 MB, in an address space that holds no such filter.
 #[test]
 fn a_large_filter_in_little_memory() {
@@ -160,6 +216,8 @@ fn a_large_filter_in_little_memory() {
     let (old, new) = (server(), server());
     old.client().ok("BF.RESERVE huge 0.01 230000000");
     add(&mut old.client(), "huge", 0..100_000);
+    old.client().ok("CF.RESERVE cuckoo 260000000");
+    insert(&mut old.client(), "cuckoo", 0..100_000);
     let size = old
         .client()
         .ok("BF.INFO huge SIZE")
@@ -174,4 +232,5 @@ fn a_large_filter_in_little_memory() {
         assert_code(&outcome, 0);
     }
     assert_eq!(new.client().number("BF.EXISTS huge item:99999"), 1);
+    assert_eq!(new.client().number("CF.EXISTS cuckoo item:99999"), 1);
 }

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -70,9 +71,18 @@ fn redis(more: &[&str]) -> Option<Redis> {
     Redis::start(&[&["--loadmodule", path], more].concat())
 }
 
-fn add(client: &mut Client, key: &str, items: std::ops::Range<u32>) {
+fn add(client: &mut Client, key: &str, items: Range<u32>) {
+    add_by(client, &["BF.MADD", key], items);
+}
+
+/// The same for a cuckoo filter.
+fn insert(client: &mut Client, key: &str, items: Range<u32>) {
+    add_by(client, &["CF.INSERT", key, "ITEMS"], items);
+}
+
+fn add_by(client: &mut Client, command: &[&str], items: Range<u32>) {
     for item in items.clone().step_by(1000) {
-        let mut words = vec!["BF.MADD".to_owned(), key.to_owned()];
+        let mut words: Vec<_> = command.iter().map(|word| (*word).to_owned()).collect();
         words.extend((item..items.end.min(item + 1000)).map(|item| format!("item:{item}")));
         assert!(!client.call(&words).is_error());
     }
@@ -99,16 +109,28 @@ fn fill(client: &mut Client) {
     for name in [&b"\xff\x00 \"name\r\n"[..], b"", b"a}b", b"{tag}", b"100%"] {
         client.call(&[b"BF.ADD", name, b"item"]);
     }
+    client.ok("CF.ADD cuckoo item");
+    client.ok("CF.RESERVE tables 64 BUCKETSIZE 4 EXPANSION 2 MAXITERATIONS 7");
+    client.ok("CF.RESERVE hollow 100 BUCKETSIZE 1 EXPANSION 0");
+    // Two pieces in one table.
+    client.ok("CF.RESERVE wide 30000000");
+    for (key, count) in [("tables", 3000), ("wide", 9)] {
+        insert(client, key, 0..count);
+    }
+    client.ok("CF.DEL tables item:7");
     client.ok("BF.ADD short item");
     client.ok("PEXPIRE short 1000000");
     client.ok("SET text value");
 }
 
-const FILLED: usize = 12;
+const FILLED: usize = 16;
 
 /// What a client sees of a key.
 fn seen(client: &mut Client, key: &[u8]) -> Vec<Reply> {
-    ["TYPE", "BF.INFO", "BF.CARD", "BF.DEBUG"]
+    let commands = [
+        "TYPE", "BF.INFO", "BF.CARD", "BF.DEBUG", "CF.INFO", "CF.DEBUG",
+    ];
+    commands
         .map(|command| client.call(&[command.as_bytes(), key]))
         .to_vec()
 }

@@ -73,11 +73,8 @@ pub fn debug(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> R
 /// `CF.STATS key`: facts for which CF.INFO has no field.
 pub fn stats(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
     of_filter(STATS, args, slot, |filter| {
-        let tables = filter.tables() as u64;
-        // At most so many more items fit until the filter grows.
-        let free = filter.slots().saturating_sub(filter.used());
         map([
-            ("tables", count(tables)),
+            ("tables", count(filter.tables() as u64)),
             ("slots", count(filter.slots())),
             ("memory", count(filter.memory_usage() as u64)),
             ("items", count(filter.len())),
@@ -87,7 +84,10 @@ pub fn stats(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> R
                 "expected-error-rate",
                 Reply::Double(filter.estimated_error_rate()),
             ),
-            ("free-slots", count(free)),
+            (
+                "items-until-next-table",
+                filter.expected_until_growth().map_or(Reply::Null, count),
+            ),
         ])
     })
 }

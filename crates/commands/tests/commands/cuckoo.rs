@@ -145,7 +145,33 @@ fn filters_of_the_other_family_are_another_type() {
     assert_eq!(keys.say("CF.EXISTS b a"), ":0");
     assert_eq!(keys.say("CF.DEL b a"), "-Not found");
     assert_eq!(keys.say("CF.COMPACT b"), "-Cuckoo filter was not found");
-    assert!(keys.say("CF.STATS c").contains("+load $"));
+}
+
+#[test]
+fn stats() {
+    let mut keys = Keyspace::default();
+    keys.say("CF.RESERVE c 1024");
+    keys.say("CF.ADD c a");
+    let stats = keys.say("CF.STATS c");
+    let (facts, rates) = stats.split_once(" +items :1 ").unwrap();
+    assert!(
+        facts.starts_with("*16 +tables :1 +slots :1024 +memory :1"),
+        "{facts}"
+    );
+    assert_eq!(
+        rates,
+        "+load $11 9.765625e-4 +error-rate $20 0.015594243304818291 +expected-error-rate $21 \
+         1.5348624942594503e-5 +items-until-next-table :726"
+    );
+    // It never has a next one.
+    keys.say("CF.RESERVE fixed 1024 EXPANSION 0");
+    assert!(
+        keys.say("CF.STATS fixed")
+            .ends_with("+items-until-next-table $-1")
+    );
+    assert_eq!(keys.say("CF.STATS none"), "-ERR not found");
+    assert!(keys.say("CF.STATS").starts_with("-ERR wrong number"));
+    assert!(keys.say("CF.STATS c x").starts_with("-ERR wrong number"));
 }
 
 fn command() -> impl Strategy<Value = String> {
