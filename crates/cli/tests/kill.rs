@@ -25,6 +25,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use everbloom::CuckooFilter;
 use everbloom_dev::Client;
 use everbloom_resp::{Reply, encode_request};
 use rand::rngs::StdRng;
@@ -73,7 +74,7 @@ fn load(port: u16, name: &str, seed: u64) -> Done {
         }
         while waiting > 0 {
             // Each command of a batch has a reply. The last one acknowledges the batch.
-            for _ in 0..BATCH + 3 {
+            for _ in 0..REQUESTS {
                 match client.try_reply() {
                     Some(Reply::Error(error)) => panic!("{error}"),
                     Some(_) => {}
@@ -92,13 +93,29 @@ fn load(port: u16, name: &str, seed: u64) -> Done {
     }
 }
 
-/// A batch: single adds, then a transaction of a batched add and a counter.
+/// Single commands of a batch on the client's cuckoo filter: half of them add items, and the others
+/// delete these.
+const CUCKOO: usize = 8;
+
+/// Requests of a batch. Each has a reply.
+const REQUESTS: usize = BATCH + CUCKOO + 5;
+
+/// A batch: single commands, then a transaction of batched adds and a counter. In it the cuckoo
+/// filter gets an item for good and one that the next batch deletes.
 fn encode_batch(client: &str, number: usize, out: &mut Vec<u8>) {
     let filter = format!("filter:{client}");
     for at in 0..BATCH - 1 {
         encode_request(&["BF.ADD", &filter, &item(number, at)], out);
     }
+    let cuckoo = format!("cuckoo:{client}");
+    for at in 0..CUCKOO {
+        let (name, item) = single(number, at);
+        encode_request(&[name, &cuckoo, &item], out);
+    }
     encode_request(&["MULTI"], out);
+    let [last, kept, passing] = three(number);
+    encode_request(&["CF.DEL", &cuckoo, &last], out);
+    encode_request(&["CF.INSERT", &cuckoo, "ITEMS", &kept, &passing], out);
     encode_request(
         &[
             "BF.MADD",
@@ -110,6 +127,87 @@ fn encode_batch(client: &str, number: usize, out: &mut Vec<u8>) {
     );
     encode_request(&["INCR", &format!("count:{client}")], out);
     encode_request(&["EXEC"], out);
+}
+
+/// A single command on the cuckoo filter: its name and its item.
+fn single(batch: usize, at: usize) -> (&'static str, String) {
+    let name = if at < CUCKOO / 2 { "CF.ADD" } else { "CF.DEL" };
+    (name, format!("single:{batch}:{}", at % (CUCKOO / 2)))
+}
+
+/// The items of a batch's transaction on the cuckoo filter: the one that it deletes, and the two
+/// that it adds.
+fn three(batch: usize) -> [String; 3] {
+    let last = format!("passing:{}", batch.wrapping_sub(1));
+    [last, format!("kept:{batch}"), format!("passing:{batch}")]
+}
+
+fn new_cuckoo() -> CuckooFilter {
+    let builder = CuckooFilter::builder().capacity(64).expansion(2);
+    builder.build().unwrap()
+}
+
+/// Checks that the cuckoo filter is, slot by slot, what whole batches made of it, and perhaps some
+/// of the next one's single commands.
+fn check_cuckoo(client: &mut Client, number: &str, whole: usize) {
+    let mut filter = new_cuckoo();
+    for batch in 0..whole {
+        (0..CUCKOO).for_each(|at| act(&mut filter, batch, at));
+        let [last, kept, passing] = three(batch);
+        filter.remove(&last);
+        filter.insert(&kept).unwrap();
+        filter.insert(&passing).unwrap();
+    }
+    let found = dump(client, &format!("cuckoo:{number}"));
+    let found_after = (0..=CUCKOO).find(|after| {
+        if let Some(at) = after.checked_sub(1) {
+            act(&mut filter, whole, at);
+        }
+        found == slots(&filter)
+    });
+    assert!(
+        found_after.is_some(),
+        "client {number}: the cuckoo filter is not what {whole} batches made of it"
+    );
+}
+
+fn act(filter: &mut CuckooFilter, batch: usize, at: usize) {
+    match single(batch, at) {
+        ("CF.ADD", item) => filter.insert(&item).unwrap(),
+        (_, item) => assert!(filter.remove(&item)),
+    }
+}
+
+/// How many items it holds, and all its slots.
+fn slots(filter: &CuckooFilter) -> (u64, Vec<u8>) {
+    let mut slots = Vec::new();
+    while let Some(chunk) = filter.stream_chunk(slots.len() as u64, usize::MAX) {
+        slots.extend_from_slice(&chunk);
+    }
+    (filter.len(), slots)
+}
+
+/// The same of a filter of the server, which gives nothing of one without items.
+fn dump(client: &mut Client, key: &str) -> (u64, Vec<u8>) {
+    let items = client.text(&format!("CF.DEBUG {key}"));
+    let items = items
+        .split(' ')
+        .find_map(|word| word.strip_prefix("items:"));
+    let (mut slots, mut position) = (Vec::new(), 1);
+    loop {
+        let piece = client.ok(&format!("CF.SCANDUMP {key} {position}"));
+        let piece = piece.into_elements().unwrap();
+        position = piece[0].as_integer().unwrap();
+        if position == 0 {
+            break;
+        }
+        slots.extend_from_slice(piece[1].as_bytes().unwrap());
+    }
+    let items = items.unwrap().parse().unwrap();
+    if items == 0 {
+        slots = self::slots(&new_cuckoo()).1;
+    }
+    (items, slots)
 }
 
 fn item(batch: usize, at: usize) -> String {
@@ -154,6 +252,7 @@ fn survived(client: &mut Client, number: &str, sent: usize) -> usize {
             );
         }
     }
+    check_cuckoo(client, number, whole);
     whole
 }
 
@@ -180,6 +279,7 @@ fn play(fsync: &str, rounds: u32, longest: u64) {
         for name in &names {
             // So low a rate, and so few layers, that no item is a false positive.
             control.line(&format!("BF.RESERVE filter:{name} 0.000000001 100000"));
+            control.ok(&format!("CF.RESERVE cuckoo:{name} 64 EXPANSION 2"));
         }
         let port = server.port;
         let clients: Vec<_> = names

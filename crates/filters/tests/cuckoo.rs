@@ -451,25 +451,38 @@ fn chunks_lie_within_one_table() {
 
 #[test]
 fn growth_stops_at_the_limit() {
+    let beside = CuckooFilter::BYTES_BESIDE_SLOTS;
     let mut filter = builder(4, 2, 20, 2);
-    let before = loop {
-        let before = filter.clone();
-        let mut refused = None;
-        filter.insert_each(["a"], false, 16, |reply| {
+    // Three tables have 4 + 8 + 16 slots.
+    let refused = (0..29).find_map(|_| {
+        let (before, mut refused) = (filter.clone(), None);
+        filter.insert_each(["a"], false, 16 + beside, |reply| {
             refused = reply.err();
             ControlFlow::Break(())
         });
-        if let Some(error) = refused {
-            assert_eq!(error, InsertError::CannotGrow);
-            break before;
-        }
-    };
+        refused.map(|error| (before, error))
+    });
+    let (before, error) = refused.expect("no more items than slots");
+    assert_eq!(error, InsertError::CannotGrow);
     assert_eq!(filter.tables(), 3);
     assert!(filter == before);
-    // All new tables of a batch together: of 8, 16 and 32 bytes.
-    for (most, tables) in [(7, 1), (8, 2), (23, 2), (24, 3), (55, 3), (56, 4)] {
+    // All new tables of a batch together: of 8, 16 and 32 slots.
+    for (slots, new) in [(7, 0), (8, 1), (23, 1), (24, 2), (55, 2), (56, 3)] {
         let mut filter = builder(4, 2, 20, 2);
+        let most = slots + beside * (new as u64).max(1);
         filter.insert_each(["a"; 200], false, most, |_| ControlFlow::Continue(()));
-        assert_eq!(filter.tables(), tables, "{most}");
+        assert_eq!(filter.tables(), 1 + new, "{slots}");
+    }
+}
+
+/// What was allowed to grow may come back: limits count the same for both.
+#[test]
+fn a_grown_filter_is_within_the_limit_that_it_grew_under() {
+    let next = 2 + CuckooFilter::BYTES_BESIDE_SLOTS;
+    for limit in [2, 1 + next, 2 + next, 1000, 1003, 5000] {
+        let mut filter = builder(2, 1, 20, 1);
+        filter.insert_each(["a"; 1000], false, limit - 2, |_| ControlFlow::Continue(()));
+        assert_eq!(filter.parts().validate(limit), Ok(()), "{limit}");
+        assert!(filter.table_bytes() + next > limit, "{limit}");
     }
 }

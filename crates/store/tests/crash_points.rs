@@ -534,7 +534,7 @@ impl Numbers {
     fn line(&mut self) -> String {
         let (a, b) = (self.below(6), self.below(6));
         let items = self.items();
-        match self.below(30) {
+        match self.below(38) {
             0..=2 => format!("BF.ADD f{a} i{}", self.below(3000)),
             3..=6 => format!("BF.MADD f{a} {items}"),
             7 => format!("BF.RESERVE f{a} 0.01 {} EXPANSION {}", 5 + b, 1 + b % 3),
@@ -558,6 +558,13 @@ impl Numbers {
             26 => format!("COPY x{a} s{b} DB {} REPLACE", self.below(4)),
             27 => format!("SWAPDB {} {}", self.below(4), self.below(4)),
             28 => format!("SELECT {}", self.below(4)),
+            29 | 30 => format!("CF.ADD c{a} i{}", self.below(40)),
+            31 => format!("CF.INSERT c{a} CAPACITY 8 ITEMS {items}"),
+            32 | 33 => format!("CF.DEL c{a} i{}", self.below(40)),
+            34 => format!("CF.INSERTNX z{a} NOCREATE ITEMS {items}"),
+            35 => format!("CF.RESERVE z{a} 8 BUCKETSIZE 1 EXPANSION {}", b % 3),
+            36 => format!("CF.COMPACT c{a}"),
+            37 => format!("CF.DEL z{a} i{}", self.below(3000)),
             _ => format!("MSET s{a} 1 s{b} 2 n{a} 3"),
         }
     }
@@ -574,7 +581,8 @@ impl Numbers {
                 }
                 1 => {
                     // A run of one command on one key, which is executed as one.
-                    let run = (0..5).map(|_| words(&format!("BF.ADD f1 i{}", self.below(3000))));
+                    let start = ["BF.ADD f1", "CF.ADD c1", "CF.DEL c1"][self.below(3) as usize];
+                    let run = (0..5).map(|_| words(&format!("{start} i{}", self.below(60))));
                     run.collect()
                 }
                 2 => (0..4).map(|_| words(&self.line())).collect(),
@@ -585,33 +593,38 @@ impl Numbers {
     }
 }
 
-/// The commands that load a filter of several layers in pieces.
-fn load_chunks(key: &str) -> Vec<Command> {
+/// The commands that load a filter of several layers or tables in pieces.
+fn load_chunks(family: &str, key: &str) -> Vec<Command> {
     let mut machine = Machine::start(&CrashingDisk::new(), settings(false, Fsync::No)).unwrap();
     let now = Now::read();
-    machine.run(&[words("BF.RESERVE source 0.01 30")], now);
+    let (reserve, add) = match family {
+        "BF" => ("BF.RESERVE source 0.01 30", "BF.MADD source"),
+        _ => ("CF.RESERVE source 16", "CF.INSERT source ITEMS"),
+    };
+    machine.run(&[words(reserve)], now);
     for batch in 0..10 {
         let items: Vec<String> = (0..10).map(|i| format!("c{}", batch * 10 + i)).collect();
-        machine.run(
-            &[words(&format!("BF.MADD source {}", items.join(" ")))],
-            now,
-        );
+        machine.run(&[words(&format!("{add} {}", items.join(" ")))], now);
     }
     let mut commands = Vec::new();
     let mut iterator = 0;
     loop {
-        let reply = machine.run(&[words(&format!("BF.SCANDUMP source {iterator}"))], now);
+        let reply = machine.run(
+            &[words(&format!("{family}.SCANDUMP source {iterator}"))],
+            now,
+        );
         let [Reply::Array(parts)] = reply.as_slice() else {
             panic!("{reply:?}");
         };
-        let [Reply::Integer(next), Reply::Bulk(data)] = parts.as_slice() else {
+        let [Reply::Integer(next), data] = parts.as_slice() else {
             panic!("{parts:?}");
         };
         if *next == 0 {
             return commands;
         }
-        let mut command = words(&format!("BF.LOADCHUNK {key} {next}"));
-        command.push(data.clone());
+        let data = data.as_bytes().unwrap().to_vec();
+        let mut command = words(&format!("{family}.LOADCHUNK {key} {next}"));
+        command.push(data);
         commands.push(command);
         iterator = *next;
     }
@@ -621,11 +634,15 @@ fn with_log() -> Script {
     let mut script = Script::new("a log from the start", true);
     let mut numbers = Numbers(1);
     script.send("BF.RESERVE big 0.01 60000");
+    script.send("CF.RESERVE cuckoo 4000");
+    script.send("CF.INSERT cuckoo ITEMS a a a a a a a a");
     numbers.mix(&mut script, 80);
     script.steps.push(Step::Rewrite);
     numbers.mix(&mut script, 60);
     script.steps.push(Step::Settle);
-    for command in load_chunks("loaded") {
+    let cuckoo = load_chunks("CF", "loaded-cuckoo");
+    assert!(cuckoo.len() > 5, "{}", cuckoo.len());
+    for command in load_chunks("BF", "loaded").into_iter().chain(cuckoo) {
         script.steps.push(Step::Send(vec![command]));
     }
     script.steps.push(Step::Save);
@@ -641,6 +658,10 @@ fn with_log() -> Script {
     for line in [
         "COPY big other",
         "BF.MADD big a b c",
+        "CF.DEL cuckoo a",
+        "CF.INSERT cuckoo CAPACITY 4 ITEMS a b c d e f",
+        "CF.COMPACT cuckoo",
+        "RENAME cuckoo moved-cuckoo",
         "RENAME big moved",
         "DEL moved",
     ] {

@@ -183,8 +183,11 @@ fn new_filter(key: u8) -> Value {
     } else {
         Layout::Blocked
     };
-    if key == 5 {
-        let builder = CuckooFilter::builder().capacity(capacity.max(2));
+    // One of them grows by small tables, which come and go, and one is as large as a filter of
+    // several pieces.
+    if key == 5 || key == 6 {
+        let capacity = if key == 5 { 16 } else { 400_000 };
+        let builder = CuckooFilter::builder().capacity(capacity);
         return Value::Filter(builder.build().unwrap().into());
     }
     let filter = ScalableBloomFilter::builder()
@@ -193,6 +196,21 @@ fn new_filter(key: u8) -> Value {
         .build()
         .unwrap();
     Value::Filter(filter.into())
+}
+
+/// Inserts items; then, every other time, removes most of those that the last call inserted, so that
+/// tables are dropped.
+fn change(filter: &mut CuckooFilter, items: impl Iterator<Item = String>, seed: u32) {
+    for (i, item) in items.enumerate() {
+        filter.insert(&item).unwrap();
+        if !i.is_multiple_of(4) && seed % 2 == 1 {
+            filter.remove(&format!("{}:{i}", seed - 1));
+            filter.remove(&item);
+        }
+    }
+    if seed % 8 == 7 {
+        filter.compact();
+    }
 }
 
 fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
@@ -206,15 +224,7 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
                 let items = (0..items).map(|i| format!("{seed}:{i}"));
                 match value {
                     Value::Filter(Filter::Bloom(filter)) => filter.extend(items),
-                    // Half of them are removed again, so that tables are dropped, too.
-                    Value::Filter(Filter::Cuckoo(filter)) => {
-                        items.enumerate().for_each(|(i, item)| {
-                            filter.insert(&item).unwrap();
-                            if i % 2 == 0 {
-                                filter.remove(&item);
-                            }
-                        })
-                    }
+                    Value::Filter(Filter::Cuckoo(filter)) => change(filter, items, seed),
                     Value::Text(_) => {}
                 }
             });
@@ -353,6 +363,32 @@ fn a_large_filter_is_followed_wherever_it_goes() {
 #[test]
 fn so_is_one_of_the_blocked_layout() {
     follow(4);
+}
+
+/// It kicks, grows and is compacted meanwhile.
+#[test]
+fn so_is_a_cuckoo_filter() {
+    follow(6);
+}
+
+#[test]
+fn so_is_one_of_small_tables_that_come_and_go() {
+    let add = |items| Op::Add {
+        db: 0,
+        key: 5,
+        items,
+    };
+    let load = |at| Op::LoadChunk { db: 0, key: 6, at };
+    // The file is so large that much happens between its pieces.
+    let large = Op::Add {
+        db: 0,
+        key: 6,
+        items: 1000,
+    };
+    let during: Vec<Op> = (0..40)
+        .flat_map(|i| [add(300 - 7 * i), load(9000 * u64::from(i)), add(11 * i)])
+        .collect();
+    check(&[large, add(200), add(200), add(90)], &during);
 }
 
 fn follow(key: u8) {

@@ -40,7 +40,9 @@ impl Insertion<'_> {
 
 /// The bytes that new tables of the filter may take, when it has used `used` of the free ones.
 pub(super) fn allowed(context: &Context, filter: &CuckooFilter, used: u64) -> u64 {
-    let allowed = context.max_filter_bytes.saturating_sub(filter.slots());
+    let allowed = context
+        .max_filter_bytes
+        .saturating_sub(filter.table_bytes());
     allowed.min(context.free_bytes.saturating_sub(used))
 }
 
@@ -66,7 +68,7 @@ pub(super) fn insert_items<'a>(
     check_tables(context, slot.filter()?.map_or(1, |filter| filter.tables()))?;
     let (filter, created) = filter_or_new(context, missing, slot)?;
     // A filter that was made just now has used free memory, too.
-    let used = created.as_ref().map_or(0, |_| filter.slots());
+    let used = created.as_ref().map_or(0, |_| filter.table_bytes());
     let limit = allowed(context, filter, used);
     let (mut tried, mut added) = (items.iter(), SmallVec::with_capacity(items.len()));
     let absent = which == Which::Absent;
@@ -93,7 +95,7 @@ pub(super) fn insert_one_by_one<'a>(
 ) -> Result<Insertion<'a>, CommandError> {
     check_tables(context, slot.filter()?.map_or(1, |filter| filter.tables()))?;
     let (filter, created) = filter_or_new(context, &context.cuckoo.into(), slot)?;
-    let had = created.as_ref().map_or(filter.slots(), |_| 0);
+    let had = created.as_ref().map_or(filter.table_bytes(), |_| 0);
     let mut added = SmallVec::with_capacity(items.len());
     let (mut tables, mut limit) = (0, 0);
     for group in items.chunks(GROUP) {
@@ -102,7 +104,7 @@ pub(super) fn insert_one_by_one<'a>(
         for (item, prepared) in group.iter().zip(prepared) {
             if filter.tables() != tables {
                 tables = filter.tables();
-                limit = allowed(context, filter, filter.slots().saturating_sub(had));
+                limit = allowed(context, filter, filter.table_bytes().saturating_sub(had));
             }
             let result = check_tables(context, tables);
             let insert = |()| filter.try_insert_prepared(prepared, limit).map_err(refusal);

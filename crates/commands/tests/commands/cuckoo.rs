@@ -233,3 +233,28 @@ fn other_values_are_not_touched() {
         assert!(keys.say(command).starts_with("-WRONGTYPE"), "{command}");
     }
 }
+
+/// A filter that was allowed to grow may be loaded where the same limit holds: what its tables take
+/// beside their slots counts for both.
+#[test]
+fn a_filter_at_its_limit_can_be_loaded_again() {
+    for limit in [3072, 3000 + 3 * 1024] {
+        let mut keys = Keyspace::with_limit(limit);
+        keys.say("CF.INSERT c ITEMS a");
+        let items = " a".repeat(40);
+        assert!(
+            keys.say(&format!("CF.INSERT c ITEMS{items}"))
+                .contains(":-1")
+        );
+        for _ in 0..20 {
+            keys.say("CF.ADD c a");
+        }
+        let mut other = Keyspace::with_limit(limit);
+        for (position, data) in &keys.dumps()[&b"c"[..]] {
+            let position = position.to_string();
+            let reply = other.call(&[b"CF.LOADCHUNK", b"c", position.as_bytes(), data]);
+            assert!(!reply.is_error(), "{limit}: {reply:?}");
+        }
+        assert_eq!(other.dumps(), keys.dumps());
+    }
+}

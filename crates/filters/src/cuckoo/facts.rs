@@ -56,6 +56,25 @@ impl CuckooFilter {
         self.tables.iter().map(Table::len).sum()
     }
 
+    /// The bytes of all tables, as limits count them: the slots, and of each table but the first
+    /// what it takes [beside](Self::BYTES_BESIDE_SLOTS).
+    ///
+    /// ```
+    /// # use everbloom::CuckooFilter;
+    /// let mut filter = CuckooFilter::builder().capacity(8).build()?;
+    /// assert_eq!(filter.table_bytes(), 8);
+    /// while filter.tables() == 1 {
+    ///     filter.insert("a")?;
+    /// }
+    /// assert_eq!(filter.table_bytes(), 16 + CuckooFilter::BYTES_BESIDE_SLOTS);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        let more = (self.tables.len() as u64).saturating_sub(1);
+        self.slots() + more * Self::BYTES_BESIDE_SLOTS
+    }
+
     /// Slots of a bucket. [Example](Self::len).
     #[must_use]
     pub fn bucket_size(&self) -> u8 {

@@ -11,7 +11,7 @@ mod place;
 mod table;
 
 use core::fmt;
-use core::mem::take;
+use core::mem::{size_of, take};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 
@@ -97,6 +97,10 @@ enum Stuck {
 impl CuckooFilter {
     /// The largest expansion. [Example](Self::expansion).
     pub const MAX_EXPANSION: u16 = MAX_EXPANSION;
+
+    /// The bytes that each table but the first takes beside its slots. Limits count them: small
+    /// tables take memory, too. [Example](Self::table_bytes).
+    pub const BYTES_BESIDE_SLOTS: u64 = size_of::<Table>() as u64;
 
     /// The item's place in every table.
     #[inline]
@@ -195,8 +199,9 @@ impl CuckooFilter {
     /// Calls `emit` with [`insert`](Self::insert) of each item in turn, or, if `absent`, with
     /// [`insert_if_absent`](Self::insert_if_absent); `Ok(false)` is an item that seems to be there.
     /// When `emit` breaks, the items after that one are not inserted. Items are taken from the
-    /// iterator ahead. New tables may take `max_growth` bytes together; an item that would need
-    /// more is refused.
+    /// iterator ahead. New tables may take `max_growth` bytes together, those
+    /// [beside their slots](Self::BYTES_BESIDE_SLOTS) included; an item that would need more is
+    /// refused.
     ///
     /// ```
     /// # let mut filter = everbloom::CuckooFilter::new(1000);
@@ -230,7 +235,8 @@ impl CuckooFilter {
                 };
                 if self.tables.len() > tables {
                     tables = self.tables.len();
-                    left = left.saturating_sub(self.tables.last().map_or(0, Table::len));
+                    let slots = self.tables.last().map_or(0, Table::len);
+                    left = left.saturating_sub(slots.saturating_add(Self::BYTES_BESIDE_SLOTS));
                 }
                 if emit(reply).is_break() {
                     return;
@@ -370,7 +376,8 @@ impl CuckooFilter {
             expansion => buckets_of(self.buckets(), expansion, number),
         };
         let buckets = buckets.filter(|buckets| {
-            let bytes = buckets.get().checked_mul(self.bucket_size.into());
+            let slots = buckets.get().checked_mul(self.bucket_size.into());
+            let bytes = slots.and_then(|slots| slots.checked_add(Self::BYTES_BESIDE_SLOTS));
             bytes.is_some_and(|bytes| bytes <= max_bytes) && number < MAX_TABLES
         });
         let buckets = buckets.ok_or(InsertError::CannotGrow)?;

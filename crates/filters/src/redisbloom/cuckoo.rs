@@ -2,7 +2,6 @@
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
-use core::mem::size_of;
 use core::num::NonZeroU64;
 
 use smallvec::SmallVec;
@@ -106,7 +105,7 @@ impl CuckooParts {
             sum = sum.checked_add(slots)?;
             // The first has its place within the filter.
             if number > 0 {
-                sum = sum.checked_add(size_of::<Table>() as u64)?;
+                sum = sum.checked_add(CuckooFilter::BYTES_BESIDE_SLOTS)?;
             }
         }
         Some(sum)

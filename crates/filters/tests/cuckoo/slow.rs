@@ -3,6 +3,7 @@
 use everbloom::CuckooFilter;
 use everbloom::hash::murmur64a;
 
+#[derive(Clone)]
 pub(crate) struct Slow {
     pub(crate) tables: Vec<Vec<u8>>,
     pub(crate) items: u64,
@@ -10,7 +11,8 @@ pub(crate) struct Slow {
     buckets: usize,
     bucket_size: usize,
     max_kicks: u16,
-    expansion: usize,
+    /// 0 when it may not grow.
+    pub(crate) expansion: usize,
 }
 
 fn other(bucket: u64, fingerprint: u8) -> u64 {

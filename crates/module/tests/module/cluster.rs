@@ -18,6 +18,8 @@ use crate::support::{
 const FILTERS: usize = 1000;
 const BATCH: usize = 5;
 const WRITERS: usize = 3;
+/// How the keys of cuckoo filters begin.
+const CUCKOO: &str = "cuckoo";
 
 /// The slot of a key without a tag: CRC-16/XMODEM modulo 16384.
 fn slot(key: &str) -> u16 {
@@ -111,6 +113,15 @@ fn words(start: &[&str], items: &[String]) -> Vec<String> {
     start.chain(items.iter().cloned()).collect()
 }
 
+/// How the command that adds to a filter begins. Nothing is deleted: a client that does not know
+/// whether its item arrived may not delete it, because that may take another one away.
+fn add(key: &str) -> Vec<&str> {
+    match key.starts_with(CUCKOO) {
+        true => vec!["CF.INSERT", key, "ITEMS"],
+        false => vec!["BF.MADD", key],
+    }
+}
+
 /// What a writer did: for each filter the items that a replica is known to have.
 #[derive(Default)]
 struct Written {
@@ -130,9 +141,10 @@ fn write(ports: &[u16], writer: usize, stop: &AtomicBool, rounds: &AtomicUsize) 
                 written.redirects = client.redirects;
                 return written;
             }
-            let key = format!("filter:{filter}");
+            let kind = if filter % 4 == 0 { CUCKOO } else { "filter" };
+            let key = format!("{kind}:{filter}");
             let items: Vec<String> = (0..BATCH).map(|i| format!("{round}/{i}")).collect();
-            let (port, reply) = client.call(&key, &words(&["BF.MADD", &key], &items));
+            let (port, reply) = client.call(&key, &words(&add(&key), &items));
             assert!(matches!(reply, Reply::Array(_)), "{reply:?}");
             // On the same connection: it is what was just written that is waited for. Whoever
             // took over has no replica, and is not waited for long again and again.
@@ -304,7 +316,11 @@ fn no_acknowledged_add_is_lost() {
     let mut checker = ClusterClient::new(&ports);
     let (mut filters, mut items) = (0, 0);
     for (key, added) in written.iter().flat_map(|written| &written.acknowledged) {
-        let (_, reply) = checker.call(key, &words(&["BF.MEXISTS", key], added));
+        let command = match key.starts_with(CUCKOO) {
+            true => "CF.MEXISTS",
+            false => "BF.MEXISTS",
+        };
+        let (_, reply) = checker.call(key, &words(&[command, key], added));
         let missing = elements(reply)
             .iter()
             .filter(|found| **found != Reply::Integer(1))

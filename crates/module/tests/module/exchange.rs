@@ -5,7 +5,7 @@ use std::path::Path;
 use everbloom_resp::Reply;
 use everbloom_server::{Running, Server, Settings};
 
-use crate::lifetime::{answers, fill, kinds, stats};
+use crate::lifetime::{answers, family, fill, kinds, stats};
 use crate::support::{Client, Host, elements, from_redis_7};
 
 fn everbloom(settings: Settings) -> (Running, Client) {
@@ -110,7 +110,10 @@ fn files_and_logs_go_both_ways() {
         client.ok("BF.MADD grown-blocked by-the-module x y");
         client.ok("BF.RESERVE made-by-the-module 0.05 70");
         client.ok("BF.INSERT blocked-by-the-module LAYOUT BLOCKED ITEMS x y z");
-        let made = stats(&mut client, "blocked-by-the-module");
+        client.ok("CF.INSERT grown-cuckoo ITEMS by-the-module x y");
+        client.ok("CF.DEL grown-cuckoo y");
+        client.ok("CF.ADD cuckoo-by-the-module x");
+        let made = stats(&mut client, "BF", "blocked-by-the-module");
         let before = shared_answers(&mut client);
         if appendonly {
             client.ok("BF.ADD grown and-more");
@@ -118,6 +121,9 @@ fn files_and_logs_go_both_ways() {
             client.ok("BGREWRITEAOF");
             client.until("aof_rewrite_in_progress", "0");
             client.ok("BF.ADD grown and-more-after");
+            client.ok("CF.DEL grown-cuckoo item:399");
+            client.ok("CF.ADD grown-cuckoo item:399");
+            client.ok("CF.COMPACT grown-cuckoo");
             client.ok("BF.ADD grown-blocked and-more-after");
         } else {
             client.ok("SAVE");
@@ -128,8 +134,10 @@ fn files_and_logs_go_both_ways() {
         assert_eq!(shared_answers(&mut client), last, "appendonly {word}");
         assert!(appendonly || last == before);
         assert_eq!(client.number("BF.EXISTS grown by-the-module"), 1);
+        assert_eq!(client.number("CF.EXISTS grown-cuckoo by-the-module"), 1);
+        assert_eq!(client.number("CF.COUNT cuckoo-by-the-module x"), 1);
         assert_eq!(client.number("BF.EXISTS grown-blocked by-the-module"), 1);
-        assert_eq!(stats(&mut client, "blocked-by-the-module"), made);
+        assert_eq!(stats(&mut client, "BF", "blocked-by-the-module"), made);
         assert_eq!(client.number("BF.EXISTS blocked-by-the-module z"), 1);
         assert_eq!(client.number("BF.CARD made-by-the-module"), 0);
     }
@@ -147,7 +155,7 @@ fn large_filters_of_few_items_go_both_ways() {
         client.ok(&format!("BF.MADD {key} x y z"));
     }
     client.ok("SAVE");
-    let before = ["c", "b"].map(|key| stats(&mut client, key));
+    let before = ["c", "b"].map(|key| stats(&mut client, "BF", key));
     client.send(&["SHUTDOWN", "NOSAVE"]);
     running.wait().unwrap();
     assert!(size(dir.path()) < 6 * MEGABYTE, "{}", size(dir.path()));
@@ -155,14 +163,14 @@ fn large_filters_of_few_items_go_both_ways() {
         return;
     };
     let mut module = host.client();
-    assert_eq!(["c", "b"].map(|key| stats(&mut module, key)), before);
+    assert_eq!(["c", "b"].map(|key| stats(&mut module, "BF", key)), before);
     assert_eq!(module.number("BF.EXISTS c z"), 1);
     assert_eq!(module.number("BF.EXISTS b z"), 1);
     module.ok("SAVE");
     host.stop("NOSAVE");
     assert!(size(host.dir.path()) < 6 * MEGABYTE);
     let (_running, mut client) = everbloom(in_dir(host.dir.path(), false));
-    assert_eq!(["c", "b"].map(|key| stats(&mut client, key)), before);
+    assert_eq!(["c", "b"].map(|key| stats(&mut client, "BF", key)), before);
 }
 
 #[test]
@@ -175,7 +183,8 @@ fn payloads_and_chunks_go_both_ways() {
     for (key, _) in kinds() {
         move_key(&mut ours, &mut module, key);
         move_key(&mut module, &mut ours, key);
-        assert_eq!(chunks(&mut ours, key), chunks(&mut module, key), "{key}");
+        let [here, there] = [&mut ours, &mut module].map(|it| chunks(it, family(key), key));
+        assert_eq!(here, there, "{key}");
     }
 }
 
@@ -185,19 +194,32 @@ fn move_key(from: &mut Client, to: &mut Client, key: &str) {
     let payload = payload.as_bytes().unwrap();
     let restored = to.call(&[b"RESTORE", &b"moved"[..], b"0", payload, b"REPLACE"]);
     assert_eq!(restored, Reply::OK, "{key}");
-    for command in ["TYPE", "BF.DEBUG", "BF.INFO"] {
+    let family = family(key);
+    for command in [
+        "TYPE",
+        &format!("{family}.DEBUG"),
+        &format!("{family}.INFO"),
+    ] {
         let expected = from.ok(&format!("{command} {key}"));
         assert_eq!(to.ok(&format!("{command} moved")), expected, "{key}");
     }
-    assert_eq!(stats(to, "moved"), stats(from, key), "{key}");
-    assert_eq!(chunks(to, "moved"), chunks(from, key), "{key}");
+    assert_eq!(
+        stats(to, family, "moved"),
+        stats(from, family, key),
+        "{key}"
+    );
+    assert_eq!(
+        chunks(to, family, "moved"),
+        chunks(from, family, key),
+        "{key}"
+    );
 }
 
-fn chunks(client: &mut Client, key: &str) -> Vec<Reply> {
+fn chunks(client: &mut Client, family: &str, key: &str) -> Vec<Reply> {
     let mut chunks = Vec::new();
     let mut iterator = 0;
     loop {
-        let piece = elements(client.ok(&format!("BF.SCANDUMP {key} {iterator}")));
+        let piece = elements(client.ok(&format!("{family}.SCANDUMP {key} {iterator}")));
         iterator = piece[0].as_integer().unwrap();
         if iterator == 0 {
             return chunks;

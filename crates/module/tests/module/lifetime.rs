@@ -5,7 +5,7 @@ use std::fs;
 use everbloom_dev::peers;
 use everbloom_resp::Reply;
 
-use crate::support::{Client, Host, elements, from_redis_7, wait_for};
+use crate::support::{Client, Host, elements, from_redis_7, set, wait_for};
 
 /// The filters of [`fill`] that have names of one word, in the classic layout and in the blocked.
 pub const CLASSIC: [&str; 4] = ["grown", "fixed", "empty", "large"];
@@ -16,12 +16,25 @@ pub const BLOCKED: [&str; 4] = [
     "large-blocked",
 ];
 
+pub const CUCKOO: [&str; 4] = [
+    "grown-cuckoo",
+    "fixed-cuckoo",
+    "empty-cuckoo",
+    "large-cuckoo",
+];
+
 /// All of them, each with the type that TYPE says.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
     let classic = CLASSIC.map(|key| (key, "MBbloom--"));
     classic
         .into_iter()
         .chain(BLOCKED.map(|key| (key, "everbloom")))
+        .chain(CUCKOO.map(|key| (key, "MBbloomCF")))
+}
+
+/// How the commands on a filter of this name begin.
+pub fn family(key: &str) -> &'static str {
+    if CUCKOO.contains(&key) { "CF" } else { "BF" }
 }
 
 /// Filters of several kinds, in both layouts: grown, fixed, reserved and empty, with binary items,
@@ -59,6 +72,7 @@ pub fn fill(client: &mut Client) {
         b"\0",
         b"\xff\r\n",
     ]);
+    fill_cuckoo(client);
     client.ok("SELECT 5");
     client.ok("BF.ADD expiring soon");
     client.ok("PEXPIREAT expiring 4102444800000");
@@ -66,12 +80,40 @@ pub fn fill(client: &mut Client) {
     client.ok("SELECT 0");
 }
 
-/// BF.STATS with its rates as numbers: how RESP2 writes them is up to each host.
-pub fn stats(client: &mut Client, key: &str) -> Reply {
-    let mut stats = elements(client.ok(&format!("BF.STATS {key}")));
+/// The same of cuckoo filters: items were moved, tables added, and dropped by compactions.
+fn fill_cuckoo(client: &mut Client) {
+    let [grown, fixed, empty, large] = CUCKOO;
+    client.ok(&format!("CF.RESERVE {grown} 16 EXPANSION 2"));
+    for i in 0..400 {
+        client.ok(&format!("CF.ADD {grown} item:{i}"));
+        if i % 3 == 0 {
+            client.ok(&format!("CF.DEL {grown} item:{}", i / 2));
+        }
+    }
+    let refused = "Filter is full";
+    client.ok(&format!("CF.RESERVE {fixed} 64 BUCKETSIZE 4 EXPANSION 0"));
+    let full = (0..90).filter(|i| {
+        let reply = client.line(&format!("CF.ADD {fixed} {i}"));
+        reply.as_error().is_some_and(|text| text == refused)
+    });
+    assert!(full.count() > 25);
+    client.ok(&format!(
+        "CF.RESERVE {empty} 1000 MAXITERATIONS 7 EXPANSION 3"
+    ));
+    client.ok(&format!("CF.RESERVE {large} 20000000"));
+    for batch in 0..20 {
+        let items = (0..500).map(|i| format!("url/{batch}/{i}"));
+        let head = ["CF.INSERT", large, "ITEMS"].map(str::to_owned);
+        client.call(&head.into_iter().chain(items).collect::<Vec<_>>());
+    }
+}
+
+/// BF.STATS or CF.STATS with its rates as numbers: how RESP2 writes them is up to each host.
+pub fn stats(client: &mut Client, family: &str, key: &str) -> Reply {
+    let mut stats = elements(client.ok(&format!("{family}.STATS {key}")));
     for pair in stats.chunks_mut(2) {
         let label = String::from_utf8_lossy(pair[0].as_bytes().unwrap()).into_owned();
-        if ["-rate", "-ratio", "-error"]
+        if ["-rate", "-ratio", "-error", "load"]
             .iter()
             .any(|end| label.ends_with(end))
         {
@@ -87,9 +129,10 @@ pub fn answers(client: &mut Client) -> Vec<Reply> {
     let mut answers = vec![Reply::simple(client.digest())];
     for (key, kind) in kinds() {
         assert_eq!(client.ok(&format!("TYPE {key}")), Reply::simple(kind));
-        answers.push(client.ok(&format!("BF.DEBUG {key}")));
-        answers.push(client.ok(&format!("BF.INFO {key}")));
-        answers.push(stats(client, key));
+        let family = family(key);
+        answers.push(client.ok(&format!("{family}.DEBUG {key}")));
+        answers.push(client.ok(&format!("{family}.INFO {key}")));
+        answers.push(stats(client, family, key));
     }
     for [grown, _, _, large] in [CLASSIC, BLOCKED] {
         let known = format!("BF.MEXISTS {grown} item:0 item:499");
@@ -101,6 +144,10 @@ pub fn answers(client: &mut Client) -> Vec<Reply> {
         let some = format!("BF.MEXISTS {large} url/0/0 url/19/499 url/20/0");
         answers.push(client.ok(&some));
     }
+    let [grown, _, _, large] = CUCKOO;
+    assert_eq!(client.number(&format!("CF.EXISTS {grown} item:399")), 1);
+    answers.push(client.ok(&format!("CF.MEXISTS {grown} item:0 item:1 item:300 no")));
+    answers.push(client.ok(&format!("CF.COUNT {large} url/19/499")));
     answers.push(client.call(&[
         &b"BF.MEXISTS"[..],
         b"bin\r\n\0ary",
@@ -133,11 +180,14 @@ fn a_snapshot_brings_everything_back() {
         // A child writes it while the parent goes on.
         let mut client = host.client();
         client.ok("BF.ADD grown later");
+        client.ok("CF.DEL grown-cuckoo item:399");
+        client.ok("CF.ADD grown-cuckoo item:399");
         let before = answers(&mut client);
         client.ok("BGSAVE");
         client.until("rdb_bgsave_in_progress", "0");
         client.until("rdb_last_bgsave_status", "ok");
         client.ok("BF.ADD grown after-the-snapshot");
+        client.ok("CF.DEL grown-cuckoo item:399");
         host.kill();
         host.start_again();
         assert_eq!(answers(&mut host.client()), before);
@@ -163,6 +213,14 @@ fn a_log_brings_everything_back() {
         client.until("aof_last_bgrewrite_status", "ok");
         client.ok("BF.ADD grown later");
         client.ok("BF.INSERT made-later CAPACITY 7 EXPANSION 3 ITEMS a b c");
+        for line in [
+            "CF.DEL grown-cuckoo item:398",
+            "CF.INSERTNX grown-cuckoo ITEMS a b a",
+            "CF.COMPACT grown-cuckoo",
+            "CF.ADDNX cuckoo-later x",
+        ] {
+            client.ok(line);
+        }
         let before = answers(&mut client);
         host.restart("");
         assert_eq!(answers(&mut host.client()), before, "preamble {preamble}");
@@ -186,6 +244,20 @@ fn the_log_has_effects_and_not_requests() {
         "BF.MADD f d e",
         "BF.RESERVE f 0.1 1",
         "BF.EXISTS f a",
+        "CF.ADDNX c a",
+        "CF.ADDNX c a",
+        "CF.ADD c a",
+        "CF.INSERTNX c ITEMS a b",
+        "CF.INSERT c NOCREATE ITEMS a b",
+        "CF.INSERT none NOCREATE ITEMS a",
+        "CF.DEL c a",
+        "CF.DEL c nobody",
+        "CF.COMPACT c",
+        "CF.COMPACT c",
+        "CF.RESERVE full 4 EXPANSION 0",
+        "CF.INSERT full ITEMS foo foo foo foo foo foo",
+        "CF.ADD full foo",
+        "CF.INSERT full ITEMS foo foo",
     ];
     for line in lines {
         client.line(line);
@@ -215,6 +287,17 @@ fn the_log_has_effects_and_not_requests() {
         ("EXEC", 1),
         ("BF.MADD", 4),
         ("BF.MADD", 4),
+        ("MULTI", 1),
+        ("CF.LOADCHUNK", 4),
+        ("CF.INSERT", 4),
+        ("EXEC", 1),
+        ("CF.ADD", 3),
+        ("CF.INSERT", 4),
+        ("CF.INSERT", 5),
+        ("CF.DEL", 3),
+        ("CF.COMPACT", 2),
+        ("CF.LOADCHUNK", 4),
+        ("CF.INSERT", 7),
     ];
     assert_eq!(words, wanted);
 }
@@ -237,6 +320,19 @@ fn a_log_needs_no_defaults() {
     // With a key that nobody chose.
     client.ok("BF.INSERT i LAYOUT BLOCKED ITEMS a");
     client.ok("BF.RESERVE j 0.2 10 LAYOUT BLOCKED");
+    for (key, item) in (0..300).flat_map(|item| [("k", item), ("l", 1)]) {
+        // Those of l become so many that it may take no more.
+        client.line(&format!("CF.ADD {key} {item}"));
+    }
+    assert_eq!(client.error("CF.ADD l 1"), "Maximum expansions reached");
+    for name in ["initial-size 1000", "bucket-size 100", "max-iterations 1"] {
+        let (name, value) = name.split_once(' ').unwrap();
+        set(&mut client, &format!("cf-{name}"), value);
+    }
+    client.ok("CF.ADD m a");
+    client.ok("CF.RESERVE n 777 EXPANSION 3");
+    client.ok("CF.DEL k 7");
+    client.ok("CF.COMPACT k");
     let before = client.digest();
     client.ok("CONFIG SET appendfsync always");
     assert_eq!(client.number("BF.ADD f another"), 1);
@@ -272,10 +368,8 @@ fn payloads_move_between_servers() {
         };
         assert_eq!(restore(&mut to, key, b"REPLACE"), Reply::OK);
         assert_eq!(restore(&mut to, key, b"REPLACE"), Reply::OK);
-        assert_eq!(
-            to.ok(&format!("BF.DEBUG {key}")),
-            from.ok(&format!("BF.DEBUG {key}"))
-        );
+        let debug = format!("{}.DEBUG {key}", family(key));
+        assert_eq!(to.ok(&debug), from.ok(&debug));
         assert_eq!(to.ok(&format!("DUMP {key}")), payload);
         assert_eq!(to.ok(&format!("TYPE {key}")), Reply::simple(kind));
     }
@@ -333,7 +427,7 @@ fn all_memory_is_given_back() {
             assert!(reply.is_error());
         }
         client.ok("DEBUG RELOAD");
-        client.ok("UNLINK large large-blocked");
+        client.ok("UNLINK large large-blocked large-cuckoo");
         client.ok("DEL grown grown-blocked");
         client.ok("FLUSHALL");
         client.ok("SCRIPT FLUSH");
@@ -360,9 +454,16 @@ fn all_memory_is_given_back() {
 fn large_filters_are_freed_lazily() {
     let Some(host) = Host::start(&[]) else { return };
     let mut client = host.client();
-    for (freed, layout) in ["CLASSIC", "BLOCKED"].iter().enumerate() {
-        client.ok(&format!("BF.RESERVE small 0.01 100 LAYOUT {layout}"));
-        client.ok(&format!("BF.RESERVE large 0.01 1000000 LAYOUT {layout}"));
+    let makers = [
+        ("BF.RESERVE", "0.01", "LAYOUT CLASSIC"),
+        ("BF.RESERVE", "0.01", "LAYOUT BLOCKED"),
+        ("CF.RESERVE", "", "BUCKETSIZE 4"),
+    ];
+    for (freed, (command, rate, options)) in makers.iter().enumerate() {
+        for (key, capacity) in [("small", 100), ("large", 1_000_000)] {
+            let line = format!("{command} {key} {rate} {capacity} {options}");
+            client.call(&line.split_whitespace().collect::<Vec<_>>());
+        }
         client.ok("UNLINK small");
         assert_eq!(client.info("lazyfreed_objects"), freed.to_string());
         client.ok("UNLINK large");

@@ -7,7 +7,7 @@ use everbloom_dev::StopOnDrop;
 use everbloom_resp::Reply;
 
 use crate::lifetime::{answers, fill};
-use crate::support::{Client, Host, from_redis_7, wait_for};
+use crate::support::{Client, Host, from_redis_7, set, wait_for};
 
 /// A setting that hosts have from Redis 7.0 on, under this name in all of them.
 const LIMIT: &str = "--bf.bloom-memory-usage-limit";
@@ -58,6 +58,12 @@ fn load(client: &mut Client, seed: u64, stop: &AtomicBool) -> u64 {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let (key, a, b) = (i >> 32 & 31, i >> 40 & 0xffff, i >> 50 & 0x3ff);
+        // One in three is on cuckoo filters.
+        if (i >> 20).is_multiple_of(3) {
+            change_cuckoo(client, i);
+            commands += 1;
+            continue;
+        }
         let reply = match i >> 60 {
             0..=5 => client.line(&format!("BF.ADD f{key} {a}")),
             6..=9 => client.line(&format!("BF.MADD f{key} {a} {b} {a} z{b}")),
@@ -83,6 +89,57 @@ fn load(client: &mut Client, seed: u64, stop: &AtomicBool) -> u64 {
     commands
 }
 
+/// Adds to cuckoo filters and deletes from them, in every way. They kick, grow, compact themselves
+/// and are full: `c` grows, `g` grows by small tables, and `n` does not grow.
+fn change_cuckoo(client: &mut Client, i: u64) {
+    let key = format!(
+        "{}{}",
+        ["c", "g", "n"][(i >> 30 & 0xff) as usize % 3],
+        i >> 38 & 3
+    );
+    let (item, other) = (i >> 40 & 0x7f, i >> 48 & 0x7f);
+    let reply = match i >> 56 & 31 {
+        0 => client.line(&match key.as_bytes()[0] {
+            b'c' => format!("CF.RESERVE {key} 64 EXPANSION 2"),
+            b'g' => format!("CF.RESERVE {key} 8 BUCKETSIZE 1 MAXITERATIONS 5"),
+            _ => format!("CF.RESERVE {key} 40 BUCKETSIZE 4 EXPANSION 0"),
+        }),
+        1 => client.line(&format!("DEL {key}")),
+        2 => client.line(&format!("CF.COMPACT {key}")),
+        3..=9 => client.line(&format!("CF.ADD {key} {item}")),
+        10..=12 => client.line(&format!("CF.ADDNX {key} {item}")),
+        13 | 14 => client.line(&format!("CF.INSERT {key} ITEMS {item} {other} {item}")),
+        15 => client.line(&format!("CF.INSERT {key} NOCREATE ITEMS {other} {item}")),
+        16 | 17 => client.line(&format!("CF.INSERTNX {key} ITEMS {item} {other}")),
+        _ => client.line(&format!("CF.DEL {key} {item}")),
+    };
+    let expected = [
+        "ERR item exists",
+        "ERR not found",
+        "Not found",
+        "Cuckoo filter was not found",
+        "Filter is full",
+        "Maximum expansions reached",
+    ];
+    assert!(
+        reply.as_error().is_none_or(|text| expected.contains(&text)),
+        "{reply:?}"
+    );
+}
+
+/// Other settings of cuckoo filters than the primary's; with these it would refuse and make others.
+fn set_other_cuckoo_defaults(client: &mut Client) {
+    for (name, value) in [
+        ("cf-initial-size", "1000"),
+        ("cf-bucket-size", "100"),
+        ("cf-max-iterations", "1"),
+        ("cf-expansion-factor", "4"),
+        ("cf-max-expansions", "1"),
+    ] {
+        set(client, name, value);
+    }
+}
+
 #[test]
 fn replicas_under_load_are_equal_and_catch_up() {
     let Some(primary) = Host::start(&["--repl-backlog-size", "64mb"]) else {
@@ -91,6 +148,9 @@ fn replicas_under_load_are_equal_and_catch_up() {
     let limits = [LIMIT, "1kb"];
     let steady = replica_of(&primary, &limits, &OTHER_DEFAULTS);
     let mut restarted = replica_of(&primary, &["--appendonly", "yes"], &[]);
+    if from_redis_7() {
+        set_other_cuckoo_defaults(&mut steady.client());
+    }
     let stop = AtomicBool::new(false);
     let total: u64 = thread::scope(|scope| {
         let loads: Vec<_> = (0..3)
@@ -154,6 +214,21 @@ fn a_replica_has_everything_that_its_primary_had_and_gets() {
     let script = "for i = 1, 200 do redis.call('BF.ADD', KEYS[1], i) end";
     client.call(&["EVAL", script, "1", "by-script"]);
     client.ok("COPY grown copied");
+    for line in [
+        "CF.ADD cuckoo-later x",
+        "CF.ADD grown-cuckoo later",
+        "COPY grown-cuckoo cuckoo-copy",
+        "MULTI",
+        "CF.INSERTNX cuckoo-later ITEMS x y z",
+        "CF.DEL cuckoo-later x",
+        "CF.ADD another-cuckoo x",
+        "EXEC",
+    ] {
+        client.ok(line);
+    }
+    let script = "for i = 1, 300 do redis.call('CF.ADD', KEYS[1], i % 7)
+        if i % 3 == 0 then redis.call('CF.DEL', KEYS[1], i % 5) end end";
+    client.call(&["EVAL", script, "1", "cuckoo-by-script"]);
     check_equal(&primary, &[&replica]);
     assert_eq!(answers(&mut replica.client()), answers(&mut client));
     // It refuses its clients, not its primary.
@@ -176,7 +251,20 @@ fn what_changes_nothing_is_not_sent() {
     client.ok("BF.RESERVE f 0.01 3 NONSCALING");
     client.ok("BF.MADD f a b c");
     check_equal(&primary, &[&replica]);
-    let calls = |host: &Host| host.client().info("cmdstat_bf.madd");
+    client.ok("CF.RESERVE c 4 EXPANSION 0");
+    client.ok("CF.INSERT c ITEMS foo foo foo foo");
+    check_equal(&primary, &[&replica]);
+    let calls = |host: &Host| {
+        let stats = host.client().text("INFO commandstats");
+        let ours = |line: &&str| {
+            ["cmdstat_bf.", "cmdstat_cf."]
+                .iter()
+                .any(|it| line.starts_with(it))
+        };
+        let calls: Vec<String> = stats.lines().filter(ours).map(str::to_owned).collect();
+        assert!(!calls.is_empty());
+        calls
+    };
     let before = calls(&replica);
     for line in [
         "BF.ADD f a",
@@ -184,9 +272,16 @@ fn what_changes_nothing_is_not_sent() {
         "BF.MADD f d e",
         "BF.INSERT f ITEMS a d",
         "BF.EXISTS f a",
+        "CF.ADDNX c foo",
+        "CF.INSERT c ITEMS foo bar",
+        "CF.INSERTNX c ITEMS foo foo",
+        "CF.DEL c nobody",
+        "CF.COMPACT c",
     ] {
         client.ok(line);
     }
+    client.error("CF.ADD c foo");
+    client.error("CF.INSERT none NOCREATE ITEMS a");
     check_equal(&primary, &[&replica]);
     assert_eq!(calls(&replica), before);
     // A batch that fits in part is sent in part.
@@ -196,6 +291,45 @@ fn what_changes_nothing_is_not_sent() {
     assert_eq!(crate::support::elements(reply).last(), Some(&full));
     check_equal(&primary, &[&replica]);
     assert_eq!(replica.client().number("BF.CARD g"), 4);
+}
+
+/// What an insertion that failed moved is where it was before, and nothing of it is sent.
+#[test]
+fn a_full_cuckoo_filter_changes_nothing_anywhere() {
+    let Some(primary) = Host::start(&[]) else {
+        return;
+    };
+    let replica = replica_of(&primary, &[], &[]);
+    if from_redis_7() {
+        set_other_cuckoo_defaults(&mut replica.client());
+    }
+    let mut client = primary.client();
+    client.ok("CF.RESERVE full 64 EXPANSION 0");
+    client.ok("CF.RESERVE small 8");
+    let mut refused = 0;
+    for item in 0..100 {
+        let before = client.digest();
+        let offset = client.info("master_repl_offset");
+        if client.line(&format!("CF.ADD full {item}")).is_error() {
+            refused += 1;
+            assert_eq!(client.digest(), before, "{item}");
+            let sent: u64 = client.info("master_repl_offset").parse().unwrap();
+            // At most a PING and what replicas are asked for.
+            assert!(sent - offset.parse::<u64>().unwrap() < 200);
+        }
+        // Some of its items find no room.
+        client.ok(&format!("CF.INSERT full ITEMS {item} x{item}"));
+        client.ok(&format!("CF.ADD small {}", item % 3));
+        if item % 4 == 0 {
+            client.ok(&format!("CF.DEL small {}", item % 5));
+            client.ok(&format!("CF.DEL full {}", item / 4));
+        }
+    }
+    assert!(refused > 10, "{refused}");
+    check_equal(&primary, &[&replica]);
+    for line in ["CF.DEBUG full", "CF.DEBUG small"] {
+        assert_eq!(replica.client().ok(line), client.ok(line));
+    }
 }
 
 /// Deny-oom is for clients: a replica whose memory is over its own limit takes what comes.
@@ -213,6 +347,7 @@ fn a_replica_over_its_limit_follows() {
     client.ok("BF.RESERVE f 0.01 1000");
     for i in 0..3000 {
         client.ok(&format!("BF.ADD f {i}"));
+        client.ok(&format!("CF.ADD c {i}"));
     }
     check_equal(&primary, &[&replica]);
 }

@@ -265,3 +265,11 @@ fn spawn(program: &Path, dir: &Path, port: u16, settings: &[String], args: &[Str
 pub fn elements(reply: Reply) -> Vec<Reply> {
     reply.into_elements().expect("an array or a set")
 }
+
+/// Changes a setting of the module, on hosts that put the module's name in front, and on those that
+/// do not.
+pub fn set(client: &mut Client, name: &str, value: &str) {
+    let found = elements(client.ok(&format!("CONFIG GET *{name}")));
+    let name = String::from_utf8(found[0].as_bytes().unwrap().to_vec()).unwrap();
+    client.ok(&format!("CONFIG SET {name} {value}"));
+}

@@ -3,17 +3,10 @@
 use everbloom_resp::Reply;
 
 use crate::replication::{check_equal, replica_of};
-use crate::support::{Client, Host, elements, from_redis_7, host_program, module};
+use crate::support::{Client, Host, elements, from_redis_7, host_program, module, set};
 
-/// On hosts that put the module's name in front, and on those that do not.
 fn switch(client: &mut Client, value: &str) {
     set(client, "bf-redisbloom-compatible", value);
-}
-
-fn set(client: &mut Client, name: &str, value: &str) {
-    let found = elements(client.ok(&format!("CONFIG GET *{name}")));
-    let name = String::from_utf8(found[0].as_bytes().unwrap().to_vec()).unwrap();
-    client.ok(&format!("CONFIG SET {name} {value}"));
 }
 
 fn bytes(reply: &Reply) -> Vec<u8> {

@@ -28,13 +28,20 @@ fn under_load(running: &Running, work: impl FnOnce()) -> i64 {
                         for line in [
                             format!("SELECT {db}"),
                             format!("BF.ADD f{} {writer}:{count}", count % 7),
+                            format!("CF.ADD c{} {writer}:{count}", count % 5),
+                            format!("CF.ADD c{} {writer}:more:{count}", count % 5),
+                            format!("CF.DEL c{} {writer}:{}", count % 5, count - 15),
+                            format!(
+                                "CF.INSERTNX c-large CAPACITY 1000000 ITEMS {writer}:{count} y"
+                            ),
+                            format!("CF.DEL c-large {writer}:{count}"),
                             "INCR n".into(),
                             format!("SET k{writer}:{} {count} EX 1000", count % 50),
                             format!("RENAME k{writer}:{} moved{writer}", count % 50),
                         ] {
                             client.send(&line.split(' ').collect::<Vec<_>>());
                         }
-                        for _ in 0..5 {
+                        for _ in 0..10 {
                             let reply = client.reply();
                             assert!(!reply.is_error(), "{reply:?}");
                         }

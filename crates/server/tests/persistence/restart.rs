@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use everbloom_commands::CuckooDefaults;
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
 use everbloom_store::Fsync;
@@ -39,6 +40,24 @@ const LINES: &[&str] = &[
     "CONFIG SET bf-default-layout blocked",
     "BF.ADD blocked-by-default x",
     "CONFIG SET bf-default-layout classic",
+    "CF.RESERVE c 4 EXPANSION 2",
+    "CF.INSERT c ITEMS a b c d e f g h i j k l m n o p q r s t u v w x y z",
+    "CF.DEL c a",
+    "CF.DEL c nobody",
+    "CF.ADD c z",
+    "CF.COMPACT c",
+    "CF.ADDNX cuckoo-by-add x",
+    "CF.RESERVE full 4 EXPANSION 0",
+    "CF.INSERT full ITEMS foo foo foo foo foo foo",
+    "CF.RESERVE cuckoo-large 300000 BUCKETSIZE 4 MAXITERATIONS 500",
+    "CF.INSERTNX cuckoo-large ITEMS x y x",
+    "CONFIG SET cf-bucket-size 4",
+    "CONFIG SET cf-max-expansions 100",
+    "CF.RESERVE many 8",
+    "CF.INSERT many CAPACITY 16 ITEMS m m m m m m m m m m m m m m m m m m m m",
+    "CF.ADD cuckoo-by-default x",
+    "CONFIG SET cf-bucket-size 2",
+    "CONFIG SET cf-max-expansions 32",
     "SELECT 3",
     "SET plain three",
     "BF.ADD f 3",
@@ -82,7 +101,11 @@ const LINES: &[&str] = &[
 
 fn fill(client: &mut Client) {
     run(client, LINES);
-    for (from, to) in [("f", &b"restored"[..]), ("blocked", b"blocked-restored")] {
+    for (from, to) in [
+        ("f", &b"restored"[..]),
+        ("blocked", b"blocked-restored"),
+        ("c", b"cuckoo-restored"),
+    ] {
         let Reply::Bulk(payload) = client.line(&format!("DUMP {from}")) else {
             panic!("a payload")
         };
@@ -131,6 +154,19 @@ fn check(client: &mut Client) {
         (0, "TYPE blocked-by-default", Reply::simple("everbloom")),
         (0, "BF.EXISTS blocked-by-default x", Reply::Integer(1)),
         (0, "BF.CARD blocked-restored", Reply::Integer(38)),
+        (0, "TYPE c", Reply::simple("MBbloomCF")),
+        (0, "CF.EXISTS c b", Reply::Integer(1)),
+        (0, "CF.COUNT full foo", Reply::Integer(4)),
+        (0, "CF.EXISTS cuckoo-large y", Reply::Integer(1)),
+        (0, "CF.COUNT many m", Reply::Integer(20)),
+        (0, "CF.DEL nobody x", Reply::error("Not found")),
+        (
+            0,
+            "CF.DEBUG cuckoo-restored",
+            Reply::bulk(
+                "bktsize:2 buckets:2 items:26 deletes:0 filters:3 max_iterations:20 expansion:2",
+            ),
+        ),
         (2, "GET copied", Reply::bulk("vw")),
         (3, "BF.EXISTS f 3", Reply::Integer(1)),
         (4, "EXISTS empty", Reply::Integer(1)),
@@ -291,6 +327,13 @@ fn narrower_limits_lose_nothing() {
     let narrow = || Settings {
         maxmemory: 1,
         bf_max_filter_bytes: 1,
+        cf: CuckooDefaults {
+            initial_size: 100,
+            bucket_size: 50,
+            max_iterations: 1,
+            expansion: 0,
+            max_expansions: 1,
+        },
         proto_max_bulk_len: 1 << 20,
         ..logging(dir.path())
     };

@@ -1,95 +1,24 @@
-//! Any sequence of commands on a few keys against a model of sets and plain arithmetic; and the
-//! effects, replayed on an empty keyspace with other defaults, give the same filters byte for byte.
-//!
-//! The model knows each reply but one: whether a new item seems to be there already. Keys that it
-//! does not follow take commands of any form.
-#![no_main]
+//! The commands on Bloom filters, against sets and plain arithmetic.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
 use everbloom::Layout;
 use everbloom::sizing::blocked::BlockedSize;
 use everbloom::sizing::{LayerSize, RATE_CAP, Rounding};
 use everbloom_commands::bf::{add::add_batch, exists::exists_batch};
-use everbloom_commands::format::header;
-use everbloom_commands::{COMMANDS, Context, Defaults, KeySource, ReadSlot};
-use everbloom_resp::{Protocol, Reply};
-use keyspace::{Keyspace, Value, pieces};
-use libfuzzer_sys::fuzz_target;
+use everbloom_commands::{Defaults, ReadSlot};
+use everbloom_resp::Reply;
 
-#[allow(dead_code, reason = "shared with the tests of the commands")]
-#[path = "../../crates/commands/tests/commands/keyspace.rs"]
-mod keyspace;
+use crate::keyspace::{Keyspace, Value, pieces};
+use crate::options::{Blocked, Expansion, Growth, Rate};
+use crate::{Items, Key, Run, item};
 
 const FULL: &str = "ERR non scaling filter is full";
 const CANNOT_GROW: &str = "ERR problem inserting into filter";
 
 #[derive(Arbitrary, Debug)]
-struct Input {
-    host: Host,
-    replica: Host,
-    limit: u8,
-    resp3: bool,
-    steps: Vec<Step>,
-}
-
-/// The configuration of a host.
-#[derive(Arbitrary, Debug)]
-struct Host {
-    rate: Rate,
-    capacity: u8,
-    expansion: Expansion,
-    blocked: bool,
-}
-
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum Key {
-    A,
-    B,
-    C,
-}
-
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum Rate {
-    Capped,
-    Quarter,
-    Hundredth,
-    Millionth,
-    /// Three halves and it is 0.
-    Subnormal,
-    /// Half of it is 0.
-    Smallest,
-}
-
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum Expansion {
-    Small(u8),
-    Most,
-}
-
-#[derive(Arbitrary, Debug)]
-struct Growth {
-    expansion: Option<Expansion>,
-    non_scaling: bool,
-    layout: Option<Blocked>,
-}
-
-/// A layout, and its seed when it is blocked and has one.
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum Blocked {
-    No,
-    Yes(Option<u64>),
-}
-
-#[derive(Arbitrary, Debug)]
-enum Items {
-    Range(u16, u8),
-    Few(u8, Vec<u8>),
-}
-
-#[derive(Arbitrary, Debug)]
-enum Step {
+pub(crate) enum Step {
     Reserve(Key, Rate, u16, Growth),
     Add(Key, u16),
     AddBatch(Key, Items),
@@ -98,12 +27,10 @@ enum Step {
     Exists(Key, Items),
     Info(Key),
     Copy(Key, Key),
-    /// A command of any form on a key outside the model.
-    Raw(u8, u8, Vec<Word>),
 }
 
 #[derive(Arbitrary, Debug)]
-struct Insert {
+pub(crate) struct Insert {
     rate: Option<Rate>,
     capacity: Option<u16>,
     growth: Growth,
@@ -111,51 +38,11 @@ struct Insert {
     items: Items,
 }
 
-#[derive(Arbitrary, Debug)]
-enum Word {
-    Known(u8),
-    Number(i16),
-    Header(u8),
-    Bytes(Vec<u8>),
-}
-
-fuzz_target!(|input: Input| {
-    let mut run = Run {
-        keys: input.host.keyspace(),
-        models: HashMap::new(),
-    };
-    run.keys.context.max_filter_bytes = [1 << 20, 1 << 12, 300][usize::from(input.limit % 3)];
-    if input.resp3 {
-        run.keys.context.protocol = Protocol::Resp3;
-    }
-    run.keys.keys.insert(b"other".to_vec(), Value::Other);
-    for step in &input.steps {
-        run.step(step);
-    }
-    for key in [Key::A, Key::B, Key::C] {
-        run.info(key);
-        let lost = run.models.get(key.name()).and_then(|model| {
-            let filter = run.keys.filter(key.name());
-            model.certain.iter().find(|item| !filter.contains(item))
-        });
-        assert_eq!(lost, None);
-    }
-    let mut replica = input.replica.keyspace();
-    replica.context.cuckoo.max_expansions = u32::MAX;
-    replica.replay(&run.keys.log);
-    assert_eq!(replica.dumps(), run.keys.dumps());
-});
-
-struct Run {
-    keys: Keyspace,
-    models: HashMap<&'static str, Model>,
-}
-
 /// All there is to know of a filter without its bits.
 #[derive(Clone, Debug)]
-struct Model {
+pub(crate) struct Model {
     /// Items that were answered, and so must be found for ever.
-    certain: HashSet<Vec<u8>>,
+    pub(crate) certain: HashSet<Vec<u8>>,
     items: u64,
     fixed: bool,
     expansion: u32,
@@ -181,8 +68,24 @@ enum Size {
 /// What a filter is made with, or why it is not.
 type Made = Result<Model, &'static str>;
 
+impl Step {
+    /// The keys it names.
+    pub(crate) fn keys(&self) -> [Key; 2] {
+        match self {
+            Step::Copy(from, to) => [*from, *to],
+            Step::Reserve(key, ..)
+            | Step::Add(key, _)
+            | Step::AddBatch(key, _)
+            | Step::Madd(key, _)
+            | Step::Insert(key, _)
+            | Step::Exists(key, _)
+            | Step::Info(key) => [*key; 2],
+        }
+    }
+}
+
 impl Run {
-    fn step(&mut self, step: &Step) {
+    pub(crate) fn bloom(&mut self, step: &Step) {
         match step {
             Step::Reserve(key, rate, capacity, growth) => {
                 self.reserve(*key, *rate, *capacity, growth)
@@ -203,9 +106,8 @@ impl Run {
             }
             Step::Insert(key, insert) => self.insert(*key, insert),
             Step::Exists(key, items) => self.exists(*key, &items.list()),
-            Step::Info(key) => self.info(*key),
+            Step::Info(key) => self.bloom_info(*key),
             Step::Copy(from, to) => self.copy(*from, *to),
-            Step::Raw(command, key, words) => self.raw(*command, *key, words),
         }
     }
 
@@ -218,36 +120,12 @@ impl Run {
         }
     }
 
-    fn context(&self) -> &Context {
-        &self.keys.context
-    }
-
-    fn call(&mut self, start: &[&str], items: &[Vec<u8>]) -> Reply {
-        let words = start.iter().map(|word| word.as_bytes());
-        let args: Vec<&[u8]> = words.chain(items.iter().map(Vec::as_slice)).collect();
-        let key = start[1].as_bytes();
-        let (before, logged) = (self.keys.keys.get(key).cloned(), self.keys.log.len());
-        let reply = self.keys.call(&args);
-        let changed = self.keys.keys.get(key) != before.as_ref();
-        assert!(
-            !changed || self.keys.log.len() > logged,
-            "a change is logged"
-        );
-        if reply.is_error() {
-            assert!(
-                !changed && self.keys.log.len() == logged,
-                "an error changes nothing"
-            );
-        }
-        reply
-    }
-
     /// The model of the key, made if it is missing.
     fn model(&mut self, key: Key, made: Made) -> Result<&mut Model, &'static str> {
-        if !self.models.contains_key(key.name()) {
-            self.models.insert(key.name(), made?);
+        if !self.blooms.contains_key(key.name()) {
+            self.blooms.insert(key.name(), made?);
         }
-        Ok(self.models.get_mut(key.name()).unwrap())
+        Ok(self.blooms.get_mut(key.name()).unwrap())
     }
 
     fn made_by_default(&self) -> Made {
@@ -299,7 +177,7 @@ impl Run {
             Err("ERR capacity must be in the range [1, 1073741824]")
         } else if fixed_by_word && expansion.is_some_and(|expansion| expansion > 0) {
             Err("Nonscaling filters cannot expand")
-        } else if self.models.contains_key(key.name()) {
+        } else if self.blooms.contains_key(key.name()) {
             Err("ERR item exists")
         } else {
             self.made(
@@ -314,7 +192,7 @@ impl Run {
         match expected {
             Ok(model) => {
                 assert_eq!(reply, Reply::OK);
-                self.models.insert(key.name(), model);
+                self.blooms.insert(key.name(), model);
             }
             Err(error) => assert_eq!(reply, Reply::error(error)),
         }
@@ -424,7 +302,7 @@ impl Run {
         for (item, reply) in items.iter().zip(replies) {
             let one = self.keys.call(&[b"BF.EXISTS", key.name().as_bytes(), item]);
             assert_eq!(one, reply);
-            let model = self.models.get(key.name());
+            let model = self.blooms.get(key.name());
             let certain = model.is_some_and(|model| model.certain.contains(item));
             let possible = model.is_some_and(|model| model.items > 0);
             assert!(!certain || reply == Reply::Boolean(true), "lost");
@@ -435,11 +313,11 @@ impl Run {
         }
     }
 
-    fn info(&mut self, key: Key) {
+    pub(crate) fn bloom_info(&mut self, key: Key) {
         let info = self.call(&["BF.INFO", key.name()], &[]);
         let card = self.call(&["BF.CARD", key.name()], &[]);
         let debug = self.call(&["BF.DEBUG", key.name()], &[]);
-        let Some(model) = self.models.get(key.name()) else {
+        let Some(model) = self.blooms.get(key.name()) else {
             let missing = Reply::error("ERR not found");
             assert_eq!(
                 (info, card, debug),
@@ -471,12 +349,12 @@ impl Run {
 
     /// BF.SCANDUMP of one key into another.
     fn copy(&mut self, from: Key, to: Key) {
-        let Some(model) = self.models.get(from.name()).cloned() else {
+        let Some(model) = self.blooms.get(from.name()).cloned() else {
             let reply = self.call(&["BF.SCANDUMP", from.name(), "0"], &[]);
             return assert_eq!(reply, Reply::error("ERR not found"));
         };
         let dump = pieces(self.keys.filter(from.name()));
-        let there = self.models.contains_key(to.name());
+        let there = self.blooms.contains_key(to.name());
         for (iterator, data) in dump {
             let iterator = iterator.to_string();
             let words = ["BF.LOADCHUNK", to.name(), &iterator];
@@ -487,15 +365,7 @@ impl Run {
             assert_eq!(reply, Reply::OK);
         }
         assert_eq!(self.keys.filter(to.name()), self.keys.filter(from.name()));
-        self.models.insert(to.name(), model);
-    }
-
-    fn raw(&mut self, command: u8, key: u8, words: &[Word]) {
-        let command = &COMMANDS[usize::from(command) % COMMANDS.len()];
-        let keys = ["raw", "NONSCALING", "expansion", "other", ""];
-        let key = keys[usize::from(key) % keys.len()];
-        let words: Vec<Vec<u8>> = words.iter().map(Word::bytes).collect();
-        self.call(&[command.name, key], &words);
+        self.blooms.insert(to.name(), model);
     }
 }
 
@@ -569,145 +439,6 @@ impl Size {
         match self {
             Size::Classic(size) => size.error_rate,
             Size::Blocked(size) => size.error_rate,
-        }
-    }
-}
-
-/// Few enough that they come again, and with the empty one.
-fn item(number: u16) -> Vec<u8> {
-    match number {
-        0 => Vec::new(),
-        _ => number.to_string().into_bytes(),
-    }
-}
-
-impl Items {
-    /// At least one.
-    fn list(&self) -> Vec<Vec<u8>> {
-        match self {
-            Items::Range(first, more) => (0..=u16::from(*more))
-                .map(|number| item(first.wrapping_add(number)))
-                .collect(),
-            Items::Few(first, more) => std::iter::once(first)
-                .chain(more)
-                .map(|number| item(u16::from(*number)))
-                .collect(),
-        }
-    }
-}
-
-impl Host {
-    fn keyspace(&self) -> Keyspace {
-        let capacity = u64::from(self.capacity).max(1);
-        let mut keys = Keyspace::with_defaults(self.rate.get(), capacity, self.expansion.get());
-        if self.blocked {
-            keys.context.defaults.layout = Layout::Blocked;
-        }
-        // The same for every filter, so that a filter can be made twice.
-        keys.context.keys = KeySource(|| everbloom::hash::Key::from_seed(1));
-        keys
-    }
-}
-
-impl Key {
-    fn name(self) -> &'static str {
-        match self {
-            Key::A => "a",
-            Key::B => "b",
-            Key::C => "c",
-        }
-    }
-}
-
-impl Rate {
-    fn text(self) -> &'static str {
-        match self {
-            Rate::Capped => "0.9",
-            Rate::Quarter => "0.25",
-            Rate::Hundredth => "0.01",
-            Rate::Millionth => "1e-6",
-            Rate::Subnormal => "2e-323",
-            Rate::Smallest => "5e-324",
-        }
-    }
-
-    fn get(self) -> f64 {
-        self.text().parse().unwrap()
-    }
-}
-
-impl Expansion {
-    fn get(self) -> u32 {
-        match self {
-            Expansion::Small(number) => (number % 5).into(),
-            Expansion::Most => 32768,
-        }
-    }
-}
-
-impl Growth {
-    fn append_to(&self, words: &mut Vec<String>) {
-        words.extend(self.non_scaling.then(|| "NONSCALING".to_owned()));
-        if let Some(expansion) = self.expansion {
-            words.extend(["EXPANSION".to_owned(), expansion.get().to_string()]);
-        }
-        match self.layout {
-            None => {}
-            Some(Blocked::No) => words.extend(["LAYOUT", "CLASSIC"].map(str::to_owned)),
-            Some(Blocked::Yes(None)) => words.extend(["LAYOUT", "BLOCKED"].map(str::to_owned)),
-            Some(Blocked::Yes(Some(seed))) => {
-                let seed = seed.to_string();
-                words.extend(["SEED", &seed, "LAYOUT", "BLOCKED"].map(str::to_owned));
-            }
-        }
-    }
-}
-
-impl Word {
-    fn bytes(&self) -> Vec<u8> {
-        const KNOWN: [&str; 24] = [
-            "LAYOUT",
-            "BLOCKED",
-            "CLASSIC",
-            "SEED",
-            "ITEMS",
-            "CAPACITY",
-            "ERROR",
-            "EXPANSION",
-            "NOCREATE",
-            "NONSCALING",
-            "i",
-            "e",
-            "n",
-            "",
-            "0.01",
-            "0.9",
-            "1e-323",
-            "nan",
-            "inf",
-            "SIZE",
-            "FILTERS",
-            "1073741824",
-            "9223372036854775807",
-            "-9223372036854775808",
-        ];
-        match self {
-            Word::Known(at) => KNOWN[usize::from(*at) % KNOWN.len()].into(),
-            Word::Number(number) => number.to_string().into_bytes(),
-            Word::Header(capacity) => {
-                let builder = everbloom::ScalableBloomFilter::builder().layout(Layout::Classic);
-                let layout = match capacity % 2 {
-                    0 => Layout::Classic,
-                    _ => Layout::Blocked,
-                };
-                let builder = builder.capacity(u64::from(*capacity).max(1));
-                let filter = match layout {
-                    Layout::Classic => builder.build(),
-                    Layout::Blocked => builder.layout(layout).seed(1).build(),
-                };
-                header::encode(&filter.unwrap())
-            }
-            Word::Bytes(bytes) => bytes.clone(),
         }
     }
 }
