@@ -7,6 +7,7 @@
 //! - [`bytes`]: this library's own stable bytes; [`BloomView`] finds items in them
 //! - [`redisbloom`]: for programs that exchange filters with RedisBloom
 //! - [`guava`]: finds items in filters that Guava, in Java, wrote
+//! - [`dcso`]: finds items in filters of DCSO's tool, such as CIRCL's hashlookup, and makes them
 //! - [`host`]: for hosts of many filters, such as a server
 //!
 //! # Features
@@ -22,7 +23,7 @@
 // ```text
 // floors
 // serde atomic
-// bytes guava
+// bytes guava dcso
 // builder redisbloom host sets
 // fixed scalable cuckoo
 // group
@@ -41,6 +42,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bytes;
+pub mod dcso;
 pub mod guava;
 pub mod hash;
 pub mod host;

@@ -1,0 +1,468 @@
+//! Filters of `bloom`, DCSO's tool and library for Go. CIRCL's hashlookup comes in this format, and
+//! flor reads it in Python.
+//!
+//! [`DcsoView`] finds items in the bytes, where they are, with the tool's answers. [`DcsoHeader`]
+//! says where the bits of an item are, for bytes that are elsewhere. [`DcsoFilter`] makes a new
+//! filter, which the tool reads. Unpack a file first that the tool packed with `--gzip`.
+//!
+//! The tool takes each line as an item, without its line feed. CIRCL's items are SHA-1 sums in
+//! hexadecimal, in capitals.
+//!
+//! # The bytes
+//!
+//! All numbers are little-endian, of 64 bits.
+//!
+//! ```text
+//! offset  size  field
+//!      0     8  version: 1
+//!      8     8  capacity, n
+//!     16     8  error rate, p: an IEEE double
+//!     24     8  hashes, k
+//!     32     8  bits, m
+//!     40     8  items that changed a bit when they were put in, N
+//!     48   8 w  words of the bits, the lowest bit first: w = m / 64, rounded up
+//!   rest        data that the user attached
+//! ```
+//!
+//! The hash is FNV-1 of 64 bits (Fowler, Noll and Vo). With `M` = 2^64 - 59 and `g` = 2^64 - 1469,
+//! `h = FNV(item) mod M` at first; for each bit of the item `h = (g h mod 2^64) mod M`, and the
+//! position is `h mod m`.
+//!
+//! The tool makes `m` the whole part of `n |ln p| / (ln 2)^2`, and `k` is `m / n ln 2`, rounded up.
+
+use alloc::boxed::Box;
+use core::f64::consts::LN_2;
+use core::fmt;
+
+use crate::bits::{test_bit, zeroed};
+use crate::error::BuildError;
+use crate::hash::Modulus;
+use crate::math::{ceil, whole};
+use crate::sizing::textbook;
+
+/// The only version there is.
+const VERSION: u64 = 1;
+
+/// As many hashes as the smallest double gives as an error rate. More would only take time.
+const MAX_HASHES: u64 = 1075;
+
+/// `M`, the largest prime below 2^64, and `g`.
+const PRIME: u64 = 0xffff_ffff_ffff_ffc5;
+const MULTIPLIER: u64 = 0xffff_ffff_ffff_fa43;
+
+/// Where the header has the number of items.
+const LEN_AT: usize = 40;
+
+/// What the first bytes of a filter tell, and where the bits of an item are.
+///
+/// ```
+/// use everbloom::dcso::{DcsoFilter, DcsoHeader};
+///
+/// let mut fruit = DcsoFilter::new(5, 0.01)?;
+/// fruit.insert("apple");
+/// let header = DcsoHeader::new(fruit.as_bytes())?;
+/// assert_eq!((header.len(), header.capacity(), header.error_rate()), (1, 5, 0.01));
+/// assert_eq!((header.hashes(), header.bits(), header.filter_len()), (7, 47, 56));
+/// let bit = |at: u64| fruit.as_bytes()[DcsoHeader::SIZE + at as usize / 8] >> (at % 8) & 1 == 1;
+/// assert!(header.positions("apple").all(bit));
+/// assert!(!header.positions("plum").all(bit));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DcsoHeader {
+    capacity: u64,
+    error_rate: f64,
+    hashes: u32,
+    bits: Modulus,
+    len: u64,
+}
+
+/// Why bytes are not a filter of DCSO's.
+///
+/// ```
+/// use everbloom::dcso::{DcsoError, DcsoFilter, DcsoView};
+///
+/// let filter = DcsoFilter::new(5, 0.01)?;
+/// let bytes = filter.as_bytes();
+/// let error = DcsoView::new(&bytes[..50]).unwrap_err();
+/// assert_eq!(error, DcsoError::Length { expected: 56, found: 50 });
+/// assert_eq!(DcsoView::new(&bytes[..47]).unwrap_err(), DcsoError::Truncated);
+/// assert_eq!(DcsoView::new(&[2; 56]).unwrap_err(), DcsoError::Version(0x0202_0202_0202_0202));
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum DcsoError {
+    /// They are fewer than the [48](DcsoHeader::SIZE) before the bits.
+    #[error("the bytes end before the header does")]
+    Truncated,
+    /// The version is not 1.
+    #[error("version {0} is not known")]
+    Version(u64),
+    /// The capacity is 0.
+    #[error("a filter for no items")]
+    Capacity,
+    /// The error rate is not greater than 0 and less than 1.
+    #[error("{0} is no error rate")]
+    ErrorRate(f64),
+    /// The hashes are none, so that every item would be found, or more than 1075, which the
+    /// smallest error rate gives.
+    #[error("{0} hashes are none or too many")]
+    Hashes(u64),
+    /// There are no bits.
+    #[error("a filter without bits")]
+    Bits,
+    /// There are fewer bytes than the filter has.
+    #[error("the filter has {expected} bytes, not {found}")]
+    Length {
+        /// The length of the filter, without attached data.
+        expected: u64,
+        /// The length of the bytes.
+        found: u64,
+    },
+}
+
+impl DcsoHeader {
+    /// How many bytes it has.
+    pub const SIZE: usize = 48;
+
+    /// The header of a filter that begins with these bytes. Looks at the first 48 only.
+    /// [Example](Self).
+    ///
+    /// # Errors
+    ///
+    /// [`DcsoError`] says what is wrong, if that is not the length.
+    pub fn new(bytes: &[u8]) -> Result<DcsoHeader, DcsoError> {
+        let (fields, _) = bytes.as_chunks::<8>();
+        let [version, capacity, rate, hashes, bits, len, ..] = *fields else {
+            return Err(DcsoError::Truncated);
+        };
+        let version = u64::from_le_bytes(version);
+        if version != VERSION {
+            return Err(DcsoError::Version(version));
+        }
+        let capacity = u64::from_le_bytes(capacity);
+        if capacity == 0 {
+            return Err(DcsoError::Capacity);
+        }
+        let error_rate = f64::from_le_bytes(rate);
+        if !(error_rate > 0.0 && error_rate < 1.0) {
+            return Err(DcsoError::ErrorRate(error_rate));
+        }
+        let hashes = u64::from_le_bytes(hashes);
+        let hashes = u32::try_from(hashes)
+            .ok()
+            .filter(|hashes| (1..=MAX_HASHES).contains(&(*hashes).into()))
+            .ok_or(DcsoError::Hashes(hashes))?;
+        let bits = u64::from_le_bytes(bits);
+        if bits == 0 {
+            return Err(DcsoError::Bits);
+        }
+        Ok(DcsoHeader {
+            capacity,
+            error_rate,
+            hashes,
+            bits: Modulus::new(bits),
+            len: u64::from_le_bytes(len),
+        })
+    }
+
+    /// The header of an empty filter. [Example](DcsoFilter).
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`], if the capacity is 0, the error rate is not between 0 and 1, or both are so
+    /// near to 1 that there would be no bits.
+    pub fn of(capacity: u64, error_rate: f64) -> Result<DcsoHeader, BuildError> {
+        if capacity == 0 {
+            return Err(BuildError::Capacity);
+        }
+        if !(error_rate > 0.0 && error_rate < 1.0) {
+            return Err(BuildError::ErrorRate);
+        }
+        let bits = whole(textbook::bits(capacity as f64, error_rate));
+        let hashes = whole(ceil(LN_2 * bits as f64 / capacity as f64));
+        match u32::try_from(hashes) {
+            Ok(hashes) if bits > 0 => Ok(DcsoHeader {
+                capacity,
+                error_rate,
+                hashes,
+                bits: Modulus::new(bits),
+                len: 0,
+            }),
+            _ => Err(BuildError::Unsizable),
+        }
+    }
+
+    /// The bits that are 1 once the item is in, in the order in which the tool tests them. Bit
+    /// `8 i + j` is in byte `i` behind the header and has the weight `2^j` there. Takes time linear
+    /// in the item's bytes, and constant time for each position. [Example](Self).
+    pub fn positions(&self, item: impl AsRef<[u8]>) -> impl Iterator<Item = u64> {
+        let (bits, hash) = (self.bits, fnv1(item.as_ref()) % PRIME);
+        let next = |hash: &u64| Some(MULTIPLIER.wrapping_mul(*hash) % PRIME);
+        let hashes = core::iter::successors(Some(hash), next).skip(1);
+        let count = usize::try_from(self.hashes).unwrap_or(usize::MAX);
+        hashes.take(count).map(move |hash| bits.reduce(hash))
+    }
+
+    /// The items that the filter was made for. [Example](Self).
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The error rate that the filter was made for, once it has as many items as its capacity.
+    /// [Example](Self).
+    #[must_use]
+    pub fn error_rate(&self) -> f64 {
+        self.error_rate
+    }
+
+    /// How many bits an item sets. [Example](Self).
+    #[must_use]
+    pub fn hashes(&self) -> u32 {
+        self.hashes
+    }
+
+    /// How many bits there are. [Example](Self).
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.bits.get()
+    }
+
+    /// How many items were put in that changed a bit, as the tool wrote it down.
+    /// [Example](Self).
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether no item was put in.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes of the header and the bits. What follows them was attached.
+    /// [Example](Self).
+    #[must_use]
+    pub fn filter_len(&self) -> u64 {
+        Self::SIZE as u64 + self.bits().div_ceil(64) * 8
+    }
+
+    /// The error rate to expect when so many of the bits are 1.
+    ///
+    /// ```
+    /// # use everbloom::dcso::DcsoHeader;
+    /// let header = DcsoHeader::of(1000, 0.01)?;
+    /// let rate = header.estimated_error_rate(header.bits() / 2);
+    /// assert!((rate - 1.0 / 128.0).abs() < 1e-5);
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn estimated_error_rate(&self, ones: u64) -> f64 {
+        let fill = (ones as f64 / self.bits() as f64).min(1.0);
+        textbook::error_rate_from_fill(fill, self.hashes.into())
+    }
+
+    fn to_bytes(self) -> [[u8; 8]; 6] {
+        [
+            VERSION.to_le_bytes(),
+            self.capacity.to_le_bytes(),
+            self.error_rate.to_le_bytes(),
+            u64::from(self.hashes).to_le_bytes(),
+            self.bits().to_le_bytes(),
+            self.len.to_le_bytes(),
+        ]
+    }
+}
+
+/// A filter of DCSO's in borrowed bytes.
+///
+/// ```
+/// use everbloom::dcso::DcsoView;
+///
+/// // printf 'apple\npear\n' | bloom create -n 5 -p 0.01 fruit.bloom
+/// let bytes = [
+///     1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0,
+///     0x7b, 0x14, 0xae, 0x47, 0xe1, 0x7a, 0x84, 0x3f, 7, 0, 0, 0, 0, 0, 0, 0,
+///     47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,
+///     0x02, 0x88, 0x1c, 0x10, 0x09, 0x35, 0, 0,
+/// ];
+/// let fruit = DcsoView::new(&bytes)?;
+/// assert!(fruit.contains("apple") && fruit.contains("pear"));
+/// assert!(!fruit.contains("plum"));
+/// assert_eq!((fruit.header().len(), fruit.data()), (2, &[][..]));
+/// # Ok::<(), everbloom::dcso::DcsoError>(())
+/// ```
+///
+/// The bytes have no checksum. A view of changed bits answers wrongly, and does nothing worse.
+#[derive(Clone, Copy, PartialEq)]
+pub struct DcsoView<'a> {
+    header: DcsoHeader,
+    words: &'a [u8],
+    data: &'a [u8],
+}
+
+impl<'a> DcsoView<'a> {
+    /// A view of the filter that these bytes are. Looks at the header and at how many bytes there
+    /// are. [Example](Self).
+    ///
+    /// # Errors
+    ///
+    /// [`DcsoError`] says what is wrong. Bytes behind the filter are its [`data`](Self::data).
+    pub fn new(bytes: &'a [u8]) -> Result<DcsoView<'a>, DcsoError> {
+        let header = DcsoHeader::new(bytes)?;
+        let (expected, found) = (header.filter_len(), bytes.len() as u64);
+        let short = DcsoError::Length { expected, found };
+        let end = usize::try_from(expected).map_err(|_| short)?;
+        let (filter, data) = bytes.split_at_checked(end).ok_or(short)?;
+        let (_, words) = filter.split_at_checked(DcsoHeader::SIZE).ok_or(short)?;
+        Ok(DcsoView {
+            header,
+            words,
+            data,
+        })
+    }
+
+    /// Whether the item may be in the filter, as `bloom check` says. Takes time linear in its bytes
+    /// and in the hashes. [Example](Self).
+    #[must_use]
+    pub fn contains(&self, item: impl AsRef<[u8]>) -> bool {
+        let mut positions = self.header.positions(item);
+        positions.all(|position| test_bit(self.words, position))
+    }
+
+    /// What the first bytes tell. [Example](Self).
+    #[must_use]
+    pub fn header(&self) -> &DcsoHeader {
+        &self.header
+    }
+
+    /// What `bloom set-data` attached. [Example](Self).
+    #[must_use]
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// The error rate to expect, from the bits that are 1. Takes time linear in the bits.
+    ///
+    /// ```
+    /// # use everbloom::dcso::{DcsoFilter, DcsoView};
+    /// let mut filter = DcsoFilter::new(1000, 0.01)?;
+    /// for number in 0..1000 {
+    ///     filter.insert(number.to_string());
+    /// }
+    /// let rate = filter.view().estimated_error_rate();
+    /// assert!((0.009..0.013).contains(&rate));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn estimated_error_rate(&self) -> f64 {
+        let ones = self.words.iter().map(|byte| u64::from(byte.count_ones()));
+        self.header.estimated_error_rate(ones.sum())
+    }
+}
+
+impl fmt::Debug for DcsoView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DcsoView")
+            .field("header", &self.header)
+            .field("data", &self.data.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A new filter in DCSO's format, for its tool and for programs that read its files.
+///
+/// ```
+/// use everbloom::dcso::DcsoFilter;
+///
+/// let mut fruit = DcsoFilter::new(5, 0.01)?;
+/// assert!(fruit.insert("apple"));
+/// assert!(!fruit.insert("apple"));
+/// assert!(fruit.view().contains("apple") && !fruit.view().contains("plum"));
+/// std::fs::write(std::env::temp_dir().join("fruit.bloom"), fruit.as_bytes())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Its hash has no key, so anyone can choose items that are found though they were never put in.
+/// Where the format is free to choose, take a [`BloomFilter`](crate::BloomFilter).
+#[derive(Clone)]
+pub struct DcsoFilter {
+    header: DcsoHeader,
+    /// The file's bytes.
+    bytes: Box<[u8]>,
+}
+
+impl DcsoFilter {
+    /// An empty filter for so many items, of the size that the tool gives it. [Example](Self).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`DcsoHeader::of`], and [`BuildError::OutOfMemory`].
+    pub fn new(capacity: u64, error_rate: f64) -> Result<DcsoFilter, BuildError> {
+        let header = DcsoHeader::of(capacity, error_rate)?;
+        let bytes = header.filter_len();
+        let refused = BuildError::OutOfMemory { bytes };
+        let len = usize::try_from(bytes).map_err(|_| refused)?;
+        let mut bytes = zeroed(len).map_err(|_| refused)?;
+        for (place, byte) in bytes.iter_mut().zip(header.to_bytes().as_flattened()) {
+            *place = *byte;
+        }
+        Ok(DcsoFilter { header, bytes })
+    }
+
+    /// Puts an item in. Whether it was new: it was certainly not in before. Takes time linear in
+    /// its bytes and in the hashes. [Example](Self).
+    pub fn insert(&mut self, item: impl AsRef<[u8]>) -> bool {
+        let mut is_new = false;
+        let words = self.bytes.get_mut(DcsoHeader::SIZE..).unwrap_or_default();
+        for position in self.header.positions(item) {
+            let at = usize::try_from(position / 8).ok();
+            if let Some(byte) = at.and_then(|at| words.get_mut(at)) {
+                let bit = 1 << (position % 8);
+                is_new |= *byte & bit == 0;
+                *byte |= bit;
+            }
+        }
+        if is_new {
+            self.header.len += 1;
+            let fields = self.bytes.get_mut(LEN_AT..);
+            if let Some(len) = fields.and_then(<[u8]>::first_chunk_mut) {
+                *len = self.header.len.to_le_bytes();
+            }
+        }
+        is_new
+    }
+
+    /// The filter to look into, without a copy. [Example](Self).
+    #[must_use]
+    pub fn view(&self) -> DcsoView<'_> {
+        DcsoView {
+            header: self.header,
+            words: self.bytes.get(DcsoHeader::SIZE..).unwrap_or_default(),
+            data: &[],
+        }
+    }
+
+    /// The bytes of its file, which never need a copy. [Example](Self).
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl fmt::Debug for DcsoFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DcsoFilter")
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
+/// FNV-1 of 64 bits: multiply, then exclusive or.
+fn fnv1(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte)
+    })
+}
