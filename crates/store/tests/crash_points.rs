@@ -93,7 +93,7 @@ impl Machine {
         let keeper = thread::spawn(move || {
             log::run(&shared.store, shared.store.persistence().unwrap(), log);
         });
-        let client = Arc::new(Client::unlisted("127.0.0.1:1".parse().unwrap()));
+        let client = Arc::new(Client::unlisted());
         Ok(Machine {
             server,
             keeper: Some(keeper),
