@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::client::Url;
+use crate::client::{TlsArgs, Url};
 use crate::display::quoted;
 use crate::failure::Failure;
 use crate::servers::difference::{Difference, Side, compare};
@@ -33,9 +33,13 @@ pub(crate) struct Args {
     /// Print nothing; only the exit code tells
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 const HELP: &str = "\
+rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE].
+
 Compares Bloom and cuckoo filters of RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve: parameters, number of items, every bit or fingerprint. It reads both piece by
 piece, so filters of any size need less than 150 MB of memory here. Keys of other types and expiry
@@ -72,9 +76,9 @@ impl Tally {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
     let (old, new) = (url(&args.old)?, url(&args.new)?);
-    let mut old = Server::connect(&old)?;
+    let mut old = Server::connect(&old, &args.tls)?;
     old.must_know("BF.SCANDUMP")?;
-    let mut new = Server::connect(&new)?;
+    let mut new = Server::connect(&new, &args.tls)?;
     new.must_know("BF.SCANDUMP")?;
     let mut report = Report::new(args);
     let mut tally = Tally::default();

@@ -23,6 +23,9 @@
 //! number plot display
 //! failure
 //! client filter_file
+//! client::trust client::stream
+//! client::place
+//! client::login
 //! filter
 //! records records::pipeline records::signals records::progress
 //! records::reader records::args

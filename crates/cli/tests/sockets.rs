@@ -345,3 +345,79 @@ fn a_file_at_the_sockets_path_is_left_alone() {
             .is_socket()
     );
 }
+
+/// Runs a subcommand that trusts the tests' authority and shows a client's certificate.
+fn everbloom(words: &[&str]) -> Outcome {
+    let file = |name: &str| certificates().join(name);
+    let mut command = Command::new(EVERBLOOM);
+    command.args(words);
+    command.arg("--cacert").arg(file("authority.crt"));
+    command.arg("--cert").arg(file("client.crt"));
+    run(command.arg("--cert-key").arg(file("client.key")))
+}
+
+#[test]
+fn every_tool_speaks_both() {
+    let socket = folder("tools").join("s");
+    let more = ["--unixsocket", socket.to_str().unwrap()];
+    let (_server, folder, port) = tls_server("tls-tools", &more);
+    let (secure, local) = (
+        format!("rediss://localhost:{port}"),
+        format!("unix://{}", socket.display()),
+    );
+    let number = port.to_string();
+    let query = ["query", "-h", "localhost", "-p", &number, "--tls"];
+    let mut asked = Command::new(EVERBLOOM);
+    asked.args(query).arg("--cacert");
+    asked
+        .arg(certificates().join("authority.crt"))
+        .arg("--cert");
+    asked
+        .arg(certificates().join("client.crt"))
+        .arg("--cert-key");
+    asked.arg(certificates().join("client.key"));
+    let added = run(asked.args(["BF.ADD", "seen", "x"]));
+    assert_eq!(added.success(), "(integer) 1\n");
+    let mut asked = Command::new(EVERBLOOM);
+    asked.args(["query", "-s"]).arg(&socket);
+    let known = run(asked.args(["BF.EXISTS", "seen", "x"]));
+    assert_eq!(known.success(), "(integer) 1\n");
+    for url in [&secure, &local] {
+        // More requests and more bytes at once than buffers take.
+        for load in [
+            ["--command", "exists", "--pipeline", "20000"],
+            ["--command", "madd", "--pipeline", "500"],
+        ] {
+            let size = ["--requests", "30000", "--clients", "4", "--fill", "10000"];
+            let words = [&["bench", "--url", url][..], &load, &size].concat();
+            everbloom(&words).success();
+        }
+        let size = ["--count", "20000"];
+        everbloom(&[&["measure", "--url", url][..], &size].concat()).success();
+        let mut dedup = Command::new(EVERBLOOM);
+        dedup.args(["dedup", "--quiet", "--url", url, "--key", "lines"]);
+        for (flag, file) in [
+            ("--cacert", "authority.crt"),
+            ("--cert", "client.crt"),
+            ("--cert-key", "client.key"),
+        ] {
+            dedup.arg(flag).arg(certificates().join(file));
+        }
+        let feed = |input: &mut dyn Write| input.write_all(b"a\nb\na\n");
+        let lines = run_with_input(&mut dedup, feed).success();
+        assert_eq!(lines, if url == &secure { "a\nb\n" } else { "" });
+    }
+    let other = format!("{local}?db=1");
+    everbloom(&["copy", &secure, &other]).success();
+    everbloom(&["compare", &secure, &other]).success();
+    // Without the authority, the server's certificate is worth nothing.
+    let outcome = run(Command::new(EVERBLOOM).args(query).arg("PING"));
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+    assert!(outcome.stderr.contains("UnknownIssuer"), "{outcome:?}");
+    let absent = folder.join("absent");
+    let mut command = Command::new(EVERBLOOM);
+    command.args(query).arg("--cacert").arg(&absent).arg("PING");
+    let outcome = run(&mut command);
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+    assert!(outcome.stderr.contains("absent: "), "{outcome:?}");
+}

@@ -10,7 +10,8 @@ use super::target::{DEFAULT_KEY, Reservation};
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The server as `redis://HOST[:PORT]`, in place of --host and --port
+    /// The server as `redis://HOST[:PORT]`, in place of --host and --port; `rediss://` is TLS,
+    /// `unix:///PATH` a Unix socket
     #[arg(long, value_name = "URL", conflicts_with_all = ["host", "port"])]
     pub(super) url: Option<String>,
     /// The server's host name or address

@@ -2,16 +2,19 @@
 //! next batch. Each thread is an event loop, which allocates nothing while it runs.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::event::Event;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use super::histogram::Histogram;
 use super::requests::{Ring, Verb};
+use crate::client::Stream;
+
 use super::scan::{ScanError, Scanner, Shape};
 
 /// A run fails when the server sends nothing for this long.
@@ -86,7 +89,7 @@ pub(super) enum BenchError {
 /// A connection. It waits for the replies of at most one batch.
 #[derive(Debug)]
 struct Connection {
-    stream: mio::net::TcpStream,
+    stream: Stream,
     scanner: Scanner,
     batch: Range<usize>,
     /// The number of bytes of the batch that were sent, and of items that were answered.
@@ -115,7 +118,7 @@ pub(super) struct Load<'a> {
 
 impl<'a> Load<'a> {
     pub(super) fn new(
-        streams: Vec<TcpStream>,
+        streams: Vec<Stream>,
         ring: Ring,
         (verb, shape): (Verb, &Shape),
         batch: usize,
@@ -124,9 +127,9 @@ impl<'a> Load<'a> {
     ) -> io::Result<Self> {
         let start = Instant::now();
         let connections = streams.into_iter().map(|stream| {
-            stream.set_nonblocking(true)?;
+            stream.set_nonblocking()?;
             Ok(Connection {
-                stream: mio::net::TcpStream::from_std(stream),
+                stream,
                 scanner: Scanner::new(shape.clone()),
                 batch: 0..0,
                 sent: 0,
@@ -155,8 +158,11 @@ impl<'a> Load<'a> {
         let mut buffer = vec![0; READ_SIZE];
         for (index, connection) in self.connections.iter_mut().enumerate() {
             let interest = Interest::READABLE | Interest::WRITABLE;
-            poll.registry()
-                .register(&mut connection.stream, Token(index), interest)?;
+            poll.registry().register(
+                &mut SourceFd(&connection.stream.as_raw_fd()),
+                Token(index),
+                interest,
+            )?;
         }
         self.start = Instant::now();
         let start = self.start;
@@ -234,7 +240,10 @@ impl<'a> Load<'a> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        match connection.stream.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Reads until the socket is empty. Sends the next batch when this one is answered.
@@ -262,7 +271,11 @@ impl<'a> Load<'a> {
                 self.begin(index, now)?;
             }
             // The buffer is not full, so the socket is empty. An event says when more arrives.
-            if count < buffer.len() {
+            let plain = self
+                .connections
+                .get(index)
+                .is_some_and(|of| of.stream.is_plain());
+            if plain && count < buffer.len() {
                 return Ok(());
             }
         }

@@ -12,8 +12,7 @@ use super::setup::Setup;
 /// Throughput, answers and latency of a run. The JSON has the same field names.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
-    host: String,
-    port: u16,
+    server: String,
     command: &'static str,
     keys: u64,
     clients: usize,
@@ -61,8 +60,7 @@ impl Report {
         let latency = &tally.latency;
         let threads_time = seconds * setup.threads as f64;
         Self {
-            host: setup.target.host.clone(),
-            port: setup.target.port,
+            server: setup.target.place.to_string(),
             command: recipe.verb.name(),
             keys: recipe.keys.count(),
             clients: args.clients,
@@ -105,10 +103,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} at {} port {}: {} clients, pipeline {}, {} thread{}\n",
+            "{} at {}: {} clients, pipeline {}, {} thread{}\n",
             self.command,
-            self.host,
-            self.port,
+            self.server,
             self.clients,
             self.pipeline,
             self.threads,

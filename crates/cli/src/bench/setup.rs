@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::client::{Target, parse_url};
+use crate::client::{Place, Target};
 use crate::failure::Failure;
 
 use super::args::Args;
@@ -37,15 +37,13 @@ const DELETED: u64 = 1_000_000;
 
 impl Setup {
     pub(super) fn new(args: &Args) -> Result<Self, Failure> {
-        let (host, port) = match &args.url {
-            Some(url) => parse_url(url).map_err(Failure::Usage)?,
-            None => (args.host.clone(), args.port),
-        };
-        let target = Target {
-            host,
-            port,
-            protocol: everbloom_resp::Protocol::Resp2,
-            credentials: args.login.credentials(),
+        let target = match &args.url {
+            Some(url) => Target::of(url, &args.login)?,
+            None => {
+                let (host, port, tls) = (args.host.clone(), args.port, false);
+                let place = Place::Tcp { host, port, tls };
+                Target::new(place, args.login.credentials(), &args.login.tls)?
+            }
         };
         let verb = args.command;
         let keys = keys(args)?;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::HumanBytes;
 
-use crate::client::Url;
+use crate::client::{TlsArgs, Url};
 use crate::display::quoted;
 use crate::failure::Failure;
 use crate::servers::server::{Server, Trouble};
@@ -44,9 +44,13 @@ pub(crate) struct Args {
     /// Show no progress, and say nothing at the end when all went well
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 const HELP: &str = "\
+rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE].
+
 Copies Bloom and cuckoo filters between RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve, in any direction: all of a filter, bit for bit, and when the key expires. Keys of
 other types are not copied, only counted. A filter of any size needs less than 150 MB of memory
@@ -104,9 +108,9 @@ struct Tally {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
     let (from, to) = (url(&args.from)?, url(&args.to)?);
-    let mut source = Server::connect(&from)?;
+    let mut source = Server::connect(&from, &args.tls)?;
     source.must_know("BF.SCANDUMP")?;
-    let mut destination = Server::connect(&to)?;
+    let mut destination = Server::connect(&to, &args.tls)?;
     destination.must_know("BF.LOADCHUNK")?;
 
     let began = Instant::now();

@@ -35,7 +35,8 @@ pub(crate) struct Args {
     /// Print only how many records would be printed, and remember nothing
     #[arg(long, conflicts_with = "url")]
     pub(super) count: bool,
-    /// Remember in a filter of a server, which many machines may use at once: `redis://HOST[:PORT]`
+    /// Remember in a filter of a server, which many machines may use at once:
+    /// `redis://HOST[:PORT]`; `rediss://` is TLS, `unix:///PATH` a Unix socket
     #[arg(long, value_name = "URL", requires = "key", conflicts_with = "state")]
     pub(super) url: Option<String>,
     /// The key of the filter on the server; it is made when missing

@@ -2,9 +2,9 @@
 
 use std::ffi::OsStr;
 
-use everbloom_resp::{Protocol, Reply};
+use everbloom_resp::Reply;
 
-use crate::client::{Client, ClientError, LoginArgs, Target, parse_url};
+use crate::client::{Client, ClientError, LoginArgs, Target};
 use crate::failure::Failure;
 
 use crate::records::chunk::Chunk;
@@ -31,13 +31,7 @@ impl Server {
         capacity: Option<u64>,
         error_rate: f64,
     ) -> Result<Self, Failure> {
-        let (host, port) = parse_url(url).map_err(Failure::Usage)?;
-        let mut client = Client::connect(&Target {
-            host,
-            port,
-            protocol: Protocol::Resp2,
-            credentials: login.credentials(),
-        })?;
+        let mut client = Client::connect(&Target::of(url, login)?)?;
         let key = key.as_encoded_bytes().to_vec();
         let capacity = capacity.unwrap_or(CAPACITY).to_string();
         let error_rate = error_rate.to_string();

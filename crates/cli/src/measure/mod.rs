@@ -13,12 +13,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use everbloom::Layout;
-use everbloom_resp::Protocol;
 use rand::distr::{Alphanumeric, Distribution};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::client::{Client, LoginArgs, Target, parse_url};
+use crate::client::{Client, LoginArgs, Target};
 use crate::failure::Failure;
 use crate::filter::LayoutName;
 use crate::number;
@@ -59,7 +58,8 @@ pub(crate) struct Args {
     /// The seed of the random strings, to repeat a run [default: a new one each run]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Measure the filters of a server instead of embedded ones: `redis://HOST[:PORT]`
+    /// Measure the filters of a server instead of embedded ones: `redis://HOST[:PORT]`;
+    /// `rediss://` is TLS, `unix:///PATH` a Unix socket
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Draw the rate of a filter while it fills: `.svg`, `.png`, or `-` for the terminal
@@ -209,15 +209,7 @@ fn connect(args: &Args) -> Result<Option<Client>, Failure> {
     let Some(url) = &args.url else {
         return Ok(None);
     };
-    let (host, port) = parse_url(url).map_err(Failure::Usage)?;
-    let credentials = args.login.credentials();
-    let target = Target {
-        host,
-        port,
-        protocol: Protocol::Resp2,
-        credentials,
-    };
-    Ok(Some(Client::connect(&target)?))
+    Ok(Some(Client::connect(&Target::of(url, &args.login)?)?))
 }
 
 fn random_items(count: u32, seed: u64) -> Vec<Item> {

@@ -6,11 +6,12 @@ mod print;
 mod session;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use everbloom_resp::{Protocol, Reply};
 
-use crate::client::{Client, LoginArgs, Target};
+use crate::client::{Client, LoginArgs, Place, Target};
 use crate::failure::Failure;
 use print::print;
 
@@ -25,6 +26,12 @@ pub(crate) struct Args {
     /// The server's port
     #[arg(short, long, default_value_t = 6379)]
     port: u16,
+    /// The path of a Unix socket, in place of host and port
+    #[arg(short, long, value_name = "PATH", conflicts_with_all = ["host", "port", "tls"])]
+    socket: Option<PathBuf>,
+    /// Speak TLS
+    #[arg(long)]
+    tls: bool,
     /// Speak RESP3: booleans, maps and doubles instead of integers, arrays and strings
     #[arg(long)]
     resp3: bool,
@@ -66,12 +73,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         Protocol::Resp2
     };
-    let target = Target {
-        host: args.host.clone(),
-        port: args.port,
-        protocol,
-        credentials: args.login.credentials(),
+    let place = match &args.socket {
+        Some(path) => Place::Unix(path.clone()),
+        None => Place::Tcp {
+            host: args.host.clone(),
+            port: args.port,
+            tls: args.tls,
+        },
     };
+    let mut target = Target::new(place, args.login.credentials(), &args.login.tls)?;
+    target.protocol = protocol;
     let request: Vec<&[u8]> = args
         .command
         .iter()

@@ -8,7 +8,7 @@ use everbloom_resp::{Reply, split_words};
 use super::docs::Commands;
 use super::editor::LineEditor;
 use super::print::print;
-use crate::client::{Client, ClientError, Target};
+use crate::client::{Client, ClientError, Place, Target};
 use crate::failure::Failure;
 
 /// Runs the commands of the standard input: typed on a terminal, or one a line.
@@ -62,11 +62,14 @@ impl Session<'_> {
 
     /// The prompt of redis-cli.
     fn prompt(&self) -> String {
-        let Target { host, port, .. } = self.target;
+        let place = match &self.target.place {
+            Place::Tcp { host, port, .. } => format!("{host}:{port}"),
+            Place::Unix(path) => path.display().to_string(),
+        };
         match (&self.client, self.database.as_str()) {
             (None, _) => "not connected> ".into(),
-            (Some(_), "0") => format!("{host}:{port}> "),
-            (Some(_), database) => format!("{host}:{port}[{database}]> "),
+            (Some(_), "0") => format!("{place}> "),
+            (Some(_), database) => format!("{place}[{database}]> "),
         }
     }
 

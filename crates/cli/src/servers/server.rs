@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use everbloom_resp::{Protocol, Reply};
+use everbloom_resp::Reply;
 
 use super::family::Family;
-use crate::client::{Bounds, Client, ClientError, Credentials, Target, Url};
+use crate::client::{Bounds, Client, ClientError, Credentials, Target, TlsArgs, Url};
 use crate::failure::Failure;
 
 /// What a server may cost: a piece of 16 MiB and a page of long names fit, and a server that is
@@ -99,7 +99,8 @@ pub(crate) struct Server {
     others: BTreeMap<(String, u16), Node>,
     /// The node that has the key in hand, when it is not the node of the URL.
     elsewhere: Option<(String, u16)>,
-    credentials: Option<Credentials>,
+    /// The first server, and how to log in.
+    target: Target,
     database: u32,
 }
 
@@ -115,7 +116,7 @@ struct Node {
 impl Server {
     /// Connects to the server of a URL. Without a password in the URL it logs in with that in
     /// REDISCLI_AUTH, if the server has one.
-    pub(crate) fn connect(url: &Url) -> Result<Self, Failure> {
+    pub(crate) fn connect(url: &Url, tls: &TlsArgs) -> Result<Self, Failure> {
         let mut credentials = url.credentials.clone();
         if credentials.is_none() {
             credentials = std::env::var_os("REDISCLI_AUTH").map(|password| Credentials {
@@ -123,18 +124,16 @@ impl Server {
                 password,
             });
         }
-        let node = |credentials: &Option<Credentials>| {
-            Node::connect(url.to_string(), &url.host, url.port, credentials.clone())
-        };
-        let mut home = node(&credentials);
+        let mut target = Target::new(url.place.clone(), credentials, tls)?;
+        let mut home = Node::connect(url.to_string(), &target);
         if let Err(ClientError::Refused { text }) = &home
             && url.credentials.is_none()
             && text.contains("without any password configured")
         {
-            credentials = None;
-            home = node(&None);
+            target.credentials = None;
+            home = Node::connect(url.to_string(), &target);
         }
-        // A connection that fails names host and port by itself.
+        // A connection that fails names the place by itself.
         let mut home = home.map_err(|error| match error {
             error @ ClientError::Connect { .. } => Failure::Client(error),
             ClientError::Refused { text } => Failure::Server(format!("{url} refused: {text}")),
@@ -149,7 +148,7 @@ impl Server {
             home,
             others: BTreeMap::new(),
             elsewhere: None,
-            credentials,
+            target,
             database: url.database,
         })
     }
@@ -230,8 +229,9 @@ impl Server {
         let host = if host.is_empty() { self.host() } else { host };
         let place = (host, port);
         if !self.others.contains_key(&place) {
-            let name = format!("redis://{}:{port}", place.0);
-            let node = Node::connect(name.clone(), &place.0, port, self.credentials.clone());
+            let target = self.target.elsewhere(&place.0, port);
+            let name = Url::of(&target.place).to_string();
+            let node = Node::connect(name.clone(), &target);
             let lost = |source| Trouble::Lost {
                 server: name,
                 source,
@@ -243,12 +243,8 @@ impl Server {
     }
 
     fn host(&self) -> String {
-        let peer = self
-            .home
-            .client
-            .peer()
-            .map(|address| address.ip().to_string());
-        peer.unwrap_or_default()
+        let peer = self.home.client.peer();
+        peer.map(|address| address.to_string()).unwrap_or_default()
     }
 
     fn node(&mut self) -> &mut Node {
@@ -304,19 +300,8 @@ impl Server {
 }
 
 impl Node {
-    fn connect(
-        name: String,
-        host: &str,
-        port: u16,
-        credentials: Option<Credentials>,
-    ) -> Result<Self, ClientError> {
-        let target = Target {
-            host: host.to_owned(),
-            port,
-            protocol: Protocol::Resp2,
-            credentials,
-        };
-        let client = Client::connect_within(&target, BOUNDS)?;
+    fn connect(name: String, target: &Target) -> Result<Self, ClientError> {
+        let client = Client::connect_within(target, BOUNDS)?;
         Ok(Self {
             name,
             client,

@@ -1,0 +1,273 @@
+//! A blocking client with one connection.
+
+mod login;
+mod place;
+mod stream;
+mod trust;
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use everbloom_resp::{DecodeError, DecodeLimits, Decoder, Protocol, Reply, encode_request};
+use rustls::ClientConfig;
+
+pub(crate) use login::{Credentials, LoginArgs, TlsArgs};
+use place::parse_place;
+pub(crate) use place::{Place, Url};
+pub(crate) use stream::Stream;
+
+/// The most bytes to read from the socket at a time.
+const READ_SIZE: usize = 64 * 1024;
+
+/// The address of a server, and how to log in there.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) place: Place,
+    pub(crate) protocol: Protocol,
+    pub(crate) credentials: Option<Credentials>,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Target {
+    /// A server that speaks RESP2; where it speaks TLS, the files of the flags are read.
+    pub(crate) fn new(
+        place: Place,
+        credentials: Option<Credentials>,
+        tls: &TlsArgs,
+    ) -> Result<Self, ClientError> {
+        let tls = match place {
+            Place::Tcp { tls: true, .. } => Some(trust::read(tls).map_err(ClientError::Settings)?),
+            _ => None,
+        };
+        Ok(Self {
+            place,
+            protocol: Protocol::Resp2,
+            credentials,
+            tls,
+        })
+    }
+
+    /// Another server, with the same login and the same trust. It speaks TLS if this one does.
+    pub(crate) fn elsewhere(&self, host: &str, port: u16) -> Self {
+        let mut other = self.clone();
+        other.place = Place::Tcp {
+            host: host.to_owned(),
+            port,
+            tls: self.tls.is_some(),
+        };
+        other
+    }
+
+    /// The server of a URL without a login, which the flags have.
+    pub(crate) fn of(url: &str, login: &LoginArgs) -> Result<Self, ClientError> {
+        let place = parse_place(url).map_err(ClientError::Settings)?;
+        Self::new(place, login.credentials(), &login.tls)
+    }
+}
+
+/// Why there is no reply.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    #[error("cannot connect to {place}: {source}")]
+    Connect { place: Place, source: io::Error },
+    /// The address or the files of TLS are wrong.
+    #[error("{0}")]
+    Settings(String),
+    #[error("the connection broke: {0}")]
+    Broken(#[source] io::Error),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("the server was silent for too long")]
+    Silent,
+    #[error("the server sent something that is not RESP: {0}")]
+    NotResp(#[from] DecodeError),
+    #[error("the server refused: {text}")]
+    Refused { text: String },
+    #[error("the server sent an answer of an unexpected kind to {command}")]
+    Unexpected { command: &'static str },
+}
+
+impl ClientError {
+    /// Whether it is what was asked for: a server ends the connection as its answer to SHUTDOWN.
+    pub(crate) fn is_answer_to(&self, request: &[&[u8]]) -> bool {
+        let is_end = matches!(self, Self::Closed | Self::Broken(_));
+        let name = request.first();
+        is_end && name.is_some_and(|name| name.eq_ignore_ascii_case(b"shutdown"))
+    }
+
+    fn of_socket(error: io::Error) -> Self {
+        match error.kind() {
+            // Systems differ in what they call a timeout.
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Silent,
+            _ => Self::Broken(error),
+        }
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: Stream,
+    decoder: Decoder,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+    /// The most bytes of one reply.
+    longest: usize,
+}
+
+/// What a server may cost its client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// The most bytes of one reply.
+    pub(crate) longest: usize,
+    /// How long to wait for bytes, or for the server to take some. `None`: for ever.
+    pub(crate) patience: Option<Duration>,
+}
+
+impl Bounds {
+    const NONE: Self = Self {
+        longest: usize::MAX,
+        patience: None,
+    };
+}
+
+impl Client {
+    /// Connects, logs in and chooses the protocol.
+    pub(crate) fn connect(target: &Target) -> Result<Self, ClientError> {
+        Self::connect_within(target, Bounds::NONE)
+    }
+
+    /// As `connect`, to a server that may cost no more than this.
+    pub(crate) fn connect_within(target: &Target, bounds: Bounds) -> Result<Self, ClientError> {
+        let stream = Stream::open(&target.place, target.tls.as_ref(), bounds.patience);
+        let mut client = Self {
+            stream: stream.map_err(|source| ClientError::Connect {
+                place: target.place.clone(),
+                source,
+            })?,
+            decoder: Decoder::new(DecodeLimits::default()),
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            longest: bounds.longest,
+        };
+        if let Some(credentials) = &target.credentials {
+            let mut request: Vec<&[u8]> = vec![b"AUTH"];
+            request.extend(
+                credentials
+                    .user
+                    .as_ref()
+                    .map(|user| user.as_encoded_bytes()),
+            );
+            request.push(credentials.password.as_encoded_bytes());
+            client.demand(&request)?;
+        }
+        if target.protocol == Protocol::Resp3 {
+            client.demand(&["HELLO", "3"])?;
+        }
+        Ok(client)
+    }
+
+    /// Sends one request and waits for its reply, which may be an error.
+    pub(crate) fn call<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, ClientError> {
+        self.prepare(request);
+        self.flush()?;
+        self.answer()
+    }
+
+    /// Adds a request to those that `flush` sends.
+    pub(crate) fn prepare<T: AsRef<[u8]>>(&mut self, request: &[T]) {
+        encode_request(request, &mut self.outbox);
+    }
+
+    /// Sends what was prepared.
+    pub(crate) fn flush(&mut self) -> Result<(), ClientError> {
+        let sent = self.stream.write_all(&self.outbox);
+        self.outbox.clear();
+        let sent = sent.and_then(|()| self.stream.flush());
+        sent.map_err(ClientError::of_socket)
+    }
+
+    /// Waits for the reply to the oldest request without one.
+    pub(crate) fn answer(&mut self) -> Result<Reply, ClientError> {
+        loop {
+            // A pushed message is not the answer to a request.
+            match self.receive()? {
+                Reply::Push(_) => {}
+                reply => return Ok(reply),
+            }
+        }
+    }
+
+    /// As `call`, but returns an error reply as an error.
+    pub(crate) fn demand<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, ClientError> {
+        match self.call(request)? {
+            Reply::Error(text) => Err(ClientError::Refused {
+                text: text.into_owned(),
+            }),
+            reply => Ok(reply),
+        }
+    }
+
+    /// The server's address, if it has one.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.stream.peer()
+    }
+
+    /// The socket, for a caller that sends and reads by itself.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.stream
+    }
+
+    fn receive(&mut self) -> Result<Reply, ClientError> {
+        let mut chunk = vec![0; READ_SIZE];
+        loop {
+            if let Some((reply, length)) = self.decoder.decode(&self.inbox)? {
+                self.inbox.drain(..length);
+                return Ok(reply);
+            }
+            if self.inbox.len() > self.longest {
+                return Err(DecodeError::TooLong.into());
+            }
+            let count = match self.stream.read(&mut chunk) {
+                Ok(count) => count,
+                // A program that was stopped and goes on finds its waiting interrupted.
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(ClientError::of_socket(error)),
+            };
+            if count == 0 {
+                return Err(ClientError::Closed);
+            }
+            self.inbox
+                .extend_from_slice(chunk.get(..count).unwrap_or_default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_server_is_not_waited_for_for_ever() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target {
+            place: Place::Tcp {
+                host: "127.0.0.1".to_owned(),
+                port: listener.local_addr().unwrap().port(),
+                tls: false,
+            },
+            protocol: Protocol::Resp2,
+            credentials: None,
+            tls: None,
+        };
+        let bounds = Bounds {
+            longest: 100,
+            patience: Some(Duration::from_millis(20)),
+        };
+        let mut client = Client::connect_within(&target, bounds).unwrap();
+        let error = client.call(&["PING"]).unwrap_err();
+        assert!(matches!(error, ClientError::Silent), "{error}");
+    }
+}
