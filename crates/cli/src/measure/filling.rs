@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_is_measured_is_what_is_expected() {
-        let items = random_items(40_000, 3);
+        let items = random_items(40_000, 3).unwrap();
         let (added, probed) = items.split_at(20_000);
         for layout in [Layout::Classic, Layout::Blocked] {
             let subject = Subject::reserved(None, 0.01, 10_000, Some(layout)).unwrap();

@@ -82,7 +82,7 @@ Exit code: 1 when an added string was missed, else 0.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let seed = args.seed.unwrap_or_else(|| rand::rng().random());
-    let items = random_items(args.count, seed);
+    let items = random_items(args.count, seed)?;
     let (added, probed) = items.split_at(items.len().div_ceil(2));
     let capacity = args.capacity.unwrap_or(u64::from(args.count) / 2);
 
@@ -177,11 +177,18 @@ fn connect(args: &Args) -> Result<Option<Client>, Failure> {
     Ok(Some(Client::connect(&target)?))
 }
 
-fn random_items(count: u32, seed: u64) -> Vec<Item> {
+fn random_items(count: u32, seed: u64) -> Result<Vec<Item>, Failure> {
+    let mut items = Vec::new();
+    let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+    if items.try_reserve_exact(wanted).is_err() {
+        return Err(Failure::Usage(format!(
+            "there is no memory for {count} strings of {ITEM_LENGTH} bytes; give a smaller --count"
+        )));
+    }
     let mut rng = StdRng::seed_from_u64(seed);
-    (0..count)
-        .map(|_| std::array::from_fn(|_| Alphanumeric.sample(&mut rng)))
-        .collect()
+    let strings = (0..count).map(|_| std::array::from_fn(|_| Alphanumeric.sample(&mut rng)));
+    items.extend(strings);
+    Ok(items)
 }
 
 fn measure(
@@ -222,15 +229,15 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_the_strings() {
-        let first = random_items(50, 7);
-        assert_eq!(first, random_items(50, 7));
-        assert_ne!(first, random_items(50, 8));
+        let first = random_items(50, 7).unwrap();
+        assert_eq!(first, random_items(50, 7).unwrap());
+        assert_ne!(first, random_items(50, 8).unwrap());
         assert!(first.iter().flatten().all(u8::is_ascii_alphanumeric));
     }
 
     #[test]
     fn a_reserved_filter_keeps_its_promise_and_a_grown_one_nearly() {
-        let items = random_items(40_000, 1);
+        let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
         let reserved = Subject::reserved(None, 0.001, 20_000, None).unwrap();
         let measured = measure("reserved", reserved, added, probed).unwrap();
@@ -256,7 +263,7 @@ mod tests {
 
     #[test]
     fn in_the_blocked_layout_a_grown_filter_keeps_its_promise_too() {
-        let items = random_items(40_000, 1);
+        let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
         let grown = Subject::default_filter(None, Some(Layout::Blocked)).unwrap();
         let measured = measure("blocked", grown, added, probed).unwrap();
