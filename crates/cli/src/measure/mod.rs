@@ -60,6 +60,9 @@ pub(crate) struct Args {
     plot: Option<Destination>,
     #[command(flatten)]
     login: LoginArgs,
+    /// No progress
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 const HELP: &str = "\
@@ -103,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ),
     ];
     for (name, asked, subject) in subjects {
-        let measurement = measure(&name, subject, added, probed)?;
+        let measurement = measure(&name, subject, added, probed, args.quiet)?;
         rows.push(Row {
             name,
             asked,
@@ -157,7 +160,9 @@ fn fillings(
         let name = word.map_or("server", LayoutName::name);
         let layout = word.map(Layout::from);
         let subject = Subject::reserved(connect(args)?, args.error_rate, capacity, layout)?;
-        fillings.push(filling::fill(name.to_owned(), subject, added, probed)?);
+        let name = name.to_owned();
+        let filling = filling::fill(name, subject, added, probed, args.quiet)?;
+        fillings.push(filling);
     }
     Ok(fillings)
 }
@@ -196,8 +201,9 @@ fn measure(
     mut subject: Subject,
     added: &[Item],
     probed: &[Item],
+    quiet: bool,
 ) -> Result<Measurement, Failure> {
-    let bar = progress(name, 2 * added.len() + probed.len());
+    let bar = progress(name, 2 * added.len() + probed.len(), quiet);
     let mut items = 0;
     for chunk in added.chunks(CHUNK) {
         items += subject.add(chunk)?;
@@ -240,12 +246,12 @@ mod tests {
         let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
         let reserved = Subject::reserved(None, 0.001, 20_000, None).unwrap();
-        let measured = measure("reserved", reserved, added, probed).unwrap();
+        let measured = measure("reserved", reserved, added, probed, true).unwrap();
         assert_eq!((measured.missed, measured.probes), (0, 20_000));
         assert!(measured.false_positives <= 20, "{measured:?}");
 
         let grown = Subject::default_filter(None, None).unwrap();
-        let measured = measure("default", grown, added, probed).unwrap();
+        let measured = measure("default", grown, added, probed, true).unwrap();
         assert_eq!(measured.missed, 0);
         assert!(
             (100..=320).contains(&measured.false_positives),
@@ -266,7 +272,7 @@ mod tests {
         let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
         let grown = Subject::default_filter(None, Some(Layout::Blocked)).unwrap();
-        let measured = measure("blocked", grown, added, probed).unwrap();
+        let measured = measure("blocked", grown, added, probed, true).unwrap();
         assert_eq!(measured.missed, 0);
         // The rate asked for gives 200. Three standard deviations of the sampling are added.
         assert!(measured.false_positives <= 243, "{measured:?}");
