@@ -1,8 +1,13 @@
-//! Writes a reply as text for people, as redis-cli prints it on a terminal.
+//! Writes a reply as text for people, as redis-cli prints it on a terminal; and whether in colours.
 
 use std::fmt::Write as _;
 
 use everbloom_resp::Reply;
+
+/// Whether the user wants no colours anywhere, see <https://no-color.org>.
+pub(crate) fn is_plain() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
 
 /// Appends the reply and a line break. `out` is not a `String`, because replies hold any bytes.
 pub(crate) fn write_reply(reply: &Reply, out: &mut Vec<u8>) {

@@ -75,6 +75,8 @@ pub(crate) struct FilterFile {
     /// The locked file. The lock ends with it.
     file: File,
     is_empty: bool,
+    /// Whether it was opened to be written: only then may it be removed.
+    is_ours: bool,
 }
 
 impl FilterFile {
@@ -82,7 +84,8 @@ impl FilterFile {
     pub(crate) fn open(path: &Path) -> Result<Self, FilterFileError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file = Self::open_with(path, &options, File::try_lock)?;
+        let mut file = Self::open_with(path, &options, File::try_lock)?;
+        file.is_ours = true;
         // A run of hours must not learn at its end that it cannot save.
         file.create_new()
             .and_then(|(new, _)| fs::remove_file(new))
@@ -141,6 +144,7 @@ impl FilterFile {
                 return Ok(Self {
                     path: fs::canonicalize(path).map_err(failed("find"))?,
                     is_empty: metadata.len() == 0,
+                    is_ours: false,
                     file,
                 });
             }
@@ -281,7 +285,8 @@ impl FilterFile {
 
 impl Drop for FilterFile {
     fn drop(&mut self) {
-        if self.is_empty
+        if self.is_ours
+            && self.is_empty
             && is_at(&self.file, &self.path)
             && self.file.metadata().is_ok_and(|found| found.len() == 0)
         {
@@ -341,6 +346,22 @@ mod tests {
         drop(file);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir(folder).unwrap();
+    }
+
+    /// Though the run that made it has saved nothing yet.
+    #[test]
+    fn who_only_looks_removes_nothing() {
+        let folder = folder("look");
+        let path = folder.join("seen.bloom");
+        let mut file = FilterFile::open(&path).unwrap();
+        let looked = FilterFile::look(&path);
+        assert!(matches!(looked, Err(FilterFileError::Empty(_))));
+        assert!(FilterFile::open_to_read(&path).is_err());
+        let filter = ScalableBloomFilter::new(1000, 0.01);
+        file.save(|to| filter.write_to(to)).unwrap();
+        drop(file);
+        assert!(FilterFile::look(&path).is_ok());
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[cfg(unix)]

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use everbloom::{ScalableBloomFilter, ShrinkError, UnionError};
 
@@ -10,6 +11,7 @@ use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::filter_file::FilterFile;
 use crate::number::{self, percent};
+use crate::records::signals::Signals;
 
 /// Put filter files together: the result finds what any of them finds
 #[derive(clap::Args, Debug)]
@@ -39,7 +41,8 @@ Filters of the same size become one of that size, if it has room for the records
 they are kept side by side in one file: it finds what any of them finds, and their error rates add
 up. When that is more than they were made for, nothing is written, unless --error-rate allows it.
 
-Exit code: 0 when OUT is written, 2 for an error; then OUT is as it was.
+Exit code: 0 when OUT is written, 2 for an error, 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP;
+then OUT is as it was.
 
 Examples:
   everbloom build --capacity 10M monday.bloom monday.txt
@@ -48,6 +51,9 @@ Examples:
   everbloom merge --error-rate 0.02% all.bloom seen-1.bloom seen-2.bloom";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    // First, because a new file is there while the run goes on, and is removed at its end.
+    let signals = Signals::catch(Arc::default())?;
+    let stopped = || signals.exit_code().map(ExitCode::from);
     let mut out = FilterFile::open(&args.out)?;
     out.check_is_filter()?;
     let mut merged: Option<(ScalableBloomFilter, &Path)> = None;
@@ -62,6 +68,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Some((merged, first)) => merged
                 .union(&filter)
                 .map_err(|error| unlike(first, path, error))?,
+        }
+        if let Some(code) = stopped() {
+            return Ok(code);
         }
     }
     if let Some((filter, _)) = merged {

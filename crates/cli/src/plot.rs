@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use console::Term;
 use everbloom_plot::Chart;
 
+use crate::display;
 use crate::failure::Failure;
 
 /// The width of a picture in letters, where the terminal does not say how wide it is.
@@ -39,12 +40,11 @@ pub(crate) fn draw(chart: &Chart, destination: &Destination) -> Result<(), Failu
     let (path, bytes) = match destination {
         Destination::Terminal => {
             let out = io::stdout();
-            let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
             let width = match Term::stdout().size_checked() {
                 Some((_, columns)) => usize::from(columns).min(WIDEST),
                 None => WIDTH,
             };
-            let text = chart.terminal(width, out.is_terminal() && !plain);
+            let text = chart.terminal(width, out.is_terminal() && !display::is_plain());
             out.lock().write_all(text.as_bytes())?;
             return Ok(());
         }

@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use everbloom_dev::free_port;
+use everbloom_dev::{free_port, peers};
 use support::{EVERBLOOM, Outcome, Peer, Server, run};
 
 fn everbloom(args: &[&str]) -> Outcome {
@@ -314,6 +314,25 @@ fn measure_reads_numbers_as_people_type_them() {
     let report = everbloom(&measure.split(' ').collect::<Vec<_>>()).success();
     assert!(report.contains("1000 random strings"), "{report}");
     assert!(report.contains("reserved 0.01 5000"), "{report}");
+}
+
+#[test]
+fn measure_and_bench_are_quiet_when_told() {
+    if !peers::is_there(
+        Command::new("script").arg("--version"),
+        "Debian's package bsdutils",
+    ) {
+        return;
+    }
+    let server = Server::start();
+    let bench = format!("bench --port {} --requests 20K --fill 20K", server.port);
+    for subcommand in ["measure --count 20K", &bench] {
+        for (flag, is_shown) in [("", true), (" --quiet", false)] {
+            let line = format!("{EVERBLOOM} {subcommand}{flag} >/dev/null");
+            let shown = run(Command::new("script").args(["-qec", &line, "/dev/null"])).success();
+            assert_eq!(shown.contains('%'), is_shown, "{line}: {shown}");
+        }
+    }
 }
 
 #[test]

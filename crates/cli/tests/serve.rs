@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use everbloom_dev::{Client, Process, free_port, wait_for};
+use everbloom_dev::{Client, Process, free_port, peers, wait_for};
 use everbloom_resp::Reply;
 use support::{EVERBLOOM, Outcome, Server, folder, run};
 
@@ -387,4 +387,30 @@ fn a_service_manager_is_told_when_it_is_ready_and_when_it_ends() {
     support::run(Command::new("kill").arg(server.id().to_string())).success();
     assert_eq!(told(), "STOPPING=1\n");
     assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn the_log_has_colours_on_a_terminal_only_if_they_are_wanted() {
+    if !peers::is_there(
+        Command::new("script").arg("--version"),
+        "Debian's package bsdutils",
+    ) {
+        return;
+    }
+    let folder = folder("serve-colours");
+    // It ends at once, after a line of the log: this is no file of its own.
+    fs::write(folder.join("dump.rdb"), "nonsense").unwrap();
+    let serve = format!(
+        "{EVERBLOOM} serve --port 0 --appendonly no --dir {}",
+        folder.display()
+    );
+    for (no_color, coloured) in [("", true), ("1", false)] {
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &serve, "/dev/null"])
+            .env("NO_COLOR", no_color);
+        let shown = run(&mut script).stdout;
+        assert!(shown.contains("everbloom"), "{shown}");
+        assert_eq!(shown.contains('\x1b'), coloured, "{shown}");
+    }
 }

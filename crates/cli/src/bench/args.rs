@@ -77,6 +77,9 @@ pub(crate) struct Args {
     /// Print the report as JSON
     #[arg(long)]
     pub(super) json: bool,
+    /// No progress
+    #[arg(short, long)]
+    pub(super) quiet: bool,
 }
 
 const HELP: &str = "\

@@ -117,7 +117,11 @@ fn load(
         let load = Load::new(streams, ring, (recipe.verb, &shape), batch, limit, &shared)?;
         loads.push(load);
     }
-    let bar = progress(if recipe.filling { "filling" } else { "load" }, limit);
+    let bar = if setup.quiet {
+        ProgressBar::hidden()
+    } else {
+        progress(if recipe.filling { "filling" } else { "load" }, limit)
+    };
     let outcome = wait(loads, &shared, &bar, limit);
     bar.finish_and_clear();
     outcome.map_err(|error| Failure::Server(error.to_string()))

@@ -22,6 +22,7 @@ pub(super) struct Setup {
     pub(super) fill: Option<u64>,
     pub(super) limit: Limit,
     pub(super) threads: usize,
+    pub(super) quiet: bool,
 }
 
 /// No limit on requests or time.
@@ -93,6 +94,7 @@ impl Setup {
             fill: (args.filled.is_none() && verb != Verb::Echo).then_some(present),
             limit,
             threads,
+            quiet: args.quiet,
         })
     }
 }

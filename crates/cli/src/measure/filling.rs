@@ -31,10 +31,11 @@ pub(super) fn fill(
     mut subject: Subject,
     added: &[Item],
     probed: &[Item],
+    quiet: bool,
 ) -> Result<Filling, Failure> {
     let portion = added.len().div_ceil(STEPS).max(1);
     let portions = added.len().div_ceil(portion);
-    let bar = progress(&name, added.len() + portions * probed.len());
+    let bar = progress(&name, added.len() + portions * probed.len(), quiet);
     let mut points = Vec::new();
     let mut count = 0;
     for items in added.chunks(portion) {
@@ -111,11 +112,11 @@ mod tests {
 
     #[test]
     fn what_is_measured_is_what_is_expected() {
-        let items = random_items(40_000, 3);
+        let items = random_items(40_000, 3).unwrap();
         let (added, probed) = items.split_at(20_000);
         for layout in [Layout::Classic, Layout::Blocked] {
             let subject = Subject::reserved(None, 0.01, 10_000, Some(layout)).unwrap();
-            let filling = fill("filter".into(), subject, added, probed).unwrap();
+            let filling = fill("filter".into(), subject, added, probed, true).unwrap();
             assert_eq!(filling.points.len(), STEPS);
             for point in &filling.points {
                 let away = (point.measured - point.expected.unwrap()).abs();

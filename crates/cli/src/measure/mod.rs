@@ -67,6 +67,9 @@ pub(crate) struct Args {
     plot: Option<Destination>,
     #[command(flatten)]
     login: LoginArgs,
+    /// No progress
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 const HELP: &str = "\
@@ -93,7 +96,7 @@ Exit code: 1 when an added string was missed, else 0.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let seed = args.seed.unwrap_or_else(|| rand::rng().random());
-    let items = random_items(args.count, seed);
+    let items = random_items(args.count, seed)?;
     let (added, probed) = items.split_at(items.len().div_ceil(2));
     let capacity = args.capacity.unwrap_or(u64::from(args.count) / 2);
 
@@ -103,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Family::Cuckoo => cuckoo(args, capacity)?,
     };
     for (name, asked, subject) in subjects {
-        let measurement = measure(&name, subject, added, probed)?;
+        let measurement = measure(&name, subject, added, probed, args.quiet)?;
         rows.push(Row {
             name,
             asked,
@@ -200,7 +203,9 @@ fn fillings(
         let name = word.map_or("server", LayoutName::name);
         let layout = word.map(Layout::from);
         let subject = Subject::reserved(connect(args)?, args.error_rate, capacity, layout)?;
-        fillings.push(filling::fill(name.to_owned(), subject, added, probed)?);
+        let name = name.to_owned();
+        let filling = filling::fill(name, subject, added, probed, args.quiet)?;
+        fillings.push(filling);
     }
     Ok(fillings)
 }
@@ -212,11 +217,18 @@ fn connect(args: &Args) -> Result<Option<Client>, Failure> {
     Ok(Some(Client::connect(&Target::of(url, &args.login)?)?))
 }
 
-fn random_items(count: u32, seed: u64) -> Vec<Item> {
+fn random_items(count: u32, seed: u64) -> Result<Vec<Item>, Failure> {
+    let mut items = Vec::new();
+    let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+    if items.try_reserve_exact(wanted).is_err() {
+        return Err(Failure::Usage(format!(
+            "there is no memory for {count} strings of {ITEM_LENGTH} bytes; give a smaller --count"
+        )));
+    }
     let mut rng = StdRng::seed_from_u64(seed);
-    (0..count)
-        .map(|_| std::array::from_fn(|_| Alphanumeric.sample(&mut rng)))
-        .collect()
+    let strings = (0..count).map(|_| std::array::from_fn(|_| Alphanumeric.sample(&mut rng)));
+    items.extend(strings);
+    Ok(items)
 }
 
 fn measure(
@@ -224,8 +236,9 @@ fn measure(
     mut subject: Subject,
     added: &[Item],
     probed: &[Item],
+    quiet: bool,
 ) -> Result<Measurement, Failure> {
-    let bar = progress(name, 2 * added.len() + probed.len());
+    let bar = progress(name, 2 * added.len() + probed.len(), quiet);
     let mut items = 0;
     for chunk in added.chunks(CHUNK) {
         items += subject.add(chunk)?;
@@ -257,23 +270,23 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_the_strings() {
-        let first = random_items(50, 7);
-        assert_eq!(first, random_items(50, 7));
-        assert_ne!(first, random_items(50, 8));
+        let first = random_items(50, 7).unwrap();
+        assert_eq!(first, random_items(50, 7).unwrap());
+        assert_ne!(first, random_items(50, 8).unwrap());
         assert!(first.iter().flatten().all(u8::is_ascii_alphanumeric));
     }
 
     #[test]
     fn a_reserved_filter_keeps_its_promise_and_a_grown_one_nearly() {
-        let items = random_items(40_000, 1);
+        let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
         let reserved = Subject::reserved(None, 0.001, 20_000, None).unwrap();
-        let measured = measure("reserved", reserved, added, probed).unwrap();
+        let measured = measure("reserved", reserved, added, probed, true).unwrap();
         assert_eq!((measured.missed, measured.probes), (0, 20_000));
         assert!(measured.false_positives <= 20, "{measured:?}");
 
         let grown = Subject::default_filter(None, None).unwrap();
-        let measured = measure("default", grown, added, probed).unwrap();
+        let measured = measure("default", grown, added, probed, true).unwrap();
         assert_eq!(measured.missed, 0);
         assert!(
             (100..=320).contains(&measured.false_positives),
@@ -291,10 +304,10 @@ mod tests {
 
     #[test]
     fn in_the_blocked_layout_a_grown_filter_keeps_its_promise_too() {
-        let items = random_items(40_000, 1);
+        let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
         let grown = Subject::default_filter(None, Some(Layout::Blocked)).unwrap();
-        let measured = measure("blocked", grown, added, probed).unwrap();
+        let measured = measure("blocked", grown, added, probed, true).unwrap();
         assert_eq!(measured.missed, 0);
         // The rate asked for gives 200. Three standard deviations of the sampling are added.
         assert!(measured.false_positives <= 243, "{measured:?}");

@@ -7,8 +7,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// The number of items sent, or hashed, between two updates of the progress bar.
 pub(super) const CHUNK: usize = 1000;
 
-/// A bar on stderr. indicatif shows nothing when stderr is not a terminal.
-pub(super) fn progress(name: &str, steps: usize) -> ProgressBar {
+/// A bar on stderr, unless it is to be quiet. indicatif shows nothing when stderr is not a terminal.
+pub(super) fn progress(name: &str, steps: usize, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
     let bar = ProgressBar::new(steps as u64);
     if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}%") {
         bar.set_style(style);

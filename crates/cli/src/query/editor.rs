@@ -12,6 +12,7 @@ use rustyline::history::FileHistory;
 use rustyline::{ColorMode, Context, Editor, Helper, Validator};
 
 use super::docs::Commands;
+use crate::display;
 
 /// A line editor that knows the server's commands.
 pub(super) struct LineEditor {
@@ -23,7 +24,7 @@ impl LineEditor {
     pub(super) fn new(commands: Commands) -> Result<Self, ReadlineError> {
         let mut editor = Editor::new()?;
         // Hints would look like what was typed.
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let plain = display::is_plain();
         if plain {
             editor.set_color_mode(ColorMode::Disabled);
         }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use everbloom_server::Settings;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::display;
 use crate::failure::Failure;
 
 /// The number of lines that may wait to be written.
@@ -46,7 +47,7 @@ impl Log {
         let (tasks, receiver) = channel();
         let log = Log { tasks, file };
         let opened = log.open().map_err(Failure::Server)?;
-        let ansi = opened.is_none() && io::stdout().is_terminal();
+        let ansi = opened.is_none() && io::stdout().is_terminal() && !display::is_plain();
         let lines = Lines {
             tasks: log.tasks.clone(),
             waiting: Arc::default(),
