@@ -38,7 +38,8 @@ fn redis_py() -> Option<Command> {
     let mut python = Peer::Python.find()?;
     python
         .args(["-W", "error::ResourceWarning"])
-        .args(["-m", "unittest", "-v", "test_redis_py"])
+        .args(["-m", "unittest", "-v"])
+        .args(["test_redis_py", "test_redis_py_cuckoo"])
         .current_dir(root().join("tests/clients"))
         .env("PYTHONDONTWRITEBYTECODE", "1");
     Some(python)

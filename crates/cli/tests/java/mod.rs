@@ -116,6 +116,36 @@ fn redissons_native_filter_against_the_module() {
     against_the_module(tests("clients", "RedissonNativeTest"));
 }
 
+#[test]
+fn jediss_cuckoo_filters_against_serve() {
+    against_serve(tests("clients", "JedisCuckooTest"));
+}
+
+#[test]
+fn jediss_cuckoo_filters_against_the_module() {
+    against_the_module(tests("clients", "JedisCuckooTest"));
+}
+
+#[test]
+fn lettuces_cuckoo_filters_against_serve() {
+    against_serve(tests("clients", "LettuceCuckooTest"));
+}
+
+#[test]
+fn lettuces_cuckoo_filters_against_the_module() {
+    against_the_module(tests("clients", "LettuceCuckooTest"));
+}
+
+#[test]
+fn redissons_cuckoo_filters_against_serve() {
+    against_serve(tests("clients", "RedissonCuckooTest"));
+}
+
+#[test]
+fn redissons_cuckoo_filters_against_the_module() {
+    against_the_module(tests("clients", "RedissonCuckooTest"));
+}
+
 /// Redisson's own filter needs scripts, which `serve` has none of.
 #[test]
 fn redissons_own_filter_beside_the_module() {
