@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
 mod java;
+mod redis_rs;
 mod support;
 
 use std::io::{self, BufWriter, Write};

@@ -117,32 +117,32 @@ fn redissons_native_filter_against_the_module() {
 }
 
 #[test]
-fn jediss_cuckoo_filters_against_serve() {
+fn the_cuckoo_filters_of_jedis_against_serve() {
     against_serve(tests("clients", "JedisCuckooTest"));
 }
 
 #[test]
-fn jediss_cuckoo_filters_against_the_module() {
+fn the_cuckoo_filters_of_jedis_against_the_module() {
     against_the_module(tests("clients", "JedisCuckooTest"));
 }
 
 #[test]
-fn lettuces_cuckoo_filters_against_serve() {
+fn the_cuckoo_filters_of_lettuce_against_serve() {
     against_serve(tests("clients", "LettuceCuckooTest"));
 }
 
 #[test]
-fn lettuces_cuckoo_filters_against_the_module() {
+fn the_cuckoo_filters_of_lettuce_against_the_module() {
     against_the_module(tests("clients", "LettuceCuckooTest"));
 }
 
 #[test]
-fn redissons_cuckoo_filters_against_serve() {
+fn the_cuckoo_filters_of_redisson_against_serve() {
     against_serve(tests("clients", "RedissonCuckooTest"));
 }
 
 #[test]
-fn redissons_cuckoo_filters_against_the_module() {
+fn the_cuckoo_filters_of_redisson_against_the_module() {
     against_the_module(tests("clients", "RedissonCuckooTest"));
 }
 
