@@ -1,4 +1,4 @@
-//! The crate `redis` on cuckoo filters. It has no functions for CF.*, so its users name the commands.
+//! The crate `redis` on cuckoo filters. It has no functions for CF.*: its users name the commands.
 
 use std::net::SocketAddr;
 
