@@ -74,8 +74,8 @@ const STEPS: u32 = 128;
 
 impl CuckooFilter {
     /// How many more items are to be expected until the filter grows by a table; `None` for one
-    /// that does not grow. An expected value: one filter may take a tenth more or less, and a large one
-    /// with a bucket size of 1 or 2 a quarter. Takes time linear in the number of tables.
+    /// that does not grow. An expected value: one filter may take a tenth more or less, and a large
+    /// one with a bucket size of 1 or 2 a quarter. Takes time linear in the number of tables.
     ///
     /// It supposes that all items are different. An item that is inserted again and again makes the
     /// filter grow at once.
