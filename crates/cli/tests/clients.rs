@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
 mod java;
+mod redis_rs;
 mod support;
 
 use std::io::{self, BufWriter, Write};
@@ -38,7 +39,8 @@ fn redis_py() -> Option<Command> {
     let mut python = Peer::Python.find()?;
     python
         .args(["-W", "error::ResourceWarning"])
-        .args(["-m", "unittest", "-v", "test_redis_py"])
+        .args(["-m", "unittest", "-v"])
+        .args(["test_redis_py", "test_redis_py_cuckoo"])
         .current_dir(root().join("tests/clients"))
         .env("PYTHONDONTWRITEBYTECODE", "1");
     Some(python)

@@ -116,6 +116,8 @@ fn a_terminal_gets_completion_hints_help_and_history() {
         "BF.RESE\tseen 0.01 100\r",
         "bf.add seen a\r",
         "help bf.exists\r",
+        "CF.RESE\tcuckoo 100\r",
+        "help cf.del\r",
         "auth secret\r",
         "select 1\r",
         "quit\r",
@@ -131,6 +133,10 @@ fn a_terminal_gets_completion_hints_help_and_history() {
         "OK",
         "(integer) 1",
         "BF.EXISTS key item",
+        "CF.RESERVE",
+        "capacity [BUCKETSIZE bucketsize]",
+        "CF.DEL key item",
+        "Removes an item once",
         "[1]> ",
     ] {
         assert!(shown.contains(part), "{part} is missing:\n{shown}");

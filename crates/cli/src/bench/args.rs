@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Stop after so many seconds [default: 5 without --requests]
     #[arg(long, value_name = "S")]
     pub(super) seconds: Option<f64>,
-    /// The filter to make, and more words for BF.RESERVE or CF.RESERVE; a cuckoo filter has no ERROR
+    /// The filter to make, and more words for BF.RESERVE or CF.RESERVE, which takes no ERROR
     /// [default: 1000000,0.01; 4000000 for a cuckoo filter; 100,0.01 for each of several bitmaps]
     #[arg(long, value_name = "CAPACITY[,ERROR][,WORD...]")]
     pub(super) reserve: Option<Reservation>,
@@ -95,8 +95,9 @@ The command cf-del deletes the items of --fill, each once, and ends when all are
 filter grows when it is about half full: --reserve decides whether that is measured, too.
 
 With --keys, each request of add, exists, setbit, getbit, cf-add, cf-exists or cf-del names one of
-many small filters or bitmaps. The item decides the key, and an added item is looked for under its own key. --fill gives
-all keys the same number of items, in turn; the measured requests name the keys in random order.
+many small filters or bitmaps. The item decides the key, and an added item is looked for under its
+own key. --fill gives all keys the same number of items, in turn; the measured requests name the
+keys in random order.
 The first add makes a filter, with the settings that the server uses by default, so --reserve is
 only for bitmaps. The numbers in the keys have zeros in front: of 300000 keys the first is
 KEY:000000.

@@ -102,9 +102,9 @@ impl Verb {
         self != Verb::Echo && !self.takes_several()
     }
 
-    /// Whether this answer about an added item shows that the filter lost it. A probe and CF.DEL must
-    /// find the item, and an add must not find it new. (SETBIT answers the old bits, so all must be
-    /// 1. CF.ADD adds the item once more, and answers 1.)
+    /// Whether this answer about an added item shows that the filter lost it. A probe and CF.DEL
+    /// must find the item, and an add must not find it new. (SETBIT answers the old bits, so all
+    /// must be 1. CF.ADD adds the item once more, and answers 1.)
     pub(super) fn lost(self, found: bool) -> bool {
         match self {
             Verb::Echo => false,

@@ -18,7 +18,7 @@ pub(super) const DEFAULT_KEY: &str = "everbloom:bench";
 /// The number of keys that one EXISTS or DEL names. The server answers nobody else meanwhile.
 const KEYS_PER_COMMAND: u64 = 1000;
 
-/// The value of `--reserve`: `CAPACITY,ERROR[,WORD...]`, without the error rate for a cuckoo filter.
+/// The value of `--reserve`: `CAPACITY,ERROR[,WORD...]`, without the rate for a cuckoo filter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reservation {
     pub(super) capacity: u64,

@@ -215,11 +215,11 @@ impl<'a> Transfer<'a> {
     ///
     /// The header of a Bloom filter has the number of items, which grows with every item that sets
     /// a bit. So if the header is the same before and after, all bits in between belong to one
-    /// state. Otherwise the pieces are of several states: each has all bits that were set before the
-    /// first was read.
+    /// state. Otherwise the pieces are of several states: each has all bits that were set before
+    /// the first was read.
     ///
-    /// The fingerprints of a cuckoo filter move. One that went from a piece not yet read to one that
-    /// was read would be in none, so the source is watched.
+    /// The fingerprints of a cuckoo filter move. One that went from a piece not yet read to one
+    /// that was read would be in none, so the source is watched.
     fn load(&mut self, filter: Filter<'_>, progress: &Progress) -> Result<Option<Loaded>, Trouble> {
         let Filter { key, family, .. } = filter;
         self.watch_source(filter)?;

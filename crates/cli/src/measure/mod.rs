@@ -180,7 +180,7 @@ fn cuckoo(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
     sizes.into_iter().map(subject).collect()
 }
 
-/// Fills cuckoo filters, or the second Bloom filter, step by step, in each layout that is asked for.
+/// Fills cuckoo filters, or the second Bloom filter in each layout that is asked for, step by step.
 fn fillings(
     args: &Args,
     capacity: u64,

@@ -187,8 +187,8 @@ impl ServerKey {
         Ok(ones)
     }
 
-    /// Our server computes this from the bits or fingerprints. For RedisBloom we compute it from the
-    /// counts that BF.DEBUG or CF.INFO shows.
+    /// Our server computes this from the bits or fingerprints. For RedisBloom we compute it from
+    /// the counts that BF.DEBUG or CF.INFO shows.
     fn expected_error_rate(&mut self) -> Result<Option<f64>, Failure> {
         let (stats, otherwise) = match self.family {
             Family::Bloom => ("BF.STATS", Self::rate_of_layers as fn(&mut Self) -> _),

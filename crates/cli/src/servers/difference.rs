@@ -50,8 +50,8 @@ impl Difference {
     /// is in the second one. A filter that was copied in part has the header of the first one and
     /// fewer bits, so it is one as well.
     ///
-    /// Fingerprints move when others need their place, and items are deleted, so an earlier state of
-    /// a cuckoo filter is not always known to be one.
+    /// Fingerprints move when others need their place, and items are deleted, so an earlier state
+    /// of a cuckoo filter is not always known to be one.
     pub(crate) fn is_growth(&self) -> bool {
         let ([parts, old_parts], [items, old_items]) = (self.parts, self.items);
         let [_, lost] = self.units;

@@ -116,6 +116,36 @@ fn redissons_native_filter_against_the_module() {
     against_the_module(tests("clients", "RedissonNativeTest"));
 }
 
+#[test]
+fn the_cuckoo_filters_of_jedis_against_serve() {
+    against_serve(tests("clients", "JedisCuckooTest"));
+}
+
+#[test]
+fn the_cuckoo_filters_of_jedis_against_the_module() {
+    against_the_module(tests("clients", "JedisCuckooTest"));
+}
+
+#[test]
+fn the_cuckoo_filters_of_lettuce_against_serve() {
+    against_serve(tests("clients", "LettuceCuckooTest"));
+}
+
+#[test]
+fn the_cuckoo_filters_of_lettuce_against_the_module() {
+    against_the_module(tests("clients", "LettuceCuckooTest"));
+}
+
+#[test]
+fn the_cuckoo_filters_of_redisson_against_serve() {
+    against_serve(tests("clients", "RedissonCuckooTest"));
+}
+
+#[test]
+fn the_cuckoo_filters_of_redisson_against_the_module() {
+    against_the_module(tests("clients", "RedissonCuckooTest"));
+}
+
 /// Redisson's own filter needs scripts, which `serve` has none of.
 #[test]
 fn redissons_own_filter_beside_the_module() {

@@ -6,19 +6,20 @@
 //!
 //! - **The larger a table, the earlier it grows.** Between two columns the mean load falls as a
 //!   power of the number of slots, S<sup>−1/k</sup>. That is the law of the weakest of S links
-//!   (Weibull, "A statistical distribution function of wide applicability", 1951): the table has not
-//!   grown at load x with probability exp(−(x/λ)<sup>k</sup>). The mean is λ·Γ(1 + 1/k), so both
-//!   columns give k and λ.
+//!   (Weibull, "A statistical distribution function of wide applicability", 1951): the table has
+//!   not grown at load x with probability exp(−(x/λ)<sup>k</sup>). The mean is λ·Γ(1 + 1/k), so
+//!   both columns give k and λ.
 //! - **Older tables help.** An item that finds both of its buckets full in the newest table, which
 //!   happens with probability x<sup>2b</sup>, goes to an older table that has room. That t older
-//!   tables of load l have none happens with probability l<sup>c</sup>, where c is 5·t<sup>0.75</sup>.
-//!   This was measured of filters of up to four tables, growing by factors of 1 and 2.
+//!   tables of load l have none happens with probability l<sup>c</sup>, where c is
+//!   5·t<sup>0.75</sup>. This was measured of filters of up to four tables, growing by factors of 1
+//!   and 2.
 //!
 //! The forecast goes through the filling step by step, and adds up the items of each step times the
 //! probability that it is reached. On average it is right to a few percent for one table, and to a
-//! tenth, seldom a sixth, for several. With a bucket size of 1 it is up to half too high for several
-//! tables: there it matters which multiples of the constant lead back to a bucket, and that depends
-//! on the number of buckets.
+//! tenth, seldom a sixth, for several. With a bucket size of 1 it is up to half too high for
+//! several tables: there it matters which multiples of the constant lead back to a bucket, and that
+//! depends on the number of buckets.
 
 use core::f64::consts::LN_2;
 
@@ -28,8 +29,8 @@ use crate::math::{exp, ln, powf, whole};
 
 /// The mean load at which a filter of one table grows, for the bucket sizes 1, 2, 4 and 8 with 5,
 /// 20, 100 and 500 kicks at most, and 2<sup>10</sup>, 2<sup>15</sup> and 2<sup>20</sup> slots: of
-/// 4000, 600 and 60 to 260 filters of random items. The standard deviation of a single filter is 7 to
-/// 17 % of the load with bucket sizes 1 and 2, 20 % in the largest tables, and 0.1 to 7 % with 4
+/// 4000, 600 and 60 to 260 filters of random items. The standard deviation of a single filter is 7
+/// to 17 % of the load with bucket sizes 1 and 2, 20 % in the largest tables, and 0.1 to 7 % with 4
 /// and 8.
 const MEAN_LOADS: [[[f64; COLUMNS]; 4]; 4] = [
     [
@@ -60,7 +61,8 @@ const MEAN_LOADS: [[[f64; COLUMNS]; 4]; 4] = [
 
 const COLUMNS: usize = 3;
 
-/// ln 2<sup>10</sup>, the slots of the first column, and ln 2<sup>5</sup>, what the others are apart.
+/// ln 2<sup>10</sup>, the slots of the first column, and ln 2<sup>5</sup>, how far the others are
+/// apart.
 const FIRST: f64 = 10.0 * LN_2;
 const APART: f64 = 5.0 * LN_2;
 
@@ -71,9 +73,9 @@ const KICKS: [f64; 4] = [1.609, 2.996, 4.605, 6.215];
 const STEPS: u32 = 128;
 
 impl CuckooFilter {
-    /// How many more items are to be expected until the filter grows by a table; `None` for one that
-    /// does not grow. An expected value: one filter may take a tenth more or less, and a large one
-    /// with a bucket size of 1 or 2 a quarter. Takes time linear in the number of tables.
+    /// How many more items are to be expected until the filter grows by a table; `None` for one
+    /// that does not grow. An expected value: one filter may take a tenth more or less, and a large
+    /// one with a bucket size of 1 or 2 a quarter. Takes time linear in the number of tables.
     ///
     /// It supposes that all items are different. An item that is inserted again and again makes the
     /// filter grow at once.
