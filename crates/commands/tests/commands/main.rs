@@ -11,6 +11,7 @@
 
 mod add;
 mod cuckoo;
+mod cuckoo_refused;
 mod dump;
 mod effects;
 mod hostile;
