@@ -34,7 +34,7 @@ const CAPACITY: u64 = 1 << 20;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The file to write; a filter that is there is replaced
+    /// The file to write; a filter of the same format that is there is replaced
     #[arg(value_name = "FILE.bloom")]
     filter: PathBuf,
     /// The files to read, one after the other; `-` or none is standard input

@@ -45,7 +45,16 @@ pub(crate) enum FilterFileError {
         path.display()
     )]
     Other { path: PathBuf, program: Program },
-    #[error("{} is no filter of {program} that can be read: {reason}", path.display())]
+    #[error(
+        "{} unpacks to {bytes} bytes, too many for memory; unpack it with gunzip, and name the \
+         result",
+        path.display()
+    )]
+    Packed { path: PathBuf, bytes: u64 },
+    #[error(
+        "{} is no whole filter of {program} ({reason}); put a copy in its place, or make it again",
+        path.display()
+    )]
     OtherDamaged {
         path: PathBuf,
         program: Program,
@@ -78,10 +87,13 @@ impl FilterFileError {
     /// A filter of another program cannot be used.
     pub(crate) fn other(path: &Path, program: Program, reason: OtherError) -> Self {
         let path = path.to_owned();
-        FilterFileError::OtherDamaged {
-            path,
-            program,
-            reason,
+        match reason {
+            OtherError::TooLarge(bytes) => FilterFileError::Packed { path, bytes },
+            reason => FilterFileError::OtherDamaged {
+                path,
+                program,
+                reason,
+            },
         }
     }
 }

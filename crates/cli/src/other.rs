@@ -60,7 +60,7 @@ pub(crate) enum OtherError {
     Dcso(#[from] DcsoError),
     #[error("{0}")]
     Guava(#[from] GuavaError),
-    #[error("it is packed, and unpacks to {0} bytes, too many for memory: unpack it with gunzip")]
+    #[error("{0} bytes are too many to unpack into memory")]
     TooLarge(u64),
 }
 

@@ -73,6 +73,15 @@ mod tests {
     use super::input;
 
     #[test]
+    fn what_ends_in_its_header_is_no_filter() {
+        let whole = everbloom::BloomFilter::new(100, 0.01).to_bytes();
+        assert!(input::check(&whole));
+        for len in 0..whole.len() {
+            assert!(!input::check(&whole[..len]), "{len}");
+        }
+    }
+
+    #[test]
     fn the_fuzzers_seeds() {
         let (mut taken, mut refused) = (0, 0);
         for (_, seed) in seeds("state") {

@@ -203,7 +203,10 @@ fn damaged_filters_of_dcso_are_named() {
     flipped[checksum] ^= 1;
     let huge = changed(4, 1 << 60);
     let cases: [(&[u8], &str); 12] = [
-        (&whole[..whole.len() - 1], "232 bytes, not 231"),
+        (
+            &whole[..whole.len() - 1],
+            "whole filter of DCSO's bloom (the filter has 232 bytes, not 231)",
+        ),
         (&whole[..47], "end before the header does"),
         (&whole[..8], "end before the header does"),
         (&changed(0, 2), "version 2"),
@@ -213,15 +216,15 @@ fn damaged_filters_of_dcso_are_named() {
         (&changed(4, u64::MAX), "2305843009213694000 bytes"),
         (&gzip(&huge), "gunzip"),
         (&gzip(&whole[..100]), "232 bytes, not 100"),
-        (&packed[..packed.len() - 20], "p.bloom is no filter"),
-        (&flipped, "p.bloom is no filter"),
+        (&packed[..packed.len() - 20], "p.bloom is no whole filter"),
+        (&flipped, "p.bloom is no whole filter"),
     ];
     let folder = folder("other-damaged");
     for (bytes, reason) in cases {
         fs::write(folder.join("p.bloom"), bytes).unwrap();
         for subcommand in ["info", "check"] {
             let outcome = with_input(&folder, &[subcommand, "p.bloom"], "");
-            refused(&outcome, &["p.bloom", "DCSO's bloom", reason]);
+            refused(&outcome, &["p.bloom", reason]);
             assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
         }
     }
