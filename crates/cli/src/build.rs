@@ -1,11 +1,13 @@
 //! `everbloom build`: a filter file of the records of files.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use everbloom::dcso::DcsoFilter;
 use everbloom::hash::Key;
 use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter};
 
@@ -13,8 +15,9 @@ use crate::failure::Failure;
 use crate::filter::{Filter, LayoutName};
 use crate::filter_file::FilterFile;
 use crate::number::{self, percent};
+use crate::other::Program;
 use crate::records::args::{RecordArgs, sources};
-use crate::records::chunk::{Digest, Hashed};
+use crate::records::chunk::{Chunk, Digest, Hashed};
 use crate::records::input::{self, Source};
 use crate::records::pipeline::Pipeline;
 use crate::records::progress::Progress;
@@ -31,7 +34,7 @@ const CAPACITY: u64 = 1 << 20;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The file to write; a filter that is there is replaced
+    /// The file to write; a filter of the same format that is there is replaced
     #[arg(value_name = "FILE.bloom")]
     filter: PathBuf,
     /// The files to read, one after the other; `-` or none is standard input
@@ -61,6 +64,9 @@ pub(crate) struct Args {
         conflicts_with_all = ["capacity", "error_rate", "growing", "layout", "seed"]
     )]
     like: Option<PathBuf>,
+    /// Whose program is to read the filter
+    #[arg(long, value_enum, default_value_t = Format::Everbloom)]
+    format: Format,
     #[command(flatten)]
     records: RecordArgs,
     /// No progress, no summary
@@ -72,6 +78,9 @@ const HELP: &str = "\
 Files that are gzip or zstd are unpacked. Standard input can be read only once, so it needs
 --capacity or --growing. A filter of fixed size is smaller and faster than one that grows. It takes
 more records than its capacity, and then finds more that were never put in; the summary warns.
+
+A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed size and no key, so
+that anyone can choose records that collide.
 
 The blocked layout has a secret key, so that nobody can choose records that collide. Whoever gives a
 --seed gives that up against those who know it. The classic layout has no key.
@@ -85,7 +94,17 @@ Examples:
   everbloom build banned.bloom names.txt
   everbloom build --error-rate 1e-6 hashes.bloom sums-*.txt.gz
   crawl | everbloom build --growing seen.bloom
-  everbloom build --like monday.bloom tuesday.bloom tuesday.txt";
+  everbloom build --like monday.bloom tuesday.bloom tuesday.txt
+  everbloom build --format dcso known.bloom sums.txt";
+
+/// A format on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// The library's own
+    Everbloom,
+    /// That of DCSO's bloom
+    Dcso,
+}
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,17 +113,87 @@ struct Tally {
     keyless: u64,
 }
 
+/// A filter that takes records.
+enum Building {
+    Own(Filter),
+    Dcso(DcsoFilter),
+}
+
+impl Building {
+    /// What it needs to know of the records.
+    fn digest(&self) -> Result<Digest, Failure> {
+        match self {
+            Building::Own(filter) => Ok(Digest::Hashes(filter.hasher().map_err(unmade)?, false)),
+            Building::Dcso(_) => Ok(Digest::Keys),
+        }
+    }
+
+    fn insert_all(&mut self, chunk: &Chunk) {
+        match self {
+            Building::Own(filter) => {
+                filter.insert_each(chunk.hashes.iter().map(|hash| Hashed(*hash)));
+            }
+            Building::Dcso(filter) => {
+                for key in chunk.each_key() {
+                    filter.insert(key);
+                }
+            }
+        }
+    }
+
+    fn write_to(&self, mut file: &File) -> io::Result<()> {
+        match self {
+            Building::Own(filter) => filter.write_to(file),
+            Building::Dcso(filter) => file.write_all(filter.as_bytes()),
+        }
+    }
+
+    /// What the summary tells.
+    fn figures(&self) -> Figures {
+        match self {
+            Building::Own(filter) => Figures {
+                items: filter.len(),
+                capacity: filter.capacity(),
+                asked: filter.error_rate(),
+                now: filter.estimated_error_rate(),
+                bytes: filter.memory_usage(),
+            },
+            Building::Dcso(filter) => Figures {
+                items: filter.view().header().len(),
+                capacity: filter.view().header().capacity(),
+                asked: filter.view().header().error_rate(),
+                now: filter.view().estimated_error_rate(),
+                bytes: filter.as_bytes().len(),
+            },
+        }
+    }
+}
+
+/// What is told of a filter that was made.
+struct Figures {
+    items: u64,
+    capacity: u64,
+    asked: f64,
+    now: f64,
+    bytes: usize,
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(&args.inputs);
+    let program = match args.format {
+        Format::Everbloom => None,
+        Format::Dcso => Some(Program::Dcso),
+    };
+    check_format(args)?;
     let shared = Arc::new(Shared::default());
     // First, because a new file is there while the run goes on, and is removed at its end.
     let signals = Signals::catch(Arc::clone(&shared))?;
     let mut file = FilterFile::open(&args.filter)?;
-    file.check_is_filter()?;
+    file.check_is_of(program)?;
     let stopped = || signals.exit_code().map(ExitCode::from);
 
     let mut filter = match &args.like {
-        Some(path) => empty_like(path)?,
+        Some(path) => Building::Own(empty_like(path)?),
         None => {
             let capacity = capacity(args, &sources, &shared)?;
             if let Some(code) = stopped() {
@@ -113,28 +202,40 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             make(args, capacity)?
         }
     };
-    let hasher = filter.hasher().map_err(unmade)?;
-    let digest = Digest::Hashes(hasher, false);
-    let tally = read(args, &sources, &digest, &shared, |hashes| {
-        filter.insert_each(hashes);
+    let digest = filter.digest()?;
+    let tally = read(args, &sources, &digest, &shared, |chunk| {
+        filter.insert_all(chunk)
     })?;
     if let Some(code) = stopped() {
         return Ok(code);
     }
     file.save(|to| filter.write_to(to))?;
     if !args.quiet {
-        summarize(&tally, &filter);
+        summarize(&tally, &filter.figures());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads all inputs, and gives the hashes of the records to `take`, if the digest has them.
+/// A filter of DCSO's has neither a layout nor a key, and does not grow.
+fn check_format(args: &Args) -> Result<(), Failure> {
+    let is_own = args.growing || args.layout.is_some() || args.seed.is_some();
+    if args.format == Format::Dcso && (is_own || args.like.is_some()) {
+        return Err(Failure::Usage(
+            "a filter of DCSO's bloom has a fixed size and no key; leave --growing, --layout, \
+             --seed and --like off"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Reads all inputs, and gives what the digest has of the records to `take`.
 fn read(
     args: &Args,
     sources: &[Source],
     digest: &Digest,
     shared: &Arc<Shared>,
-    mut take: impl FnMut(&mut dyn Iterator<Item = Hashed>),
+    mut take: impl FnMut(&Chunk),
 ) -> Result<Tally, Failure> {
     let mut pipeline = Pipeline::start(
         sources.to_vec(),
@@ -155,7 +256,7 @@ fn read(
         }
         tally.records += chunk.ends.len() as u64;
         tally.keyless += chunk.keyless.len() as u64;
-        take(&mut chunk.hashes.iter().map(|hash| Hashed(*hash)));
+        take(&chunk);
         pipeline.recycle(chunk);
         progress.update(shared, || format!("{} records", tally.records));
     }
@@ -189,7 +290,7 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
     ))
 }
 
-fn make(args: &Args, capacity: u64) -> Result<Filter, Failure> {
+fn make(args: &Args, capacity: u64) -> Result<Building, Failure> {
     let layout = args.layout.map_or(Layout::Blocked, Layout::from);
     let rate = args.error_rate.unwrap_or(ERROR_RATE);
     let key = args.seed.map(Key::from_seed);
@@ -200,14 +301,16 @@ fn make(args: &Args, capacity: u64) -> Result<Filter, Failure> {
                 .to_owned(),
         ));
     }
-    let made = if args.growing {
+    let made = if args.format == Format::Dcso {
+        DcsoFilter::new(capacity, rate).map(Building::Dcso)
+    } else if args.growing {
         let builder = ScalableBloomFilter::builder().layout(layout);
         let builder = builder.capacity(capacity).error_rate(rate);
         let builder = match key {
             Some(key) => builder.key(key),
             None => builder,
         };
-        builder.build().map(Filter::Growing)
+        builder.build().map(Filter::Growing).map(Building::Own)
     } else {
         let builder = BloomFilter::builder().layout(layout);
         let builder = builder.capacity(capacity).error_rate(rate);
@@ -215,7 +318,7 @@ fn make(args: &Args, capacity: u64) -> Result<Filter, Failure> {
             Some(key) => builder.key(key),
             None => builder,
         };
-        builder.build().map(Filter::Fixed)
+        builder.build().map(Filter::Fixed).map(Building::Own)
     };
     made.map_err(|error| {
         Failure::Usage(format!(
@@ -237,22 +340,21 @@ fn unmade(error: BuildError) -> Failure {
     Failure::Usage(format!("cannot make the filter: {error}"))
 }
 
-fn summarize(tally: &Tally, filter: &Filter) {
-    let now = filter.estimated_error_rate();
+fn summarize(tally: &Tally, filter: &Figures) {
     let mut text = format!(
         "{} records in, {} in the filter, which takes {:.1} MB\n",
         tally.records,
-        filter.len(),
-        filter.memory_usage() as f64 / 1e6,
+        filter.items,
+        filter.bytes as f64 / 1e6,
     );
     if tally.keyless > 0 {
         text += &format!("{} had no such field and were left out\n", tally.keyless);
     }
-    text += &format!("of other records it finds {}\n", percent(now));
-    if filter.len() > filter.capacity() && now > filter.error_rate() {
+    text += &format!("of other records it finds {}\n", percent(filter.now));
+    if filter.items > filter.capacity && filter.now > filter.asked {
         text += &format!(
             "warning: that is more than {}; build it again with --capacity {} or more\n",
-            percent(filter.error_rate()),
+            percent(filter.asked),
             tally.records - tally.keyless,
         );
     }

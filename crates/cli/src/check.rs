@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::failure::Failure;
-use crate::filter::Filter;
-use crate::filter_file::FilterFile;
+use crate::filter_file::{FilterFile, FilterFileError, Found};
+use crate::other::{Funnel, Program};
 use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::{Chunk, Digest, Hashed};
 use crate::records::output::Output;
@@ -19,7 +19,7 @@ use crate::records::reader::Shared;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The filter, as `build` and `dedup --state` make it
+    /// The filter, as `build` and `dedup --state` make it, or of DCSO's bloom, or of Guava
     #[arg(value_name = "FILE.bloom")]
     filter: PathBuf,
     /// The files to read, one after the other; `-` or none is standard input
@@ -34,6 +34,9 @@ pub(crate) struct Args {
     /// Print nothing, and end at the first record that would be printed
     #[arg(short, long, conflicts_with = "count")]
     quiet: bool,
+    /// How the program in Java put items into a filter of Guava [default: utf8]
+    #[arg(long, value_enum)]
+    funnel: Option<Funnel>,
     #[command(flatten)]
     records: RecordArgs,
 }
@@ -46,6 +49,11 @@ found. Of the others about as many are found as the error rate says, which `info
 Files that are gzip or zstd are unpacked. The filter is read once, at the beginning, and is not
 locked: a `dedup` or `build` that replaces it meanwhile does no harm.
 
+A filter of DCSO's bloom, such as CIRCL's hashlookup, is known by its content. It is read where it
+is, only as far as it is looked into: let a `bloom insert` end first. One that is packed with gzip
+is unpacked into memory. A filter of Guava is what BloomFilter.writeTo wrote in Java. It does not
+tell how items were put in: give --funnel.
+
 Exit code, as that of grep: 0 when a record was printed or would be, 1 when none was, 2 for an
 error, also when only one of many inputs could not be read.
 
@@ -53,19 +61,35 @@ Examples:
   everbloom check banned.bloom names.txt          those that are (almost certainly) banned
   everbloom check -v seen.bloom urls.txt          those that certainly were never seen
   everbloom check -q seen.bloom <<< some-url && echo known
-  everbloom check --json .url seen.bloom crawl.jsonl.zst";
+  everbloom check --json .url seen.bloom crawl.jsonl.zst
+  sha1sum * | sed 's/^[^ ]*/\\U&/' | everbloom check -f 1 -d ' ' hashlookup-full.bloom
+  everbloom check --funnel long users.guava ids.txt";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let filter = FilterFile::look(&args.filter)?;
-    let hasher = filter
-        .hasher()
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut filter = FilterFile::look_at_any(&args.filter)?;
+    let digest = match &filter {
+        Found::Own(filter) => {
+            let hasher = filter.hasher();
+            Digest::Hashes(
+                hasher.map_err(|error| Failure::Usage(error.to_string()))?,
+                false,
+            )
+        }
+        Found::Other(_) => Digest::Keys,
+    };
+    let is_of_guava = matches!(&filter, Found::Other(other) if other.program() == Program::Guava);
+    if args.funnel.is_some() && !is_of_guava {
+        return Err(Failure::Usage(format!(
+            "{} is no filter of Guava; leave --funnel off",
+            args.filter.display()
+        )));
+    }
     let shared = Arc::new(Shared::default());
     let mut pipeline = Pipeline::start(
         sources(&args.inputs),
         args.records.terminator(),
         &args.records.key_of(),
-        &Digest::Hashes(hasher, false),
+        &digest,
         Arc::clone(&shared),
     )?;
     let prints = !args.count && !args.quiet;
@@ -74,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut records = 0;
     let mut found = Vec::new();
     while let Some(mut chunk) = pipeline.next()? {
-        select(&filter, &chunk, args.invert, &mut found);
+        select(&mut filter, &chunk, args, &mut found)?;
         let keyless = chunk.keyless.first().filter(|_| args.records.strict);
         if let Some(first) = keyless {
             let number = records + *first as u64 + 1;
@@ -106,12 +130,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// For each record whether it is printed. One without a key is no member.
-fn select(filter: &Filter, chunk: &Chunk, invert: bool, selected: &mut Vec<bool>) {
+fn select(
+    filter: &mut Found,
+    chunk: &Chunk,
+    args: &Args,
+    selected: &mut Vec<bool>,
+) -> Result<(), FilterFileError> {
     selected.clear();
-    let hashes = chunk.hashes.iter().map(|hash| Hashed(*hash));
+    let invert = args.invert;
     if chunk.keyless.is_empty() {
-        filter.contains_each(hashes, |found| selected.push(found != invert));
-        return;
+        return contains_each(filter, chunk, args, |found| selected.push(found != invert));
     }
     selected.resize(chunk.ends.len(), true);
     for record in &chunk.keyless {
@@ -120,12 +148,32 @@ fn select(filter: &Filter, chunk: &Chunk, invert: bool, selected: &mut Vec<bool>
         }
     }
     let mut with_key = selected.iter_mut().filter(|has_key| **has_key);
-    filter.contains_each(hashes, |found| {
+    contains_each(filter, chunk, args, |found| {
         if let Some(place) = with_key.next() {
             *place = found;
         }
-    });
+    })?;
     if invert {
         selected.iter_mut().for_each(|selected| *selected ^= true);
+    }
+    Ok(())
+}
+
+/// Calls `emit` for each key with whether it is in the filter.
+fn contains_each(
+    filter: &mut Found,
+    chunk: &Chunk,
+    args: &Args,
+    emit: impl FnMut(bool),
+) -> Result<(), FilterFileError> {
+    match filter {
+        Found::Own(filter) => {
+            let hashes = chunk.hashes.iter().map(|hash| Hashed(*hash));
+            filter.contains_each(hashes, emit);
+            Ok(())
+        }
+        Found::Other(other) => other
+            .contains_each(args.funnel, chunk.each_key(), emit)
+            .map_err(|reason| FilterFileError::other(&args.filter, other.program(), reason)),
     }
 }

@@ -56,6 +56,10 @@ Only filters that grow have pieces: `build --growing` and `dedup --state` make t
 takes those of the classic layout: `build --growing --layout classic`. To copy filters from server
 to server, use `copy`.
 
+A filter of DCSO's bloom or of Guava cannot be converted, because each program places the bits of an
+item elsewhere, and no filter knows its items. `check` reads it as it is, and `build --format dcso`
+makes a filter for DCSO's bloom of the items themselves.
+
 Exit code: 0 when OUT is written, 2 for an error; then OUT is as it was.
 
 Examples:

@@ -1,4 +1,4 @@
-//! A filter of either type, as a file has it: of fixed size, or growing.
+//! What the subcommands do with a filter of either type, of fixed size or growing.
 
 use std::fs::File;
 use std::io;
@@ -6,6 +6,7 @@ use std::io;
 use everbloom::{BloomFilter, BuildError, Layer, Layout, ScalableBloomFilter};
 
 use crate::records::chunk::{Hashed, Hasher};
+pub(crate) use crate::stable::Filter;
 
 /// A layout on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -32,13 +33,6 @@ impl From<LayoutName> for Layout {
             LayoutName::Blocked => Layout::Blocked,
         }
     }
-}
-
-/// A filter of either type.
-#[derive(Debug)]
-pub(crate) enum Filter {
-    Fixed(BloomFilter),
-    Growing(ScalableBloomFilter),
 }
 
 impl From<ScalableBloomFilter> for Filter {

@@ -3,18 +3,14 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use everbloom::{BloomFilter, BytesError, ReadError, ScalableBloomFilter};
 
 use crate::filter::Filter;
-
-/// The first bytes of a file, which tell its length.
-const HEADER: usize = 64;
-
-/// Where the header has the length of the whole.
-const LENGTH_AT: usize = 48;
+use crate::other::{self, Other, OtherError, Program};
+use crate::stable;
 
 /// How often to open a file again that another run has just replaced.
 const ATTEMPTS: usize = 100;
@@ -41,6 +37,29 @@ pub(crate) enum FilterFileError {
     Empty(PathBuf),
     #[error("{} is not a filter file; to keep it as it is, name another one", .0.display())]
     Foreign(PathBuf),
+    #[error("{} is a filter of {what}; to keep it as it is, name another one", path.display())]
+    Taken { path: PathBuf, what: &'static str },
+    #[error(
+        "{} is a filter of {program}, whose bits fit no other one, and only check and info read \
+         it; build a filter of what was put into it",
+        path.display()
+    )]
+    Other { path: PathBuf, program: Program },
+    #[error(
+        "{} unpacks to {bytes} bytes, too many for memory; unpack it with gunzip, and name the \
+         result",
+        path.display()
+    )]
+    Packed { path: PathBuf, bytes: u64 },
+    #[error(
+        "{} is no whole filter of {program} ({reason}); put a copy in its place, or make it again",
+        path.display()
+    )]
+    OtherDamaged {
+        path: PathBuf,
+        program: Program,
+        reason: OtherError,
+    },
     #[error(
         "{} has version {version} of the format, which this everbloom does not know; use a \
          newer one",
@@ -62,6 +81,28 @@ pub(crate) enum FilterFileError {
         path.display()
     )]
     Save { path: PathBuf, source: io::Error },
+}
+
+impl FilterFileError {
+    /// A filter of another program cannot be used.
+    pub(crate) fn other(path: &Path, program: Program, reason: OtherError) -> Self {
+        let path = path.to_owned();
+        match reason {
+            OtherError::TooLarge(bytes) => FilterFileError::Packed { path, bytes },
+            reason => FilterFileError::OtherDamaged {
+                path,
+                program,
+                reason,
+            },
+        }
+    }
+}
+
+/// The filter of a file.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Own(Filter),
+    Other(Other),
 }
 
 /// A filter file that this process alone has open, as far as others ask for the lock too.
@@ -105,9 +146,26 @@ impl FilterFile {
 
     /// Reads the filter of a file that others may use meanwhile: they replace it in one step.
     pub(crate) fn look(path: &Path) -> Result<Filter, FilterFileError> {
+        Self::open_unlocked(path)?.read_any()
+    }
+
+    /// The same, or opens the filter of another program, which is read while it is asked.
+    pub(crate) fn look_at_any(path: &Path) -> Result<Found, FilterFileError> {
+        let mut file = Self::open_unlocked(path)?;
+        let program = match file.read_any() {
+            Ok(filter) => return Ok(Found::Own(filter)),
+            Err(FilterFileError::Other { program, .. }) => program,
+            Err(error) => return Err(error),
+        };
+        Other::open(program, &file.file)
+            .map(Found::Other)
+            .map_err(|reason| FilterFileError::other(path, program, reason))
+    }
+
+    fn open_unlocked(path: &Path) -> Result<Self, FilterFileError> {
         let mut options = OpenOptions::new();
         options.read(true);
-        Self::open_with(path, &options, |_| Ok(()))?.read_any()
+        Self::open_with(path, &options, |_| Ok(()))
     }
 
     fn open_with(
@@ -169,19 +227,42 @@ impl FilterFile {
         if self.is_empty {
             return Err(FilterFileError::Empty(self.path.clone()));
         }
-        self.read_filter().map_err(|error| self.unread(error))
+        let length = self.file.metadata().map(|found| found.len());
+        length
+            .map_err(ReadError::Io)
+            .and_then(|length| stable::read(&self.file, length))
+            .map_err(|error| self.unread(error))
     }
 
     /// Whether the file may be replaced: it is new, or a filter, damaged or not.
     pub(crate) fn check_is_filter(&mut self) -> Result<(), FilterFileError> {
-        let header = self
-            .read_header()
-            .map_err(|error| self.unread(error.into()))?;
-        match BloomFilter::from_bytes(&header) {
-            Err(BytesError::Magic) if !self.is_empty => {
-                Err(FilterFileError::Foreign(self.path.clone()))
-            }
-            _ => Ok(()),
+        self.check_is_of(None)
+    }
+
+    /// The same for a filter that is to be one of this program; none is our own.
+    pub(crate) fn check_is_of(&mut self, program: Option<Program>) -> Result<(), FilterFileError> {
+        if self.is_empty {
+            return Ok(());
+        }
+        let header = stable::read_header(&self.file).map_err(|error| self.unread(error.into()))?;
+        let is_own = !matches!(BloomFilter::from_bytes(&header), Err(BytesError::Magic));
+        let found = if is_own { None } else { Some(self.program()?) };
+        if found == program {
+            return Ok(());
+        }
+        Err(FilterFileError::Taken {
+            path: self.path.clone(),
+            what: found.map_or("everbloom", Program::name),
+        })
+    }
+
+    /// The program that wrote what is not ours.
+    fn program(&self) -> Result<Program, FilterFileError> {
+        let path = || self.path.clone();
+        match other::program(&self.file) {
+            Ok(Some(program)) => Ok(program),
+            Ok(None) => Err(FilterFileError::Foreign(path())),
+            Err(error) => Err(self.unread(error.into())),
         }
     }
 
@@ -193,48 +274,14 @@ impl FilterFile {
                 path,
                 source,
             },
-            ReadError::Bytes(BytesError::Magic) => FilterFileError::Foreign(path),
+            ReadError::Bytes(BytesError::Magic) => match self.program() {
+                Ok(program) => FilterFileError::Other { path, program },
+                Err(error) => error,
+            },
             ReadError::Bytes(BytesError::Version(version)) => {
                 FilterFileError::Newer { path, version }
             }
             ReadError::Bytes(reason) => FilterFileError::Damaged { path, reason },
-        }
-    }
-
-    fn read_header(&mut self) -> io::Result<Vec<u8>> {
-        let mut header = Vec::with_capacity(HEADER);
-        self.file.seek(SeekFrom::Start(0))?;
-        (&self.file).take(HEADER as u64).read_to_end(&mut header)?;
-        Ok(header)
-    }
-
-    fn read_filter(&mut self) -> Result<Filter, ReadError> {
-        let found = self.file.metadata()?.len();
-        let mut header = self.read_header()?;
-        let length = header.get(LENGTH_AT..).and_then(<[u8]>::first_chunk);
-        let expected = length.map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        if expected == found {
-            // The header does not announce more than there is.
-            return match ScalableBloomFilter::read_from(header.chain(&self.file)) {
-                Err(ReadError::Bytes(BytesError::Kind)) => {
-                    self.file.seek(SeekFrom::Start(0))?;
-                    BloomFilter::read_from(&self.file).map(Filter::Fixed)
-                }
-                growing => growing.map(Filter::Growing),
-            };
-        }
-        // It is damaged, or of an old version, or something else: the gate for bytes in memory says
-        // which. What is not ours may be huge.
-        let magic_and_version = header.get(..10).unwrap_or_default();
-        if let Err(error @ (BytesError::Magic | BytesError::Version(_))) =
-            ScalableBloomFilter::from_bytes(magic_and_version)
-        {
-            return Err(error.into());
-        }
-        self.file.read_to_end(&mut header)?;
-        match ScalableBloomFilter::from_bytes(&header) {
-            Err(BytesError::Kind) => Ok(Filter::Fixed(BloomFilter::from_bytes(&header)?)),
-            growing => Ok(Filter::Growing(growing?)),
         }
     }
 

@@ -6,18 +6,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use everbloom::Layout;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
-use crate::filter_file::FilterFile;
+use crate::filter_file::{FilterFile, FilterFileError, Found};
 use crate::number::percent;
+use crate::other::{Figures, Program};
 
 /// Say what a filter file holds, and whether it is damaged
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The filter, as `build` and `dedup --state` make it
+    /// The filter, as `build` and `dedup --state` make it, or of DCSO's bloom, or of Guava
     #[arg(value_name = "FILE.bloom")]
     filter: PathBuf,
     /// Print a JSON object; rates are shares of 1
@@ -26,17 +27,31 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-All of the file is read, and its checksums are compared.
+All of the file is read, and its checksums are compared. Filters of DCSO's bloom and of Guava have
+none, so only their sizes are compared. Guava does not write down the items, the capacity and the
+error rate of a filter: the items are estimated from its bits.
 
 Exit code: 0 when the file is whole, 2 when it is damaged, or is no filter, or cannot be read.";
 
+const OVER: &str =
+    "warning     it finds more than it was made for, because it holds too many items\n";
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let filter = FilterFile::look(&args.filter)?;
+    let found = FilterFile::look_at_any(&args.filter)?;
     let bytes = fs::metadata(&args.filter)?.len();
-    let text = if args.json {
-        as_json(&filter, bytes)?
-    } else {
-        as_text(&filter, bytes)
+    let text = match found {
+        Found::Own(filter) if args.json => as_json(own_json(&filter, bytes))?,
+        Found::Own(filter) => as_text(&filter, bytes),
+        Found::Other(mut other) => {
+            let figures = other
+                .figures()
+                .map_err(|reason| FilterFileError::other(&args.filter, other.program(), reason))?;
+            if args.json {
+                as_json(other_json(&figures, bytes))?
+            } else {
+                other_text(&figures, bytes)
+            }
+        }
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -72,14 +87,52 @@ fn as_text(filter: &Filter, bytes: u64) -> String {
         filter.layers(),
     );
     if now > filter.error_rate() && filter.is_overfull() {
-        text += "warning     it finds more than it was made for, because it holds too many items\n";
+        text += OVER;
     }
     text
 }
 
-fn as_json(filter: &Filter, bytes: u64) -> Result<String, Failure> {
+/// The same of a filter of another program.
+fn other_text(figures: &Figures, bytes: u64) -> String {
+    let mut text = format!("type        {}", figures.program);
+    if let Some(strategy) = figures.strategy {
+        text += &format!(", {strategy}");
+    }
+    let now = percent(figures.error_rate);
+    match figures.made_for {
+        Some((capacity, rate)) => {
+            text += &format!("\nitems       {} of {capacity}\n", figures.items);
+            text += &format!(
+                "error rate  {} asked for, {now} expected now\n",
+                percent(rate)
+            );
+        }
+        None => {
+            text += &format!("\nitems       about {}\n", figures.items);
+            text += &format!("error rate  {now} expected now\n");
+        }
+    }
+    text += &format!(
+        "fill        {:.1} % of {} bits are 1\n\
+         hashes      {}\n",
+        figures.fill_ratio * 100.0,
+        figures.bits,
+        figures.hashes,
+    );
+    if figures.data > 0 {
+        text += &format!("data        {} bytes attached\n", figures.data);
+    }
+    text += &format!("file        {bytes} bytes\n");
+    let is_over = |(capacity, rate)| figures.items > capacity && figures.error_rate > rate;
+    if figures.made_for.is_some_and(is_over) {
+        text += OVER;
+    }
+    text
+}
+
+fn own_json(filter: &Filter, bytes: u64) -> Value {
     let (kind, layout) = names(filter);
-    let document = json!({
+    json!({
         "type": kind,
         "layout": layout,
         "items": filter.len(),
@@ -91,7 +144,43 @@ fn as_json(filter: &Filter, bytes: u64) -> Result<String, Failure> {
         "hashes": filter.hashes(),
         "layers": filter.layers(),
         "file_bytes": bytes,
+    })
+}
+
+fn other_json(figures: &Figures, bytes: u64) -> Value {
+    let kind = match figures.program {
+        Program::Dcso => "dcso",
+        Program::Guava => "guava",
+    };
+    let mut document = json!({
+        "type": kind,
+        "expected_error_rate": figures.error_rate,
+        "fill_ratio": figures.fill_ratio,
+        "bits": figures.bits,
+        "hashes": figures.hashes,
+        "file_bytes": bytes,
     });
+    let mut set = |name: &str, value: Value| {
+        if let Some(fields) = document.as_object_mut() {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    if let Some(strategy) = figures.strategy {
+        set("strategy", strategy.into());
+    }
+    match figures.made_for {
+        Some((capacity, rate)) => {
+            set("items", figures.items.into());
+            set("capacity", capacity.into());
+            set("error_rate", rate.into());
+            set("data_bytes", figures.data.into());
+        }
+        None => set("estimated_items", figures.items.into()),
+    }
+    document
+}
+
+fn as_json(document: Value) -> Result<String, Failure> {
     let mut text = serde_json::to_string_pretty(&document).map_err(io::Error::from)?;
     text.push('\n');
     Ok(text)

@@ -26,7 +26,8 @@
 //! client::trust client::stream
 //! client::place
 //! client::login
-//! filter
+//! filter other
+//! stable pages
 //! records records::pipeline records::signals records::progress
 //! records::reader records::args
 //! records::chunk records::input records::output
@@ -53,12 +54,15 @@ mod info;
 mod measure;
 mod merge;
 mod number;
+mod other;
+mod pages;
 mod plan;
 mod plot;
 mod query;
 mod records;
 mod serve;
 mod servers;
+mod stable;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -133,11 +133,11 @@ mod tests {
 
     #[test]
     fn a_cuckoo_filter_errs_as_expected_while_it_fills_and_grows() {
-        let items = random_items(80_000, 3);
+        let items = random_items(80_000, 3).unwrap();
         let (added, probed) = items.split_at(20_000);
         for bucket_size in [1, 4] {
             let subject = Subject::cuckoo(None, 10_000, bucket_size).unwrap();
-            let filling = fill("filter".into(), subject, added, probed).unwrap();
+            let filling = fill("filter".into(), subject, added, probed, true).unwrap();
             for point in &filling.points {
                 let away = (point.measured - point.expected.unwrap()).abs();
                 assert!(

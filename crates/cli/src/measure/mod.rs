@@ -190,7 +190,7 @@ fn fillings(
     if args.family == Family::Cuckoo {
         let subjects = cuckoo(args, capacity)?.into_iter();
         return subjects
-            .map(|(name, _, subject)| filling::fill(name, subject, added, probed))
+            .map(|(name, _, subject)| filling::fill(name, subject, added, probed, args.quiet))
             .collect();
     }
     let layouts = match (args.layout, &args.url) {

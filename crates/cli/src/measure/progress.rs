@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// The number of items sent, or hashed, between two updates of the progress bar.
 pub(super) const CHUNK: usize = 1000;
 
-/// A bar on stderr, unless it is to be quiet. indicatif shows nothing when stderr is not a terminal.
+/// A bar on stderr, unless it is to be quiet. indicatif shows nothing when stderr is no terminal.
 pub(super) fn progress(name: &str, steps: usize, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();

@@ -26,6 +26,16 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
+    /// The keys, where they were asked for.
+    pub(crate) fn each_key(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.key_ends.iter().map(move |&end| {
+            let key = self.keys.get(start..end).unwrap_or_default();
+            start = end;
+            key
+        })
+    }
+
     /// Moves the records to keep together, to the front. Returns their bytes and their number.
     pub(crate) fn compact(&mut self, keep: &[bool]) -> (usize, usize) {
         let (mut to, mut kept) = (0, 0);

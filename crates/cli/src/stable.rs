@@ -1,0 +1,98 @@
+//! The library's stable bytes in a file: which type of filter they are, and the filter.
+//!
+//! The fuzzer reads files with this code, so it uses the library only.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use everbloom::{BloomFilter, BytesError, ReadError, ScalableBloomFilter};
+
+/// The first bytes of a file, which tell its length.
+const HEADER: u64 = 64;
+
+/// Where the header has the length of the whole.
+const LENGTH_AT: usize = 48;
+
+/// A filter of either type.
+#[derive(Debug)]
+pub(crate) enum Filter {
+    Fixed(BloomFilter),
+    Growing(ScalableBloomFilter),
+}
+
+/// Reads the filter of a file that has `found` bytes. All of it is checked.
+pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<Filter, ReadError> {
+    let mut header = read_header(&mut file)?;
+    let length = header.get(LENGTH_AT..).and_then(<[u8]>::first_chunk);
+    if length.is_some_and(|bytes| u64::from_le_bytes(*bytes) == found) {
+        // The header does not announce more than there is.
+        match ScalableBloomFilter::read_from(header.chain(&mut file)) {
+            Err(ReadError::Bytes(BytesError::Kind)) => {
+                file.seek(SeekFrom::Start(0))?;
+                return BloomFilter::read_from(file).map(Filter::Fixed);
+            }
+            // Of an old version another number stands there. Only the header was read.
+            Err(ReadError::Bytes(BytesError::Old(_))) => {}
+            growing => return growing.map(Filter::Growing),
+        }
+    }
+    // It is damaged, or of an old version, or something else: the gate for bytes in memory says
+    // which. What is not ours may be huge.
+    let magic_and_version = header.get(..10).unwrap_or_default();
+    if let Err(error @ (BytesError::Magic | BytesError::Version(_))) =
+        ScalableBloomFilter::from_bytes(magic_and_version)
+    {
+        return Err(error.into());
+    }
+    file.read_to_end(&mut header)?;
+    match ScalableBloomFilter::from_bytes(&header) {
+        Err(BytesError::Kind) => Ok(Filter::Fixed(BloomFilter::from_bytes(&header)?)),
+        growing => Ok(Filter::Growing(growing?)),
+    }
+}
+
+/// The first bytes of the file, as many as a header has or the file.
+pub(crate) fn read_header(mut file: impl Read + Seek) -> io::Result<Vec<u8>> {
+    let mut header = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(HEADER).read_to_end(&mut header)?;
+    Ok(header)
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "it makes bytes for 64-bit machines"
+)]
+#[path = "../../../fuzz/inputs/state.rs"]
+mod input;
+
+#[cfg(test)]
+mod tests {
+    use everbloom_dev::corpus::seeds;
+
+    use super::input;
+
+    #[test]
+    fn what_ends_in_its_header_is_no_filter() {
+        let whole = everbloom::BloomFilter::new(100, 0.01).to_bytes();
+        assert!(input::check(&whole));
+        for len in 0..whole.len() {
+            assert!(!input::check(&whole[..len]), "{len}");
+        }
+    }
+
+    #[test]
+    fn the_fuzzers_seeds() {
+        let (mut taken, mut refused) = (0, 0);
+        for (_, seed) in seeds("state") {
+            for file in input::files(&seed) {
+                if input::check(&file) {
+                    taken += 1;
+                } else {
+                    refused += 1;
+                }
+            }
+        }
+        assert!(taken > 5 && refused > 5, "{taken} {refused}");
+    }
+}

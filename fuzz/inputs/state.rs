@@ -1,0 +1,35 @@
+//! Inputs of the target `state`, and what must be true of them: files as `check` and
+//! `dedup --state` open them.
+//!
+//! An input is tried as it is, and with its checksums made right.
+
+use std::io::Cursor;
+
+use everbloom::{BloomFilter, ReadError, ScalableBloomFilter};
+
+use crate::stable::{self, Filter};
+
+#[path = "../../crates/filters/tests/bytes/sealed.rs"]
+mod sealed;
+
+/// The files of an input.
+pub(crate) fn files(input: &[u8]) -> [Vec<u8>; 2] {
+    [input.to_vec(), sealed::sealed(input.to_vec())]
+}
+
+/// Reads a file; it is the filter that its bytes are, or they are none. Whether it was a filter.
+pub(crate) fn check(file: &[u8]) -> bool {
+    let scalable = ScalableBloomFilter::from_bytes(file);
+    let fixed = BloomFilter::from_bytes(file);
+    match stable::read(Cursor::new(file), file.len() as u64) {
+        Ok(Filter::Growing(filter)) => assert!(scalable == Ok(filter)),
+        Ok(Filter::Fixed(filter)) => assert!(fixed == Ok(filter)),
+        Err(ReadError::Bytes(_)) => {
+            // Of two faults each way may name another one.
+            assert!(scalable.is_err() && fixed.is_err());
+            return false;
+        }
+        Err(ReadError::Io(error)) => panic!("bytes in memory end where they end: {error}"),
+    }
+    true
+}
