@@ -1,6 +1,6 @@
 //! Headers and chunks of anyone's making for CF.LOADCHUNK, then commands on what came out: no
-//! panic, no memory beyond the limit, an error changes nothing, what is dumped loads again the same,
-//! and the log makes the same filter.
+//! panic, no memory beyond the limit, an error changes nothing, what is dumped loads again the
+//! same, and the log makes the same filter.
 #![no_main]
 
 use everbloom::CuckooFilter;

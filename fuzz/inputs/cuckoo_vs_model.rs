@@ -1,8 +1,8 @@
-//! Inputs of the target `cuckoo_vs_model`, and what must be true of them: any sequence of inserts, removals, compactions, chunks and captures of a cuckoo filter, against
-//! a model that is slow and obvious: after each step all slots and counts are the same, and a
-//! capture is the filter as it was when it began.
+//! Inputs of the target `cuckoo_vs_model`, and what must be true of them: any sequence of inserts,
+//! removals, compactions, chunks and captures of a cuckoo filter goes as a model says that is slow
+//! and obvious. After each step all slots and counts are the same, and a capture is the filter as
+//! it was when it began.
 
-use crate::slow::Slow;
 use arbitrary::{Arbitrary, Unstructured};
 use everbloom::CuckooFilter;
 

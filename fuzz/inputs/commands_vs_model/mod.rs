@@ -1,6 +1,6 @@
-//! Inputs of the target `commands_vs_model`, and what must be true of them: any sequence of commands
-//! on a few keys goes as models of both families of filters say; and the
-//! effects, replayed on an empty keyspace with other defaults, give the same filters byte for byte.
+//! Inputs of the target `commands_vs_model`, and what must be true of them: any sequence of
+//! commands on a few keys goes as models of both families of filters say. The effects, replayed on
+//! an empty keyspace with other defaults, give the same filters byte for byte.
 //!
 //! The model of a Bloom filter knows each reply but one: whether a new item seems to be there
 //! already. That of a cuckoo filter knows every slot. Keys that neither follows take commands of
