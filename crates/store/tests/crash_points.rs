@@ -581,7 +581,11 @@ impl Numbers {
                 }
                 1 => {
                     // A run of one command on one key, which is executed as one.
-                    let start = ["BF.ADD f1", "CF.ADD c1", "CF.DEL c1"][self.below(3) as usize];
+                    let start = match self.below(3) {
+                        0 => "BF.ADD f1",
+                        1 => "CF.ADD c1",
+                        _ => "CF.DEL c1",
+                    };
                     let run = (0..5).map(|_| words(&format!("{start} i{}", self.below(60))));
                     run.collect()
                 }
