@@ -45,11 +45,11 @@ impl Tally {
         true
     }
 
-    /// Sends the requests of a seed, of which `BF.LOADCHUNK` loads something, and works with it.
+    /// Sends the requests of a seed, of which the LOADCHUNKs load something, and works with it.
     pub fn load(&mut self, client: &mut Client, requests: &[Vec<Vec<u8>>]) {
         for request in requests {
             let reply = client.call(request);
-            if request[0] == b"BF.LOADCHUNK" {
+            if request[0].ends_with(b".LOADCHUNK") {
                 self.count(reply);
             }
         }
@@ -79,9 +79,18 @@ pub fn work_with(client: &mut Client, key: &str) {
         "BF.SCANDUMP k 0",
         "BF.SCANDUMP k 1",
         "MEMORY USAGE k",
+        "CF.COUNT k x",
+        "CF.INFO k",
+        "CF.STATS k",
+        "CF.DEBUG k",
+        "CF.SCANDUMP k 0",
+        "CF.SCANDUMP k 1",
         "DEBUG DIGEST-VALUE k",
         "COPY k k2 REPLACE",
         "BF.MADD k a b c d e f g",
+        "CF.INSERT k ITEMS a b c d e f g",
+        "CF.DEL k a",
+        "CF.COMPACT k",
         "DUMP k",
         "DEL k k2",
     ] {

@@ -421,6 +421,45 @@ fn bad_parts_are_refused() {
     assert_eq!((filter.len(), filter.tables()), (300, 4));
 }
 
+/// Without a limit, too: each of these goes beyond 64 bits at one place only.
+#[test]
+fn sizes_do_not_wrap() {
+    let good = builder(16, 1, 20, 1).parts();
+    for (buckets, tables, expansion, bucket_size) in [
+        // The sum of the slots of all tables.
+        (1 << 55, 512, 1, 1),
+        // The slots of the second table.
+        (1 << 50, 2, 8192, 2),
+        // The power of the expansion.
+        (1, 29, 5, 1),
+        // The buckets of the last table.
+        (16, 27, 5, 1),
+    ] {
+        let parts = CuckooParts {
+            buckets,
+            tables,
+            expansion,
+            bucket_size,
+            ..good
+        };
+        let limit = u64::MAX;
+        let refused = Err(CuckooError::TooLarge { limit });
+        assert_eq!(parts.validate(limit), refused, "{parts:?}");
+    }
+}
+
+/// A header has 16 bits for the number of tables.
+#[test]
+fn no_filter_has_more_tables_than_can_be_written() {
+    let mut parts = builder(2, 1, 20, 1).parts();
+    (parts.buckets, parts.tables) = (1, u16::MAX - 1);
+    let full = vec![vec![7]; parts.tables.into()];
+    let mut filter = CuckooFilter::from_parts_and_slots(&parts, full, u64::MAX).unwrap();
+    assert_eq!(filter.insert("a"), Ok(()));
+    assert_eq!(filter.insert("a"), Err(InsertError::CannotGrow));
+    assert_eq!(filter.parts().tables, u16::MAX);
+}
+
 #[test]
 fn counts_that_do_not_fit_the_slots_do_no_harm() {
     // The header of a dump came, and one of its chunks.

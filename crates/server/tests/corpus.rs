@@ -6,7 +6,10 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     clippy::indexing_slicing,
     missing_docs
 )]
@@ -14,12 +17,24 @@
 mod support;
 
 #[allow(dead_code, reason = "the fuzz target uses all of it")]
+#[path = "../../../fuzz/inputs/commands_vs_model/mod.rs"]
+mod commands_vs_model;
+#[allow(dead_code, reason = "the fuzz target uses all of it")]
+#[path = "../../../fuzz/inputs/cuckoo_loadchunk.rs"]
+mod cuckoo_loadchunk;
+#[allow(dead_code, reason = "the fuzz target uses all of it")]
+#[path = "../../../fuzz/inputs/cuckoo_vs_model.rs"]
+mod cuckoo_vs_model;
+#[allow(dead_code, reason = "the fuzz target uses all of it")]
 #[path = "../../../fuzz/inputs/loadchunk.rs"]
 mod loadchunk;
 #[path = "../../../fuzz/inputs/rdb_load.rs"]
 mod rdb_load;
 #[path = "../../../fuzz/inputs/restore.rs"]
 mod restore;
+#[allow(dead_code, reason = "shared with the tests of the filters")]
+#[path = "../../filters/tests/cuckoo/slow.rs"]
+mod slow;
 
 use std::fs;
 
@@ -75,6 +90,14 @@ fn headers_and_chunks_of_the_corpus() {
     }
     assert_eq!(client.line("PING"), Reply::simple("PONG"));
     check_variety("loadchunk", &tally);
+    let mut tally = Tally::default();
+    for (name, input) in seeds("cuckoo_loadchunk") {
+        let input = cuckoo_loadchunk::Input::read(&input);
+        let input = input.unwrap_or_else(|| panic!("{name} says nothing"));
+        tally.load(&mut client, &input.requests());
+    }
+    assert_eq!(client.line("PING"), Reply::simple("PONG"));
+    check_variety("cuckoo_loadchunk", &tally);
 }
 
 #[test]
@@ -113,4 +136,21 @@ fn files_of_the_corpus() {
         assert_eq!(client.line("PING"), Reply::simple("PONG"), "{name}");
     }
     check_variety("rdb_load", &tally);
+}
+
+/// Sequences that no server sees: they are for the models.
+#[test]
+fn sequences_of_the_corpus() {
+    for (name, input) in seeds("commands_vs_model") {
+        let input = commands_vs_model::Input::read(&input);
+        input
+            .unwrap_or_else(|| panic!("{name} says nothing"))
+            .check();
+    }
+    for (name, input) in seeds("cuckoo_vs_model") {
+        let input = cuckoo_vs_model::Input::read(&input);
+        input
+            .unwrap_or_else(|| panic!("{name} says nothing"))
+            .check();
+    }
 }

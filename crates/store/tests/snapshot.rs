@@ -198,7 +198,7 @@ fn new_filter(key: u8) -> Value {
     Value::Filter(filter.into())
 }
 
-/// Inserts items; every other time it then removes most of those that the last call inserted, so
+/// Inserts items; then, every other time, removes most of those that the last call inserted, so
 /// that tables are dropped.
 fn change(filter: &mut CuckooFilter, items: impl Iterator<Item = String>, seed: u32) {
     for (i, item) in items.enumerate() {

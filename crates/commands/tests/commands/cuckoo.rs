@@ -238,16 +238,15 @@ fn other_values_are_not_touched() {
 /// beside their slots counts for both.
 #[test]
 fn a_filter_at_its_limit_can_be_loaded_again() {
-    for limit in [3072, 3000 + 3 * 1024] {
+    // Many small tables, and few large ones.
+    for (slots, limit) in [(4, 300), (4, 301), (4, 1000), (1024, 3072), (1024, 6072)] {
         let mut keys = Keyspace::with_limit(limit);
-        keys.say("CF.INSERT c ITEMS a");
-        let items = " a".repeat(40);
-        assert!(
-            keys.say(&format!("CF.INSERT c ITEMS{items}"))
-                .contains(":-1")
-        );
+        keys.context.cuckoo.initial_size = slots;
+        let items = " foo".repeat(100);
+        let replies = keys.say(&format!("CF.INSERT c ITEMS{items}"));
+        assert!(replies.contains(":-1"), "{limit}: {replies}");
         for _ in 0..20 {
-            keys.say("CF.ADD c a");
+            keys.say("CF.ADD c foo");
         }
         let mut other = Keyspace::with_limit(limit);
         for (position, data) in &keys.dumps()[&b"c"[..]] {

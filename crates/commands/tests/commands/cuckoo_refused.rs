@@ -3,6 +3,7 @@
 use crate::keyspace::Keyspace;
 use everbloom::CuckooFilter;
 use everbloom_commands::cf::{add, del, dump, insert, reserve};
+use everbloom_commands::format::header::cuckoo::decode;
 use everbloom_commands::{Context, Effect, Outcome, Slot};
 use everbloom_resp::Reply;
 
@@ -194,7 +195,9 @@ fn headers() {
     for end in [0, 1, 37] {
         assert_eq!(load(&good[..end]), length, "{end}");
     }
-    assert_eq!(load(&[&good[..], b"x"].concat()), length);
+    let long = [&good[..], b"x"].concat();
+    assert_eq!(load(&long), length);
+    assert_eq!(decode(&long), None);
     assert_eq!(load(&good), Reply::OK);
     let refused = Reply::error("Couldn't create filter!");
     for (wide, narrow) in [

@@ -11,6 +11,9 @@ use crate::golden::{VERSION, for_the_host};
 use crate::support::{Client, Host, elements, from_redis_7};
 
 #[allow(dead_code, reason = "the fuzz target uses all of it")]
+#[path = "../../../../fuzz/inputs/cuckoo_loadchunk.rs"]
+mod cuckoo_loadchunk;
+#[allow(dead_code, reason = "the fuzz target uses all of it")]
 #[path = "../../../../fuzz/inputs/loadchunk.rs"]
 mod loadchunk;
 #[allow(dead_code, reason = "the fuzz target uses all of it")]
@@ -31,7 +34,7 @@ fn settings() -> &'static [&'static str] {
 }
 
 fn is_ours(kind: &Reply) -> bool {
-    let ours = ["string", "MBbloom--", "everbloom"];
+    let ours = ["string", "MBbloom--", "everbloom", "MBbloomCF"];
     ours.into_iter().any(|ours| *kind == Reply::simple(ours))
 }
 
@@ -58,7 +61,7 @@ fn payloads_of_the_corpus() {
         }
     }
     assert_eq!(client.line("PING"), Reply::simple("PONG"));
-    for kind in ["MBbloom--", "everbloom"] {
+    for kind in ["MBbloom--", "everbloom", "MBbloomCF"] {
         let taken = kinds.iter().filter(|k| **k == Reply::simple(kind)).count();
         assert!(taken > 5, "{taken} values of type {kind} were taken");
     }
@@ -78,6 +81,11 @@ fn headers_and_chunks_of_the_corpus() {
     let mut tally = Tally::default();
     for (name, input) in seeds("loadchunk") {
         let input = loadchunk::Input::read(&input).unwrap_or_else(|| panic!("{name} says nothing"));
+        tally.load(&mut client, &input.requests());
+    }
+    for (name, input) in seeds("cuckoo_loadchunk") {
+        let input = cuckoo_loadchunk::Input::read(&input);
+        let input = input.unwrap_or_else(|| panic!("{name} says nothing"));
         tally.load(&mut client, &input.requests());
     }
     assert_eq!(client.line("PING"), Reply::simple("PONG"));
@@ -108,7 +116,8 @@ fn files_of_the_corpus() {
                 assert!(status.code().is_some(), "{name}: {status}\n{log}");
                 assert!(!log.contains("crashed by signal"), "{name}\n{log}");
                 assert!(!log.contains("Ready to accept"), "{name}\n{log}");
-                refused += usize::from(log.contains("no valid Bloom filter"));
+                let ours = ["no valid Bloom filter", "no valid cuckoo filter"];
+                refused += usize::from(ours.iter().any(|ours| log.contains(ours)));
             }
         }
     }
@@ -118,10 +127,11 @@ fn files_of_the_corpus() {
     );
 }
 
-/// The ids of both types as a file has them: a length of 64 bits.
-fn ids(client: &mut Client) -> [[u8; 9]; 2] {
-    ["CLASSIC", "BLOCKED"].map(|layout| {
-        client.ok(&format!("BF.RESERVE {layout} 0.01 10 LAYOUT {layout}"));
+/// The ids of all types as a file has them: a length of 64 bits.
+fn ids(client: &mut Client) -> [[u8; 9]; 3] {
+    client.ok("CF.ADD CUCKOO x");
+    ["CLASSIC", "BLOCKED", "CUCKOO"].map(|layout| {
+        client.line(&format!("BF.RESERVE {layout} 0.01 10 LAYOUT {layout}"));
         let payload = client.ok(&format!("DUMP {layout}"));
         *payload.as_bytes().unwrap()[1..].first_chunk().unwrap()
     })

@@ -6,16 +6,24 @@ use everbloom_resp::Reply;
 use crate::golden::envelope;
 use crate::support::{Client, Host, from_redis_7};
 
-/// The layouts, each with the type of its values.
-const LAYOUTS: [(&str, &str); 2] = [("CLASSIC", "MBbloom--"), ("BLOCKED SEED 7", "everbloom")];
+/// The layouts, and cuckoo filters; each with the type of its values.
+const KINDS: [(&str, &str); 3] = [
+    ("CLASSIC", "MBbloom--"),
+    ("BLOCKED SEED 7", "everbloom"),
+    (CUCKOO, "MBbloomCF"),
+];
+const CUCKOO: &str = "CUCKOO";
 
 /// The type byte and the id of the type, which a value begins with. They stay, or it would not be
 /// for this module to read.
 const HEAD: usize = 10;
 
-/// The values of filters of several kinds in a layout, each from its type byte on.
+/// The values of several filters of a kind, each from its type byte on.
 fn values(client: &mut Client, layout: &str) -> Vec<Vec<u8>> {
     client.ok("DEL small grown fixed");
+    if layout == CUCKOO {
+        return cuckoo_values(client);
+    }
     client.ok(&format!("BF.RESERVE small 0.01 100 LAYOUT {layout}"));
     client.ok("BF.ADD small a");
     client.ok(&format!("BF.RESERVE grown 0.01 3 LAYOUT {layout}"));
@@ -25,6 +33,20 @@ fn values(client: &mut Client, layout: &str) -> Vec<Vec<u8>> {
     client.ok(&format!(
         "BF.RESERVE fixed 0.001 100 NONSCALING LAYOUT {layout}"
     ));
+    ["small", "grown", "fixed"]
+        .map(|key| value(client, key))
+        .to_vec()
+}
+
+fn cuckoo_values(client: &mut Client) -> Vec<Vec<u8>> {
+    client.ok("CF.RESERVE small 16");
+    client.ok("CF.ADD small a");
+    client.ok("CF.RESERVE grown 4 BUCKETSIZE 1 EXPANSION 2");
+    for i in 0..40 {
+        client.ok(&format!("CF.ADD grown {i}"));
+    }
+    client.ok("CF.RESERVE fixed 16 BUCKETSIZE 4 EXPANSION 0");
+    client.ok("CF.ADD fixed a");
     ["small", "grown", "fixed"]
         .map(|key| value(client, key))
         .to_vec()
@@ -81,7 +103,7 @@ fn damaged_payloads_are_refused() {
     let Some(host) = Host::start(&[]) else { return };
     let mut client = host.client();
     let mut random = Random(0x5eed);
-    for (layout, kind) in LAYOUTS {
+    for (layout, kind) in KINDS {
         let (mut taken, mut refused) = (0, 0);
         for value in values(&mut client, layout) {
             for _ in 0..1500 {
@@ -111,10 +133,13 @@ fn damaged_payloads_are_refused() {
 fn values_of_other_versions_and_types_are_refused() {
     let Some(host) = Host::start(&[]) else { return };
     let mut client = host.client();
-    let [classic, blocked] = LAYOUTS.map(|(layout, _)| values(&mut client, layout).swap_remove(1));
+    let [classic, blocked, cuckoo] =
+        KINDS.map(|(layout, _)| values(&mut client, layout).swap_remove(1));
     for (value, other, kind) in [
         (&classic, &blocked, "MBbloom--"),
         (&blocked, &classic, "everbloom"),
+        (&cuckoo, &classic, "MBbloomCF"),
+        (&classic, &cuckoo, "MBbloom--"),
     ] {
         assert!(offer(&mut client, kind, &envelope(value)));
         let mut newer = value.clone();
@@ -138,17 +163,23 @@ fn damaged_headers_and_chunks_are_refused() {
         return;
     };
     let mut client = host.client();
-    for (layout, _) in LAYOUTS {
+    for (layout, _) in KINDS {
         values(&mut client, layout);
-        check_damaged_headers(&mut client);
+        let family = if layout == CUCKOO { "CF" } else { "BF" };
+        check_damaged_headers(&mut client, family);
     }
     assert_eq!(client.line("PING"), Reply::simple("PONG"));
 }
 
-fn check_damaged_headers(client: &mut Client) {
+fn check_damaged_headers(client: &mut Client, family: &str) {
     let mut random = Random(7);
     let mut taken = 0;
-    let header = client.ok("BF.SCANDUMP grown 0");
+    let refusals: &[&str] = match family {
+        "BF" => &["ERR received bad data"],
+        _ => &["Invalid header", "Couldn't create filter!"],
+    };
+    let load = format!("{family}.LOADCHUNK");
+    let header = client.ok(&format!("{family}.SCANDUMP grown 0"));
     let header = crate::support::elements(header)[1]
         .as_bytes()
         .unwrap()
@@ -162,7 +193,7 @@ fn check_damaged_headers(client: &mut Client) {
         if random.below(8) == 0 {
             damaged.truncate(random.below(header.len()));
         }
-        let reply = client.call(&[b"BF.LOADCHUNK", &b"k"[..], b"1", &damaged]);
+        let reply = client.call(&[load.as_bytes(), b"k", b"1", &damaged]);
         if reply == Reply::OK {
             taken += 1;
             let (iterator, len) = (random.number().cast_signed(), random.below(300));
@@ -172,8 +203,8 @@ fn check_damaged_headers(client: &mut Client) {
                 iterator % 500
             };
             client.call(&[
-                b"BF.LOADCHUNK",
-                &b"k"[..],
+                load.as_bytes(),
+                b"k",
                 iterator.to_string().as_bytes(),
                 &vec![0xff; len],
             ]);
@@ -183,13 +214,22 @@ fn check_damaged_headers(client: &mut Client) {
                 "BF.STATS k",
                 "BF.ADD k x",
                 "BF.MADD k a b c",
+                "CF.COUNT k x",
+                "CF.DEBUG k",
+                "CF.STATS k",
+                "CF.DEL k x",
+                "CF.ADDNX k x",
+                "CF.INSERT k ITEMS a a a a b",
+                "CF.DEL k a",
+                "CF.COMPACT k",
                 "DUMP k",
                 "DEL k",
             ] {
                 client.line(line);
             }
         } else {
-            assert_eq!(reply, Reply::error("ERR received bad data"));
+            let text = reply.as_error().unwrap();
+            assert!(refusals.contains(&text), "{text}");
         }
     }
     assert!((1..1500).contains(&taken), "{taken}");
@@ -198,7 +238,7 @@ fn check_damaged_headers(client: &mut Client) {
 /// A file that is damaged stops the start, as Redis has it, with a reason in the log.
 #[test]
 fn a_damaged_file_stops_the_start() {
-    for (layout, kind) in LAYOUTS {
+    for (layout, kind) in KINDS {
         let Some(host) = Host::start(&["--rdbcompression", "no"]) else {
             return;
         };
@@ -225,6 +265,12 @@ fn check_stopped_start(file: &[u8], kind: &str) {
     // It ended by itself, with the code of the check of the file that Redis then makes.
     assert!(status.code().is_some(), "{kind}\n{log}");
     assert!(!log.contains("Ready to accept"), "{kind}\n{log}");
-    assert!(log.contains("no valid Bloom filter"), "{kind}\n{log}");
+    let family = if kind == "MBbloomCF" {
+        "cuckoo"
+    } else {
+        "Bloom"
+    };
+    let why = format!("no valid {family} filter");
+    assert!(log.contains(&why), "{kind}\n{log}");
     assert!(!log.contains("crashed by signal"), "{kind}\n{log}");
 }
