@@ -6,6 +6,8 @@
 use arbitrary::{Arbitrary, Unstructured};
 use everbloom::CuckooFilter;
 
+use crate::slow::Slow;
+
 #[derive(Arbitrary, Debug)]
 pub(crate) struct Input {
     capacity: u8,
