@@ -7,7 +7,6 @@ use everbloom::hash::{HashPair, HashWidth};
 use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter};
 use foldhash::fast::FixedState;
 use growable_bloom_filter::GrowableBloom;
-use std::ops::ControlFlow;
 use xorf::Filter as _;
 
 /// The number of items in a batch call.

@@ -138,9 +138,9 @@ enum Load {
     /// One SETBIT a request, in a new bitmap of as many bits as the classic filter has.
     Setbit,
     /// A command on the full filter. This share of its items is in the filter.
-    Probe(Layout, &'static str, f64),
+    Probe(Kind, &'static str, f64),
     /// A command on a new filter.
-    Add(Layout, &'static str),
+    Add(Kind, &'static str),
     /// A command on a bitmap for each bit of an item.
     Bits(Bitmap, &'static str, f64),
     /// A probe of many small filters or bitmaps, each request of another. All items are present.
@@ -149,19 +149,41 @@ enum Load {
     SmallAdd(&'static str),
 }
 
-/// The layout of the filter.
+/// The kind of the filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layout {
+enum Kind {
     Classic,
     Blocked,
+    Cuckoo,
 }
 
-impl Layout {
-    /// The key that is filled once, and the extra words for BF.RESERVE.
-    fn words(self) -> (&'static str, &'static str) {
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Classic, Kind::Blocked, Kind::Cuckoo];
+
+    /// The key that is filled once.
+    fn key(self) -> &'static str {
         match self {
-            Layout::Classic => ("bench:classic", ""),
-            Layout::Blocked => ("bench:blocked", ",LAYOUT,BLOCKED"),
+            Kind::Classic => "bench:classic",
+            Kind::Blocked => "bench:blocked",
+            Kind::Cuckoo => "bench:cuckoo",
+        }
+    }
+
+    /// The command that asks for an item.
+    fn probe(self) -> &'static str {
+        match self {
+            Kind::Classic | Kind::Blocked => "exists",
+            Kind::Cuckoo => "cf-exists",
+        }
+    }
+
+    /// The flag that makes the filter. A cuckoo filter of RedisBloom's bucket size grows when it
+    /// is about half full; it gets room enough not to.
+    fn reserve(self, items: u64) -> String {
+        match self {
+            Kind::Classic => format!("--reserve {items},{RATE}"),
+            Kind::Blocked => format!("--reserve {items},{RATE},LAYOUT,BLOCKED"),
+            Kind::Cuckoo => format!("--reserve {}", 4 * items),
         }
     }
 }
@@ -175,8 +197,8 @@ const ECHO_LINE: Line = line(ECHO, Load::Echo);
 const SETBIT_LINE: Line = line(SETBIT, Load::Setbit);
 
 #[rustfmt::skip]
-const FILTER_LINES: [Line; 12] = {
-    use Layout::{Blocked, Classic};
+const FILTER_LINES: [Line; 18] = {
+    use Kind::{Blocked, Classic, Cuckoo};
     use Load::{Add, Probe};
     [
         line("BF.EXISTS, present", Probe(Classic, "exists", 1.0)),
@@ -191,6 +213,12 @@ const FILTER_LINES: [Line; 12] = {
         line("blocked: BF.MEXISTS of 100, present", Probe(Blocked, "mexists", 1.0)),
         line("blocked: BF.MEXISTS of 100, absent", Probe(Blocked, "mexists", 0.0)),
         line("blocked: BF.MADD of 100, new", Add(Blocked, "madd")),
+        line("CF.EXISTS, present", Probe(Cuckoo, "cf-exists", 1.0)),
+        line("CF.EXISTS, absent", Probe(Cuckoo, "cf-exists", 0.0)),
+        line("CF.ADD, new", Add(Cuckoo, "cf-add")),
+        line("CF.MEXISTS of 100, present", Probe(Cuckoo, "cf-mexists", 1.0)),
+        line("CF.MEXISTS of 100, absent", Probe(Cuckoo, "cf-mexists", 0.0)),
+        line("CF.INSERT of 100, new", Add(Cuckoo, "cf-insert")),
     ]
 };
 
@@ -246,24 +274,23 @@ impl What {
 
     /// How to fill the keys that the probes use: the server, and the flags of `everbloom bench`.
     pub fn preparations(self, scale: &Scale) -> Vec<(Peer, Vec<String>)> {
-        use Layout::{Blocked, Classic};
-        let fill = |peer, command, key, capacity, more, items| {
-            let reserve = format!("--reserve {capacity},{RATE}{more}");
+        let fill = |peer, command, key, reserve: String, items| {
             let fill = format!("--fill {items} --requests 100 --keep");
             (
                 peer,
                 words(format!("--command {command} --key {key} {reserve} {fill}")),
             )
         };
-        let filter = |peer, layout: Layout| {
-            let (key, more) = layout.words();
-            fill(peer, "exists", key, scale.items, more, scale.items)
+        let filter = |peer, kind: Kind| {
+            let (command, key) = (kind.probe(), kind.key());
+            fill(peer, command, key, kind.reserve(scale.items), scale.items)
         };
         let bitmap = |peer, bitmap: Bitmap| {
             let (capacity, items) = bitmap.capacity_and_fill(scale);
-            fill(peer, "getbit", bitmap.key(), capacity, "", items)
+            let reserve = format!("--reserve {capacity},{RATE}");
+            fill(peer, "getbit", bitmap.key(), reserve, items)
         };
-        let ours = [Classic, Blocked].map(|layout| filter(Peer::Everbloom, layout));
+        let ours = Kind::ALL.map(|kind| filter(Peer::Everbloom, kind));
         let many = |peer, command| {
             let (flags, key) = small(command, scale);
             let fill = format!("--fill {} --requests 100 --keep", SMALL_FILL * scale.keys);
@@ -278,7 +305,7 @@ impl What {
                 }
                 others
             }
-            What::Module => vec![filter(Peer::Module, Classic), filter(Peer::Module, Blocked)],
+            What::Module => Kind::ALL.map(|kind| filter(Peer::Module, kind)).into(),
         };
         ours.into_iter().chain(others).collect()
     }
@@ -335,7 +362,6 @@ impl Load {
     /// of the items is there before, and at most three quarters are added.
     fn command(self, scale: &Scale) -> String {
         let items = scale.items;
-        let reserve = |more| format!("--reserve {items},{RATE}{more}");
         match self {
             Load::Echo => "echo".to_owned(),
             Load::Setbit => {
@@ -345,19 +371,19 @@ impl Load {
                 let same_bits = (items as f64 * (2.0 / RATE).log2()).round();
                 format!("setbit --reserve {same_bits},0.5")
             }
-            Load::Probe(layout, command, hit_share) => {
-                let (key, more) = layout.words();
+            Load::Probe(kind, command, hit_share) => {
+                let (key, reserve) = (kind.key(), kind.reserve(items));
                 let filled = format!("--filled {items} --hit-share {hit_share}");
-                format!("{command} {} --key {key} {filled}", reserve(more))
+                format!("{command} {reserve} --key {key} {filled}")
             }
-            Load::Add(layout, command) => {
+            Load::Add(kind, command) => {
                 let (fill, room) = (items / 5, items / 4 * 3);
-                let requests = if command == "madd" { room / 100 } else { room };
-                let (_, more) = layout.words();
-                format!(
-                    "{command} {} --fill {fill} --requests {requests}",
-                    reserve(more)
-                )
+                let requests = match command {
+                    "madd" | "cf-insert" => room / 100,
+                    _ => room,
+                };
+                let reserve = kind.reserve(items);
+                format!("{command} {reserve} --fill {fill} --requests {requests}")
             }
             Load::Bits(bitmap, command, hit_share) => {
                 let (capacity, items) = bitmap.capacity_and_fill(scale);
