@@ -5,8 +5,9 @@
 //! [`Storage::sync_dir`].
 
 use std::fmt::Debug;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A file that is written.
@@ -100,17 +101,28 @@ impl StorageFile for File {
     }
 }
 
+/// How a file is opened that may have to be made: nobody else reads what clients have stored.
+pub fn new_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    options
+}
+
+/// How a directory is made: nobody else looks into it.
+pub fn new_dir() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
 impl Storage for Disk {
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        Ok(Box::new(File::create(self.path(name))?))
+        let file = new_file().truncate(true).open(self.path(name))?;
+        Ok(Box::new(file))
     }
 
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.path(name))?;
+        let mut file = new_file().open(self.path(name))?;
         file.seek(SeekFrom::End(0))?;
         Ok(Box::new(file))
     }
@@ -131,7 +143,7 @@ impl Storage for Disk {
 
     fn create_dir(&self, name: &str) -> io::Result<()> {
         // Never the data directory itself: whoever makes that one locks it.
-        match fs::create_dir(self.path(name)) {
+        match new_dir().create(self.path(name)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made,
         }

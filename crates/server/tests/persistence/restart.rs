@@ -1,5 +1,8 @@
 //! What was there before an end in order is there after it.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -343,5 +346,34 @@ fn narrower_limits_lose_nothing() {
         run(&mut client, &["BGREWRITEAOF"]);
         until(&mut client, "aof_rewrites", "1");
         drop(running);
+    }
+}
+
+/// All that is below a folder.
+fn all_below(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| match path.is_dir() {
+        true => [all_below(&path), vec![path]].concat(),
+        false => vec![path],
+    };
+    entries.flat_map(below).collect()
+}
+
+#[test]
+fn nobody_else_reads_what_clients_stored() {
+    let dir = tempdir().unwrap();
+    let data = dir.path().join("data");
+    let (_running, mut client) = start(logging(&data));
+    run(&mut client, &["SET a 1", "SAVE", "BGREWRITEAOF"]);
+    until(&mut client, "aof_rewrite_in_progress", "0");
+    let mut all = all_below(&data);
+    all.push(data);
+    assert!(all.len() > 6, "{all:?}");
+    for path in all {
+        let found = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(found, expected, "{}: {found:o}", path.display());
     }
 }

@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
 
 use everbloom_files::aof::{Manifest, Names};
-use everbloom_files::storage::{Disk, Storage};
+use everbloom_files::storage::{Disk, Storage, new_dir, new_file};
 
 use super::figures::Figures;
 use super::log_writer::Writer;
@@ -107,8 +107,9 @@ impl Persistence {
             dir: dir.clone(),
             source,
         };
-        std::fs::create_dir_all(&dir).map_err(unwritable)?;
-        let lock = File::create(dir.join(LOCK)).map_err(unwritable)?;
+        let made = new_dir().recursive(true).create(&dir);
+        made.map_err(unwritable)?;
+        let lock = new_file().open(dir.join(LOCK)).map_err(unwritable)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => return Err(OpenError::InUse { dir }),
