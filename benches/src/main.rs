@@ -37,7 +37,8 @@ Usage: everbloom-benches library|server|module|client|concurrency|fills|plot [OP
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
-  --only NAME          of the libraries only those whose names contain this; may be repeated
+  --only NAME          of the libraries, or the servers' lines, only those whose names contain this;
+                       may be repeated
   --smoke              small and short: does it work?
   --everbloom PROGRAM  the command to start [default: the repository's release build]
   --module FILE        the module to load [default: the repository's release build]
@@ -51,7 +52,7 @@ struct Options {
     smoke: bool,
     /// The only setting of the libraries to measure, if one is given.
     at: Option<library::Setting>,
-    /// Parts of the names of the libraries to measure; all when there are none.
+    /// Parts of the names of the libraries or lines to measure; all when there are none.
     only: Vec<String>,
     everbloom: PathBuf,
     module: PathBuf,
@@ -60,7 +61,7 @@ struct Options {
 }
 
 impl Options {
-    /// Whether a library of this name is measured.
+    /// Whether a library or a line of this name is measured.
     fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
     }

@@ -63,6 +63,9 @@ pub fn run(options: &Options, what: What) -> Result<()> {
         Peer::Everbloom => &everbloom,
         Peer::Redis | Peer::Module => &redis,
     };
+    let mut cases = what.cases(&scale);
+    // ECHO is what others are compared with.
+    cases.retain(|case| case.label == plan::ECHO || options.wants(case.label));
     for (peer, flags) in what.preparations(&scale) {
         eprintln!("filling: {}", server(peer).version);
         process::bench(program, server(peer), &flags)?;
@@ -77,7 +80,7 @@ pub fn run(options: &Options, what: What) -> Result<()> {
         pinned: process::can_pin(),
         everbloom: named(&everbloom),
         redis: named(&redis),
-        outcomes: what.cases(&scale).into_iter().map(Outcome::new).collect(),
+        outcomes: cases.into_iter().map(Outcome::new).collect(),
     };
     for round in 1..=scale.rounds {
         eprintln!("round {round} of {}", scale.rounds);
