@@ -184,7 +184,9 @@ fn check_damaged_headers(client: &mut Client, family: &str) {
         .as_bytes()
         .unwrap()
         .to_vec();
-    for _ in 0..1500 {
+    // Hosts that set no limit make filters of gigabytes, and dump them.
+    let times = if from_redis_7() { 1500 } else { 300 };
+    for _ in 0..times {
         let mut damaged = header.clone();
         for _ in 0..=random.below(2) {
             let at = random.below(damaged.len());
@@ -232,7 +234,7 @@ fn check_damaged_headers(client: &mut Client, family: &str) {
             assert!(refusals.contains(&text), "{text}");
         }
     }
-    assert!((1..1500).contains(&taken), "{taken}");
+    assert!((1..times).contains(&taken), "{taken}");
 }
 
 /// A file that is damaged stops the start, as Redis has it, with a reason in the log.
