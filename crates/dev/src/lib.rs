@@ -44,4 +44,4 @@ pub use example::Example;
 pub use module::module;
 pub use process::{Process, Redis, free_port};
 pub use random::Random;
-pub use wait::{PATIENCE, StopOnDrop, wait_for};
+pub use wait::{PATIENCE, StopOnDrop, wait_for, wait_for_ok};

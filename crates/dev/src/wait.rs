@@ -1,5 +1,6 @@
 //! Waiting, but not for ever.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +13,21 @@ pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Asks until there is an answer. An answer that never comes fails with the last error.
+pub fn wait_for_ok<T, E: Display>(what: &str, mut ask: impl FnMut() -> Result<T, E>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(error) => assert!(
+                Instant::now() < deadline,
+                "waited in vain for {what}: {error}"
+            ),
+        }
         thread::sleep(Duration::from_millis(5));
     }
 }
