@@ -6,6 +6,7 @@
 //! its table is rebuilt in between. One step looks at slices wide enough for about `count` keys,
 //! each under the lock of its shard.
 
+use super::db::Db;
 use super::entry::Entry;
 use super::order::{POSITION_BITS, POSITIONS};
 use super::sharded::SHARDS;
@@ -19,6 +20,18 @@ pub fn step(
     db: usize,
     cursor: u64,
     count: usize,
+    found: impl FnMut(&Entry),
+) -> u64 {
+    step_where(view, db, cursor, count, |_| true, found)
+}
+
+/// The same, without a look at the keys of shards whose part of the database `has_any` turns down.
+pub fn step_where(
+    view: &View<'_>,
+    db: usize,
+    cursor: u64,
+    count: usize,
+    has_any: impl Fn(&Db) -> bool,
     mut found: impl FnMut(&Entry),
 ) -> u64 {
     let (mut shard_number, mut from) = (cursor >> POSITION_BITS, cursor % POSITIONS);
@@ -26,6 +39,9 @@ pub fn step(
     while let Some(index) = usize::try_from(shard_number).ok().filter(|n| *n < SHARDS) {
         let until = view.with_shard(index, |shard| {
             let keys = shard.db(db);
+            if !has_any(keys) {
+                return POSITIONS;
+            }
             // A slice that holds `count` of the shard's evenly spread keys on the average.
             let slices = u64::try_from(keys.len() / count.max(1))
                 .unwrap_or(1)
