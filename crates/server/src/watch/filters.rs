@@ -1,8 +1,8 @@
 //! What the filters come to, and those an operator should know: found by walks over the keys.
 //!
-//! A walk looks at few keys at a time, each time under the lock of one shard and at a few blocks of
-//! a filter's bits. Then it rests. So it takes a fiftieth of one core at most, and a scrape, which
-//! reads what the last walk found, takes the same time however many keys there are.
+//! A walk looks at some keys at a time, each time under the lock of one shard and at a few blocks
+//! of a filter's bits. Then it rests. So it takes a fiftieth of one core at most. A scrape reads
+//! what the last walk found, and takes the same time however many keys there are.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,16 +14,19 @@ use everbloom_commands::metrics::Metrics;
 use everbloom_files::Value;
 use everbloom_store::Store;
 use everbloom_store::clock::{Now, unix_seconds};
-use everbloom_store::keyspace::{Entry, Footprint, scan};
+use everbloom_store::keyspace::{Db, Entry, Footprint, scan};
 
 /// The time from the start of one walk to that of the next, if it does not take longer.
 pub const INTERVAL: Duration = Duration::from_secs(15);
 /// How many filters each list names.
 pub const NAMED: usize = 20;
-/// About so many keys are looked at before the lock is let go.
-const KEYS_A_STEP: usize = 32;
-/// So many blocks of 64 bytes are read of a large filter: some ten microseconds.
+/// About so many keys are looked at before the lock is let go, some hundred microseconds,
+const KEYS_A_STEP: u64 = 1024;
+/// or fewer, so that about so many bytes of filters are read: a millisecond or two.
+const BYTES_A_STEP: u64 = 1 << 20;
+/// So many blocks of 64 bytes are read of a large filter.
 const BLOCKS_A_FILTER: u64 = 256;
+const BYTES_A_FILTER: u64 = 64 * BLOCKS_A_FILTER;
 /// After so much work the walk rests, for so many times as long.
 const WORK: Duration = Duration::from_micros(200);
 const REST: u32 = 49;
@@ -146,13 +149,8 @@ impl Found {
     /// Looks at a few keys of a database, from `cursor` on; returns the next cursor, 0 at the end.
     pub fn step(&mut self, store: &Store, db: usize, cursor: u64) -> u64 {
         let view = Footprint::none().lock(&store.keyspace, false, Now::read());
-        let has_filters = |keys: &everbloom_store::keyspace::Db| {
-            let [_, filters, ..] = keys.sums().filters.figures();
-            filters > 0
-        };
-        scan::step_where(&view, db, cursor, KEYS_A_STEP, has_filters, |entry| {
-            self.note(db, entry);
-        })
+        let count = |keys: &Db| keys_a_step(keys.len(), keys.sums().filters);
+        scan::step_where(&view, db, cursor, count, |entry| self.note(db, entry))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "for a ranking")]
@@ -181,6 +179,19 @@ impl Found {
             self.above.offer(figures.expected / asked, named);
         }
     }
+}
+
+/// How many keys to look at in one step, in a part of the keyspace with so many, and these filters
+/// among them: 0 where there are none.
+fn keys_a_step(keys: usize, filters: Metrics) -> usize {
+    let [bytes, filters, ..] = filters.figures();
+    if filters == 0 {
+        return 0;
+    }
+    let read = bytes.min(filters.saturating_mul(BYTES_A_FILTER)).max(1);
+    let keys = u64::try_from(keys).unwrap_or(u64::MAX);
+    let count = keys.saturating_mul(BYTES_A_STEP) / read;
+    usize::try_from(count.clamp(1, KEYS_A_STEP)).unwrap_or(1)
 }
 
 /// The name of a kind, as the settings and replies have it.
@@ -317,7 +328,25 @@ mod tests {
         assert_eq!(found.named().len(), 10);
         // Ten shards of 1024, each of about 977 keys.
         assert!((1000..15_000).contains(&found.keys), "{}", found.keys);
-        assert!(most <= 8 * KEYS_A_STEP as u64, "{most}");
+        assert!(most <= 2 * KEYS_A_STEP, "{most}");
+    }
+
+    #[test]
+    fn a_step_is_short_whatever_the_filters_are() {
+        let sums = |number: usize, value: &Value| {
+            let Value::Filter(filter) = value else {
+                unreachable!();
+            };
+            let one = Metrics::of(filter);
+            (0..number).fold(Metrics::default(), |sum, _| sum.plus(one))
+        };
+        let (tiny, large) = (filter(10, 0.01, 1), filter(1_000_000, 0.01, 0));
+        assert_eq!(keys_a_step(1000, Metrics::default()), 0);
+        assert_eq!(keys_a_step(1_000_000, sums(1, &tiny)), 1024);
+        assert_eq!(keys_a_step(100_000, sums(100_000, &tiny)), 1024);
+        // 64 of them are a megabyte to read.
+        assert_eq!(keys_a_step(1000, sums(1000, &large)), 64);
+        assert_eq!(keys_a_step(1000, sums(500, &large)), 128);
     }
 
     #[test]
