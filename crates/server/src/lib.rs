@@ -8,6 +8,7 @@
 //! | the request is found, admitted, run under its locks, recorded | `dispatch` |
 //! | Redis's own commands | `native` |
 //! | a command's row, and one call of it | `call` |
+//! | the figures for those who watch, over HTTP | `watch` |
 //! | keys, and where effects go | [`everbloom_store`] |
 //!
 //! Around it: `start`, [`config`], `session` and `clients` (a connection from inside and from
@@ -16,6 +17,10 @@
 //! ```text
 //! floors
 //! start
+//! watch
+//! watch::http
+//! watch::metrics
+//! watch::filters
 //! net net::accept net::connections
 //! net::connection
 //! net::worker
@@ -62,6 +67,7 @@ mod stats;
 mod system;
 mod tls;
 mod version;
+mod watch;
 mod watches;
 
 pub use config::Settings;

@@ -17,12 +17,13 @@ use crate::address::Address;
 use crate::config::Settings;
 use crate::dispatch::replay::Replayer;
 use crate::native::table::registry;
-use crate::net::listen::{ListenError, Listener, listen};
+use crate::net::listen::{ListenError, Listener, listen, listen_on_all};
 use crate::net::worker::{Accepted, Worker};
 use crate::net::{accept, connections};
 use crate::server::Server;
 use crate::stats::Sampler;
 use crate::tls::TlsError;
+use crate::watch::watch;
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
@@ -68,6 +69,10 @@ impl Server {
         };
         let commands = registry().commands().len();
         let listeners = listen(&settings)?;
+        let watched = match settings.metrics_port {
+            0 => Vec::new(),
+            port => listen_on_all(&settings.metrics_bind, port, settings.tcp_backlog)?,
+        };
         let server = Server::with_persistence(settings, workers, commands, persistence);
         server.read_tls_files()?;
         server.set_entrances(listeners.iter().map(|l| l.entrance.clone()).collect());
@@ -86,6 +91,12 @@ impl Server {
         threads.push(spawn("main", move |runtime| {
             runtime.block_on(attend(shared, listeners, senders));
         })?);
+        if !watched.is_empty() {
+            let shared = Arc::clone(&server);
+            threads.push(spawn("metrics", move |runtime| {
+                runtime.block_on(watch(shared, watched));
+            })?);
+        }
         let shared = Arc::clone(&server);
         let keeper = std::thread::Builder::new()
             .name("log".into())

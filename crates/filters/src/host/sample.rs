@@ -46,13 +46,21 @@ impl ScalableBloomFilter {
     /// ```
     #[must_use]
     pub fn sample(&self) -> Sample {
-        self.sample_counted().0
+        self.sample_blocks(MOST_BLOCKS)
+    }
+
+    /// The same from at most so many blocks of 64 bytes, or one of each layer if those are more.
+    /// The fewer, the larger is the [error](Sample::error): of a full filter, 256 blocks tell the
+    /// rate to some ten percent.
+    #[must_use]
+    pub fn sample_blocks(&self, most: u64) -> Sample {
+        self.sample_counted(most).0
     }
 
     /// The sample, and how many blocks were read for it.
-    fn sample_counted(&self) -> (Sample, u64) {
+    fn sample_counted(&self, most: u64) -> (Sample, u64) {
         let all = self.layers.iter().map(blocks).fold(0, u64::saturating_add);
-        if all <= MOST_BLOCKS {
+        if all <= most {
             let sample = Sample {
                 fill_ratio: self.fill_ratio(),
                 estimated_error_rate: self.estimated_error_rate(),
@@ -60,7 +68,7 @@ impl ScalableBloomFilter {
             };
             return (sample, all);
         }
-        let share = (MOST_BLOCKS / self.layers.len() as u64).max(1);
+        let share = (most / self.layers.len() as u64).max(1);
         let (mut ones, mut bits, mut right, mut squares, mut read) = (0.0, 0.0, 0.0, 0.0, 0);
         for layer in &self.layers {
             let sample = sample_layer(layer, share);
@@ -72,7 +80,8 @@ impl ScalableBloomFilter {
         }
         let sample = Sample {
             fill_ratio: ones / bits,
-            estimated_error_rate: -exp_m1(right),
+            // Not the negative: of an empty filter that is -0.
+            estimated_error_rate: 0.0 - exp_m1(right),
             error: sqrt(squares),
         };
         (sample, read)
@@ -211,7 +220,7 @@ mod tests {
             for (capacity, rate) in [(1_000_000, 0.01), (900_000, 0.0001)] {
                 for tenths in [0, 2, 10, 20] {
                     let filter = filter(layout, capacity, rate, capacity / 10 * tenths);
-                    let (sample, read) = filter.sample_counted();
+                    let (sample, read) = filter.sample_counted(MOST_BLOCKS);
                     let exact = filter.estimated_error_rate();
                     let off = (sample.estimated_error_rate - exact).abs();
                     let case = (layout, capacity, rate, tenths, sample, exact);
@@ -243,11 +252,11 @@ mod tests {
     #[test]
     fn a_large_filter_costs_no_more_than_a_megabyte() {
         let huge = filter(Layout::Blocked, 30_000_000, 0.001, 0);
-        assert_eq!(huge.sample_counted().1, MOST_BLOCKS);
+        assert_eq!(huge.sample_counted(MOST_BLOCKS).1, MOST_BLOCKS);
         for layout in [Layout::Classic, Layout::Blocked] {
             let grown = filter(layout, 20_000, 0.001, 1_500_000);
             assert!(grown.layers().len() > 1);
-            let (sample, read) = grown.sample_counted();
+            let (sample, read) = grown.sample_counted(MOST_BLOCKS);
             assert!(read > MOST_BLOCKS / 2 && read <= MOST_BLOCKS, "{read}");
             let exact = grown.estimated_error_rate();
             let off = (sample.estimated_error_rate - exact).abs();

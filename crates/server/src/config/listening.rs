@@ -1,4 +1,4 @@
-//! The settings of the ways in: addresses, ports, TLS and the Unix socket.
+//! The settings of the ways in: addresses, ports, TLS, the Unix socket, and metrics.
 
 use super::row::{IMMUTABLE, INT, Parameter, file_path, number, put};
 use super::text::split_words;
@@ -9,13 +9,7 @@ pub(super) const BIND: Parameter = Parameter::new(
     "The addresses to listen on. A dash before one lets it be missing.",
     (
         |s| s.bind.join(" "),
-        |s, text| {
-            s.bind = words(text)?;
-            if s.bind.is_empty() {
-                return Err("wrong number of arguments".into());
-            }
-            Ok(())
-        },
+        |s, text| put(&mut s.bind, addresses(text)),
     ),
 )
 .fixed(IMMUTABLE)
@@ -104,12 +98,35 @@ pub(super) const TLS_PROTOCOLS: Parameter = Parameter::new(
 )
 .list();
 
+pub(super) const METRICS_PORT: Parameter = Parameter::new(
+    "metrics-port",
+    "The HTTP port of /metrics (in the format of OpenMetrics), /health and /ready. 0 is none.",
+    number!(metrics_port, 0, 65535),
+)
+.fixed(IMMUTABLE);
+
+pub(super) const METRICS_BIND: Parameter = Parameter::new(
+    "metrics-bind",
+    "The addresses of that port, as bind's. Whoever reaches it sees the names of some keys, and\n\
+     needs no password.",
+    (
+        |s| s.metrics_bind.join(" "),
+        |s, text| put(&mut s.metrics_bind, addresses(text)),
+    ),
+)
+.fixed(IMMUTABLE)
+.list();
+
 fn permissions(text: &str) -> Result<u32, String> {
     let bits = u32::from_str_radix(text, 8).ok();
     bits.filter(|bits| *bits <= 0o777)
         .ok_or_else(|| "argument must be an octal number between 0 and 777".into())
 }
 
-fn words(text: &str) -> Result<Vec<String>, String> {
-    split_words(text).ok_or_else(|| "unbalanced quotes".into())
+fn addresses(text: &str) -> Result<Vec<String>, String> {
+    let words = split_words(text).ok_or("unbalanced quotes")?;
+    if words.is_empty() {
+        return Err("wrong number of arguments".into());
+    }
+    Ok(words)
 }

@@ -43,6 +43,8 @@ pub const PARAMETERS: &[Parameter] = &[
     listening::TLS_PROTOCOLS,
     listening::BACKLOG,
     listening::KEEPALIVE,
+    listening::METRICS_PORT,
+    listening::METRICS_BIND,
     Parameter::new(
         "timeout",
         "A client that has been idle for so many seconds is disconnected. 0 is never.",

@@ -25,6 +25,10 @@ pub struct Settings {
     pub tcp_backlog: u32,
     /// Seconds between probes of a silent connection; 0 = none.
     pub tcp_keepalive: u32,
+    /// HTTP port of the metrics; 0 = none.
+    pub metrics_port: u16,
+    /// Addresses of that port, as in `bind`.
+    pub metrics_bind: Vec<String>,
     /// Seconds after which a silent client is disconnected; 0 = never.
     pub timeout: u64,
     /// Worker threads; 0 = as many as there are cores.
@@ -79,6 +83,8 @@ impl Default for Settings {
             tls: TlsSettings::default(),
             tcp_backlog: 511,
             tcp_keepalive: 300,
+            metrics_port: 0,
+            metrics_bind: vec!["127.0.0.1".into()],
             timeout: 0,
             io_threads: 0,
             protected_mode: true,

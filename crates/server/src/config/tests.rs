@@ -39,7 +39,7 @@ fn folder(test: &str) -> PathBuf {
 /// For every setting, a value that is not its default.
 fn other_value(name: &str) -> Option<&'static str> {
     Some(match name {
-        "bind" => "* -::*",
+        "bind" | "metrics-bind" => "* -::*",
         "port" => "7000",
         "loglevel" => "debug",
         "protected-mode" => "no",
@@ -136,6 +136,7 @@ fn every_field_can_be_set() {
     assert_all_differ!(
         Settings, changed, default,
         bf, cf, bind, port, unixsocket, unixsocketperm, tcp_backlog, tcp_keepalive, timeout,
+        metrics_port, metrics_bind,
         io_threads, protected_mode, requirepass, maxclients, maxmemory, proto_max_bulk_len,
         client_query_buffer_limit, client_output_buffer_limit, slowlog_log_slower_than,
         slowlog_max_len, hz, loglevel, logfile, bf_error_rate_text, bf_max_filter_bytes,

@@ -1,5 +1,7 @@
 //! Whether a command may run now.
 
+use std::borrow::Cow;
+
 use everbloom_commands::flags::{
     AT_ONCE, DENYOOM, Flags, LOADING, NO_AUTH, NO_MULTI, PROTECTED, TELLS_HEALTH, WHILE_LOADING,
     WRITE,
@@ -82,25 +84,27 @@ fn refused_in_trouble(server: &Server, settings: &Settings, command: &Command) -
     if !command.flags.has(Flags::of(&[WRITE, TELLS_HEALTH])) {
         return None;
     }
+    misconf(server, settings).map(Reply::error)
+}
+
+/// Why no write is taken, if so: the disk is in trouble.
+pub fn misconf(server: &Server, settings: &Settings) -> Option<Cow<'static, str>> {
     if server.store.health.is_log_failing() {
         let figures = server.store.persistence().map(|p| &p.figures);
         let error = figures
             .and_then(|f| f.log_error.lock().clone())
             .unwrap_or_default();
-        return Some(Reply::error(format!(
-            "MISCONF Errors writing to the AOF file: {error}"
-        )));
+        return Some(format!("MISCONF Errors writing to the AOF file: {error}").into());
     }
     let refused = settings.data.stop_writes_on_bgsave_error
         && !settings.data.save.is_empty()
         && server.store.health.is_save_failing();
-    refused.then(|| {
-        Reply::error(
-            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to \
-             persist to disk. Commands that may modify the data set are disabled, because \
-             this instance is configured to report errors during writes if RDB snapshotting \
-             fails (stop-writes-on-bgsave-error option). Please check the Redis logs for \
-             details about the RDB error.",
-        )
-    })
+    refused.then_some(SAVES_FAIL.into())
 }
+
+const SAVES_FAIL: &str = "\
+    MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
+    disk. Commands that may modify the data set are disabled, because this instance is \
+    configured to report errors during writes if RDB snapshotting fails \
+    (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB \
+    error.";

@@ -34,6 +34,10 @@ impl Listener {
         let entrance = Entrance { address, tls };
         Listener { socket, entrance }
     }
+
+    fn over_tcp((socket, bound): Bound, tls: bool) -> Self {
+        Self::new(socket, Address::Ip(bound), tls)
+    }
 }
 
 /// Listens on the addresses that the settings name.
@@ -41,10 +45,12 @@ pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, ListenError> 
     let mut listeners = Vec::new();
     // With another way in, 0 is no port, as in Redis. Without one, such a server were of no use.
     if settings.port > 0 || (settings.tls.port == 0 && settings.unixsocket.is_none()) {
-        listen_on_all(settings, settings.port, false, &mut listeners)?;
+        let found = listen_on_all(&settings.bind, settings.port, settings.tcp_backlog)?;
+        listeners.extend(found.into_iter().map(|it| Listener::over_tcp(it, false)));
     }
     if settings.tls.port > 0 {
-        listen_on_all(settings, settings.tls.port, true, &mut listeners)?;
+        let found = listen_on_all(&settings.bind, settings.tls.port, settings.tcp_backlog)?;
+        listeners.extend(found.into_iter().map(|it| Listener::over_tcp(it, true)));
     }
     if let Some(path) = &settings.unixsocket {
         let shown = path.display().to_string();
@@ -61,24 +67,26 @@ pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, ListenError> 
     Ok(listeners)
 }
 
-/// Listens on a port of every address that `bind` names.
-fn listen_on_all(
-    settings: &Settings,
+/// A socket of TCP, and its address.
+pub(crate) type Bound = (Socket, SocketAddr);
+
+/// Listens on a port of every address that a setting like `bind` names.
+pub(crate) fn listen_on_all(
+    addresses: &[String],
     port: u16,
-    tls: bool,
-    listeners: &mut Vec<Listener>,
-) -> Result<(), ListenError> {
-    let mut port = port;
-    for address in &settings.bind {
+    backlog: u32,
+) -> Result<Vec<Bound>, ListenError> {
+    let (mut port, mut sockets) = (port, Vec::new());
+    for address in addresses {
         let (optional, host) = match address.strip_prefix('-') {
             Some(host) => (true, host),
             None => (false, address.as_str()),
         };
-        match listen_on(host, port, settings.tcp_backlog) {
+        match listen_on(host, port, backlog) {
             Ok((socket, bound)) => {
                 // All addresses share the port that the system chose for the first.
                 port = bound.port();
-                listeners.push(Listener::new(socket, Address::Ip(bound), tls));
+                sockets.push((socket, bound));
             }
             Err(error) if optional => {
                 info!("not listening on {host}: {error}");
@@ -89,10 +97,10 @@ fn listen_on_all(
             }
         }
     }
-    Ok(())
+    Ok(sockets)
 }
 
-fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<(Socket, SocketAddr)> {
+fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<Bound> {
     let host = match host {
         "*" => "0.0.0.0",
         "::*" => "::",

@@ -6,6 +6,7 @@
 //! its table is rebuilt in between. One step looks at slices wide enough for about `count` keys,
 //! each under the lock of its shard.
 
+use super::db::Db;
 use super::entry::Entry;
 use super::order::{POSITION_BITS, POSITIONS};
 use super::sharded::SHARDS;
@@ -19,15 +20,31 @@ pub fn step(
     db: usize,
     cursor: u64,
     count: usize,
+    found: impl FnMut(&Entry),
+) -> u64 {
+    step_where(view, db, cursor, |_| count.max(1), found)
+}
+
+/// The same with a count for each shard's part of the database: where that is 0, no key is looked
+/// at.
+pub fn step_where(
+    view: &View<'_>,
+    db: usize,
+    cursor: u64,
+    count: impl Fn(&Db) -> usize,
     mut found: impl FnMut(&Entry),
 ) -> u64 {
     let (mut shard_number, mut from) = (cursor >> POSITION_BITS, cursor % POSITIONS);
     let mut seen = 0;
     while let Some(index) = usize::try_from(shard_number).ok().filter(|n| *n < SHARDS) {
-        let until = view.with_shard(index, |shard| {
+        let (until, count) = view.with_shard(index, |shard| {
             let keys = shard.db(db);
+            let count = count(keys);
+            if count == 0 {
+                return (POSITIONS, usize::MAX);
+            }
             // A slice that holds `count` of the shard's evenly spread keys on the average.
-            let slices = u64::try_from(keys.len() / count.max(1))
+            let slices = u64::try_from(keys.len() / count)
                 .unwrap_or(1)
                 .next_power_of_two();
             let until = (from + POSITIONS / slices).min(POSITIONS);
@@ -37,7 +54,7 @@ pub fn step(
                     found(entry);
                 }
             });
-            until
+            (until, count)
         });
         from = if until == POSITIONS { 0 } else { until };
         shard_number += u64::from(from == 0);

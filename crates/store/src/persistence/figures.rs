@@ -1,8 +1,11 @@
 //! What INFO says of snapshots and the log.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+
+use super::syncing::Syncs;
 
 /// What INFO says of snapshots and the log. Times are in seconds.
 #[derive(Debug)]
@@ -41,6 +44,8 @@ pub struct Figures {
     pub log_syncing: AtomicBool,
     /// How often the writing had to wait for such an fsync.
     pub delayed_syncs: AtomicU64,
+    /// Its fsyncs.
+    pub syncs: Arc<Syncs>,
     /// Bytes of all files of the log.
     pub log_size: AtomicU64,
     /// Bytes of the file that the log is written to.
@@ -80,6 +85,7 @@ impl Default for Figures {
             log_error: Mutex::new(None),
             log_syncing: AtomicBool::new(false),
             delayed_syncs: AtomicU64::new(0),
+            syncs: Arc::default(),
             log_size: AtomicU64::new(0),
             log_file_size: AtomicU64::new(0),
             log_base_size: AtomicU64::new(0),

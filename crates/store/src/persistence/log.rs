@@ -10,6 +10,7 @@
 //! from memory.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -39,7 +40,7 @@ struct Place<'p> {
 
 /// Writes the log until the journal is closed. `None` while no log is kept yet.
 pub fn run(store: &Store, persistence: &Persistence, log: Option<Log>) {
-    let syncer = match Syncer::start() {
+    let syncer = match Syncer::start(Arc::clone(&persistence.figures.syncs)) {
         Ok(syncer) => syncer,
         Err(problem) => return store.fail(format!("cannot start a thread: {problem}")),
     };
@@ -242,7 +243,7 @@ impl Writer {
         if let Some(log) = &mut self.log
             && !self.lost
         {
-            synced = synced.and_then(|()| log.sync());
+            synced = synced.and_then(|()| log.sync(&place.persistence.figures.syncs));
         }
         self.judge(place, synced, fsync)
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use everbloom_files::storage::StorageFile;
 
-use super::syncing::Syncer;
+use super::syncing::{Syncer, Syncs};
 use crate::journal::Unwritten;
 
 /// The file that the log is written to.
@@ -52,9 +52,9 @@ impl Log {
         Ok(())
     }
 
-    pub(super) fn sync(&mut self) -> io::Result<()> {
+    pub(super) fn sync(&mut self, syncs: &Syncs) -> io::Result<()> {
         if self.unsynced {
-            self.file.sync()?;
+            syncs.count(|| self.file.sync())?;
             self.unsynced = false;
         }
         self.last_sync = Instant::now();

@@ -1,6 +1,9 @@
 //! The thread that forces the log to the disk, while its writing goes on.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +13,27 @@ use everbloom_files::storage::Syncing;
 /// While an fsync takes longer than this, nothing more is written: what is not on the disk stays
 /// within bounds.
 const LONG: Duration = Duration::from_secs(2);
+
+/// What all fsyncs of the log come to.
+#[derive(Debug, Default)]
+pub struct Syncs {
+    /// How many there were.
+    pub count: AtomicU64,
+    /// Nanoseconds that they took.
+    pub nanos: AtomicU64,
+}
+
+impl Syncs {
+    /// Does one, and counts it.
+    pub(super) fn count(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let begun = Instant::now();
+        let result = sync();
+        let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.count.fetch_add(1, Relaxed);
+        self.nanos.fetch_add(nanos, Relaxed);
+        result
+    }
+}
 
 /// The other side of the thread. It ends when this is dropped.
 #[derive(Debug)]
@@ -22,12 +46,12 @@ pub(super) struct Syncer {
 
 impl Syncer {
     /// Starts the thread.
-    pub(super) fn start() -> io::Result<Self> {
+    pub(super) fn start(syncs: Arc<Syncs>) -> io::Result<Self> {
         let (orders, incoming) = mpsc::channel::<Syncing>();
         let (outgoing, results) = mpsc::channel();
         thread::Builder::new().name("fsync".into()).spawn(move || {
             for sync in incoming {
-                if outgoing.send(sync()).is_err() {
+                if outgoing.send(syncs.count(sync)).is_err() {
                     break;
                 }
             }

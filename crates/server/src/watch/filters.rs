@@ -1,0 +1,440 @@
+//! What the filters come to, and those an operator should know: found by walks over the keys.
+//!
+//! A walk looks at some keys at a time, each time under the lock of one shard and at a few blocks
+//! of a filter's bits. Then it rests. So it takes a fiftieth of one core at most. A scrape reads
+//! what the last walk found, and takes the same time however many keys there are.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use everbloom_commands::filter::{Filter, Kind};
+use everbloom_commands::format::layout;
+use everbloom_commands::metrics::Metrics;
+use everbloom_files::Value;
+use everbloom_store::Store;
+use everbloom_store::clock::{Now, unix_seconds};
+use everbloom_store::keyspace::{Db, Entry, Footprint, scan};
+
+/// The time from the start of one walk to that of the next, if it does not take longer.
+pub const INTERVAL: Duration = Duration::from_secs(15);
+/// How many filters each list names.
+pub const NAMED: usize = 20;
+/// About so many keys are looked at before the lock is let go, some hundred microseconds,
+const KEYS_A_STEP: u64 = 1024;
+/// or fewer, so that about so many bytes of filters are read: a millisecond or two.
+const BYTES_A_STEP: u64 = 1 << 20;
+/// So many blocks of 64 bytes are read of a large filter.
+const BLOCKS_A_FILTER: u64 = 256;
+const BYTES_A_FILTER: u64 = 64 * BLOCKS_A_FILTER;
+/// After so much work the walk rests, for so many times as long.
+const WORK: Duration = Duration::from_micros(200);
+const REST: u32 = 49;
+/// Bytes of a key that its label shows. A longer key is told apart by a hash.
+const SHOWN: usize = 100;
+/// Bytes of a key that the hash is of: to hash all of a long one takes too long under a lock.
+const HASHED: usize = 4096;
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The sums of each kind, in the order of [`Kind::ALL`].
+    pub kinds: [Sums; Kind::ALL.len()],
+    largest: List,
+    nearest: List,
+    above: List,
+    /// How many keys the walk looked at.
+    pub keys: u64,
+    /// When it ended, in Unix time.
+    pub ended: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// The sums of all filters of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Bytes, filters, layers, items and capacity.
+    pub metrics: Metrics,
+    /// How many err more often than they were asked to.
+    pub above: u64,
+}
+
+/// What is known of one filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Its kind.
+    pub kind: Kind,
+    /// Bytes, 1, layers, items and capacity.
+    pub metrics: Metrics,
+    /// New items until it adds a layer or, if it does not grow, is full.
+    pub room: u64,
+    /// The share of its bits that are set, or of its slots in use.
+    pub fill_ratio: f64,
+    /// The error rate that was asked for. Cuckoo filters are not asked for any.
+    pub asked: Option<f64>,
+    /// The error rate to expect now.
+    pub expected: f64,
+    /// Whether that is more than was asked for, for certain.
+    pub is_above: bool,
+}
+
+impl Figures {
+    fn of(filter: &Filter) -> Self {
+        let (kind, metrics) = (filter.kind(), Metrics::of(filter));
+        match filter {
+            Filter::Bloom(bloom) => {
+                let sample = bloom.sample_blocks(BLOCKS_A_FILTER);
+                let newest = bloom.layers().last();
+                let expected = sample.estimated_error_rate;
+                Figures {
+                    kind,
+                    metrics,
+                    room: newest.map_or(0, |it| it.capacity().saturating_sub(it.len())),
+                    fill_ratio: sample.fill_ratio,
+                    asked: Some(bloom.error_rate()),
+                    expected,
+                    is_above: expected - sample.error > bloom.error_rate(),
+                }
+            }
+            Filter::Cuckoo(cuckoo) => Figures {
+                kind,
+                metrics,
+                room: cuckoo
+                    .expected_until_growth()
+                    .unwrap_or(cuckoo.slots() - cuckoo.used()),
+                fill_ratio: cuckoo.load(),
+                asked: None,
+                expected: cuckoo.estimated_error_rate(),
+                is_above: false,
+            },
+        }
+    }
+}
+
+/// A filter with its database and a label made of its key.
+#[derive(Debug)]
+pub struct Named {
+    /// The number of the database.
+    pub db: usize,
+    /// The key, readable: no two of at most [`SHOWN`] bytes have the same.
+    pub label: String,
+    /// What is known of it.
+    pub figures: Figures,
+}
+
+/// The filters with the highest scores, those first.
+#[derive(Debug, Default)]
+struct List(Vec<(f64, Named)>);
+
+impl List {
+    fn offer(&mut self, score: f64, named: impl FnOnce() -> Named) {
+        let at = self.0.partition_point(|(better, _)| *better >= score);
+        if at < NAMED {
+            self.0.truncate(NAMED - 1);
+            self.0.insert(at, (score, named()));
+        }
+    }
+}
+
+impl Found {
+    /// The filters of all lists, each once.
+    pub fn named(&self) -> Vec<&Named> {
+        let lists = [&self.largest, &self.nearest, &self.above];
+        let all = lists.into_iter().flat_map(|list| &list.0);
+        let by_key = all.map(|(_, named)| ((named.db, named.label.as_str()), named));
+        by_key.collect::<BTreeMap<_, _>>().into_values().collect()
+    }
+
+    /// Looks at a few keys of a database, from `cursor` on; returns the next cursor, 0 at the end.
+    pub fn step(&mut self, store: &Store, db: usize, cursor: u64) -> u64 {
+        let view = Footprint::none().lock(&store.keyspace, false, Now::read());
+        let count = |keys: &Db| keys_a_step(keys.len(), keys.sums().filters);
+        scan::step_where(&view, db, cursor, count, |entry| self.note(db, entry))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "for a ranking")]
+    fn note(&mut self, db: usize, entry: &Entry) {
+        self.keys += 1;
+        let Value::Filter(filter) = &entry.value else {
+            return;
+        };
+        let figures = Figures::of(filter);
+        if let Some(at) = Kind::ALL.iter().position(|kind| *kind == figures.kind)
+            && let Some(sums) = self.kinds.get_mut(at)
+        {
+            sums.metrics = sums.metrics.plus(figures.metrics);
+            sums.above += u64::from(figures.is_above);
+        }
+        let named = || Named {
+            db,
+            label: label(entry.key()),
+            figures,
+        };
+        let [bytes, _, _, _, capacity] = figures.metrics.figures();
+        self.largest.offer(bytes as f64, named);
+        let left = figures.room as f64 / capacity.max(1) as f64;
+        self.nearest.offer(-left, named);
+        if let Some(asked) = figures.asked.filter(|_| figures.is_above) {
+            self.above.offer(figures.expected / asked, named);
+        }
+    }
+}
+
+/// How many keys to look at in one step, in a part of the keyspace with so many, and these filters
+/// among them: 0 where there are none.
+fn keys_a_step(keys: usize, filters: Metrics) -> usize {
+    let [bytes, filters, ..] = filters.figures();
+    if filters == 0 {
+        return 0;
+    }
+    let read = bytes.min(filters.saturating_mul(BYTES_A_FILTER)).max(1);
+    let keys = u64::try_from(keys).unwrap_or(u64::MAX);
+    let count = keys.saturating_mul(BYTES_A_STEP) / read;
+    usize::try_from(count.clamp(1, KEYS_A_STEP)).unwrap_or(1)
+}
+
+/// The name of a kind, as the settings and replies have it.
+pub fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bloom(it) => layout::name(it),
+        Kind::Cuckoo => "cuckoo",
+    }
+}
+
+/// A key as text: what is no text or cannot be seen is escaped.
+fn label(key: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in key.get(..SHOWN).unwrap_or(key).utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter == '\\' || letter.is_control() {
+                text.extend(letter.escape_default());
+            } else {
+                text.push(letter);
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    if key.len() > SHOWN {
+        let mut hasher = DefaultHasher::new();
+        (key.len(), key.get(..HASHED).unwrap_or(key)).hash(&mut hasher);
+        text.push_str(&format!("…{:016x}", hasher.finish()));
+    }
+    text
+}
+
+/// Walks over all keys again and again, and hands over what each walk found. It never ends.
+pub async fn walk(store: &Store, found: impl Fn(Found)) {
+    loop {
+        let begun = Instant::now();
+        if !store.health.is_loading() {
+            let mut walk = walk_once(store).await;
+            walk.ended = unix_seconds();
+            walk.took = begun.elapsed();
+            found(walk);
+        }
+        let pause = INTERVAL.saturating_sub(begun.elapsed());
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn walk_once(store: &Store) -> Found {
+    let mut walk = Found::default();
+    let mut worked = Duration::ZERO;
+    for db in 0..store.keyspace.databases() {
+        let mut cursor = 0;
+        loop {
+            let begun = Instant::now();
+            cursor = walk.step(store, db, cursor);
+            worked += begun.elapsed();
+            if worked >= WORK {
+                tokio::time::sleep(worked * REST).await;
+                worked = Duration::ZERO;
+            }
+            if cursor == 0 {
+                break;
+            }
+        }
+    }
+    walk
+}
+
+#[cfg(test)]
+mod tests {
+    use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+    use everbloom_store::Settings;
+
+    use super::*;
+
+    fn store() -> std::sync::Arc<Store> {
+        Store::new(Settings::default(), None, u64::MAX)
+    }
+
+    fn put(store: &Store, db: usize, key: &[u8], value: Value) {
+        let mut footprint = Footprint::none();
+        footprint.add_key(&store.keyspace, key);
+        let mut view = footprint.lock(&store.keyspace, true, Now::read());
+        view.insert(db, key, value, None);
+    }
+
+    /// A blocked filter of this capacity and error rate with so many items.
+    fn filter(capacity: u64, rate: f64, items: u64) -> Value {
+        let builder = ScalableBloomFilter::builder().layout(Layout::Blocked);
+        let builder = builder.seed(1).capacity(capacity).error_rate(rate);
+        let mut filter = builder.build().unwrap();
+        for item in 0..items {
+            filter.insert(&item);
+        }
+        Value::Filter(filter.into())
+    }
+
+    /// Walks over all keys, and returns how many the step looked at that looked at most.
+    fn walk(store: &Store) -> (Found, u64) {
+        let (mut found, mut most) = (Found::default(), 0);
+        for db in 0..store.keyspace.databases() {
+            let mut cursor = 0;
+            loop {
+                let before = found.keys;
+                cursor = found.step(store, db, cursor);
+                most = most.max(found.keys - before);
+                if cursor == 0 {
+                    break;
+                }
+            }
+        }
+        (found, most)
+    }
+
+    #[test]
+    fn a_walk_passes_over_shards_without_filters_and_takes_small_steps() {
+        let store = store();
+        const KEYS: u64 = 1_000_000;
+        for key in 0..KEYS {
+            put(&store, 0, &key.to_le_bytes(), Value::Text(Vec::new()));
+        }
+        let (found, _) = walk(&store);
+        assert_eq!(found.keys, 0);
+        for key in 0..10 {
+            put(
+                &store,
+                0,
+                format!("f{key}").as_bytes(),
+                filter(100, 0.01, 1),
+            );
+        }
+        let (found, most) = walk(&store);
+        assert_eq!(found.named().len(), 10);
+        // Ten shards of 1024, each of about 977 keys.
+        assert!((1000..15_000).contains(&found.keys), "{}", found.keys);
+        assert!(most <= 2 * KEYS_A_STEP, "{most}");
+    }
+
+    #[test]
+    fn a_step_is_short_whatever_the_filters_are() {
+        let sums = |number: usize, value: &Value| {
+            let Value::Filter(filter) = value else {
+                unreachable!();
+            };
+            let one = Metrics::of(filter);
+            (0..number).fold(Metrics::default(), |sum, _| sum.plus(one))
+        };
+        let (tiny, large) = (filter(10, 0.01, 1), filter(1_000_000, 0.01, 0));
+        assert_eq!(keys_a_step(1000, Metrics::default()), 0);
+        assert_eq!(keys_a_step(1_000_000, sums(1, &tiny)), 1024);
+        assert_eq!(keys_a_step(100_000, sums(100_000, &tiny)), 1024);
+        // 64 of them are a megabyte to read.
+        assert_eq!(keys_a_step(1000, sums(1000, &large)), 64);
+        assert_eq!(keys_a_step(1000, sums(500, &large)), 128);
+    }
+
+    #[test]
+    fn the_filters_named_are_the_largest_the_fullest_and_those_that_err() {
+        let store = store();
+        for key in 0..200 {
+            put(
+                &store,
+                3,
+                format!("small{key}").as_bytes(),
+                filter(100, 0.01, 0),
+            );
+        }
+        put(&store, 0, b"large", filter(1_000_000, 0.01, 1000));
+        put(&store, 0, b"full", filter(1000, 0.01, 990));
+        put(
+            &store,
+            1,
+            b"cuckoo",
+            Value::Filter(CuckooFilter::new(1000).into()),
+        );
+        let (found, _) = walk(&store);
+        let named = found.named();
+        assert!(named.len() <= 3 * NAMED, "{}", named.len());
+        let find = |label: &str| {
+            let found = named.iter().find(|named| named.label == label);
+            found.unwrap_or_else(|| panic!("{label} is not named"))
+        };
+        // Some items may be taken for known.
+        assert!((10..30).contains(&find("full").figures.room));
+        assert_eq!(find("large").figures.room, 999_000);
+        assert_eq!(find("cuckoo").db, 1);
+        let [_, blocked, cuckoo] = found.kinds;
+        assert_eq!(blocked.metrics.figures()[1..3], [202, 202]);
+        assert_eq!(cuckoo.metrics.figures()[1], 1);
+        assert_eq!(blocked.above, 0);
+    }
+
+    #[test]
+    fn filters_that_err_too_often_are_named_the_worst_first() {
+        let mut found = Found::default();
+        let mut note =
+            |key: String, value| found.note(0, &Entry::new(key.as_bytes(), value, None, 0));
+        for key in 0..100 {
+            note(format!("good{key}"), filter(500 + key * 50, 0.01, 500));
+        }
+        // Every bit is set, so that the error rate is 1.
+        for (key, rate) in [("bad", 0.1), ("worst", 0.001), ("worse", 0.01)] {
+            let Value::Filter(Filter::Bloom(mut full)) = filter(100, rate, 0) else {
+                unreachable!();
+            };
+            let ones = vec![0xff; usize::try_from(full.stream_len()).unwrap()];
+            full.load_chunk(0, &ones).unwrap();
+            note(key.into(), Value::Filter(full.into()));
+        }
+        let above: Vec<&str> = found.above.0.iter().map(|(_, it)| &*it.label).collect();
+        assert_eq!(above, ["worst", "worse", "bad"]);
+        assert_eq!(found.kinds[1].above, 3);
+        assert_eq!(found.above.0[0].1.figures.expected, 1.0);
+        let lists = [&found.largest, &found.nearest].map(|list| list.0.len());
+        assert_eq!(lists, [NAMED; 2]);
+    }
+
+    #[test]
+    fn different_keys_have_different_labels() {
+        let long = |end: &str| "k".repeat(SHOWN) + end;
+        let (long_a, long_b) = (long("a"), long("b"));
+        let keys: [&[u8]; 9] = [
+            b"",
+            "plain ünïcode".as_bytes(),
+            b"\xff",
+            b"\\xff",
+            b"a\nb",
+            b"a\\nb",
+            &[b'k'; SHOWN],
+            long_a.as_bytes(),
+            long_b.as_bytes(),
+        ];
+        let labels: std::collections::BTreeSet<String> = keys.into_iter().map(label).collect();
+        assert_eq!(labels.len(), keys.len());
+        assert_eq!(label("plain ünïcode".as_bytes()), "plain ünïcode");
+        assert_eq!(label(b"\xff\x00"), "\\xff\\u{0}");
+        for label in labels {
+            assert!(label.chars().count() <= SHOWN + 17, "{label}");
+            assert!(!label.contains(char::is_control), "{label}");
+        }
+        // A letter that is cut in two at the end of what is shown.
+        let cut = "k".repeat(SHOWN - 1) + "ü";
+        assert!(label(cut.as_bytes()).contains("k\\xc3…"));
+    }
+}

@@ -1,0 +1,346 @@
+//! The figures of the server in the text format of OpenMetrics.
+//!
+//! A scrape adds counters up and asks each shard for its sums, as INFO does. It looks at no key.
+//! What the figures are called and what they tell is in `metrics.txt`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use everbloom_commands::filter::Kind;
+use everbloom_store::clock::unix_seconds;
+use everbloom_store::keyspace::{Db, SHARDS};
+use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, MetricEncoder, NoLabelSet,
+};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::filters::{Found, Named, kind_name};
+use crate::dispatch::admission;
+use crate::native::table::registry;
+use crate::server::Server;
+use crate::stats::{CommandStats, Counter, WorkerStats};
+use crate::system;
+
+/// A line for each family: its name and its help.
+const HELP: &str = include_str!("metrics.txt");
+
+/// The server, and what the last walk over its filters found.
+#[derive(Debug)]
+pub struct Watch {
+    /// The server.
+    pub server: Arc<Server>,
+    filters: Mutex<Option<Arc<Found>>>,
+}
+
+impl Watch {
+    /// Before the first walk.
+    pub fn new(server: Arc<Server>) -> Self {
+        Watch {
+            server,
+            filters: Mutex::new(None),
+        }
+    }
+
+    /// Notes what a walk found.
+    pub fn set_filters(&self, found: Found) {
+        *self.filters.lock() = Some(Arc::new(found));
+    }
+
+    /// All figures as text.
+    pub fn text(self: &Arc<Self>) -> String {
+        let mut all = Registry::default();
+        all.register_collector(Box::new(Arc::clone(self)));
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &all);
+        text
+    }
+}
+
+impl Collector for Watch {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (mut page, server) = (Page(encoder), &*self.server);
+        process(&mut page, server)?;
+        clients(&mut page, server)?;
+        commands(&mut page, server)?;
+        memory(&mut page, server)?;
+        keyspace(&mut page, server)?;
+        persistence(&mut page, server)?;
+        let found = self.filters.lock().clone();
+        found.map_or(Ok(()), |found| walked(&mut page, &found))
+    }
+}
+
+trait Number: EncodeGaugeValue + EncodeCounterValue {}
+impl<N: EncodeGaugeValue + EncodeCounterValue> Number for N {}
+
+type Labels<'l, const N: usize> = [(&'static str, Cow<'l, str>); N];
+
+/// The text that grows.
+struct Page<'e>(DescriptorEncoder<'e>);
+
+impl Page<'_> {
+    /// A figure.
+    fn put(&mut self, name: &str, value: impl Number) -> fmt::Result {
+        self.family(name, |mut sample, is_counter| {
+            encode_number(&mut sample, is_counter, &value)
+        })
+    }
+
+    /// A figure for each of these labels.
+    fn put_each<'l, const N: usize>(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = (Labels<'l, N>, impl Number)>,
+    ) -> fmt::Result {
+        self.family(name, |mut samples, is_counter| {
+            for (labels, value) in values {
+                encode_number(&mut samples.encode_family(&labels)?, is_counter, &value)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Begins a family. Its name tells its type and its unit.
+    fn family(
+        &mut self,
+        name: &str,
+        samples: impl FnOnce(MetricEncoder<'_>, bool) -> fmt::Result,
+    ) -> fmt::Result {
+        let mut lines = HELP.lines().filter_map(|line| line.split_once(' '));
+        let help = lines.find_map(|(known, help)| (known == name).then_some(help));
+        let counted = name.strip_suffix("_total");
+        let name = counted.unwrap_or(name);
+        let kind = counted.map_or(MetricType::Gauge, |_| MetricType::Counter);
+        let units = [Unit::Bytes, Unit::Seconds];
+        let with_unit = units.iter().find_map(|unit| {
+            let name = name.strip_suffix(unit.as_str())?.strip_suffix('_')?;
+            Some((name, Some(unit)))
+        });
+        let (name, unit) = with_unit.unwrap_or((name, None));
+        let help = help.unwrap_or_default();
+        let encoder = self.0.encode_descriptor(name, help, unit, kind)?;
+        samples(encoder, counted.is_some())
+    }
+}
+
+fn encode_number(
+    sample: &mut MetricEncoder<'_>,
+    is_counter: bool,
+    value: &impl Number,
+) -> fmt::Result {
+    if is_counter {
+        sample.encode_counter::<NoLabelSet, _, u64>(value, None)
+    } else {
+        sample.encode_gauge(value)
+    }
+}
+
+fn load(figure: &AtomicU64) -> u64 {
+    figure.load(Relaxed)
+}
+
+fn process(page: &mut Page<'_>, server: &Server) -> fmt::Result {
+    let version = [("version", env!("CARGO_PKG_VERSION").into())];
+    page.put_each("everbloom_build_info", [(version, 1_u64)].into_iter())?;
+    let (user, kernel) = system::cpu_seconds().unwrap_or_default();
+    let started = unix_seconds().saturating_sub(server.started.elapsed().as_secs());
+    page.put("process_cpu_seconds_total", user + kernel)?;
+    page.put("process_start_time_seconds", started)?;
+    let resident = system::resident_memory().unwrap_or(0);
+    page.put("process_resident_memory_bytes", resident)
+}
+
+fn clients(page: &mut Page<'_>, server: &Server) -> fmt::Result {
+    let stats = &server.stats;
+    let sum = |of: fn(&WorkerStats) -> &Counter| -> u64 {
+        server.workers.iter().map(|worker| of(worker).get()).sum()
+    };
+    page.put("everbloom_clients", server.clients.len())?;
+    let most = server.config.snapshot().maxclients;
+    page.put("everbloom_max_clients", most)?;
+    page.put("everbloom_connections_total", load(&stats.connections))?;
+    let rejected = load(&stats.rejected_connections);
+    page.put("everbloom_rejected_connections_total", rejected)?;
+    let errors = load(&stats.protocol_errors);
+    page.put("everbloom_protocol_errors_total", errors)?;
+    page.put("everbloom_received_bytes_total", sum(|it| &it.net_input))?;
+    page.put("everbloom_sent_bytes_total", sum(|it| &it.net_output))?;
+    page.put("everbloom_keyspace_hits_total", sum(|it| &it.keyspace_hits))?;
+    let misses = sum(|it| &it.keyspace_misses);
+    page.put("everbloom_keyspace_misses_total", misses)?;
+    page.put("everbloom_expired_keys_total", load(&stats.expired_keys))
+}
+
+fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
+    let stats = |index: usize| {
+        let workers = server.workers.iter();
+        workers.filter_map(move |worker| worker.commands.get(index))
+    };
+    let rows = registry().commands().iter();
+    // A command that nobody has sent has no line.
+    let sent = rows.filter(|row| stats(row.index).any(|it| it.calls.get() + it.rejected.get() > 0));
+    let sums = |of: fn(&CommandStats) -> &Counter| {
+        sent.clone().map(move |row| {
+            let sum: u64 = stats(row.index).map(|stats| of(stats).get()).sum();
+            ([("command", Cow::from(row.name))], sum)
+        })
+    };
+    page.put_each("everbloom_commands_total", sums(|it| &it.calls))?;
+    page.put_each("everbloom_failed_commands_total", sums(|it| &it.failed))?;
+    page.put_each("everbloom_rejected_commands_total", sums(|it| &it.rejected))?;
+    let times = sums(|it| &it.nanos).map(|(labels, nanos)| (labels, seconds(nanos)));
+    page.put_each("everbloom_command_seconds_total", times)?;
+    let mut codes: BTreeMap<String, u64> = BTreeMap::new();
+    for worker in &server.workers {
+        for (code, count) in &*worker.error_codes.lock() {
+            *codes.entry(code.clone()).or_default() += count;
+        }
+    }
+    let codes = codes
+        .into_iter()
+        .map(|(code, count)| ([("code", code.into())], count));
+    page.put_each("everbloom_error_replies_total", codes)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a second has a billion of them")]
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn memory(page: &mut Page<'_>, server: &Server) -> fmt::Result {
+    let used = server.used_memory();
+    page.put("everbloom_memory_used_bytes", used)?;
+    let peak = load(&server.stats.peak_memory).max(used);
+    page.put("everbloom_memory_peak_bytes", peak)?;
+    page.put(
+        "everbloom_memory_keys_bytes",
+        server.store.keyspace.memory(),
+    )?;
+    page.put(
+        "everbloom_memory_max_bytes",
+        server.config.snapshot().maxmemory,
+    )
+}
+
+fn keyspace(page: &mut Page<'_>, server: &Server) -> fmt::Result {
+    let keyspace = &server.store.keyspace;
+    let mut sums = vec![[0; 2]; keyspace.databases()];
+    for index in 0..SHARDS {
+        for (sums, db) in sums.iter_mut().zip(keyspace.shard(index).read().dbs()) {
+            for (sum, of) in sums.iter_mut().zip([Db::len, Db::expiring]) {
+                *sum += of(db);
+            }
+        }
+    }
+    let used = || sums.iter().enumerate().filter(|(_, [keys, _])| *keys > 0);
+    let db = |db: usize| [("db", Cow::from(db.to_string()))];
+    page.put_each(
+        "everbloom_keys",
+        used().map(|(at, [keys, _])| (db(at), *keys)),
+    )?;
+    let expiring = used().map(|(at, [_, expiring])| (db(at), *expiring));
+    page.put_each("everbloom_expiring_keys", expiring)
+}
+
+fn persistence(page: &mut Page<'_>, server: &Server) -> fmt::Result {
+    let (store, journal) = (&server.store, &server.store.journal);
+    page.put("everbloom_loading", u64::from(store.health.is_loading()))?;
+    let refused = admission::misconf(server, &server.config.snapshot()).is_some();
+    page.put("everbloom_writes_refused", u64::from(refused))?;
+    let Some(figures) = store.persistence().map(|it| &it.figures) else {
+        return Ok(());
+    };
+    let saved = load(&figures.last_save);
+    page.put("everbloom_snapshot_last_success_timestamp_seconds", saved)?;
+    // It is -1 before the first.
+    if let Ok(took) = u64::try_from(figures.save_seconds.load(Relaxed)) {
+        page.put("everbloom_snapshot_last_duration_seconds", took)?;
+    }
+    let failed = figures.save_failed.load(Relaxed);
+    page.put("everbloom_snapshot_failed", u64::from(failed))?;
+    let unsaved = journal
+        .changes()
+        .saturating_sub(load(&figures.saved_changes));
+    page.put("everbloom_snapshot_unsaved_changes", unsaved)?;
+    page.put("everbloom_log_enabled", u64::from(journal.is_logging()))?;
+    page.put("everbloom_log_size_bytes", load(&figures.log_size))?;
+    page.put("everbloom_log_base_bytes", load(&figures.log_base_size))?;
+    let waiting = journal.end().saturating_sub(journal.written());
+    page.put("everbloom_log_waiting_bytes", waiting)?;
+    let failures = load(&figures.rewrite_failures);
+    page.put("everbloom_log_rewrite_failures", failures)?;
+    page.put("everbloom_log_fsyncs_total", load(&figures.syncs.count))?;
+    let took = seconds(load(&figures.syncs.nanos));
+    page.put("everbloom_log_fsync_seconds_total", took)?;
+    let delayed = load(&figures.delayed_syncs);
+    page.put("everbloom_log_delayed_fsyncs_total", delayed)
+}
+
+/// What the last walk over the filters found.
+fn walked(page: &mut Page<'_>, found: &Found) -> fmt::Result {
+    page.put("everbloom_filters_walk_timestamp_seconds", found.ended)?;
+    page.put("everbloom_filters_walk_keys", found.keys)?;
+    let took = found.took.as_secs_f64();
+    page.put("everbloom_filters_walk_duration_seconds", took)?;
+    let kinds = || {
+        let layouts = Kind::ALL.map(|kind| [("layout", Cow::from(kind_name(kind)))]);
+        layouts.into_iter().zip(found.kinds)
+    };
+    let sums = |at: fn([u64; 5]) -> u64| {
+        kinds().map(move |(layout, sums)| (layout, at(sums.metrics.figures())))
+    };
+    page.put_each("everbloom_filters", sums(|[_, filters, ..]| filters))?;
+    page.put_each("everbloom_filters_bytes", sums(|[bytes, ..]| bytes))?;
+    page.put_each(
+        "everbloom_filters_layers",
+        sums(|[_, _, layers, ..]| layers),
+    )?;
+    page.put_each("everbloom_filters_items", sums(|[.., items, _]| items))?;
+    let capacity = sums(|[.., capacity]| capacity);
+    page.put_each("everbloom_filters_capacity_items", capacity)?;
+    let above = kinds().map(|(layout, sums)| (layout, sums.above));
+    page.put_each("everbloom_filters_above_error_rate", above)?;
+    named(page, &found.named())
+}
+
+/// Some filters, each by its key.
+fn named(page: &mut Page<'_>, filters: &[&Named]) -> fmt::Result {
+    let all = || {
+        filters.iter().map(|named| {
+            let layout = kind_name(named.figures.kind).into();
+            let (db, key) = (named.db.to_string().into(), Cow::from(&named.label));
+            (
+                [("db", db), ("key", key), ("layout", layout)],
+                &named.figures,
+            )
+        })
+    };
+    let figures = |at: fn([u64; 5]) -> u64| {
+        all().map(move |(labels, figures)| (labels, at(figures.metrics.figures())))
+    };
+    page.put_each("everbloom_filter_bytes", figures(|[bytes, ..]| bytes))?;
+    page.put_each(
+        "everbloom_filter_layers",
+        figures(|[_, _, layers, ..]| layers),
+    )?;
+    page.put_each("everbloom_filter_items", figures(|[.., items, _]| items))?;
+    let capacity = figures(|[.., capacity]| capacity);
+    page.put_each("everbloom_filter_capacity_items", capacity)?;
+    let room = all().map(|(labels, it)| (labels, it.room));
+    page.put_each("everbloom_filter_room_items", room)?;
+    let fill = all().map(|(labels, it)| (labels, it.fill_ratio));
+    page.put_each("everbloom_filter_fill_ratio", fill)?;
+    let asked = all().filter_map(|(labels, it)| Some((labels, it.asked?)));
+    page.put_each("everbloom_filter_error_rate_asked_ratio", asked)?;
+    let expected = all().map(|(labels, it)| (labels, it.expected));
+    page.put_each("everbloom_filter_error_rate_expected_ratio", expected)
+}
