@@ -67,12 +67,12 @@ miri:
 
 # All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
 # benches/results and prints the tables
-bench: _bench-build bench-library bench-server bench-module bench-client bench-concurrency
+bench: _bench-build bench-library bench-server bench-module bench-client bench-concurrency bench-entrances
 
 # Do the benchmarks work? Small and short, in a minute; the figures mean nothing
 bench-smoke:
     cargo build -p everbloom-cli -p everbloom-module
-    for what in library server module client concurrency; do \
+    for what in library server module client concurrency entrances; do \
         cargo run --manifest-path benches/Cargo.toml -- "$what" --smoke \
             --everbloom target/debug/everbloom --module target/debug/libeverbloom_module.so \
             --results target/bench-smoke || exit; \
@@ -99,6 +99,10 @@ bench-client: _bench-build
 # One filter under one and two threads
 bench-concurrency:
     cargo run --release --manifest-path benches/Cargo.toml -- concurrency
+
+# What TLS, a Unix socket and metrics cost
+bench-entrances:
+    cargo run --release --manifest-path benches/Cargo.toml -- entrances
 
 # A million small filters, and one of a thousand million items; needs python3 and redis-server
 bench-extremes: _bench-build

@@ -8,6 +8,7 @@
 
 mod client;
 mod concurrency;
+mod entrances;
 mod fills;
 mod library;
 mod machine;
@@ -26,13 +27,14 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|module|client|concurrency|fills|plot [OPTION...]
+Usage: everbloom-benches library|server|module|client|concurrency|entrances|fills|plot [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
   server       everbloom serve and redis-server under the load of everbloom bench
   module       the module in redis-server, beside that one's own commands and everbloom serve
   client       a filter in a bitmap, from everbloom-client and as the recipes do it
   concurrency  one filter, one and two threads
+  entrances    what TLS, a Unix socket and metrics cost, beside redis-server
   fills        memory and lookups of a large filter that is filled by and by
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
@@ -95,7 +97,8 @@ fn main() -> Result<()> {
             ("--redis-server", _) => options.redis_server = args.next().unwrap_or_default().into(),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
             (
-                "library" | "server" | "module" | "client" | "concurrency" | "fills" | "plot",
+                "library" | "server" | "module" | "client" | "concurrency" | "entrances" | "fills"
+                | "plot",
                 None,
             ) => what = Some(arg),
             _ => bail!("{USAGE}"),
@@ -114,6 +117,7 @@ fn main() -> Result<()> {
         Some("client") => client::run(&options),
         Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
         Some("fills") => fills::run(&options),
+        Some("entrances") => entrances::run(&options),
         Some("concurrency") => concurrency::run(&options),
         _ => bail!("{USAGE}"),
     }

@@ -87,6 +87,13 @@ impl Server {
         Self::start(program, &words, version)
     }
 
+    /// Either server, with these words.
+    pub fn with(program: &Path, words: &[&str]) -> Result<Self> {
+        let version = output(&program.to_string_lossy(), &["--version"]);
+        let version = version.split(" sha=").next().unwrap_or_default().to_owned();
+        Self::start(program, words, version)
+    }
+
     fn start(program: &Path, words: &[&str], version: String) -> Result<Self> {
         let name = file_name(program);
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -165,8 +172,14 @@ impl Drop for Server {
 
 /// Runs `everbloom bench` against a server.
 pub fn bench(program: &Path, server: &Server, args: &[String]) -> Result<Figures> {
+    bench_at(program, &["--port", &server.port.to_string()], args)
+}
+
+/// The same with the flags of an address.
+pub fn bench_at(program: &Path, address: &[&str], args: &[String]) -> Result<Figures> {
     let output = pinned(LOAD_CORE, program)
-        .args(["bench", "--json", "--port", &server.port.to_string()])
+        .args(["bench", "--json"])
+        .args(address)
         .args(args)
         .stdin(Stdio::null())
         .output()

@@ -28,7 +28,7 @@ use std::time::Duration;
 use everbloom::CuckooFilter;
 use everbloom_dev::Client;
 use everbloom_resp::{Reply, encode_request};
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use support::{Server, folder};
 
@@ -53,7 +53,7 @@ const BATCH: usize = 16;
 
 /// Sends batches until the server is gone, one or a few at a time.
 fn load(port: u16, name: &str, seed: u64) -> Done {
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = SmallRng::seed_from_u64(seed);
     let mut done = Done {
         sent: 0,
         acknowledged: 0,
@@ -268,7 +268,7 @@ fn rounds() -> u32 {
 fn play(fsync: &str, rounds: u32, longest: u64) {
     let folder = folder(&format!("kill-{fsync}-{longest}"));
     for round in 0..rounds {
-        let mut random = StdRng::seed_from_u64(round.into());
+        let mut random = SmallRng::seed_from_u64(round.into());
         let server = start(&folder, fsync);
         let mut control = server.client();
         control.line("FLUSHALL");

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use everbloom_resp::encode::{encode_array_len, encode_bulk};
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::items::{Bitmap, ITEM_LENGTH, Kind, item, write_decimal};
@@ -287,7 +287,7 @@ impl Ring {
             self.present.fill(true);
             return;
         }
-        let mut random = StdRng::seed_from_u64(self.recipe.seed ^ self.thread);
+        let mut random = SmallRng::seed_from_u64(self.recipe.seed ^ self.thread);
         let hits = self.recipe.present > 0;
         for item in 0..self.requests * self.recipe.items {
             if hits && random.random_bool(self.recipe.hit_share) {

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use crc::{CRC_64_XZ, Crc, Digest, Table};
 use everbloom_resp::Reply;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use super::progress::Progress;
 use crate::servers::difference::{Side, compare};
@@ -95,7 +97,7 @@ impl<'a> Transfer<'a> {
             destination,
             replace,
             verify,
-            token: format!("{:016x}", rand::random::<u64>()),
+            token: format!("{:016x}", SmallRng::from_os_rng().random::<u64>()),
         }
     }
 

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use everbloom::Layout;
 use rand::distr::{Alphanumeric, Distribution};
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use crate::client::{Client, LoginArgs, Target};
@@ -95,7 +95,9 @@ usually grows before it holds as many.
 Exit code: 1 when an added string was missed, else 0.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let seed = args.seed.unwrap_or_else(|| rand::rng().random());
+    let seed = args
+        .seed
+        .unwrap_or_else(|| SmallRng::from_os_rng().random());
     let items = random_items(args.count, seed)?;
     let (added, probed) = items.split_at(items.len().div_ceil(2));
     let capacity = args.capacity.unwrap_or(u64::from(args.count) / 2);
@@ -225,7 +227,7 @@ fn random_items(count: u32, seed: u64) -> Result<Vec<Item>, Failure> {
             "there is no memory for {count} strings of {ITEM_LENGTH} bytes; give a smaller --count"
         )));
     }
-    let mut rng = StdRng::seed_from_u64(seed);
+    let mut rng = SmallRng::seed_from_u64(seed);
     let strings = (0..count).map(|_| std::array::from_fn(|_| Alphanumeric.sample(&mut rng)));
     items.extend(strings);
     Ok(items)

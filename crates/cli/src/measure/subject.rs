@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
 use everbloom_resp::Reply;
-use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::client::{Client, ClientError};
 use crate::failure::Failure;
@@ -157,7 +158,10 @@ fn count(answer: impl FnOnce(&mut dyn FnMut(bool))) -> u64 {
 
 impl ServerKey {
     fn new(client: Client, family: Family) -> Self {
-        let key = format!("everbloom:measure:{:016x}", rand::rng().random::<u64>());
+        let key = format!(
+            "everbloom:measure:{:016x}",
+            SmallRng::from_os_rng().random::<u64>()
+        );
         Self {
             client,
             key,
