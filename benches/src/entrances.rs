@@ -80,7 +80,6 @@ impl House {
     /// A server with three doors.
     fn open(program: &Path, words: &[&str]) -> Result<Self> {
         let tls = free_port()?.to_string();
-        let socket = std::env::temp_dir().join(format!("everbloom-benches-{tls}.socket"));
         let [certificate, key, authority] = ["server.crt", "server.key", "authority.crt"]
             .map(|name| format!("{CERTIFICATES}/{name}"));
         let doors = [
@@ -97,13 +96,16 @@ impl House {
             "--tls-auth-clients",
             "no",
             "--unixsocket",
-            &socket.to_string_lossy(),
+            "socket",
         ];
         let server = Server::with(program, &[words, &NO_FILES, &doors].concat())?;
         let doors = vec![
             ("TCP", format!("redis://127.0.0.1:{}", server.port)),
             ("TLS", format!("rediss://127.0.0.1:{tls}")),
-            ("Unix socket", format!("unix://{}", socket.display())),
+            (
+                "Unix socket",
+                format!("unix://{}/socket", server.folder().display()),
+            ),
         ];
         Ok(Self {
             server,

@@ -142,6 +142,11 @@ impl Server {
 }
 
 impl Server {
+    /// Where it runs. The folder goes with the server.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The process.
     pub fn id(&self) -> u32 {
         self.child.id()
