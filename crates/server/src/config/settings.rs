@@ -57,6 +57,8 @@ pub struct Settings {
     pub loglevel: String,
     /// Where the log goes; empty = standard output.
     pub logfile: String,
+    /// `text`, or `json`.
+    pub log_format: String,
     /// What filters are made with when a command does not say.
     pub bf: Defaults,
     /// The same for cuckoo filters.
@@ -69,6 +71,8 @@ pub struct Settings {
     pub data: everbloom_store::Settings,
     /// Who may use DEBUG: `no`, `yes` or `local`.
     pub enable_debug_command: String,
+    /// Whose CONFIG SET changes what is protected: `no`, `yes` or `local`.
+    pub enable_protected_configs: String,
     /// The file that the settings were read from, which CONFIG REWRITE writes.
     pub config_file: Option<PathBuf>,
 }
@@ -99,12 +103,14 @@ impl Default for Settings {
             hz: 10,
             loglevel: "notice".into(),
             logfile: String::new(),
+            log_format: "text".into(),
             bf: Defaults::default(),
             cf: CuckooDefaults::default(),
             bf_error_rate_text: "0.01".into(),
             bf_max_filter_bytes: 0,
             data: everbloom_store::Settings::default(),
             enable_debug_command: "no".into(),
+            enable_protected_configs: "no".into(),
             config_file: None,
         }
     }
