@@ -244,7 +244,17 @@ fn busy() -> (Running, u16) {
     (running, port)
 }
 
-/// The rules of OpenMetrics that a text of counters and gauges can break.
+/// What follows the name of a family in its lines, for the types that there are.
+fn suffixes(kind: &str) -> &[&str] {
+    match kind {
+        "counter" => &["_total"],
+        "gauge" => &[""],
+        "histogram" => &["_bucket", "_count", "_sum"],
+        _ => &[],
+    }
+}
+
+/// The rules of OpenMetrics that our text can break.
 #[test]
 fn the_text_keeps_the_rules_of_open_metrics() {
     let (_running, port) = busy();
@@ -263,7 +273,7 @@ fn the_text_keeps_the_rules_of_open_metrics() {
             }
             ["#", "TYPE", name, of] => {
                 assert_eq!(name, family);
-                assert!(["counter", "gauge"].contains(&of), "{line}");
+                assert!(!suffixes(of).is_empty(), "{line}");
                 assert!(!name.ends_with("_total"), "{line}");
                 kind = of;
             }
@@ -275,8 +285,8 @@ fn the_text_keeps_the_rules_of_open_metrics() {
             _ => {
                 let (labelled, value) = line.rsplit_once(' ').unwrap();
                 let name = labelled.split('{').next().unwrap();
-                let suffix = if kind == "counter" { "_total" } else { "" };
-                assert_eq!(name, format!("{family}{suffix}"), "{line}");
+                let suffix = name.strip_prefix(family).unwrap();
+                assert!(suffixes(kind).contains(&suffix), "{line}");
                 let value: f64 = value.parse().unwrap();
                 assert!(
                     value.is_finite() && value >= 0.0 && value.is_sign_positive(),
@@ -313,6 +323,51 @@ fn the_text_keeps_the_rules_of_open_metrics() {
         text.contains("\neverbloom_filters_items{layout=\"blocked\"} 3\n"),
         "{text}"
     );
+}
+
+/// The buckets of a command's histogram: their bounds, and the commands up to them.
+fn buckets(text: &str, command: &str) -> Vec<(f64, u64)> {
+    let start = "everbloom_command_duration_seconds_bucket{";
+    let lines = text.lines().filter_map(|line| line.strip_prefix(start));
+    let of_command = lines.filter(|line| line.contains(&format!("command=\"{command}\"")));
+    let buckets = of_command.map(|line| {
+        let (labels, count) = line.rsplit_once(' ').unwrap();
+        let bound = labels.split("le=\"").nth(1).unwrap().split('"').next();
+        let bound = bound.unwrap().replace("+Inf", "inf");
+        (bound.parse().unwrap(), count.parse().unwrap())
+    });
+    buckets.collect()
+}
+
+#[test]
+fn a_histogram_says_how_long_commands_took() {
+    let (running, port) = watched(Settings {
+        enable_debug_command: "yes".into(),
+        ..Settings::default()
+    });
+    let mut client = Client::of(&running);
+    for _ in 0..10 {
+        client.ok("PING");
+    }
+    client.ok("DEBUG SLEEP 0.02");
+    let text = scrape(port);
+    for (command, calls) in [("ping", 10), ("debug", 1)] {
+        let buckets = buckets(&text, command);
+        assert!(
+            buckets.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1),
+            "{text}"
+        );
+        assert_eq!(buckets.last(), Some(&(f64::INFINITY, calls)));
+        let count = format!("_duration_seconds_count{{command=\"{command}\"}} {calls}\n");
+        assert!(text.contains(&count), "{text}");
+    }
+    // The sleep is in no bucket of less than 20 ms.
+    for (bound, count) in buckets(&text, "debug") {
+        assert!(bound > 0.02 || count == 0, "{text}");
+    }
+    // It goes back with the other figures of commands.
+    client.ok("CONFIG RESETSTAT");
+    assert_eq!(buckets(&scrape(port), "ping"), []);
 }
 
 /// A scrape reads what a walk found before it, and so looks at no key.
