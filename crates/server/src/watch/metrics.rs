@@ -22,7 +22,9 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::filters::{Found, Named, kind_name};
+use super::figures::kind_name;
+use super::filters::{Found, Named};
+use super::history::History;
 use crate::dispatch::admission;
 use crate::native::table::registry;
 use crate::server::Server;
@@ -32,11 +34,13 @@ use crate::system;
 /// A line for each family: its name and its help.
 const HELP: &str = include_str!("metrics.txt");
 
-/// The server, and what the last walk over its filters found.
+/// The server, what the last walk over its filters found, and its last minutes.
 #[derive(Debug)]
 pub struct Watch {
     /// The server.
     pub server: Arc<Server>,
+    /// Its last minutes.
+    pub history: Mutex<History>,
     filters: Mutex<Option<Arc<Found>>>,
 }
 
@@ -44,14 +48,23 @@ impl Watch {
     /// Before the first walk.
     pub fn new(server: Arc<Server>) -> Self {
         Watch {
+            history: Mutex::new(History::new(&server)),
             server,
             filters: Mutex::new(None),
         }
     }
 
     /// Notes what a walk found.
-    pub fn set_filters(&self, found: Found) {
+    pub fn set_filters(&self, mut found: Found) {
+        let earlier = self.filters();
+        let earlier = earlier.as_ref().map(|earlier| &earlier.table);
+        found.table.finish(earlier, found.ended);
         *self.filters.lock() = Some(Arc::new(found));
+    }
+
+    /// What the last walk found.
+    pub fn filters(&self) -> Option<Arc<Found>> {
+        self.filters.lock().clone()
     }
 
     /// All figures as text.
@@ -74,8 +87,8 @@ impl Collector for Watch {
         memory(&mut page, server)?;
         keyspace(&mut page, server)?;
         persistence(&mut page, server)?;
-        let found = self.filters.lock().clone();
-        found.map_or(Ok(()), |found| walked(&mut page, &found))
+        self.filters()
+            .map_or(Ok(()), |found| walked(&mut page, &found))
     }
 }
 
