@@ -40,7 +40,7 @@ as `--port 7000`. The main ones, with their defaults:
   bind 127.0.0.1 -::1          the addresses to listen on; a dash lets an address be missing
   tls-port 0                   the TCP port of TLS; 0 is none
   unixsocket \"\"                the path of a Unix socket; empty is none
-  metrics-port 0               the HTTP port of /metrics, /health and /ready; 0 is none
+  metrics-port 0               the HTTP port of a page, /metrics, /health and /ready; 0 is none
   requirepass \"\"               the password that clients must AUTH with
   protected-mode yes           without a password, refuse clients from other machines
   maxclients 10000             connections at a time

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+mod browser;
 mod java;
 mod redis_rs;
 mod support;

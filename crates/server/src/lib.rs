@@ -19,8 +19,11 @@
 //! start
 //! watch
 //! watch::http
+//! watch::page
 //! watch::metrics
 //! watch::filters
+//! watch::table
+//! watch::figures watch::forecast watch::history
 //! net net::accept net::connections
 //! net::connection
 //! net::worker

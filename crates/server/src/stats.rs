@@ -32,6 +32,40 @@ impl Counter {
     }
 }
 
+/// Buckets of a histogram of times.
+pub const BUCKETS: usize = 26;
+/// The bound of the first is 2^8 nanoseconds. Each further one is twice the one before, and the
+/// last has none.
+const FIRST_BOUND: u32 = 8;
+
+/// How many commands took how long, in buckets that are bounded by powers of two.
+#[derive(Debug, Default)]
+pub struct Histogram([Counter; BUCKETS]);
+
+impl Histogram {
+    /// Counts commands that took so many nanoseconds each.
+    #[inline]
+    fn add(&self, nanos: u64, commands: u64) {
+        let doubled = (u64::BITS - nanos.saturating_sub(1).leading_zeros()).max(FIRST_BOUND);
+        let bucket = usize::try_from(doubled - FIRST_BOUND).unwrap_or(BUCKETS);
+        if let Some(counter) = self.0.get(bucket.min(BUCKETS - 1)) {
+            counter.add(commands);
+        }
+    }
+
+    /// The commands of each bucket.
+    pub fn counts(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(Counter::get)
+    }
+
+    /// The longest time of each bucket, in nanoseconds; infinite for the last.
+    pub fn bounds() -> impl Iterator<Item = f64> {
+        let bounds = (FIRST_BOUND..).take(BUCKETS - 1);
+        let bounds = bounds.map(|power| f64::from(power).exp2());
+        bounds.chain([f64::INFINITY])
+    }
+}
+
 /// What is counted of one command.
 #[derive(Debug, Default)]
 pub struct CommandStats {
@@ -39,10 +73,36 @@ pub struct CommandStats {
     pub calls: Counter,
     /// Nanoseconds it took in all.
     pub nanos: Counter,
+    /// How long it took each time. What is executed at once counts as equal parts of the whole.
+    pub times: Histogram,
     /// Times it was refused before it ran.
     pub rejected: Counter,
     /// Times it ran and answered an error.
     pub failed: Counter,
+}
+
+impl CommandStats {
+    /// Counts calls that ran, and took so many nanoseconds together.
+    #[inline]
+    pub fn ran(&self, calls: u64, nanos: u64, failed: u64) {
+        self.calls.add(calls);
+        self.nanos.add(nanos);
+        self.failed.add(failed);
+        // Mostly one call, which saves a division.
+        let each = if calls == 1 {
+            nanos
+        } else {
+            nanos / calls.max(1)
+        };
+        self.times.add(each, calls);
+    }
+
+    fn reset(&self) {
+        let counters = [&self.calls, &self.nanos, &self.rejected, &self.failed];
+        for counter in counters.into_iter().chain(&self.times.0) {
+            counter.reset();
+        }
+    }
 }
 
 /// What one worker counts.
@@ -105,14 +165,7 @@ impl WorkerStats {
     pub fn reset(&self) {
         self.error_codes.lock().clear();
         for command in &self.commands {
-            for counter in [
-                &command.calls,
-                &command.nanos,
-                &command.rejected,
-                &command.failed,
-            ] {
-                counter.reset();
-            }
+            command.reset();
         }
         for counter in [&self.net_input, &self.net_output, &self.errors] {
             counter.reset();
@@ -216,4 +269,38 @@ fn totals(workers: &[Arc<WorkerStats>]) -> [u64; 3] {
         sum(|worker| worker.net_input.get()),
         sum(|worker| worker.net_output.get()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_counts_in_the_first_bucket_that_holds_it() {
+        let bounds: Vec<f64> = Histogram::bounds().collect();
+        assert_eq!(bounds.len(), BUCKETS);
+        assert_eq!(bounds[..3], [256.0, 512.0, 1024.0]);
+        for nanos in [0, 1, 256, 257, 1024, 1025, 1 << 32, (1 << 32) + 1, u64::MAX] {
+            let times = Histogram::default();
+            times.add(nanos, 3);
+            let holds = |bound: &f64| nanos as f64 <= *bound;
+            let expected = bounds.iter().position(holds).unwrap();
+            let counted: Vec<u64> = times.counts().collect();
+            assert_eq!(counted.iter().sum::<u64>(), 3);
+            assert_eq!(counted[expected], 3, "{nanos}");
+        }
+    }
+
+    #[test]
+    fn commands_that_ran_at_once_count_as_equal_parts() {
+        let stats = CommandStats::default();
+        stats.ran(1000, 300_000, 1);
+        stats.ran(1, 1_000_000, 0);
+        assert_eq!((stats.calls.get(), stats.failed.get()), (1001, 1));
+        let counts: Vec<u64> = stats.times.counts().collect();
+        // 300 ns each, and a millisecond.
+        assert_eq!((counts[1], counts[12]), (1000, 1));
+        stats.reset();
+        assert_eq!(stats.times.counts().sum::<u64>(), 0);
+    }
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use everbloom_dev::{PATIENCE, free_port, peers, wait_for};
 use everbloom_server::{Running, Settings};
+use serde_json::Value;
 use support::{Client, OfRunning, server};
 
 /// A server and the port of its metrics.
@@ -81,7 +82,7 @@ fn scrape_after_a_walk(port: u16) -> String {
 }
 
 #[test]
-fn nothing_but_three_pages_is_to_be_read() {
+fn nothing_but_the_pages_is_to_be_read() {
     let (_running, port) = watched(Settings::default());
     let status = |method, path| {
         let (head, body) = ask(port, method, path);
@@ -89,7 +90,9 @@ fn nothing_but_three_pages_is_to_be_read() {
     };
     assert_eq!(status("GET", "/health").2, "ok\n");
     assert_eq!(status("GET", "/ready?x=1").2, "ready\n");
-    for path in ["/metrics", "/health", "/ready"] {
+    let pages = ["/", "/metrics", "/health", "/ready"];
+    let figures = ["/now.json", "/filters.json", "/filter.json"];
+    for path in pages.into_iter().chain(figures) {
         let (_, head, body) = status("HEAD", path);
         assert!(
             head.starts_with("HTTP/1.1 200") && body.is_empty(),
@@ -99,10 +102,164 @@ fn nothing_but_three_pages_is_to_be_read() {
         assert_eq!(code, "405");
         assert!(head.contains("allow: GET, HEAD"), "{head}");
     }
-    for path in ["/", "/metrics/", "/METRICS", "//metrics", "/../etc/passwd"] {
+    for path in [
+        "/metrics/",
+        "/METRICS",
+        "//metrics",
+        "/page.html",
+        "/../etc/passwd",
+    ] {
         assert_eq!(status("GET", path).0, "404", "{path}");
     }
     assert_eq!(status("POST", "/nothing").0, "404");
+}
+
+/// A name that a stranger's web page has given to this machine gets nothing.
+#[test]
+fn at_home_only_names_of_our_own_are_answered() {
+    let (running, port) = watched(Settings::default());
+    Client::of(&running).ok("BF.ADD secret x");
+    let code = |path: &str, host: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let response = rest(connect(port, request.as_bytes()));
+        assert!(!host.contains("evil") || !response.contains("secret"));
+        response[9..12].to_owned()
+    };
+    for path in ["/", "/metrics", "/filter.json?db=0&key=secret", "/health"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:9379",
+            "127.0.0.1:1",
+            "[::1]:9379",
+            "10.0.0.5",
+        ] {
+            assert_eq!(code(path, host), "200", "{path} {host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:9379",
+            "localhost.evil.example",
+            "evil@",
+            "",
+        ] {
+            assert_eq!(code(path, host), "421", "{path} {host}");
+        }
+    }
+}
+
+#[test]
+fn the_page_runs_nothing_but_its_own_script_and_is_not_kept() {
+    let (_running, port) = watched(Settings::default());
+    let nonce = || {
+        let (head, body) = ask(port, "GET", "/");
+        assert!(
+            head.contains("content-type: text/html; charset=utf-8"),
+            "{head}"
+        );
+        assert!(head.contains("cache-control: no-store"), "{head}");
+        let policy = head.split("content-security-policy: ").nth(1).unwrap();
+        let policy = policy.lines().next().unwrap();
+        assert!(policy.starts_with("default-src 'none'; "), "{policy}");
+        assert!(
+            !policy.contains("unsafe") && !policy.contains('*'),
+            "{policy}"
+        );
+        let nonce = policy.split("script-src 'nonce-").nth(1).unwrap()[..32].to_owned();
+        assert!(
+            policy.contains(&format!("style-src 'nonce-{nonce}'")),
+            "{policy}"
+        );
+        assert_eq!(body.matches(&format!("nonce=\"{nonce}\"")).count(), 2);
+        assert!(!body.contains("NONCE"));
+        // It fetches nothing from elsewhere.
+        let own = ["http://www.w3.org/2000/svg"];
+        let addresses = body.matches("http").count();
+        assert_eq!(addresses, own.len());
+        nonce
+    };
+    assert_ne!(nonce(), nonce());
+}
+
+fn json(port: u16, path: &str) -> Value {
+    let (head, body) = ask(port, "GET", path);
+    assert!(head.contains("content-type: application/json"), "{head}");
+    assert!(head.contains("cache-control: no-store"), "{head}");
+    serde_json::from_str(&body).unwrap()
+}
+
+#[test]
+fn the_page_asks_for_filters_by_page_and_for_one() {
+    let (running, port) = watched(Settings::default());
+    let mut client = Client::of(&running);
+    for number in 0..300 {
+        client.ok(&format!(
+            "BF.RESERVE f{number:03} 0.01 {}",
+            1000 + 100 * number
+        ));
+    }
+    client.call(&[b"BF.ADD", HOSTILE, b"x"]);
+    client.line("SELECT 3");
+    client.ok("BF.RESERVE f000 0.01 50000");
+    scrape_after_a_walk(port);
+    let filters = |query: &str| json(port, &format!("/filters.json?{query}"));
+    let column = |value: &Value, name: &str| -> Vec<Value> {
+        let rows = value["rows"].as_array().unwrap();
+        rows.iter().map(|row| row[name].clone()).collect()
+    };
+    let all = filters("");
+    assert_eq!([&all["filters"], &all["matches"], &all["listed"]], [302; 3]);
+    // No more than 200 at a time, whatever is asked for.
+    assert_eq!(column(&filters("count=1000"), "name").len(), 200);
+    let page = filters("sort=capacity&order=down&from=1&count=2&search=F2");
+    assert_eq!(page["matches"], 100);
+    assert_eq!(column(&page, "capacity"), [30_800, 30_700]);
+    let up = filters("sort=name&search=f29");
+    assert_eq!(column(&up, "name")[..2], ["f290", "f291"]);
+    assert_eq!(column(&filters("search=no%20such"), "name").len(), 0);
+    // A key of any bytes comes percent-encoded, and leads to its filter so.
+    let found = filters("search=%5Cxff");
+    let row = &found["rows"][0];
+    assert_eq!(row["name"], r#"a"} 1\neverbloom_keys{db="\xff\\"#);
+    let path = format!("/filter.json?db=0&key={}", row["key"].as_str().unwrap());
+    assert_eq!(json(port, &path)["items"], 1);
+    let in_3 = json(port, "/filter.json?db=3&key=f000");
+    assert_eq!(in_3["capacity"], 50_000);
+    assert_eq!(in_3["past"].as_array().unwrap().len(), 1);
+    for nothing in [
+        "db=1&key=f000",
+        "db=99&key=f000",
+        "db=-1&key=x",
+        "key=%",
+        "db=0",
+    ] {
+        assert_eq!(json(port, &format!("/filter.json?{nothing}")), Value::Null);
+    }
+    // What is no filter has no view.
+    client.ok("SET text x");
+    assert_eq!(json(port, "/filter.json?db=3&key=text"), Value::Null);
+}
+
+#[test]
+fn the_page_shows_the_last_minutes() {
+    let (running, port) = watched(Settings::default());
+    let mut client = Client::of(&running);
+    wait_for("a sample with commands", || {
+        client.ok("PING");
+        let now = json(port, "/now.json");
+        let samples = now["samples"].as_array().unwrap().clone();
+        let with_commands = samples.iter().find(|sample| sample[1].as_f64() > Some(0.0));
+        with_commands.is_some_and(|sample| {
+            let times = [&sample[2], &sample[3], &sample[4]].map(|it| it.as_f64().unwrap());
+            assert!(times.iter().all(|it| (0.0..1.0).contains(it)), "{now}");
+            assert!(sample[6].as_f64() > sample[5].as_f64(), "{now}");
+            true
+        })
+    });
+    assert_eq!(json(port, "/now.json")["trouble"], Value::Null);
+    running.server().store.health.set_loading(true);
+    let trouble = json(port, "/now.json")["trouble"].to_string();
+    running.server().store.health.set_loading(false);
+    assert!(trouble.starts_with("\"LOADING "), "{trouble}");
 }
 
 #[test]
@@ -244,7 +401,17 @@ fn busy() -> (Running, u16) {
     (running, port)
 }
 
-/// The rules of OpenMetrics that a text of counters and gauges can break.
+/// What follows the name of a family in its lines, for the types that there are.
+fn suffixes(kind: &str) -> &[&str] {
+    match kind {
+        "counter" => &["_total"],
+        "gauge" => &[""],
+        "histogram" => &["_bucket", "_count", "_sum"],
+        _ => &[],
+    }
+}
+
+/// The rules of OpenMetrics that our text can break.
 #[test]
 fn the_text_keeps_the_rules_of_open_metrics() {
     let (_running, port) = busy();
@@ -263,7 +430,7 @@ fn the_text_keeps_the_rules_of_open_metrics() {
             }
             ["#", "TYPE", name, of] => {
                 assert_eq!(name, family);
-                assert!(["counter", "gauge"].contains(&of), "{line}");
+                assert!(!suffixes(of).is_empty(), "{line}");
                 assert!(!name.ends_with("_total"), "{line}");
                 kind = of;
             }
@@ -275,8 +442,8 @@ fn the_text_keeps_the_rules_of_open_metrics() {
             _ => {
                 let (labelled, value) = line.rsplit_once(' ').unwrap();
                 let name = labelled.split('{').next().unwrap();
-                let suffix = if kind == "counter" { "_total" } else { "" };
-                assert_eq!(name, format!("{family}{suffix}"), "{line}");
+                let suffix = name.strip_prefix(family).unwrap();
+                assert!(suffixes(kind).contains(&suffix), "{line}");
                 let value: f64 = value.parse().unwrap();
                 assert!(
                     value.is_finite() && value >= 0.0 && value.is_sign_positive(),
@@ -312,6 +479,56 @@ fn the_text_keeps_the_rules_of_open_metrics() {
     assert!(
         text.contains("\neverbloom_filters_items{layout=\"blocked\"} 3\n"),
         "{text}"
+    );
+}
+
+/// The buckets of a command's histogram: their bounds, and the commands up to them.
+fn buckets(text: &str, command: &str) -> Vec<(f64, u64)> {
+    let start = "everbloom_command_duration_seconds_bucket{";
+    let lines = text.lines().filter_map(|line| line.strip_prefix(start));
+    let of_command = lines.filter(|line| line.contains(&format!("command=\"{command}\"")));
+    let buckets = of_command.map(|line| {
+        let (labels, count) = line.rsplit_once(' ').unwrap();
+        let bound = labels.split("le=\"").nth(1).unwrap().split('"').next();
+        let bound = bound.unwrap().replace("+Inf", "inf");
+        (bound.parse().unwrap(), count.parse().unwrap())
+    });
+    buckets.collect()
+}
+
+#[test]
+fn a_histogram_says_how_long_commands_took() {
+    let (running, port) = watched(Settings {
+        enable_debug_command: "yes".into(),
+        ..Settings::default()
+    });
+    let mut client = Client::of(&running);
+    for _ in 0..10 {
+        client.ok("PING");
+    }
+    client.ok("DEBUG SLEEP 0.02");
+    let text = scrape(port);
+    for (command, calls) in [("ping", 10), ("debug", 1)] {
+        let buckets = buckets(&text, command);
+        assert!(
+            buckets.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1),
+            "{text}"
+        );
+        assert_eq!(buckets.last(), Some(&(f64::INFINITY, calls)));
+        let count = format!("_duration_seconds_count{{command=\"{command}\"}} {calls}\n");
+        assert!(text.contains(&count), "{text}");
+    }
+    // The sleep is in no bucket of less than 20 ms.
+    for (bound, count) in buckets(&text, "debug") {
+        assert!(bound > 0.02 || count == 0, "{text}");
+    }
+    // It goes back with the other figures of commands.
+    client.ok("CONFIG RESETSTAT");
+    assert_eq!(buckets(&scrape(port), "ping"), []);
+    client.ok("PING");
+    assert_eq!(
+        buckets(&scrape(port), "ping").last(),
+        Some(&(f64::INFINITY, 1))
     );
 }
 
@@ -393,6 +610,7 @@ fn the_alerts_and_the_guide_name_metrics_that_there_are() {
         let text = read(path);
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let named: BTreeSet<&str> = words
+            .map(|word| word.strip_suffix("_bucket").unwrap_or(word))
             .filter(|word| word.starts_with("everbloom_") && !word.ends_with('_'))
             .collect();
         assert!(named.len() > 5, "{path}");

@@ -100,14 +100,14 @@ pub(super) const TLS_PROTOCOLS: Parameter = Parameter::new(
 
 pub(super) const METRICS_PORT: Parameter = Parameter::new(
     "metrics-port",
-    "The HTTP port of /metrics (in the format of OpenMetrics), /health and /ready. 0 is none.",
+    "The HTTP port of a page, /metrics (in OpenMetrics format), /health and /ready. 0 is none.",
     number!(metrics_port, 0, 65535),
 )
 .fixed(IMMUTABLE);
 
 pub(super) const METRICS_BIND: Parameter = Parameter::new(
     "metrics-bind",
-    "The addresses of that port, as bind's. Whoever reaches it sees the names of some keys, and\n\
+    "The addresses of that port, as bind's. Whoever reaches it sees the names of keys, and\n\
      needs no password.",
     (
         |s| s.metrics_bind.join(" "),

@@ -49,11 +49,8 @@ impl Turn<'_> {
         let took = end - self.mark;
         self.mark = end;
         if let Some(stats) = self.stats.commands.get(command.index) {
-            stats.calls.add(calls);
-            stats
-                .nanos
-                .add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
-            stats.failed.add(failed);
+            let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            stats.ran(calls, nanos, failed);
         }
         let threshold = self.settings.slowlog_log_slower_than;
         let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);

@@ -5,16 +5,17 @@
 //! what the last walk found, and takes the same time however many keys there are.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use everbloom_commands::filter::{Filter, Kind};
-use everbloom_commands::format::layout;
+use everbloom_commands::filter::Kind;
 use everbloom_commands::metrics::Metrics;
 use everbloom_files::Value;
 use everbloom_store::Store;
 use everbloom_store::clock::{Now, unix_seconds};
 use everbloom_store::keyspace::{Db, Entry, Footprint, scan};
+
+use super::figures::{Figures, label};
+use super::table::Table;
 
 /// The time from the start of one walk to that of the next, if it does not take longer.
 pub const INTERVAL: Duration = Duration::from_secs(15);
@@ -30,10 +31,6 @@ const BYTES_A_FILTER: u64 = 64 * BLOCKS_A_FILTER;
 /// After so much work the walk rests, for so many times as long.
 const WORK: Duration = Duration::from_micros(200);
 const REST: u32 = 49;
-/// Bytes of a key that its label shows. A longer key is told apart by a hash.
-const SHOWN: usize = 100;
-/// Bytes of a key that the hash is of: to hash all of a long one takes too long under a lock.
-const HASHED: usize = 4096;
 
 /// What a walk found.
 #[derive(Debug, Default)]
@@ -43,6 +40,8 @@ pub struct Found {
     largest: List,
     nearest: List,
     above: List,
+    /// Filters one by one, for the page.
+    pub table: Table,
     /// How many keys the walk looked at.
     pub keys: u64,
     /// When it ended, in Unix time.
@@ -60,64 +59,12 @@ pub struct Sums {
     pub above: u64,
 }
 
-/// What is known of one filter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures {
-    /// Its kind.
-    pub kind: Kind,
-    /// Bytes, 1, layers, items and capacity.
-    pub metrics: Metrics,
-    /// New items until it adds a layer or, if it does not grow, is full.
-    pub room: u64,
-    /// The share of its bits that are set, or of its slots in use.
-    pub fill_ratio: f64,
-    /// The error rate that was asked for. Cuckoo filters are not asked for any.
-    pub asked: Option<f64>,
-    /// The error rate to expect now.
-    pub expected: f64,
-    /// Whether that is more than was asked for, for certain.
-    pub is_above: bool,
-}
-
-impl Figures {
-    fn of(filter: &Filter) -> Self {
-        let (kind, metrics) = (filter.kind(), Metrics::of(filter));
-        match filter {
-            Filter::Bloom(bloom) => {
-                let sample = bloom.sample_blocks(BLOCKS_A_FILTER);
-                let newest = bloom.layers().last();
-                let expected = sample.estimated_error_rate;
-                Figures {
-                    kind,
-                    metrics,
-                    room: newest.map_or(0, |it| it.capacity().saturating_sub(it.len())),
-                    fill_ratio: sample.fill_ratio,
-                    asked: Some(bloom.error_rate()),
-                    expected,
-                    is_above: expected - sample.error > bloom.error_rate(),
-                }
-            }
-            Filter::Cuckoo(cuckoo) => Figures {
-                kind,
-                metrics,
-                room: cuckoo
-                    .expected_until_growth()
-                    .unwrap_or(cuckoo.slots() - cuckoo.used()),
-                fill_ratio: cuckoo.load(),
-                asked: None,
-                expected: cuckoo.estimated_error_rate(),
-                is_above: false,
-            },
-        }
-    }
-}
-
 /// A filter with its database and a label made of its key.
 #[derive(Debug)]
 pub struct Named {
     /// The number of the database.
     pub db: usize,
-    /// The key, readable: no two of at most [`SHOWN`] bytes have the same.
+    /// The key, readable.
     pub label: String,
     /// What is known of it.
     pub figures: Figures,
@@ -150,7 +97,11 @@ impl Found {
     pub fn step(&mut self, store: &Store, db: usize, cursor: u64) -> u64 {
         let view = Footprint::none().lock(&store.keyspace, false, Now::read());
         let count = |keys: &Db| keys_a_step(keys.len(), keys.sums().filters);
-        scan::step_where(&view, db, cursor, count, |entry| self.note(db, entry))
+        let next = scan::step_where(&view, db, cursor, count, |entry| self.note(db, entry));
+        // It takes time, so not under a lock.
+        drop(view);
+        self.table.trim();
+        next
     }
 
     #[expect(clippy::cast_precision_loss, reason = "for a ranking")]
@@ -159,7 +110,7 @@ impl Found {
         let Value::Filter(filter) = &entry.value else {
             return;
         };
-        let figures = Figures::of(filter);
+        let figures = Figures::of(filter, BLOCKS_A_FILTER);
         if let Some(at) = Kind::ALL.iter().position(|kind| *kind == figures.kind)
             && let Some(sums) = self.kinds.get_mut(at)
         {
@@ -171,6 +122,7 @@ impl Found {
             label: label(entry.key()),
             figures,
         };
+        self.table.offer(db, entry.key(), figures);
         let [bytes, _, _, _, capacity] = figures.metrics.figures();
         self.largest.offer(bytes as f64, named);
         let left = figures.room as f64 / capacity.max(1) as f64;
@@ -192,37 +144,6 @@ fn keys_a_step(keys: usize, filters: Metrics) -> usize {
     let keys = u64::try_from(keys).unwrap_or(u64::MAX);
     let count = keys.saturating_mul(BYTES_A_STEP) / read;
     usize::try_from(count.clamp(1, KEYS_A_STEP)).unwrap_or(1)
-}
-
-/// The name of a kind, as the settings and replies have it.
-pub fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Bloom(it) => layout::name(it),
-        Kind::Cuckoo => "cuckoo",
-    }
-}
-
-/// A key as text: what is no text or cannot be seen is escaped.
-fn label(key: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in key.get(..SHOWN).unwrap_or(key).utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if letter == '\\' || letter.is_control() {
-                text.extend(letter.escape_default());
-            } else {
-                text.push(letter);
-            }
-        }
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    if key.len() > SHOWN {
-        let mut hasher = DefaultHasher::new();
-        (key.len(), key.get(..HASHED).unwrap_or(key)).hash(&mut hasher);
-        text.push_str(&format!("…{:016x}", hasher.finish()));
-    }
-    text
 }
 
 /// Walks over all keys again and again, and hands over what each walk found. It never ends.
@@ -264,6 +185,7 @@ async fn walk_once(store: &Store) -> Found {
 #[cfg(test)]
 mod tests {
     use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+    use everbloom_commands::filter::Filter;
     use everbloom_store::Settings;
 
     use super::*;
@@ -408,33 +330,5 @@ mod tests {
         assert_eq!(found.above.0[0].1.figures.expected, 1.0);
         let lists = [&found.largest, &found.nearest].map(|list| list.0.len());
         assert_eq!(lists, [NAMED; 2]);
-    }
-
-    #[test]
-    fn different_keys_have_different_labels() {
-        let long = |end: &str| "k".repeat(SHOWN) + end;
-        let (long_a, long_b) = (long("a"), long("b"));
-        let keys: [&[u8]; 9] = [
-            b"",
-            "plain ünïcode".as_bytes(),
-            b"\xff",
-            b"\\xff",
-            b"a\nb",
-            b"a\\nb",
-            &[b'k'; SHOWN],
-            long_a.as_bytes(),
-            long_b.as_bytes(),
-        ];
-        let labels: std::collections::BTreeSet<String> = keys.into_iter().map(label).collect();
-        assert_eq!(labels.len(), keys.len());
-        assert_eq!(label("plain ünïcode".as_bytes()), "plain ünïcode");
-        assert_eq!(label(b"\xff\x00"), "\\xff\\u{0}");
-        for label in labels {
-            assert!(label.chars().count() <= SHOWN + 17, "{label}");
-            assert!(!label.contains(char::is_control), "{label}");
-        }
-        // A letter that is cut in two at the end of what is shown.
-        let cut = "k".repeat(SHOWN - 1) + "ü";
-        assert!(label(cut.as_bytes()).contains("k\\xc3…"));
     }
 }

@@ -1,16 +1,18 @@
-//! The HTTP of the port of the metrics: three pages to read, and bounds on who reads them.
+//! The HTTP of the port of the metrics: what there is to read, and bounds on who reads it.
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -19,8 +21,10 @@ use tokio::time::{sleep, timeout};
 use tracing::warn;
 
 use super::metrics::Watch;
+use super::page::{self, Query};
 use crate::dispatch::admission;
 use crate::server::Server;
+use crate::system;
 
 /// Connections at a time; further ones wait.
 pub const CONNECTIONS: usize = 16;
@@ -29,9 +33,7 @@ pub const LONGEST: Duration = Duration::from_secs(5);
 /// Bytes of a request's head.
 const HEAD: usize = 16 << 10;
 
-const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const OPEN_METRICS: HeaderValue =
-    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Answers those who connect.
 pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::Result<()> {
@@ -62,50 +64,100 @@ pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::R
 
 /// One request and its response. That a client sends no HTTP, or goes, is its own affair.
 async fn converse(stream: TcpStream, watch: &Arc<Watch>) -> Result<(), hyper::Error> {
+    let local = stream.local_addr();
+    let is_local = local.is_ok_and(|it| it.ip().to_canonical().is_loopback());
     http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(HEAD)
         .serve_connection(
             TokioIo::new(stream),
-            service_fn(async |request| Ok::<_, Infallible>(respond(&request, watch))),
+            service_fn(async |request: Request<_>| {
+                let page = if is_local && is_foreign(request.headers()) {
+                    Page::plain(StatusCode::MISDIRECTED_REQUEST, FOREIGN)
+                } else {
+                    respond(&request, watch)
+                };
+                Ok::<_, Infallible>(Response::from(page))
+            }),
         )
         .await
 }
 
-fn respond<B>(request: &Request<B>, watch: &Arc<Watch>) -> Response<Full<Bytes>> {
-    let page: fn(&Arc<Watch>) -> Page = match request.uri().path() {
-        "/metrics" => metrics,
-        "/health" => |_| Page::plain(StatusCode::OK, "ok"),
-        "/ready" => |watch| ready(&watch.server),
+const FOREIGN: &str = "here, ask for localhost or an IP address, not for another name";
+
+/// Whether a request is for a name that only others give to this machine. A web page somewhere can
+/// have a name of its own point here, and then lets its visitor's browser read for it.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST) else {
+        // Browsers send one.
+        return false;
+    };
+    let host = host
+        .to_str()
+        .ok()
+        .and_then(|it| it.parse::<Authority>().ok());
+    let is_ours = host.is_some_and(|host| {
+        let name = host.host().trim_start_matches('[').trim_end_matches(']');
+        name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+    });
+    !is_ours
+}
+
+fn respond<B>(request: &Request<B>, watch: &Arc<Watch>) -> Page {
+    let page: fn(&Arc<Watch>, &Query) -> Page = match request.uri().path() {
+        "/" => |_, _| html(),
+        "/metrics" => |watch, _| metrics(watch),
+        "/health" => |_, _| Page::plain(StatusCode::OK, "ok"),
+        "/ready" => |watch, _| ready(&watch.server),
+        "/now.json" => |watch, _| Page::json(page::now(watch, not_ready(&watch.server))),
+        "/filters.json" => |watch, query| Page::json(page::filters(watch, query)),
+        "/filter.json" => |watch, query| Page::json(page::filter(watch, query)),
         _ => {
-            return Page::plain(StatusCode::NOT_FOUND, "try /metrics, /health or /ready").into();
+            let there = "try /, /metrics, /health or /ready";
+            return Page::plain(StatusCode::NOT_FOUND, there);
         }
     };
     // Of a response to HEAD, hyper sends the head alone.
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let refusal = Page::plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
-        let mut response = Response::from(refusal);
-        let allowed = HeaderValue::from_static("GET, HEAD");
-        response.headers_mut().insert(ALLOW, allowed);
-        return response;
+        return refusal.with(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
     }
-    page(watch).into()
+    page(watch, &Query::new(request.uri().query().unwrap_or("")))
 }
 
 /// What a response says.
 struct Page {
     status: StatusCode,
-    kind: HeaderValue,
+    headers: HeaderMap,
     text: String,
 }
 
 impl Page {
-    fn plain(status: StatusCode, line: impl std::fmt::Display) -> Page {
+    fn new(status: StatusCode, kind: &'static str, text: String) -> Page {
+        let headers = [
+            (header::CONTENT_TYPE, kind),
+            (header::CACHE_CONTROL, "no-store"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ];
+        let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
         Page {
             status,
-            kind: PLAIN,
-            text: format!("{line}\n"),
+            headers: headers.into_iter().collect(),
+            text,
         }
+    }
+
+    fn plain(status: StatusCode, line: impl std::fmt::Display) -> Page {
+        Page::new(status, "text/plain; charset=utf-8", format!("{line}\n"))
+    }
+
+    fn json(value: serde_json::Value) -> Page {
+        Page::new(StatusCode::OK, "application/json", value.to_string())
+    }
+
+    fn with(mut self, name: HeaderName, value: HeaderValue) -> Page {
+        self.headers.insert(name, value);
+        self
     }
 }
 
@@ -113,25 +165,44 @@ impl From<Page> for Response<Full<Bytes>> {
     fn from(page: Page) -> Self {
         let mut response = Response::new(Full::from(page.text));
         *response.status_mut() = page.status;
-        response.headers_mut().insert(CONTENT_TYPE, page.kind);
+        *response.headers_mut() = page.headers;
         response
     }
 }
 
+/// The page for people. Only the style and the script that carry its nonce are in force.
+fn html() -> Page {
+    let nonce = system::random_hex(32);
+    let policy = format!(
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
+         connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    );
+    let Ok(policy) = HeaderValue::try_from(policy) else {
+        return Page::plain(StatusCode::INTERNAL_SERVER_ERROR, "no policy");
+    };
+    let text = page::HTML.replace("NONCE", &nonce);
+    let page = Page::new(StatusCode::OK, "text/html; charset=utf-8", text);
+    page.with(header::CONTENT_SECURITY_POLICY, policy)
+}
+
 fn metrics(watch: &Arc<Watch>) -> Page {
-    Page {
-        status: StatusCode::OK,
-        kind: OPEN_METRICS,
-        text: watch.text(),
-    }
+    Page::new(StatusCode::OK, OPEN_METRICS, watch.text())
 }
 
 /// Whether clients can read and write: yes, or why not.
 fn ready(server: &Server) -> Page {
-    let unready = |why| Page::plain(StatusCode::SERVICE_UNAVAILABLE, why);
+    not_ready(server).map_or_else(
+        || Page::plain(StatusCode::OK, "ready"),
+        |why| Page::plain(StatusCode::SERVICE_UNAVAILABLE, why),
+    )
+}
+
+/// Why clients cannot read or write.
+fn not_ready(server: &Server) -> Option<String> {
     if server.store.health.is_loading() {
-        return unready("LOADING the data of an earlier run is being loaded".into());
+        return Some("LOADING the data of an earlier run is being loaded".into());
     }
-    admission::misconf(server, &server.config.snapshot())
-        .map_or_else(|| Page::plain(StatusCode::OK, "ready"), unready)
+    let refusal = admission::misconf(server, &server.config.snapshot());
+    refusal.map(std::borrow::Cow::into_owned)
 }

@@ -22,21 +22,25 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::filters::{Found, Named, kind_name};
+use super::figures::kind_name;
+use super::filters::{Found, Named};
+use super::history::History;
 use crate::dispatch::admission;
 use crate::native::table::registry;
 use crate::server::Server;
-use crate::stats::{CommandStats, Counter, WorkerStats};
+use crate::stats::{CommandStats, Counter, Histogram, WorkerStats};
 use crate::system;
 
 /// A line for each family: its name and its help.
 const HELP: &str = include_str!("metrics.txt");
 
-/// The server, and what the last walk over its filters found.
+/// The server, what the last walk over its filters found, and its last minutes.
 #[derive(Debug)]
 pub struct Watch {
     /// The server.
     pub server: Arc<Server>,
+    /// Its last minutes.
+    pub history: Mutex<History>,
     filters: Mutex<Option<Arc<Found>>>,
 }
 
@@ -44,14 +48,23 @@ impl Watch {
     /// Before the first walk.
     pub fn new(server: Arc<Server>) -> Self {
         Watch {
+            history: Mutex::new(History::new(&server)),
             server,
             filters: Mutex::new(None),
         }
     }
 
     /// Notes what a walk found.
-    pub fn set_filters(&self, found: Found) {
+    pub fn set_filters(&self, mut found: Found) {
+        let earlier = self.filters();
+        let earlier = earlier.as_ref().map(|earlier| &earlier.table);
+        found.table.finish(earlier, found.ended);
         *self.filters.lock() = Some(Arc::new(found));
+    }
+
+    /// What the last walk found.
+    pub fn filters(&self) -> Option<Arc<Found>> {
+        self.filters.lock().clone()
     }
 
     /// All figures as text.
@@ -74,8 +87,8 @@ impl Collector for Watch {
         memory(&mut page, server)?;
         keyspace(&mut page, server)?;
         persistence(&mut page, server)?;
-        let found = self.filters.lock().clone();
-        found.map_or(Ok(()), |found| walked(&mut page, &found))
+        self.filters()
+            .map_or(Ok(()), |found| walked(&mut page, &found))
     }
 }
 
@@ -90,7 +103,7 @@ struct Page<'e>(DescriptorEncoder<'e>);
 impl Page<'_> {
     /// A figure.
     fn put(&mut self, name: &str, value: impl Number) -> fmt::Result {
-        self.family(name, |mut sample, is_counter| {
+        self.numbers(name, |mut sample, is_counter| {
             encode_number(&mut sample, is_counter, &value)
         })
     }
@@ -101,7 +114,7 @@ impl Page<'_> {
         name: &str,
         values: impl Iterator<Item = (Labels<'l, N>, impl Number)>,
     ) -> fmt::Result {
-        self.family(name, |mut samples, is_counter| {
+        self.numbers(name, |mut samples, is_counter| {
             for (labels, value) in values {
                 encode_number(&mut samples.encode_family(&labels)?, is_counter, &value)?;
             }
@@ -109,17 +122,30 @@ impl Page<'_> {
         })
     }
 
-    /// Begins a family. Its name tells its type and its unit.
-    fn family(
+    /// A family of counters or gauges. Its name tells which.
+    fn numbers(
         &mut self,
         name: &str,
         samples: impl FnOnce(MetricEncoder<'_>, bool) -> fmt::Result,
     ) -> fmt::Result {
+        let is_counter = name.ends_with("_total");
+        let kind = match is_counter {
+            true => MetricType::Counter,
+            false => MetricType::Gauge,
+        };
+        self.family(name, kind, |encoder| samples(encoder, is_counter))
+    }
+
+    /// Begins a family. Its name tells its unit.
+    fn family(
+        &mut self,
+        name: &str,
+        kind: MetricType,
+        samples: impl FnOnce(MetricEncoder<'_>) -> fmt::Result,
+    ) -> fmt::Result {
         let mut lines = HELP.lines().filter_map(|line| line.split_once(' '));
         let help = lines.find_map(|(known, help)| (known == name).then_some(help));
-        let counted = name.strip_suffix("_total");
-        let name = counted.unwrap_or(name);
-        let kind = counted.map_or(MetricType::Gauge, |_| MetricType::Counter);
+        let name = name.strip_suffix("_total").unwrap_or(name);
         let units = [Unit::Bytes, Unit::Seconds];
         let with_unit = units.iter().find_map(|unit| {
             let name = name.strip_suffix(unit.as_str())?.strip_suffix('_')?;
@@ -127,8 +153,7 @@ impl Page<'_> {
         });
         let (name, unit) = with_unit.unwrap_or((name, None));
         let help = help.unwrap_or_default();
-        let encoder = self.0.encode_descriptor(name, help, unit, kind)?;
-        samples(encoder, counted.is_some())
+        samples(self.0.encode_descriptor(name, help, unit, kind)?)
     }
 }
 
@@ -199,6 +224,17 @@ fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     page.put_each("everbloom_rejected_commands_total", sums(|it| &it.rejected))?;
     let times = sums(|it| &it.nanos).map(|(labels, nanos)| (labels, seconds(nanos)));
     page.put_each("everbloom_command_seconds_total", times)?;
+    let histogram = "everbloom_command_duration_seconds";
+    page.family(histogram, MetricType::Histogram, |mut families| {
+        for row in sent.clone() {
+            let labels = [("command", row.name)];
+            let (buckets, sum) = durations(stats(row.index));
+            let count = buckets.iter().map(|(_, count)| count).sum();
+            let mut family = families.encode_family(&labels)?;
+            family.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+        }
+        Ok(())
+    })?;
     let mut codes: BTreeMap<String, u64> = BTreeMap::new();
     for worker in &server.workers {
         for (code, count) in &*worker.error_codes.lock() {
@@ -209,6 +245,19 @@ fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
         .into_iter()
         .map(|(code, count)| ([("code", code.into())], count));
     page.put_each("everbloom_error_replies_total", codes)
+}
+
+/// The bounds in seconds and the counts of buckets, and the seconds of all commands in them.
+fn durations<'s>(stats: impl Iterator<Item = &'s CommandStats>) -> (Vec<(f64, u64)>, f64) {
+    let mut buckets: Vec<_> = Histogram::bounds().map(|nanos| (nanos / 1e9, 0)).collect();
+    let mut sum = 0;
+    for stats in stats {
+        sum += stats.nanos.get();
+        for ((_, total), count) in buckets.iter_mut().zip(stats.times.counts()) {
+            *total += count;
+        }
+    }
+    (buckets, seconds(sum))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a second has a billion of them")]

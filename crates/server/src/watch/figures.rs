@@ -1,0 +1,130 @@
+//! What is known of one filter, and what it is called.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use everbloom_commands::filter::{Filter, Kind};
+use everbloom_commands::format::layout;
+use everbloom_commands::metrics::Metrics;
+
+/// Bytes of a key that its label shows. A longer key is told apart by a hash.
+const SHOWN: usize = 100;
+/// Bytes of a key that the hash is of: to hash all of a long one takes too long under a lock.
+const HASHED: usize = 4096;
+
+/// What is known of one filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Its kind.
+    pub kind: Kind,
+    /// Bytes, 1, layers, items and capacity.
+    pub metrics: Metrics,
+    /// New items until it adds a layer or, if it does not grow, is full.
+    pub room: u64,
+    /// The share of its bits that are set, or of its slots in use.
+    pub fill_ratio: f64,
+    /// The error rate that was asked for. Cuckoo filters are not asked for any.
+    pub asked: Option<f64>,
+    /// The error rate to expect now.
+    pub expected: f64,
+    /// Whether that is more than was asked for, for certain.
+    pub is_above: bool,
+}
+
+impl Figures {
+    /// Of a large filter it reads so many blocks of 64 bytes.
+    pub fn of(filter: &Filter, blocks: u64) -> Self {
+        let (kind, metrics) = (filter.kind(), Metrics::of(filter));
+        match filter {
+            Filter::Bloom(bloom) => {
+                let sample = bloom.sample_blocks(blocks);
+                let newest = bloom.layers().last();
+                let expected = sample.estimated_error_rate;
+                Figures {
+                    kind,
+                    metrics,
+                    room: newest.map_or(0, |it| it.capacity().saturating_sub(it.len())),
+                    fill_ratio: sample.fill_ratio,
+                    asked: Some(bloom.error_rate()),
+                    expected,
+                    is_above: expected - sample.error > bloom.error_rate(),
+                }
+            }
+            Filter::Cuckoo(cuckoo) => Figures {
+                kind,
+                metrics,
+                room: cuckoo
+                    .expected_until_growth()
+                    .unwrap_or(cuckoo.slots() - cuckoo.used()),
+                fill_ratio: cuckoo.load(),
+                asked: None,
+                expected: cuckoo.estimated_error_rate(),
+                is_above: false,
+            },
+        }
+    }
+}
+
+/// The name of a kind, as the settings and replies have it.
+pub fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bloom(it) => layout::name(it),
+        Kind::Cuckoo => "cuckoo",
+    }
+}
+
+/// A key as text: what is no text or cannot be seen is escaped. No two keys of at most [`SHOWN`]
+/// bytes have the same.
+pub fn label(key: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in key.get(..SHOWN).unwrap_or(key).utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter == '\\' || letter.is_control() {
+                text.extend(letter.escape_default());
+            } else {
+                text.push(letter);
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    if key.len() > SHOWN {
+        let mut hasher = DefaultHasher::new();
+        (key.len(), key.get(..HASHED).unwrap_or(key)).hash(&mut hasher);
+        text.push_str(&format!("…{:016x}", hasher.finish()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_keys_have_different_labels() {
+        let long = |end: &str| "k".repeat(SHOWN) + end;
+        let (long_a, long_b) = (long("a"), long("b"));
+        let keys: [&[u8]; 9] = [
+            b"",
+            "plain ünïcode".as_bytes(),
+            b"\xff",
+            b"\\xff",
+            b"a\nb",
+            b"a\\nb",
+            &[b'k'; SHOWN],
+            long_a.as_bytes(),
+            long_b.as_bytes(),
+        ];
+        let labels: std::collections::BTreeSet<String> = keys.into_iter().map(label).collect();
+        assert_eq!(labels.len(), keys.len());
+        assert_eq!(label("plain ünïcode".as_bytes()), "plain ünïcode");
+        assert_eq!(label(b"\xff\x00"), "\\xff\\u{0}");
+        for label in labels {
+            assert!(label.chars().count() <= SHOWN + 17, "{label}");
+            assert!(!label.contains(char::is_control), "{label}");
+        }
+        // A letter that is cut in two at the end of what is shown.
+        let cut = "k".repeat(SHOWN - 1) + "ü";
+        assert!(label(cut.as_bytes()).contains("k\\xc3…"));
+    }
+}

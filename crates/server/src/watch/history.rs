@@ -1,0 +1,155 @@
+//! The last minutes of the server, for the page: a sample every two seconds.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use everbloom_store::clock::unix_seconds;
+
+use crate::server::Server;
+use crate::stats::{BUCKETS, Histogram};
+use crate::system;
+
+/// The time from one sample to the next.
+pub const STEP: Duration = Duration::from_secs(2);
+/// Ten minutes of them.
+const KEPT: usize = 300;
+
+/// What happened since the sample before, as the page has it: its end in Unix time; commands a
+/// second; the mean time of a command, and the times that half of them and 99 of 100 kept; the
+/// bytes of keys, values and buffers; the bytes of the process. Times are in seconds, and there are
+/// none if there was no command.
+pub type Sample = [Option<f64>; 7];
+
+/// The samples of the last minutes, the oldest first.
+#[derive(Debug)]
+pub struct History {
+    /// The samples.
+    pub samples: VecDeque<Sample>,
+    at: Instant,
+    totals: Totals,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    nanos: u64,
+    counts: [u64; BUCKETS],
+}
+
+impl Totals {
+    fn of(server: &Server) -> Self {
+        let mut totals = Totals::default();
+        let stats = server.workers.iter().flat_map(|worker| &worker.commands);
+        for stats in stats.filter(|stats| stats.calls.get() > 0) {
+            totals.nanos += stats.nanos.get();
+            for (total, count) in totals.counts.iter_mut().zip(stats.times.counts()) {
+                *total += count;
+            }
+        }
+        totals
+    }
+
+    /// What came since. CONFIG RESETSTAT may have set the counters back.
+    fn since(&self, before: &Totals) -> Totals {
+        let mut grown = *self;
+        grown.nanos = grown.nanos.saturating_sub(before.nanos);
+        for (count, before) in grown.counts.iter_mut().zip(before.counts) {
+            *count = count.saturating_sub(before);
+        }
+        grown
+    }
+
+    /// The mean time of a command, the median, and the time that 99 of 100 kept, in seconds.
+    fn times(&self) -> Option<[f64; 3]> {
+        let commands: u64 = self.counts.iter().sum();
+        let mean = float(self.nanos) / float(commands);
+        let times = [mean, self.quantile(0.5), self.quantile(0.99)];
+        (commands > 0).then(|| times.map(|nanos| nanos / 1e9))
+    }
+
+    /// The time that this part of the commands kept, in nanoseconds. Within a bucket the commands
+    /// are taken for evenly spread on a logarithmic scale.
+    fn quantile(&self, part: f64) -> f64 {
+        let mut left = part * float(self.counts.iter().sum());
+        let mut longest = 0.0;
+        for (bound, count) in Histogram::bounds().zip(self.counts.map(float)) {
+            // What took longer than all bounds is taken for up to twice the last one.
+            longest = if bound.is_finite() {
+                bound
+            } else {
+                longest * 2.0
+            };
+            if left <= count && count > 0.0 {
+                return longest / 2.0 * (left / count).exp2();
+            }
+            left -= count;
+        }
+        longest
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for a picture")]
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+impl History {
+    /// Begins.
+    pub fn new(server: &Server) -> Self {
+        History {
+            samples: VecDeque::new(),
+            at: Instant::now(),
+            totals: Totals::of(server),
+        }
+    }
+
+    /// Adds a sample of the time since the last one.
+    pub fn sample(&mut self, server: &Server) {
+        let (at, totals) = (Instant::now(), Totals::of(server));
+        let grown = totals.since(&self.totals);
+        let commands: u64 = grown.counts.iter().sum();
+        let seconds = (at - self.at).as_secs_f64().max(1e-3);
+        if self.samples.len() >= KEPT {
+            self.samples.pop_front();
+        }
+        let [mean, median, slow] = grown.times().map_or([None; 3], |times| times.map(Some));
+        let [at_seconds, used, resident] = [
+            unix_seconds(),
+            server.used_memory(),
+            system::resident_memory().unwrap_or(0),
+        ]
+        .map(|number| Some(float(number)));
+        let rate = Some(float(commands) / seconds);
+        self.samples
+            .push_back([at_seconds, rate, mean, median, slow, used, resident]);
+        (self.at, self.totals) = (at, totals);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_within_their_buckets() {
+        let mut totals = Totals::default();
+        assert_eq!(totals.times(), None);
+        // 98 of up to a microsecond, one of up to 2, and one of up to a millisecond.
+        (totals.counts[2], totals.counts[3], totals.counts[12]) = (98, 1, 1);
+        totals.nanos = 1_000_000;
+        let [mean, median, longest] = totals.times().unwrap();
+        assert_eq!(mean, 1e-5);
+        assert!((512e-9..1024e-9).contains(&median), "{median}");
+        assert!((1024e-9..=2048e-9).contains(&longest), "{longest}");
+        assert!(totals.quantile(1.0) > 524_288.0);
+        // There is no longer time than the last bound.
+        totals.counts[BUCKETS - 1] = 1000;
+        assert!(totals.quantile(0.99) <= 2_f64.powi(33));
+    }
+
+    #[test]
+    fn counters_that_were_set_back_are_no_commands() {
+        let mut before = Totals::default();
+        (before.nanos, before.counts[0]) = (1000, 10);
+        assert_eq!(Totals::default().since(&before).times(), None);
+    }
+}

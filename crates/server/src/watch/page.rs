@@ -1,0 +1,167 @@
+//! The page for people: HTML with its script, and the figures as JSON that the script asks for.
+//!
+//! The name of a key is bytes. As `name` it is readable, as `key` it is percent-encoded and whole.
+
+use everbloom::redisbloom::Options;
+use everbloom_commands::filter::Parts;
+use everbloom_commands::metrics::Metrics;
+use everbloom_files::Value as Held;
+use everbloom_store::clock::Now;
+use everbloom_store::keyspace::Footprint;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+use serde_json::{Value, json};
+
+use super::figures::{Figures, kind_name, label};
+use super::forecast;
+use super::metrics::Watch;
+use super::table::{self, Reading, Row};
+use crate::server::Server;
+
+/// The page. NONCE stands where that of a response comes.
+pub const HTML: &str = include_str!("page.html");
+
+/// The most rows in one answer.
+const MOST_ROWS: usize = 200;
+
+/// So many blocks of 64 bytes are read of a filter that is looked at.
+const MOST_BLOCKS: u64 = 16_384;
+
+/// The part of an address after the question mark, decoded.
+pub struct Query(Vec<(String, Vec<u8>)>);
+
+impl Query {
+    /// Reads it.
+    pub fn new(text: &str) -> Self {
+        let pairs = text.split('&').map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (name.to_owned(), percent_decode_str(value).collect())
+        });
+        Query(pairs.collect())
+    }
+
+    /// What has this name; nothing if there is none.
+    fn bytes(&self, name: &str) -> &[u8] {
+        let mut pairs = self.0.iter();
+        let found = pairs.find(|(it, _)| it == name);
+        found.map_or(&[], |(_, value)| value)
+    }
+
+    fn text(&self, name: &str) -> &str {
+        std::str::from_utf8(self.bytes(name)).unwrap_or("")
+    }
+
+    fn number(&self, name: &str) -> Option<usize> {
+        self.text(name).parse().ok()
+    }
+}
+
+/// How the server does, and how it did in the last minutes.
+pub fn now(watch: &Watch, trouble: Option<String>) -> Value {
+    let server = &*watch.server;
+    let history = watch.history.lock();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime": server.started.elapsed().as_secs(),
+        "now": Now::read().ms / 1000,
+        "trouble": trouble,
+        "clients": server.clients.len(),
+        "maxmemory": server.config.snapshot().maxmemory,
+        "samples": history.samples,
+    })
+}
+
+/// Some filters of the last walk; `null` before the first.
+pub fn filters(watch: &Watch, query: &Query) -> Value {
+    let Some(found) = watch.filters() else {
+        return Value::Null;
+    };
+    let rows = found.table.select(&table::Query {
+        search: &query.text("search").to_lowercase(),
+        sort: query.text("sort"),
+        down: query.text("order") == "down",
+    });
+    let from = query.number("from").unwrap_or(0);
+    let count = query.number("count").unwrap_or(MOST_ROWS).min(MOST_ROWS);
+    let shown = rows.iter().skip(from).take(count);
+    let shown = shown.map(|row| describe(row.db, &row.key, &row.figures));
+    let all = found.kinds.iter();
+    let all = all.fold(Metrics::default(), |sum, kind| sum.plus(kind.metrics));
+    let [bytes, filters, _, items, _] = all.figures();
+    json!({
+        "walked": found.ended,
+        "filters": filters, "bytes": bytes, "items": items,
+        "above": found.kinds.iter().map(|kind| kind.above).sum::<u64>(),
+        "listed": found.table.len(), "left_out": found.table.left_out, "matches": rows.len(),
+        "rows": shown.collect::<Vec<_>>(),
+    })
+}
+
+fn describe(db: usize, key: &[u8], figures: &Figures) -> Value {
+    let [bytes, _, layers, items, capacity] = figures.metrics.figures();
+    json!({
+        "db": db, "key": percent_encode(key, NON_ALPHANUMERIC).to_string(), "name": label(key),
+        "layout": kind_name(figures.kind), "layers": layers, "bytes": bytes,
+        "items": items, "capacity": capacity, "room": figures.room, "fill": figures.fill_ratio,
+        "asked": figures.asked, "expected": figures.expected, "above": figures.is_above,
+    })
+}
+
+/// One filter as it is now, and as it will be; `null` if there is none of that name.
+pub fn filter(watch: &Watch, query: &Query) -> Value {
+    let (db, key) = (query.number("db").unwrap_or(0), query.bytes("key"));
+    let Some((figures, parts)) = look_at(&watch.server, db, key) else {
+        return Value::Null;
+    };
+    let found = watch.filters();
+    let row = found.as_ref().and_then(|found| found.table.find(db, key));
+    let past: Vec<Reading> = row.into_iter().flat_map(Row::past).collect();
+    let (grows, layers) = layers(&parts);
+    let mut value = describe(db, key, &figures);
+    if let Value::Object(fields) = &mut value {
+        fields.extend([
+            ("now".into(), json!(Now::read().ms / 1000)),
+            ("grows".into(), json!(grows)),
+            ("parts".into(), json!(layers)),
+            ("past".into(), json!(past)),
+            ("curve".into(), json!(forecast::curve(&parts))),
+        ]);
+    }
+    value
+}
+
+/// A filter. The lock of its shard is held while at most a megabyte of its bits is read, as for
+/// BF.STATS.
+fn look_at(server: &Server, db: usize, key: &[u8]) -> Option<(Figures, Parts)> {
+    let keyspace = &server.store.keyspace;
+    if db >= keyspace.databases() {
+        return None;
+    }
+    let mut footprint = Footprint::none();
+    footprint.add_key(keyspace, key);
+    let view = footprint.lock(keyspace, false, Now::read());
+    match &view.peek(db, key)?.value {
+        Held::Filter(filter) => Some((Figures::of(filter, MOST_BLOCKS), filter.parts())),
+        _ => None,
+    }
+}
+
+/// Whether a filter grows, and its layers or tables.
+fn layers(parts: &Parts) -> (bool, Vec<Value>) {
+    match parts {
+        Parts::Bloom(parts) => {
+            let layers = parts.layers.iter().map(|it| {
+                json!({
+                    "bytes": it.bytes, "capacity": it.capacity, "items": it.items,
+                    "rate": it.error_rate, "hashes": it.hashes,
+                })
+            });
+            let is_fixed = parts.options & Options::NO_SCALING != 0;
+            (!is_fixed, layers.collect())
+        }
+        Parts::Cuckoo(parts) => {
+            let tables = (0..parts.tables).filter_map(|number| parts.table(number));
+            let tables = tables.map(|(_, slots)| json!({"bytes": slots, "capacity": slots}));
+            (parts.expansion > 0, tables.collect())
+        }
+    }
+}

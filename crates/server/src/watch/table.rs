@@ -1,0 +1,255 @@
+//! Filters one by one, for the page: those of the last walk, and how many items they had earlier.
+//!
+//! The table has a bound in bytes. Where not all filters have a place, the largest have.
+
+use std::cmp::{Ordering, Reverse};
+
+use super::figures::{Figures, kind_name, label};
+
+/// Bytes that a table may take. While a walk makes the next one, there are two.
+const MOST_BYTES: usize = 16 << 20;
+/// A filter with a longer key has no place.
+const LONGEST_KEY: usize = 1024;
+/// Seconds after which a first, second and so on earlier reading makes place for a later one.
+const AGES: [u64; 5] = [60, 240, 960, 3840, 15360];
+
+/// When a filter was read, in Unix time, and the items that it had.
+pub type Reading = (u64, u64);
+
+/// A filter.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The number of its database.
+    pub db: usize,
+    /// Its key.
+    pub key: Box<[u8]>,
+    /// What is known of it.
+    pub figures: Figures,
+    /// Earlier readings, the latest first. The later ones are nearer to each other.
+    past: [Option<Reading>; AGES.len()],
+}
+
+impl Row {
+    fn bytes(&self) -> u64 {
+        let [bytes, ..] = self.figures.metrics.figures();
+        bytes
+    }
+
+    /// Earlier readings, the latest first.
+    pub fn past(&self) -> impl Iterator<Item = Reading> {
+        self.past.iter().flatten().copied()
+    }
+
+    /// Takes over what an earlier walk knew. Then notes a reading, each in the place of a later one
+    /// that has become old enough for the next place.
+    fn follow(&mut self, earlier: Option<&Row>, at: u64) {
+        let items = |row: &Row| row.figures.metrics.figures()[3];
+        // With fewer items it may be another filter of that name. Begin anew.
+        if let Some(row) = earlier.filter(|row| items(row) <= items(self)) {
+            self.past = row.past;
+        }
+        let mut carried = Some((at, items(self)));
+        for (place, age) in self.past.iter_mut().zip(AGES) {
+            if place.is_some_and(|(then, _)| at.saturating_sub(then) < age) {
+                return;
+            }
+            carried = std::mem::replace(place, carried);
+            if carried.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// The filters of a walk.
+#[derive(Debug, Default)]
+pub struct Table {
+    rows: Vec<Row>,
+    bytes: usize,
+    /// Filters of so many bytes or less have no place any more.
+    too_small: u64,
+    /// How many filters had no place.
+    pub left_out: u64,
+}
+
+/// Which rows, and in which order.
+#[derive(Debug)]
+pub struct Query<'q> {
+    /// A part of the name, in lower case.
+    pub search: &'q str,
+    /// The name of a column.
+    pub sort: &'q str,
+    /// The largest first.
+    pub down: bool,
+}
+
+impl Table {
+    /// Notes a filter, if there may be place for it.
+    pub fn offer(&mut self, db: usize, key: &[u8], figures: Figures) {
+        let [bytes, ..] = figures.metrics.figures();
+        if bytes <= self.too_small || key.len() > LONGEST_KEY {
+            self.left_out += 1;
+            return;
+        }
+        self.bytes += size_of::<Row>() + key.len();
+        self.rows.push(Row {
+            db,
+            key: key.into(),
+            figures,
+            past: [None; AGES.len()],
+        });
+    }
+
+    /// When it has grown too large, lets the smallest filters go.
+    pub fn trim(&mut self) {
+        if self.bytes <= MOST_BYTES {
+            return;
+        }
+        // More than must go, so that this is done seldom.
+        let kept = self.rows.len() / 4 * 3;
+        self.rows.sort_unstable_by_key(|row| Reverse(row.bytes()));
+        self.too_small = self.rows.get(kept).map_or(0, Row::bytes);
+        for row in self.rows.drain(kept..) {
+            self.bytes -= size_of::<Row>() + row.key.len();
+            self.left_out += 1;
+        }
+    }
+
+    /// Ends the walk: takes over what the table of an earlier walk knew.
+    pub fn finish(&mut self, earlier: Option<&Table>, at: u64) {
+        self.rows.sort_unstable_by(|a, b| order(a, b.db, &b.key));
+        for row in &mut self.rows {
+            let earlier = earlier.and_then(|table| table.find(row.db, &row.key));
+            row.follow(earlier, at);
+        }
+    }
+
+    /// How many filters it has.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// A filter, in a table that is finished.
+    pub fn find(&self, db: usize, key: &[u8]) -> Option<&Row> {
+        let at = self.rows.binary_search_by(|row| order(row, db, key)).ok()?;
+        self.rows.get(at)
+    }
+
+    /// The rows that a query asks for. A number that a filter has not is taken for 0.
+    pub fn select(&self, query: &Query<'_>) -> Vec<&Row> {
+        let found = |row: &&Row| {
+            query.search.is_empty() || label(&row.key).to_lowercase().contains(query.search)
+        };
+        let mut rows: Vec<&Row> = self.rows.iter().filter(found).collect();
+        let number = |row: &&Row| {
+            let figures = &row.figures;
+            let [bytes, _, layers, items, capacity] = figures.metrics.figures();
+            whole(match query.sort {
+                "items" => items,
+                "capacity" => capacity,
+                "room" => figures.room,
+                "layers" => layers,
+                "fill" => return figures.fill_ratio,
+                "asked" => return figures.asked.unwrap_or(0.0),
+                "expected" => return figures.expected,
+                _ => bytes,
+            })
+        };
+        // They are in the order of their names, and a stable sort keeps it among equals.
+        match query.sort {
+            "layout" => rows.sort_by_key(|row| kind_name(row.figures.kind)),
+            "name" => rows.sort_by(|a, b| a.key.cmp(&b.key)),
+            _ => rows.sort_by(|a, b| number(a).total_cmp(&number(b))),
+        }
+        if query.down {
+            rows.reverse();
+        }
+        rows
+    }
+}
+
+fn order(row: &Row, db: usize, key: &[u8]) -> Ordering {
+    (row.db, &*row.key).cmp(&(db, key))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "to be sorted by")]
+fn whole(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use everbloom_commands::filter::Filter;
+
+    use super::*;
+
+    fn figures(capacity: u64, items: u64) -> Figures {
+        let builder = everbloom::ScalableBloomFilter::builder().capacity(capacity);
+        let mut filter = builder.seed(1).build().unwrap();
+        filter.extend(0..items);
+        Figures::of(&Filter::Bloom(filter), 256)
+    }
+
+    #[test]
+    fn the_largest_filters_have_a_place_and_memory_is_bounded() {
+        let mut table = Table::default();
+        let (small, large) = (figures(100, 0), figures(100_000, 0));
+        let mut most = 0;
+        for number in 0..300_000_u32 {
+            let figures = if number % 100 == 0 { large } else { small };
+            table.offer(0, &number.to_be_bytes(), figures);
+            most = most.max(table.bytes);
+            if number % 1000 == 0 {
+                table.trim();
+                let rows = table.rows.iter();
+                let bytes: usize = rows.map(|row| size_of::<Row>() + row.key.len()).sum();
+                assert_eq!(bytes, table.bytes);
+            }
+        }
+        assert!(most < MOST_BYTES + 1000 * (size_of::<Row>() + 4), "{most}");
+        assert!(table.len() > 30_000, "{}", table.len());
+        assert_eq!(table.len() as u64 + table.left_out, 300_000);
+        table.finish(None, 0);
+        let found = |number: u32| table.find(0, &number.to_be_bytes());
+        assert!(
+            (0..300_000)
+                .step_by(100)
+                .all(|number| found(number).is_some())
+        );
+        table.offer(0, &[b'k'; LONGEST_KEY + 1], large);
+        assert_eq!(table.len() as u64 + table.left_out, 300_001);
+    }
+
+    #[test]
+    fn readings_thin_out_with_age() {
+        let after = |earlier: Option<&Table>, at, items| {
+            let mut table = Table::default();
+            table.offer(0, b"key", figures(1000, items));
+            table.finish(earlier, at);
+            table
+        };
+        let past = |table: &Table| -> Vec<u64> {
+            let row = table.find(0, b"key").unwrap();
+            row.past().map(|reading| reading.0).collect()
+        };
+        let start = 1_000_000;
+        let mut table = after(None, start, 0);
+        for step in 1..=2000 {
+            let now = start + 15 * step;
+            table = after(Some(&table), now, step / 20);
+            let ages: Vec<u64> = past(&table).iter().map(|at| now - at).collect();
+            assert!(ages.is_sorted(), "{ages:?}");
+            for (number, age) in ages.iter().enumerate() {
+                // None is older than its place and those before it allow.
+                let most: u64 = AGES[..=number].iter().map(|age| age + 15).sum();
+                assert!(*age <= most, "{ages:?}");
+            }
+        }
+        let ages: Vec<u64> = past(&table).iter().map(|at| start + 30_000 - at).collect();
+        assert_eq!(ages.len(), AGES.len());
+        assert!(ages[4] > AGES[3], "{ages:?}");
+        // Fewer items: another filter.
+        let other = after(Some(&table), start + 30_015, 1);
+        assert_eq!(past(&other), [start + 30_015]);
+    }
+}
