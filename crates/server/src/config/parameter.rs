@@ -11,7 +11,7 @@ use everbloom_store::Fsync;
 use super::cuckoo;
 use super::listening;
 pub use super::row::Parameter;
-use super::row::{IMMUTABLE, INT, PROTECTED, memory, number, put, read, yes_no};
+use super::row::{IMMUTABLE, INT, memory, number, put, read, yes_no};
 use super::text::refused;
 use super::text::{choice, number, show_yes_no, yes_no};
 
@@ -119,13 +119,15 @@ pub const PARAMETERS: &[Parameter] = &[
             |s, text| put(&mut s.data.dir, Ok((!text.is_empty()).then(|| text.into()))),
         ),
     )
-    .fixed(PROTECTED),
+    .protected()
+    // It is locked, and the log that is being written is in it.
+    .fixed(IMMUTABLE),
     Parameter::new(
         "dbfilename",
         "The name of the snapshot's file.",
         read!(data.dbfilename, text => file_name(text, "dbfilename", "filename")),
     )
-    .fixed(PROTECTED),
+    .protected(),
     Parameter::new(
         "rdbcompression",
         "Compress long values in snapshots where that makes them much shorter.",
@@ -230,6 +232,12 @@ pub const PARAMETERS: &[Parameter] = &[
         "enable-debug-command",
         "Whether DEBUG is answered: no, yes, or local (to clients of this machine).",
         read!(enable_debug_command, text => one_of(text, &["no", "yes", "local"])),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
+        "enable-protected-configs",
+        "Whether CONFIG SET changes dbfilename: no, yes, or local (for clients of this machine).",
+        read!(enable_protected_configs, text => one_of(text, &["no", "yes", "local"])),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
@@ -362,10 +370,10 @@ fn save_points(text: &str) -> Result<Vec<(u64, u64)>, String> {
 }
 
 fn file_name(text: &str, setting: &str, kind: &str) -> Result<String, String> {
-    if text.contains('/') {
+    if text.contains(['/', '\\', '\0']) || matches!(text, "." | "..") {
         return Err(format!("{setting} can't be a path, just a {kind}"));
     }
-    if matches!(text, "" | "." | "..") {
+    if text.is_empty() {
         return Err(format!("{setting} can't be empty"));
     }
     Ok(text.into())

@@ -13,6 +13,9 @@ pub struct Parameter {
     pub alias: Option<&'static str>,
     /// Why CONFIG SET may not change it, if so.
     pub fixed: Option<&'static str>,
+    /// Whoever could change it from afar could write files anywhere.
+    /// `enable-protected-configs` says who may.
+    pub protected: bool,
     /// Whether it takes any number of words, not one.
     pub list: bool,
     /// Its value as text; [`Parameter::set`] gives the same value back from it.
@@ -29,8 +32,6 @@ impl Parameter {
 
 /// It is read at the start alone.
 pub(super) const IMMUTABLE: &str = "can't set immutable config";
-/// Whoever could change it from afar could write files anywhere.
-pub(super) const PROTECTED: &str = "can't set protected config";
 
 /// The most that an int of C takes.
 pub(super) const INT: i64 = 2_147_483_647;
@@ -48,6 +49,7 @@ impl Parameter {
             about,
             alias: None,
             fixed: None,
+            protected: false,
             list: false,
             get,
             set,
@@ -61,6 +63,11 @@ impl Parameter {
 
     pub(super) const fn fixed(mut self, why: &'static str) -> Self {
         self.fixed = Some(why);
+        self
+    }
+
+    pub(super) const fn protected(mut self) -> Self {
+        self.protected = true;
         self
     }
 

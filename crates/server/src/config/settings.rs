@@ -69,6 +69,8 @@ pub struct Settings {
     pub data: everbloom_store::Settings,
     /// Who may use DEBUG: `no`, `yes` or `local`.
     pub enable_debug_command: String,
+    /// Whose CONFIG SET changes what is protected: `no`, `yes` or `local`.
+    pub enable_protected_configs: String,
     /// The file that the settings were read from, which CONFIG REWRITE writes.
     pub config_file: Option<PathBuf>,
 }
@@ -105,6 +107,7 @@ impl Default for Settings {
             bf_max_filter_bytes: 0,
             data: everbloom_store::Settings::default(),
             enable_debug_command: "no".into(),
+            enable_protected_configs: "no".into(),
             config_file: None,
         }
     }

@@ -59,7 +59,7 @@ fn other_value(name: &str) -> Option<&'static str> {
         }
         "rdb-unknown-values" => "skip",
         "appendonly" => "yes",
-        "enable-debug-command" => "local",
+        "enable-debug-command" | "enable-protected-configs" => "local",
         "bf-default-layout" => "blocked",
         "cf-initial-size" => "500",
         "tls-auth-clients" => "optional",
@@ -140,7 +140,7 @@ fn every_field_can_be_set() {
         io_threads, protected_mode, requirepass, maxclients, maxmemory, proto_max_bulk_len,
         client_query_buffer_limit, client_output_buffer_limit, slowlog_log_slower_than,
         slowlog_max_len, hz, loglevel, logfile, bf_error_rate_text, bf_max_filter_bytes,
-        enable_debug_command; data, tls, config_file
+        enable_debug_command, enable_protected_configs; data, tls, config_file
     );
     assert_ne!(bf.error_rate, default.bf.error_rate);
     assert_ne!(bf.initial_size, default.bf.initial_size);
@@ -269,6 +269,18 @@ fn errors_of_a_file_name_the_line() {
         (
             "dbfilename a/b",
             "a.conf, line 1: 'dbfilename a/b': dbfilename can't be a path, just a filename",
+        ),
+        (
+            "dbfilename ..",
+            "a.conf, line 1: 'dbfilename ..': dbfilename can't be a path, just a filename",
+        ),
+        (
+            "appendfilename ..",
+            "a.conf, line 1: 'appendfilename ..': appendfilename can't be a path, just a filename",
+        ),
+        (
+            "appenddirname ..",
+            "a.conf, line 1: 'appenddirname ..': appenddirname can't be a path, just a dirname",
         ),
         (
             "port \"1",

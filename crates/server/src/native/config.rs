@@ -8,6 +8,7 @@ use super::{Call, Command, error};
 use crate::config::Settings;
 use crate::config::parameter::{PARAMETERS, Parameter};
 use crate::glob;
+use crate::session::Session;
 use crate::tls;
 use everbloom_store::persistence::jobs;
 
@@ -63,6 +64,9 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
                 "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
             )));
         };
+        if parameter.protected && !is_let(call.session, &call.settings.enable_protected_configs) {
+            return Err(failed(name, "can't set protected config"));
+        }
         if let Some(reason) = parameter.fixed {
             return Err(failed(name, reason));
         }
@@ -104,6 +108,11 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
+/// Whether a setting that is `no`, `yes` or `local` lets this client do what it guards.
+pub fn is_let(session: &Session, word: &str) -> bool {
+    word == "yes" || word == "local" && session.client.addr.is_local()
+}
+
 fn turn_log(call: &Call<'_>, on: bool) -> Result<(), String> {
     if call.session.executing {
         return Err("not allowed inside a transaction".into());
@@ -140,4 +149,94 @@ fn reset_statistics(call: &mut Call<'_>) -> Result<Reply, Reply> {
         worker.reset();
     }
     Ok(Reply::OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::address::Address;
+    use everbloom_store::clock::Now;
+
+    /// A client of a server with this `enable-protected-configs`.
+    fn bench(word: &str) -> Bench {
+        let bench = Bench::default();
+        let changed = bench.server.update_settings(|settings| {
+            settings.enable_protected_configs = word.into();
+            Ok::<(), ()>(())
+        });
+        assert_eq!(changed, Ok(()));
+        bench
+    }
+
+    fn failed_because(name: &str, reason: &str) -> Reply {
+        Reply::error(format!(
+            "ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}"
+        ))
+    }
+
+    /// The texts are those of redis-server 7.0.15.
+    #[test]
+    fn what_is_protected_cannot_be_set() {
+        let mut bench = bench("no");
+        for (line, name) in [
+            ("CONFIG SET dir /tmp", "dir"),
+            ("CONFIG SET DIR /tmp", "DIR"),
+            ("CONFIG SET dbfilename a.rdb", "dbfilename"),
+            ("CONFIG SET hz 5 dir /tmp", "dir"),
+            ("CONFIG SET dir /tmp nosuch 1", "dir"),
+        ] {
+            let refused = failed_because(name, "can't set protected config");
+            assert_eq!(bench.run(line), refused, "{line}");
+        }
+        let settings = bench.server.config.snapshot();
+        assert_eq!(settings.data.dbfilename, "dump.rdb");
+        assert_eq!(settings.hz, 10);
+        for name in ["enable-protected-configs", "enable-debug-command"] {
+            assert_eq!(
+                bench.run(&format!("CONFIG SET {name} yes")),
+                failed_because(name, "can't set immutable config")
+            );
+        }
+    }
+
+    #[test]
+    fn protected_settings_are_for_those_whom_the_setting_names() {
+        let set = "CONFIG SET dbfilename a.rdb";
+        let refused = failed_because("dbfilename", "can't set protected config");
+        let ip = |text: &str| Address::Ip(text.parse().unwrap());
+        for (word, addr, let_in) in [
+            ("yes", ip("10.0.0.1:1"), true),
+            ("local", ip("10.0.0.1:1"), false),
+            ("local", ip("127.0.0.1:1"), true),
+            ("local", ip("[::1]:1"), true),
+            ("local", Address::Unix("/run/s".into()), true),
+            ("no", ip("127.0.0.1:1"), false),
+            ("no", Address::Unix("/run/s".into()), false),
+        ] {
+            let mut bench = bench(word);
+            let enter = bench
+                .server
+                .clients
+                .enter(addr.clone(), addr.clone(), 10, Now::read());
+            bench.session = Session::new(enter.unwrap(), true);
+            let expected = if let_in { Reply::OK } else { refused.clone() };
+            assert_eq!(bench.run(set), expected, "{word} {addr}");
+        }
+    }
+
+    #[test]
+    fn no_name_leaves_the_directory() {
+        let mut bench = bench("yes");
+        let path = failed_because("dbfilename", "dbfilename can't be a path, just a filename");
+        for name in ["a/b", "/a", "../a", "..", ".", "a\\b", "a\0b"] {
+            let reply = bench.run_words(&[b"CONFIG", b"SET", b"dbfilename", name.as_bytes()]);
+            assert_eq!(reply, path, "{name:?}");
+        }
+        let empty = failed_because("dbfilename", "dbfilename can't be empty");
+        assert_eq!(bench.run("CONFIG SET dbfilename ''"), empty);
+        // The directory is locked, and the log in it is being written.
+        let fixed = failed_because("dir", "can't set immutable config");
+        assert_eq!(bench.run("CONFIG SET dir /tmp"), fixed);
+    }
 }

@@ -14,7 +14,7 @@ use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;
 
 use super::Handler::WriteAll;
-use super::{Call, Command, error, inspect, subcommand};
+use super::{Call, Command, config, error, inspect, subcommand};
 use crate::config::Settings;
 use crate::session::Session;
 use everbloom_files::Value;
@@ -50,15 +50,14 @@ const HELP: &[&str] = &[
 
 /// Whether the settings let this client use DEBUG.
 pub fn allowed(session: &Session, settings: &Settings) -> Result<(), Reply> {
-    match settings.enable_debug_command.as_str() {
-        "yes" => Ok(()),
-        "local" if session.client.addr.is_local() => Ok(()),
-        _ => Err(Reply::error(
-            "ERR DEBUG command not allowed. If the enable-debug-command option is set to \
-             \"local\", you can run it from a local connection, otherwise you need to set this \
-             option in the configuration file, and then restart the server.",
-        )),
+    if config::is_let(session, &settings.enable_debug_command) {
+        return Ok(());
     }
+    Err(Reply::error(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \
+         \"local\", you can run it from a local connection, otherwise you need to set this \
+         option in the configuration file, and then restart the server.",
+    ))
 }
 
 fn debug(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
