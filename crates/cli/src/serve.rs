@@ -51,6 +51,7 @@ as `--port 7000`. The main ones, with their defaults:
   proto-max-bulk-len 512mb     the longest argument of a command
   loglevel notice              debug, verbose, notice or warning
   logfile \"\"                   the log; SIGHUP reopens it; empty is standard output
+  log-format text              text, or json: an object a line
 
   dir everbloom-data           the directory of snapshots and of the log of changes
   appendonly yes               log every change, and read the log back at the start

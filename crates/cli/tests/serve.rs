@@ -10,6 +10,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use everbloom_dev::{Client, Process, free_port, peers, wait_for};
 use everbloom_resp::Reply;
@@ -283,6 +284,115 @@ fn a_hangup_reopens_the_log_file() {
     kill(&server, "TERM");
     assert_eq!(server.wait().unwrap().code(), Some(0));
     assert!(read("moved/a").trim_end().ends_with("stopped"));
+}
+
+/// Each line is an object, in the file that was moved away and in the new one.
+#[test]
+fn the_log_is_json_if_that_is_wanted() {
+    let folder = folder("serve-json");
+    let port = free_port();
+    let mut command = Command::new(EVERBLOOM);
+    command
+        .args(["serve", "--bind", "127.0.0.1", "--port", &port.to_string()])
+        .args(["--log-format", "json", "--logfile", "a", "--hz", "10"])
+        .args(["--lfu-log-factor", "5"]);
+    let mut server = Process::start(&mut command, &folder);
+    let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
+    wait_for("the server", || read("a").contains("\"ready\""));
+    let mut client = Client::connect(("127.0.0.1", port));
+    fs::rename(folder.join("a"), folder.join("a.1")).unwrap();
+    kill(&server, "HUP");
+    wait_for("the new file", || read("a").contains("received SIGHUP"));
+    client.ok("SAVE");
+    kill(&server, "TERM");
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+
+    let messages = |file: &str| -> Vec<String> { read(file).lines().map(message).collect() };
+    let (before, after) = (messages("a.1"), messages("a"));
+    assert!(before.contains(&"INFO ready".into()), "{before:?}");
+    let warning = "WARN the setting 'lfu-log-factor' has no effect here";
+    assert!(before.contains(&warning.into()), "{before:?}");
+    assert!(
+        after.iter().any(|line| line.contains("saved dump.rdb")),
+        "{after:?}"
+    );
+    assert_eq!(after.last().unwrap(), "INFO stopped");
+}
+
+/// Level and message of a line of JSON, which has no other fields than these and the time.
+fn message(line: &str) -> String {
+    let parsed: serde_json::Value = serde_json::from_str(line).unwrap();
+    let field = |name: &str| {
+        let value = parsed.get(name).and_then(serde_json::Value::as_str);
+        value.unwrap_or_else(|| panic!("{line}"))
+    };
+    let time = field("timestamp");
+    assert!(time.starts_with("20") && time.ends_with('Z'), "{line}");
+    assert_eq!(parsed.as_object().unwrap().len(), 3, "{line}");
+    format!("{} {}", field("level"), field("message"))
+}
+
+#[test]
+fn what_clients_send_adds_no_line_to_the_log_and_moves_no_cursor() {
+    for format in ["text", "json"] {
+        let folder = folder(&format!("serve-escape-{format}"));
+        let words = ["--enable-protected-configs", "local", "--loglevel", "debug"];
+        let server = Server::on(&folder, &[&words[..], &["--log-format", format]].concat());
+        let mut client = server.client();
+        let name = "a\nFAKE LINE\r\t\x1b[31m\u{9b}2J\x07\x08\x0b";
+        let set = client.call(&["CONFIG", "SET", "dbfilename", name]);
+        assert_eq!(set, Reply::OK);
+        client.ok("SAVE");
+        let mut bad = server.client();
+        bad.stream.write_all(b"*1\r\n\x1b\r\n").unwrap();
+        assert!(bad.reply().is_error());
+        wait_for("both lines", || {
+            let log = server.log();
+            log.contains("saved a") && log.contains("ended the connection")
+        });
+        let log = server.log();
+        let lines = log.lines().filter(|line| !line.is_empty());
+        for line in lines {
+            assert!(
+                line.starts_with(if format == "json" { "{" } else { "20" }),
+                "{log}"
+            );
+            assert!(!line.contains(char::is_control), "{log:?}");
+        }
+        let shown = match format {
+            "json" => r"saved a\nFAKE LINE\r\t\u001b[31m\u009b2J\u0007\b\u000b, ",
+            _ => r"saved a\nFAKE LINE\r\t\x1b[31m\u{9b}2J\x07\x08\u000b, ",
+        };
+        assert!(log.contains(shown), "{log}");
+    }
+}
+
+/// Clients that are connected, and one in the middle of a request, keep nobody waiting.
+#[test]
+fn a_signal_saves_what_the_settings_say_and_the_end_comes_soon() {
+    for (save, saved) in [("3600 1", true), ("", false)] {
+        let folder = folder(&format!("serve-save-{saved}"));
+        let words = ["--appendonly", "no", "--save", save];
+        let mut server = Server::on(&folder, &words);
+        let mut client = server.client();
+        client.ok("BF.ADD seen x");
+        let mut slow = server.client();
+        slow.stream
+            .write_all(b"*3\r\n$6\r\nBF.ADD\r\n$4\r\n")
+            .unwrap();
+        let begun = Instant::now();
+        server.signal("TERM");
+        assert_eq!(server.wait(), Some(0), "{}", server.log());
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{}",
+            server.log()
+        );
+        let file = folder.join("everbloom-data/dump.rdb");
+        assert_eq!(file.exists(), saved, "{}", server.log());
+        let server = Server::on(&folder, &words);
+        assert_eq!(server.client().number("EXISTS seen"), i64::from(saved));
+    }
 }
 
 #[test]

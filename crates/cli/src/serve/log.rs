@@ -2,6 +2,7 @@
 //!
 //! Logging never fails: what cannot be written is lost, and so is what comes while too much waits.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ impl Log {
         let log = Log { tasks, file };
         let opened = log.open().map_err(Failure::Server)?;
         let ansi = opened.is_none() && io::stdout().is_terminal() && !display::is_plain();
+        let json = settings.log_format == "json";
         let lines = Lines {
             tasks: log.tasks.clone(),
             waiting: Arc::default(),
@@ -56,14 +58,18 @@ impl Log {
         thread::Builder::new()
             .name("log-lines".to_owned())
             .spawn(move || write(&receiver, opened, &waiting))?;
-        tracing_subscriber::fmt()
+        let lines = tracing_subscriber::fmt()
             .with_max_level(level(&settings.loglevel))
             .with_target(false)
             .with_ansi(ansi)
             // They would go to standard error, which may be the same broken pipe.
             .log_internal_errors(false)
-            .with_writer(move || lines.clone())
-            .init();
+            .with_writer(move || lines.clone());
+        if json {
+            lines.json().flatten_event(true).init();
+        } else {
+            lines.init();
+        }
         Ok(log)
     }
 
@@ -132,7 +138,7 @@ impl Write for Lines {
     /// Takes a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING {
-            let _ = self.tasks.send(Task::Write(line.to_vec()));
+            let _ = self.tasks.send(Task::Write(one_line(line).into_owned()));
         } else {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
@@ -142,6 +148,30 @@ impl Write for Lines {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// The line without control characters but the one at its end, so that nobody can add lines to the
+/// log, or tell a terminal what to do. They are shown as JSON shows them, since the line may be
+/// JSON. The escape character stays: here it begins a colour, and those of messages are gone.
+fn one_line(line: &[u8]) -> Cow<'_, [u8]> {
+    let text = String::from_utf8_lossy(line);
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let bad = |c: char| c.is_control() && c != '\x1b';
+    if !text.contains(bad) {
+        return Cow::Borrowed(line);
+    }
+    let mut safe = String::with_capacity(line.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => safe.push_str("\\n"),
+            '\r' => safe.push_str("\\r"),
+            '\t' => safe.push_str("\\t"),
+            c if bad(c) => safe.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => safe.push(c),
+        }
+    }
+    safe.push('\n');
+    Cow::Owned(safe.into_bytes())
 }
 
 /// The level for one of Redis's names. `notice` is the usual level in production.
@@ -158,6 +188,23 @@ fn level(name: &str) -> LevelFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_stays_one() {
+        for line in ["plain\n", "\x1b[2mcoloured\x1b[0m é\n", ""] {
+            assert_eq!(one_line(line.as_bytes()), line.as_bytes());
+        }
+        for (line, safe) in [
+            ("a\nb\r\tc\n", "a\\nb\\r\\tc\n"),
+            (
+                "a\0\x07\x7f\u{9b}31m\n",
+                "a\\u0000\\u0007\\u007f\\u009b31m\n",
+            ),
+            ("a\n\n", "a\\n\n"),
+        ] {
+            assert_eq!(one_line(line.as_bytes()), safe.as_bytes());
+        }
+    }
 
     #[test]
     fn what_waits_is_limited() {

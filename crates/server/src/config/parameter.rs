@@ -288,6 +288,12 @@ pub const PARAMETERS: &[Parameter] = &[
     )
     .fixed(IMMUTABLE),
     Parameter::new(
+        "log-format",
+        "text, or json: an object a line, with timestamp, level and message.",
+        read!(log_format, text => one_of(text, &["text", "json"])),
+    )
+    .fixed(IMMUTABLE),
+    Parameter::new(
         "bf-error-rate",
         "The error rate of filters that BF.ADD creates.",
         (

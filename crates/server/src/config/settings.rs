@@ -57,6 +57,8 @@ pub struct Settings {
     pub loglevel: String,
     /// Where the log goes; empty = standard output.
     pub logfile: String,
+    /// `text`, or `json`.
+    pub log_format: String,
     /// What filters are made with when a command does not say.
     pub bf: Defaults,
     /// The same for cuckoo filters.
@@ -101,6 +103,7 @@ impl Default for Settings {
             hz: 10,
             loglevel: "notice".into(),
             logfile: String::new(),
+            log_format: "text".into(),
             bf: Defaults::default(),
             cf: CuckooDefaults::default(),
             bf_error_rate_text: "0.01".into(),

@@ -42,6 +42,7 @@ fn other_value(name: &str) -> Option<&'static str> {
         "bind" | "metrics-bind" => "* -::*",
         "port" => "7000",
         "loglevel" => "debug",
+        "log-format" => "json",
         "protected-mode" => "no",
         "requirepass" | "logfile" => "a \"b\" # c",
         "maxmemory" | "bf-max-filter-bytes" => "123456",
@@ -139,7 +140,7 @@ fn every_field_can_be_set() {
         metrics_port, metrics_bind,
         io_threads, protected_mode, requirepass, maxclients, maxmemory, proto_max_bulk_len,
         client_query_buffer_limit, client_output_buffer_limit, slowlog_log_slower_than,
-        slowlog_max_len, hz, loglevel, logfile, bf_error_rate_text, bf_max_filter_bytes,
+        slowlog_max_len, hz, loglevel, logfile, log_format, bf_error_rate_text, bf_max_filter_bytes,
         enable_debug_command, enable_protected_configs; data, tls, config_file
     );
     assert_ne!(bf.error_rate, default.bf.error_rate);
