@@ -28,6 +28,10 @@ conformance:
 module:
     cargo build --release -p everbloom-module
 
+# Write tests/releases/VERSION: files of this version, which every later one must read
+release-files:
+    cargo test -p everbloom-cli --test releases -- --ignored
+
 # The module inside redis-server, or the server that VALKEY_SERVER or REDIS_SERVER names
 module-test *args:
     cargo test -p everbloom-module {{ args }}
