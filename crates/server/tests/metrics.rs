@@ -625,13 +625,11 @@ fn promtool_accepts_the_alerts() {
     if !peers::is_there(promtool.arg("--version"), "apt-get install prometheus") {
         return;
     }
-    let rules = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../",
-        "contrib/prometheus/everbloom.rules.yml"
-    );
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/prometheus/");
+    let rules = ["everbloom", "everbloom-module"].map(|name| format!("{folder}{name}.rules.yml"));
     let output = Command::new("promtool")
-        .args(["check", "rules", rules])
+        .args(["check", "rules"])
+        .args(rules)
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -82,6 +82,18 @@ fn info_says_the_same_of_the_same_filters() {
         assert_eq!(shown[0], shown[1], "INFO {name}");
         assert_eq!(shown[0].len(), lines, "INFO {name}");
     }
+
+    // An exporter that runs the script finds every field.
+    let script = include_str!("../../../../contrib/prometheus/filters.lua");
+    let found = elements(theirs.call(&["EVAL", script, "0"]));
+    let found = found.chunks(2).map(|pair| {
+        let [name, value] = [&pair[0], &pair[1]].map(|word| word.as_bytes().unwrap());
+        String::from_utf8([name, b":", value].concat()).unwrap()
+    });
+    let info = theirs.text("INFO bf");
+    let fields = info.lines().filter(|line| line.starts_with("bf_"));
+    assert_eq!(found.collect::<Vec<_>>(), fields.collect::<Vec<_>>());
+    assert_eq!(info.lines().filter(|line| line.contains(':')).count(), 7);
 }
 
 #[test]

@@ -13,8 +13,8 @@ pub struct Parameter {
     pub alias: Option<&'static str>,
     /// Why CONFIG SET may not change it, if so.
     pub fixed: Option<&'static str>,
-    /// Whoever could change it from afar could write files anywhere: `enable-protected-configs`
-    /// says who may.
+    /// Whoever could change it from afar could write files anywhere.
+    /// `enable-protected-configs` says who may.
     pub protected: bool,
     /// Whether it takes any number of words, not one.
     pub list: bool,

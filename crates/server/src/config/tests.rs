@@ -276,8 +276,8 @@ fn errors_of_a_file_name_the_line() {
             "a.conf, line 1: 'dbfilename ..': dbfilename can't be a path, just a filename",
         ),
         (
-            "appendfilename ../",
-            "a.conf, line 1: 'appendfilename ../': appendfilename can't be a path, just a filename",
+            "appendfilename ..",
+            "a.conf, line 1: 'appendfilename ..': appendfilename can't be a path, just a filename",
         ),
         (
             "appenddirname ..",

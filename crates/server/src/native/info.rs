@@ -180,6 +180,8 @@ fn memory(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
     writeln(out, "maxmemory_policy", "noeviction")?;
     let ratio = percent(resident, used) / 100.0;
     writeln(out, "mem_fragmentation_ratio", format_args!("{ratio:.2}"))?;
+    let beyond = i128::from(resident) - i128::from(used);
+    writeln(out, "mem_fragmentation_bytes", beyond)?;
     writeln(out, "mem_clients_normal", used.saturating_sub(data))?;
     writeln(out, "mem_allocator", "libc")
 }
@@ -470,4 +472,41 @@ fn keyspace(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+
+    /// What redis_exporter looks for by name, and the usual dashboards show.
+    const SHOWN: &str = "uptime_in_seconds process_id connected_clients blocked_clients maxclients \
+        used_memory used_memory_rss used_memory_peak used_memory_dataset used_memory_overhead \
+        maxmemory total_system_memory mem_fragmentation_ratio mem_fragmentation_bytes loading \
+        rdb_changes_since_last_save rdb_bgsave_in_progress rdb_last_save_time \
+        rdb_last_bgsave_status rdb_last_bgsave_time_sec rdb_current_bgsave_time_sec aof_enabled \
+        aof_rewrite_in_progress aof_last_rewrite_time_sec aof_last_bgrewrite_status \
+        aof_last_write_status total_connections_received total_commands_processed \
+        instantaneous_ops_per_sec total_net_input_bytes total_net_output_bytes \
+        rejected_connections expired_keys evicted_keys keyspace_hits keyspace_misses \
+        used_cpu_sys used_cpu_user connected_slaves role cluster_enabled";
+
+    #[test]
+    fn exporters_find_what_they_show() {
+        let mut bench = Bench::default();
+        bench.run("SET k v EX 100");
+        let reply = bench.run("INFO all");
+        let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default());
+        let value = |name: &str| {
+            text.lines()
+                .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))
+        };
+        for name in SHOWN.split_whitespace() {
+            assert!(
+                value(name).is_some_and(|value| !value.is_empty()),
+                "{name} in {text}"
+            );
+        }
+        let keys = value("db0").unwrap();
+        assert!(keys.starts_with("keys=1,expires=1,avg_ttl="), "{keys}");
+    }
 }
