@@ -11,6 +11,7 @@ mod concurrency;
 mod fills;
 mod library;
 mod machine;
+mod pauses;
 mod plot;
 mod server;
 mod stats;
@@ -26,7 +27,7 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|module|client|concurrency|fills|plot [OPTION...]
+Usage: everbloom-benches library|server|module|client|concurrency|fills|pauses|plot [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
   server       everbloom serve and redis-server under the load of everbloom bench
@@ -34,6 +35,7 @@ Usage: everbloom-benches library|server|module|client|concurrency|fills|plot [OP
   client       a filter in a bitmap, from everbloom-client and as the recipes do it
   concurrency  one filter, one and two threads
   fills        memory and lookups of a large filter that is filled by and by
+  pauses       what others notice while something long is done, beside redis-server
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
@@ -95,7 +97,8 @@ fn main() -> Result<()> {
             ("--redis-server", _) => options.redis_server = args.next().unwrap_or_default().into(),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
             (
-                "library" | "server" | "module" | "client" | "concurrency" | "fills" | "plot",
+                "library" | "server" | "module" | "client" | "concurrency" | "fills" | "pauses"
+                | "plot",
                 None,
             ) => what = Some(arg),
             _ => bail!("{USAGE}"),
@@ -114,6 +117,7 @@ fn main() -> Result<()> {
         Some("client") => client::run(&options),
         Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
         Some("fills") => fills::run(&options),
+        Some("pauses") => pauses::run(&options),
         Some("concurrency") => concurrency::run(&options),
         _ => bail!("{USAGE}"),
     }

@@ -61,7 +61,7 @@ impl Server {
         );
         let words = [&["serve", "--io-threads", "1"], NO_FILES].concat();
         let version = output(&program.to_string_lossy(), &["--version"]);
-        Self::start(program, &words, version)
+        Self::start(pinned(SERVER_CORE, program), program, &words, version)
     }
 
     /// redis-server or valkey-server, with or without a module.
@@ -75,7 +75,7 @@ impl Server {
         // The output is "Redis server v=7.0.15 sha=...". Only the version is needed.
         let version = version.split(" sha=").next().unwrap_or_default().to_owned();
         let Some(module) = module else {
-            return Self::start(program, NO_FILES, version);
+            return Self::start(pinned(SERVER_CORE, program), program, NO_FILES, version);
         };
         ensure!(
             module.exists(),
@@ -84,10 +84,17 @@ impl Server {
         );
         let module = module.to_string_lossy();
         let words = [NO_FILES, &["--loadmodule", &module]].concat();
-        Self::start(program, &words, version)
+        Self::start(pinned(SERVER_CORE, program), program, &words, version)
     }
 
-    fn start(program: &Path, words: &[&str], version: String) -> Result<Self> {
+    /// Either server with these words, and on any core.
+    pub fn unpinned(program: &Path, words: &[&str]) -> Result<Self> {
+        let version = output(&program.to_string_lossy(), &["--version"]);
+        let version = version.split(" sha=").next().unwrap_or_default().to_owned();
+        Self::start(Command::new(program), program, words, version)
+    }
+
+    fn start(command: Command, program: &Path, words: &[&str], version: String) -> Result<Self> {
         let name = file_name(program);
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let folder = std::env::temp_dir().join(format!("everbloom-benches-{name}-{port}"));
@@ -96,7 +103,7 @@ impl Server {
         // The servers end with this program, whatever ends it.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--"])
-            .args(words_of(&pinned(SERVER_CORE, program)))
+            .args(words_of(&command))
             .args(words)
             .args(["--port", &port.to_string()])
             .current_dir(&folder)
