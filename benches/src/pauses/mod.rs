@@ -73,6 +73,8 @@ fn play(
         "--client-query-buffer-limit",
         "5gb",
     ]);
+    // Only the act rewrites the log.
+    words.extend(["--auto-aof-rewrite-percentage", "0"]);
     let server = if is_ours {
         words.splice(..0, ["serve", "--metrics-port", &metrics]);
         Server::unpinned(&options.everbloom, &words)?
