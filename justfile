@@ -76,7 +76,7 @@ bench: _bench-build bench-library bench-server bench-module bench-client bench-c
 # Do the benchmarks work? Small and short, in a minute; the figures mean nothing
 bench-smoke:
     cargo build -p everbloom-cli -p everbloom-module
-    for what in library server module client concurrency entrances; do \
+    for what in library server module client concurrency entrances pauses; do \
         cargo run --manifest-path benches/Cargo.toml -- "$what" --smoke \
             --everbloom target/debug/everbloom --module target/debug/libeverbloom_module.so \
             --results target/bench-smoke || exit; \

@@ -12,6 +12,7 @@ mod entrances;
 mod fills;
 mod library;
 mod machine;
+mod pauses;
 mod plot;
 mod server;
 mod stats;
@@ -27,7 +28,8 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|module|client|concurrency|entrances|fills|plot [OPTION...]
+Usage: everbloom-benches library|server|module|client|concurrency|entrances|fills|pauses|plot
+       [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
   server       everbloom serve and redis-server under the load of everbloom bench
@@ -36,6 +38,7 @@ Usage: everbloom-benches library|server|module|client|concurrency|entrances|fill
   concurrency  one filter, one and two threads
   entrances    what TLS, a Unix socket and metrics cost, beside redis-server
   fills        memory and lookups of a large filter that is filled by and by
+  pauses       what others notice while something long is done, beside redis-server
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
@@ -98,7 +101,7 @@ fn main() -> Result<()> {
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
             (
                 "library" | "server" | "module" | "client" | "concurrency" | "entrances" | "fills"
-                | "plot",
+                | "pauses" | "plot",
                 None,
             ) => what = Some(arg),
             _ => bail!("{USAGE}"),
@@ -118,6 +121,7 @@ fn main() -> Result<()> {
         Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
         Some("fills") => fills::run(&options),
         Some("entrances") => entrances::run(&options),
+        Some("pauses") => pauses::run(&options),
         Some("concurrency") => concurrency::run(&options),
         _ => bail!("{USAGE}"),
     }

@@ -59,23 +59,21 @@ impl Server {
             "{} is missing: cargo build --release",
             program.display()
         );
-        let words = [&["serve", "--io-threads", "1"], NO_FILES].concat();
-        let version = output(&program.to_string_lossy(), &["--version"]);
-        Self::start(program, &words, version)
+        Self::with(
+            program,
+            &[&["serve", "--io-threads", "1"], NO_FILES].concat(),
+        )
     }
 
     /// redis-server or valkey-server, with or without a module.
     pub fn redis(program: &Path, module: Option<&Path>) -> Result<Self> {
-        let version = output(&program.to_string_lossy(), &["--version"]);
         ensure!(
-            !version.is_empty(),
+            !version_of(program).is_empty(),
             "{} is missing: install the package redis-server, or name one by --redis-server",
             program.display()
         );
-        // The output is "Redis server v=7.0.15 sha=...". Only the version is needed.
-        let version = version.split(" sha=").next().unwrap_or_default().to_owned();
         let Some(module) = module else {
-            return Self::start(program, NO_FILES, version);
+            return Self::with(program, NO_FILES);
         };
         ensure!(
             module.exists(),
@@ -83,18 +81,20 @@ impl Server {
             module.display()
         );
         let module = module.to_string_lossy();
-        let words = [NO_FILES, &["--loadmodule", &module]].concat();
-        Self::start(program, &words, version)
+        Self::with(program, &[NO_FILES, &["--loadmodule", &module]].concat())
     }
 
-    /// Either server, with these words.
+    /// Either server with these words.
     pub fn with(program: &Path, words: &[&str]) -> Result<Self> {
-        let version = output(&program.to_string_lossy(), &["--version"]);
-        let version = version.split(" sha=").next().unwrap_or_default().to_owned();
-        Self::start(program, words, version)
+        Self::start(pinned(SERVER_CORE, program), program, words)
     }
 
-    fn start(program: &Path, words: &[&str], version: String) -> Result<Self> {
+    /// Either server with these words, and on any core.
+    pub fn unpinned(program: &Path, words: &[&str]) -> Result<Self> {
+        Self::start(Command::new(program), program, words)
+    }
+
+    fn start(command: Command, program: &Path, words: &[&str]) -> Result<Self> {
         let name = file_name(program);
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let folder = std::env::temp_dir().join(format!("everbloom-benches-{name}-{port}"));
@@ -103,7 +103,7 @@ impl Server {
         // The servers end with this program, whatever ends it.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--"])
-            .args(words_of(&pinned(SERVER_CORE, program)))
+            .args(words_of(&command))
             .args(words)
             .args(["--port", &port.to_string()])
             .current_dir(&folder)
@@ -124,7 +124,7 @@ impl Server {
             port,
             name,
             command,
-            version,
+            version: version_of(program),
             folder,
         };
         let deadline = Instant::now() + Duration::from_secs(20);
@@ -217,6 +217,13 @@ pub fn pin_this() -> Result<()> {
         .status()?;
     ensure!(status.success(), "taskset cannot pin this program");
     Ok(())
+}
+
+/// What it says of itself. redis-server says "Redis server v=7.0.15 sha=...", and only the version
+/// is needed.
+fn version_of(program: &Path) -> String {
+    let version = output(&program.to_string_lossy(), &["--version"]);
+    version.split(" sha=").next().unwrap_or_default().to_owned()
 }
 
 fn file_name(path: &Path) -> String {

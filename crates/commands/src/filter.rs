@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use everbloom::redisbloom::{Check, CuckooParts, FilterParts};
+use everbloom::redisbloom::{Check, ChunkError, CuckooParts, FilterParts};
 use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
 
 /// A filter of any family: what one key holds.
@@ -121,7 +121,18 @@ impl Filter {
 
     /// A copy, if there is memory for it.
     pub fn try_clone(&self) -> Option<Filter> {
-        let mut copy = match self.parts() {
+        let mut copy = self.try_clone_empty()?;
+        let mut offset = 0;
+        while let Some(chunk) = self.stream_chunk(offset, usize::MAX) {
+            copy.load_chunk(offset, &chunk).ok()?;
+            offset += chunk.len() as u64;
+        }
+        Some(copy)
+    }
+
+    /// The same with zeros in all arrays.
+    pub fn try_clone_empty(&self) -> Option<Filter> {
+        Some(match self.parts() {
             Parts::Bloom(parts) => {
                 let check = Check::RdbValue;
                 let copy = ScalableBloomFilter::from_parts_checked(&parts, u64::MAX, check);
@@ -130,17 +141,19 @@ impl Filter {
             Parts::Cuckoo(parts) => {
                 Filter::Cuckoo(CuckooFilter::from_parts(&parts, u64::MAX).ok()?)
             }
-        };
-        let mut offset = 0;
-        while let Some(chunk) = self.stream_chunk(offset, usize::MAX) {
-            match &mut copy {
-                Filter::Bloom(copy) => copy.load_chunk(offset, &chunk),
-                Filter::Cuckoo(copy) => copy.load_chunk(offset, &chunk),
-            }
-            .ok()?;
-            offset += chunk.len() as u64;
+        })
+    }
+
+    /// Writes bytes at `offset` of its arrays laid end to end; they must lie within one.
+    ///
+    /// # Errors
+    ///
+    /// They do not.
+    pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
+        match self {
+            Filter::Bloom(filter) => filter.load_chunk(offset, data),
+            Filter::Cuckoo(filter) => filter.load_chunk(offset, data),
         }
-        Some(copy)
     }
 
     /// The number of its arrays.

@@ -5,7 +5,7 @@ use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
 use crate::cf;
 use crate::command::{Argument, ArgumentKind, BatchKind, Command, ONE_KEY, OURS};
 use crate::context::Context;
-use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, READONLY, WRITE};
+use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, GIVES_PIECES, READONLY, WRITE};
 use crate::outcome::Outcome;
 use crate::slot::{ReadSlot, Slot};
 use everbloom::{CuckooFilter, ScalableBloomFilter};
@@ -240,7 +240,7 @@ pub static COMMANDS: &[Command<Function>] = &[
         .takes("O(1)", &[KEY])
         .acl(ACL_FAST_READ),
     look(dump::SCANDUMP, 3, dump::scandump)
-        .flags(&[FAST])
+        .flags(&[FAST, GIVES_PIECES])
         .docs(
             "1.0.0",
             "Begins or continues an incremental dump of a filter",
@@ -355,6 +355,7 @@ pub static COMMANDS: &[Command<Function>] = &[
         .takes("O(t) for t tables", &[KEY])
         .tips(DONT_CACHE),
     look_cuckoo(cf::dump::SCANDUMP, 3, cf::dump::scandump)
+        .flags(&[GIVES_PIECES])
         .docs(
             "1.0.0",
             "Begins or continues an incremental dump of a cuckoo filter",

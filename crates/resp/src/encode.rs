@@ -89,10 +89,16 @@ pub fn encode_map_len(pairs: usize, protocol: Protocol, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends the head of a bulk string. So many bytes and a line end must follow.
+#[inline]
+pub fn encode_bulk_len(len: usize, out: &mut Vec<u8>) {
+    encode_number(b'$', len, out);
+}
+
 /// Appends a bulk string.
 #[inline]
 pub fn encode_bulk(bytes: &[u8], out: &mut Vec<u8>) {
-    encode_number(b'$', bytes.len(), out);
+    encode_bulk_len(bytes.len(), out);
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }

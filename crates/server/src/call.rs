@@ -12,6 +12,7 @@ use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, View};
 
+use crate::ahead::Work;
 use crate::config::Settings;
 use crate::server::Server;
 use crate::session::Session;
@@ -112,6 +113,12 @@ impl<'a> Call<'a> {
         let entry = view.peek(self.session.db, key);
         self.count_look_up(entry.is_some());
         entry
+    }
+
+    /// Asks for work to be done first, on a thread of its own: see
+    /// [`Ahead::ask`](crate::ahead::Ahead::ask). The commands of a transaction cannot wait.
+    pub fn ask_ahead(&self, work: impl FnOnce() -> Work) -> bool {
+        !self.session.executing && self.session.ahead.ask(work)
     }
 
     fn count_look_up(&self, found: bool) {

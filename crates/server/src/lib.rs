@@ -38,14 +38,14 @@
 //! native::connection native::server native::set native::counters native::bitmaps
 //! native::command native::persistence native::debug native::client native::keys native::walk
 //! native::expire native::strings native::inspect native::info native::config native::transaction
-//! native::subcommand native::metrics
+//! native::subcommand native::metrics native::long
 //! native native::error
 //! call
 //! watches
 //! server
 //! slowlog tls
 //! session
-//! clients stats config
+//! clients stats config ahead
 //! address glob system version
 //! ```
 
@@ -56,6 +56,7 @@
 pub mod config;
 
 pub mod address;
+mod ahead;
 mod call;
 mod clients;
 mod dispatch;

@@ -6,6 +6,7 @@
 //! | [`journal`] | the effects of commands, in the order in which they happened |
 //! | [`persistence`] | the threads that write snapshots and the log, and read them back |
 //! | [`store`] | all of it together |
+//! | [`steps`] | copying a large value while others use it |
 //! | [`health`] | whether data is being loaded, and whether files can be written |
 //! | [`replay`] | what a host must do so that a log can be read |
 //! | [`settings`], [`clock`] | what the files are called; the time |
@@ -18,6 +19,7 @@
 //! persistence persistence::schedule persistence::reload
 //! persistence::jobs persistence::load
 //! persistence::log
+//! steps
 //! store
 //! persistence::log_files persistence::progress persistence::writer
 //! persistence::directory
@@ -30,7 +32,7 @@
 //! keyspace::db
 //! keyspace::keeper keyspace::sums
 //! keyspace::entry keyspace::order keyspace::release
-//! journal replay health settings clock
+//! journal replay health settings clock pace
 //! ```
 
 #![forbid(unsafe_code)]
@@ -39,9 +41,11 @@ pub mod clock;
 pub mod health;
 pub mod journal;
 pub mod keyspace;
+mod pace;
 pub mod persistence;
 pub mod replay;
 pub mod settings;
+pub mod steps;
 pub mod store;
 
 pub use settings::{Fsync, Settings};

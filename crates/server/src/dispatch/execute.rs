@@ -10,6 +10,7 @@ use tracing::warn;
 use super::admission::{admit, is_queued, refuse};
 use super::turn::Turn;
 use super::{batch, run, transaction};
+use crate::ahead::Done;
 use crate::call::{Call, Registered};
 use crate::native::table::registry;
 use crate::session::Session;
@@ -21,8 +22,8 @@ const MOST_WAITING: usize = 4 << 20;
 const LONGEST: Duration = Duration::from_millis(5);
 
 /// Runs the requests of a batch in order, from `first` on; returns the number of the first that is
-/// left because too many replies wait or time is up. When the connection is to be closed, none is
-/// left.
+/// left because too many replies wait, time is up, or its command asked for work to be done
+/// first. When the connection is to be closed, none is left.
 pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usize) -> usize {
     let mut next = first;
     while next < requests.len()
@@ -45,6 +46,9 @@ pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usi
             }
         }
         execute_one(turn, command, request);
+        if turn.session.ahead.is_asked() {
+            return next;
+        }
         next += 1;
     }
     next
@@ -72,16 +76,41 @@ fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: 
             }
         }
         Ok(()) if is_queued(turn.session, command) => queue(turn.session, command, args),
-        Ok(()) => {
-            let reply = run::run(&mut call(turn, command, args));
-            turn.note_time(command, args, 1, u64::from(reply.is_error()));
-            if command.flags.has(CHANGES_SETTINGS) {
-                *turn.settings = turn.server.config.snapshot();
-            }
-            reply
-        }
+        Ok(()) => match run_admitted(turn, command, args) {
+            Some(reply) => reply,
+            None => return,
+        },
     };
     turn.send(&reply);
+    turn.session.ahead.forget();
+}
+
+/// Runs a command that was admitted. There is no reply left to send when it was sent, or when the
+/// command asked for work to be done first.
+fn run_admitted(
+    turn: &mut Turn<'_>,
+    command: &'static Registered,
+    args: &[&[u8]],
+) -> Option<Reply> {
+    let took = turn.session.ahead.took();
+    turn.mark = turn.mark.checked_sub(took).unwrap_or(turn.mark);
+    let reply = match turn.session.ahead.take_reply() {
+        Some(Done::Encoded(reply)) => {
+            turn.note_time(command, args, 1, 0);
+            turn.send_encoded(reply);
+            return None;
+        }
+        Some(Done::Reply(reply)) => reply,
+        _ => run::run(&mut call(turn, command, args)),
+    };
+    if turn.session.ahead.is_asked() {
+        return None;
+    }
+    turn.note_time(command, args, 1, u64::from(reply.is_error()));
+    if command.flags.has(CHANGES_SETTINGS) {
+        *turn.settings = turn.server.config.snapshot();
+    }
+    Some(reply)
 }
 
 fn call<'c>(

@@ -1,11 +1,13 @@
 //! Running a command of the commands crate: it names one key, so it takes one lock and one look-up.
 
+use everbloom_commands::flags::GIVES_PIECES;
 use everbloom_commands::table::{ReadFn, WriteFn};
 use everbloom_commands::{Action, Family, Function, Slot};
 use everbloom_resp::Reply;
 
 use crate::call::Call;
 use crate::dispatch::place::Place;
+use crate::native::long;
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{Shard, View};
 
@@ -21,7 +23,15 @@ fn run_action<F: Family>(call: &mut Call<'_>, action: Action<F>) -> Reply {
     let place = place(call);
     let lock = call.server.store.keyspace.shard(place.shard);
     match action {
-        Action::Read(function) => read(call, function, &lock.read(), place),
+        Action::Read(function) => {
+            let shard = lock.read();
+            if call.command.flags.has(GIVES_PIECES)
+                && long::asks_for_piece::<F>(call, place.peek(&shard))
+            {
+                return Reply::Null;
+            }
+            read(call, function, &shard, place)
+        }
         Action::Write(function) => {
             let mut shard = lock.write();
             let mut record = call.server.store.journal.record();

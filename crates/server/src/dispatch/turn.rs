@@ -66,11 +66,31 @@ impl Turn<'_> {
         if let Reply::Error(text) = reply {
             self.stats.count_error(text);
         }
+        if self.is_wanted() {
+            encode(reply, self.session.protocol, self.out);
+        }
+    }
+
+    /// The same for a long reply that is encoded already: it is not copied if it is the first.
+    pub fn send_encoded(&mut self, mut reply: Vec<u8>) {
+        if !self.is_wanted() {
+            return;
+        }
+        if self.out.is_empty() {
+            std::mem::swap(self.out, &mut reply);
+        } else {
+            self.out.append(&mut reply);
+        }
+    }
+
+    /// Whether the client wants the next reply.
+    fn is_wanted(&mut self) -> bool {
         match self.session.reply_mode {
-            ReplyMode::On => encode(reply, self.session.protocol, self.out),
+            ReplyMode::On => return true,
             ReplyMode::Off => {}
             ReplyMode::SkipNext => self.session.reply_mode = ReplyMode::Skip,
             ReplyMode::Skip => self.session.reply_mode = ReplyMode::On,
         }
+        false
     }
 }

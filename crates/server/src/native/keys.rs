@@ -6,9 +6,10 @@ use everbloom_commands::number::integer;
 use everbloom_commands::{Args, Effect, Outcome};
 use everbloom_resp::Reply;
 
-use super::{Call, Command, count, error, flag, reads, writes};
+use super::{Call, Command, count, error, flag, long, reads, writes};
+use crate::ahead::Done;
 use everbloom_files::Value;
-use everbloom_store::keyspace::View;
+use everbloom_store::keyspace::{Keyspace, View};
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
@@ -106,11 +107,21 @@ fn copy(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     if !options.replace && view.contains(options.db, to) {
         return Ok(Outcome::unchanged(0));
     }
-    let Value::Text(text) = &entry.value else {
+    let (Value::Text(text), expires_at) = (&entry.value, entry.expires_at()) else {
         // RedisBloom gives its host no way to copy a filter, and clients may rely on the refusal.
         return Err(Reply::error("ERR not supported for this module key"));
     };
-    let (value, expires_at) = (Value::Text(text.clone()), entry.expires_at());
+    if long::asks_for_copy(call, text.len()) {
+        return Ok(Outcome::unchanged(0));
+    }
+    let shard = Keyspace::shard_of(view.hash(from));
+    let copied = call.session.ahead.find(|done| match done {
+        Done::Copied(value, watching) if view.with_shard(shard, |it| watching.holds(it)) => {
+            value.take()
+        }
+        _ => None,
+    });
+    let value = copied.unwrap_or_else(|| Value::Text(text.clone()));
     view.insert(options.db, to, value, expires_at);
     Ok(Outcome::verbatim(1))
 }

@@ -14,7 +14,7 @@
 //! - [`server`]: SLOWLOG, TIME, SHUTDOWN, ..., and [`info`], [`config`], [`command`]
 //!
 //! [`table`] has all their rows. [`subcommand`] is what commands with subcommands have in common,
-//! [`mod@error`] what all have.
+//! [`mod@error`] what all have. [`long`] is what some do on another thread.
 
 pub mod bitmaps;
 pub mod client;
@@ -28,6 +28,7 @@ pub mod expire;
 pub mod info;
 pub mod inspect;
 pub mod keys;
+pub mod long;
 mod metrics;
 pub mod persistence;
 pub mod server;

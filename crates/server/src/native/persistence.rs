@@ -14,9 +14,7 @@ use everbloom_commands::{Args, Outcome};
 use everbloom_resp::Reply;
 
 use super::Handler::Plain;
-use super::{Call, Command, error, reads, writes};
-use everbloom_files::Value;
-use everbloom_files::rdb::payload::{self, DumpError};
+use super::{Call, Command, error, long, reads, writes};
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::Persistence;
@@ -144,17 +142,10 @@ fn dump(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let Some(entry) = call.look_up(view, call.args().next_bytes()?) else {
         return Ok(Reply::Null);
     };
-    let most = call.settings.proto_max_bulk_len;
-    payload::dump(&entry.value, call.settings.data.rdbcompression, most)
-        .map(Reply::Bulk)
-        .map_err(|problem| match (problem, &entry.value) {
-            (DumpError::TooLong, Value::Filter(_)) => Reply::error(format!(
-                "ERR the payload would be longer than proto-max-bulk-len ({most} bytes), so that \
-                 no RESTORE could take it; BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"
-            )),
-            (DumpError::TooLong, Value::Text(_)) => error::string_too_long(),
-            (DumpError::OutOfMemory, _) => Reply::error(format!("ERR {problem}")),
-        })
+    if long::asks_for_payload(call, &entry.value) {
+        return Ok(Reply::Null);
+    }
+    long::payload(call, &entry.value).map(Reply::Bulk)
 }
 
 fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
@@ -168,8 +159,10 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let ttl = integer(ttl).ok_or_else(error::not_an_integer)?;
     let ttl =
         u64::try_from(ttl).map_err(|_| Reply::error("ERR Invalid TTL value, must be >= 0"))?;
-    let value = payload::restore(bytes, call.context().max_new_filter_bytes())
-        .map_err(|problem| Reply::error(problem.to_string()))?;
+    let Some(value) = long::restored(call, bytes) else {
+        return Ok(Outcome::unchanged(Reply::Null));
+    };
+    let value = value?;
 
     let expires_at = match ttl {
         0 => None,
@@ -189,6 +182,10 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     view.insert(db, key, value, expires_at);
     if let Some(entry) = view.peek(db, key) {
         entry.access(accessed.clock);
+    }
+    if !call.server.store.journal.is_logging() {
+        // What a log would get is not copied: the payload may be long.
+        return Ok(Outcome::verbatim(Reply::OK));
     }
     let at = expires_at.unwrap_or(0).to_string();
     Ok(Outcome::replaced(
@@ -244,6 +241,8 @@ mod tests {
     use super::super::testing::{Bench, bulk, err, int};
     use super::*;
     use crate::config::Settings;
+    use everbloom_files::Value;
+    use everbloom_files::rdb::payload::{self, DumpError};
 
     #[test]
     fn a_value_dumped_is_restored_with_its_expiry() {

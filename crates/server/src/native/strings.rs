@@ -1,11 +1,13 @@
 //! GET, MGET, MSET, MSETNX, STRLEN, APPEND, GETRANGE, SUBSTR, SETRANGE.
 
+use std::ops::Range;
+
 use everbloom_commands::Outcome;
 use everbloom_commands::command::{ALL_KEYS, KeySpec, ONE_KEY};
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_resp::Reply;
 
-use super::{Call, Command, count, error, flag, next_integer, reads, writes};
+use super::{Call, Command, count, error, flag, long, next_integer, reads, writes};
 use everbloom_files::Value;
 use everbloom_store::keyspace::{Entry, View};
 
@@ -62,6 +64,9 @@ pub(super) fn bulk_or_null(text: Option<&[u8]>) -> Reply {
 
 fn get(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let text = text_of(call.look_up(view, call.args().next_bytes()?))?;
+    if text.is_some_and(|text| long::asks_for_text(call, text.len(), |len| 0..len)) {
+        return Ok(Reply::Null);
+    }
     Ok(bulk_or_null(text))
 }
 
@@ -126,16 +131,23 @@ fn getrange(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let key = args.next_bytes()?;
     let (start, end) = (next_integer(&mut args)?, next_integer(&mut args)?);
     let text = text_of(call.look_up(view, key))?.unwrap_or_default();
+    let part = move |len| part(start, end, len);
+    if long::asks_for_text(call, text.len(), part) {
+        return Ok(Reply::Null);
+    }
+    Ok(Reply::bulk(text.get(part(text.len())).unwrap_or_default()))
+}
+
+/// What GETRANGE gives of a string of this length.
+fn part(start: i64, end: i64, len: usize) -> Range<usize> {
     // Redis's own rule: without it -1 -2 would be clamped to a range of one byte in a short string.
     let backwards = start < 0 && end < 0 && start > end;
-    let part = match (clamp(start, text.len()), clamp(end, text.len())) {
+    match (clamp(start, len), clamp(end, len)) {
         (first, last) if !backwards && first <= last => {
-            let last = last.min(text.len().saturating_sub(1));
-            text.get(first..=last).unwrap_or_default()
+            first.min(len)..last.saturating_add(1).min(len)
         }
-        _ => &[],
-    };
-    Ok(Reply::bulk(part))
+        _ => 0..0,
+    }
 }
 
 /// An index that may count from the end, as one from the start; before the start is the start.

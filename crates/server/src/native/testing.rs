@@ -65,6 +65,7 @@ impl Bench {
     fn outcome_of(&mut self, args: &[&[u8]]) -> Outcome {
         self.with_call(args, |call| {
             let mut view = Footprint::Whole.lock(&call.server.store.keyspace, true, call.now);
+            call.server.store.journal.set_logging(true);
             match call.command.handler {
                 Handler::Write(function) | Handler::WriteAll(function) => {
                     function(call, &mut view).unwrap_or_else(Outcome::unchanged)

@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,11 +15,13 @@ use std::time::{Duration, Instant};
 
 use everbloom_resp::{Batch, Limits, ProtocolError, RequestParser, recycle};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use tracing::debug;
 
 use super::stream::{Incoming, Stream};
 use super::worker::{INPUT, Worker};
+use crate::ahead::Work;
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::dispatch::execute::execute;
@@ -38,6 +41,7 @@ pub async fn serve(stream: Incoming, worker: Rc<Worker>, client: Arc<Client>) {
         counted: 0,
         worker,
     };
+    connection.session.ahead.enable();
     let ended = tokio::select! {
         ended = connection.run(stream) => ended,
         () = client.killed() => Ok(()),
@@ -79,13 +83,18 @@ impl Connection {
                 // Replies leave when every connection that has something to say was heard: a
                 // client's thread is then woken once for all of its connections, and not for each
                 // anew. Their changes are written to the log together, too.
-                tokio::task::yield_now().await;
+                yield_now().await;
                 self.wait_for_log().await;
                 self.write(stream, replies).await?;
                 if self.session.client.is_killed() {
                     return stream.shutdown().await;
                 }
-                let Some(left) = self.left.take() else { break };
+                let Some(mut left) = self.left.take() else {
+                    break;
+                };
+                if let Some(work) = self.session.ahead.take_work() {
+                    left = self.do_ahead(left, work).await?;
+                }
                 replies = self.go_on(left);
             }
             if self.session.closing {
@@ -123,6 +132,8 @@ impl Connection {
             self.pending.reserve(room.min(kept));
             self.count_buffers(0);
             let read = stream.read_buf(&mut self.pending).await?;
+            // Of a long request there is always more to read, and the others have their turn.
+            yield_now().await;
             if self.pending.len() > self.worker.settings().client_query_buffer_limit {
                 return Err(self.over_limit("query buffer over its limit"));
             }
@@ -163,6 +174,23 @@ impl Connection {
         self.end_turn(part)
     }
 
+    /// Does work for the first request of what was left, on a thread of its own.
+    async fn do_ahead(&mut self, left: Left, work: Work) -> io::Result<Left> {
+        let begun = Instant::now();
+        let work = move || {
+            let input = left.input.get(left.start..).unwrap_or_default();
+            let mut args = Vec::new();
+            left.batch.resolve(input, &mut args);
+            let request = left.batch.range(left.next);
+            let done = work(args.get(request).unwrap_or_default());
+            drop(args);
+            (left, done)
+        };
+        let (left, done) = tokio::task::spawn_blocking(work).await?;
+        self.session.ahead.set_done(done, begun);
+        Ok(left)
+    }
+
     /// Runs what was left of a batch, and then what was read behind it.
     fn go_on(&mut self, mut left: Left) -> Vec<u8> {
         let worker = Rc::clone(&self.worker);
@@ -171,15 +199,17 @@ impl Connection {
         left.next = self.run_batch(input, &left.batch, left.next, &mut part);
         if left.next < left.batch.len() {
             self.left = Some(left);
-        } else if !self.session.closing {
-            drop(left);
-            self.run_pending(&mut part);
+        } else {
+            worker.free(left.input);
+            if !self.session.closing {
+                self.run_pending(&mut part);
+            }
         }
         self.end_turn(part)
     }
 
     fn run_pending(&mut self, part: &mut Part) {
-        let mut input = std::mem::take(&mut self.pending);
+        let mut input = mem::take(&mut self.pending);
         let used = self.run_all(&input, part);
         if let Some(left) = &mut self.left {
             self.pending = input.split_off(used);
@@ -187,7 +217,7 @@ impl Connection {
             return;
         }
         if used == input.len() && input.capacity() > READ_MOST {
-            input = Vec::new();
+            self.worker.free(mem::take(&mut input));
         } else {
             input.drain(..used);
         }
@@ -212,7 +242,7 @@ impl Connection {
                 ..Limits::default()
             };
             let rest = input.get(used..).unwrap_or_default();
-            let mut batch = std::mem::take(&mut part.batch);
+            let mut batch = mem::take(&mut part.batch);
             let parsed = self.parser.parse(rest, &limits, &mut batch);
             let next = self.run_batch(rest, &batch, 0, part);
             let start = used;
@@ -290,7 +320,7 @@ impl Connection {
     /// Replies leave only when the changes they speak of are in the log, and with `appendfsync
     /// always` on the disk.
     async fn wait_for_log(&mut self) {
-        let written = std::mem::take(&mut self.session.written);
+        let written = mem::take(&mut self.session.written);
         if written > 0 {
             self.worker.logged(written).await;
         }
@@ -312,7 +342,8 @@ impl Connection {
         let sent = if replies.is_empty() {
             0
         } else {
-            poll_fn(|cx| match Pin::new(&mut *stream).poll_write(cx, &replies) {
+            let first = replies.get(..WRITE_MOST).unwrap_or(&replies);
+            poll_fn(|cx| match Pin::new(&mut *stream).poll_write(cx, first) {
                 Poll::Pending => Poll::Ready(Ok(0)),
                 ready => ready,
             })
@@ -344,11 +375,11 @@ impl Connection {
         let (over, rest) = replies.split_at(over);
         if !over.is_empty() {
             let time = Duration::from_secs(limit.seconds);
-            timeout(time, stream.write_all(over))
+            timeout(time, write_in_turn(stream, over))
                 .await
                 .map_err(|_| self.over_limit("replies over the soft limit for too long"))??;
         }
-        stream.write_all(rest).await
+        write_in_turn(stream, rest).await
     }
 
     /// Shows the others what they may know of this connection: `unsent` bytes of replies, in a
@@ -396,6 +427,15 @@ impl Connection {
     }
 }
 
+/// Sends all, and lets the others have their turn now and then, however fast the client reads.
+async fn write_in_turn(stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
+    for part in replies.chunks(WRITE_MOST) {
+        stream.write_all(part).await?;
+        yield_now().await;
+    }
+    Ok(())
+}
+
 /// What the requests that are run without giving way share.
 struct Part {
     settings: Arc<Settings>,
@@ -424,6 +464,8 @@ impl Part {
 const MOST_ARGS: usize = 0x7fff_ffff;
 /// The most bytes that are made room for at once, whatever length a client has announced.
 const READ_MOST: usize = 1 << 20;
+/// The most bytes that are written at once: the system copies them meanwhile.
+const WRITE_MOST: usize = 256 << 10;
 /// So few bytes of replies are within every limit, as in Redis.
 const NEVER_LIMITED: usize = 16 << 10;
 /// The most bytes of an incomplete request that are moved to the worker's buffer: half of it.

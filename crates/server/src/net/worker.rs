@@ -101,6 +101,16 @@ impl Worker {
         if output.capacity() <= OUTPUT_KEPT && outputs.len() < OUTPUTS_KEPT {
             output.clear();
             outputs.push(output);
+        } else {
+            self.free(output);
+        }
+    }
+
+    /// Frees a buffer, on another thread if it is a long one: the system takes its time.
+    pub fn free(&self, buffer: Vec<u8>) {
+        let bytes = buffer.capacity();
+        if bytes > OUTPUT_KEPT {
+            self.server.store.keyspace.free(vec![buffer], bytes);
         }
     }
 }

@@ -7,12 +7,17 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
+use crate::pace::Pace;
+
 /// Fewer bytes than this are freed at once: it takes less time than to wake another thread.
 const LITTLE: usize = 256 << 10;
 
 /// The way to the thread; `None` inside when it could not be started.
 #[derive(Debug, Default)]
-pub(super) struct Release(OnceLock<Option<Sender<Box<dyn Send>>>>);
+pub(super) struct Release(OnceLock<Option<Sender<Work>>>);
+
+/// To free something, with rests: the workers' allocations wait for those who free.
+type Work = Box<dyn FnOnce() + Send>;
 
 impl Release {
     /// Whether there was anything for the thread to do.
@@ -21,22 +26,29 @@ impl Release {
         self.0.get().is_some()
     }
 
-    /// Frees what is no longer needed and takes about so many bytes. No lock should be held.
-    pub(super) fn free(&self, removed: impl Send + 'static, bytes: usize) {
+    /// Frees what is no longer needed and takes about so many bytes, one after the other. No lock
+    /// should be held.
+    pub(super) fn free(&self, removed: Vec<impl Send + 'static>, bytes: usize) {
         if bytes < LITTLE {
             return;
         }
         if let Some(thread) = self.0.get_or_init(start) {
             // If the thread has ended, the error holds what was sent, and frees it here.
-            drop(thread.send(Box::new(removed)));
+            drop(thread.send(Box::new(move || {
+                let mut pace = Pace::default();
+                for one in removed {
+                    drop(one);
+                    pace.rest();
+                }
+            })));
         }
     }
 }
 
-fn start() -> Option<Sender<Box<dyn Send>>> {
-    let (sender, removed) = mpsc::channel();
+fn start() -> Option<Sender<Work>> {
+    let (sender, works) = mpsc::channel::<Work>();
     let thread = thread::Builder::new().name("release".into());
-    let started = thread.spawn(move || removed.into_iter().for_each(drop));
+    let started = thread.spawn(move || works.into_iter().for_each(|work| work()));
     started.ok().map(|_| sender)
 }
 
@@ -59,12 +71,12 @@ mod tests {
     fn much_is_freed_by_a_thread_of_its_own() {
         let (sender, freed_by) = mpsc::channel();
         let (release, here) = (Release::default(), thread::current().id());
-        release.free(Witness(sender.clone()), LITTLE - 1);
+        release.free(vec![Witness(sender.clone())], LITTLE - 1);
         assert_eq!(freed_by.try_recv(), Ok(here));
-        release.free(Witness(sender.clone()), LITTLE);
+        release.free(vec![Witness(sender.clone())], LITTLE);
         let other = freed_by.recv().unwrap();
         assert_ne!(other, here);
-        release.free(Witness(sender), usize::MAX);
+        release.free(vec![Witness(sender)], usize::MAX);
         assert_eq!(freed_by.recv(), Ok(other));
     }
 }

@@ -2,8 +2,6 @@
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use everbloom_files::Value;
 use everbloom_files::rdb::{Aux, WriteError, WriteOptions, Writer};
@@ -12,6 +10,7 @@ use everbloom_files::storage::StorageFile;
 use crate::clock::Now;
 use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
 use crate::keyspace::{Keyspace, SHARDS, View};
+use crate::pace::Pace;
 use crate::settings::Settings;
 
 /// The version of Redis that we say we are compatible with.
@@ -76,7 +75,7 @@ fn begin<'f>(
     let out = Paced {
         file,
         unsynced: 0,
-        rested: Instant::now(),
+        pace: Pace::default(),
     };
     let mut rdb = Writer::new(out, options)?;
     rdb.aux(&Aux {
@@ -179,7 +178,7 @@ impl SnapshotWriter<'_, '_> {
                     }
                     self.rdb.array_bytes(&piece)?;
                     // What is being compressed is not written yet.
-                    self.rdb.get_mut().rest();
+                    self.rdb.get_mut().pace.rest();
                     left = left.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
                 }
                 self.rdb.end_array()?;
@@ -200,32 +199,16 @@ impl SnapshotWriter<'_, '_> {
 }
 
 /// A file that is forced to the disk now and then while it is written, by a thread that rests now
-/// and then: on a core that it shares with a worker it would run to the end of its time slice, some
-/// milliseconds, before a request is answered.
+/// and then.
 struct Paced<'f> {
     file: &'f mut dyn StorageFile,
     unsynced: u64,
-    rested: Instant,
-}
-
-/// How long the thread works at a time.
-const WORK: Duration = Duration::from_micros(500);
-/// How long it rests in between.
-const REST: Duration = Duration::from_micros(100);
-
-impl Paced<'_> {
-    /// Rests when that is due.
-    fn rest(&mut self) {
-        if self.rested.elapsed() >= WORK {
-            thread::sleep(REST);
-            self.rested = Instant::now();
-        }
-    }
+    pace: Pace,
 }
 
 impl Write for Paced<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.rest();
+        self.pace.rest();
         let written = self.file.write(bytes)?;
         self.unsynced += u64::try_from(written).unwrap_or(0);
         if self.unsynced >= SYNC_EVERY {

@@ -1,0 +1,321 @@
+//! The acts, each as `everbloom serve` and as redis-server have it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::client::{Client, get, request};
+
+/// The key that is acted upon.
+pub const BIG: &[u8] = b"big";
+/// At this rate an item takes 32.1 bits, so that a filter of gigabytes may be reserved.
+const RATE: &[u8] = b"0.0000002";
+const ITEMS_A_GIGABYTE: f64 = 1e9 * 8.0 / 32.0;
+/// A long value is filled in pieces like this, and read in them.
+const PIECE: usize = 16 << 20;
+/// How often acts are repeated that are short.
+const TIMES: usize = 100;
+
+/// The sizes of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    pub gigabyte: f64,
+    pub million: usize,
+    pub rounds: usize,
+    /// How long pings go on after an act.
+    pub after: Duration,
+}
+
+impl Scale {
+    pub const FULL: Scale = Scale {
+        gigabyte: 1.0,
+        million: 1_000_000,
+        rounds: 3,
+        after: Duration::from_secs(1),
+    };
+    pub const SMOKE: Scale = Scale {
+        gigabyte: 0.002,
+        million: 1000,
+        rounds: 1,
+        after: Duration::from_millis(50),
+    };
+}
+
+/// A server with what the acts need.
+pub struct Stage {
+    pub client: Client,
+    pub is_ours: bool,
+    pub metrics_port: u16,
+    pub scale: Scale,
+    /// What one act leaves for a later one.
+    pub payload: Vec<u8>,
+}
+
+type Step = fn(&mut Stage) -> Result<()>;
+
+/// Acts that follow each other on one server.
+pub struct Scene {
+    pub prepare: Step,
+    pub acts: &'static [Act],
+    /// Whether changes are logged.
+    pub log: bool,
+}
+
+pub struct Act {
+    pub name: &'static str,
+    /// What redis-server does instead; empty when it has nothing of the kind.
+    pub redis: &'static str,
+    pub run: Step,
+}
+
+const fn act(name: &'static str, redis: &'static str, run: Step) -> Act {
+    Act { name, redis, run }
+}
+
+const fn scene(prepare: Step, acts: &'static [Act]) -> Scene {
+    Scene {
+        prepare,
+        acts,
+        log: false,
+    }
+}
+
+#[rustfmt::skip]
+pub const SCENES: &[Scene] = &[
+    scene(|_| Ok(()), &[
+        act("nothing", "the same", |stage| { thread::sleep(3 * stage.scale.after); Ok(()) }),
+        act("BF.RESERVE of 4 GB", "SETRANGE of its last byte", |stage| stage.reserve(4.0)),
+    ]),
+    scene(|stage| stage.keys(3), &[
+        act("FLUSHALL of 3 million keys", "the same", |stage| stage.say("FLUSHALL")),
+    ]),
+    scene(|stage| stage.filter(4.0), &[
+        act("100 BF.STATS of 4 GB", "", |stage| stage.repeat("BF.STATS big")),
+        act("BF.SCANDUMP of 4 GB, all pieces", "GETRANGE of as many bytes", Stage::scan),
+        act("DEL of a filter of 4 GB", "a string", |stage| stage.say("DEL big")),
+    ]),
+    scene(|stage| stage.text(1.0), &[
+        act("COPY of a string of 1 GB", "the same", |stage| stage.say("COPY big copy")),
+    ]),
+    scene(|stage| stage.filter(1.0), &[
+        act("DUMP of a filter of 1 GB", "a string", Stage::dump),
+        act("RESTORE of a filter of 1 GB", "a string", Stage::restore),
+    ]),
+    scene(|stage| stage.text(0.05), &[
+        act("10 GETs of 50 MB", "the same", |stage| {
+            (0..TIMES / 10).try_for_each(|_| stage.say("GET big"))
+        }),
+    ]),
+    scene(|stage| stage.filter(1.0).and_then(|()| stage.keys(1)), &[
+        act("BGSAVE of 1 GB and 1 million keys, under adds", "the same, under SETBITs", |stage| {
+            stage.save("BGSAVE", "rdb_bgsave_in_progress")
+        }),
+    ]),
+    Scene {
+        log: true,
+        ..scene(|stage| stage.filter(1.0).and_then(|()| stage.keys(1)), &[
+            act("BGREWRITEAOF of the same, under adds", "the same, under SETBITs", |stage| {
+                stage.save("BGREWRITEAOF", "aof_rewrite_in_progress")
+            }),
+        ])
+    },
+    scene(|stage| stage.text(0.5), &[
+        act("BGSAVE of a string of 500 MB, under SETBITs", "the same", |stage| {
+            stage.save("BGSAVE", "rdb_bgsave_in_progress")
+        }),
+    ]),
+    scene(|stage| stage.keys(10), &[
+        act("100 INFOs, 10 million keys", "the same", |stage| stage.repeat("INFO everything")),
+        act("100 scrapes of /metrics, 10 million keys", "", |stage| {
+            (0..TIMES).try_for_each(|_| get(stage.metrics_port, "/metrics").map(drop))
+        }),
+        act("100 DBSIZEs, 10 million keys", "the same", |stage| stage.repeat("DBSIZE")),
+        act("100 RANDOMKEYs, 10 million keys", "the same", |stage| stage.repeat("RANDOMKEY")),
+    ]),
+];
+
+impl Stage {
+    fn say(&mut self, line: &str) -> Result<()> {
+        self.client.line(line).map(drop)
+    }
+
+    fn repeat(&mut self, line: &str) -> Result<()> {
+        (0..TIMES).try_for_each(|_| self.say(line))
+    }
+
+    fn bytes(&self, gigabytes: f64) -> usize {
+        (gigabytes * self.scale.gigabyte * 1e9) as usize
+    }
+
+    /// So many million keys.
+    fn keys(&mut self, millions: usize) -> Result<()> {
+        const STEP: usize = 10_000;
+        let keys = millions * self.scale.million;
+        for first in (0..keys).step_by(STEP) {
+            let mut batch = Vec::new();
+            let here = first..keys.min(first + STEP);
+            for key in here.clone() {
+                batch.extend(request(&[b"SET", format!("key:{key:08}").as_bytes(), b"1"]));
+            }
+            self.client.send(&batch)?;
+            for _ in here {
+                self.client.reply()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an empty filter, or a string of zeros.
+    fn reserve(&mut self, gigabytes: f64) -> Result<()> {
+        if !self.is_ours {
+            let last = (self.bytes(gigabytes) - 1).to_string();
+            return self
+                .client
+                .call(&[b"SETRANGE", BIG, last.as_bytes(), b"x"])
+                .map(drop);
+        }
+        let items = (gigabytes * self.scale.gigabyte * ITEMS_A_GIGABYTE) as u64;
+        let items = items.to_string();
+        let reserve: &[&[u8]] = &[b"BF.RESERVE", BIG, RATE, items.as_bytes(), b"NONSCALING"];
+        self.client.call(reserve).map(drop)
+    }
+
+    /// A filter with half of its bits set, all over. redis-server has a string.
+    fn filter(&mut self, gigabytes: f64) -> Result<()> {
+        if !self.is_ours {
+            return self.text(gigabytes);
+        }
+        self.reserve(gigabytes)?;
+        let pattern = pattern(PIECE);
+        let bytes = self.bytes(gigabytes);
+        for from in (0..bytes).step_by(PIECE) {
+            let piece = &pattern[..PIECE.min(bytes - from)];
+            // BF.LOADCHUNK wants the iterator behind the piece.
+            let behind = (from + piece.len() + 1).to_string();
+            self.client
+                .call(&[b"BF.LOADCHUNK", BIG, behind.as_bytes(), piece])?;
+        }
+        Ok(())
+    }
+
+    /// A string of bytes that cannot be compressed.
+    fn text(&mut self, gigabytes: f64) -> Result<()> {
+        let pattern = pattern(PIECE);
+        let bytes = self.bytes(gigabytes);
+        // The last byte comes first, so that the string does not grow piece by piece.
+        let pieces = (0..bytes).step_by(PIECE);
+        for from in std::iter::once(bytes - 1).chain(pieces) {
+            let piece = &pattern[..PIECE.min(bytes - from)];
+            let from = from.to_string();
+            self.client
+                .call(&[b"SETRANGE", BIG, from.as_bytes(), piece])?;
+        }
+        Ok(())
+    }
+
+    /// Reads all of the filter or string in pieces.
+    fn scan(&mut self) -> Result<()> {
+        let mut at = String::from("0");
+        if self.is_ours {
+            loop {
+                let reply = self.client.line(&format!("BF.SCANDUMP big {at}"))?;
+                let super::client::Reply::Array(mut pair) = reply else {
+                    anyhow::bail!("not a pair: {reply:?}");
+                };
+                let piece = pair.pop().context("no piece")?.bytes()?;
+                let Some(super::client::Reply::Text(next)) = pair.pop() else {
+                    anyhow::bail!("no iterator");
+                };
+                at = next;
+                if piece.is_empty() {
+                    return Ok(());
+                }
+            }
+        }
+        let mut from = 0;
+        loop {
+            let until = from + PIECE - 1;
+            let line = format!("GETRANGE big {from} {until}");
+            if self.client.line(&line)?.bytes()?.is_empty() {
+                return Ok(());
+            }
+            from = until + 1;
+        }
+    }
+
+    fn dump(&mut self) -> Result<()> {
+        self.payload = self.client.line("DUMP big")?.bytes()?;
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<()> {
+        let payload = std::mem::take(&mut self.payload);
+        let head = request(&[b"RESTORE", b"restored", b"0", b""]);
+        // The request, with the payload in place of the empty argument.
+        let head = &head[..head.len() - b"$0\r\n\r\n".len()];
+        self.client.send(head)?;
+        self.client
+            .send(format!("${}\r\n", payload.len()).as_bytes())?;
+        self.client.send(&payload)?;
+        self.client.send(b"\r\n")?;
+        self.client.reply().map(drop)
+    }
+
+    /// Saves in the background, while another connection changes the value all over.
+    fn save(&mut self, command: &str, field: &str) -> Result<()> {
+        let mut load = self.client.another()?;
+        let is_filter = self.is_ours && self.client.line("STRLEN big").is_err();
+        let bits = self.bytes(0.4) as u64 * 8;
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let load = scope.spawn(|| -> Result<()> {
+                let mut number = 0_u64;
+                while !done.load(Ordering::Relaxed) {
+                    number += 1;
+                    let at = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    load.line(&match is_filter {
+                        true => format!("BF.ADD big {at}"),
+                        false => format!("SETBIT big {} 1", at % bits),
+                    })?;
+                }
+                Ok(())
+            });
+            let saved = self.save_and_wait(command, field);
+            done.store(true, Ordering::Relaxed);
+            let loaded = load.join().unwrap_or_else(|_| Ok(()));
+            saved.and(loaded)
+        })
+    }
+
+    fn save_and_wait(&mut self, command: &str, field: &str) -> Result<()> {
+        // A large file takes a minute at most.
+        const MOST: Duration = Duration::from_secs(300);
+        let begun = std::time::Instant::now();
+        self.say(command)?;
+        while self.client.info(field)? != "0" {
+            ensure!(begun.elapsed() < MOST, "{command} does not end");
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that look like chance.
+fn pattern(length: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let words = std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state ^ state >> 29)
+            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+            .rotate_left(31)
+    });
+    words
+        .take(length / 8 + 1)
+        .flat_map(u64::to_le_bytes)
+        .take(length)
+        .collect()
+}

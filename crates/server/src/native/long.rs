@@ -1,0 +1,388 @@
+//! Work on values of megabytes, which is done [ahead](crate::ahead) of its command.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use everbloom_commands::bf::dump::MAX_CHUNK;
+use everbloom_commands::number::integer;
+use everbloom_commands::{Family, Filter};
+use everbloom_files::Value;
+use everbloom_files::rdb::payload::{self, DumpError};
+use everbloom_resp::Reply;
+use everbloom_resp::encode::{encode_array_len, encode_bulk_len, encode_integer};
+use everbloom_store::clock::Now;
+use everbloom_store::steps::{self, Watching};
+
+use super::{Call, error};
+use crate::ahead::{Done, LONG, Work};
+use crate::server::Server;
+
+/// Where the work finds its value.
+struct Place {
+    server: Arc<Server>,
+    db: usize,
+    key: Vec<u8>,
+    now: Now,
+}
+
+impl Place {
+    fn new(call: &Call<'_>) -> Self {
+        Place {
+            server: Arc::clone(call.server),
+            db: call.session.db,
+            key: call.args.get(1).copied().unwrap_or_default().to_vec(),
+            now: call.now,
+        }
+    }
+
+    fn copy<T>(
+        &self,
+        begin: impl Fn(&Value) -> Option<(T, Range<u64>)>,
+        mut put: impl FnMut(&mut T, u64, &[u8]) -> bool,
+    ) -> Option<(T, Watching)> {
+        let put =
+            |copy: &mut T, at, piece: &[u8]| !self.server.is_stopping() && put(copy, at, piece);
+        steps::copy(&self.server.store, self.db, &self.key, self.now, begin, put)
+    }
+
+    /// A copy of the whole value.
+    fn copy_all(&self) -> Option<(Value, Watching)> {
+        let begin = |value: &Value| match value {
+            Value::Text(text) => {
+                let copy = Vec::with_capacity(text.len());
+                Some((Value::Text(copy), 0..text.len() as u64))
+            }
+            Value::Filter(filter) => {
+                let copy = filter.try_clone_empty()?;
+                Some((Value::Filter(copy), 0..filter.stream_len()))
+            }
+        };
+        self.copy(begin, |copy, at, piece| match copy {
+            Value::Text(text) => {
+                text.extend_from_slice(piece);
+                true
+            }
+            Value::Filter(filter) => filter.load_chunk(at, piece).is_ok(),
+        })
+    }
+
+    /// A reply that ends with bytes of the value: `begin` encodes the rest of it.
+    fn reply(&self, begin: impl Fn(&Value) -> Option<(Vec<u8>, Range<u64>)>) -> Done {
+        let put = |out: &mut Vec<u8>, _, piece: &[u8]| {
+            out.extend_from_slice(piece);
+            true
+        };
+        match self.copy(begin, put) {
+            Some((mut out, _)) => {
+                out.extend_from_slice(b"\r\n");
+                Done::Encoded(out)
+            }
+            None => Done::Nothing,
+        }
+    }
+}
+
+/// Asks for the copy of a value of so many bytes, if that takes long.
+pub fn asks_for_copy(call: &Call<'_>, bytes: usize) -> bool {
+    bytes > LONG
+        && call.ask_ahead(|| {
+            let place = Place::new(call);
+            Box::new(move |_| match place.copy_all() {
+                Some((value, watching)) => Done::Copied(Some(value), watching),
+                None => Done::Nothing,
+            })
+        })
+}
+
+/// Asks for a reply that is a part of a string of `len` bytes, if it is a long one. `part` says
+/// which part, for the string may have another length by then.
+pub fn asks_for_text(
+    call: &Call<'_>,
+    len: usize,
+    part: impl Fn(usize) -> Range<usize> + Send + 'static,
+) -> bool {
+    part(len).len() > LONG
+        && call.ask_ahead(|| {
+            let place = Place::new(call);
+            let begin = move |value: &Value| match value {
+                Value::Text(text) => {
+                    let part = part(text.len());
+                    let mut out = Vec::with_capacity(part.len() + 32);
+                    encode_bulk_len(part.len(), &mut out);
+                    Some((out, part.start as u64..part.end as u64))
+                }
+                Value::Filter(_) => None,
+            };
+            Box::new(move |_| place.reply(begin))
+        })
+}
+
+/// Asks for a piece of the arrays of a filter, if it is a long one.
+pub fn asks_for_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool {
+    let [_, _, iterator] = call.args else {
+        return false;
+    };
+    let Some(from) = integer(iterator).and_then(|at| u64::try_from(at.checked_sub(1)?).ok()) else {
+        return false;
+    };
+    let piece = move |value: &Value| match value {
+        // RedisBloom gives nothing of a cuckoo filter without items.
+        Value::Filter(Filter::Cuckoo(filter)) if filter.is_empty() => None,
+        Value::Filter(filter) if F::of(filter).is_some() => {
+            let piece = filter.stream_chunk(from, MAX_CHUNK)?;
+            Some(piece.len())
+        }
+        _ => None,
+    };
+    if value.and_then(piece).is_none_or(|len| len <= LONG) {
+        return false;
+    }
+    call.ask_ahead(|| {
+        let place = Place::new(call);
+        let begin = move |value: &Value| {
+            let len = piece(value)?;
+            let behind = from + len as u64;
+            let mut out = Vec::with_capacity(len + 64);
+            encode_array_len(2, &mut out);
+            encode_integer(i64::try_from(behind + 1).ok()?, &mut out);
+            encode_bulk_len(len, &mut out);
+            Some((out, from..behind))
+        };
+        Box::new(move |_| place.reply(begin))
+    })
+}
+
+/// Asks for the payload of a value, if that takes long.
+pub fn asks_for_payload(call: &Call<'_>, value: &Value) -> bool {
+    value.memory() > LONG
+        && call.ask_ahead(|| {
+            let place = Place::new(call);
+            let (compression, most) = limits(call);
+            Box::new(move |_| {
+                let Some((value, _)) = place.copy_all() else {
+                    return Done::Nothing;
+                };
+                let payload = match payload_of(&value, compression, most) {
+                    Ok(payload) => payload,
+                    Err(refusal) => return Done::Reply(refusal),
+                };
+                // Payload and reply are in memory together, but not the copy, too.
+                drop(value);
+                let mut out = Vec::with_capacity(payload.len() + 32);
+                encode_bulk_len(payload.len(), &mut out);
+                out.extend_from_slice(&payload);
+                out.extend_from_slice(b"\r\n");
+                Done::Encoded(out)
+            })
+        })
+}
+
+/// The payload of a value, made here and now.
+pub fn payload(call: &Call<'_>, value: &Value) -> Result<Vec<u8>, Reply> {
+    let (compression, most) = limits(call);
+    payload_of(value, compression, most)
+}
+
+/// Whether payloads are compressed, and how long they may be.
+fn limits(call: &Call<'_>) -> (bool, usize) {
+    (
+        call.settings.data.rdbcompression,
+        call.settings.proto_max_bulk_len,
+    )
+}
+
+fn payload_of(value: &Value, compression: bool, most: usize) -> Result<Vec<u8>, Reply> {
+    payload::dump(value, compression, most).map_err(|problem| match (problem, value) {
+        (DumpError::TooLong, Value::Filter(_)) => Reply::error(format!(
+            "ERR the payload would be longer than proto-max-bulk-len ({most} bytes), so that no \
+             RESTORE could take it; BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"
+        )),
+        (DumpError::TooLong, Value::Text(_)) => error::string_too_long(),
+        (DumpError::OutOfMemory, _) => Reply::error(format!("ERR {problem}")),
+    })
+}
+
+/// The value in a payload; `None` when it was asked for and the caller is to do nothing.
+pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>> {
+    let made = call.session.ahead.find(|done| match done {
+        Done::Made(value) => value.take(),
+        _ => None,
+    });
+    if made.is_some() {
+        return made;
+    }
+    let most = call.context().max_new_filter_bytes();
+    let restore = move |payload: &[u8]| {
+        payload::restore(payload, most).map_err(|problem| Reply::error(problem.to_string()))
+    };
+    let asks = payload.len() > LONG
+        && call.ask_ahead(|| -> Work {
+            Box::new(move |args| {
+                let payload = args.get(3).copied().unwrap_or_default();
+                Done::Made(Some(restore(payload)))
+            })
+        });
+    (!asks).then(|| restore(payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::super::testing::{Bench, bulk, int};
+    use super::*;
+
+    const LEN: usize = 2 * LONG;
+
+    /// A connection that may wait, to a server with a string and a filter that are long.
+    fn bench() -> Bench {
+        let mut bench = Bench::default();
+        bench.run_words(&[b"SET", b"a", &[b'a'; LEN]]);
+        bench.run("BF.RESERVE f 0.01 4000000");
+        bench.run("BF.MADD f x y z");
+        bench.session.ahead.enable();
+        bench
+    }
+
+    /// Another connection to the same server.
+    fn other(bench: &Bench) -> Bench {
+        let addr = bench.session.client.addr.clone();
+        let clients = &bench.server.clients;
+        let client = clients.enter(addr.clone(), addr, 100, bench.now).unwrap();
+        Bench {
+            server: Arc::clone(&bench.server),
+            session: crate::session::Session::new(client, true),
+            now: bench.now,
+        }
+    }
+
+    /// Runs a command that must ask for work, and does that work; `meddle` runs before.
+    fn ahead(bench: &mut Bench, words: &[&[u8]], meddle: impl FnOnce(&mut Bench)) {
+        bench.run_words(words);
+        let work = bench.session.ahead.take_work().expect("work is asked for");
+        meddle(&mut other(bench));
+        bench.session.ahead.set_done(work(words), Instant::now());
+    }
+
+    /// The reply that was made ahead.
+    fn made(bench: &Bench) -> Vec<u8> {
+        let made = bench.session.ahead.take_reply();
+        let Some(Done::Encoded(reply)) = made else {
+            panic!("no reply: {made:?}");
+        };
+        reply
+    }
+
+    fn encoded(reply: &Reply) -> Vec<u8> {
+        let mut out = Vec::new();
+        everbloom_resp::encode(reply, everbloom_resp::Protocol::Resp2, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_long_reply_is_that_of_the_command_when_the_work_is_done() {
+        let mut bench = bench();
+        for line in [
+            "GET a",
+            "GETRANGE a 5 -3",
+            "GETRANGE a -2000000 -1",
+            "DUMP a",
+            "DUMP f",
+            "BF.SCANDUMP f 1",
+            "BF.SCANDUMP f 1000001",
+        ] {
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            let changed = other(&bench).run(line);
+            ahead(&mut bench, &words, |_| ());
+            assert!(made(&bench) == encoded(&changed), "{line}");
+            ahead(&mut bench, &words, |other| {
+                other.run("APPEND a more");
+                other.run("BF.ADD f w");
+            });
+            let changed = other(&bench).run(line);
+            assert!(made(&bench) == encoded(&changed), "{line}, changed");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_gone_by_then_is_answered_by_the_command() {
+        let mut bench = bench();
+        for line in ["GET a", "DUMP f"] {
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            ahead(&mut bench, &words, |other| {
+                other.run("DEL a f");
+            });
+            assert_eq!(bench.run(line), Reply::Null);
+            bench = super::tests::bench();
+        }
+    }
+
+    #[test]
+    fn a_copy_is_of_the_source_when_it_appears() {
+        let mut bench = bench();
+        let words: &[&[u8]] = &[b"COPY", b"a", b"b"];
+        ahead(&mut bench, words, |_| ());
+        assert_eq!(bench.run("COPY a b"), int(1));
+        bench.session.ahead.forget();
+        let source = other(&bench).run("GET a");
+        assert!(other(&bench).run("GET b") == source);
+
+        let words: &[&[u8]] = &[b"COPY", b"a", b"c"];
+        ahead(&mut bench, words, |_| ());
+        // The copy is made, and not yet there.
+        assert_eq!(other(&bench).run("EXISTS c"), int(0));
+        other(&bench).run("SETRANGE a 7 changed");
+        assert_eq!(bench.run("COPY a c"), int(1));
+        bench.session.ahead.forget();
+        assert_eq!(other(&bench).run("GETRANGE c 7 13"), bulk("changed"));
+    }
+
+    #[test]
+    fn a_payload_is_read_ahead_and_the_key_looked_at_again() {
+        let mut bench = bench();
+        let Reply::Bulk(payload) = other(&bench).run("DUMP a") else {
+            panic!("a payload");
+        };
+        let long = [&payload[..], &[1; LONG]].concat();
+        let restore: &[&[u8]] = &[b"RESTORE", b"b", b"0", &long];
+        ahead(&mut bench, restore, |_| ());
+        let refusal = "ERR DUMP payload version or checksum are wrong";
+        assert_eq!(bench.run_words(restore), Reply::error(refusal));
+        bench.session.ahead.forget();
+
+        let value = Value::Text(vec![b'b'; LEN]);
+        let payload = payload_of(&value, false, usize::MAX).unwrap();
+        let restore: &[&[u8]] = &[b"RESTORE", b"b", b"0", &payload];
+        ahead(&mut bench, restore, |other| {
+            other.run("SET b busy");
+        });
+        let busy = Reply::error("BUSYKEY Target key name already exists.");
+        assert_eq!(bench.run_words(restore), busy);
+        bench.session.ahead.forget();
+        let replace: &[&[u8]] = &[b"RESTORE", b"b", b"0", &payload, b"REPLACE"];
+        ahead(&mut bench, replace, |_| ());
+        assert_eq!(bench.run_words(replace), Reply::OK);
+        bench.session.ahead.forget();
+        assert_eq!(other(&bench).run("STRLEN b"), int(2 << 20));
+    }
+
+    #[test]
+    fn neither_short_values_nor_transactions_ask() {
+        let mut bench = bench();
+        bench.run("SET short x");
+        for line in [
+            "GET short",
+            "DUMP short",
+            "GETRANGE a 0 9",
+            "BF.SCANDUMP f 0",
+        ] {
+            assert_ne!(bench.run(line), Reply::Null, "{line}");
+            assert!(!bench.session.ahead.is_asked(), "{line}");
+        }
+        bench.session.executing = true;
+        for line in ["GET a", "COPY a b", "DUMP f"] {
+            assert_ne!(bench.run(line), Reply::Null, "{line}");
+            assert!(!bench.session.ahead.is_asked(), "{line}");
+        }
+    }
+}
