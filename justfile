@@ -117,6 +117,10 @@ bench-extremes: _bench-build
 bench-attacks: _bench-build
     python3 benches/attacks/run.py
 
+# What others notice of acts that take long; needs redis-server and 10 GB of memory
+bench-pauses: _bench-build
+    cargo run --release --manifest-path benches/Cargo.toml -- pauses
+
 # `everbloom dedup` beside huniq and runiq, which `cargo install huniq runiq` brings; needs python3
 bench-dedup: _bench-build
     python3 benches/dedup/run.py

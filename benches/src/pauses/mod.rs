@@ -137,17 +137,18 @@ fn table(machine: &Machine, servers: &[String], lines: &[Line]) -> String {
          |---|---|--:|--:|--:|--:|--:|--:|--:|\n",
         rounds.unwrap_or(0)
     );
-    for line in lines {
+    let acts = SCENES.iter().flat_map(|scene| scene.acts);
+    let lines = acts.flat_map(|act| {
+        let of_act = lines.iter().filter(move |line| line.act == act.name);
+        of_act.map(move |line| (act, line))
+    });
+    for (act, line) in lines {
         let middle =
             |of: fn(&Figures) -> f64| median(&line.rounds.iter().map(of).collect::<Vec<_>>());
         let worst = line.rounds.iter().map(|figures| figures.max);
-        let redis = SCENES.iter().flat_map(|scene| scene.acts);
-        let mut redis = redis
-            .filter(|act| act.name == line.act)
-            .map(|act| act.redis);
-        let name = match redis.next_back() {
-            Some(redis) if line.server != "everbloom" => redis,
-            _ => line.act,
+        let name = match line.server {
+            "everbloom" => act.name,
+            _ => act.redis,
         };
         let _ = writeln!(
             text,

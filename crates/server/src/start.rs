@@ -188,6 +188,8 @@ fn spawn(
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // Long work is done one after the other, so that its memory is bounded.
+        .max_blocking_threads(1)
         .build()?;
     std::thread::Builder::new()
         .name(name.into())

@@ -4,7 +4,7 @@
 //! to the one before.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use everbloom_resp::{Batch, Limits, ProtocolError, RequestParser, recycle};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::task::yield_now;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -186,7 +186,10 @@ impl Connection {
             drop(args);
             (left, done)
         };
-        let (left, done) = tokio::task::spawn_blocking(work).await?;
+        // When the connection ends while the work still waits for its turn, it is not done.
+        let mut tasks = JoinSet::new();
+        tasks.spawn_blocking(work);
+        let (left, done) = tasks.join_next().await.ok_or(ErrorKind::Other)??;
         self.session.ahead.set_done(done, begun);
         Ok(left)
     }
