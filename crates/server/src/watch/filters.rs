@@ -250,7 +250,8 @@ mod tests {
         assert_eq!(found.named().len(), 10);
         // Ten shards of 1024, each of about 977 keys.
         assert!((1000..15_000).contains(&found.keys), "{}", found.keys);
-        assert!(most <= 2 * KEYS_A_STEP, "{most}");
+        // One key too few for a step, and then a slice of less than twice as many as asked for.
+        assert!(most <= 3 * KEYS_A_STEP, "{most}");
     }
 
     #[test]
