@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use everbloom_files::Value;
 use everbloom_resp::Reply;
@@ -82,9 +82,9 @@ impl Ahead {
         }
     }
 
-    /// Hands over what was done since `begun`.
-    pub fn set_done(&self, done: Done, begun: Instant) {
-        self.0.replace(State::Done(done, begun.elapsed()));
+    /// Hands over what was done, and how long that took.
+    pub fn set_done(&self, done: Done, took: Duration) {
+        self.0.replace(State::Done(done, took));
     }
 
     /// The reply, if that was made, which leaves nothing more to be done.

@@ -92,6 +92,11 @@ impl Client {
         self.active.store(now.ms, Ordering::Relaxed);
     }
 
+    /// Notes that the server works for it: until it sends something again, it is not silent.
+    pub fn set_busy(&self) {
+        self.active.store(u64::MAX, Ordering::Relaxed);
+    }
+
     /// Asks the connection to end itself as soon as it has finished what it does.
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Release);

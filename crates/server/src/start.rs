@@ -188,7 +188,7 @@ fn spawn(
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // Long work is done one after the other, so that its memory is bounded.
+        // For the long work of a worker.
         .max_blocking_threads(1)
         .build()?;
     std::thread::Builder::new()

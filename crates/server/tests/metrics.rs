@@ -125,10 +125,11 @@ fn at_home_only_names_of_our_own_are_answered() {
         assert!(!host.contains("evil") || !response.contains("secret"));
         response[9..12].to_owned()
     };
-    for path in ["/", "/metrics", "/filter.json?db=0&key=secret", "/health"] {
+    for path in ["/", "/metrics", "/filter.json?db=0&key=secret"] {
         for host in [
             "localhost",
             "LOCALHOST:9379",
+            "everbloom:9379",
             "127.0.0.1:1",
             "[::1]:9379",
             "10.0.0.5",
@@ -140,10 +141,22 @@ fn at_home_only_names_of_our_own_are_answered() {
             "evil.example:9379",
             "localhost.evil.example",
             "evil@",
-            "",
         ] {
             assert_eq!(code(path, host), "421", "{path} {host}");
         }
+    }
+    assert_eq!(code("/health", "evil.example"), "200");
+    // What another site's page asks for without being able to read it takes locks, too.
+    for (site, expected) in [
+        ("same-origin", "200"),
+        ("none", "200"),
+        ("cross-site", "403"),
+        ("same-site", "403"),
+    ] {
+        let host = format!("localhost\r\nSec-Fetch-Site: {site}");
+        let path = "/filter.json?db=0&key=secret";
+        assert_eq!(code(path, &host), expected, "{site}");
+        assert_eq!(code("/", &host), "200", "{site}");
     }
 }
 

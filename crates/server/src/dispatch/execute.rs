@@ -66,6 +66,7 @@ fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: 
     turn.last = Some(command);
     let reply = match admit(turn.server, turn.settings, turn.session, command, args) {
         Err(reply) => {
+            turn.skip_time();
             if let Some(stats) = turn.stats.commands.get(command.index) {
                 stats.rejected.add(1);
             }
@@ -75,7 +76,10 @@ fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: 
                 refuse(turn.session, reply)
             }
         }
-        Ok(()) if is_queued(turn.session, command) => queue(turn.session, command, args),
+        Ok(()) if is_queued(turn.session, command) => {
+            turn.skip_time();
+            queue(turn.session, command, args)
+        }
         Ok(()) => match run_admitted(turn, command, args) {
             Some(reply) => reply,
             None => return,

@@ -43,6 +43,12 @@ impl Turn<'_> {
         context(self.server, self.settings, self.session)
     }
 
+    /// Leaves out the time since the last mark: what was refused or queued has no figures of its
+    /// own, and the next command shall not have it in its.
+    pub fn skip_time(&mut self) {
+        self.mark = Instant::now();
+    }
+
     /// Adds to the figures of a command that ran `calls` times since the last mark.
     pub fn note_time(&mut self, command: &Registered, args: &[&[u8]], calls: u64, failed: u64) {
         let end = Instant::now();

@@ -7,7 +7,7 @@ use everbloom_commands::bf::dump::MAX_CHUNK;
 use everbloom_commands::number::integer;
 use everbloom_commands::{Family, Filter};
 use everbloom_files::Value;
-use everbloom_files::rdb::payload::{self, DumpError};
+use everbloom_files::rdb::payload::{self, DumpError, RestoreError};
 use everbloom_resp::Reply;
 use everbloom_resp::encode::{encode_array_len, encode_bulk_len, encode_integer};
 use everbloom_store::clock::Now;
@@ -152,12 +152,16 @@ pub fn asks_for_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool
     })
 }
 
-/// Asks for the payload of a value, if that takes long.
+/// Asks for the payload of a value, if that takes long. The value is copied for it: one that does
+/// not fit twice, or whose payload is hardly short enough, is not, and its payload is made in
+/// place.
 pub fn asks_for_payload(call: &Call<'_>, value: &Value) -> bool {
-    value.memory() > LONG
+    let (compression, most) = limits(call);
+    let room = usize::try_from(call.context().free_bytes).unwrap_or(usize::MAX);
+    let copied = LONG + 1..=room.min(most.saturating_mul(4));
+    copied.contains(&value.memory())
         && call.ask_ahead(|| {
             let place = Place::new(call);
-            let (compression, most) = limits(call);
             Box::new(move |_| {
                 let Some((value, _)) = place.copy_all() else {
                     return Done::Nothing;
@@ -208,10 +212,19 @@ pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>>
         Done::Made(value) => value.take(),
         _ => None,
     });
-    if made.is_some() {
-        return made;
-    }
     let most = call.context().max_new_filter_bytes();
+    // Since it was asked for, memory may have become short.
+    let fits = |value: &Value| match value {
+        Value::Filter(filter) => filter.stream_len() <= most,
+        Value::Text(_) => true,
+    };
+    match made {
+        Some(Ok(value)) if !fits(&value) => {
+            return Some(Err(Reply::error(RestoreError::Foreign.to_string())));
+        }
+        Some(_) => return made,
+        None => {}
+    }
     let restore = move |payload: &[u8]| {
         payload::restore(payload, most).map_err(|problem| Reply::error(problem.to_string()))
     };
@@ -227,7 +240,7 @@ pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>>
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::Duration;
 
     use super::super::testing::{Bench, bulk, int};
     use super::*;
@@ -261,7 +274,7 @@ mod tests {
         bench.run_words(words);
         let work = bench.session.ahead.take_work().expect("work is asked for");
         meddle(&mut other(bench));
-        bench.session.ahead.set_done(work(words), Instant::now());
+        bench.session.ahead.set_done(work(words), Duration::ZERO);
     }
 
     /// The reply that was made ahead.
@@ -364,6 +377,49 @@ mod tests {
         assert_eq!(bench.run_words(replace), Reply::OK);
         bench.session.ahead.forget();
         assert_eq!(other(&bench).run("STRLEN b"), int(2 << 20));
+    }
+
+    /// Changes the settings of the server.
+    fn change(bench: &Bench, change: impl FnOnce(&mut crate::config::Settings)) {
+        let changed = bench.server.update_settings(|settings| {
+            change(settings);
+            Ok::<(), ()>(())
+        });
+        assert_eq!(changed, Ok(()));
+    }
+
+    #[test]
+    fn what_no_payload_can_hold_is_not_copied_for_one() {
+        let mut bench = bench();
+        change(&bench, |settings| settings.proto_max_bulk_len = 1 << 20);
+        assert_ne!(bench.run("DUMP f"), Reply::Null);
+        assert!(!bench.session.ahead.is_asked());
+        let used = bench.server.used_memory();
+        change(&bench, |settings| {
+            settings.proto_max_bulk_len = 512 << 20;
+            settings.maxmemory = used + 1000;
+        });
+        assert_ne!(bench.run("DUMP f"), Reply::Null);
+        assert!(!bench.session.ahead.is_asked());
+    }
+
+    #[test]
+    fn a_filter_that_was_read_ahead_must_fit_when_it_appears() {
+        let mut bench = bench();
+        let place = Place {
+            server: Arc::clone(&bench.server),
+            db: 0,
+            key: b"f".to_vec(),
+            now: bench.now,
+        };
+        let (value, _) = place.copy_all().unwrap();
+        let payload = payload_of(&value, false, usize::MAX).unwrap();
+        let restore: &[&[u8]] = &[b"RESTORE", b"g", b"0", &payload];
+        ahead(&mut bench, restore, |other| {
+            change(other, |settings| settings.bf_max_filter_bytes = 1000);
+        });
+        let refusal = Reply::error("ERR Bad data format");
+        assert_eq!(bench.run_words(restore), refusal);
     }
 
     #[test]

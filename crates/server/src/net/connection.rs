@@ -4,7 +4,7 @@
 //! to the one before.
 
 use std::future::poll_fn;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use everbloom_resp::{Batch, Limits, ProtocolError, RequestParser, recycle};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -49,7 +49,6 @@ pub async fn serve(stream: Incoming, worker: Rc<Worker>, client: Arc<Client>) {
     if let Err(error) = ended {
         debug!("lost the connection to {}: {error}", client.addr);
     }
-    connection.close();
 }
 
 struct Connection {
@@ -94,6 +93,9 @@ impl Connection {
                 };
                 if let Some(work) = self.session.ahead.take_work() {
                     left = self.do_ahead(left, work).await?;
+                    if self.session.client.is_killed() {
+                        return stream.shutdown().await;
+                    }
                 }
                 replies = self.go_on(left);
             }
@@ -174,23 +176,26 @@ impl Connection {
         self.end_turn(part)
     }
 
-    /// Does work for the first request of what was left, on a thread of its own.
+    /// Does work for the first request of what was left, on the worker's thread for it.
     async fn do_ahead(&mut self, left: Left, work: Work) -> io::Result<Left> {
-        let begun = Instant::now();
+        let worker = Rc::clone(&self.worker);
+        let client = Arc::clone(&self.session.client);
+        client.set_busy();
+        // Until its turn comes the work is held here, and ends with the connection.
+        let _turn = worker.long_work.lock().await;
         let work = move || {
+            let begun = Instant::now();
             let input = left.input.get(left.start..).unwrap_or_default();
             let mut args = Vec::new();
             left.batch.resolve(input, &mut args);
             let request = left.batch.range(left.next);
             let done = work(args.get(request).unwrap_or_default());
             drop(args);
-            (left, done)
+            (left, done, begun.elapsed())
         };
-        // When the connection ends while the work still waits for its turn, it is not done.
-        let mut tasks = JoinSet::new();
-        tasks.spawn_blocking(work);
-        let (left, done) = tasks.join_next().await.ok_or(ErrorKind::Other)??;
-        self.session.ahead.set_done(done, begun);
+        let (left, done, took) = spawn_blocking(work).await?;
+        client.set_active(Now::read());
+        self.session.ahead.set_done(done, took);
         Ok(left)
     }
 
@@ -421,8 +426,11 @@ impl Connection {
             .buffers
             .fetch_add(grown, Ordering::Relaxed);
     }
+}
 
-    fn close(mut self) {
+/// Whatever ends a connection, nothing of it stays.
+impl Drop for Connection {
+    fn drop(&mut self) {
         self.set_counted(0);
         let keyspace = &self.worker.server.store.keyspace;
         watches::forget(&mut self.session, keyspace, Now::read());

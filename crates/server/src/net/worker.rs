@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use everbloom_resp::Batch;
 use everbloom_store::persistence::log;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 
 use super::stream::Incoming;
 use crate::clients::Client;
@@ -43,6 +43,8 @@ pub struct Worker {
     settings: RefCell<(u64, Arc<Settings>)>,
     /// Connections wait here for the log.
     pub(super) logged: Notify,
+    /// Who holds it has its long work done. One after the other, so that its memory is bounded.
+    pub(super) long_work: Mutex<()>,
 }
 
 impl Worker {
@@ -58,6 +60,7 @@ impl Worker {
             outputs: RefCell::new(Vec::new()),
             settings: RefCell::new(settings),
             logged: Notify::new(),
+            long_work: Mutex::new(()),
         }
     }
 

@@ -28,9 +28,12 @@ const BYTES_A_STEP: u64 = 1 << 20;
 /// So many blocks of 64 bytes are read of a large filter.
 const BLOCKS_A_FILTER: u64 = 256;
 const BYTES_A_FILTER: u64 = 64 * BLOCKS_A_FILTER;
+/// A small filter takes as long as so many bytes, some microseconds.
+const LEAST_A_FILTER: u64 = 4 << 10;
 /// After so much work the walk rests, for so many times as long.
 const WORK: Duration = Duration::from_micros(200);
 const REST: u32 = 49;
+const LONGEST_STEP: Duration = Duration::from_millis(5);
 
 /// What a walk found.
 #[derive(Debug, Default)]
@@ -122,7 +125,7 @@ impl Found {
             label: label(entry.key()),
             figures,
         };
-        self.table.offer(db, entry.key(), figures);
+        self.table.offer(db, entry.key(), figures, unix_seconds());
         let [bytes, _, _, _, capacity] = figures.metrics.figures();
         self.largest.offer(bytes as f64, named);
         let left = figures.room as f64 / capacity.max(1) as f64;
@@ -140,7 +143,10 @@ fn keys_a_step(keys: usize, filters: Metrics) -> usize {
     if filters == 0 {
         return 0;
     }
-    let read = bytes.min(filters.saturating_mul(BYTES_A_FILTER)).max(1);
+    let read = bytes.clamp(
+        filters.saturating_mul(LEAST_A_FILTER),
+        filters.saturating_mul(BYTES_A_FILTER),
+    );
     let keys = u64::try_from(keys).unwrap_or(u64::MAX);
     let count = keys.saturating_mul(BYTES_A_STEP) / read;
     usize::try_from(count.clamp(1, KEYS_A_STEP)).unwrap_or(1)
@@ -169,7 +175,8 @@ async fn walk_once(store: &Store) -> Found {
         loop {
             let begun = Instant::now();
             cursor = walk.step(store, db, cursor);
-            worked += begun.elapsed();
+            // What is more was spent waiting for a lock or for a core.
+            worked += begun.elapsed().min(LONGEST_STEP);
             if worked >= WORK {
                 tokio::time::sleep(worked * REST).await;
                 worked = Duration::ZERO;
@@ -266,7 +273,7 @@ mod tests {
         let (tiny, large) = (filter(10, 0.01, 1), filter(1_000_000, 0.01, 0));
         assert_eq!(keys_a_step(1000, Metrics::default()), 0);
         assert_eq!(keys_a_step(1_000_000, sums(1, &tiny)), 1024);
-        assert_eq!(keys_a_step(100_000, sums(100_000, &tiny)), 1024);
+        assert_eq!(keys_a_step(100_000, sums(100_000, &tiny)), 256);
         // 64 of them are a megabyte to read.
         assert_eq!(keys_a_step(1000, sums(1000, &large)), 64);
         assert_eq!(keys_a_step(1000, sums(500, &large)), 128);

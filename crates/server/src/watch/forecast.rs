@@ -8,6 +8,8 @@ use everbloom_commands::filter::{Kind, Parts};
 
 /// About so many points make a curve.
 const POINTS: u64 = 100;
+/// With more layers, their steps are too small to be seen.
+const MOST_STEPS: usize = 100;
 
 /// For growing numbers of items, each with the fill ratio and the error rate to expect.
 pub fn curve(parts: &Parts) -> Vec<(u64, f64, f64)> {
@@ -20,11 +22,13 @@ pub fn curve(parts: &Parts) -> Vec<(u64, f64, f64)> {
     let last = ends.last().map_or(1, |end| *end.max(&1));
     let even = (0..=POINTS).map(|n| last / POINTS * n + last % POINTS * n / POINTS);
     // Where a layer begins, there is a step.
-    let steps = ends.iter().flat_map(|end| [*end, end.saturating_add(1)]);
+    let steps = ends.iter().filter(|_| ends.len() <= MOST_STEPS);
+    let steps = steps.flat_map(|end| [*end, end.saturating_add(1)]);
     let mut items: Vec<u64> = even.chain(steps).filter(|it| *it <= last).collect();
     items.sort_unstable();
+    let mut climb = Climb::new(&layers);
     let point = |items| {
-        let (fill, rate) = state(&layers, items);
+        let (fill, rate) = climb.to(items);
         (items, fill, rate)
     };
     items.into_iter().map(point).collect()
@@ -61,21 +65,52 @@ impl Layer {
     }
 }
 
-/// The fill ratio and the error rate of a filter that has grown to so many items.
+/// A filter that grows to more and more items.
+struct Climb<'l> {
+    /// Those that are not full yet.
+    layers: &'l [Layer],
+    /// The items of the full ones, their bits that are set, all their bits, and how probable it is
+    /// that none of them errs.
+    items: u64,
+    ones: f64,
+    size: f64,
+    right: f64,
+}
+
 #[expect(clippy::cast_precision_loss, reason = "for a picture")]
-fn state(layers: &[Layer], mut items: u64) -> (f64, f64) {
-    let (mut ones, mut size, mut right) = (0.0, 0.0, 1.0);
-    for layer in layers {
-        let (fill, rate) = layer.state(items.min(layer.most));
-        ones += fill * layer.size as f64;
-        size += layer.size as f64;
-        right *= 1.0 - rate;
-        if items <= layer.most {
-            break;
+impl<'l> Climb<'l> {
+    fn new(layers: &'l [Layer]) -> Self {
+        Climb {
+            layers,
+            items: 0,
+            ones: 0.0,
+            size: 0.0,
+            right: 1.0,
         }
-        items -= layer.most;
     }
-    (ones / size, 1.0 - right)
+
+    /// The fill ratio and the error rate with so many items, no fewer than before.
+    fn to(&mut self, items: u64) -> (f64, f64) {
+        while let [layer, rest @ ..] = self.layers
+            && !rest.is_empty()
+            && items.saturating_sub(self.items) > layer.most
+        {
+            let (fill, rate) = layer.state(layer.most);
+            self.items += layer.most;
+            self.ones += fill * layer.size as f64;
+            self.size += layer.size as f64;
+            self.right *= 1.0 - rate;
+            self.layers = rest;
+        }
+        let Some(layer) = self.layers.first() else {
+            return (0.0, 0.0);
+        };
+        let more = items.saturating_sub(self.items);
+        let (fill, rate) = layer.state(more.min(layer.most));
+        let size = layer.size as f64;
+        let fill = (self.ones + fill * size) / (self.size + size);
+        (fill, 1.0 - self.right * (1.0 - rate))
+    }
 }
 
 fn layers(parts: &Parts) -> Vec<Layer> {
@@ -137,7 +172,7 @@ mod tests {
                     before.push(layers(&parts));
                 }
                 if items % 10_000 == 9_999 {
-                    let (fill, rate) = state(before.last().unwrap(), filter.len());
+                    let (fill, rate) = Climb::new(before.last().unwrap()).to(filter.len());
                     let off = (fill / filter.fill_ratio() - 1.0).abs();
                     assert!(off < 0.02, "{fill} {filter:?}");
                     let off = (rate / filter.estimated_error_rate() - 1.0).abs();
@@ -154,8 +189,18 @@ mod tests {
         for item in 0..500 {
             filter.insert(&item).unwrap();
         }
-        let (fill, rate) = state(&layers(&Parts::Cuckoo(filter.parts())), 500);
+        let layers = layers(&Parts::Cuckoo(filter.parts()));
+        let (fill, rate) = Climb::new(&layers).to(500);
         assert_eq!(fill, filter.load());
         assert!((rate - filter.estimated_error_rate()).abs() < 1e-12);
+    }
+    /// A header from outside may speak of very many.
+    #[test]
+    fn a_curve_of_very_many_layers_is_soon_made_and_short() {
+        let mut parts = ScalableBloomFilter::builder().build().unwrap().parts();
+        let layer = parts.layers[0].clone();
+        parts.layers = vec![layer; 1_000_000];
+        let curve = curve(&Parts::Bloom(parts));
+        assert!(curve.len() <= 101, "{}", curve.len());
     }
 }

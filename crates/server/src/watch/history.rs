@@ -31,6 +31,8 @@ pub struct History {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
+    /// Those within EXEC, too, which are not timed one by one.
+    calls: u64,
     nanos: u64,
     counts: [u64; BUCKETS],
 }
@@ -40,6 +42,7 @@ impl Totals {
         let mut totals = Totals::default();
         let stats = server.workers.iter().flat_map(|worker| &worker.commands);
         for stats in stats.filter(|stats| stats.calls.get() > 0) {
+            totals.calls += stats.calls.get();
             totals.nanos += stats.nanos.get();
             for (total, count) in totals.counts.iter_mut().zip(stats.times.counts()) {
                 *total += count;
@@ -51,6 +54,7 @@ impl Totals {
     /// What came since. CONFIG RESETSTAT may have set the counters back.
     fn since(&self, before: &Totals) -> Totals {
         let mut grown = *self;
+        grown.calls = grown.calls.saturating_sub(before.calls);
         grown.nanos = grown.nanos.saturating_sub(before.nanos);
         for (count, before) in grown.counts.iter_mut().zip(before.counts) {
             *count = count.saturating_sub(before);
@@ -106,7 +110,6 @@ impl History {
     pub fn sample(&mut self, server: &Server) {
         let (at, totals) = (Instant::now(), Totals::of(server));
         let grown = totals.since(&self.totals);
-        let commands: u64 = grown.counts.iter().sum();
         let seconds = (at - self.at).as_secs_f64().max(1e-3);
         if self.samples.len() >= KEPT {
             self.samples.pop_front();
@@ -118,7 +121,7 @@ impl History {
             system::resident_memory().unwrap_or(0),
         ]
         .map(|number| Some(float(number)));
-        let rate = Some(float(commands) / seconds);
+        let rate = Some(float(grown.calls) / seconds);
         self.samples
             .push_back([at_seconds, rate, mean, median, slow, used, resident]);
         (self.at, self.totals) = (at, totals);

@@ -13,7 +13,7 @@ use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -32,6 +32,8 @@ pub const CONNECTIONS: usize = 16;
 pub const LONGEST: Duration = Duration::from_secs(5);
 /// Bytes of a request's head.
 const HEAD: usize = 16 << 10;
+/// Within so long it must have come: probes of the server's health wait for a place meanwhile.
+const HEAD_TIME: Duration = Duration::from_secs(1);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -67,26 +69,43 @@ async fn converse(stream: TcpStream, watch: &Arc<Watch>) -> Result<(), hyper::Er
     let local = stream.local_addr();
     let is_local = local.is_ok_and(|it| it.ip().to_canonical().is_loopback());
     http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
         .keep_alive(false)
         .max_buf_size(HEAD)
         .serve_connection(
             TokioIo::new(stream),
             service_fn(async |request: Request<_>| {
-                let page = if is_local && is_foreign(request.headers()) {
-                    Page::plain(StatusCode::MISDIRECTED_REQUEST, FOREIGN)
-                } else {
-                    respond(&request, watch)
-                };
+                let page = refuse(&request, is_local).unwrap_or_else(|| respond(&request, watch));
                 Ok::<_, Infallible>(Response::from(page))
             }),
         )
         .await
 }
 
-const FOREIGN: &str = "here, ask for localhost or an IP address, not for another name";
+const FOREIGN: &str = "here, ask for an IP address or a name without a dot, such as localhost";
+const NOT_FOR_PAGES: &str = "only the page of this server may ask for this";
 
-/// Whether a request is for a name that only others give to this machine. A web page somewhere can
-/// have a name of its own point here, and then lets its visitor's browser read for it.
+/// Refuses what a web page somewhere makes its visitor's browser ask for: the names of keys, and
+/// work under locks. Prometheus asks other machines by any name, and this one by that of localhost.
+fn refuse<B>(request: &Request<B>, is_local: bool) -> Option<Page> {
+    let path = request.uri().path();
+    let is_guarded = match path {
+        "/health" | "/ready" => false,
+        "/metrics" => is_local,
+        _ => true,
+    };
+    if is_guarded && is_foreign(request.headers()) {
+        return Some(Page::plain(StatusCode::MISDIRECTED_REQUEST, FOREIGN));
+    }
+    let site = request.headers().get("sec-fetch-site");
+    let is_ours = site.is_none_or(|site| site == "same-origin" || site == "none");
+    (path.ends_with(".json") && !is_ours).then(|| Page::plain(StatusCode::FORBIDDEN, NOT_FOR_PAGES))
+}
+
+/// Whether a request is for a name that somebody else may have given to this machine. A web page
+/// can have its own name point here, and then it reads what is answered. Names without a dot are
+/// given by those who run the network.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST) else {
         // Browsers send one.
@@ -98,7 +117,7 @@ fn is_foreign(headers: &HeaderMap) -> bool {
         .and_then(|it| it.parse::<Authority>().ok());
     let is_ours = host.is_some_and(|host| {
         let name = host.host().trim_start_matches('[').trim_end_matches(']');
-        name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+        !name.contains('.') || name.parse::<IpAddr>().is_ok()
     });
     !is_ours
 }

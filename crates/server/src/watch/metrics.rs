@@ -42,6 +42,8 @@ pub struct Watch {
     /// Its last minutes.
     pub history: Mutex<History>,
     filters: Mutex<Option<Arc<Found>>>,
+    /// When the server started, in Unix time: read once, so that it stays the same.
+    started: u64,
 }
 
 impl Watch {
@@ -49,6 +51,7 @@ impl Watch {
     pub fn new(server: Arc<Server>) -> Self {
         Watch {
             history: Mutex::new(History::new(&server)),
+            started: unix_seconds().saturating_sub(server.started.elapsed().as_secs()),
             server,
             filters: Mutex::new(None),
         }
@@ -58,7 +61,7 @@ impl Watch {
     pub fn set_filters(&self, mut found: Found) {
         let earlier = self.filters();
         let earlier = earlier.as_ref().map(|earlier| &earlier.table);
-        found.table.finish(earlier, found.ended);
+        found.table.finish(earlier);
         *self.filters.lock() = Some(Arc::new(found));
     }
 
@@ -81,7 +84,7 @@ impl Watch {
 impl Collector for Watch {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (mut page, server) = (Page(encoder), &*self.server);
-        process(&mut page, server)?;
+        process(&mut page, self.started)?;
         clients(&mut page, server)?;
         commands(&mut page, server)?;
         memory(&mut page, server)?;
@@ -173,11 +176,10 @@ fn load(figure: &AtomicU64) -> u64 {
     figure.load(Relaxed)
 }
 
-fn process(page: &mut Page<'_>, server: &Server) -> fmt::Result {
+fn process(page: &mut Page<'_>, started: u64) -> fmt::Result {
     let version = [("version", env!("CARGO_PKG_VERSION").into())];
     page.put_each("everbloom_build_info", [(version, 1_u64)].into_iter())?;
     let (user, kernel) = system::cpu_seconds().unwrap_or_default();
-    let started = unix_seconds().saturating_sub(server.started.elapsed().as_secs());
     page.put("process_cpu_seconds_total", user + kernel)?;
     page.put("process_start_time_seconds", started)?;
     let resident = system::resident_memory().unwrap_or(0);

@@ -20,7 +20,7 @@ use crate::server::Server;
 /// The page. NONCE stands where that of a response comes.
 pub const HTML: &str = include_str!("page.html");
 
-/// The most rows in one answer.
+/// The most rows in one answer, and the most layers of a filter.
 const MOST_ROWS: usize = 200;
 
 /// So many blocks of 64 bytes are read of a filter that is looked at.
@@ -52,6 +52,14 @@ impl Query {
 
     fn number(&self, name: &str) -> Option<usize> {
         self.text(name).parse().ok()
+    }
+
+    /// The number of the database: the first if none is named.
+    fn database(&self) -> Option<usize> {
+        match self.text("db") {
+            "" => Some(0),
+            text => text.parse().ok(),
+        }
     }
 }
 
@@ -108,8 +116,12 @@ fn describe(db: usize, key: &[u8], figures: &Figures) -> Value {
 
 /// One filter as it is now, and as it will be; `null` if there is none of that name.
 pub fn filter(watch: &Watch, query: &Query) -> Value {
-    let (db, key) = (query.number("db").unwrap_or(0), query.bytes("key"));
-    let Some((figures, parts)) = look_at(&watch.server, db, key) else {
+    let key = query.bytes("key");
+    let found = query.database().and_then(|db| {
+        let (figures, parts) = look_at(&watch.server, db, key)?;
+        Some((db, figures, parts))
+    });
+    let Some((db, figures, parts)) = found else {
         return Value::Null;
     };
     let found = watch.filters();
@@ -145,11 +157,11 @@ fn look_at(server: &Server, db: usize, key: &[u8]) -> Option<(Figures, Parts)> {
     }
 }
 
-/// Whether a filter grows, and its layers or tables.
+/// Whether a filter grows, and its first layers or tables.
 fn layers(parts: &Parts) -> (bool, Vec<Value>) {
     match parts {
         Parts::Bloom(parts) => {
-            let layers = parts.layers.iter().map(|it| {
+            let layers = parts.layers.iter().take(MOST_ROWS).map(|it| {
                 json!({
                     "bytes": it.bytes, "capacity": it.capacity, "items": it.items,
                     "rate": it.error_rate, "hashes": it.hashes,
@@ -160,7 +172,9 @@ fn layers(parts: &Parts) -> (bool, Vec<Value>) {
         }
         Parts::Cuckoo(parts) => {
             let tables = (0..parts.tables).filter_map(|number| parts.table(number));
-            let tables = tables.map(|(_, slots)| json!({"bytes": slots, "capacity": slots}));
+            let tables = tables
+                .take(MOST_ROWS)
+                .map(|(_, slots)| json!({"bytes": slots, "capacity": slots}));
             (parts.expansion > 0, tables.collect())
         }
     }

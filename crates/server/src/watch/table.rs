@@ -25,6 +25,8 @@ pub struct Row {
     pub key: Box<[u8]>,
     /// What is known of it.
     pub figures: Figures,
+    /// When it was read, in Unix time.
+    at: u64,
     /// Earlier readings, the latest first. The later ones are nearer to each other.
     past: [Option<Reading>; AGES.len()],
 }
@@ -40,17 +42,25 @@ impl Row {
         self.past.iter().flatten().copied()
     }
 
+    /// Whether this may be the same filter later, and not just one of the same name.
+    fn may_be(&self, earlier: &Row) -> bool {
+        let (now, then) = (&self.figures, &earlier.figures);
+        let (sizes, earlier) = (now.metrics.figures(), then.metrics.figures());
+        (now.kind, now.asked) == (then.kind, then.asked)
+            && sizes.iter().zip(earlier).all(|(now, then)| *now >= then)
+    }
+
     /// Takes over what an earlier walk knew. Then notes a reading, each in the place of a later one
     /// that has become old enough for the next place.
-    fn follow(&mut self, earlier: Option<&Row>, at: u64) {
-        let items = |row: &Row| row.figures.metrics.figures()[3];
-        // With fewer items it may be another filter of that name. Begin anew.
-        if let Some(row) = earlier.filter(|row| items(row) <= items(self)) {
+    fn follow(&mut self, earlier: Option<&Row>) {
+        if let Some(row) = earlier.filter(|row| self.may_be(row)) {
             self.past = row.past;
         }
-        let mut carried = Some((at, items(self)));
+        let (at, items) = (self.at, self.figures.metrics.figures()[3]);
+        let mut carried = Some((at, items));
         for (place, age) in self.past.iter_mut().zip(AGES) {
-            if place.is_some_and(|(then, _)| at.saturating_sub(then) < age) {
+            // The clock may have been set back.
+            if place.is_some_and(|(then, _)| then <= at && at - then < age) {
                 return;
             }
             carried = std::mem::replace(place, carried);
@@ -85,7 +95,7 @@ pub struct Query<'q> {
 
 impl Table {
     /// Notes a filter, if there may be place for it.
-    pub fn offer(&mut self, db: usize, key: &[u8], figures: Figures) {
+    pub fn offer(&mut self, db: usize, key: &[u8], figures: Figures, at: u64) {
         let [bytes, ..] = figures.metrics.figures();
         if bytes <= self.too_small || key.len() > LONGEST_KEY {
             self.left_out += 1;
@@ -96,6 +106,7 @@ impl Table {
             db,
             key: key.into(),
             figures,
+            at,
             past: [None; AGES.len()],
         });
     }
@@ -116,11 +127,11 @@ impl Table {
     }
 
     /// Ends the walk: takes over what the table of an earlier walk knew.
-    pub fn finish(&mut self, earlier: Option<&Table>, at: u64) {
+    pub fn finish(&mut self, earlier: Option<&Table>) {
         self.rows.sort_unstable_by(|a, b| order(a, b.db, &b.key));
         for row in &mut self.rows {
             let earlier = earlier.and_then(|table| table.find(row.db, &row.key));
-            row.follow(earlier, at);
+            row.follow(earlier);
         }
     }
 
@@ -138,7 +149,12 @@ impl Table {
     /// The rows that a query asks for. A number that a filter has not is taken for 0.
     pub fn select(&self, query: &Query<'_>) -> Vec<&Row> {
         let found = |row: &&Row| {
-            query.search.is_empty() || label(&row.key).to_lowercase().contains(query.search)
+            // The label shows what is no text, and the key has what the label leaves out.
+            query.search.is_empty()
+                || label(&row.key).to_lowercase().contains(query.search)
+                || String::from_utf8_lossy(&row.key)
+                    .to_lowercase()
+                    .contains(query.search)
         };
         let mut rows: Vec<&Row> = self.rows.iter().filter(found).collect();
         let number = |row: &&Row| {
@@ -197,7 +213,7 @@ mod tests {
         let mut most = 0;
         for number in 0..300_000_u32 {
             let figures = if number % 100 == 0 { large } else { small };
-            table.offer(0, &number.to_be_bytes(), figures);
+            table.offer(0, &number.to_be_bytes(), figures, 0);
             most = most.max(table.bytes);
             if number % 1000 == 0 {
                 table.trim();
@@ -209,14 +225,14 @@ mod tests {
         assert!(most < MOST_BYTES + 1000 * (size_of::<Row>() + 4), "{most}");
         assert!(table.len() > 30_000, "{}", table.len());
         assert_eq!(table.len() as u64 + table.left_out, 300_000);
-        table.finish(None, 0);
+        table.finish(None);
         let found = |number: u32| table.find(0, &number.to_be_bytes());
         assert!(
             (0..300_000)
                 .step_by(100)
                 .all(|number| found(number).is_some())
         );
-        table.offer(0, &[b'k'; LONGEST_KEY + 1], large);
+        table.offer(0, &[b'k'; LONGEST_KEY + 1], large, 0);
         assert_eq!(table.len() as u64 + table.left_out, 300_001);
     }
 
@@ -224,8 +240,8 @@ mod tests {
     fn readings_thin_out_with_age() {
         let after = |earlier: Option<&Table>, at, items| {
             let mut table = Table::default();
-            table.offer(0, b"key", figures(1000, items));
-            table.finish(earlier, at);
+            table.offer(0, b"key", figures(1000, items), at);
+            table.finish(earlier);
             table
         };
         let past = |table: &Table| -> Vec<u64> {
@@ -251,5 +267,17 @@ mod tests {
         // Fewer items: another filter.
         let other = after(Some(&table), start + 30_015, 1);
         assert_eq!(past(&other), [start + 30_015]);
+        // One that was asked for another rate is another one, too.
+        let mut other = Table::default();
+        let builder = everbloom::ScalableBloomFilter::builder().capacity(100_000);
+        let mut filter = builder.error_rate(0.5).seed(1).build().unwrap();
+        filter.extend(0..1000);
+        let figures = Figures::of(&Filter::Bloom(filter), 256);
+        other.offer(0, b"key", figures, start + 30_015);
+        other.finish(Some(&table));
+        assert_eq!(past(&other), [start + 30_015]);
+        // The clock is set back.
+        let back = after(Some(&table), start, 100);
+        assert_eq!(past(&back)[0], start);
     }
 }
