@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_curve_of_very_many_layers_is_soon_made_and_short() {
         let mut parts = ScalableBloomFilter::builder().build().unwrap().parts();
-        let layer = parts.layers[0].clone();
+        let layer = parts.layers[0];
         parts.layers = vec![layer; 1_000_000];
         let curve = curve(&Parts::Bloom(parts));
         assert!(curve.len() <= 101, "{}", curve.len());
