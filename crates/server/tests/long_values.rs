@@ -6,7 +6,7 @@ mod support;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use everbloom_dev::StopOnDrop;
+use everbloom_dev::{Random, StopOnDrop};
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
 use support::{Client, OfRunning, server};
@@ -14,14 +14,10 @@ use support::{Client, OfRunning, server};
 const LEN: usize = 8_000_000;
 
 fn noise(len: usize) -> Vec<u8> {
-    let mut state = 1_u64;
-    let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        state.to_be_bytes()[0]
-    };
-    (0..len).map(|_| next()).collect()
+    let mut random = Random(1);
+    (0..len / 8)
+        .flat_map(|_| random.number().to_le_bytes())
+        .collect()
 }
 
 /// A server with the string `a` and the filter `f`.

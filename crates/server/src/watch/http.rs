@@ -87,7 +87,7 @@ const FOREIGN: &str = "here, ask for an IP address or a name without a dot, such
 const NOT_FOR_PAGES: &str = "only the page of this server may ask for this";
 
 /// Refuses what a web page somewhere makes its visitor's browser ask for: the names of keys, and
-/// work under locks. Prometheus asks other machines by any name, and this one by that of localhost.
+/// work under locks. Prometheus may ask for another machine by any name.
 fn refuse<B>(request: &Request<B>, is_local: bool) -> Option<Page> {
     let path = request.uri().path();
     let is_guarded = match path {
