@@ -237,6 +237,22 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_found_by_what_its_label_leaves_out() {
+        let mut table = Table::default();
+        let key = "k".repeat(200) + "-END";
+        table.offer(0, key.as_bytes(), figures(100, 0), 0);
+        table.offer(0, b"\xff", figures(100, 0), 0);
+        let found = |search| {
+            let (sort, down) = ("name", false);
+            table.select(&Query { search, sort, down }).len()
+        };
+        assert_eq!(
+            [found(""), found("-end"), found("\\xff"), found("x")],
+            [2, 1, 1, 1]
+        );
+    }
+
+    #[test]
     fn readings_thin_out_with_age() {
         let after = |earlier: Option<&Table>, at, items| {
             let mut table = Table::default();

@@ -94,6 +94,18 @@ fn the_page_asks_for_filters_by_page_and_for_one() {
     ] {
         assert_eq!(json(port, &format!("/filter.json?{nothing}")), Value::Null);
     }
+    // What is no number is not the first database.
+    client.ok("SELECT 0");
+    client.ok("BF.ADD f000 x");
+    for (db, there) in [
+        ("db=0&", true),
+        ("", true),
+        ("db=99999999999999999999&", false),
+    ] {
+        let answer = json(port, &format!("/filter.json?{db}key=f000"));
+        assert_eq!(!answer.is_null(), there, "{db}");
+    }
+    client.ok("SELECT 3");
     // What is no filter has no view.
     client.ok("SET text x");
     assert_eq!(json(port, "/filter.json?db=3&key=text"), Value::Null);
