@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use everbloom_dev::peers;
+use everbloom_dev::{peers, wait_for_ok};
 use everbloom_resp::Reply;
 
 use crate::support::{Client, Host, elements, from_redis_7, set, wait_for};
@@ -443,10 +443,13 @@ fn all_memory_is_given_back() {
     for _ in 0..6 {
         round(&mut host.client());
     }
-    let after = used_memory(&host);
-    // A round makes and frees filters of more than 100 MB.
-    let difference = (after - before).abs();
-    assert!(difference < 50_000, "{before} and then {after}");
+    // A round makes and frees filters of more than 100 MB. The host frees buffers of its own now and
+    // then.
+    wait_for_ok("the memory", || {
+        let after = used_memory(&host);
+        let grown = format!("{before} and then {after}");
+        (after - before < 50_000).then_some(()).ok_or(grown)
+    });
 }
 
 /// Freed on another thread when it is large.
