@@ -17,7 +17,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::Range;
+use core::mem;
+use core::ops::{Deref, DerefMut, Range};
 
 use crate::pages::{self, HUGE};
 
@@ -25,12 +26,51 @@ use crate::pages::{self, HUGE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AllocError;
 
+/// The bytes of an array. They are [given back](pages::give_back) when it is dropped.
+#[derive(Default, PartialEq)]
+pub(crate) struct Bytes(Box<[u8]>);
+
+impl Bytes {
+    /// The bytes alone.
+    pub(crate) fn into_box(mut self) -> Box<[u8]> {
+        mem::take(&mut self.0)
+    }
+}
+
+impl From<Box<[u8]>> for Bytes {
+    fn from(bytes: Box<[u8]>) -> Self {
+        Bytes(bytes)
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for Bytes {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        pages::give_back(mem::take(&mut self.0).into_vec());
+    }
+}
+
 /// A fixed number of bytes of bits.
 pub(crate) struct BitArray(Repr);
 
 enum Repr {
     /// All of them.
-    Dense(Box<[u8]>),
+    Dense(Bytes),
     /// The positions of those that are 1, in an array that is small and has few of them: most
     /// filters of many never get more than an item, and this way they need no memory for bits.
     Few(Few),
@@ -117,7 +157,7 @@ impl BitArray {
         let len = usize::try_from(bytes).map_err(|_| AllocError)?;
         match Few::none(len) {
             Some(few) => Ok(BitArray(Repr::Few(few))),
-            None => Ok(BitArray(Repr::Dense(zeroed(len)?))),
+            None => Ok(BitArray(Repr::Dense(zeroed(len)?.into()))),
         }
     }
 
@@ -127,7 +167,7 @@ impl BitArray {
         if let Some(few) = Few::of(&bytes) {
             return BitArray(Repr::Few(few));
         }
-        BitArray(Repr::Dense(boxed(bytes)))
+        BitArray(Repr::Dense(boxed(bytes).into()))
     }
 
     /// The bytes, if there are any.
@@ -150,7 +190,7 @@ impl BitArray {
     #[inline]
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         if let Repr::Few(few) = &self.0 {
-            self.0 = Repr::Dense(few.to_dense());
+            self.0 = Repr::Dense(few.to_dense().into());
         }
         match &mut self.0 {
             Repr::Dense(bytes) => bytes,
@@ -188,7 +228,7 @@ impl BitArray {
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         if let Repr::Dense(bytes) = &mut self.0 {
             let len = bytes.len();
-            *bytes = relocate(core::mem::take(bytes));
+            bytes.0 = relocate(mem::take(&mut bytes.0));
             assert_eq!(bytes.len(), len, "relocated bits stay as many");
         }
     }
@@ -265,7 +305,7 @@ impl BitArray {
             Repr::Dense(bytes) => bytes[byte_of(position)] |= mask_of(position),
             Repr::Few(few) => {
                 if !few.set(position) {
-                    self.0 = Repr::Dense(few.to_dense());
+                    self.0 = Repr::Dense(few.to_dense().into());
                     self.set(position);
                 }
             }
@@ -354,7 +394,7 @@ impl Clone for BitArray {
         match zeroed(bytes.len()) {
             Ok(mut copy) => {
                 pages::copy(&mut copy, bytes);
-                BitArray(Repr::Dense(copy))
+                BitArray(Repr::Dense(copy.into()))
             }
             Err(AllocError) => handle_alloc_error(Layout::for_value::<[u8]>(bytes)),
         }

@@ -4,12 +4,19 @@
 //! filter of few items takes little. But with small pages nearly every lookup in a large filter
 //! also misses the processor's table of pages. When nearly every small page is in use anyway, they
 //! are collapsed into huge ones, a few at a time, so that no insert takes long.
+//!
+//! An array is freed in steps, so that no other thread waits for long.
+
+use alloc::vec::Vec;
 
 /// Bytes of a small page; where they are larger, what is done by this size is right, too.
 const SMALL: usize = 4096;
 
 /// Bytes of a huge page.
 pub(crate) const HUGE: usize = 2 << 20;
+
+/// So many bytes are given back at once.
+const FREED: usize = 8 << 20;
 
 /// One huge page is collapsed at every so many items. A collapse takes as long as a thousand
 /// inserts, and even so all are collapsed long before a layer is full.
@@ -25,6 +32,16 @@ pub(crate) fn due(bytes: u64, items: u64, touched: u32) -> u64 {
     let start = pages.saturating_mul(4) / u64::from(touched.max(1));
     let steps = (items / STEP).checked_sub(start.div_ceil(STEP));
     steps.map_or(0, |more| 1 + more)
+}
+
+/// Frees bytes. Many are given back to the system in steps: while it takes a gigabyte back at once,
+/// which is 50 milliseconds, every other thread waits that asks it for memory.
+pub fn give_back(mut bytes: Vec<u8>) {
+    bytes.clear();
+    // Elsewhere than on Linux an allocator might copy the rest at every step.
+    while cfg!(target_os = "linux") && bytes.capacity() > FREED {
+        bytes.shrink_to(bytes.capacity() - FREED);
+    }
 }
 
 /// Copies bytes to as many. Zeros are not written over zeros where that would make a small page

@@ -1,6 +1,6 @@
 //! The bit array of a blocked layer: blocks that are cache lines.
 
-use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use alloc::boxed::Box;
 use core::fmt;
 use core::mem::{self, ManuallyDrop};
@@ -97,7 +97,9 @@ impl BlockArray {
             return;
         };
         let (blocks, old_lead) = (self.blocks, self.lead);
-        let old = mem::replace(self, empty).into_allocation();
+        let mut old = ManuallyDrop::new(mem::replace(self, empty));
+        // SAFETY: this is the only use of what was replaced.
+        let old = unsafe { old.allocation() };
         let len = old.len();
         let mut bytes = relocate(old);
         assert_eq!(bytes.len(), len, "relocated bits stay as many");
@@ -112,13 +114,16 @@ impl BlockArray {
     }
 
     /// The whole allocation, the bytes around the blocks included.
-    fn into_allocation(self) -> Box<[u8]> {
-        let array = ManuallyDrop::new(self);
+    ///
+    /// # Safety
+    ///
+    /// It is taken once, and the array is not used after that.
+    unsafe fn allocation(&mut self) -> Box<[u8]> {
         // SAFETY: `lead` bytes before `start` is where the allocation begins.
-        let base = unsafe { array.start.cast::<u8>().sub(array.lead) };
-        let bytes = ptr::slice_from_raw_parts_mut(base.as_ptr(), array.memory_usage());
+        let base = unsafe { self.start.cast::<u8>().sub(self.lead) };
+        let bytes = ptr::slice_from_raw_parts_mut(base.as_ptr(), self.memory_usage());
         // SAFETY: the allocation was made with the layout of an array of so many bytes, all of them
-        // are initialised, and the array does not free them.
+        // are initialised, and the array does not free them again.
         unsafe { Box::from_raw(bytes) }
     }
 
@@ -233,11 +238,9 @@ fn allocation(blocks: usize) -> Option<Layout> {
 
 impl Drop for BlockArray {
     fn drop(&mut self) {
-        if let Some(layout) = allocation(self.blocks) {
-            // SAFETY: `lead` bytes before `start` is where the allocation begins, which was made
-            // with this layout, and nobody uses it after this.
-            unsafe { dealloc(self.start.cast::<u8>().sub(self.lead).as_ptr(), layout) };
-        }
+        // SAFETY: nobody uses the array after this.
+        let bytes = unsafe { self.allocation() };
+        pages::give_back(bytes.into_vec());
     }
 }
 

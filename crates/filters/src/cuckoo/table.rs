@@ -14,13 +14,13 @@ use core::ops::Range;
 use smallvec::SmallVec;
 
 use super::place::{Place, other};
-use crate::bits::{self, AllocError};
+use crate::bits::{self, AllocError, Bytes};
 use crate::host::recording::Recording;
 use crate::pages::{self, HUGE, STEP};
 
 /// A fixed number of buckets.
 pub(crate) struct Table {
-    slots: Box<[u8]>,
+    slots: Bytes,
     buckets: NonZeroU64,
     bucket_size: u8,
     /// The slots that are not empty.
@@ -49,7 +49,7 @@ impl Table {
         let slots = buckets.get().checked_mul(bucket_size.into());
         let slots = usize::try_from(slots.ok_or(AllocError)?).map_err(|_| AllocError)?;
         Ok(Table {
-            slots: bits::zeroed(slots)?,
+            slots: bits::zeroed(slots)?.into(),
             buckets,
             bucket_size,
             used: 0,
@@ -66,7 +66,7 @@ impl Table {
             return None;
         }
         let mut table = Table {
-            slots: bits::boxed(slots),
+            slots: bits::boxed(slots).into(),
             buckets,
             bucket_size,
             used: 0,
@@ -94,7 +94,7 @@ impl Table {
     }
 
     pub(crate) fn into_slots(self) -> Box<[u8]> {
-        self.slots
+        self.slots.into_box()
     }
 
     fn is_full(&self) -> bool {
@@ -294,7 +294,8 @@ impl Table {
     /// Lets the slots be moved to another place in memory; they must stay as many.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         let len = self.slots.len();
-        self.slots = relocate(core::mem::take(&mut self.slots));
+        let slots = core::mem::take(&mut self.slots);
+        self.slots = relocate(slots.into_box()).into();
         assert_eq!(self.slots.len(), len, "relocated slots stay as many");
     }
 
@@ -327,7 +328,10 @@ impl Clone for Table {
             handle_alloc_error(Layout::for_value::<[u8]>(&self.slots))
         };
         pages::copy(&mut slots, &self.slots);
-        let copy = Table { slots, ..*self };
+        let copy = Table {
+            slots: slots.into(),
+            ..*self
+        };
         copy.collapse(0..copy.huge_pages_due(copy.used));
         copy
     }

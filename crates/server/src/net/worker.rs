@@ -113,7 +113,9 @@ impl Worker {
     pub fn free(&self, buffer: Vec<u8>) {
         let bytes = buffer.capacity();
         if bytes > OUTPUT_KEPT {
-            self.server.store.keyspace.free(vec![buffer], bytes);
+            let buffer = Some(buffer).into_iter();
+            let keyspace = &self.server.store.keyspace;
+            keyspace.free(buffer.map(everbloom::host::give_back), bytes);
         }
     }
 }

@@ -28,7 +28,7 @@ impl Release {
 
     /// Frees what is no longer needed and takes about so many bytes, one after the other. No lock
     /// should be held.
-    pub(super) fn free(&self, removed: Vec<impl Send + 'static>, bytes: usize) {
+    pub(super) fn free(&self, removed: impl IntoIterator + Send + 'static, bytes: usize) {
         if bytes < LITTLE {
             return;
         }

@@ -79,7 +79,7 @@ impl Keyspace {
 
     /// Frees what was removed and takes about so many bytes: behind the caller's back if that takes
     /// long. No shard should be locked.
-    pub fn free(&self, removed: Vec<impl Send + 'static>, bytes: usize) {
+    pub fn free(&self, removed: impl IntoIterator + Send + 'static, bytes: usize) {
         self.release.free(removed, bytes);
     }
 
