@@ -5,7 +5,7 @@
 //! | [`rdb`] | RDB files and DUMP payloads: keys with their values |
 //! | [`aof`] | the append-only log: its manifest and its commands |
 //! | [`storage`] | the data directory, behind a trait that tests replace |
-//! | [`Value`] | what a key can hold |
+//! | [`Value`] | what a key can hold: a [`Text`] or a filter |
 //!
 //! There is no keyspace here, no thread, no clock and no environment. The server, the tools at the
 //! shell and the fuzzers use it.
@@ -14,6 +14,7 @@
 //! floors
 //! rdb aof
 //! storage value
+//! text
 //! ```
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,8 @@ pub mod aof;
 pub mod rdb;
 pub mod storage;
 
+mod text;
 mod value;
 
+pub use text::Text;
 pub use value::Value;

@@ -231,12 +231,14 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
         }
         Op::Set { db, key } | Op::Overwrite { db, key } => {
             let text = format!("value {seed}").into_bytes();
-            view.insert(db, &name(key), Value::Text(text), None);
+            // Every other string is as long as a filter of several pieces.
+            let times = if seed.is_multiple_of(2) { 1 } else { 20_000 };
+            view.insert(db, &name(key), Value::Text(text.repeat(times).into()), None);
         }
         Op::Append { db, key } => {
             view.modify(db, &name(key), |value| {
                 if let Value::Text(text) = value {
-                    text.extend_from_slice(b" and more");
+                    text.append(b" and more");
                 }
             });
         }
@@ -262,7 +264,10 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
                     Value::Filter(Filter::Cuckoo(filter)) => {
                         let _ = filter.load_chunk(at, &[0x5a; 3000]);
                     }
-                    Value::Text(_) => {}
+                    Value::Text(text) => {
+                        let at = usize::try_from(at).unwrap();
+                        text.part_mut(at..at + 3000).fill(0x5a);
+                    }
                 }
             });
         }

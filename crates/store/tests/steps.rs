@@ -29,12 +29,12 @@ fn change<R>(store: &Store, change: impl FnOnce(&mut View<'_>) -> R) -> R {
 }
 
 fn text(byte: u8) -> Value {
-    Value::Text(vec![byte; LEN])
+    Value::Text(vec![byte; LEN].into())
 }
 
 fn bytes_of(value: &Value) -> Vec<u8> {
     match value {
-        Value::Text(text) => text.clone(),
+        Value::Text(text) => text.to_vec(),
         Value::Filter(filter) => {
             let mut bytes = Vec::new();
             while let Some(chunk) = filter.stream_chunk(bytes.len() as u64, usize::MAX) {

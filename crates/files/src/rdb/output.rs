@@ -37,10 +37,6 @@ impl<W: Write> Output<W> {
         &self.inner
     }
 
-    pub(crate) fn get_mut(&mut self) -> &mut W {
-        &mut self.inner
-    }
-
     /// Writes the checksum of everything before it, or 0 without checksums, and empties the
     /// buffer.
     pub(crate) fn finish(mut self) -> io::Result<(W, u64)> {

@@ -271,7 +271,8 @@ pub(super) fn read_value<R: Read>(
 ) -> Result<Loaded, ReadError> {
     match type_byte {
         kind::STRING => {
-            string(source, "a string value").map(|text| Loaded::Value(Value::Text(text)))
+            let text = string(source, "a string value")?;
+            Ok(Loaded::Value(Value::Text(text.into())))
         }
         kind::MODULE => {
             let module_type = value::module_type(source)?;

@@ -50,8 +50,8 @@ pub enum WriteError {
     /// The bytes were not taken.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// An array is not as long as was announced.
-    #[error("an array of {announced} bytes was announced, and {left} are missing or too many")]
+    /// A value is not as long as was announced.
+    #[error("a value of {announced} bytes was announced, and {left} are missing or too many")]
     Length {
         /// The length that was announced.
         announced: u64,
@@ -161,12 +161,6 @@ impl<W: Write> Writer<W> {
         self.out.get_ref()
     }
 
-    /// Where the bytes go, for an `inner` that has to be emptied now and then. Some of those
-    /// written are still buffered.
-    pub fn get_mut(&mut self) -> &mut W {
-        self.out.get_mut()
-    }
-
     /// Hands over what is buffered.
     ///
     /// # Errors
@@ -235,6 +229,37 @@ impl<W: Write> Writer<W> {
     ) -> Result<(), WriteError> {
         self.key(kind::STRING, key, expires_at)?;
         Ok(self.strings.put(&mut self.out, value)?)
+    }
+
+    /// A key that holds a string of `len` bytes, which come piece by piece: `next` puts some in
+    /// place of those that it put there before.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`], also when more bytes come, or none.
+    pub fn long_text(
+        &mut self,
+        key: &[u8],
+        expires_at: Option<u64>,
+        len: u64,
+        mut next: impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
+        self.key(kind::STRING, key, expires_at)?;
+        let mut pieces = Pieces::begin(&mut self.out, &mut self.strings, len)?;
+        let (mut piece, mut left) = (Vec::new(), len);
+        while left > 0 {
+            next(&mut piece)?;
+            let came = piece.len() as u64;
+            if came == 0 || came > left {
+                return Err(WriteError::Length {
+                    announced: len,
+                    left: left.abs_diff(came),
+                });
+            }
+            left -= came;
+            pieces.put(&mut self.out, &mut self.strings, &piece)?;
+        }
+        Ok(pieces.end(&mut self.out, &mut self.strings)?)
     }
 
     /// A key that holds a filter.

@@ -1,11 +1,10 @@
-//! A filter written in pieces is the same bytes as one written whole; steps out of order are
-//! errors.
+//! A value written in pieces is what one written whole is; steps out of order are errors.
 
 use everbloom_commands::{Filter, Parts};
 use everbloom_files::rdb::{WriteError, WriteOptions, Writer};
 use proptest::prelude::*;
 
-use crate::common::{LAYOUTS, cuckoo_of, filter_in, filter_of, read};
+use crate::common::{LAYOUTS, cuckoo_of, filter_in, filter_of, read, text as common_text};
 
 fn writer(options: WriteOptions) -> Writer<Vec<u8>> {
     Writer::new(Vec::new(), options).unwrap()
@@ -70,6 +69,37 @@ fn a_length_that_was_not_announced_is_an_error() {
         let error = short.array_bytes(&[0, 0, 0]).unwrap_err();
         assert!(
             matches!(error, WriteError::Length { left: 2, .. }),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_string_may_come_in_pieces_and_must_be_as_long_as_announced() {
+    let text: Vec<u8> = (0..300_000u32).map(|i| (i % 7 * i) as u8).collect();
+    let written = |piece: usize, text: &[u8], announced: usize, compression| {
+        let mut writer = writer(WriteOptions {
+            compression,
+            checksum: true,
+        });
+        let mut pieces = text.chunks(piece);
+        let len = announced as u64;
+        writer.long_text(b"key", Some(5), len, |place| {
+            place.clear();
+            place.extend_from_slice(pieces.next().unwrap_or_default());
+            Ok(())
+        })?;
+        writer.finish().map(|(file, _)| file)
+    };
+    for (compression, piece) in [(false, 1000), (true, 1000), (true, 65_536), (true, 300_000)] {
+        let file = written(piece, &text, text.len(), compression).unwrap();
+        let keys = read(&file[..]).unwrap().keys;
+        assert!(common_text(&keys[0].value) == text && keys[0].expires_at == Some(5));
+    }
+    for announced in [299_999, 300_001] {
+        let error = written(1000, &text, announced, false).unwrap_err();
+        assert!(
+            matches!(error, WriteError::Length { left: 1, .. }),
             "{error}"
         );
     }

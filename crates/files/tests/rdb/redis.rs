@@ -132,7 +132,7 @@ fn redis_restores_what_we_dump_and_the_other_way_round() {
     };
     let mut client = Client::connect(redis.addr);
     for (key, _, value) in texts() {
-        let ours = everbloom_files::Value::Text(value.clone());
+        let ours = everbloom_files::Value::Text(value.clone().into());
         let payload = everbloom_files::rdb::dump(&ours, true, usize::MAX).unwrap();
         let args: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
         assert_eq!(client.call(&args), Reply::OK, "{key}");

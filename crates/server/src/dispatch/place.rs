@@ -4,7 +4,7 @@ use everbloom_commands::{Family, ReadSlot, Slot};
 
 use crate::server::Server;
 use crate::stats::WorkerStats;
-use everbloom_files::Value;
+use everbloom_files::{Text, Value};
 use everbloom_store::clock::Now;
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{Entry, Keyspace, Shard};
@@ -110,13 +110,13 @@ impl<'k> Place<'k> {
         &self,
         server: &Server,
         shard: &mut Shard,
-        work: impl FnOnce(Option<&mut Vec<u8>>) -> R,
+        work: impl FnOnce(Option<&mut Text>) -> R,
     ) -> R {
         self.change(server, shard, |found| match found {
             Found::Value(Value::Text(text)) => work(Some(text)),
             Found::Value(Value::Filter(_)) => work(None),
             Found::Nothing(value) => {
-                let mut text = Vec::new();
+                let mut text = Text::default();
                 let result = work(Some(&mut text));
                 *value = (!text.is_empty()).then_some(Value::Text(text));
                 result

@@ -55,16 +55,11 @@ fn add(call: &Call<'_>, view: &mut View<'_>, step: i64) -> Result<Outcome, Reply
         .checked_add(step)
         .ok_or_else(|| Reply::error("ERR increment or decrement would overflow"))?;
     let mut digits = itoa::Buffer::new();
-    let digits = digits.format(sum).as_bytes();
+    let digits = Value::Text(digits.format(sum).as_bytes().into());
     if is_new {
-        view.insert(db, key, Value::Text(digits.to_vec()), None);
+        view.insert(db, key, digits, None);
     } else {
-        view.modify(db, key, |value| {
-            if let Value::Text(text) = value {
-                text.clear();
-                text.extend_from_slice(digits);
-            }
-        });
+        view.modify(db, key, |value| *value = digits);
     }
     Ok(Outcome::verbatim(sum))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use everbloom_commands::bf::dump::MAX_CHUNK;
 use everbloom_commands::number::integer;
 use everbloom_commands::{Family, Filter};
-use everbloom_files::Value;
 use everbloom_files::rdb::payload::{self, DumpError, RestoreError};
+use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 use everbloom_resp::encode::{encode_array_len, encode_bulk_len, encode_integer};
 use everbloom_store::clock::Now;
@@ -49,7 +49,7 @@ impl Place {
     fn copy_all(&self) -> Option<(Value, Watching)> {
         let begin = |value: &Value| match value {
             Value::Text(text) => {
-                let copy = Vec::with_capacity(text.len());
+                let copy = Text::with_capacity(text.len());
                 Some((Value::Text(copy), 0..text.len() as u64))
             }
             Value::Filter(filter) => {
@@ -59,7 +59,7 @@ impl Place {
         };
         self.copy(begin, |copy, at, piece| match copy {
             Value::Text(text) => {
-                text.extend_from_slice(piece);
+                text.append(piece);
                 true
             }
             Value::Filter(filter) => filter.load_chunk(at, piece).is_ok(),
@@ -170,11 +170,10 @@ pub fn asks_for_payload(call: &Call<'_>, value: &Value) -> bool {
                     Ok(payload) => payload,
                     Err(refusal) => return Done::Reply(refusal),
                 };
-                // Payload and reply are in memory together, but not the copy, too.
-                drop(value);
-                let mut out = Vec::with_capacity(payload.len() + 32);
-                encode_bulk_len(payload.len(), &mut out);
-                out.extend_from_slice(&payload);
+                // The payload becomes the reply, so that it is not in memory twice.
+                let (mut head, mut out) = (Vec::new(), payload);
+                encode_bulk_len(out.len(), &mut head);
+                out.splice(..0, head);
                 out.extend_from_slice(b"\r\n");
                 Done::Encoded(out)
             })
@@ -363,7 +362,7 @@ mod tests {
         assert_eq!(bench.run_words(restore), Reply::error(refusal));
         bench.session.ahead.forget();
 
-        let value = Value::Text(vec![b'b'; LEN]);
+        let value = Value::Text(vec![b'b'; LEN].into());
         let payload = payload_of(&value, false, usize::MAX).unwrap();
         let restore: &[&[u8]] = &[b"RESTORE", b"b", b"0", &payload];
         ahead(&mut bench, restore, |other| {

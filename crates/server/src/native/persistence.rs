@@ -302,7 +302,7 @@ mod tests {
         );
         assert!(matches!(bench.run("DUMP sparse"), Reply::Bulk(bytes) if bytes.len() < 3000));
         // The envelope counts, too: what is answered has the length allowed at most.
-        let text = Value::Text(b"0123456789-text".to_vec());
+        let text = Value::Text(b"0123456789-text"[..].into());
         let len = payload::dump(&text, true, usize::MAX).unwrap().len();
         assert_eq!(payload::dump(&text, true, len).unwrap().len(), len);
         let refused = payload::dump(&text, true, len - 1);
@@ -315,7 +315,7 @@ mod tests {
     fn a_log_gets_a_point_in_time() {
         let mut bench = Bench::default();
         bench.now.ms = 1_000_000;
-        let bytes = payload::dump(&Value::Text(Vec::new()), true, 100).unwrap();
+        let bytes = payload::dump(&Value::Text(Vec::new().into()), true, 100).unwrap();
         let payload = String::from_utf8_lossy(&bytes).into_owned();
         let mut logged = |words: &[&[u8]]| {
             let text = bench.logged_words(words)?;

@@ -184,7 +184,7 @@ fn set(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     }
     if options.lifetime == Lifetime::Kept {
         let kept = present.and_then(|entry| entry.expires_at());
-        view.insert(db, key, Value::Text(text.to_vec()), kept);
+        view.insert(db, key, Value::Text(text.into()), kept);
         return Ok(Outcome::replaced(reply, &[b"SET", key, text, b"KEEPTTL"]));
     }
     Ok(store(view, db, key, text, until, reply))
@@ -200,7 +200,7 @@ fn store(
     reply: Reply,
 ) -> Outcome {
     let at = until.and_then(|at| u64::try_from(at).ok());
-    view.insert(db, key, Value::Text(text.to_vec()), at);
+    view.insert(db, key, Value::Text(text.into()), at);
     match at {
         None => Outcome::replaced(reply, &[b"SET", key, text]),
         Some(at) => {

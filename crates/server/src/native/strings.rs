@@ -8,7 +8,7 @@ use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_resp::Reply;
 
 use super::{Call, Command, count, error, flag, long, next_integer, reads, writes};
-use everbloom_files::Value;
+use everbloom_files::{Text, Value};
 use everbloom_store::keyspace::{Entry, View};
 
 /// Every other argument is a key.
@@ -90,7 +90,7 @@ fn mset(call: &Call<'_>, view: &mut View<'_>, existing: Existing) -> Result<Outc
         return Ok(Outcome::unchanged(flag(false)));
     }
     for [key, text] in pairs {
-        view.insert(db, key, Value::Text(text.to_vec()), None);
+        view.insert(db, key, Value::Text((*text).into()), None);
     }
     Ok(Outcome::verbatim(match existing {
         Existing::Replaced => Reply::OK,
@@ -114,13 +114,13 @@ fn append(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, more) = (args.next_bytes()?, args.next_bytes()?);
     let Some(text) = text_of(view.get(db, key))? else {
-        view.insert(db, key, Value::Text(more.to_vec()), None);
+        view.insert(db, key, Value::Text(more.into()), None);
         return Ok(Outcome::verbatim(count(more.len())));
     };
     let total = checked_len(call, text.len(), more.len())?;
     view.modify(db, key, |value| {
         if let Value::Text(text) = value {
-            text.extend_from_slice(more);
+            text.append(more);
         }
     });
     Ok(Outcome::verbatim(count(total)))
@@ -175,16 +175,12 @@ fn setrange(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     }
     let end = checked_len(call, offset, part.len())?;
     if text.is_none() {
-        view.insert(db, key, Value::Text(Vec::new()), None);
+        view.insert(db, key, Value::Text(Text::default()), None);
     }
     let len = view.modify(db, key, |value| {
         let Value::Text(text) = value else { return 0 };
-        if text.len() < end {
-            text.resize(end, 0);
-        }
-        if let Some(place) = text.get_mut(offset..end) {
-            place.copy_from_slice(part);
-        }
+        text.fill_up(end);
+        text.part_mut(offset..end).copy_from_slice(part);
         text.len()
     });
     Ok(Outcome::verbatim(count(len.unwrap_or(0))))

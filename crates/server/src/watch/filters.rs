@@ -241,7 +241,12 @@ mod tests {
         let store = store();
         const KEYS: u64 = 1_000_000;
         for key in 0..KEYS {
-            put(&store, 0, &key.to_le_bytes(), Value::Text(Vec::new()));
+            put(
+                &store,
+                0,
+                &key.to_le_bytes(),
+                Value::Text(Vec::new().into()),
+            );
         }
         let (found, _) = walk(&store);
         assert_eq!(found.keys, 0);

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use everbloom::host;
-use everbloom_commands::Filter;
 use everbloom_files::Value;
 use hashbrown::HashTable;
 
@@ -110,19 +109,17 @@ impl Db {
         true
     }
 
-    /// Works on the filter under `key`, if it is the one that is captured under this id.
+    /// Works on the value under `key`, if it is the one that is captured under this id.
     pub(super) fn with_captured<R>(
         &mut self,
         hash: u64,
         key: &[u8],
         id: u64,
-        work: impl FnOnce(&mut Filter) -> R,
+        work: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
         let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
-        self.sums.change(entry, |entry| match &mut entry.value {
-            Value::Filter(filter) if filter.capture_id() == Some(id) => Some(work(filter)),
-            _ => None,
-        })
+        let is_it = entry.value.capture_id() == Some(id);
+        is_it.then(|| self.sums.change(entry, |entry| work(&mut entry.value)))
     }
 
     /// Whether an entry of this key is there, expired or not.
@@ -214,9 +211,7 @@ impl Db {
         let old = self.discard(hash, entry.key());
         if let Some((snapshot, _)) = &self.snapshot {
             entry.epoch = snapshot.epoch();
-            if let Value::Filter(filter) = &entry.value
-                && let Some(id) = filter.capture_id()
-            {
+            if let Some(id) = entry.value.capture_id() {
                 snapshot.moved(id, hash, entry.key());
             }
         }
@@ -332,7 +327,7 @@ mod tests {
     use super::*;
 
     fn text(key: &str, at: Option<u64>) -> Entry {
-        Entry::new(key.as_bytes(), Value::Text(b"v".to_vec()), at, 0)
+        Entry::new(key.as_bytes(), Value::Text(b"v"[..].into()), at, 0)
     }
 
     fn now(ms: u64) -> Now {
@@ -346,7 +341,7 @@ mod tests {
         db.insert(1, text("a", Some(5)));
         db.insert(2, text("b", None));
         let grown = db.modify(2, b"b", now(0), |value| match value {
-            Value::Text(text) => text.extend_from_slice(&[0; 1000]),
+            Value::Text(text) => text.append(&[0; 1000]),
             Value::Filter(_) => unreachable!(),
         });
         assert!(grown.is_some());

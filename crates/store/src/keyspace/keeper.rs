@@ -5,14 +5,14 @@
 
 use std::collections::HashMap;
 
-use everbloom_commands::{Filter, Parts};
+use everbloom_commands::Parts;
 use everbloom_files::Value;
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
 use super::entry::Entry;
 
-/// A filter of more bytes than this is captured in pieces; one of fewer is copied, which takes some
+/// A value of more bytes than this is captured in pieces; one of fewer is copied, which takes some
 /// ten microseconds.
 const LARGE: u64 = 64 << 10;
 
@@ -26,7 +26,7 @@ pub struct Keeper {
 #[derive(Debug, Default)]
 struct State {
     kept: Vec<Kept>,
-    /// Where the large filters are that are not yet written.
+    /// Where the large values are that are not yet written.
     large: HashMap<u64, (u64, Box<[u8]>)>,
     /// Those of them that were removed from the keyspace.
     adopted: HashMap<u64, Entry>,
@@ -53,17 +53,26 @@ pub struct Kept {
 pub enum KeptValue {
     /// All of it.
     Whole(Value),
-    /// A large filter but for its arrays, which
+    /// A large one but for its bytes, which
     /// [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) brings.
     Large {
         /// What to ask for them with.
         id: u64,
         /// The rest.
-        parts: Parts,
+        rest: Rest,
     },
 }
 
-/// Where a captured filter is.
+/// What there is of a large value besides its bytes.
+#[derive(Debug)]
+pub enum Rest {
+    /// The length of a string.
+    Len(u64),
+    /// The parts of a filter. The bytes are those of its arrays.
+    Parts(Parts),
+}
+
+/// Where a captured value is.
 pub(super) enum Place<R> {
     /// In the keeper, which has worked with it.
     Adopted(R),
@@ -80,7 +89,7 @@ impl Keeper {
         }
     }
 
-    /// The numbers of the large filters that are not yet written.
+    /// The numbers of the large values that are not yet written.
     pub(super) fn unwritten(&self) -> Vec<u64> {
         self.state.lock().large.keys().copied().collect()
     }
@@ -91,27 +100,23 @@ impl Keeper {
         drop(rest);
     }
 
-    /// Forgets a large filter that is written, or lost.
+    /// Forgets a large value that is written, or lost.
     pub(super) fn forget(&self, id: u64) {
         let mut state = self.state.lock();
         state.large.remove(&id);
         let done = state.adopted.remove(&id);
-        // A large filter is freed without the lock.
+        // A large value is freed without the lock.
         drop(state);
         drop(done);
     }
 
-    /// Works with a captured filter if it was adopted; otherwise says where it was last. `None` if
+    /// Works with a captured value if it was adopted; otherwise says where it was last. `None` if
     /// there is none with this number.
-    pub(super) fn find<R>(&self, id: u64, work: impl FnOnce(&mut Filter) -> R) -> Option<Place<R>> {
+    pub(super) fn find<R>(&self, id: u64, work: impl FnOnce(&mut Value) -> R) -> Option<Place<R>> {
         self.adopt_emptied();
         let mut state = self.state.lock();
-        if let Some(Entry {
-            value: Value::Filter(filter),
-            ..
-        }) = state.adopted.get_mut(&id)
-        {
-            return Some(Place::Adopted(work(filter)));
+        if let Some(entry) = state.adopted.get_mut(&id) {
+            return Some(Place::Adopted(work(&mut entry.value)));
         }
         let (hash, key) = state.large.get(&id)?.clone();
         Some(Place::Keyspace(hash, key))
@@ -147,12 +152,10 @@ impl Keeper {
         entry.epoch = self.epoch;
         let mut state = self.state.lock();
         let (key, expires_at): (Box<[u8]>, _) = (entry.key().into(), entry.expires_at());
-        let value = match &mut entry.value {
-            Value::Filter(filter) if filter.stream_len() > LARGE => {
-                let (id, parts) = state.begin_capture(filter, entry.hash, &key);
-                KeptValue::Large { id, parts }
-            }
-            value => KeptValue::Whole(value.clone()),
+        let hash = entry.hash;
+        let value = match state.begin_capture(&mut entry.value, hash, &key) {
+            Some((id, rest)) => KeptValue::Large { id, rest },
+            None => KeptValue::Whole(entry.value.clone()),
         };
         let size = match &value {
             KeptValue::Whole(value) => value.memory(),
@@ -169,8 +172,7 @@ impl Keeper {
 
     /// Takes an entry over that leaves the keyspace for good, if the snapshot still needs it.
     pub(super) fn adopt(&self, db: usize, hash: u64, entry: Entry) -> Option<Entry> {
-        let needed = entry.epoch != self.epoch
-            || matches!(&entry.value, Value::Filter(f) if f.capture_id().is_some());
+        let needed = entry.epoch != self.epoch || entry.value.capture_id().is_some();
         if !needed {
             return Some(entry);
         }
@@ -180,23 +182,18 @@ impl Keeper {
 
     fn adopt_locked(&self, state: &mut State, db: usize, hash: u64, mut entry: Entry) {
         let (key, expires_at): (Box<[u8]>, _) = (entry.key().into(), entry.expires_at());
-        let kept = entry.epoch == self.epoch;
-        let value = match &mut entry.value {
-            Value::Filter(filter) => match filter.capture_id().filter(|_| kept) {
-                Some(id) => {
-                    state.adopted.insert(id, entry);
-                    return;
-                }
-                None if kept => return,
-                None if filter.stream_len() > LARGE => {
-                    let (id, parts) = state.begin_capture(filter, hash, &key);
-                    state.adopted.insert(id, entry);
-                    KeptValue::Large { id, parts }
-                }
-                None => KeptValue::Whole(entry.value),
-            },
-            Value::Text(_) if kept => return,
-            Value::Text(_) => KeptValue::Whole(entry.value),
+        if entry.epoch == self.epoch {
+            if let Some(id) = entry.value.capture_id() {
+                state.adopted.insert(id, entry);
+            }
+            return;
+        }
+        let value = match state.begin_capture(&mut entry.value, hash, &key) {
+            Some((id, rest)) => {
+                state.adopted.insert(id, entry);
+                KeptValue::Large { id, rest }
+            }
+            None => KeptValue::Whole(entry.value),
         };
         state.kept.push(Kept {
             db,
@@ -211,7 +208,7 @@ impl Keeper {
         self.state.lock().emptied.push((db, emptied));
     }
 
-    /// Notes where a captured filter has gone.
+    /// Notes where a captured value has gone.
     pub(super) fn moved(&self, id: u64, hash: u64, key: &[u8]) {
         if let Some(place) = self.state.lock().large.get_mut(&id) {
             *place = (hash, key.into());
@@ -220,9 +217,21 @@ impl Keeper {
 }
 
 impl State {
-    fn begin_capture(&mut self, filter: &mut Filter, hash: u64, key: &[u8]) -> (u64, Parts) {
-        self.last_id += 1;
-        self.large.insert(self.last_id, (hash, key.into()));
-        (self.last_id, filter.begin_capture(self.last_id))
+    /// Begins to capture a value if it is a large one; returns the number of the capture.
+    fn begin_capture(&mut self, value: &mut Value, hash: u64, key: &[u8]) -> Option<(u64, Rest)> {
+        let id = self.last_id + 1;
+        let rest = match value {
+            Value::Text(text) if text.len() as u64 > LARGE => {
+                text.begin_capture(id);
+                Rest::Len(text.len() as u64)
+            }
+            Value::Filter(filter) if filter.stream_len() > LARGE => {
+                Rest::Parts(filter.begin_capture(id))
+            }
+            _ => return None,
+        };
+        self.last_id = id;
+        self.large.insert(id, (hash, key.into()));
+        Some((id, rest))
     }
 }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn entry(hash: u64) -> Box<Entry> {
-        let mut entry = Entry::new(b"", Value::Text(Vec::new()), None, 0);
+        let mut entry = Entry::new(b"", Value::Text(Vec::new().into()), None, 0);
         entry.hash = hash;
         Box::new(entry)
     }

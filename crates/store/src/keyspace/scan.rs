@@ -84,7 +84,7 @@ mod tests {
             view.insert(
                 0,
                 format!("key:{key}").as_bytes(),
-                Value::Text(Vec::new()),
+                Value::Text(Vec::new().into()),
                 None,
             );
         }

@@ -3,20 +3,20 @@
 //! At that moment every database is given the snapshot ([`Snapshot::begin`]). From then on an entry
 //! is *kept* once: before its first change, or when the walk over the shards comes to it, whichever
 //! is earlier. Entries made after the moment carry the snapshot's number from birth and are passed
-//! over. To keep a string or a small filter is to copy it. A large filter is kept by beginning a
-//! capture ([`everbloom::host`]), whose pieces are fetched later, wherever the filter has gone
-//! by then; if it is removed, the snapshot adopts it.
+//! over. To keep a small value is to copy it. A large one is kept by beginning a capture
+//! ([`everbloom::host`]), whose pieces are fetched later, wherever the value has gone by then; if
+//! it is removed, the snapshot adopts it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use everbloom_commands::Filter;
+use everbloom_files::Value;
 
 use super::keeper::{Keeper, Place};
-pub use super::keeper::{Kept, KeptValue};
+pub use super::keeper::{Kept, KeptValue, Rest};
 use super::sharded::{Keyspace, SHARDS};
 
-/// How often a captured filter is looked for. It is found at the second look at the latest, unless
+/// How often a captured value is looked for. It is found at the second look at the latest, unless
 /// it moves again in between.
 const MOST_LOOKS: usize = 10_000;
 /// About how many bytes the walk keeps under one lock.
@@ -59,7 +59,7 @@ impl Snapshot {
             }
         }
         for id in self.keeper.unwritten() {
-            self.with_filter(keyspace, id, Filter::end_capture);
+            self.with_captured(keyspace, id, Value::end_capture);
         }
         // What was removed after the last look is needed no more.
         self.keeper.clear();
@@ -77,21 +77,21 @@ impl Snapshot {
         self.keeper.take_kept()
     }
 
-    /// Appends the next piece of a large filter's bits to `out`; false when there are no more.
+    /// Appends the next bytes of a large value to `out`; false when there are no more.
     pub fn next_piece(&self, keyspace: &Keyspace, id: u64, out: &mut Vec<u8>) -> bool {
-        let more = self.with_filter(keyspace, id, |filter| filter.capture_next(out));
+        let more = self.with_captured(keyspace, id, |value| value.capture_next(out));
         if more != Some(true) {
             self.keeper.forget(id);
         }
         more == Some(true)
     }
 
-    /// Finds a captured filter, in the keyspace or among the adopted.
-    fn with_filter<R>(
+    /// Finds a captured value, in the keyspace or among the adopted.
+    fn with_captured<R>(
         &self,
         keyspace: &Keyspace,
         id: u64,
-        mut work: impl FnMut(&mut Filter) -> R,
+        mut work: impl FnMut(&mut Value) -> R,
     ) -> Option<R> {
         for _ in 0..MOST_LOOKS {
             let (hash, key) = match self.keeper.find(id, &mut work)? {

@@ -332,7 +332,7 @@ mod tests {
     fn what_is_flushed_is_freed_behind_and_after_the_locks() {
         let keyspace = Keyspace::new(1);
         let mut view = View::lock(&keyspace, 0..SHARDS, true, NOW);
-        view.insert(0, b"large", Value::Text(vec![0; 1 << 20]), None);
+        view.insert(0, b"large", Value::Text(vec![0; 1 << 20].into()), None);
         assert_eq!(view.flush(0), 1);
         assert!(!keyspace.release.is_started());
         drop(view);

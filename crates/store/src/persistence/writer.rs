@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use everbloom_commands::Parts;
 use everbloom_files::Value;
 use everbloom_files::rdb::{Aux, WriteError, WriteOptions, Writer};
 use everbloom_files::storage::StorageFile;
 
 use crate::clock::Now;
-use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
+use crate::keyspace::snapshot::{Kept, KeptValue, Rest, Snapshot};
 use crate::keyspace::{Keyspace, SHARDS, View};
 use crate::pace::Pace;
 use crate::settings::Settings;
@@ -43,10 +44,13 @@ pub fn write_unless(
 ) -> Result<u64, WriteError> {
     let rdb = begin(file, settings, keyspace.memory(), aof_base)?;
     let mut file = SnapshotWriter {
-        keyspace,
-        snapshot,
+        source: Source {
+            keyspace,
+            snapshot,
+            given_up,
+            pace: Pace::default(),
+        },
         rdb,
-        given_up,
         db: None,
         large: Vec::new(),
     };
@@ -122,18 +126,15 @@ fn put<W: Write>(
     }
 }
 
-struct SnapshotWriter<'s, 'f> {
+/// Where the entries come from.
+struct Source<'s> {
     keyspace: &'s Keyspace,
     snapshot: &'s Snapshot,
-    rdb: Writer<Paced<'f>>,
     given_up: &'s AtomicBool,
-    /// The database selected last.
-    db: Option<usize>,
-    /// Large filters, left to the end.
-    large: Vec<Kept>,
+    pace: Pace,
 }
 
-impl SnapshotWriter<'_, '_> {
+impl Source<'_> {
     fn go_on(&self) -> Result<(), WriteError> {
         if self.given_up.load(Ordering::Relaxed) {
             return Err(io::Error::other("the server ends").into());
@@ -141,9 +142,33 @@ impl SnapshotWriter<'_, '_> {
         Ok(())
     }
 
-    fn write_kept(&mut self) -> Result<(), WriteError> {
+    /// Puts the next bytes of a large value in place of others.
+    fn next_piece(&mut self, id: u64, piece: &mut Vec<u8>) -> Result<(), WriteError> {
         self.go_on()?;
-        for kept in self.snapshot.take_kept() {
+        // What is being compressed is not written yet, which would be a rest.
+        self.pace.rest();
+        piece.clear();
+        if self.snapshot.next_piece(self.keyspace, id, piece) {
+            Ok(())
+        } else {
+            Err(io::Error::other("a captured value was lost").into())
+        }
+    }
+}
+
+struct SnapshotWriter<'s, 'f> {
+    source: Source<'s>,
+    rdb: Writer<Paced<'f>>,
+    /// The database selected last.
+    db: Option<usize>,
+    /// Large values, left to the end.
+    large: Vec<Kept>,
+}
+
+impl SnapshotWriter<'_, '_> {
+    fn write_kept(&mut self) -> Result<(), WriteError> {
+        self.source.go_on()?;
+        for kept in self.source.snapshot.take_kept() {
             match &kept.value {
                 KeptValue::Large { .. } => self.large.push(kept),
                 KeptValue::Whole(value) => {
@@ -156,37 +181,44 @@ impl SnapshotWriter<'_, '_> {
     }
 
     fn write_large(&mut self) -> Result<(), WriteError> {
-        let mut piece = Vec::new();
         loop {
             // An emptied database may have brought some more.
             self.write_kept()?;
             let Some(kept) = self.large.pop() else {
                 return Ok(());
             };
-            let KeptValue::Large { id, parts } = &kept.value else {
+            let KeptValue::Large { id, rest } = &kept.value else {
                 continue;
             };
             self.select(kept.db)?;
-            self.rdb.begin_filter(&kept.key, kept.expires_at, parts)?;
-            for mut left in (0..parts.arrays()).map_while(|array| parts.array_bytes(array)) {
-                self.rdb.begin_array()?;
-                while left > 0 {
-                    self.go_on()?;
-                    piece.clear();
-                    if !self.snapshot.next_piece(self.keyspace, *id, &mut piece) {
-                        return Err(io::Error::other("a captured filter was lost").into());
-                    }
-                    self.rdb.array_bytes(&piece)?;
-                    // What is being compressed is not written yet.
-                    self.rdb.get_mut().pace.rest();
-                    left = left.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+            match rest {
+                Rest::Len(len) => {
+                    let next = |piece: &mut Vec<u8>| self.source.next_piece(*id, piece);
+                    self.rdb.long_text(&kept.key, kept.expires_at, *len, next)?;
                 }
-                self.rdb.end_array()?;
+                Rest::Parts(parts) => self.write_filter(&kept, *id, parts)?,
             }
-            self.rdb.end_filter()?;
-            piece.clear();
-            self.snapshot.next_piece(self.keyspace, *id, &mut piece);
+            // There is no more, which ends the capture.
+            let Source {
+                keyspace, snapshot, ..
+            } = self.source;
+            snapshot.next_piece(keyspace, *id, &mut Vec::new());
         }
+    }
+
+    fn write_filter(&mut self, kept: &Kept, id: u64, parts: &Parts) -> Result<(), WriteError> {
+        let mut piece = Vec::new();
+        self.rdb.begin_filter(&kept.key, kept.expires_at, parts)?;
+        for mut left in (0..parts.arrays()).map_while(|array| parts.array_bytes(array)) {
+            self.rdb.begin_array()?;
+            while left > 0 {
+                self.source.next_piece(id, &mut piece)?;
+                self.rdb.array_bytes(&piece)?;
+                left = left.saturating_sub(piece.len() as u64);
+            }
+            self.rdb.end_array()?;
+        }
+        self.rdb.end_filter()
     }
 
     fn select(&mut self, db: usize) -> Result<(), WriteError> {

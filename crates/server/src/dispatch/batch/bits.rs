@@ -44,7 +44,7 @@ pub fn get(turn: &mut Turn<'_>, at: Stretch<'_, '_, 1>, place: Place<'_>, shard:
     let value = place.get(shard);
     let text = match value {
         None => Some(&[][..]),
-        Some(Value::Text(text)) => Some(text.as_slice()),
+        Some(Value::Text(text)) => Some(&**text),
         Some(Value::Filter(_)) => None,
     };
     let mut failed = 0;

@@ -2,7 +2,7 @@
 
 use everbloom_commands::number::integer;
 use everbloom_commands::{Args, Outcome};
-use everbloom_files::Value;
+use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
 
@@ -121,7 +121,7 @@ impl Field {
         self.kind.number(bits)
     }
 
-    fn set(self, text: &mut [u8], number: i64) {
+    fn set(self, text: &mut Text, number: i64) {
         bits::write(text, self.offset, self.kind.width, number.cast_unsigned());
     }
 }
@@ -190,7 +190,7 @@ impl Operation {
         (Reply::Integer(reply), (new != old).then_some((field, new)))
     }
 
-    fn run(&self, text: &mut [u8]) -> Reply {
+    fn run(&self, text: &mut Text) -> Reply {
         let (reply, change) = self.evaluate(text);
         if let Some((field, number)) = change {
             field.set(text, number);
@@ -224,7 +224,7 @@ pub fn bitfield(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> 
             return Ok(Outcome::unchanged(replies(&operations, text)));
         }
         Some(_) => {}
-        None => view.insert(db, key, Value::Text(Vec::new()), None),
+        None => view.insert(db, key, Value::Text(Text::default()), None),
     }
     // The string grows also when every number fails to be written.
     let replies = view.modify(db, key, |value| {

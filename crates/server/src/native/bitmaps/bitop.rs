@@ -69,7 +69,7 @@ pub fn bitop(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     }
     let len = count(result.len());
     if !result.is_empty() {
-        view.insert(db, destination, Value::Text(result), None);
+        view.insert(db, destination, Value::Text(result.into()), None);
     } else if !view.delete(db, destination) {
         return Ok(Outcome::unchanged(len));
     }

@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use everbloom::host;
+use everbloom_files::Text;
 
 /// How many bits there are.
 pub fn len(bytes: &[u8]) -> u64 {
@@ -41,9 +42,9 @@ pub fn get(bytes: &[u8], offset: u64) -> bool {
 
 /// Makes a bit 1 or 0, and returns what it was. The string must reach to it.
 #[inline]
-pub fn set(bytes: &mut [u8], offset: u64, on: bool) -> bool {
+pub fn set(text: &mut Text, offset: u64, on: bool) -> bool {
     let (byte, shift) = place(offset);
-    let Some(byte) = bytes.get_mut(byte) else {
+    let [byte] = text.part_mut(byte..byte.saturating_add(1)) else {
         return false;
     };
     let old = *byte >> shift & 1 == 1;
@@ -59,24 +60,12 @@ pub fn reaches(bytes: &[u8], offset: u64) -> bool {
 
 /// Lets a string reach to a bit, with zeros; whether it had to grow.
 #[inline]
-pub fn reach(text: &mut Vec<u8>, offset: u64) -> bool {
+pub fn reach(text: &mut Text, offset: u64) -> bool {
     let grows = !reaches(text, offset);
     if grows {
-        grow(text, place(offset).0.saturating_add(1));
+        text.fill_up(place(offset).0.saturating_add(1));
     }
     grows
-}
-
-/// Fills a string up with zeros. When most of it will be zeros, they are memory that the system
-/// gives once it is written.
-fn grow(text: &mut Vec<u8>, len: usize) {
-    if len / 2 < text.len() || len <= text.capacity() {
-        return text.resize(len, 0);
-    }
-    let old = std::mem::replace(text, vec![0; len]);
-    if let Some(start) = text.get_mut(..old.len()) {
-        start.copy_from_slice(&old);
-    }
 }
 
 /// A range of bits as the bits before its first whole byte, its whole bytes, and the bits behind.
@@ -179,15 +168,19 @@ pub fn read(bytes: &[u8], offset: u64, width: u32) -> u64 {
 }
 
 /// Writes the lowest `width` bits of a number. The string must reach to its last bit.
-pub fn write(bytes: &mut [u8], offset: u64, width: u32, number: u64) {
-    let (window, shift) = window(bytes, offset, width);
+pub fn write(text: &mut Text, offset: u64, width: u32, number: u64) {
+    let (window, shift) = window(text, offset, width);
     let mask = mask(width);
     let cleared = window & !(u128::from(mask) << shift);
     let written = cleared | u128::from(number & mask) << shift;
     let [.., a, b, c, d, e, f, g, h, i] = written.to_be_bytes();
     let first = place(offset).0;
-    let there = bytes.get_mut(first..).unwrap_or_default().iter_mut();
-    for (byte, new) in there.zip([a, b, c, d, e, f, g, h, i]) {
+    let there = first..first.saturating_add(9).min(text.len());
+    for (byte, new) in text
+        .part_mut(there)
+        .iter_mut()
+        .zip([a, b, c, d, e, f, g, h, i])
+    {
         *byte = new;
     }
 }
@@ -205,11 +198,11 @@ mod tests {
 
     #[test]
     fn the_first_bit_is_the_highest_of_the_first_byte() {
-        let mut text = vec![0b1000_0001, 0b0100_0000];
+        let mut text = Text::from(vec![0b1000_0001, 0b0100_0000]);
         let ones: Vec<u64> = (0..20).filter(|bit| get(&text, *bit)).collect();
         assert_eq!(ones, [0, 7, 9]);
         assert!(set(&mut text, 7, false) && !set(&mut text, 15, true));
-        assert_eq!(text, [0b1000_0000, 0b0100_0001]);
+        assert_eq!(*text, [0b1000_0000, 0b0100_0001]);
         assert!(!get(&text, u64::MAX) && !reaches(&text, 16));
         prefetch(&text, u64::MAX);
     }
@@ -218,7 +211,7 @@ mod tests {
     fn strings_grow_as_far_as_they_must() {
         for len in [0, 1, 100, 5000] {
             for byte in [0, 1, 99, 100, 112, 212, 12_500] {
-                let mut text = vec![7; len];
+                let mut text = Text::from(vec![7; len]);
                 let grows = reach(&mut text, byte as u64 * 8 + 5);
                 let wanted = len.max(byte + 1);
                 assert_eq!((grows, text.len()), (wanted > len, wanted));
@@ -277,9 +270,10 @@ mod tests {
 
         #[test]
         fn numbers_are_read_and_written_bit_by_bit(
-            mut bytes in prop::collection::vec(any::<u8>(), 0..20), offset in 0_u64..130,
+            bytes in prop::collection::vec(any::<u8>(), 0..20), offset in 0_u64..130,
             width in 1_u32..=64, number: u64,
         ) {
+            let mut bytes = Text::from(bytes);
             let bit_by_bit = |bytes: &[u8]| {
                 let bits = offset..offset + u64::from(width);
                 bits.fold(0, |all, bit| all << 1 | u64::from(get(bytes, bit)))

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use everbloom_commands::Outcome;
 use everbloom_commands::number::integer;
-use everbloom_files::Value;
+use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
 use smallvec::SmallVec;
@@ -65,7 +65,7 @@ impl Change {
 
     /// Makes it in a string that grows if it must; returns what the bit was.
     #[inline]
-    fn make(self, text: &mut Vec<u8>) -> bool {
+    fn make(self, text: &mut Text) -> bool {
         bits::reach(text, self.offset);
         bits::set(text, self.offset, self.on)
     }
@@ -84,7 +84,7 @@ pub fn setbit(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
             Value::Filter(_) => false,
         }),
         None => {
-            let mut text = Vec::new();
+            let mut text = Text::default();
             change.make(&mut text);
             view.insert(db, key, Value::Text(text), None);
             None
@@ -152,7 +152,7 @@ pub struct Answer<'a> {
 /// and stays so if no request is valid. Returns how many requests were executed.
 pub fn set_each<'a>(
     changes: &[[&'a [u8]; 2]],
-    mut text: Option<&mut Vec<u8>>,
+    mut text: Option<&mut Text>,
     limit: usize,
     mut emit: impl FnMut(Answer<'a>) -> ControlFlow<()>,
 ) -> usize {
@@ -160,7 +160,7 @@ pub fn set_each<'a>(
     for group in changes.chunks(GROUP) {
         let parsed = group.iter().map(|words| {
             let change = Change::parse(*words, limit)?;
-            bits::prefetch(text.as_deref().map_or(&[], Vec::as_slice), change.offset);
+            bits::prefetch(text.as_deref().map_or(&[], |text| text), change.offset);
             Ok(change)
         });
         let parsed: SmallVec<[Result<Change, Refusal>; GROUP]> = parsed.collect();
@@ -262,7 +262,7 @@ mod tests {
             _ => random.below(800).to_string(),
         };
         for ends_grown in [false, true] {
-            let (mut batch, mut single) = (vec![0; 3], vec![0; 3]);
+            let (mut batch, mut single) = (Text::from(vec![0; 3]), Text::from(vec![0; 3]));
             for _ in 0..100 {
                 let lines: Vec<[String; 2]> = (0..random.below(150))
                     .map(|_| {
