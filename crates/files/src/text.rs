@@ -58,17 +58,23 @@ impl Text {
     /// Fills a shorter string up with zeros. When most of it will be zeros, they are memory that
     /// the system gives once it is written.
     pub fn fill_up(&mut self, len: usize) {
-        let bytes = &mut self.bytes;
-        if len <= bytes.len() {
+        if len <= self.bytes.len() {
             return;
         }
+        if len <= self.bytes.inline_size() {
+            return self.bytes.resize(len, 0);
+        }
+        let mut bytes = std::mem::take(&mut self.bytes).into_vec();
         if len / 2 < bytes.len() || len <= bytes.capacity() {
-            return bytes.resize(len, 0);
+            bytes.resize(len, 0);
+        } else {
+            let old = std::mem::replace(&mut bytes, vec![0; len]);
+            if let Some(start) = bytes.get_mut(..old.len()) {
+                start.copy_from_slice(&old);
+            }
+            host::give_back(old);
         }
-        let old = std::mem::replace(bytes, vec![0; len].into());
-        if let Some(start) = bytes.get_mut(..old.len()) {
-            start.copy_from_slice(&old);
-        }
+        self.bytes = bytes.into();
     }
 
     /// Heap bytes: those of a long string, and those that a capture holds.

@@ -31,9 +31,11 @@ pub(crate) struct AllocError;
 pub(crate) struct Bytes(Box<[u8]>);
 
 impl Bytes {
-    /// The bytes alone.
-    pub(crate) fn into_box(mut self) -> Box<[u8]> {
-        mem::take(&mut self.0)
+    /// Lets the bytes be moved to another place; they must stay as many.
+    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+        let len = self.len();
+        self.0 = relocate(mem::take(&mut self.0));
+        assert_eq!(self.len(), len, "relocated bytes stay as many");
     }
 }
 
@@ -227,9 +229,7 @@ impl BitArray {
     /// Lets the bytes be moved to another place, if there are any; they must stay as many.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         if let Repr::Dense(bytes) = &mut self.0 {
-            let len = bytes.len();
-            bytes.0 = relocate(mem::take(&mut bytes.0));
-            assert_eq!(bytes.len(), len, "relocated bits stay as many");
+            bytes.relocate(relocate);
         }
     }
 
@@ -362,6 +362,7 @@ pub(crate) fn boxed(bytes: Vec<u8>) -> Box<[u8]> {
         && let Ok(mut sparse) = zeroed(bytes.len())
     {
         pages::copy(&mut sparse, &bytes);
+        pages::give_back(bytes);
         return sparse;
     }
     bytes.into_boxed_slice()

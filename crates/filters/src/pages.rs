@@ -34,12 +34,15 @@ pub(crate) fn due(bytes: u64, items: u64, touched: u32) -> u64 {
     steps.map_or(0, |more| 1 + more)
 }
 
-/// Frees bytes. Many are given back to the system in steps: while it takes a gigabyte back at once,
-/// which is 50 milliseconds, every other thread waits that asks it for memory.
+/// Frees bytes. Many are given back to the system in steps: while Linux takes back a gigabyte at
+/// once, which is 50 milliseconds, every other thread waits that asks it for memory.
+///
+/// It helps where the allocator shrinks an allocation in place, as that of the C library does. With
+/// one that copies it to another place, the rest is freed at once after the first step.
 pub fn give_back(mut bytes: Vec<u8>) {
     bytes.clear();
-    // Elsewhere than on Linux an allocator might copy the rest at every step.
-    while cfg!(target_os = "linux") && bytes.capacity() > FREED {
+    let place = bytes.as_ptr();
+    while cfg!(target_os = "linux") && bytes.capacity() > FREED && bytes.as_ptr() == place {
         bytes.shrink_to(bytes.capacity() - FREED);
     }
 }

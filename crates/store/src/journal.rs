@@ -357,7 +357,7 @@ impl Journal {
     }
 
     /// Takes a buffer back that was written.
-    pub fn give_back(&self, mut bytes: Vec<u8>) {
+    pub fn return_buffer(&self, mut bytes: Vec<u8>) {
         if bytes.capacity() <= MOST_SPARE {
             bytes.clear();
             self.queue.lock().spare = bytes;

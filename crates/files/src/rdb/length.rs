@@ -16,7 +16,7 @@ const LZF: u8 = 0xc3;
 /// Strings longer than this are tried to be compressed.
 const COMPRESS_ABOVE: usize = 20;
 /// How many bytes compression must save.
-const COMPRESS_SAVES: usize = 4;
+pub(super) const COMPRESS_SAVES: usize = 4;
 /// The most memory for the compressed form of a string that comes in pieces.
 pub(super) const MOST_PACKED: usize = 64 << 20;
 /// Decimals longer than this are not tried to be written as integers.

@@ -33,10 +33,6 @@ impl<W: Write> Output<W> {
         self.written + self.buffer.len() as u64
     }
 
-    pub(crate) fn get_ref(&self) -> &W {
-        &self.inner
-    }
-
     /// Writes the checksum of everything before it, or 0 without checksums, and empties the
     /// buffer.
     pub(crate) fn finish(mut self) -> io::Result<(W, u64)> {

@@ -5,11 +5,12 @@
 //! written, then what the buffer stands for, then the rest as it comes.
 //!
 //! Bits in use do not compress, and their writer must not wait for an attempt. The bits of a
-//! filter are alike everywhere, so the first few KiB tell what will become of them all.
+//! filter are alike everywhere, so the first few KiB tell what will become of them all. Of a string
+//! that a client has set they tell nothing.
 
 use std::io::{self, Write};
 
-use super::length::{Strings, put_length, put_packed};
+use super::length::{COMPRESS_SAVES, Strings, put_length, put_packed};
 
 /// The compressed form must be so many times shorter. Where it is longer, there are many short
 /// references, and compressing takes ten times as long as writing.
@@ -23,19 +24,46 @@ pub(super) struct Pieces {
     len: u64,
     /// The most bytes of the compressed form.
     most: usize,
+    /// Whether its beginning tells what will become of it.
+    alike: bool,
     /// While it is being compressed, how many bytes have come. The compressor of the [`Strings`]
     /// has them.
     packing: Option<usize>,
 }
 
 impl Pieces {
-    /// Begins a string of `len` bytes.
+    /// Begins the bits of a filter, `len` bytes.
     pub(super) fn begin(
         out: &mut impl Write,
         strings: &mut Strings,
         len: u64,
     ) -> io::Result<Pieces> {
-        let worth = usize::try_from(len / WORTH).unwrap_or(usize::MAX);
+        Pieces::begin_with(out, strings, len, len / WORTH, true)
+    }
+
+    /// Begins a string of `len` bytes.
+    pub(super) fn begin_text(
+        out: &mut impl Write,
+        strings: &mut Strings,
+        len: u64,
+    ) -> io::Result<Pieces> {
+        Pieces::begin_with(
+            out,
+            strings,
+            len,
+            len.saturating_sub(COMPRESS_SAVES as u64),
+            false,
+        )
+    }
+
+    fn begin_with(
+        out: &mut impl Write,
+        strings: &mut Strings,
+        len: u64,
+        worth: u64,
+        alike: bool,
+    ) -> io::Result<Pieces> {
+        let worth = usize::try_from(worth).unwrap_or(usize::MAX);
         let most = worth.min(strings.most_packed);
         let compressor = strings.compressor.as_mut();
         let packing = compressor.is_some_and(|compressor| compressor.begin(len, most));
@@ -45,6 +73,7 @@ impl Pieces {
         Ok(Pieces {
             len,
             most,
+            alike,
             packing: packing.then_some(0),
         })
     }
@@ -67,7 +96,7 @@ impl Pieces {
             let came = came + piece.len();
             self.packing = Some(came);
             let fits = compressor.push(piece);
-            if !fits || came == SAMPLE && !self.promises(compressor.packed_len()) {
+            if !fits || self.alike && came == SAMPLE && !self.promises(compressor.packed_len()) {
                 self.packing = None;
                 put_length(out, self.len)?;
                 compressor.take_back(out)?;

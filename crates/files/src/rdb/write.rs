@@ -68,6 +68,8 @@ pub enum WriteError {
 enum Step {
     /// Between keys.
     Keys,
+    /// In a string that comes in pieces. If it has failed, nothing can follow.
+    Text,
     /// In a filter, between arrays.
     Arrays(Arrays),
     /// In an array.
@@ -156,20 +158,6 @@ impl<W: Write> Writer<W> {
         self.out.position()
     }
 
-    /// Where the bytes go. Some of those written are still buffered.
-    pub fn get_ref(&self) -> &W {
-        self.out.get_ref()
-    }
-
-    /// Hands over what is buffered.
-    ///
-    /// # Errors
-    ///
-    /// The bytes were not taken.
-    pub fn flush(&mut self) -> Result<(), WriteError> {
-        Ok(self.out.flush()?)
-    }
-
     /// Writes the auxiliary fields, the ones and in the order that Redis writes.
     ///
     /// # Errors
@@ -245,7 +233,8 @@ impl<W: Write> Writer<W> {
         mut next: impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
         self.key(kind::STRING, key, expires_at)?;
-        let mut pieces = Pieces::begin(&mut self.out, &mut self.strings, len)?;
+        let mut pieces = Pieces::begin_text(&mut self.out, &mut self.strings, len)?;
+        self.step = Step::Text;
         let (mut piece, mut left) = (Vec::new(), len);
         while left > 0 {
             next(&mut piece)?;
@@ -259,7 +248,9 @@ impl<W: Write> Writer<W> {
             left -= came;
             pieces.put(&mut self.out, &mut self.strings, &piece)?;
         }
-        Ok(pieces.end(&mut self.out, &mut self.strings)?)
+        pieces.end(&mut self.out, &mut self.strings)?;
+        self.step = Step::Keys;
+        Ok(())
     }
 
     /// A key that holds a filter.

@@ -96,6 +96,10 @@ fn a_string_may_come_in_pieces_and_must_be_as_long_as_announced() {
         let keys = read(&file[..]).unwrap().keys;
         assert!(common_text(&keys[0].value) == text && keys[0].expires_at == Some(5));
     }
+    // Its beginning tells nothing of the rest.
+    let mut zeros = vec![0; 300_000];
+    zeros[..20_000].copy_from_slice(&text[..20_000]);
+    assert!(written(65_536, &zeros, zeros.len(), true).unwrap().len() < 30_000);
     for announced in [299_999, 300_001] {
         let error = written(1000, &text, announced, false).unwrap_err();
         assert!(
@@ -128,6 +132,10 @@ fn steps_out_of_order_are_errors() {
     writer.array_bytes(&bytes).unwrap();
     writer.end_array().unwrap();
     out_of_order(writer.begin_array());
+    out_of_order(writer.finish().map(|_| ()));
+    let mut writer = self::writer(WriteOptions::default());
+    writer.long_text(b"k", None, 5, |_| Ok(())).unwrap_err();
+    out_of_order(writer.text(b"k", None, b"v"));
     out_of_order(writer.finish().map(|_| ()));
 }
 

@@ -93,8 +93,8 @@ impl Table {
         self.slots.len() as u64
     }
 
-    pub(crate) fn into_slots(self) -> Box<[u8]> {
-        self.slots.into_box()
+    pub(crate) fn into_slots(self) -> Bytes {
+        self.slots
     }
 
     fn is_full(&self) -> bool {
@@ -293,10 +293,7 @@ impl Table {
 
     /// Lets the slots be moved to another place in memory; they must stay as many.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        let len = self.slots.len();
-        let slots = core::mem::take(&mut self.slots);
-        self.slots = relocate(slots.into_box()).into();
-        assert_eq!(self.slots.len(), len, "relocated slots stay as many");
+        self.slots.relocate(relocate);
     }
 
     /// Puts on huge pages what has become due since so many slots were in use.

@@ -7,7 +7,7 @@
 //! - [`try_insert_each`](crate::ScalableBloomFilter::try_insert_each): a batch with a limit on
 //!   growth
 //! - [`relocate_bits`](crate::ScalableBloomFilter::relocate_bits): bits moved to another place
-//! - [`give_back`]: much memory freed without a pause of other threads
+//! - [`give_back`]: much memory freed in steps, so that other threads need not wait
 //!
 //! A filter for each of a million users lies somewhere in memory, and so do its bits. A host that
 //! executes requests one by one waits for each of these places in turn. It waits once for all of

@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::mem::size_of;
 
+use crate::bits::Bytes;
+
 /// The bytes of a page, which is the longest piece.
 const PAGE: usize = 256 << 10;
 /// A page with more notes than this is copied: a note is 8 bytes.
@@ -28,7 +30,7 @@ pub(crate) struct Capture {
     next: (usize, u64),
     changed: BTreeMap<(usize, u64), Page>,
     /// The bytes of layers that the filter has dropped meanwhile, as they were then.
-    dropped: BTreeMap<usize, Box<[u8]>>,
+    dropped: BTreeMap<usize, Bytes>,
 }
 
 /// Room for a capture in a filter. A clone of the filter is not captured, and whether one is says
@@ -81,7 +83,7 @@ impl Capture {
     }
 
     /// Keeps the bytes of layer `number`, which the filter drops, for as long as they are needed.
-    pub(crate) fn keep(&mut self, number: usize, bytes: Box<[u8]>) {
+    pub(crate) fn keep(&mut self, number: usize, bytes: Bytes) {
         if number < self.layers && number >= self.next.0 {
             self.dropped.entry(number).or_insert(bytes);
         }

@@ -63,8 +63,11 @@ unsafe impl GlobalAlloc for HostAlloc {
             Some(api) if layout.align() <= HOST_ALIGN => match api.try_realloc {
                 // SAFETY: the block came from the host as it is, and the size is not 0.
                 Some(try_realloc) => unsafe { try_realloc(block.cast(), size).cast() },
+                // What shrinks stays where it is, so that little is copied.
                 // SAFETY: as above.
-                None if size < LARGE => unsafe { (api.realloc)(block.cast(), size).cast() },
+                None if size < LARGE || size <= layout.size() => unsafe {
+                    (api.realloc)(block.cast(), size).cast()
+                },
                 // SAFETY: the caller's promise.
                 None => unsafe { self.moved(block, layout, size) },
             },

@@ -443,8 +443,8 @@ fn all_memory_is_given_back() {
     for _ in 0..6 {
         round(&mut host.client());
     }
-    // A round makes and frees filters of more than 100 MB. The host frees buffers of its own now and
-    // then.
+    // A round makes and frees filters of more than 100 MB. Buffers of its own the host frees
+    // later.
     wait_for_ok("the memory", || {
         let after = used_memory(&host);
         let grown = format!("{before} and then {after}");

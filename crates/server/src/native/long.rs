@@ -170,9 +170,11 @@ pub fn asks_for_payload(call: &Call<'_>, value: &Value) -> bool {
                     Ok(payload) => payload,
                     Err(refusal) => return Done::Reply(refusal),
                 };
+                drop(value);
                 // The payload becomes the reply, so that it is not in memory twice.
                 let (mut head, mut out) = (Vec::new(), payload);
                 encode_bulk_len(out.len(), &mut head);
+                out.reserve_exact(head.len() + 2);
                 out.splice(..0, head);
                 out.extend_from_slice(b"\r\n");
                 Done::Encoded(out)

@@ -209,11 +209,14 @@ impl Db {
     pub fn insert(&mut self, hash: u64, mut entry: Entry) -> Option<Leftover> {
         entry.hash = hash;
         let old = self.discard(hash, entry.key());
+        match (&self.snapshot, entry.value.capture_id()) {
+            (Some((snapshot, _)), Some(id)) => snapshot.moved(id, hash, entry.key()),
+            // The snapshot has ended while the entry was in nobody's hands.
+            (None, Some(_)) => entry.value.end_capture(),
+            _ => {}
+        }
         if let Some((snapshot, _)) = &self.snapshot {
             entry.epoch = snapshot.epoch();
-            if let Some(id) = entry.value.capture_id() {
-                snapshot.moved(id, hash, entry.key());
-            }
         }
         self.sums.add(Sums::of(&entry));
         self.note_expiry(entry.expires_at());
@@ -349,6 +352,18 @@ mod tests {
         db.discard(1, b"a");
         db.discard(2, b"b");
         assert_eq!((db.sums().memory, db.len(), db.expiring()), (0, 0, 0));
+    }
+
+    #[test]
+    fn nothing_is_captured_for_a_snapshot_that_has_ended() {
+        let mut db = Db::default();
+        let mut entry = text("a", None);
+        if let Value::Text(text) = &mut entry.value {
+            text.begin_capture(7);
+        }
+        db.insert(1, entry);
+        let entry = db.peek(1, b"a", 0).unwrap();
+        assert_eq!(entry.value.capture_id(), None);
     }
 
     #[test]

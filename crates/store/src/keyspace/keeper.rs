@@ -85,7 +85,11 @@ impl Keeper {
     pub(super) fn new(epoch: u32) -> Self {
         Keeper {
             epoch,
-            state: Mutex::default(),
+            // No capture has the number of one of another snapshot.
+            state: Mutex::new(State {
+                last_id: u64::from(epoch) << 32,
+                ..State::default()
+            }),
         }
     }
 

@@ -96,7 +96,7 @@ impl Writer {
         }
         place.count(unwritten.bytes.len());
         journal.set_written(unwritten.end);
-        journal.give_back(unwritten.bytes);
+        journal.return_buffer(unwritten.bytes);
     }
 
     /// Writes what waits, trying again as long as it takes; false when that was the end.
@@ -136,7 +136,7 @@ impl Writer {
             info!("the log is complete");
             return false;
         }
-        store.journal.give_back(unwritten.bytes);
+        store.journal.return_buffer(unwritten.bytes);
         true
     }
 

@@ -145,7 +145,7 @@ impl Source<'_> {
     /// Puts the next bytes of a large value in place of others.
     fn next_piece(&mut self, id: u64, piece: &mut Vec<u8>) -> Result<(), WriteError> {
         self.go_on()?;
-        // What is being compressed is not written yet, which would be a rest.
+        // While a value is being compressed, nothing is written, and so there is no other rest.
         self.pace.rest();
         piece.clear();
         if self.snapshot.next_piece(self.keyspace, id, piece) {
@@ -154,6 +154,11 @@ impl Source<'_> {
             Err(io::Error::other("a captured value was lost").into())
         }
     }
+
+    /// Ends the capture of a large value, of which there are no more bytes.
+    fn end(&self, id: u64) {
+        self.snapshot.next_piece(self.keyspace, id, &mut Vec::new());
+    }
 }
 
 struct SnapshotWriter<'s, 'f> {
@@ -161,7 +166,7 @@ struct SnapshotWriter<'s, 'f> {
     rdb: Writer<Paced<'f>>,
     /// The database selected last.
     db: Option<usize>,
-    /// Large values, left to the end.
+    /// Large filters, left to the end.
     large: Vec<Kept>,
 }
 
@@ -170,7 +175,19 @@ impl SnapshotWriter<'_, '_> {
         self.source.go_on()?;
         for kept in self.source.snapshot.take_kept() {
             match &kept.value {
-                KeptValue::Large { .. } => self.large.push(kept),
+                KeptValue::Large {
+                    rest: Rest::Parts(_),
+                    ..
+                } => self.large.push(kept),
+                KeptValue::Large {
+                    id,
+                    rest: Rest::Len(len),
+                } => {
+                    self.select(kept.db)?;
+                    let next = |piece: &mut Vec<u8>| self.source.next_piece(*id, piece);
+                    self.rdb.long_text(&kept.key, kept.expires_at, *len, next)?;
+                    self.source.end(*id);
+                }
                 KeptValue::Whole(value) => {
                     self.select(kept.db)?;
                     put(&mut self.rdb, &kept.key, kept.expires_at, value)?;
@@ -187,22 +204,16 @@ impl SnapshotWriter<'_, '_> {
             let Some(kept) = self.large.pop() else {
                 return Ok(());
             };
-            let KeptValue::Large { id, rest } = &kept.value else {
+            let KeptValue::Large {
+                id,
+                rest: Rest::Parts(parts),
+            } = &kept.value
+            else {
                 continue;
             };
             self.select(kept.db)?;
-            match rest {
-                Rest::Len(len) => {
-                    let next = |piece: &mut Vec<u8>| self.source.next_piece(*id, piece);
-                    self.rdb.long_text(&kept.key, kept.expires_at, *len, next)?;
-                }
-                Rest::Parts(parts) => self.write_filter(&kept, *id, parts)?,
-            }
-            // There is no more, which ends the capture.
-            let Source {
-                keyspace, snapshot, ..
-            } = self.source;
-            snapshot.next_piece(keyspace, *id, &mut Vec::new());
+            self.write_filter(&kept, *id, parts)?;
+            self.source.end(*id);
         }
     }
 

@@ -43,12 +43,12 @@ pub fn get(bytes: &[u8], offset: u64) -> bool {
 /// Makes a bit 1 or 0, and returns what it was. The string must reach to it.
 #[inline]
 pub fn set(text: &mut Text, offset: u64, on: bool) -> bool {
-    let (byte, shift) = place(offset);
-    let [byte] = text.part_mut(byte..byte.saturating_add(1)) else {
-        return false;
-    };
-    let old = *byte >> shift & 1 == 1;
-    *byte = *byte & !(1 << shift) | u8::from(on) << shift;
+    let old = get(text, offset);
+    if old != on {
+        let (byte, shift) = place(offset);
+        let part = text.part_mut(byte..byte.saturating_add(1));
+        part.iter_mut().for_each(|byte| *byte ^= 1 << shift);
+    }
     old
 }
 
