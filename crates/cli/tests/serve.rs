@@ -5,8 +5,8 @@
 mod support;
 
 use std::fs;
-use std::io::{self, PipeWriter, Write};
-use std::net::TcpListener;
+use std::io::{self, PipeWriter, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -189,14 +189,33 @@ fn it_says_ready_after_loading_in_words() {
 
 /// A server that says everything into a pipe.
 fn on_a_pipe(folder: &Path, log: PipeWriter) -> (Process, Client) {
+    let out = log.try_clone().unwrap();
+    started(Command::new("env"), folder, &[], out.into(), log.into())
+}
+
+/// A server that another program starts, whose last arguments are the server's.
+fn started(
+    mut starter: Command,
+    folder: &Path,
+    words: &[&str],
+    out: Stdio,
+    log: Stdio,
+) -> (Process, Client) {
     let port = free_port();
-    let mut command = Command::new(EVERBLOOM);
-    command
-        .args(["serve", "--bind", "127.0.0.1", "--port", &port.to_string()])
+    starter
+        .args([
+            EVERBLOOM,
+            "serve",
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+        ])
+        .args(words)
         .current_dir(folder)
         .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap());
-    let server = Process(command.stderr(log).spawn().unwrap());
+        .stdout(out);
+    let server = Process(starter.stderr(log).spawn().unwrap());
     let connect = || Client::try_connect(("127.0.0.1", port));
     wait_for("the server", || {
         connect().is_ok_and(|mut client| client.is_loaded() == Some(true))
@@ -392,6 +411,60 @@ fn a_signal_saves_what_the_settings_say_and_the_end_comes_soon() {
         assert_eq!(file.exists(), saved, "{}", server.log());
         let server = Server::on(&folder, &words);
         assert_eq!(server.client().number("EXISTS seen"), i64::from(saved));
+    }
+}
+
+/// What `/ready` answers.
+fn ready(port: u16) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let request = "GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.lines().next().unwrap().to_owned()
+}
+
+/// A limit on the length of files stands for a disk that is full, and is lifted later.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_refuses_writes_and_loses_none_that_was_acknowledged() {
+    if !peers::is_there(
+        Command::new("prlimit").arg("-V"),
+        "apt-get install util-linux",
+    ) {
+        return;
+    }
+    let (folder, metrics) = (folder("serve-full-disk"), free_port());
+    let limited = "trap '' XFSZ; ulimit -S -f 128; exec \"$@\"";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", limited, "sh"]);
+    let words = ["--metrics-port", &metrics.to_string()];
+    let (mut server, mut client) = started(shell, &folder, &words, Stdio::null(), Stdio::null());
+    let item = |number: usize| format!("{number:0100}");
+    let mut add = |number| client.call(&["BF.ADD", "seen", &item(number)]);
+    let mut acknowledged = 0;
+    let refusal = loop {
+        match add(acknowledged) {
+            Reply::Integer(_) => acknowledged += 1,
+            other => break other,
+        }
+    };
+    assert!(
+        matches!(&refusal, Reply::Error(text) if text.starts_with("MISCONF")),
+        "{refusal:?}"
+    );
+    assert_eq!(ready(metrics), "HTTP/1.1 503 Service Unavailable");
+    let pid = server.id().to_string();
+    run(Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:"])).success();
+    wait_for("room", || matches!(add(acknowledged), Reply::Integer(_)));
+    assert_eq!(ready(metrics), "HTTP/1.1 200 OK");
+    kill(&server, "KILL");
+    server.wait().unwrap();
+    let server = Server::on(&folder, &[]);
+    let mut client = server.client();
+    for number in 0..=acknowledged {
+        let found = client.call(&["BF.EXISTS", "seen", &item(number)]);
+        assert_eq!(found, Reply::Integer(1), "{number} of {acknowledged}");
     }
 }
 
