@@ -201,7 +201,7 @@ fn replies_wait_for_the_fsync() {
         assert!(!is_answered(&client), "{lines:?}");
         // So it is for those that come while the disk is at work.
         let mut late = Client::of(&running);
-        send(&mut late, &[&format!("BF.ADD f late:{scene}")]);
+        send(&mut late, &[&format!("BF.ADD late {scene}")]);
         for _ in 0..10 {
             run(&mut other, &["BF.CARD f"]);
         }
