@@ -35,7 +35,7 @@ pub(crate) fn due(bytes: u64, items: u64, touched: u32) -> u64 {
 }
 
 /// Frees bytes. Many are given back to the system in steps: while Linux takes back a gigabyte at
-/// once, which is 50 milliseconds, every other thread waits that asks it for memory.
+/// once, which is some 50 milliseconds, every other thread waits that asks it for memory.
 ///
 /// It helps where the allocator shrinks an allocation in place, as that of the C library does. With
 /// one that copies it to another place, the rest is freed at once after the first step.

@@ -1,5 +1,6 @@
 //! Work that goes on for seconds beside threads that answer clients.
 
+use std::cell::Cell;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,22 +13,22 @@ const REST: Duration = Duration::from_micros(100);
 /// of its time slice, some milliseconds, before a request is answered.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    rested: Instant,
+    rested: Cell<Instant>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        let rested = Instant::now();
+        let rested = Cell::new(Instant::now());
         Pace { rested }
     }
 }
 
 impl Pace {
     /// Rests when that is due.
-    pub(crate) fn rest(&mut self) {
-        if self.rested.elapsed() >= WORK {
+    pub(crate) fn rest(&self) {
+        if self.rested.get().elapsed() >= WORK {
             thread::sleep(REST);
-            self.rested = Instant::now();
+            self.rested.set(Instant::now());
         }
     }
 }

@@ -78,7 +78,7 @@ pub fn copy<T>(
     begin: impl Fn(&Value) -> Option<(T, Range<u64>)>,
     mut put: impl FnMut(&mut T, u64, &[u8]) -> bool,
 ) -> Option<(T, Watching)> {
-    let mut pace = Pace::default();
+    let pace = Pace::default();
     let mut step = Vec::new();
     for _ in 0..TRIES {
         let watching = Watching::begin(store, db, key);

@@ -38,7 +38,7 @@ impl Pieces {
         strings: &mut Strings,
         len: u64,
     ) -> io::Result<Pieces> {
-        Pieces::begin_with(out, strings, len, len / WORTH, true)
+        Pieces::begin_with(out, strings, len, true)
     }
 
     /// Begins a string of `len` bytes.
@@ -47,22 +47,19 @@ impl Pieces {
         strings: &mut Strings,
         len: u64,
     ) -> io::Result<Pieces> {
-        Pieces::begin_with(
-            out,
-            strings,
-            len,
-            len.saturating_sub(COMPRESS_SAVES as u64),
-            false,
-        )
+        Pieces::begin_with(out, strings, len, false)
     }
 
     fn begin_with(
         out: &mut impl Write,
         strings: &mut Strings,
         len: u64,
-        worth: u64,
         alike: bool,
     ) -> io::Result<Pieces> {
+        let worth = match alike {
+            true => len / WORTH,
+            false => len.saturating_sub(COMPRESS_SAVES as u64),
+        };
         let worth = usize::try_from(worth).unwrap_or(usize::MAX);
         let most = worth.min(strings.most_packed);
         let compressor = strings.compressor.as_mut();

@@ -35,7 +35,7 @@ impl Release {
         if let Some(thread) = self.0.get_or_init(start) {
             // If the thread has ended, the error holds what was sent, and frees it here.
             drop(thread.send(Box::new(move || {
-                let mut pace = Pace::default();
+                let pace = Pace::default();
                 for one in removed {
                     drop(one);
                     pace.rest();

@@ -42,13 +42,14 @@ pub fn write_unless(
     settings: &Settings,
     aof_base: bool,
 ) -> Result<u64, WriteError> {
-    let rdb = begin(file, settings, keyspace.memory(), aof_base)?;
+    let pace = Pace::default();
+    let rdb = begin(file, &pace, settings, keyspace.memory(), aof_base)?;
     let mut file = SnapshotWriter {
         source: Source {
             keyspace,
             snapshot,
             given_up,
-            pace: Pace::default(),
+            pace: &pace,
         },
         rdb,
         db: None,
@@ -68,6 +69,7 @@ pub fn write_unless(
 
 fn begin<'f>(
     file: &'f mut dyn StorageFile,
+    pace: &'f Pace,
     settings: &Settings,
     used_memory: usize,
     aof_base: bool,
@@ -79,7 +81,7 @@ fn begin<'f>(
     let out = Paced {
         file,
         unsynced: 0,
-        pace: Pace::default(),
+        pace,
     };
     let mut rdb = Writer::new(out, options)?;
     rdb.aux(&Aux {
@@ -98,7 +100,8 @@ pub fn write_view(
     file: &mut dyn StorageFile,
     settings: &Settings,
 ) -> Result<u64, WriteError> {
-    let mut rdb = begin(file, settings, used_memory, false)?;
+    let pace = Pace::default();
+    let mut rdb = begin(file, &pace, settings, used_memory, false)?;
     for (db, number) in (0..view.databases()).zip(0..) {
         let mut selected = false;
         for (_, entry) in view.entries(db) {
@@ -131,7 +134,7 @@ struct Source<'s> {
     keyspace: &'s Keyspace,
     snapshot: &'s Snapshot,
     given_up: &'s AtomicBool,
-    pace: Pace,
+    pace: &'s Pace,
 }
 
 impl Source<'_> {
@@ -143,9 +146,9 @@ impl Source<'_> {
     }
 
     /// Puts the next bytes of a large value in place of others.
-    fn next_piece(&mut self, id: u64, piece: &mut Vec<u8>) -> Result<(), WriteError> {
+    fn next_piece(&self, id: u64, piece: &mut Vec<u8>) -> Result<(), WriteError> {
         self.go_on()?;
-        // While a value is being compressed, nothing is written, and so there is no other rest.
+        // While a value is being compressed, nothing is written that would be a rest.
         self.pace.rest();
         piece.clear();
         if self.snapshot.next_piece(self.keyspace, id, piece) {
@@ -246,7 +249,7 @@ impl SnapshotWriter<'_, '_> {
 struct Paced<'f> {
     file: &'f mut dyn StorageFile,
     unsynced: u64,
-    pace: Pace,
+    pace: &'f Pace,
 }
 
 impl Write for Paced<'_> {
