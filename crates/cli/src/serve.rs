@@ -37,31 +37,31 @@ Settings have the names and the meaning they have in redis.conf, in the file as 
 as `--port 7000`. The main ones, with their defaults:
 
   port 6379                    the TCP port; 0 lets the system choose
-  bind 127.0.0.1 -::1          the addresses to listen on; a dash lets an address be missing
-  tls-port 0                   the TCP port of TLS; 0 is none
-  unixsocket \"\"                the path of a Unix socket; empty is none
-  metrics-port 0               the HTTP port of a page, /metrics, /health and /ready; 0 is none
-  requirepass \"\"               the password that clients must AUTH with
-  protected-mode yes           without a password, refuse clients from other machines
-  maxclients 10000             connections at a time
-  timeout 0                    seconds until an idle client is disconnected; 0 is never
-  databases 16                 databases for SELECT
-  io-threads 0                 threads that serve connections; 0 is one a core
-  maxmemory 0                  refuse writes above so much memory, such as 4gb; 0 is no limit
-  proto-max-bulk-len 512mb     the longest argument of a command
+  bind 127.0.0.1 -::1          addresses to listen on; one after a dash may be unavailable
+  tls-port 0                   the TCP port for TLS; 0 means none
+  unixsocket \"\"                the path of a Unix socket; empty means none
+  metrics-port 0               the HTTP port of the page, /metrics, /health and /ready; 0 means none
+  requirepass \"\"               the password for AUTH
+  protected-mode yes           refuse clients from other machines while there is no password
+  maxclients 10000             maximum number of connected clients
+  timeout 0                    disconnect clients that were idle for so many seconds; 0 means never
+  databases 16                 number of databases
+  io-threads 0                 threads that serve connections; 0 means one per core
+  maxmemory 0                  refuse writes above this much memory, such as 4gb; 0 means no limit
+  proto-max-bulk-len 512mb     maximum length of an argument
   loglevel notice              debug, verbose, notice or warning
-  logfile \"\"                   the log; SIGHUP reopens it; empty is standard output
-  log-format text              text, or json: an object a line
+  logfile \"\"                   write log lines to this file; empty means standard output
+  log-format text              text, or json: one object per line
 
-  dir everbloom-data           the directory of snapshots and of the log of changes
-  appendonly yes               log every change, and read the log back at the start
+  dir everbloom-data           the directory of the snapshot and the log
+  appendonly yes               log every change, and load the log at the start
   appendfsync everysec         force the log to the disk: always, everysec or no
-  save 3600 1 300 100 60 10000 a snapshot after so many seconds with so many changes; \"\" is none
+  save 3600 1 300 100 60 10000 save a snapshot after SECONDS if there were CHANGES; \"\" means never
 
-  bf-error-rate 0.01           the error rate of filters that BF.ADD creates
-  bf-initial-size 100          their capacity
-  bf-expansion-factor 2        how many times larger each further layer is; 0 is not to grow
-  bf-default-layout classic    classic, as RedisBloom, or blocked: faster, and exact when grown
+  bf-error-rate 0.01           error rate of filters that BF.ADD creates
+  bf-initial-size 100          capacity of these filters
+  bf-expansion-factor 2        how many times larger each further layer is; 0 disables growth
+  bf-default-layout classic    classic (RedisBloom's) or blocked (faster, keeps its rate)
 
 Examples:
   everbloom serve

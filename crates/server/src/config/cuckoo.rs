@@ -11,7 +11,7 @@ use super::text::refused;
 
 pub(super) const BUCKET_SIZE: Parameter = Parameter::new(
     "cf-bucket-size",
-    "Slots of a bucket of a cuckoo filter that an add makes. More are filled better and err more.",
+    "Slots per bucket of filters that CF.ADD creates. More slots fill better and err more.",
     (
         |s| s.cf.bucket_size.to_string(),
         |s, text| {
@@ -26,7 +26,7 @@ pub(super) const BUCKET_SIZE: Parameter = Parameter::new(
 
 pub(super) const INITIAL_SIZE: Parameter = Parameter::new(
     "cf-initial-size",
-    "Its slots, at least.",
+    "Minimum number of slots of these filters.",
     (
         |s| s.cf.initial_size.to_string(),
         |s, text| {
@@ -42,7 +42,7 @@ pub(super) const INITIAL_SIZE: Parameter = Parameter::new(
 
 pub(super) const MAX_ITERATIONS: Parameter = Parameter::new(
     "cf-max-iterations",
-    "The most items that it moves to make room for one.",
+    "Maximum number of items moved to make room for one.",
     (
         |s| s.cf.max_iterations.to_string(),
         |s, text| {
@@ -55,7 +55,7 @@ pub(super) const MAX_ITERATIONS: Parameter = Parameter::new(
 
 pub(super) const EXPANSION_FACTOR: Parameter = Parameter::new(
     "cf-expansion-factor",
-    "How many times larger each further table of it is. 0 is not to grow.",
+    "How many times larger each further table of these filters is. 0 disables growth.",
     (
         |s| s.cf.expansion.to_string(),
         |s, text| {
@@ -71,7 +71,7 @@ pub(super) const EXPANSION_FACTOR: Parameter = Parameter::new(
 
 pub(super) const MAX_EXPANSIONS: Parameter = Parameter::new(
     "cf-max-expansions",
-    "With so many tables a cuckoo filter takes no more items.",
+    "Maximum number of tables of a cuckoo filter.",
     (
         |s| s.cf.max_expansions.to_string(),
         |s, text| {

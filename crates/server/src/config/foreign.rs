@@ -1,15 +1,15 @@
-//! Settings that Redis has and this server has not.
+//! Settings of Redis that this server does not support.
 
 use super::parameter::PARAMETERS;
 
-/// What becomes of such a setting.
+/// How an unsupported setting is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
-    /// It tunes something that is not here: a warning in the log is enough.
+    /// It tunes something that does not exist here: a warning in the log is enough.
     Ignored,
-    /// Whoever sets it relies on it, as on a list of users: the server must not start without it.
+    /// Users rely on its effect, for example on a list of users: the server refuses to start.
     Refused {
-        /// The value that asks for nothing.
+        /// The value that has no effect.
         unless: &'static str,
     },
 }
@@ -31,7 +31,7 @@ pub fn find(name: &str) -> Option<Foreign> {
         .map(|(_, foreign)| foreign)
 }
 
-/// Says that nobody knows a setting, and which one may have been meant.
+/// The message for an unknown setting, with the most similar name.
 pub fn unknown(name: &str) -> String {
     const MOST_TYPOS: usize = 2;
     let lower = name.to_ascii_lowercase();

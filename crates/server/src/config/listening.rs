@@ -1,4 +1,4 @@
-//! The settings of the ways in: addresses, ports, TLS, the Unix socket, and metrics.
+//! Settings of listening: addresses, ports, TLS, the Unix socket, and metrics.
 
 use super::row::{IMMUTABLE, INT, Parameter, file_path, number, put};
 use super::text::split_words;
@@ -6,7 +6,7 @@ use super::tls::{AuthClients, Protocols};
 
 pub(super) const BIND: Parameter = Parameter::new(
     "bind",
-    "The addresses to listen on. A dash before one lets it be missing.",
+    "Addresses to listen on. An address after a dash may be unavailable.",
     (
         |s| s.bind.join(" "),
         |s, text| put(&mut s.bind, addresses(text)),
@@ -17,22 +17,22 @@ pub(super) const BIND: Parameter = Parameter::new(
 
 pub(super) const PORT: Parameter = Parameter::new(
     "port",
-    "The TCP port. 0 lets the system choose one, which the log names; beside tls-port or\n\
-     unixsocket it is none.",
+    "The TCP port. 0 lets the system choose one, which the log names. With tls-port or\n\
+     unixsocket, 0 closes the port.",
     number!(port, 0, 65535),
 )
 .fixed(IMMUTABLE);
 
 pub(super) const UNIX_SOCKET: Parameter = Parameter::new(
     "unixsocket",
-    "The path of a Unix socket to listen on. Empty: none.",
+    "Path of a Unix socket to listen on. Empty: none.",
     file_path!(unixsocket),
 )
 .fixed(IMMUTABLE);
 
 pub(super) const UNIX_SOCKET_PERMISSIONS: Parameter = Parameter::new(
     "unixsocketperm",
-    "Who may connect to it, as chmod's octal digits. 0 is what the umask leaves.",
+    "Permissions of the Unix socket, in octal. 0 leaves them to the umask.",
     (
         |s| format!("{:o}", s.unixsocketperm),
         |s, text| put(&mut s.unixsocketperm, permissions(text)),
@@ -42,46 +42,46 @@ pub(super) const UNIX_SOCKET_PERMISSIONS: Parameter = Parameter::new(
 
 pub(super) const BACKLOG: Parameter = Parameter::new(
     "tcp-backlog",
-    "How many connections may wait to be accepted.",
+    "Maximum number of connections that wait to be accepted.",
     number!(tcp_backlog, 0, INT),
 )
 .fixed(IMMUTABLE);
 
 pub(super) const KEEPALIVE: Parameter = Parameter::new(
     "tcp-keepalive",
-    "Ask a client that was silent for so many seconds whether it is there. 0 is never.",
+    "Probe a client that was silent for this many seconds. 0 means never.",
     number!(tcp_keepalive, 0, INT),
 );
 
 pub(super) const TLS_PORT: Parameter = Parameter::new(
     "tls-port",
-    "The TCP port of TLS, on the same addresses. 0 is none; `port 0` beside it is TLS alone.",
+    "The TCP port for TLS, on the same addresses. 0 means none; with `port 0`, only TLS.",
     number!(tls.port, 0, 65535),
 )
 .fixed(IMMUTABLE);
 
 pub(super) const TLS_CERT_FILE: Parameter = Parameter::new(
     "tls-cert-file",
-    "The server's certificate and those that vouch for it, as PEM. CONFIG SET and SIGHUP read\n\
-     the files of TLS anew.",
+    "The server's certificate, followed by its issuers', as PEM. CONFIG SET and SIGHUP read\n\
+     the TLS files again.",
     file_path!(tls.cert_file),
 );
 
 pub(super) const TLS_KEY_FILE: Parameter = Parameter::new(
     "tls-key-file",
-    "Its private key, as PEM.",
+    "The private key of the certificate, as PEM.",
     file_path!(tls.key_file),
 );
 
 pub(super) const TLS_CA_CERT_FILE: Parameter = Parameter::new(
     "tls-ca-cert-file",
-    "The certificates that vouch for clients, as PEM.",
+    "Certificates of the authorities that sign clients' certificates, as PEM.",
     file_path!(tls.ca_cert_file),
 );
 
 pub(super) const TLS_AUTH_CLIENTS: Parameter = Parameter::new(
     "tls-auth-clients",
-    "Whether clients must show a certificate: yes, no, or optional.",
+    "Require a client certificate: yes, no or optional.",
     (
         |s| s.tls.auth_clients.show().into(),
         |s, text| put(&mut s.tls.auth_clients, AuthClients::read(text)),
@@ -90,7 +90,7 @@ pub(super) const TLS_AUTH_CLIENTS: Parameter = Parameter::new(
 
 pub(super) const TLS_PROTOCOLS: Parameter = Parameter::new(
     "tls-protocols",
-    "The versions of TLS that are spoken.",
+    "Accepted versions of TLS.",
     (
         |s| s.tls.protocols.show().into(),
         |s, text| put(&mut s.tls.protocols, Protocols::read(text)),
@@ -100,15 +100,15 @@ pub(super) const TLS_PROTOCOLS: Parameter = Parameter::new(
 
 pub(super) const METRICS_PORT: Parameter = Parameter::new(
     "metrics-port",
-    "The HTTP port of a page, /metrics (in OpenMetrics format), /health and /ready. 0 is none.",
+    "HTTP port of the page, /metrics (OpenMetrics), /health and /ready. 0 means none.",
     number!(metrics_port, 0, 65535),
 )
 .fixed(IMMUTABLE);
 
 pub(super) const METRICS_BIND: Parameter = Parameter::new(
     "metrics-bind",
-    "The addresses of that port, as bind's. Whoever reaches it sees the names of keys, and\n\
-     needs no password.",
+    "Addresses of the metrics port, like bind's. It needs no password and shows the names\n\
+     of keys.",
     (
         |s| s.metrics_bind.join(" "),
         |s, text| put(&mut s.metrics_bind, addresses(text)),

@@ -47,45 +47,45 @@ pub const PARAMETERS: &[Parameter] = &[
     listening::METRICS_BIND,
     Parameter::new(
         "timeout",
-        "A client that has been idle for so many seconds is disconnected. 0 is never.",
+        "Disconnect a client that was idle for this many seconds. 0 means never.",
         number!(timeout, 0, INT),
     ),
     Parameter::new(
         "io-threads",
-        "The threads that serve connections. 0 is one a core.",
+        "Threads that serve connections. 0 means one per core.",
         number!(io_threads, 0, 1024),
     )
     .fixed(IMMUTABLE),
     // Every one of the shards holds its part of every database: more would be memory wasted.
     Parameter::new(
         "databases",
-        "How many databases SELECT can choose from.",
+        "Number of databases.",
         number!(data.databases, 1, 4096),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "protected-mode",
-        "Without a password, refuse clients from other machines.",
+        "Refuse clients from other machines while there is no password.",
         yes_no!(protected_mode),
     ),
     Parameter::new(
         "requirepass",
-        "The password that clients must AUTH with. Empty: none is needed.",
+        "The password for AUTH. Empty: no password.",
         read!(requirepass, text => Ok(text.into())),
     ),
     Parameter::new(
         "maxclients",
-        "How many clients may be connected at a time.",
+        "Maximum number of connected clients.",
         number!(maxclients, 1, i64::from(u32::MAX)),
     ),
     Parameter::new(
         "maxmemory",
-        "Above so much memory, as in 4gb, writes are refused. 0 is no limit.",
+        "Refuse writes above this much memory, for example 4gb. 0 means no limit.",
         memory!(maxmemory, 0, i64::MAX),
     ),
     Parameter::new(
         "maxmemory-policy",
-        "It can only be noeviction: a filter is never evicted.",
+        "Only noeviction: filters are never evicted.",
         (
             |_| "noeviction".into(),
             |_, text| choice(text, &["noeviction"]).map(drop),
@@ -93,7 +93,7 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "save",
-        "A snapshot after so many seconds with so many changes: pairs. Empty: none.",
+        "Pairs: save a snapshot after SECONDS if there were CHANGES. Empty: never.",
         (
             |s| {
                 let points = s
@@ -109,7 +109,7 @@ pub const PARAMETERS: &[Parameter] = &[
     .list(),
     Parameter::new(
         "dir",
-        "The directory of snapshots and of the log of changes.",
+        "The directory of the snapshot and the log.",
         (
             |s| {
                 let dir = s.data.dir.as_deref();
@@ -124,18 +124,18 @@ pub const PARAMETERS: &[Parameter] = &[
     .fixed(IMMUTABLE),
     Parameter::new(
         "dbfilename",
-        "The name of the snapshot's file.",
+        "The file name of the snapshot.",
         read!(data.dbfilename, text => file_name(text, "dbfilename", "filename")),
     )
     .protected(),
     Parameter::new(
         "rdbcompression",
-        "Compress long values in snapshots where that makes them much shorter.",
+        "Compress long values in snapshots if that makes them much shorter.",
         yes_no!(data.rdbcompression),
     ),
     Parameter::new(
         "rdbchecksum",
-        "End snapshots with a checksum, and check it when they are loaded.",
+        "Write a checksum into snapshots, and verify it when they are loaded.",
         yes_no!(data.rdbchecksum),
     )
     .fixed(IMMUTABLE),
@@ -146,7 +146,7 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "rdb-unknown-values",
-        "Values of types that this server has not: refuse to start, or skip them.",
+        "Values of unknown types: refuse to start, or skip them.",
         (
             |s| {
                 if s.data.rdb_skip_unknown_values {
@@ -168,24 +168,24 @@ pub const PARAMETERS: &[Parameter] = &[
     .fixed(IMMUTABLE),
     Parameter::new(
         "appendonly",
-        "Log every change, and read the log back at the start.",
+        "Log every change, and load the log at the start.",
         yes_no!(data.appendonly),
     ),
     Parameter::new(
         "appenddirname",
-        "The directory of the log, in dir.",
+        "The directory of the log, below dir.",
         read!(data.appenddirname, text => file_name(text, "appenddirname", "dirname")),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "appendfilename",
-        "What the names of the log's files begin with.",
+        "The beginning of the log's file names.",
         read!(data.appendfilename, text => file_name(text, "appendfilename", "filename")),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "appendfsync",
-        "When the log is forced to the disk: always (before each reply), everysec, or no.",
+        "When the log is forced to the disk: always (before each reply), everysec or no.",
         (
             |s| {
                 let fsync = FSYNC.iter().find(|(_, fsync)| *fsync == s.data.appendfsync);
@@ -201,13 +201,13 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "aof-load-truncated",
-        "Start with a log whose end is missing, as after a power failure. What is cut off is said.",
+        "Load a log whose end is incomplete, as after a power failure, with a warning.",
         yes_no!(data.aof_load_truncated),
     ),
     // A base that is not an RDB file is read, and never written.
     Parameter::new(
         "aof-use-rdb-preamble",
-        "It can only be yes: a rewritten log begins with a snapshot.",
+        "Only yes: a rewritten log begins with a snapshot.",
         (
             |_| show_yes_no(true),
             |_, text| match yes_no(text)? {
@@ -220,40 +220,40 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "auto-aof-rewrite-percentage",
-        "Rewrite the log when it has grown by so many percent. 0 is never.",
+        "Rewrite the log when it has grown by this many percent. 0 means never.",
         number!(data.auto_aof_rewrite_percentage, 0, INT),
     ),
     Parameter::new(
         "auto-aof-rewrite-min-size",
-        "Do not rewrite a log that is shorter.",
+        "Do not rewrite a shorter log.",
         memory!(data.auto_aof_rewrite_min_size, 0, i64::MAX),
     ),
     Parameter::new(
         "enable-debug-command",
-        "Whether DEBUG is answered: no, yes, or local (to clients of this machine).",
+        "Allow DEBUG: no, yes, or local (clients of this machine).",
         read!(enable_debug_command, text => one_of(text, &["no", "yes", "local"])),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "enable-protected-configs",
-        "Whether CONFIG SET changes dbfilename: no, yes, or local (for clients of this machine).",
+        "Allow CONFIG SET dbfilename: no, yes, or local (clients of this machine).",
         read!(enable_protected_configs, text => one_of(text, &["no", "yes", "local"])),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "proto-max-bulk-len",
-        "The longest argument of a command, and the longest string.",
+        "Maximum length of an argument and of a string.",
         memory!(proto_max_bulk_len, MEBIBYTE, i64::MAX),
     ),
     Parameter::new(
         "client-query-buffer-limit",
-        "A client whose unfinished request is longer is disconnected.",
+        "Disconnect a client whose incomplete request is longer.",
         memory!(client_query_buffer_limit, MEBIBYTE, i64::MAX),
     ),
     Parameter::new(
         "client-output-buffer-limit",
-        "Disconnect a client of this class when so many bytes of replies wait,\n\
-         or the second number for so many seconds.",
+        "CLASS HARD SOFT SECONDS: disconnect a client with more than HARD bytes of unread\n\
+         replies, or with more than SOFT bytes for SECONDS. 0 means no limit.",
         (
             |s| s.client_output_buffer_limit.show(),
             |s, text| s.client_output_buffer_limit.set(text),
@@ -262,12 +262,12 @@ pub const PARAMETERS: &[Parameter] = &[
     .list(),
     Parameter::new(
         "slowlog-log-slower-than",
-        "Commands that took so many microseconds are in SLOWLOG. -1 is none.",
+        "Record commands that took this many microseconds in SLOWLOG. -1 means none.",
         number!(slowlog_log_slower_than, -1, i64::MAX),
     ),
     Parameter::new(
         "slowlog-max-len",
-        "How many commands SLOWLOG keeps.",
+        "Number of commands that SLOWLOG keeps.",
         number!(slowlog_max_len, 0, i64::MAX),
     ),
     Parameter::new(
@@ -278,24 +278,24 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::new(
         "loglevel",
-        "How much is logged: debug, verbose, notice, warning or nothing.",
+        "Log level: debug, verbose, notice, warning or nothing.",
         read!(loglevel, text => one_of(text, LOG_LEVELS)),
     ),
     Parameter::new(
         "logfile",
-        "The file of the log's lines; SIGHUP opens it anew. Empty: standard output.",
+        "Write log lines to this file; SIGHUP reopens it. Empty: standard output.",
         read!(logfile, text => Ok(text.into())),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "log-format",
-        "text, or json: an object a line, with timestamp, level and message.",
+        "text, or json: one object per line, with timestamp, level and message.",
         read!(log_format, text => one_of(text, &["text", "json"])),
     )
     .fixed(IMMUTABLE),
     Parameter::new(
         "bf-error-rate",
-        "The error rate of filters that BF.ADD creates.",
+        "Error rate of filters that BF.ADD creates.",
         (
             |s| s.bf_error_rate_text.clone(),
             |s, text| {
@@ -310,21 +310,22 @@ pub const PARAMETERS: &[Parameter] = &[
     .alias("bf.bf-error-rate"),
     Parameter::new(
         "bf-initial-size",
-        "Their capacity.",
+        "Capacity of filters that BF.ADD creates.",
         read!(bf.initial_size, text => number::capacity(text.as_bytes())
             .map_err(|e| refused(e, "bf-initial-size", "[1, 1073741824]"))),
     )
     .alias("bf.bf-initial-size"),
     Parameter::new(
         "bf-expansion-factor",
-        "How many times larger each further layer of theirs is. 0 is not to grow.",
+        "How many times larger each further layer of these filters is. 0 disables growth.",
         read!(bf.expansion, text => number::expansion(text.as_bytes())
             .map_err(|e| refused(e, "bf-expansion-factor", "[0, 32768]"))),
     )
     .alias("bf.bf-expansion-factor"),
     Parameter::new(
         "bf-default-layout",
-        "Their layout: classic, as RedisBloom's, or blocked: faster, and exact when grown.",
+        "Layout of these filters: classic (RedisBloom's), or blocked: faster, and keeps its\n\
+         error rate when it grows.",
         (
             |s| layout::name(s.bf.layout).into(),
             |s, text| {
@@ -338,7 +339,7 @@ pub const PARAMETERS: &[Parameter] = &[
     .alias("bf.bf-default-layout"),
     Parameter::new(
         "bf-max-filter-bytes",
-        "The most memory that the bits of one filter may take. 0 is no limit.",
+        "Maximum bytes of one filter's bits. 0 means no limit.",
         memory!(bf_max_filter_bytes, 0, i64::MAX),
     ),
     cuckoo::BUCKET_SIZE,

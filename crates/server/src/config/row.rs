@@ -9,11 +9,11 @@ pub struct Parameter {
     pub name: &'static str,
     /// What it does, in a sentence or two; lines of at most 90 columns.
     pub about: &'static str,
-    /// Another name that it answers to.
+    /// An alias.
     pub alias: Option<&'static str>,
-    /// Why CONFIG SET may not change it, if so.
+    /// Why CONFIG SET cannot change it, if it cannot.
     pub fixed: Option<&'static str>,
-    /// Whoever could change it from afar could write files anywhere.
+    /// A remote client that changed it could write files anywhere.
     /// `enable-protected-configs` says who may.
     pub protected: bool,
     /// Whether it takes any number of words, not one.
@@ -30,10 +30,10 @@ impl Parameter {
     }
 }
 
-/// It is read at the start alone.
+/// The setting is only read at the start.
 pub(super) const IMMUTABLE: &str = "can't set immutable config";
 
-/// The most that an int of C takes.
+/// The maximum of a C int.
 pub(super) const INT: i64 = 2_147_483_647;
 
 /// How a setting is shown, and how it is read.

@@ -17,9 +17,9 @@ pub struct Settings {
     pub port: u16,
     /// The path of a Unix socket; none = TCP alone.
     pub unixsocket: Option<PathBuf>,
-    /// Its permission bits; 0 = what the umask leaves.
+    /// Its permission bits; 0 leaves them to the umask.
     pub unixsocketperm: u32,
-    /// The way in that is encrypted.
+    /// TLS.
     pub tls: TlsSettings,
     /// Length of the kernel's queue of connections not yet accepted.
     pub tcp_backlog: u32,
@@ -41,11 +41,11 @@ pub struct Settings {
     pub maxclients: usize,
     /// Bytes that keys and buffers may take; 0 = no limit.
     pub maxmemory: u64,
-    /// The longest argument of a request.
+    /// Maximum length of an argument.
     pub proto_max_bulk_len: usize,
-    /// The most bytes of an incomplete request.
+    /// Maximum bytes of an incomplete request.
     pub client_query_buffer_limit: usize,
-    /// The most bytes of replies that wait for a client.
+    /// Maximum bytes of unread replies.
     pub client_output_buffer_limit: OutputLimits,
     /// Commands slower than this many microseconds are logged; negative = none.
     pub slowlog_log_slower_than: i64,
@@ -59,19 +59,19 @@ pub struct Settings {
     pub logfile: String,
     /// `text`, or `json`.
     pub log_format: String,
-    /// What filters are made with when a command does not say.
+    /// Defaults of new Bloom filters.
     pub bf: Defaults,
-    /// The same for cuckoo filters.
+    /// Defaults of new cuckoo filters.
     pub cf: CuckooDefaults,
     /// `bf-error-rate` as it was written: CONFIG GET shows it so.
     pub bf_error_rate_text: String,
-    /// The most bytes of one filter; 0 = what the memory allows.
+    /// Maximum bytes of one filter; 0 means the machine's memory.
     pub bf_max_filter_bytes: u64,
     /// Where the data is kept, and when it is written.
     pub data: everbloom_store::Settings,
     /// Who may use DEBUG: `no`, `yes` or `local`.
     pub enable_debug_command: String,
-    /// Whose CONFIG SET changes what is protected: `no`, `yes` or `local`.
+    /// Who may change protected settings: `no`, `yes` or `local`.
     pub enable_protected_configs: String,
     /// The file that the settings were read from, which CONFIG REWRITE writes.
     pub config_file: Option<PathBuf>,

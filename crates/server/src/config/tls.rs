@@ -1,23 +1,23 @@
-//! How clients over TLS are met.
+//! TLS settings for new connections.
 
 use std::path::PathBuf;
 
 use super::text::{choice, split_words};
 
-/// How clients over TLS are met.
+/// TLS settings for new connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSettings {
     /// The port of TLS; 0 = none.
     pub port: u16,
-    /// The file of the server's certificate, and of those that vouch for it.
+    /// The file of the server's certificate and its issuers'.
     pub cert_file: Option<PathBuf>,
     /// The file of its private key.
     pub key_file: Option<PathBuf>,
-    /// The file of the certificates that vouch for clients.
+    /// The file of the authorities that sign clients' certificates.
     pub ca_cert_file: Option<PathBuf>,
-    /// Whether clients show certificates.
+    /// Whether clients need a certificate.
     pub auth_clients: AuthClients,
-    /// Whether TLS 1.2 and TLS 1.3 are spoken.
+    /// Whether TLS 1.2 and TLS 1.3 are accepted.
     pub protocols: Protocols,
 }
 
@@ -34,14 +34,14 @@ impl Default for TlsSettings {
     }
 }
 
-/// Whether clients show certificates.
+/// Whether clients need a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthClients {
-    /// They need not, and none is looked at.
+    /// No; none is requested.
     No,
-    /// They must.
+    /// Yes.
     Yes,
-    /// They need not; one that is shown must be good.
+    /// No; one that is shown must be valid.
     Optional,
 }
 
@@ -64,7 +64,7 @@ const AUTH_CLIENTS: [(&str, AuthClients); 3] = [
     ("optional", AuthClients::Optional),
 ];
 
-/// The versions of TLS that are spoken. Older ones are broken, and no setting brings them back.
+/// Accepted versions of TLS. Older ones are broken, and no setting brings them back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protocols {
     /// TLS 1.2.
