@@ -319,9 +319,9 @@ fn pipelines_that_make_and_grow_filters_stay_within_maxmemory() {
     let adds: [(&[&str], &str); 4] = [
         (&["CONFIG SET bf-initial-size 10000000"], "BF.ADD"),
         (&["CONFIG SET cf-initial-size 16000000"], "CF.ADD"),
-        // They are full, and the next layer or table has megabytes.
+        // When they are full, the next layer or table has megabytes.
         (
-            &["BF.RESERVE KEY 0.01 1 EXPANSION 32768", "BF.ADD KEY a"],
+            &["BF.RESERVE KEY 0.01 100 EXPANSION 32768", "BF.ADD KEY a"],
             "BF.ADD",
         ),
         (&["CF.RESERVE KEY 128 EXPANSION 32768"], "CF.ADD"),
@@ -332,7 +332,6 @@ fn pipelines_that_make_and_grow_filters_stay_within_maxmemory() {
         for line in prepared {
             pipeline(&mut client, |key| line.replace("KEY", &format!("key{key}")));
         }
-        // Growth needs filters that are full, which takes more items for the one with buckets.
         let mut refused = 0;
         for item in 0..200 {
             let replies = pipeline(&mut client, |key| format!("{add} key{key} item{item}"));
