@@ -1,6 +1,7 @@
 //! The commands in process, with the smallest keyspace that the recorded cases need.
 
-use everbloom_commands::{Action, Context, Effect, Family, Filter, Function, ReadSlot, Slot, find};
+use everbloom_commands::run::Replies;
+use everbloom_commands::{Action, Context, Family, Filter, Function, ReadSlot, Run, Slot, find};
 use everbloom_conformance::Subject;
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::HashMap;
@@ -56,25 +57,29 @@ impl InProcess {
             ..Context::default()
         };
         let key = (self.db, args[1].to_vec());
+        let (run, mut replies) = (&mut Run::one(args), Replies::default());
         match action {
-            Action::Read(run) => match self.keys.get(&key) {
-                None => run(&context, args, ReadSlot::Missing),
-                Some(Value::Filter(filter)) => run(&context, args, filter.into()),
-                Some(Value::String) => run(&context, args, ReadSlot::OtherType),
-            },
-            Action::Write(run) => match self.keys.get_mut(&key) {
-                Some(Value::Filter(filter)) => run(&context, args, &mut filter.into()).reply,
-                Some(Value::String) => run(&context, args, &mut Slot::OtherType).reply,
-                None => {
-                    let mut value = None;
-                    let outcome = run(&context, args, &mut Slot::Vacant(&mut value));
-                    assert_eq!(value.is_some(), outcome.effect != Effect::None);
-                    self.keys
-                        .extend(value.map(|filter| (key, Value::Filter(filter.into()))));
-                    outcome.reply
-                }
-            },
+            Action::Read(function) => {
+                let slot = match self.keys.get(&key) {
+                    None => ReadSlot::Missing,
+                    Some(Value::Filter(filter)) => filter.into(),
+                    Some(Value::String) => ReadSlot::OtherType,
+                };
+                function(&context, run, slot, &mut replies);
+            }
+            Action::Write(function) => {
+                let mut made = None;
+                let mut slot = match self.keys.get_mut(&key) {
+                    None => Slot::Vacant(&mut made),
+                    Some(Value::Filter(filter)) => filter.into(),
+                    Some(Value::String) => Slot::OtherType,
+                };
+                function(&context, run, &mut slot, &mut replies, &mut ());
+                self.keys
+                    .extend(made.map(|filter| (key, Value::Filter(filter.into()))));
+            }
         }
+        replies.into_last().expect("one answer")
     }
 
     fn native(&mut self, args: &[&[u8]]) -> Reply {

@@ -32,31 +32,13 @@ pub struct Command<H: 'static> {
     pub keys: KeySpec,
     /// What COMMAND DOCS says.
     pub docs: Docs,
-    /// How pipelined calls on one key are executed as one batch, if they can be.
-    pub batch: Option<BatchKind>,
+    /// Whether pipelined requests on one key are one [run](crate::run). Their words must be as
+    /// many, and the third be an item or the offset of a bit.
+    pub pipelines: bool,
     /// Its subcommands.
     pub subcommands: &'static [Command<H>],
     /// What runs it.
     pub handler: H,
-}
-
-/// What a batch of pipelined calls does. Each names one key, and an item or a bit behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BatchKind {
-    /// Adds the items: [`add_batch`](crate::bf::add::add_batch).
-    Add,
-    /// Looks for them: [`exists_batch`](crate::bf::exists::exists_batch).
-    Exists,
-    /// Adds them to a cuckoo filter: [`add_batch`](crate::cf::add::add_batch).
-    CuckooAdd,
-    /// Looks for them in one: [`exists_batch`](crate::cf::exists::exists_batch).
-    CuckooExists,
-    /// Removes them from one: [`del_batch`](crate::cf::del::del_batch).
-    CuckooDelete,
-    /// Sets the bits of strings, which only the server has.
-    SetBit,
-    /// Reads them.
-    GetBit,
 }
 
 /// What people and clients are told of a command.
@@ -147,7 +129,7 @@ impl<H: Copy> Command<H> {
                 acl: &[],
                 tips: &[],
             },
-            batch: None,
+            pipelines: false,
             subcommands: &[],
             handler,
         }
@@ -203,9 +185,9 @@ impl<H: Copy> Command<H> {
         self
     }
 
-    /// It as one that can be batched.
-    pub const fn batch(mut self, kind: BatchKind) -> Self {
-        self.batch = Some(kind);
+    /// It as one whose pipelined requests on one key are one run.
+    pub const fn pipelines(mut self) -> Self {
+        self.pipelines = true;
         self
     }
 
@@ -223,7 +205,7 @@ impl<H: Copy> Command<H> {
             flags: self.flags,
             keys: self.keys,
             docs: self.docs,
-            batch: self.batch,
+            pipelines: self.pipelines,
             subcommands: &[],
             handler,
         }

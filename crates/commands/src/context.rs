@@ -16,6 +16,8 @@ pub struct Context {
     pub max_filter_bytes: u64,
     /// The bytes of memory that are free now for new filters and new layers.
     pub free_bytes: u64,
+    /// The longest string, in bytes, for commands of the host's own on strings.
+    pub max_string_bytes: usize,
     /// The protocol of the connection. Only BF.INFO with a field needs it: in RESP2 it answers the
     /// value alone, in RESP3 a map with the label. No reply type stands for both.
     pub protocol: Protocol,
@@ -40,6 +42,7 @@ impl Default for Context {
             cuckoo: CuckooDefaults::default(),
             max_filter_bytes: u64::MAX,
             free_bytes: u64::MAX,
+            max_string_bytes: usize::MAX,
             protocol: Protocol::default(),
             keys: KeySource::default(),
             classic_only: false,

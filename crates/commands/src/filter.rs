@@ -172,19 +172,19 @@ impl Filter {
         }
     }
 
-    /// Asks for the memory in which these items are, or would be.
-    pub fn prefetch_items(&self, items: &[&[u8]]) {
+    /// Prefetches the memory in which these items are, or would be.
+    pub fn prefetch_items<'a>(&self, items: impl Iterator<Item = &'a [u8]>) {
         match self {
             Filter::Bloom(filter) => {
                 filter.prefetch_layers();
                 for item in items {
-                    let _ = filter.prepare(*item);
+                    let _ = filter.prepare(item);
                 }
             }
             Filter::Cuckoo(filter) => {
                 filter.prefetch_tables();
                 for item in items {
-                    let _ = filter.prepare(*item);
+                    let _ = filter.prepare(item);
                 }
             }
         }

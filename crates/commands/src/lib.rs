@@ -2,7 +2,8 @@
 //!
 //! A command is a function of its arguments and of the one key it works on. It does no I/O, reads
 //! no clock and uses no globals. The host (a server, a module) finds the key and lends it as a
-//! [`Slot`] or a [`ReadSlot`]. It runs the command, logs the [`Effect`] and sends the reply.
+//! [`Slot`] or a [`ReadSlot`]. It calls the command with a [`Run`] of requests and two sinks: the
+//! answers go to the client, the changes to a log and to replicas.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -10,14 +11,17 @@
 //! | [`table`] | the commands on filters, as such data, with their functions |
 //! | [`args`], [`number`] | reading arguments: a cursor, and what counts as a number |
 //! | [`filter`] | a filter of either kind |
-//! | [`slot`], [`context`], [`outcome`] | what a host lends a command, and what it gets back |
+//! | [`run`] | the requests of a call, and where answers and changes go |
+//! | [`slot`], [`context`] | what a host lends a command |
 //! | [`error`] | every error text, once |
-//! | [`bf`], [`cf`] | the commands, one family a file; batches of pipelined commands |
+//! | [`bf`], [`cf`] | the commands, one family a file |
 //! | [`metrics`] | what INFO says of all filters |
 //! | [`mod@format`] | SCANDUMP headers, values as typed fields, and the number format of BF.DEBUG |
 //!
 //! ```
+//! use everbloom_commands::run::{Replies, Run};
 //! use everbloom_commands::{Action, Context, Function, Slot, find};
+//! use everbloom_resp::Reply;
 //!
 //! let context = Context::default();
 //! let add = find(b"bf.add").expect("BF.ADD is in the table");
@@ -25,8 +29,11 @@
 //! let Function::Bloom(Action::Write(add)) = add.handler else {
 //!     unreachable!("BF.ADD writes to Bloom filters")
 //! };
-//! let outcome = add(&context, &[b"BF.ADD", b"seen", b"a"], &mut Slot::Vacant(&mut value));
-//! assert_eq!(outcome.reply, everbloom_resp::Reply::Boolean(true));
+//! let pipeline: [&[u8]; 6] = [b"BF.ADD", b"seen", b"a", b"BF.ADD", b"seen", b"a"];
+//! let (mut run, mut replies) = (Run::of(&pipeline, 3), Replies::default());
+//! add(&context, &mut run, &mut Slot::Vacant(&mut value), &mut replies, &mut ());
+//! assert_eq!(replies.into_vec(), [Reply::Boolean(true), Reply::Boolean(false)]);
+//! assert!(run.is_empty());
 //! assert_eq!(value.map(|filter| filter.len()), Some(1));
 //! ```
 //!
@@ -36,14 +43,15 @@
 //! bf cf
 //! format::header format::value
 //! format
-//! command args slot context outcome answer
+//! insertion
+//! command run slot context
+//! args
 //! metrics
 //! error number flags filter
 //! ```
 
 #![forbid(unsafe_code)]
 
-mod answer;
 pub mod args;
 pub mod bf;
 pub mod cf;
@@ -53,9 +61,10 @@ pub mod error;
 pub mod filter;
 pub mod flags;
 pub mod format;
+mod insertion;
 pub mod metrics;
 pub mod number;
-pub mod outcome;
+pub mod run;
 pub mod slot;
 pub mod table;
 
@@ -64,6 +73,6 @@ pub use command::Command;
 pub use context::{Context, CuckooDefaults, Defaults, KeySource};
 pub use error::CommandError;
 pub use filter::{Family, Filter, Kind, Parts};
-pub use outcome::{Effect, Outcome};
+pub use run::{Answers, Changes, Run};
 pub use slot::{ReadSlot, Slot};
 pub use table::{Action, COMMANDS, Function, find};

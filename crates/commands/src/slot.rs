@@ -1,16 +1,17 @@
-//! The one key a command works on, as its host lends it.
+//! The one key a command works on, as its host lends it. A value is a filter, for all commands of
+//! this crate; a host may have commands of the same shape on values of its own.
 
 use crate::error::CommandError;
 use crate::filter::{Family, Filter};
 use everbloom::ScalableBloomFilter;
 
-/// A key that a command of the family of `F` may write.
+/// A key that a command on values of type `F` may write.
 #[derive(Debug)]
 pub enum Slot<'a, F = ScalableBloomFilter> {
-    /// No such key. Putting a filter here creates it.
+    /// No such key. Putting a value here creates it.
     Vacant(&'a mut Option<F>),
-    /// The key holds a filter of the family.
-    Filter(&'a mut F),
+    /// The key holds a value of the type.
+    Held(&'a mut F),
     /// The key holds a value of another type.
     OtherType,
 }
@@ -18,7 +19,7 @@ pub enum Slot<'a, F = ScalableBloomFilter> {
 impl<'a, F: Family> From<&'a mut Filter> for Slot<'a, F> {
     #[inline]
     fn from(filter: &'a mut Filter) -> Self {
-        F::of_mut(filter).map_or(Slot::OtherType, Slot::Filter)
+        F::of_mut(filter).map_or(Slot::OtherType, Slot::Held)
     }
 }
 
@@ -27,19 +28,19 @@ impl<F> Slot<'_, F> {
     pub fn filter(&mut self) -> Result<Option<&mut F>, CommandError> {
         match self {
             Slot::Vacant(value) => Ok(value.as_mut()),
-            Slot::Filter(filter) => Ok(Some(filter)),
+            Slot::Held(filter) => Ok(Some(filter)),
             Slot::OtherType => Err(CommandError::WrongType),
         }
     }
 }
 
-/// A key that a command of the family of `F` only reads.
+/// A key that a command on values of type `F` only reads.
 #[derive(Debug)]
 pub enum ReadSlot<'a, F = ScalableBloomFilter> {
     /// No such key.
     Missing,
-    /// The key holds a filter of the family.
-    Filter(&'a F),
+    /// The key holds a value of the type.
+    Held(&'a F),
     /// The key holds a value of another type.
     OtherType,
 }
@@ -55,7 +56,7 @@ impl<F> Copy for ReadSlot<'_, F> {}
 impl<'a, F: Family> From<&'a Filter> for ReadSlot<'a, F> {
     #[inline]
     fn from(filter: &'a Filter) -> Self {
-        F::of(filter).map_or(ReadSlot::OtherType, ReadSlot::Filter)
+        F::of(filter).map_or(ReadSlot::OtherType, ReadSlot::Held)
     }
 }
 
@@ -64,7 +65,7 @@ impl<'a, F> ReadSlot<'a, F> {
     pub fn required(self) -> Result<&'a F, CommandError> {
         match self {
             ReadSlot::Missing => Err(CommandError::NotFound),
-            ReadSlot::Filter(filter) => Ok(filter),
+            ReadSlot::Held(filter) => Ok(filter),
             ReadSlot::OtherType => Err(CommandError::WrongType),
         }
     }
@@ -72,7 +73,7 @@ impl<'a, F> ReadSlot<'a, F> {
     /// The filter, if the key holds one. EXISTS and MEXISTS treat every other key as empty.
     pub fn lenient(self) -> Option<&'a F> {
         match self {
-            ReadSlot::Filter(filter) => Some(filter),
+            ReadSlot::Held(filter) => Some(filter),
             ReadSlot::Missing | ReadSlot::OtherType => None,
         }
     }

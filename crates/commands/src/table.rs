@@ -3,13 +3,12 @@
 
 use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
 use crate::cf;
-use crate::command::{Argument, ArgumentKind, BatchKind, Command, ONE_KEY, OURS};
+use crate::command::{Argument, ArgumentKind, Command, ONE_KEY, OURS};
 use crate::context::Context;
 use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, GIVES_PIECES, READONLY, WRITE};
-use crate::outcome::Outcome;
+use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::{CuckooFilter, ScalableBloomFilter};
-use everbloom_resp::Reply;
 
 /// What runs a command: the filters that it works on, and what it does to them.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +19,7 @@ pub enum Function {
     Cuckoo(Action<CuckooFilter>),
 }
 
-/// What a command does to a filter of one family. The first argument that a function gets is the
-/// command name.
+/// What a command does to a value of one type, request by request of a run.
 #[derive(Debug)]
 pub enum Action<F: 'static> {
     /// Looks at its key.
@@ -39,9 +37,10 @@ impl<F> Clone for Action<F> {
 impl<F> Copy for Action<F> {}
 
 /// A function that looks at its key.
-pub type ReadFn<F> = fn(&Context, &[&[u8]], ReadSlot<'_, F>) -> Reply;
+pub type ReadFn<F> = fn(&Context, &mut Run<'_>, ReadSlot<'_, F>, &mut dyn Answers);
 /// A function that may change or create its key.
-pub type WriteFn<F> = fn(&Context, &[&[u8]], &mut Slot<'_, F>) -> Outcome;
+pub type WriteFn<F> =
+    fn(&Context, &mut Run<'_>, &mut Slot<'_, F>, &mut dyn Answers, &mut dyn Changes);
 
 use Action::{Read, Write};
 
@@ -174,7 +173,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "Adds an item to a filter, creating the filter when it is missing",
         )
         .takes(PER_ITEM, &[KEY, ITEM])
-        .batch(BatchKind::Add),
+        .pipelines(),
     look(exists::EXISTS, 3, exists::exists)
         .flags(&[FAST])
         .docs(
@@ -182,7 +181,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "Tells whether an item may have been added to a filter",
         )
         .takes(PER_ITEM, &[KEY, ITEM])
-        .batch(BatchKind::Exists),
+        .pipelines(),
     change(add::MADD, -3, add::madd)
         .docs(
             "1.0.0",
@@ -280,7 +279,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "Adds an item to a cuckoo filter once more, creating the filter when it is missing",
         )
         .takes(PER_CUCKOO_ADD, &[KEY, ITEM])
-        .batch(BatchKind::CuckooAdd),
+        .pipelines(),
     change_cuckoo(cf::add::ADDNX, 3, cf::add::addnx)
         .flags(&[DENYOOM])
         .docs(
@@ -308,7 +307,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "Tells whether an item may have been added to a cuckoo filter",
         )
         .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
-        .batch(BatchKind::CuckooExists),
+        .pipelines(),
     look_cuckoo(cf::exists::MEXISTS, -3, cf::exists::mexists)
         .docs(
             "1.0.0",
@@ -328,7 +327,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "Removes an item once; only for items that were added, or others may be missed",
         )
         .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
-        .batch(BatchKind::CuckooDelete),
+        .pipelines(),
     change_cuckoo(cf::del::COMPACT, 2, cf::del::compact)
         .docs(
             "1.0.0",
@@ -377,6 +376,7 @@ mod tests {
     use everbloom_resp::Protocol;
 
     use super::*;
+    use crate::run::Replies;
 
     #[test]
     fn names_are_found_in_any_case() {
@@ -421,16 +421,28 @@ mod tests {
                     protocol,
                     ..Context::default()
                 };
+                let (run, answers) = (&mut Run::one(words), &mut Replies::default());
                 match command.handler {
-                    Function::Bloom(Read(run)) => run(&context, words, ReadSlot::Filter(&bloom)),
-                    Function::Cuckoo(Read(run)) => run(&context, words, ReadSlot::Filter(&cuckoo)),
-                    Function::Bloom(Write(run)) => {
-                        run(&context, words, &mut Slot::Filter(&mut bloom.clone())).reply
+                    Function::Bloom(Read(function)) => {
+                        function(&context, run, ReadSlot::Held(&bloom), answers);
                     }
-                    Function::Cuckoo(Write(run)) => {
-                        run(&context, words, &mut Slot::Filter(&mut cuckoo.clone())).reply
+                    Function::Cuckoo(Read(function)) => {
+                        function(&context, run, ReadSlot::Held(&cuckoo), answers);
+                    }
+                    Function::Bloom(Write(function)) => {
+                        let mut slot = Slot::Held(&mut bloom.clone());
+                        function(&context, run, &mut slot, answers, &mut ());
+                    }
+                    Function::Cuckoo(Write(function)) => {
+                        let mut slot = Slot::Held(&mut cuckoo.clone());
+                        function(&context, run, &mut slot, answers, &mut ());
                     }
                 }
+                answers.clone().into_last().map(|reply| {
+                    let mut out = Vec::new();
+                    everbloom_resp::encode(&reply, Protocol::Resp3, &mut out);
+                    out
+                })
             });
             let depends = command.flags.has(DEPENDS_ON_PROTOCOL);
             assert_eq!(two != three, depends, "{}: {two:?}", command.name);

@@ -1,25 +1,24 @@
 //! One command: a row of the table, run on the key that its arguments name.
 //!
-//! The host calls one command at a time. What follows an effect (the reply, the replicas, events)
-//! comes after the key is closed: an event may make another module run a command on the same key.
+//! The host calls one command at a time. Answers and changes go to it as the command makes them.
+//! Events come after the key is closed: an event may make another module run a command on the same
+//! key.
 //!
 //! The host works for what it answers, so a call asks only for what its reply depends on.
 
 use everbloom::Layout;
 use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
-use everbloom_commands::table::WriteFn;
+use everbloom_commands::table::{ReadFn, WriteFn};
 use everbloom_commands::{
-    Action, Command, CommandError, Context, Effect, Family, Filter, Function, Kind, Outcome,
-    ReadSlot, Slot,
+    Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function, Kind,
+    ReadSlot, Run, Slot,
 };
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
-use crate::config;
-use crate::raw::context::{Args, Caller, HostContext, HostStr, LogLevel};
-use crate::raw::key::{Found, Key};
-use crate::reply;
-use crate::types::{BlockedFilter, ClassicFilter, CuckooFilter};
+use crate::raw::context::{Args, Caller, HostContext, HostStr, LogLevel, Output};
+use crate::raw::key::Key;
+use crate::{config, types};
 
 /// As many arguments as most commands have, without an allocation.
 const FEW: usize = 8;
@@ -27,15 +26,15 @@ const FEW: usize = 8;
 /// Runs the command of this row for the host.
 pub(crate) fn run(host: &mut HostContext<'_>, row: &Command<Function>, args: Args<'_>) {
     let words: SmallVec<[&[u8]; FEW]> = args.iter().collect();
-    let reply = match args.get(1) {
-        _ if !row.accepts(words.len()) => row.wrong_arity().into(),
-        None => Reply::error("ERR a command on a filter names a key"),
+    let mut answers = host.output();
+    match args.get(1) {
+        _ if !row.accepts(words.len()) => answers.error(row.wrong_arity()),
+        None => answers.reply(Reply::error("ERR a command on a filter names a key")),
         Some(key) => match row.handler {
             Function::Bloom(action) => run_on(host, row, action, key, &words),
             Function::Cuckoo(action) => run_on(host, row, action, key, &words),
         },
-    };
-    reply::send(host, &reply);
+    }
 }
 
 fn run_on<F: Family>(
@@ -44,25 +43,14 @@ fn run_on<F: Family>(
     action: Action<F>,
     name: HostStr<'_>,
     words: &[&[u8]],
-) -> Reply {
+) {
     let caller = host.caller();
     let mut protocol = Protocol::default();
     if row.flags.has(DEPENDS_ON_PROTOCOL) && caller.speaks_resp3() {
         protocol = Protocol::Resp3;
     }
     match action {
-        Action::Read(function) => {
-            let context = Context {
-                protocol,
-                ..Context::default()
-            };
-            let key = Key::open_to_read(host, name);
-            function(
-                &context,
-                words,
-                key.as_ref().map_or(ReadSlot::Missing, slot),
-            )
-        }
+        Action::Read(function) => read(host, function, protocol, name, words),
         Action::Write(function) => {
             let write = Write {
                 function,
@@ -70,32 +58,59 @@ fn run_on<F: Family>(
                 words,
                 caller,
             };
-            write.run(host, name)
+            write.run(host, name);
         }
     }
 }
 
-/// What a reading command finds.
-fn slot<'k, F: Family>(key: &'k Key<'_>) -> ReadSlot<'k, F> {
-    match key.value::<ClassicFilter>() {
-        Found::Nothing => return ReadSlot::Missing,
-        Found::Value(value) => return value.filter().into(),
-        Found::OtherType => {}
-    }
-    if let Found::Value(value) = key.value::<BlockedFilter>() {
-        return value.filter().into();
-    }
-    match key.value::<CuckooFilter>() {
-        Found::Value(value) => value.filter().into(),
-        Found::Nothing | Found::OtherType => ReadSlot::OtherType,
-    }
+fn read<F: Family>(
+    host: &mut HostContext<'_>,
+    function: ReadFn<F>,
+    protocol: Protocol,
+    name: HostStr<'_>,
+    words: &[&[u8]],
+) {
+    let context = Context {
+        protocol,
+        ..Context::default()
+    };
+    let mut answers = host.output();
+    let key = Key::open_to_read(host, name);
+    let slot = match key.as_ref().filter(|key| !key.is_empty()) {
+        None => ReadSlot::Missing,
+        Some(key) => types::kind_of(key)
+            .and_then(|kind| types::filter(key, kind))
+            .map_or(ReadSlot::OtherType, Into::into),
+    };
+    function(&context, &mut Run::one(words), slot, &mut answers);
 }
 
-/// What a command did to its key, for the events.
-#[derive(Clone, Copy, Debug, Default)]
-struct Change {
-    created: bool,
-    added: bool,
+/// What a command did to its key: passed on at once, and remembered for the events.
+struct Passed<'a> {
+    host: Output<'a>,
+    /// Whether the key counts as modified.
+    touched: bool,
+    /// Whether the request itself was passed on.
+    repeated: bool,
+    /// Whether the host refused a command for its replicas.
+    refused: bool,
+}
+
+impl Changes for Passed<'_> {
+    fn repeat(&mut self, _: &[&[u8]]) {
+        self.repeated = true;
+        self.host.replicate_verbatim();
+    }
+
+    fn replace(&mut self, commands: &[&[&[u8]]]) {
+        for command in commands {
+            self.refused |= !self.host.replicate(command);
+        }
+    }
+
+    fn touch(&mut self) {
+        self.touched = true;
+    }
 }
 
 /// A command that may change its key.
@@ -107,44 +122,59 @@ struct Write<'a, F> {
 }
 
 impl<F: Family> Write<'_, F> {
-    fn run(&self, host: &mut HostContext<'_>, name: HostStr<'_>) -> Reply {
-        let unopened = || Reply::error("ERR the key cannot be opened");
+    fn run(&self, host: &mut HostContext<'_>, name: HostStr<'_>) {
+        let mut answers = host.output();
+        let mut changes = Passed {
+            host: host.output(),
+            touched: false,
+            repeated: false,
+            refused: false,
+        };
         let Some(mut key) = Key::open_to_write(host, name) else {
-            return unopened();
+            return answers.reply(Reply::error("ERR the key cannot be opened"));
         };
-        let mut created = None;
-        let mut change = Change::default();
-        let mut work = |filter: &mut Filter| {
-            let before = items(filter);
-            let outcome = self.call(self.may_grow(filter), &mut filter.into());
-            change.added = items(filter) > before;
-            outcome
-        };
-        let outcome = match key.value_mut::<ClassicFilter>() {
-            Found::Value(value) => value.change(&mut work),
-            Found::OtherType => match key.value_mut::<BlockedFilter>() {
-                Found::Value(_) if self.classic_only() => {
-                    Outcome::unchanged(CommandError::ClassicOnly)
-                }
-                Found::Value(value) => value.change(&mut work),
-                Found::Nothing | Found::OtherType => match key.value_mut::<CuckooFilter>() {
-                    Found::Value(value) => value.change(&mut work),
-                    Found::Nothing | Found::OtherType => self.call(false, &mut Slot::OtherType),
-                },
-            },
-            Found::Nothing => self.call(true, &mut Slot::Vacant(&mut created)),
-        };
-        if let Some(filter) = created.map(F::into) {
-            change.created = true;
-            // The header of a dump brings its counts along, and adds nothing.
-            change.added = outcome.effect != Effect::Verbatim && items(&filter) > 0;
-            if !keep(&mut key, filter) {
-                return unopened();
+        let (mut created, mut added, mut kept) = (None, false, true);
+        let (is_new, kind) = (key.is_empty(), types::kind_of(&key));
+        match kind {
+            _ if is_new => {
+                let mut slot = Slot::Vacant(&mut created);
+                self.call(true, &mut slot, &mut answers, &mut changes);
             }
+            None => self.call(false, &mut Slot::OtherType, &mut answers, &mut changes),
+            Some(Kind::Bloom(Layout::Blocked)) if self.classic_only() => {
+                answers.error(CommandError::ClassicOnly);
+            }
+            Some(kind) => types::change(&mut key, kind, |filter| {
+                let before = items(filter);
+                let may_grow = self.may_grow(filter);
+                self.call(may_grow, &mut filter.into(), &mut answers, &mut changes);
+                added = items(filter) > before;
+            }),
+        }
+        let created = created.map(F::into);
+        let is_created = created.is_some();
+        if let Some(filter) = created {
+            // The header of a dump brings its counts along, and adds nothing.
+            added = !changes.repeated && items(&filter) > 0;
+            kept = types::set(&mut key, filter);
         }
         drop(key);
-        tell(host, name, &outcome, change);
-        outcome.reply
+        if changes.touched {
+            host.signal_modified(name);
+        }
+        if !kept {
+            host.log(LogLevel::Warning, "the host did not take a new filter");
+        }
+        if changes.refused {
+            let line = "the host did not take a command for its replicas, which now differ";
+            host.log(LogLevel::Warning, line);
+        }
+        if is_created {
+            host.notify(c"bloom.reserve", name);
+        }
+        if added {
+            host.notify(c"bloom.add", name);
+        }
     }
 
     /// Whether the filter may get a layer: its newest has no room for as many items as there are
@@ -167,7 +197,13 @@ impl<F: Family> Write<'_, F> {
     }
 
     /// Calls the function of the row. Only what `makes` a filter or a layer heeds a limit.
-    fn call(&self, makes: bool, slot: &mut Slot<'_, F>) -> Outcome {
+    fn call(
+        &self,
+        makes: bool,
+        slot: &mut Slot<'_, F>,
+        answers: &mut Output<'_>,
+        changes: &mut Passed<'_>,
+    ) {
         let mut context = Context {
             defaults: config::defaults(),
             cuckoo: config::cuckoo_defaults(),
@@ -183,16 +219,8 @@ impl<F: Family> Write<'_, F> {
             context.max_filter_bytes = config::max_filter_bytes();
             context.classic_only = config::redisbloom_compatible();
         }
-        (self.function)(&context, self.words, slot)
-    }
-}
-
-/// Lets the key hold a new filter; false when it cannot.
-fn keep(key: &mut Key<'_>, filter: Filter) -> bool {
-    match filter.kind() {
-        Kind::Bloom(Layout::Classic) => key.set(Box::new(ClassicFilter::new(filter))),
-        Kind::Bloom(Layout::Blocked) => key.set(Box::new(BlockedFilter::new(filter))),
-        Kind::Cuckoo => key.set(Box::new(CuckooFilter::new(filter))),
+        let mut run = Run::one(self.words);
+        (self.function)(&context, &mut run, slot, answers, changes);
     }
 }
 
@@ -200,37 +228,5 @@ fn items(filter: &Filter) -> u64 {
     match filter {
         Filter::Bloom(filter) => filter.len(),
         Filter::Cuckoo(filter) => filter.len(),
-    }
-}
-
-/// Tells of a change, once the key is closed.
-fn tell(host: &mut HostContext<'_>, name: HostStr<'_>, outcome: &Outcome, change: Change) {
-    if outcome.touched {
-        host.signal_modified(name);
-    }
-    pass_on(host, &outcome.effect);
-    if change.created {
-        host.notify(c"bloom.reserve", name);
-    }
-    if change.added {
-        host.notify(c"bloom.add", name);
-    }
-}
-
-/// Passes an effect on to replicas and to the log.
-fn pass_on(host: &mut HostContext<'_>, effect: &Effect) {
-    match effect {
-        Effect::None => {}
-        Effect::Verbatim => host.replicate_verbatim(),
-        Effect::Replace(commands) => {
-            for command in commands {
-                if !host.replicate(command) {
-                    host.log(
-                        LogLevel::Warning,
-                        "the host did not take a command for its replicas, which now differ",
-                    );
-                }
-            }
-        }
     }
 }

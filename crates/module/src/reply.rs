@@ -1,12 +1,34 @@
 //! Replies in the host's words. The host knows the client's protocol; a host that lacks a type of
 //! RESP3 gets what RESP2 has for it.
 
+use everbloom_commands::{Answers, CommandError};
 use everbloom_resp::Reply;
 
-use crate::raw::context::HostContext;
+use crate::raw::context::Output;
 
-/// Sends a reply.
-pub(crate) fn send(context: &mut HostContext<'_>, reply: &Reply) {
+impl Answers for Output<'_> {
+    fn boolean(&mut self, value: bool) {
+        self.reply_bool(value);
+    }
+
+    fn integer(&mut self, number: i64) {
+        self.reply_integer(number);
+    }
+
+    fn array(&mut self, len: usize) {
+        self.reply_array(len);
+    }
+
+    fn element_error(&mut self, error: CommandError) {
+        self.reply_error(&error.to_string());
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        send(self, &reply);
+    }
+}
+
+fn send(context: &mut Output<'_>, reply: &Reply) {
     match reply {
         Reply::Simple(text) => context.reply_simple(text),
         Reply::Error(text) => context.reply_error(text),

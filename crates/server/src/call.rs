@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use everbloom::hash::Key;
 use everbloom_commands::command::KeySpec;
-use everbloom_commands::flags::{READONLY, WRITE};
-use everbloom_commands::{Args, Context, Function, KeySource, Outcome};
+use everbloom_commands::flags::{GIVES_PIECES, READONLY, WRITE};
+use everbloom_commands::{Action, Args, Context, Function, KeySource};
+use everbloom_files::Text;
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, View};
 
 use crate::ahead::Work;
 use crate::config::Settings;
+use crate::outcome::Outcome;
 use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
@@ -27,6 +29,8 @@ pub type Command = everbloom_commands::Command<Handler>;
 pub enum Handler {
     /// The one key of a command on filters.
     Filter(Function),
+    /// The one key of a command on a string that has the same shape.
+    Text(Action<Text>),
     /// No key: only the connection and the server.
     Plain(fn(&mut Call<'_>) -> Result<Reply, Reply>),
     /// Its keys, to be read.
@@ -137,6 +141,7 @@ pub fn context(server: &Server, settings: &Settings, session: &Session) -> Conte
         cuckoo: settings.cf,
         max_filter_bytes: server.max_filter_bytes(settings),
         free_bytes: server.free_memory(settings),
+        max_string_bytes: settings.proto_max_bulk_len,
         protocol: session.protocol,
         keys: KeySource(Key::random),
         classic_only: false,
@@ -157,6 +162,15 @@ impl Deref for Registered {
 
     fn deref(&self) -> &Command {
         &self.row
+    }
+}
+
+impl Registered {
+    /// Whether it works on the value of one key, and answers at once.
+    #[inline]
+    pub fn is_on_value(&self) -> bool {
+        matches!(self.handler, Handler::Filter(_) | Handler::Text(_))
+            && !self.flags.has(GIVES_PIECES)
     }
 }
 

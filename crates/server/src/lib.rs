@@ -63,6 +63,7 @@ mod dispatch;
 mod glob;
 mod native;
 mod net;
+mod outcome;
 mod server;
 mod session;
 mod slowlog;

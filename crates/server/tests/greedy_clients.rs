@@ -292,3 +292,93 @@ fn a_transaction_that_fills_the_memory_is_refused() {
     greedy.ok("DISCARD");
     greedy.ok("SET k 1");
 }
+
+/// A pipeline of one request for each of 64 keys, and its replies.
+fn pipeline(client: &mut Client, request: impl Fn(usize) -> String) -> Vec<Reply> {
+    let mut sent = Vec::new();
+    for key in 0..64 {
+        let line = request(key);
+        encode_request(&line.split(' ').collect::<Vec<_>>(), &mut sent);
+    }
+    client.stream.write_all(&sent).unwrap();
+    (0..64).map(|_| client.reply()).collect()
+}
+
+/// A server that may take so much memory.
+fn limited(megabytes: usize) -> everbloom_server::Running {
+    server(Settings {
+        maxmemory: (megabytes * MEGABYTE) as u64,
+        ..Settings::default()
+    })
+}
+
+/// Each of 64 requests at once may take all memory that is left, and the next sees what it took.
+#[test]
+fn pipelines_that_make_and_grow_filters_stay_within_maxmemory() {
+    let _alone = ALONE.lock();
+    let adds: [(&[&str], &str); 4] = [
+        (&["CONFIG SET bf-initial-size 10000000"], "BF.ADD"),
+        (&["CONFIG SET cf-initial-size 16000000"], "CF.ADD"),
+        // When they are full, the next layer or table has megabytes.
+        (
+            &["BF.RESERVE KEY 0.01 100 EXPANSION 32768", "BF.ADD KEY a"],
+            "BF.ADD",
+        ),
+        (&["CF.RESERVE KEY 128 EXPANSION 32768"], "CF.ADD"),
+    ];
+    for (prepared, add) in adds {
+        let running = limited(50);
+        let mut client = Client::of(&running);
+        for line in prepared {
+            pipeline(&mut client, |key| line.replace("KEY", &format!("key{key}")));
+        }
+        let mut refused = 0;
+        for item in 0..200 {
+            let replies = pipeline(&mut client, |key| format!("{add} key{key} item{item}"));
+            refused = replies.iter().filter(|reply| reply.is_error()).count();
+            let used = used_memory(&mut client);
+            assert!(used < 51 * MEGABYTE, "{add} after {prepared:?}: {used}");
+            if refused > 0 {
+                break;
+            }
+        }
+        assert!(
+            refused > 0,
+            "{add} after {prepared:?} never reached the limit"
+        );
+    }
+}
+
+/// One string may pass the limit, as one command does; the commands behind it may not add to that.
+#[test]
+fn bits_of_a_pipeline_or_a_transaction_stay_within_maxmemory() {
+    let _alone = ALONE.lock();
+    let oom = "OOM command not allowed when used memory > 'maxmemory'.";
+    for in_transaction in [false, true] {
+        let running = limited(50);
+        let mut client = Client::of(&running);
+        let bit = |key| format!("SETBIT key{key} 159999999 1");
+        let replies = match in_transaction {
+            false => pipeline(&mut client, bit),
+            true => {
+                client.ok("MULTI");
+                pipeline(&mut client, bit);
+                client.line("EXEC").into_elements().unwrap()
+            }
+        };
+        let used = used_memory(&mut client);
+        assert!(
+            used < 72 * MEGABYTE,
+            "{used} bytes, in MULTI: {in_transaction}"
+        );
+        let set = replies.iter().filter(|reply| !reply.is_error()).count();
+        assert!(
+            (1..=3).contains(&set),
+            "{set} bits, in MULTI: {in_transaction}"
+        );
+        assert_eq!(replies.last(), Some(&Reply::error(oom)));
+        // What was refused is not half done.
+        let keys = client.number("DBSIZE");
+        assert_eq!(keys, set as i64);
+    }
+}

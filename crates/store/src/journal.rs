@@ -8,12 +8,8 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use everbloom_commands::Effect;
-use everbloom_commands::bf::insertion::Insertion;
-use everbloom_commands::cf::insertion::Insertion as CuckooInsertion;
 use everbloom_resp::encode_request;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use smallvec::SmallVec;
 use tokio::sync::watch;
 
 /// The effects of one command, or of one transaction.
@@ -31,57 +27,12 @@ pub struct Record {
 }
 
 impl Record {
-    /// Notes the effect of the command `args` in database `db`.
-    pub fn effect(&mut self, db: usize, effect: &Effect, args: &[&[u8]]) {
-        match effect {
-            Effect::None => {}
-            Effect::Verbatim => self.command(db, args),
-            Effect::Replace(commands) => {
-                self.together(commands.len() > 1, |record| {
-                    for command in commands {
-                        record.command(db, command);
-                    }
-                });
+    /// Notes commands that together have one effect in database `db`.
+    pub fn commands<T: AsRef<[u8]>>(&mut self, db: usize, commands: &[impl AsRef<[T]>]) {
+        self.together(commands.len() > 1, |record| {
+            for command in commands {
+                record.command(db, command.as_ref());
             }
-        }
-    }
-
-    /// Notes what a run of adds changed: as its effect, without a copy of each item.
-    pub fn insertion<'a>(&mut self, db: usize, key: &'a [u8], insertion: Insertion<'a>) {
-        let Insertion { created, added } = insertion;
-        let head = [b"BF.MADD".as_slice(), key];
-        self.items(db, [b"BF.LOADCHUNK", key], created, &head, &added);
-    }
-
-    /// The same of a cuckoo filter.
-    pub fn cuckoo_insertion<'a>(&mut self, db: usize, key: &'a [u8], made: CuckooInsertion<'a>) {
-        let CuckooInsertion { created, added } = made;
-        let head = [b"CF.INSERT".as_slice(), key, b"ITEMS"];
-        self.items(db, [b"CF.LOADCHUNK", key], created, &head, &added);
-    }
-
-    /// Notes a header, if there is one, and items, if there are any, each behind its words.
-    fn items(
-        &mut self,
-        db: usize,
-        [load, key]: [&[u8]; 2],
-        created: Option<Vec<u8>>,
-        head: &[&[u8]],
-        added: &[&[u8]],
-    ) {
-        self.together(created.is_some() && !added.is_empty(), |record| {
-            if let Some(header) = &created {
-                record.command(db, &[load, key, b"1", header]);
-            }
-            if added.is_empty() {
-                return;
-            }
-            let args: SmallVec<[&[u8]; 16]> = head.iter().chain(added).copied().collect();
-            if record.wanted {
-                let lengths = args.iter().map(|arg| arg.len() + MOST_FRAMING);
-                record.commands.reserve(lengths.sum());
-            }
-            record.command(db, &args);
         });
     }
 
@@ -121,7 +72,8 @@ impl Record {
         self.changes == 0
     }
 
-    fn command<T: AsRef<[u8]>>(&mut self, db: usize, args: &[T]) {
+    /// Notes a command in database `db`.
+    pub fn command<T: AsRef<[u8]>>(&mut self, db: usize, args: &[T]) {
         self.changes += 1;
         if !self.wanted {
             return;
@@ -136,6 +88,8 @@ impl Record {
             select(db, &mut self.commands);
             self.db = Some(db);
         }
+        let lengths = args.iter().map(|arg| arg.as_ref().len() + MOST_FRAMING);
+        self.commands.reserve(lengths.sum());
         encode_request(args, &mut self.commands);
     }
 }
@@ -440,7 +394,7 @@ mod tests {
     fn record(journal: &Journal, db: usize, keys: &[&str]) -> Record {
         let mut record = journal.record();
         for key in keys {
-            record.effect(db, &Effect::Verbatim, &[b"DEL", key.as_bytes()]);
+            record.command(db, &[b"DEL", key.as_bytes()]);
         }
         record
     }
@@ -471,7 +425,7 @@ mod tests {
         let mut both = journal.record();
         both.begin_transaction();
         for (db, key) in [(0, "a"), (1, "b")] {
-            both.effect(db, &Effect::Verbatim, &[b"DEL", key.as_bytes()]);
+            both.command(db, &[b"DEL", key.as_bytes()]);
         }
         both.end_transaction();
         journal.append(both);
@@ -485,7 +439,6 @@ mod tests {
         }
         let mut none = journal.record();
         none.begin_transaction();
-        none.effect(0, &Effect::None, &[]);
         none.end_transaction();
         journal.append(none);
         assert_eq!(logged(&journal), "");
@@ -497,9 +450,9 @@ mod tests {
         let journal = Journal::default();
         journal.set_logging(true);
         let command = |word: &str| vec![b"SET".to_vec(), b"k".to_vec(), word.into()];
-        let two = Effect::Replace(vec![command("1"), command("2")]);
+        let two = [command("1"), command("2")];
         let mut record = journal.record();
-        record.effect(2, &two, &[]);
+        record.commands(2, &two);
         journal.append(record);
         let text = logged(&journal);
         let words: Vec<&str> = text.split(' ').filter(|w| w.len() > 2).collect();
@@ -507,40 +460,10 @@ mod tests {
         // Those of a transaction are within its piece.
         let mut record = journal.record();
         record.begin_transaction();
-        record.effect(2, &two, &[]);
+        record.commands(2, &two);
         record.end_transaction();
         journal.append(record);
         assert_eq!(logged(&journal).matches("MULTI").count(), 1);
-    }
-
-    #[test]
-    fn a_filter_and_its_first_items_are_one_piece() {
-        let journal = Journal::default();
-        journal.set_logging(true);
-        let made = |items: &[&'static [u8]]| Insertion {
-            created: Some(b"header".to_vec()),
-            added: items.iter().copied().collect(),
-        };
-        let words = |insertion| {
-            let mut record = journal.record();
-            record.insertion(0, b"key", insertion);
-            journal.append(record);
-            let text = logged(&journal);
-            let words = text.split(' ').filter(|word| !word.starts_with(['*', '$']));
-            words.map(str::to_owned).collect::<Vec<_>>().join(" ")
-        };
-        // The first record of the log selects the database.
-        words(Insertion::default());
-        assert_eq!(
-            words(made(&[b"a", b"b"])).trim(),
-            "SELECT 0 MULTI BF.LOADCHUNK key 1 header BF.MADD key a b EXEC"
-        );
-        assert_eq!(words(made(&[])).trim(), "BF.LOADCHUNK key 1 header");
-        let later = Insertion {
-            created: None,
-            ..made(&[b"c"])
-        };
-        assert_eq!(words(later).trim(), "BF.MADD key c");
     }
 
     #[test]
@@ -549,11 +472,8 @@ mod tests {
         assert_eq!(journal.append(record(&journal, 0, &["a", "b"])), 0);
         let mut several = journal.record();
         let command = || vec![b"DEL".to_vec(), b"k".to_vec()];
-        several.effect(0, &Effect::Replace(vec![command(), command()]), &[]);
-        let created = Some(b"header".to_vec());
-        let added = [&b"item"[..]].into_iter().collect();
-        several.insertion(0, b"key", Insertion { created, added });
+        several.commands(0, &[command(), command()]);
         assert_eq!(journal.append(several), 0);
-        assert_eq!((journal.changes(), logged(&journal).as_str()), (6, ""));
+        assert_eq!((journal.changes(), logged(&journal).as_str()), (4, ""));
     }
 }

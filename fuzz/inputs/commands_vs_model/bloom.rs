@@ -6,11 +6,10 @@ use arbitrary::Arbitrary;
 use everbloom::Layout;
 use everbloom::sizing::blocked::BlockedSize;
 use everbloom::sizing::{LayerSize, RATE_CAP, Rounding};
-use everbloom_commands::bf::{add::add_batch, exists::exists_batch};
-use everbloom_commands::{Defaults, ReadSlot};
+use everbloom_commands::Defaults;
 use everbloom_resp::Reply;
 
-use super::keyspace::{Keyspace, Value, pieces};
+use super::keyspace::{Keyspace, pieces};
 use super::options::{Blocked, Expansion, Growth, Rate};
 use super::{Items, Key, Run, item};
 
@@ -256,7 +255,6 @@ impl Run {
     fn add_batch(&mut self, key: Key, items: &[Vec<u8>]) {
         let context = self.keys.context;
         let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
-        let mut replies = Vec::new();
         let name = key.name().as_bytes();
         let mut other = Keyspace {
             context,
@@ -264,12 +262,10 @@ impl Run {
         };
         let value = self.keys.keys.get(name).cloned();
         other.keys.extend(value.map(|value| (name.to_vec(), value)));
-        let change = self.keys.write(name, |slot| {
-            add_batch(&context, &slices, slot, |result| {
-                replies.push(result.map_or_else(Reply::from, Reply::Boolean));
-            })
-        });
-        self.keys.log_effect(&[], change.effect(name));
+        let replies = match slices.is_empty() {
+            true => Vec::new(),
+            false => self.keys.pipeline("BF.ADD", name, &slices),
+        };
         let one_by_one: Vec<Reply> = slices
             .iter()
             .map(|item| other.call(&[b"BF.ADD", name, item]))
@@ -292,12 +288,9 @@ impl Run {
         let replies = reply.into_elements().expect("an array");
         assert_eq!(replies.len(), items.len());
         let slices: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
-        let slot = match self.keys.keys.get(key.name().as_bytes()) {
-            Some(Value::Filter(filter)) => filter.into(),
-            _ => ReadSlot::Missing,
-        };
-        let mut run = Vec::new();
-        exists_batch(&slices, slot, |found| run.push(Reply::Boolean(found)));
+        let run = self
+            .keys
+            .pipeline("BF.EXISTS", key.name().as_bytes(), &slices);
         assert_eq!(run, replies);
         for (item, reply) in items.iter().zip(replies) {
             let one = self.keys.call(&[b"BF.EXISTS", key.name().as_bytes(), item]);

@@ -5,11 +5,8 @@ use std::slice::from_ref;
 
 use arbitrary::Arbitrary;
 use everbloom::CuckooFilter;
-use everbloom_commands::cf::add::add_batch;
-use everbloom_commands::cf::del::del_batch;
 use everbloom_commands::cf::dump::piece;
-use everbloom_commands::cf::exists::exists_batch;
-use everbloom_commands::{CuckooDefaults, Effect, Filter, ReadSlot};
+use everbloom_commands::{CuckooDefaults, Filter};
 use everbloom_resp::{Protocol, Reply};
 
 use super::keyspace::{Keyspace, Value};
@@ -244,16 +241,10 @@ impl Run {
         if items.len() < 2 {
             return;
         }
-        let (context, mut other) = (self.keys.context, self.beside(key));
+        let mut other = self.beside(key);
         let (list, name) = (all_bytes(items), key.name().as_bytes());
         let slices: Vec<&[u8]> = list.iter().map(Vec::as_slice).collect();
-        let mut replies = Vec::new();
-        let change = self.keys.write(name, |slot| {
-            add_batch(&context, &slices, slot, |result| {
-                replies.push(result.map_or_else(Reply::from, Reply::Boolean));
-            })
-        });
-        self.keys.log_effect(&[], change.effect(name));
+        let replies = self.keys.pipeline("CF.ADD", name, &slices);
         let one_by_one = slices
             .iter()
             .map(|item| other.call(&[b"CF.ADD", name, item]));
@@ -325,17 +316,10 @@ impl Run {
         let mut other = self.beside(key);
         let (list, name) = (all_bytes(items), key.name().as_bytes());
         let slices: Vec<&[u8]> = list.iter().map(Vec::as_slice).collect();
-        let (mut replies, mut removed) = (Vec::new(), Vec::new());
-        self.keys.write(name, |slot| {
-            let emit = |result: Result<bool, _>| {
-                replies.push(result.map_or_else(Reply::from, Reply::Boolean));
-            };
-            del_batch(&slices, slot, emit, |item| removed.push(item));
-        });
-        for item in removed {
-            self.keys
-                .log_effect(&[b"CF.DEL", name, item], Effect::Verbatim);
-        }
+        let replies = match slices.is_empty() {
+            true => Vec::new(),
+            false => self.keys.pipeline("CF.DEL", name, &slices),
+        };
         let one_by_one = slices
             .iter()
             .map(|item| other.call(&[b"CF.DEL", name, item]));
@@ -362,12 +346,9 @@ impl Run {
         let reply = self.call(&["CF.MEXISTS", key.name()], &list);
         let replies = reply.into_elements().expect("an array");
         let slices: Vec<&[u8]> = list.iter().map(Vec::as_slice).collect();
-        let slot = match self.keys.keys.get(key.name().as_bytes()) {
-            Some(Value::Filter(filter)) => filter.into(),
-            _ => ReadSlot::Missing,
-        };
-        let mut run = Vec::new();
-        exists_batch(&slices, slot, |found| run.push(Reply::Boolean(found)));
+        let run = self
+            .keys
+            .pipeline("CF.EXISTS", key.name().as_bytes(), &slices);
         assert_eq!(run, replies);
         assert_eq!(run.len(), items.len());
         for (item, reply) in items.iter().zip(replies) {

@@ -1,11 +1,11 @@
 //! BF.DEBUG: lines of text about a filter and each of its layers. The line of a blocked layer ends
 //! with the number of bits in a block; RedisBloom's lines do not have that.
 
-use super::answer;
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::g;
+use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
 use everbloom::sizing::blocked::BLOCK_BITS;
 use everbloom::{Layout, ScalableBloomFilter};
@@ -14,9 +14,9 @@ use everbloom_resp::Reply;
 pub(crate) const DEBUG: &str = "bf.debug";
 
 /// `BF.DEBUG key`
-pub fn debug(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
-    let parsed = parse(Args::new(DEBUG, args));
-    answer(parsed.and_then(|()| slot.required()).map(describe))
+pub fn debug(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+    let parsed = parse(run.next_args(DEBUG));
+    answers.answer(parsed.and_then(|()| slot.required()).map(describe))
 }
 
 fn parse(mut args: Args<'_>) -> Result<(), CommandError> {

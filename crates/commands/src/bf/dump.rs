@@ -5,13 +5,12 @@
 //! takes a piece with the iterator that BF.SCANDUMP gave with it. That iterator stands for the byte
 //! behind the piece.
 
-use super::answer;
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::header;
 use crate::number;
-use crate::outcome::{Effect, Outcome};
+use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::ScalableBloomFilter;
 use everbloom::redisbloom::ChunkError;
@@ -71,8 +70,9 @@ pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> (i64, Vec<u8>) {
 }
 
 /// `BF.SCANDUMP key iterator`
-pub fn scandump(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
-    answer(ScanDump::parse(Args::new(SCANDUMP, args)).and_then(|scan| scan.execute(slot)))
+pub fn scandump(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+    let scan = ScanDump::parse(run.next_args(SCANDUMP));
+    answers.answer(scan.and_then(|scan| scan.execute(slot)));
 }
 
 #[derive(Debug)]
@@ -90,18 +90,14 @@ impl<'a> LoadChunk<'a> {
         Ok(Self { iterator, data })
     }
 
-    fn execute(
-        &self,
-        context: &Context,
-        slot: &mut Slot<'_>,
-    ) -> Result<(Reply, Effect), CommandError> {
+    fn execute(&self, context: &Context, slot: &mut Slot<'_>) -> Result<(), CommandError> {
         match slot {
             Slot::OtherType => return Err(CommandError::WrongType),
-            Slot::Filter(filter) => self.load_data(filter)?,
+            Slot::Held(filter) => self.load_data(filter)?,
             Slot::Vacant(Some(filter)) => self.load_data(filter)?,
             Slot::Vacant(value) => **value = Some(self.load_header(context)?),
         }
-        Ok((Reply::OK, Effect::Verbatim))
+        Ok(())
     }
 
     fn load_header(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
@@ -137,9 +133,19 @@ impl<'a> LoadChunk<'a> {
 }
 
 /// `BF.LOADCHUNK key iterator data`
-pub fn loadchunk(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
-    match LoadChunk::parse(Args::new(LOADCHUNK, args)) {
-        Ok(load) => Outcome::answered(load.execute(context, slot)),
-        Err(error) => Outcome::bad_arguments(error),
-    }
+pub fn loadchunk(
+    context: &Context,
+    run: &mut Run<'_>,
+    slot: &mut Slot<'_>,
+    answers: &mut dyn Answers,
+    changes: &mut dyn Changes,
+) {
+    let request = run.first();
+    let load = LoadChunk::parse(run.next_args(LOADCHUNK));
+    answers.answer(load.and_then(|load| {
+        changes.touch();
+        load.execute(context, slot)?;
+        changes.repeat(request);
+        Ok(Reply::OK)
+    }));
 }

@@ -1,9 +1,10 @@
 //! BF.INFO and BF.CARD: what a filter is and how full it is.
 
-use super::{answer, count};
+use super::count;
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
 use everbloom::ScalableBloomFilter;
 use everbloom_resp::{Protocol, Reply};
@@ -117,17 +118,18 @@ impl<'a> Info<'a> {
 }
 
 /// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
-pub fn info(context: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
-    answer(Info::parse(Args::new(INFO, args)).and_then(|info| info.execute(context.protocol, slot)))
+pub fn info(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+    let info = Info::parse(run.next_args(INFO));
+    answers.answer(info.and_then(|info| info.execute(context.protocol, slot)));
 }
 
 /// `BF.CARD key`
-pub fn card(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
-    let mut args = Args::new(CARD, args);
+pub fn card(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+    let mut args = run.next_args(CARD);
     let parsed = args.next_bytes().and_then(|_| args.finish());
-    answer(parsed.and_then(|()| match slot {
+    answers.answer(parsed.and_then(|()| match slot {
         ReadSlot::Missing => Ok(Reply::Integer(0)),
-        ReadSlot::Filter(filter) => Ok(count(filter.len())),
+        ReadSlot::Held(filter) => Ok(count(filter.len())),
         ReadSlot::OtherType => Err(CommandError::WrongType),
-    }))
+    }));
 }

@@ -7,9 +7,8 @@ use crate::context::{Context, Defaults};
 use crate::error::CommandError;
 use crate::format::layout;
 use crate::number;
-use crate::outcome::{Effect, Outcome};
+use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
-use everbloom_resp::Reply;
 
 pub(crate) const INSERT: &str = "bf.insert";
 
@@ -99,20 +98,34 @@ impl<'a> Insert<'a> {
         &self,
         context: &Context,
         slot: &mut Slot<'_>,
-    ) -> Result<(Reply, Effect), CommandError> {
+        answers: &mut dyn Answers,
+        changes: &mut dyn Changes,
+    ) -> Result<(), CommandError> {
+        changes.touch();
         if slot.filter()?.is_none() && !self.create {
             return Err(CommandError::NotFound);
         }
-        let (replies, change) = insert_all(context, &self.parameters, self.items, slot)?;
-        Ok((replies, change.effect(self.key)))
+        let Insert {
+            parameters,
+            key,
+            items,
+            ..
+        } = self;
+        insert_all(context, parameters, key, items, slot, answers)?.note(changes);
+        Ok(())
     }
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING]
 /// [LAYOUT CLASSIC | BLOCKED] [SEED seed] ITEMS item ...`
-pub fn insert(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
-    match Insert::parse(Args::new(INSERT, args), &context.defaults) {
-        Ok(insert) => Outcome::answered(insert.execute(context, slot)),
-        Err(error) => Outcome::bad_arguments(error),
-    }
+pub fn insert(
+    context: &Context,
+    run: &mut Run<'_>,
+    slot: &mut Slot<'_>,
+    answers: &mut dyn Answers,
+    changes: &mut dyn Changes,
+) {
+    let insert = Insert::parse(run.next_args(INSERT), &context.defaults);
+    let inserted = insert.and_then(|insert| insert.execute(context, slot, answers, changes));
+    inserted.unwrap_or_else(|error| answers.error(error));
 }

@@ -1,104 +1,72 @@
-//! Adding items: the one path that ADD, MADD, INSERT and batches of pipelined ADDs share.
+//! Adding items: what ADD, MADD and INSERT share.
 
 use super::Parameters;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::header;
-use crate::outcome::Effect;
+use crate::insertion::Insertion;
 use crate::slot::Slot;
 use everbloom::sizing::Rounding;
-use smallvec::SmallVec;
 
 use everbloom::{InsertError, ScalableBloomFilter};
 use std::ops::ControlFlow;
 
-/// What an insertion changed, as far as the log needs it. The items borrow from its arguments.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Insertion<'a> {
-    /// The SCANDUMP header of the empty filter, if the insertion created the filter.
-    pub created: Option<Vec<u8>>,
-    /// The items that were added, in order, without those that tested positive or were refused.
-    pub added: SmallVec<[&'a [u8]; 8]>,
-}
-
-impl Insertion<'_> {
-    /// Whether nothing changed.
-    pub fn is_empty(&self) -> bool {
-        self.created.is_none() && self.added.is_empty()
-    }
-
-    /// What a log must replay.
-    pub fn effect(self, key: &[u8]) -> Effect {
-        match self.created {
-            Some(header) => Effect::created(key, header, &self.added),
-            None => Effect::added(key, &self.added),
-        }
-    }
-
-    /// The effect of a BF.ADD or BF.MADD with `tried` items. If all were added to an existing
-    /// filter, it is the command itself.
-    pub(crate) fn effect_of_add(self, key: &[u8], tried: usize) -> Effect {
-        if self.created.is_none() && tried > 0 && self.added.len() == tried {
-            Effect::Verbatim
-        } else {
-            self.effect(key)
-        }
-    }
-}
-
-/// What happens to the items that follow one that a full filter refused.
+/// Whose the items are, which decides when the rest of them is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AfterFull {
-    /// They are not tried: all items belong to one command.
-    Stop,
-    /// They are tried: every item is its own command.
-    GoOn,
+pub(super) enum Owner {
+    /// One request has them all. Those behind one that a full filter refused are not tried.
+    OneRequest,
+    /// Each is a request of its own. Those behind a growth are left for the next call, which will
+    /// know how much memory is free then.
+    RequestEach,
 }
 
-/// Adds `items` to the filter in `slot`. Makes the filter with `missing` if there is none. `emit`
-/// gets the answer for each item. An error means that no item was tried.
+/// Adds `items` to a filter that [`filter_or_new`] gave; `insertion` gets those that are new, and
+/// `emit` the answer for each. Returns how many were answered.
 pub(super) fn insert_items<'a>(
     context: &Context,
-    missing: &Parameters,
-    items: &[&'a [u8]],
-    slot: &mut Slot<'_>,
-    after_full: AfterFull,
+    filter: &mut ScalableBloomFilter,
+    insertion: &mut Insertion<'a>,
+    items: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    owner: Owner,
     mut emit: impl FnMut(Result<bool, CommandError>),
-) -> Result<Insertion<'a>, CommandError> {
-    let (filter, created) = filter_or_new(context, missing, slot)?;
+) -> usize {
+    let began_with = filter.stream_len();
     // A filter that was made just now has used free memory, too.
-    let had = if created.is_some() {
+    let had = if insertion.is_creation() {
         0
     } else {
-        filter.stream_len()
+        began_with
     };
-    let mut added = SmallVec::with_capacity(items.len());
-    let mut rest = items;
-    while !rest.is_empty() {
+    let (mut rest, mut answered) = (items, 0);
+    while rest.len() > 0 {
         let stretch = at_most_one_growth(filter).min(rest.len());
-        let (now, later) = rest.split_at(stretch);
+        let now = rest.clone().take(stretch);
         let has = filter.stream_len();
         let allowed = context.max_filter_bytes.saturating_sub(has);
         let free = context.free_bytes.saturating_sub(has.saturating_sub(had));
-        let max_layer_bytes = allowed.min(free);
-        let mut tried = now.iter();
+        let mut tried = now.clone();
         let mut stopped = false;
-        filter.try_insert_each(now.iter().copied(), max_layer_bytes, |result| {
+        filter.try_insert_each(now, allowed.min(free), |result| {
             let item = tried.next();
             if result == Ok(true) {
-                added.extend(item.copied());
+                insertion.push(item);
             }
+            answered += 1;
+            stopped = result == Err(InsertError::Full) && owner == Owner::OneRequest;
             emit(result.map_err(CommandError::from));
-            stopped = result == Err(InsertError::Full) && after_full == AfterFull::Stop;
-            if stopped {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
+            match stopped {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
         });
-        rest = if stopped { &[] } else { later };
+        let has_grown = filter.stream_len() > had;
+        if stopped || owner == Owner::RequestEach && has_grown {
+            break;
+        }
+        rest.nth(stretch - 1);
     }
-    Ok(Insertion { created, added })
+    answered
 }
 
 /// How many items can be added while the filter gets at most one new layer. The limit for a new
@@ -120,14 +88,14 @@ fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
 }
 
 /// The filter in the slot. If it had to be made, also its header.
-fn filter_or_new<'s>(
+pub(super) fn filter_or_new<'s>(
     context: &Context,
     missing: &Parameters,
     slot: &'s mut Slot<'_>,
 ) -> Result<(&'s mut ScalableBloomFilter, Option<Vec<u8>>), CommandError> {
     match slot {
         Slot::OtherType => Err(CommandError::WrongType),
-        Slot::Filter(filter) => Ok((filter, None)),
+        Slot::Held(filter) => Ok((filter, None)),
         Slot::Vacant(value) => match value {
             Some(filter) => Ok((filter, None)),
             None => {

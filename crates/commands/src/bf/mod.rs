@@ -2,8 +2,7 @@
 //! and does the command's work on its key.
 //!
 //! The functions named like a command have the shape that [`Function`](crate::table::Function) asks
-//! for. [`add::add_batch`] and [`exists::exists_batch`] execute pipelined commands on one key as
-//! one batch.
+//! for.
 
 pub mod add;
 pub mod debug;
@@ -11,13 +10,13 @@ pub mod dump;
 pub mod exists;
 pub mod info;
 pub mod insert;
-pub mod insertion;
+mod insertion;
 pub mod reserve;
 pub mod stats;
 
-use crate::answer::{answer, count};
 use crate::context::{Context, Defaults};
 use crate::error::CommandError;
+use crate::run::count;
 use everbloom::hash::Key;
 use everbloom::{Layout, ScalableBloomFilter};
 

@@ -6,7 +6,7 @@ use crate::context::{Context, Defaults};
 use crate::error::CommandError;
 use crate::format::{header, layout};
 use crate::number::{self, NumberError};
-use crate::outcome::{Effect, Outcome};
+use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::Layout;
 use everbloom_resp::Reply;
@@ -56,20 +56,14 @@ impl<'a> Reserve<'a> {
         })
     }
 
-    fn execute(
-        &self,
-        context: &Context,
-        slot: &mut Slot<'_>,
-    ) -> Result<(Reply, Effect), CommandError> {
+    /// Makes the filter and returns its header, which says everything about it.
+    fn execute(&self, context: &Context, slot: &mut Slot<'_>) -> Result<Vec<u8>, CommandError> {
         match slot {
             Slot::OtherType => Err(CommandError::WrongType),
-            Slot::Filter(_) | Slot::Vacant(Some(_)) => Err(CommandError::ItemExists),
+            Slot::Held(_) | Slot::Vacant(Some(_)) => Err(CommandError::ItemExists),
             Slot::Vacant(value) => {
                 let filter = value.insert(self.parameters.build(context)?);
-                Ok((
-                    Reply::OK,
-                    Effect::created(self.key, header::encode(filter), &[]),
-                ))
+                Ok(header::encode(filter))
             }
         }
     }
@@ -114,9 +108,18 @@ fn seed_of(mut behind: Args<'_>) -> Result<u64, CommandError> {
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION expansion | NONSCALING]
 /// [LAYOUT CLASSIC | BLOCKED] [SEED seed]`
-pub fn reserve(context: &Context, args: &[&[u8]], slot: &mut Slot<'_>) -> Outcome {
-    match Reserve::parse(Args::new(RESERVE, args), &context.defaults) {
-        Ok(reserve) => Outcome::answered(reserve.execute(context, slot)),
-        Err(error) => Outcome::bad_arguments(error),
-    }
+pub fn reserve(
+    context: &Context,
+    run: &mut Run<'_>,
+    slot: &mut Slot<'_>,
+    answers: &mut dyn Answers,
+    changes: &mut dyn Changes,
+) {
+    let reserve = Reserve::parse(run.next_args(RESERVE), &context.defaults);
+    answers.answer(reserve.and_then(|reserve| {
+        changes.touch();
+        let header = reserve.execute(context, slot)?;
+        changes.replace(&[&[b"BF.LOADCHUNK", reserve.key, b"1", &header]]);
+        Ok(Reply::OK)
+    }));
 }

@@ -1,11 +1,12 @@
 //! BF.STATS: facts for which BF.INFO has no field. Clients of RedisBloom expect a fixed number of
 //! fields in BF.INFO, so these facts need a command of their own.
 
-use super::{answer, count};
+use super::count;
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::layout;
+use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
 use everbloom::ScalableBloomFilter;
 use everbloom::hash::Key;
@@ -14,9 +15,9 @@ use everbloom_resp::Reply;
 pub(crate) const STATS: &str = "bf.stats";
 
 /// `BF.STATS key`
-pub fn stats(_: &Context, args: &[&[u8]], slot: ReadSlot<'_>) -> Reply {
-    let parsed = parse(Args::new(STATS, args));
-    answer(parsed.and_then(|()| slot.required()).map(describe))
+pub fn stats(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+    let parsed = parse(run.next_args(STATS));
+    answers.answer(parsed.and_then(|()| slot.required()).map(describe))
 }
 
 fn parse(mut args: Args<'_>) -> Result<(), CommandError> {

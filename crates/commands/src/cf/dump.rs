@@ -5,14 +5,13 @@
 //! piece with the position that CF.SCANDUMP gave with it. That position stands for the byte behind
 //! the piece.
 
-use crate::answer::answer;
 use crate::args::Args;
 use crate::bf::dump::MAX_CHUNK;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::header::cuckoo as header;
 use crate::number;
-use crate::outcome::{Effect, Outcome};
+use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::CuckooFilter;
 use everbloom_resp::Reply;
@@ -36,8 +35,14 @@ pub fn piece(filter: &CuckooFilter, position: u64) -> Option<(i64, Vec<u8>)> {
 }
 
 /// `CF.SCANDUMP key position`
-pub fn scandump(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
-    answer(parse_scan(Args::new(SCANDUMP, args)).and_then(|position| {
+pub fn scandump(
+    _: &Context,
+    run: &mut Run<'_>,
+    slot: ReadSlot<'_, CuckooFilter>,
+    answers: &mut dyn Answers,
+) {
+    let position = parse_scan(run.next_args(SCANDUMP));
+    answers.answer(position.and_then(|position| {
         let filter = slot.required()?;
         // RedisBloom gives nothing of a filter without items, not even its header.
         let found = (!filter.is_empty()).then(|| piece(filter, position));
@@ -45,7 +50,7 @@ pub fn scandump(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -
             Some((next, data)) => vec![Reply::Integer(next), Reply::Bulk(data)],
             None => vec![Reply::Integer(0), Reply::Null],
         }))
-    }))
+    }));
 }
 
 /// The position, which is checked before the key.
@@ -77,14 +82,14 @@ impl<'a> LoadChunk<'a> {
         &self,
         context: &Context,
         slot: &mut Slot<'_, CuckooFilter>,
-    ) -> Result<(Reply, Effect), CommandError> {
+    ) -> Result<(), CommandError> {
         if self.position == HEADER {
             self.load_header(context, slot)?;
         } else {
             let filter = slot.filter()?.ok_or(CommandError::NotFound)?;
             self.load_data(filter).ok_or(CommandError::CuckooChunk)?;
         }
-        Ok((Reply::OK, Effect::Verbatim))
+        Ok(())
     }
 
     fn load_header(
@@ -119,9 +124,19 @@ impl<'a> LoadChunk<'a> {
 }
 
 /// `CF.LOADCHUNK key position data`
-pub fn loadchunk(context: &Context, args: &[&[u8]], slot: &mut Slot<'_, CuckooFilter>) -> Outcome {
-    match LoadChunk::parse(Args::new(LOADCHUNK, args)) {
-        Ok(load) => Outcome::answered(load.execute(context, slot)),
-        Err(error) => Outcome::bad_arguments(error),
-    }
+pub fn loadchunk(
+    context: &Context,
+    run: &mut Run<'_>,
+    slot: &mut Slot<'_, CuckooFilter>,
+    answers: &mut dyn Answers,
+    changes: &mut dyn Changes,
+) {
+    let request = run.first();
+    let load = LoadChunk::parse(run.next_args(LOADCHUNK));
+    answers.answer(load.and_then(|load| {
+        changes.touch();
+        load.execute(context, slot)?;
+        changes.repeat(request);
+        Ok(Reply::OK)
+    }));
 }

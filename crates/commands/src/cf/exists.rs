@@ -1,56 +1,50 @@
 //! CF.EXISTS, CF.MEXISTS and CF.COUNT.
 
-use crate::answer::{self, answer};
-use crate::args::Args;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::run::{self, Answers, Run};
 use crate::slot::ReadSlot;
 use everbloom::CuckooFilter;
-use everbloom_resp::Reply;
 
 pub(crate) const EXISTS: &str = "cf.exists";
 pub(crate) const MEXISTS: &str = "cf.mexists";
 pub(crate) const COUNT: &str = "cf.count";
 
-/// The item of a command that names a key and an item.
-fn item(mut args: Args<'_>) -> Result<&[u8], CommandError> {
-    args.next_bytes()?;
-    let item = args.next_bytes()?;
-    args.finish()?;
-    Ok(item)
-}
-
-fn items(mut args: Args<'_>) -> Result<&[&[u8]], CommandError> {
-    args.next_bytes()?;
-    args.next_rest()
-}
+type Found<'a> = ReadSlot<'a, CuckooFilter>;
 
 /// `CF.EXISTS key item`
-pub fn exists(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
-    let found = |item| slot.lenient().is_some_and(|filter| filter.contains(item));
-    answer(item(Args::new(EXISTS, args)).map(|item| Reply::Boolean(found(item))))
+pub fn exists(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+    match run.items(EXISTS) {
+        Ok(items) => find(items, slot, answers),
+        Err(error) => return run.refuse(error, answers),
+    }
+    run.take(run.len());
 }
 
 /// `CF.MEXISTS key item [item ...]`
-pub fn mexists(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
-    answer(items(Args::new(MEXISTS, args)).map(|items| {
-        let mut found = Vec::with_capacity(items.len());
-        exists_batch(items, slot, |one| found.push(one));
-        Reply::Booleans(found)
-    }))
+pub fn mexists(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+    let mut args = run.next_args(MEXISTS);
+    match args.next_bytes().and_then(|_| args.next_rest()) {
+        Ok(items) => {
+            answers.array(items.len());
+            find(items.iter().copied(), slot, answers);
+        }
+        Err(error) => answers.error(error),
+    }
 }
 
-/// Executes `CF.EXISTS key item` for every item as one batch; `emit` gets the answers in order.
-/// A missing key and a key of another type hold no item.
-pub fn exists_batch(items: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>, mut emit: impl FnMut(bool)) {
+/// Answers whether each of these items is there. A missing key and a key of another type hold none.
+fn find<'a>(items: impl Iterator<Item = &'a [u8]>, slot: Found<'_>, answers: &mut dyn Answers) {
     match slot.lenient() {
-        Some(filter) => filter.contains_each(items.iter().copied(), emit),
-        None => items.iter().for_each(|_| emit(false)),
+        Some(filter) => filter.contains_each(items, |found| answers.boolean(found)),
+        None => items.for_each(|_| answers.boolean(false)),
     }
 }
 
 /// `CF.COUNT key item`
-pub fn count(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
+pub fn count(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+    let mut args = run.next_args(COUNT);
+    let item = args.next_bytes().and_then(|_| args.next_bytes());
+    let item = item.and_then(|item| args.finish().map(|()| item));
     let count = |item| slot.lenient().map_or(0, |filter| filter.count(item));
-    answer(item(Args::new(COUNT, args)).map(|item| answer::count(count(item))))
+    answers.answer(item.map(|item| run::count(count(item))));
 }

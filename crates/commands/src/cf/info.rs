@@ -1,9 +1,7 @@
 //! CF.INFO, CF.DEBUG and CF.STATS: what a filter is and how full it is.
 
-use crate::answer::{answer, count};
-use crate::args::Args;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::run::{Answers, Run, count};
 use crate::slot::ReadSlot;
 use everbloom::CuckooFilter;
 use everbloom_resp::Reply;
@@ -17,16 +15,19 @@ pub(crate) const STATS: &str = "cf.stats";
 const FILTER_BYTES: u64 = 40;
 const TABLE_BYTES: u64 = 16;
 
-/// The reply of a command that only names a key.
-fn of_filter(
+type Found<'a> = ReadSlot<'a, CuckooFilter>;
+
+/// Answers a command that only names a key.
+fn describe(
     name: &'static str,
-    args: &[&[u8]],
-    slot: ReadSlot<'_, CuckooFilter>,
+    run: &mut Run<'_>,
+    slot: Found<'_>,
+    answers: &mut dyn Answers,
     reply: impl FnOnce(&CuckooFilter) -> Reply,
-) -> Reply {
-    let mut args = Args::new(name, args);
-    let parsed: Result<(), CommandError> = args.next_bytes().and_then(|_| args.finish());
-    answer(parsed.and_then(|()| slot.required()).map(reply))
+) {
+    let mut args = run.next_args(name);
+    let parsed = args.next_bytes().and_then(|_| args.finish());
+    answers.answer(parsed.and_then(|()| slot.required()).map(reply));
 }
 
 fn map<const N: usize>(entries: [(&'static str, Reply); N]) -> Reply {
@@ -35,8 +36,8 @@ fn map<const N: usize>(entries: [(&'static str, Reply); N]) -> Reply {
 }
 
 /// `CF.INFO key`
-pub fn info(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
-    of_filter(INFO, args, slot, |filter| {
+pub fn info(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+    describe(INFO, run, slot, answers, |filter| {
         let tables = filter.tables() as u64;
         let beside = TABLE_BYTES
             .saturating_mul(tables)
@@ -51,12 +52,12 @@ pub fn info(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Re
             ("Expansion rate", count(filter.expansion().into())),
             ("Max iterations", count(filter.max_kicks().into())),
         ])
-    })
+    });
 }
 
 /// `CF.DEBUG key`
-pub fn debug(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
-    of_filter(DEBUG, args, slot, |filter| {
+pub fn debug(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+    describe(DEBUG, run, slot, answers, |filter| {
         Reply::bulk(format!(
             "bktsize:{} buckets:{} items:{} deletes:{} filters:{} max_iterations:{} expansion:{}",
             filter.bucket_size(),
@@ -67,12 +68,12 @@ pub fn debug(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> R
             filter.max_kicks(),
             filter.expansion(),
         ))
-    })
+    });
 }
 
 /// `CF.STATS key`: facts for which CF.INFO has no field.
-pub fn stats(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> Reply {
-    of_filter(STATS, args, slot, |filter| {
+pub fn stats(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+    describe(STATS, run, slot, answers, |filter| {
         map([
             ("tables", count(filter.tables() as u64)),
             ("slots", count(filter.slots())),
@@ -89,5 +90,5 @@ pub fn stats(_: &Context, args: &[&[u8]], slot: ReadSlot<'_, CuckooFilter>) -> R
                 filter.expected_until_growth().map_or(Reply::Null, count),
             ),
         ])
-    })
+    });
 }

@@ -1,15 +1,15 @@
 //! CF.INSERT and CF.INSERTNX: add items, and make the filter with a capacity if it is missing.
 
 use super::Parameters;
-use super::insertion::{Which, insert_items};
+use super::insertion::{Which, begin, insert_items};
 use crate::args::Args;
 use crate::context::{Context, CuckooDefaults};
 use crate::error::CommandError;
 use crate::number::{self, NumberError};
-use crate::outcome::{Effect, Outcome};
+use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::CuckooFilter;
-use everbloom_resp::{Protocol, Reply};
+use everbloom_resp::Protocol;
 
 pub(crate) const INSERT: &str = "cf.insert";
 pub(crate) const INSERTNX: &str = "cf.insertnx";
@@ -65,51 +65,50 @@ impl<'a> Insert<'a> {
         &self,
         context: &Context,
         slot: &mut Slot<'_, CuckooFilter>,
-    ) -> Result<(Reply, Effect), CommandError> {
+        answers: &mut dyn Answers,
+        changes: &mut dyn Changes,
+    ) -> Result<(), CommandError> {
+        changes.touch();
         if slot.filter()?.is_none() && !self.create {
             return Err(CommandError::NotFound);
         }
-        let mut answers = Vec::with_capacity(self.items.len());
-        let emit = |answer| answers.push(answer);
-        let change = insert_items(
-            context,
-            &self.parameters,
-            self.items,
-            self.which,
-            slot,
-            emit,
-        )?;
-        let replies = match (self.which, context.protocol) {
-            (Which::All, Protocol::Resp3) => {
-                Reply::Booleans(answers.into_iter().map(|it| it == Ok(true)).collect())
-            }
-            _ => {
-                let number = |it: Result<bool, _>| Reply::Integer(it.map_or(NO_ROOM, i64::from));
-                Reply::Array(answers.into_iter().map(number).collect())
-            }
+        let (items, which) = (self.items, self.which);
+        let (filter, mut added) = begin(context, &self.parameters, self.key, items.len(), slot)?;
+        answers.array(items.len());
+        let as_booleans = which == Which::All && context.protocol == Protocol::Resp3;
+        let emit = |result: Result<bool, _>| match as_booleans {
+            true => answers.boolean(result == Ok(true)),
+            false => answers.integer(result.map_or(NO_ROOM, i64::from)),
         };
-        Ok((replies, change.effect(self.key)))
+        let items = items.iter().copied();
+        insert_items(context, filter, &mut added, items, (which, true), emit);
+        added.note(changes);
+        Ok(())
     }
 }
 
 /// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item ...`
-pub fn insert(context: &Context, args: &[&[u8]], slot: &mut Slot<'_, CuckooFilter>) -> Outcome {
-    run(Args::new(INSERT, args), Which::All, context, slot)
+pub fn insert(
+    context: &Context,
+    run: &mut Run<'_>,
+    slot: &mut Slot<'_, CuckooFilter>,
+    answers: &mut dyn Answers,
+    changes: &mut dyn Changes,
+) {
+    let insert = Insert::parse(run.next_args(INSERT), &context.cuckoo, Which::All);
+    let inserted = insert.and_then(|insert| insert.execute(context, slot, answers, changes));
+    inserted.unwrap_or_else(|error| answers.error(error));
 }
 
 /// `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item ...`
-pub fn insertnx(context: &Context, args: &[&[u8]], slot: &mut Slot<'_, CuckooFilter>) -> Outcome {
-    run(Args::new(INSERTNX, args), Which::Absent, context, slot)
-}
-
-fn run(
-    args: Args<'_>,
-    which: Which,
+pub fn insertnx(
     context: &Context,
+    run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
-) -> Outcome {
-    match Insert::parse(args, &context.cuckoo, which) {
-        Ok(insert) => Outcome::answered(insert.execute(context, slot)),
-        Err(error) => Outcome::bad_arguments(error),
-    }
+    answers: &mut dyn Answers,
+    changes: &mut dyn Changes,
+) {
+    let insert = Insert::parse(run.next_args(INSERTNX), &context.cuckoo, Which::Absent);
+    let inserted = insert.and_then(|insert| insert.execute(context, slot, answers, changes));
+    inserted.unwrap_or_else(|error| answers.error(error));
 }

@@ -1,6 +1,4 @@
-//! Adding items: the one path that ADD, ADDNX, INSERT, INSERTNX and batches of them share.
-
-use std::ops::ControlFlow;
+//! Adding items: what ADD, ADDNX, INSERT and INSERTNX share.
 
 use smallvec::SmallVec;
 
@@ -8,7 +6,7 @@ use super::Parameters;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::header;
-use crate::outcome::Effect;
+use crate::insertion::Insertion;
 use crate::slot::Slot;
 use everbloom::host::Prepared;
 use everbloom::{CuckooFilter, InsertError};
@@ -22,125 +20,100 @@ pub(super) enum Which {
     Absent,
 }
 
-/// What an insertion changed, as far as the log needs it. The items borrow from its arguments.
-#[derive(Debug, Default)]
-pub struct Insertion<'a> {
-    /// The header of the empty filter, if the insertion created the filter.
-    pub created: Option<Vec<u8>>,
-    /// The items that were added, in order.
-    pub added: SmallVec<[&'a [u8]; 8]>,
-}
-
-impl Insertion<'_> {
-    /// What a log must replay.
-    pub fn effect(self, key: &[u8]) -> Effect {
-        Effect::of_cuckoo(key, self.created, &self.added)
-    }
-}
-
-/// The bytes that new tables of the filter may take, when it has used `used` of the free ones.
-pub(super) fn allowed(context: &Context, filter: &CuckooFilter, used: u64) -> u64 {
-    let allowed = context
-        .max_filter_bytes
-        .saturating_sub(filter.table_bytes());
-    allowed.min(context.free_bytes.saturating_sub(used))
-}
-
-/// Refuses to add to a filter that has as many tables as it may have. RedisBloom asks this once for
-/// a command, also when there are free slots.
-pub(super) fn check_tables(context: &Context, tables: usize) -> Result<(), CommandError> {
-    match u32::try_from(tables) {
-        Ok(tables) if tables < context.cuckoo.max_expansions => Ok(()),
-        _ => Err(CommandError::MaxExpansions),
-    }
-}
-
-/// Adds `items` to the filter in `slot`. Makes the filter with `missing` if there is none. `emit`
-/// gets the answer for each item. An error means that no item was tried, and nothing was made.
-pub(super) fn insert_items<'a>(
-    context: &Context,
-    missing: &Parameters,
-    items: &[&'a [u8]],
-    which: Which,
-    slot: &mut Slot<'_, CuckooFilter>,
-    mut emit: impl FnMut(Result<bool, CommandError>),
-) -> Result<Insertion<'a>, CommandError> {
-    check_tables(context, slot.filter()?.map_or(1, |filter| filter.tables()))?;
-    let (filter, created) = filter_or_new(context, missing, slot)?;
-    // A filter that was made just now has used free memory, too.
-    let used = created.as_ref().map_or(0, |_| filter.table_bytes());
-    let limit = allowed(context, filter, used);
-    let (mut tried, mut added) = (items.iter(), SmallVec::with_capacity(items.len()));
-    let absent = which == Which::Absent;
-    filter.insert_each(items.iter().copied(), absent, limit, |result| {
-        let item = tried.next();
-        if result == Ok(true) {
-            added.extend(item.copied());
-        }
-        emit(result.map_err(refusal));
-        ControlFlow::Continue(())
-    });
-    Ok(Insertion { created, added })
-}
-
-/// How many items of a batch are hashed, and their memory asked for, before the first is tried.
+/// How many items are hashed, and their memory prefetched, before the first is tried.
 pub(super) const GROUP: usize = 32;
 
-/// Adds every item by a command of its own, so that the tables are counted before each.
-pub(super) fn insert_one_by_one<'a>(
-    context: &Context,
-    items: &[&'a [u8]],
-    slot: &mut Slot<'_, CuckooFilter>,
-    mut emit: impl FnMut(Result<bool, CommandError>),
-) -> Result<Insertion<'a>, CommandError> {
-    check_tables(context, slot.filter()?.map_or(1, |filter| filter.tables()))?;
-    let (filter, created) = filter_or_new(context, &context.cuckoo.into(), slot)?;
-    let had = created.as_ref().map_or(filter.table_bytes(), |_| 0);
-    let mut added = SmallVec::with_capacity(items.len());
-    let (mut tables, mut limit) = (0, 0);
-    for group in items.chunks(GROUP) {
-        let ahead = group.iter().map(|item| filter.prepare(*item));
-        let prepared: SmallVec<[Prepared; GROUP]> = ahead.collect();
-        for (item, prepared) in group.iter().zip(prepared) {
-            if filter.tables() != tables {
-                tables = filter.tables();
-                limit = allowed(context, filter, filter.table_bytes().saturating_sub(had));
-            }
-            let result = check_tables(context, tables);
-            let insert = |()| filter.try_insert_prepared(prepared, limit).map_err(refusal);
-            let result = result.and_then(insert);
-            if result.is_ok() {
-                added.push(*item);
-            }
-            emit(result.map(|()| true));
-        }
-    }
-    Ok(Insertion { created, added })
-}
-
-pub(super) fn refusal(error: InsertError) -> CommandError {
-    match error {
-        InsertError::Full => CommandError::CuckooFull,
-        InsertError::CannotGrow => CommandError::CuckooCannotGrow,
-    }
-}
-
-/// The filter in the slot. If it had to be made, also its header.
-fn filter_or_new<'s>(
+/// The filter in the slot, and what is to become of it: nothing yet but that it was made with
+/// `missing` if there was none.
+///
+/// A filter that has as many tables as it may have is refused. RedisBloom asks this once for a
+/// request, also when there are free slots.
+pub(super) fn begin<'s, 'a>(
     context: &Context,
     missing: &Parameters,
+    key: &'a [u8],
+    items: usize,
     slot: &'s mut Slot<'_, CuckooFilter>,
-) -> Result<(&'s mut CuckooFilter, Option<Vec<u8>>), CommandError> {
-    match slot {
-        Slot::OtherType => Err(CommandError::WrongType),
-        Slot::Filter(filter) => Ok((filter, None)),
+) -> Result<(&'s mut CuckooFilter, Insertion<'a>), CommandError> {
+    let tables = slot.filter()?.map_or(1, |filter| filter.tables());
+    if u32::try_from(tables).is_ok_and(|tables| tables >= context.cuckoo.max_expansions) {
+        return Err(CommandError::MaxExpansions);
+    }
+    let (filter, header) = match slot {
+        Slot::OtherType => return Err(CommandError::WrongType),
+        Slot::Held(filter) => (&mut **filter, None),
         Slot::Vacant(value) => match value {
-            Some(filter) => Ok((filter, None)),
+            Some(filter) => (filter, None),
             None => {
                 let filter = value.insert(missing.build(context)?);
                 let header = header::cuckoo::encode(&filter.parts());
-                Ok((filter, Some(header)))
+                (filter, Some(header))
             }
         },
+    };
+    let head = [b"CF.INSERT", key, b"ITEMS"];
+    let insertion = Insertion::new(b"CF.LOADCHUNK", header, &head, items);
+    Ok((filter, insertion))
+}
+
+/// Adds `items` to a filter that [`begin`] gave; `insertion` gets those that were added, and `emit`
+/// the answer for each. After a growth, `goes_on` says whether the rest is tried. Returns how many
+/// were answered.
+pub(super) fn insert_items<'a>(
+    context: &Context,
+    filter: &mut CuckooFilter,
+    insertion: &mut Insertion<'a>,
+    mut items: impl Iterator<Item = &'a [u8]>,
+    (which, goes_on): (Which, bool),
+    mut emit: impl FnMut(Result<bool, CommandError>),
+) -> usize {
+    // A filter that was made just now has used free memory, too.
+    let had = match insertion.is_creation() {
+        true => 0,
+        false => filter.table_bytes(),
+    };
+    let mut tables = filter.tables();
+    let mut limit = allowed(context, filter, had);
+    let mut answered = 0;
+    loop {
+        let group = items.by_ref().take(GROUP);
+        let group: SmallVec<[(&[u8], Prepared); GROUP]> =
+            group.map(|item| (item, filter.prepare(item))).collect();
+        if group.is_empty() {
+            return answered;
+        }
+        for (item, prepared) in group {
+            let result = match which {
+                Which::All => filter.try_insert_prepared(prepared, limit).map(|()| true),
+                Which::Absent => filter.try_insert_prepared_if_absent(prepared, limit),
+            };
+            if result == Ok(true) {
+                insertion.push(Some(item));
+            }
+            answered += 1;
+            emit(result.map_err(refusal));
+            if filter.tables() > tables {
+                if !goes_on {
+                    return answered;
+                }
+                tables = filter.tables();
+                limit = allowed(context, filter, had);
+            }
+        }
+    }
+}
+
+/// The bytes that a new table of the filter may take, when it had so many before the request.
+fn allowed(context: &Context, filter: &CuckooFilter, had: u64) -> u64 {
+    let has = filter.table_bytes();
+    let allowed = context.max_filter_bytes.saturating_sub(has);
+    let used = has.saturating_sub(had);
+    allowed.min(context.free_bytes.saturating_sub(used))
+}
+
+fn refusal(error: InsertError) -> CommandError {
+    match error {
+        InsertError::Full => CommandError::CuckooFull,
+        InsertError::CannotGrow => CommandError::CuckooCannotGrow,
     }
 }

@@ -6,7 +6,7 @@ pub mod dump;
 pub mod exists;
 pub mod info;
 pub mod insert;
-pub mod insertion;
+mod insertion;
 pub mod reserve;
 
 use crate::context::{Context, CuckooDefaults};

@@ -8,7 +8,7 @@ use crate::context::{Context, CuckooDefaults};
 use crate::error::CommandError;
 use crate::format::header;
 use crate::number::{self, NumberError};
-use crate::outcome::{Effect, Outcome};
+use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::CuckooFilter;
 use everbloom_resp::Reply;
@@ -88,27 +88,36 @@ impl<'a> Reserve<'a> {
         Ok(Self { key, parameters })
     }
 
+    /// Makes the filter and returns its header, which says everything about it.
     fn execute(
         &self,
         context: &Context,
         slot: &mut Slot<'_, CuckooFilter>,
-    ) -> Result<(Reply, Effect), CommandError> {
+    ) -> Result<Vec<u8>, CommandError> {
         match slot {
             Slot::OtherType => Err(CommandError::WrongType),
-            Slot::Filter(_) | Slot::Vacant(Some(_)) => Err(CommandError::ItemExists),
+            Slot::Held(_) | Slot::Vacant(Some(_)) => Err(CommandError::ItemExists),
             Slot::Vacant(value) => {
                 let filter = value.insert(self.parameters.build(context)?);
-                let header = header::cuckoo::encode(&filter.parts());
-                Ok((Reply::OK, Effect::of_cuckoo(self.key, Some(header), &[])))
+                Ok(header::cuckoo::encode(&filter.parts()))
             }
         }
     }
 }
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
-pub fn reserve(context: &Context, args: &[&[u8]], slot: &mut Slot<'_, CuckooFilter>) -> Outcome {
-    match Reserve::parse(Args::new(RESERVE, args), &context.cuckoo) {
-        Ok(reserve) => Outcome::answered(reserve.execute(context, slot)),
-        Err(error) => Outcome::bad_arguments(error),
-    }
+pub fn reserve(
+    context: &Context,
+    run: &mut Run<'_>,
+    slot: &mut Slot<'_, CuckooFilter>,
+    answers: &mut dyn Answers,
+    changes: &mut dyn Changes,
+) {
+    let reserve = Reserve::parse(run.next_args(RESERVE), &context.cuckoo);
+    answers.answer(reserve.and_then(|reserve| {
+        changes.touch();
+        let header = reserve.execute(context, slot)?;
+        changes.replace(&[&[b"CF.LOADCHUNK", reserve.key, b"1", &header]]);
+        Ok(Reply::OK)
+    }));
 }

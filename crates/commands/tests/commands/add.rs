@@ -1,9 +1,7 @@
 //! BF.ADD, BF.MADD and batches of BF.ADD.
 
 use crate::keyspace::{Keyspace, Value, wire};
-use everbloom_commands::bf::add::add_batch;
-use everbloom_commands::{Context, Slot};
-use everbloom_resp::{Protocol, Reply};
+use everbloom_resp::Protocol;
 use proptest::prelude::*;
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
@@ -125,17 +123,12 @@ fn creation_follows_the_configuration() {
 
 #[test]
 fn a_run_on_a_key_of_another_type_answers_every_item() {
-    let mut replies = Vec::new();
-    let change = add_batch(
-        &Context::default(),
-        &[b"a", b"b"],
-        &mut Slot::OtherType,
-        |result| {
-            replies.push(wire(&Reply::from(result.unwrap_err()), Protocol::Resp2));
-        },
-    );
-    assert_eq!(replies, [WRONG_TYPE, WRONG_TYPE]);
-    assert!(change.is_empty());
+    let mut keys = Keyspace::default();
+    keys.keys.insert(b"s".to_vec(), Value::Other);
+    let replies = keys.pipeline("BF.ADD", b"s", &[b"a", b"b"]);
+    let replies = replies.iter().map(|reply| wire(reply, Protocol::Resp2));
+    assert_eq!(replies.collect::<Vec<_>>(), [WRONG_TYPE, WRONG_TYPE]);
+    assert!(keys.log.is_empty());
 }
 
 fn starts() -> impl Strategy<Value = &'static str> {
@@ -169,17 +162,11 @@ proptest! {
 
         let items: Vec<&[u8]> = items.iter().map(|item| item.as_bytes()).collect();
         let mut replies = Vec::new();
-        let context = at_once.context;
-        // A host starts no batch without a command in it.
+        // A host starts no run without a request in it.
         if !items.is_empty() {
-            let change = at_once.write(b"k", |slot| {
-                add_batch(&context, &items, slot, |result| {
-                    let reply = result.map_or_else(Reply::from, Reply::Boolean);
-                    replies.push(wire(&reply, Protocol::Resp2));
-                })
-            });
-            at_once.log_effect(&[], change.effect(b"k"));
+            replies = at_once.pipeline("BF.ADD", b"k", &items);
         }
+        let replies: Vec<_> = replies.iter().map(|it| wire(it, Protocol::Resp2)).collect();
 
         prop_assert_eq!(replies, expected);
         prop_assert_eq!(at_once.dumps(), one_by_one.dumps());

@@ -4,7 +4,9 @@ use crate::keyspace::Keyspace;
 use everbloom::CuckooFilter;
 use everbloom_commands::cf::{add, del, dump, insert, reserve};
 use everbloom_commands::format::header::cuckoo::decode;
-use everbloom_commands::{Context, Effect, Outcome, Slot};
+use everbloom_commands::run::Replies;
+use everbloom_commands::table::WriteFn;
+use everbloom_commands::{Context, Run, Slot};
 use everbloom_resp::Reply;
 
 const NOT_FOUND: &str = "-ERR not found";
@@ -285,11 +287,14 @@ fn a_filter_that_is_made_and_grows_counts_as_a_whole() {
         keys.context.free_bytes = free;
         keys.call(&[&[&b"CF.INSERT"[..], b"c", b"ITEMS"], &items[..]].concat());
         let mut filter = None;
-        add::add_batch(
+        let requests = items.iter().map(|item| [b"CF.ADD", &b"c"[..], item]);
+        let words: Vec<&[u8]> = requests.flatten().collect();
+        add::add(
             &keys.context,
-            &items,
+            &mut Run::of(&words, 3),
             &mut Slot::Vacant(&mut filter),
-            |_| (),
+            &mut Replies::default(),
+            &mut (),
         );
         assert_eq!(filter.unwrap().tables(), tables);
         let debug = keys.say("CF.DEBUG c");
@@ -302,34 +307,26 @@ fn a_filter_that_is_made_and_grows_counts_as_a_whole() {
 fn what_was_just_made_is_there() {
     let context = Context::default();
     let mut made = Some(CuckooFilter::new(8));
-    let mut run =
-        |function: fn(&Context, &[&[u8]], &mut Slot<'_, CuckooFilter>) -> Outcome,
-         args: &[&[u8]]| { function(&context, args, &mut Slot::Vacant(&mut made)) };
+    let mut run = |function: WriteFn<CuckooFilter>, args: &[&[u8]]| {
+        let (mut slot, mut replies) = (Slot::Vacant(&mut made), Replies::default());
+        let mut run = Run::one(args);
+        function(&context, &mut run, &mut slot, &mut replies, &mut ());
+        assert!(run.is_empty());
+        replies.into_last().unwrap()
+    };
     let exists = Reply::error("ERR item exists");
     let reserve = run(reserve::reserve, &[b"CF.RESERVE", b"c", b"100"]);
-    assert_eq!(
-        (reserve.reply, reserve.effect),
-        (exists.clone(), Effect::None)
-    );
+    assert_eq!(reserve, exists);
     let good = header([0, 8, 0, 1], [2, 20, 1]);
     let load = run(dump::loadchunk, &[b"CF.LOADCHUNK", b"c", b"1", &good]);
-    assert_eq!((load.reply, load.effect), (exists, Effect::None));
+    assert_eq!(load, exists);
     let added = run(add::add, &[b"CF.ADD", b"c", b"a"]);
-    assert_eq!(added.reply, Reply::Boolean(true));
+    assert_eq!(added, Reply::Boolean(true));
     let words: [&[u8]; 5] = [b"CF.INSERT", b"c", b"NOCREATE", b"ITEMS", b"b"];
-    assert_eq!(
-        run(insert::insert, &words)
-            .reply
-            .into_elements()
-            .unwrap()
-            .len(),
-        1
-    );
+    let inserted = run(insert::insert, &words).into_elements();
+    assert_eq!(inserted.unwrap().len(), 1);
     let removed = run(del::del, &[b"CF.DEL", b"c", b"a"]);
-    assert_eq!(
-        (removed.reply, removed.effect),
-        (Reply::Boolean(true), Effect::Verbatim)
-    );
+    assert_eq!(removed, Reply::Boolean(true));
 }
 
 /// Requests of a batch are answered, and logged, as one by one; each counts the tables anew.
@@ -346,29 +343,19 @@ fn batches_are_refused_item_by_item() {
             single.context.cuckoo.max_expansions = max_expansions;
             single.context.max_filter_bytes = room;
             let mut batch = single.clone();
-            let context = batch.context;
-            let (mut replies, mut removed) = (Vec::new(), Vec::new());
-            let mut emit = |it: Result<bool, _>| {
-                replies.push(it.map_or_else(Reply::from, Reply::Boolean));
-            };
-            let change = batch.write(b"c", |slot| {
-                add::add_batch(&context, &items, slot, &mut emit)
-            });
-            batch.log_effect(&[], change.effect(b"c"));
+            let mut replies = batch.pipeline("CF.ADD", b"c", &items);
             let more = [&items[..], &[b"nobody"]].concat();
-            batch.write(b"c", |slot| {
-                del::del_batch(&more, slot, &mut emit, |item| removed.push(item));
-            });
-            for item in &removed {
-                batch.log_effect(&[b"CF.DEL", b"c", item], Effect::Verbatim);
-            }
+            replies.extend(batch.pipeline("CF.DEL", b"c", &more));
             let adds = items.iter().map(|item| [&b"CF.ADD"[..], b"c", item]);
             let dels = more.iter().map(|item| [&b"CF.DEL"[..], b"c", item]);
             let calls = adds.chain(dels).map(|args| single.call(&args));
             assert_eq!(replies, calls.collect::<Vec<_>>());
             assert_eq!(batch.keys, single.keys);
-            let removals = single.log.iter().filter(|words| words[0] == b"CF.DEL");
-            assert_eq!(removed.len(), removals.count());
+            let removals = [&batch, &single].map(|keys| {
+                let removals = keys.log.iter().filter(|words| words[0] == b"CF.DEL");
+                removals.count()
+            });
+            assert_eq!(removals[0], removals[1]);
             let mut replica = Keyspace::default();
             replica.replay(&batch.log);
             assert_eq!(replica.dumps(), single.dumps());

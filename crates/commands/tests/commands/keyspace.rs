@@ -2,8 +2,9 @@
 
 use everbloom::ScalableBloomFilter;
 use everbloom_commands::bf::dump::piece;
+use everbloom_commands::run::Replies;
 use everbloom_commands::{
-    Action, Context, Defaults, Effect, Family, Filter, Function, Outcome, ReadSlot, Slot, cf, find,
+    Action, Changes, Context, Defaults, Family, Filter, Function, ReadSlot, Run, Slot, cf, find,
 };
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::BTreeMap;
@@ -62,67 +63,75 @@ impl Keyspace {
     pub(crate) fn call(&mut self, args: &[&[u8]]) -> Reply {
         let command = find(args[0]).expect("a command of the table");
         if command.accepts(args.len()) {
-            self.run(command.handler, args)
+            let mut replies = self.run(command.handler, &mut Run::one(args));
+            assert_eq!(replies.len(), 1, "one answer to a request");
+            replies.remove(0)
         } else {
             command.wrong_arity().into()
         }
     }
 
-    /// Runs a command function on the key that is its first argument.
-    pub(crate) fn run(&mut self, function: Function, args: &[&[u8]]) -> Reply {
-        match function {
-            Function::Bloom(action) => self.act(action, args),
-            Function::Cuckoo(action) => self.act(action, args),
-        }
+    /// Runs pipelined requests on one key, one for each item.
+    pub(crate) fn pipeline(&mut self, name: &str, key: &[u8], items: &[&[u8]]) -> Vec<Reply> {
+        let command = find(name.as_bytes()).expect("a command of the table");
+        assert!(command.pipelines);
+        let requests = items.iter().map(|item| [name.as_bytes(), key, *item]);
+        let words: Vec<&[u8]> = requests.flatten().collect();
+        self.run(command.handler, &mut Run::of(&words, 3))
     }
 
-    fn act<F: Family>(&mut self, action: Action<F>, args: &[&[u8]]) -> Reply {
-        let key = args.get(1).map(|key| key.to_vec()).unwrap_or_default();
+    /// Runs a command function on the key of a run until the run is at its end.
+    pub(crate) fn run(&mut self, function: Function, run: &mut Run<'_>) -> Vec<Reply> {
+        let mut replies = Replies::default();
+        let mut left = usize::MAX;
+        while run.len() < left {
+            left = run.len();
+            match function {
+                Function::Bloom(action) => self.act(action, run, &mut replies),
+                Function::Cuckoo(action) => self.act(action, run, &mut replies),
+            }
+            if run.is_empty() {
+                return replies.into_vec();
+            }
+        }
+        panic!("no request was taken");
+    }
+
+    fn act<F: Family>(&mut self, action: Action<F>, run: &mut Run<'_>, replies: &mut Replies) {
+        let context = self.context;
         match action {
-            Action::Read(run) => match self.keys.get(&key) {
-                None => run(&self.context, args, ReadSlot::Missing),
-                Some(Value::Filter(filter)) => run(&self.context, args, filter.into()),
-                Some(Value::Other) => run(&self.context, args, ReadSlot::OtherType),
-            },
-            Action::Write(run) => {
-                let context = self.context;
-                let outcome = self.write(&key, |slot| run(&context, args, slot));
-                self.record(args, outcome)
+            Action::Read(function) => {
+                let slot = match self.keys.get(run.key()) {
+                    None => ReadSlot::Missing,
+                    Some(Value::Filter(filter)) => filter.into(),
+                    Some(Value::Other) => ReadSlot::OtherType,
+                };
+                function(&context, run, slot, replies);
+            }
+            Action::Write(function) => {
+                let mut changes = Effects::default();
+                let key = run.key();
+                self.write(key, |slot| {
+                    function(&context, run, slot, replies, &mut changes);
+                });
+                self.touched += usize::from(changes.touched);
+                assert!(changes.touched || changes.commands.is_empty());
+                self.log.extend(changes.commands);
             }
         }
     }
 
     /// Lends the key and keeps the filter that the command puts there.
-    pub(crate) fn write<R, F: Family>(
-        &mut self,
-        key: &[u8],
-        run: impl FnOnce(&mut Slot<'_, F>) -> R,
-    ) -> R {
+    fn write<F: Family>(&mut self, key: &[u8], run: impl FnOnce(&mut Slot<'_, F>)) {
         match self.keys.get_mut(key) {
             Some(Value::Filter(filter)) => run(&mut filter.into()),
             Some(Value::Other) => run(&mut Slot::OtherType),
             None => {
                 let mut value = None;
-                let result = run(&mut Slot::Vacant(&mut value));
+                run(&mut Slot::Vacant(&mut value));
                 self.keys
                     .extend(value.map(|filter| (key.to_vec(), Value::Filter(filter.into()))));
-                result
             }
-        }
-    }
-
-    fn record(&mut self, args: &[&[u8]], outcome: Outcome) -> Reply {
-        self.touched += usize::from(outcome.touched);
-        assert!(outcome.touched || outcome.effect == Effect::None);
-        self.log_effect(args, outcome.effect);
-        outcome.reply
-    }
-
-    pub(crate) fn log_effect(&mut self, args: &[&[u8]], effect: Effect) {
-        match effect {
-            Effect::None => {}
-            Effect::Verbatim => self.log.push(args.iter().map(|arg| arg.to_vec()).collect()),
-            Effect::Replace(commands) => self.log.extend(commands),
         }
     }
 
@@ -163,6 +172,30 @@ impl Keyspace {
         };
         let line = |command: &Vec<Vec<u8>>| command.iter().map(show).collect::<Vec<_>>().join(" ");
         self.log.iter().map(line).collect()
+    }
+}
+
+/// The changes of one call.
+#[derive(Default)]
+struct Effects {
+    commands: Vec<Vec<Vec<u8>>>,
+    touched: bool,
+}
+
+impl Changes for Effects {
+    fn repeat(&mut self, request: &[&[u8]]) {
+        self.replace(&[request]);
+    }
+
+    fn replace(&mut self, commands: &[&[&[u8]]]) {
+        let owned = commands
+            .iter()
+            .map(|words| words.iter().map(|word| word.to_vec()).collect());
+        self.commands.extend(owned);
+    }
+
+    fn touch(&mut self) {
+        self.touched = true;
     }
 }
 

@@ -4,7 +4,7 @@ use crate::keyspace::{Keyspace, Value, pieces, wire};
 use everbloom::Layout;
 use everbloom::hash::Key;
 use everbloom_commands::{Context, Defaults, KeySource};
-use everbloom_resp::Protocol;
+use everbloom_resp::{Protocol, Reply};
 
 /// A host whose new filters are blocked.
 fn blocked_by_default() -> Keyspace {
@@ -257,14 +257,8 @@ fn a_dump_moves_to_a_host_with_other_defaults() {
 #[test]
 fn a_run_of_adds_creates_what_one_add_would() {
     let mut keys = blocked_by_default();
-    let context = keys.context;
-    let mut replies = Vec::new();
-    let change = keys.write(b"k", |slot| {
-        let items = [&b"a"[..], b"b", b"a"];
-        everbloom_commands::bf::add::add_batch(&context, &items, slot, |reply| replies.push(reply))
-    });
-    assert_eq!(replies, [Ok(true), Ok(true), Ok(false)]);
-    keys.log_effect(&[], change.effect(b"k"));
+    let replies = keys.pipeline("BF.ADD", b"k", &[b"a", b"b", b"a"]);
+    assert_eq!(replies, [true, true, false].map(Reply::Boolean));
     let mut replica = Keyspace::default();
     replica.replay(&keys.log);
     assert_eq!(replica.dumps(), keys.dumps());

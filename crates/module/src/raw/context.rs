@@ -154,33 +154,12 @@ impl<'a> HostContext<'a> {
         }
     }
 
-    /// Passes the command on as it came, to replicas and to the log.
-    pub(crate) fn replicate_verbatim(&mut self) {
-        // SAFETY: a valid context.
-        unsafe { (api().replicate_verbatim)(self.raw()) };
-    }
-
-    /// Passes another command on. False when the host refuses it.
-    pub(crate) fn replicate(&mut self, command: &[Vec<u8>]) -> bool {
-        let Some((name, args)) = command.split_first() else {
-            return false;
-        };
-        let mut name = name.clone();
-        name.push(0);
-        let owned: Vec<OwnedStr> = args.iter().map(|arg| OwnedStr::new(arg)).collect();
-        let mut argv: Vec<*mut Str> = owned.iter().map(|arg| arg.0).collect();
-        // SAFETY: a valid context, a C string, and for `v` a vector of strings with its length. The
-        // host copies what it needs.
-        let result = unsafe {
-            (api().replicate)(
-                self.raw(),
-                name.as_ptr().cast(),
-                c"v".as_ptr(),
-                argv.as_mut_ptr(),
-                argv.len(),
-            )
-        };
-        result == OK
+    /// Where the call's answers and changes go.
+    pub(crate) fn output(&self) -> Output<'a> {
+        Output {
+            raw: self.raw,
+            call: PhantomData,
+        }
     }
 
     /// Tells those who WATCH or cache the key that it may have changed.
@@ -280,9 +259,47 @@ impl Drop for OwnedStr {
 // SAFETY: a string of the host is memory without a tie to a thread, and this is its one owner.
 unsafe impl Send for OwnedStr {}
 
-/// The answer to a call, piece by piece. The host takes what is said here as it comes: of an array,
-/// the length and then each element.
-impl HostContext<'_> {
+/// What a call says to the host, piece by piece, also while a key is open. The host takes answers as
+/// they come: of an array, the length and then each element.
+pub(crate) struct Output<'a> {
+    raw: NonNull<Ctx>,
+    call: PhantomData<&'a ()>,
+}
+
+impl Output<'_> {
+    fn raw(&self) -> *mut Ctx {
+        self.raw.as_ptr()
+    }
+
+    /// Passes the command on as it came, to replicas and to the log.
+    pub(crate) fn replicate_verbatim(&mut self) {
+        // SAFETY: a valid context.
+        unsafe { (api().replicate_verbatim)(self.raw()) };
+    }
+
+    /// Passes another command on. False when the host refuses it.
+    pub(crate) fn replicate(&mut self, command: &[&[u8]]) -> bool {
+        let Some((name, args)) = command.split_first() else {
+            return false;
+        };
+        let mut name = name.to_vec();
+        name.push(0);
+        let owned: Vec<OwnedStr> = args.iter().map(|arg| OwnedStr::new(arg)).collect();
+        let mut argv: Vec<*mut Str> = owned.iter().map(|arg| arg.0).collect();
+        // SAFETY: a valid context, a C string, and for `v` a vector of strings with its length. The
+        // host copies what it needs.
+        let result = unsafe {
+            (api().replicate)(
+                self.raw(),
+                name.as_ptr().cast(),
+                c"v".as_ptr(),
+                argv.as_mut_ptr(),
+                argv.len(),
+            )
+        };
+        result == OK
+    }
+
     /// A whole number.
     pub(crate) fn reply_integer(&mut self, number: i64) {
         // SAFETY: a valid context.

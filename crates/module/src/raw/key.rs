@@ -46,13 +46,6 @@ impl Holds {
     }
 }
 
-/// What a key holds.
-pub(crate) enum Found<T> {
-    Nothing,
-    Value(T),
-    OtherType,
-}
-
 impl<'c> Key<'c> {
     /// Opens a key to read it; `None` when it does not exist.
     pub(crate) fn open_to_read(
@@ -81,39 +74,40 @@ impl<'c> Key<'c> {
         })
     }
 
-    /// The value, to read it.
-    pub(crate) fn value<T: DataType>(&self) -> Found<&T> {
-        match self.pointer::<T>() {
-            // SAFETY: the host keeps for this type what `set` or a callback of the type gave it, a
-            // `T`, and changes or frees it only in calls that this borrow excludes.
-            Found::Value(value) => Found::Value(unsafe { value.as_ref() }),
-            Found::Nothing => Found::Nothing,
-            Found::OtherType => Found::OtherType,
+    /// Whether it holds nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self.holds, Holds::Nothing)
+    }
+
+    /// Whether it holds a value of this type.
+    pub(crate) fn is<T: DataType>(&self) -> bool {
+        match self.holds {
+            Holds::Type(found) => T::registration().handle(TypeId::of::<T>()) == Some(found),
+            Holds::Nothing | Holds::TypeOfHost => false,
         }
+    }
+
+    /// The value, to read it.
+    pub(crate) fn value<T: DataType>(&self) -> Option<&T> {
+        // SAFETY: the host keeps for this type what `set` or a callback of the type gave it, a `T`,
+        // and changes or frees it only in calls that this borrow excludes.
+        self.pointer::<T>().map(|value| unsafe { value.as_ref() })
     }
 
     /// The value, to change it.
-    pub(crate) fn value_mut<T: DataType>(&mut self) -> Found<&mut T> {
-        match self.pointer::<T>() {
-            // SAFETY: as above, and the borrow is exclusive.
-            Found::Value(mut value) => Found::Value(unsafe { value.as_mut() }),
-            Found::Nothing => Found::Nothing,
-            Found::OtherType => Found::OtherType,
-        }
+    pub(crate) fn value_mut<T: DataType>(&mut self) -> Option<&mut T> {
+        // SAFETY: as above, and the borrow is exclusive.
+        self.pointer::<T>()
+            .map(|mut value| unsafe { value.as_mut() })
     }
 
-    fn pointer<T: DataType>(&self) -> Found<NonNull<T>> {
-        let found = match self.holds {
-            Holds::Nothing => return Found::Nothing,
-            Holds::TypeOfHost => return Found::OtherType,
-            Holds::Type(handle) => handle,
-        };
-        if T::registration().handle(TypeId::of::<T>()) != Some(found) {
-            return Found::OtherType;
+    fn pointer<T: DataType>(&self) -> Option<NonNull<T>> {
+        if !self.is::<T>() {
+            return None;
         }
         // SAFETY: the key holds a value of a module.
         let value = unsafe { (api().get_value)(self.raw.as_ptr()) };
-        NonNull::new(value.cast()).map_or(Found::OtherType, Found::Value)
+        NonNull::new(value.cast())
     }
 
     /// Lets the key hold this value, instead of what it held; false if the key was opened to read.

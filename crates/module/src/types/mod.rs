@@ -9,8 +9,50 @@ pub(crate) type BlockedFilter = filter::Stored<1>;
 /// A cuckoo filter.
 pub(crate) type CuckooFilter = filter::Stored<2>;
 
+use everbloom::Layout;
+use everbloom_commands::{Filter, Kind};
+
 use crate::raw::context::HostContext;
 use crate::raw::data_type::{DataType, register as register_type};
+use crate::raw::key::Key;
+
+/// The kind of filter that a key holds, if it holds one.
+pub(crate) fn kind_of(key: &Key<'_>) -> Option<Kind> {
+    if key.is::<ClassicFilter>() {
+        Some(Kind::Bloom(Layout::Classic))
+    } else if key.is::<BlockedFilter>() {
+        Some(Kind::Bloom(Layout::Blocked))
+    } else {
+        key.is::<CuckooFilter>().then_some(Kind::Cuckoo)
+    }
+}
+
+/// The filter of this kind that a key holds.
+pub(crate) fn filter<'k>(key: &'k Key<'_>, kind: Kind) -> Option<&'k Filter> {
+    match kind {
+        Kind::Bloom(Layout::Classic) => key.value::<ClassicFilter>().map(ClassicFilter::filter),
+        Kind::Bloom(Layout::Blocked) => key.value::<BlockedFilter>().map(BlockedFilter::filter),
+        Kind::Cuckoo => key.value::<CuckooFilter>().map(CuckooFilter::filter),
+    }
+}
+
+/// Changes the filter of this kind that a key holds.
+pub(crate) fn change(key: &mut Key<'_>, kind: Kind, work: impl FnOnce(&mut Filter)) {
+    match kind {
+        Kind::Bloom(Layout::Classic) => key.value_mut::<ClassicFilter>().map(|it| it.change(work)),
+        Kind::Bloom(Layout::Blocked) => key.value_mut::<BlockedFilter>().map(|it| it.change(work)),
+        Kind::Cuckoo => key.value_mut::<CuckooFilter>().map(|it| it.change(work)),
+    };
+}
+
+/// Lets a key hold a new filter; false when it cannot.
+pub(crate) fn set(key: &mut Key<'_>, filter: Filter) -> bool {
+    match filter.kind() {
+        Kind::Bloom(Layout::Classic) => key.set(Box::new(ClassicFilter::new(filter))),
+        Kind::Bloom(Layout::Blocked) => key.set(Box::new(BlockedFilter::new(filter))),
+        Kind::Cuckoo => key.set(Box::new(CuckooFilter::new(filter))),
+    }
+}
 
 /// Registers all of them.
 pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {

@@ -47,13 +47,24 @@ pub fn admit(
 /// Why a command may not run in the state that the server is in, if so: it would take memory that
 /// is not allowed, the data is being loaded, or a write could not be made to last.
 pub fn refused_now(server: &Server, settings: &Settings, command: &Command) -> Option<Reply> {
-    if command.flags.has(DENYOOM) && server.over_memory_limit(settings) {
-        return Some(out_of_memory());
+    if let Some(refusal) = refused_for_memory(server, settings, command) {
+        return Some(refusal);
     }
     if !server.store.health.is_troubled() {
         return None;
     }
     refused_in_trouble(server, settings, command)
+}
+
+/// Why a command that may take memory may not run now, if so.
+#[inline]
+pub fn refused_for_memory(
+    server: &Server,
+    settings: &Settings,
+    command: &Command,
+) -> Option<Reply> {
+    let refused = command.flags.has(DENYOOM) && server.over_memory_limit(settings);
+    refused.then(out_of_memory)
 }
 
 fn out_of_memory() -> Reply {

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::admission::{admit, is_queued, refuse};
 use super::turn::Turn;
-use super::{batch, run, transaction};
+use super::{pipeline, run, transaction};
 use crate::ahead::Done;
 use crate::call::{Call, Registered};
 use crate::native::table::registry;
@@ -37,9 +37,9 @@ pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usi
         let name = request.first().copied().unwrap_or_default();
         let command = registry().find(name);
         if let Some(command) = command
-            && let Some(batch) = command.batch
+            && command.is_on_value()
         {
-            let done = batch::execute(turn, command, batch, requests, args, next);
+            let done = pipeline::execute(turn, command, requests, args, next);
             if done > 0 {
                 next += done;
                 continue;

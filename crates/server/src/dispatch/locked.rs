@@ -1,13 +1,17 @@
 //! Running a command on shards that are locked already.
 
-use everbloom_commands::Outcome;
+use everbloom::{CuckooFilter, ScalableBloomFilter};
+use everbloom_commands::flags::GIVES_PIECES;
+use everbloom_commands::run::Replies;
+use everbloom_commands::{Action, Function, Run};
 use everbloom_resp::Reply;
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::View;
 
-use super::filter;
+use super::value::{Runner, Stored, note_expired};
 use crate::call::{Call, Handler};
-use crate::native::subcommand;
+use crate::native::{long, subcommand};
+use crate::outcome::{Effect, Outcome};
 
 /// Goes from a container to the subcommand that is named. An error is the reply to a call that
 /// needs no running.
@@ -26,9 +30,10 @@ pub fn run(call: &mut Call<'_>, view: &mut View<'_>, record: &mut Record) -> Rep
         return reply;
     }
     let outcome = match call.command.handler {
-        Handler::Filter(function) => {
-            return filter::run_in_view(call, function, view, record);
-        }
+        Handler::Filter(function) if offloads(call, function, view) => return Reply::Null,
+        Handler::Filter(Function::Bloom(action)) => return run_on(call, action, view, record),
+        Handler::Filter(Function::Cuckoo(action)) => return run_on(call, action, view, record),
+        Handler::Text(action) => return run_on(call, action, view, record),
         Handler::Exec => return Reply::error("ERR EXEC without MULTI"),
         Handler::Plain(function) => return function(call).unwrap_or_else(|refusal| refusal),
         Handler::Read(function) | Handler::ReadAll(function) | Handler::ReadEach(function) => {
@@ -38,11 +43,43 @@ pub fn run(call: &mut Call<'_>, view: &mut View<'_>, record: &mut Record) -> Rep
             function(call, view).unwrap_or_else(Outcome::unchanged)
         }
     };
-    let expired = view.take_expired();
-    for (db, key) in &expired {
-        record.expired(*db, key);
+    note_expired(call.server, view, record);
+    match &outcome.effect {
+        Effect::None => {}
+        Effect::Verbatim => record.command(call.session.db, call.args),
+        Effect::Replace(command) => record.command(call.session.db, command),
     }
-    call.server.stats.expired(expired.len());
-    record.effect(call.session.db, &outcome.effect, call.args);
     outcome.reply
+}
+
+/// Runs one request on the value of its key.
+fn run_on<T: Stored>(
+    call: &Call<'_>,
+    action: Action<T>,
+    view: &mut View<'_>,
+    record: &mut Record,
+) -> Reply {
+    let (mut run, mut replies) = (Run::one(call.args), Replies::default());
+    let place = view.place(call.session.db, run.key());
+    let mut runner = Runner {
+        server: call.server,
+        settings: call.settings,
+        stats: call.stats,
+        context: call.context(),
+    };
+    let _ = runner.run(action, &mut run, (view, &place), record, &mut replies);
+    replies.into_last().unwrap_or(Reply::Null)
+}
+
+/// Whether a command asked for its work to be done on another thread first.
+fn offloads(call: &Call<'_>, function: Function, view: &View<'_>) -> bool {
+    if !call.command.flags.has(GIVES_PIECES) {
+        return false;
+    }
+    let key = call.args.get(1).copied().unwrap_or_default();
+    let value = view.peek(call.session.db, key).map(|entry| &entry.value);
+    match function {
+        Function::Bloom(_) => long::asks_for_piece::<ScalableBloomFilter>(call, value),
+        Function::Cuckoo(_) => long::asks_for_piece::<CuckooFilter>(call, value),
+    }
 }

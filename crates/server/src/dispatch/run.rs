@@ -4,7 +4,7 @@ use everbloom_commands::flags::WRITE;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::Footprint;
 
-use super::{filter, locked, transaction};
+use super::{locked, transaction};
 use crate::call::{Call, Handler};
 
 /// Runs a command that was admitted: locks what it names, runs it there, records its effect.
@@ -17,10 +17,9 @@ pub fn run(call: &mut Call<'_>) -> Reply {
     let mut footprint = Footprint::none();
     let mut exclusive = command.flags.has(WRITE);
     match command.handler {
-        Handler::Filter(function) => return filter::run(call, function),
         Handler::Exec => return transaction::exec(call),
         Handler::Plain(function) => return function(call).unwrap_or_else(|refusal| refusal),
-        Handler::Read(_) | Handler::Write(_) => {
+        Handler::Filter(_) | Handler::Text(_) | Handler::Read(_) | Handler::Write(_) => {
             footprint.add_keys(keyspace, command.keys.of(call.args));
         }
         // The view locks each shard when its turn comes.

@@ -7,7 +7,7 @@ use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{Footprint, View};
 use tracing::warn;
 
-use super::admission::refused_now;
+use super::admission::{refused_for_memory, refused_now};
 use super::locked;
 use crate::call::{Call, Handler};
 use crate::config::Settings;
@@ -152,7 +152,9 @@ fn run(
         args: &args,
         now: call.now,
     };
-    let reply = locked::run(&mut inner, view, record);
+    // The commands before it may have taken all memory that is allowed.
+    let refused = refused_for_memory(inner.server, inner.settings, inner.command);
+    let reply = refused.unwrap_or_else(|| locked::run(&mut inner, view, record));
     if let Reply::Error(text) = &reply {
         call.stats.count_error(text);
     }

@@ -1,6 +1,5 @@
 //! INCR, DECR, INCRBY, DECRBY: strings that are numbers.
 
-use everbloom_commands::Outcome;
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
@@ -8,6 +7,7 @@ use everbloom_resp::Reply;
 
 use super::strings::text_of;
 use super::{Call, Command, error, next_integer, writes};
+use crate::outcome::Outcome;
 use everbloom_files::Value;
 use everbloom_store::keyspace::View;
 

@@ -9,13 +9,13 @@ use std::time::Duration;
 use everbloom::hash::murmur64a;
 use everbloom::redisbloom::{FilterParts, LayerParts};
 use everbloom_commands::Filter;
-use everbloom_commands::Outcome;
 use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;
 
 use super::Handler::WriteAll;
 use super::{Call, Command, config, error, inspect, subcommand};
 use crate::config::Settings;
+use crate::outcome::Outcome;
 use crate::session::Session;
 use everbloom_files::Value;
 use everbloom_files::rdb::payload;

@@ -2,13 +2,13 @@
 //!
 //! A log gets every expiry as a point in time: a relative one would start anew when it is replayed.
 
-use everbloom_commands::Outcome;
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::FAST;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::{Call, Command, error, reads, writes};
+use crate::outcome::Outcome;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 

@@ -1,13 +1,14 @@
 //! DEL, UNLINK, EXISTS, TYPE, TOUCH, RENAME, RENAMENX, COPY, MOVE.
 
+use everbloom_commands::Args;
 use everbloom_commands::command::{ALL_KEYS, ONE_KEY, TWO_KEYS};
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
-use everbloom_commands::{Args, Effect, Outcome};
 use everbloom_resp::Reply;
 
 use super::{Call, Command, count, error, flag, long, reads, writes};
 use crate::ahead::Done;
+use crate::outcome::{Effect, Outcome};
 use everbloom_files::Value;
 use everbloom_store::keyspace::{Keyspace, View};
 
@@ -168,7 +169,6 @@ fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     Ok(Outcome {
         reply: flag(touched),
         effect,
-        touched,
     })
 }
 

@@ -5,16 +5,17 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use everbloom_commands::Args;
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{
     ADMIN, DENYOOM, FAST, Flags, LOADING, NO_ASYNC_LOADING, NO_MULTI, NOSCRIPT, STALE,
 };
 use everbloom_commands::number::integer;
-use everbloom_commands::{Args, Outcome};
 use everbloom_resp::Reply;
 
 use super::Handler::Plain;
 use super::{Call, Command, error, long, reads, writes};
+use crate::outcome::Outcome;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::Persistence;

@@ -1,14 +1,15 @@
 //! SET, SETNX, SETEX, PSETEX, GETSET, GETEX, GETDEL: strings with their expiry.
 
+use everbloom_commands::Args;
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
-use everbloom_commands::{Args, Outcome};
 use everbloom_resp::Reply;
 
 use super::expire::{Base, Unit, expires_at, future};
 use super::strings::{bulk_or_null, text_of};
 use super::{Call, Command, error, flag, writes};
+use crate::outcome::Outcome;
 use everbloom_files::Value;
 use everbloom_store::keyspace::View;
 

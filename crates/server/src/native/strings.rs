@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use everbloom_commands::Outcome;
 use everbloom_commands::command::{ALL_KEYS, KeySpec, ONE_KEY};
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_resp::Reply;
 
 use super::{Call, Command, count, error, flag, long, next_integer, reads, writes};
+use crate::outcome::Outcome;
 use everbloom_files::{Text, Value};
 use everbloom_store::keyspace::{Entry, View};
 

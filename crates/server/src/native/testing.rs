@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use everbloom_commands::{Effect, Outcome};
-use everbloom_resp::Reply;
+use everbloom_resp::{Batch, Limits, Reply, RequestParser};
 
+use super::Call;
 use super::table::registry;
-use super::{Call, Handler};
 use crate::address::Address;
 use crate::config::Settings;
 use crate::dispatch::run;
 use crate::server::Server;
 use crate::session::Session;
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::Footprint;
 
 /// A connection to a server of its own.
 #[derive(Debug)]
@@ -62,19 +60,6 @@ impl Bench {
         })
     }
 
-    fn outcome_of(&mut self, args: &[&[u8]]) -> Outcome {
-        self.with_call(args, |call| {
-            let mut view = Footprint::Whole.lock(&call.server.store.keyspace, true, call.now);
-            call.server.store.journal.set_logging(true);
-            match call.command.handler {
-                Handler::Write(function) | Handler::WriteAll(function) => {
-                    function(call, &mut view).unwrap_or_else(Outcome::unchanged)
-                }
-                _ => panic!("a command of this server's own that writes"),
-            }
-        })
-    }
-
     /// What a log gets of a line: `None` for nothing, otherwise the command as words.
     pub fn logged(&mut self, line: &str) -> Option<String> {
         self.logged_words(&words(line))
@@ -82,18 +67,22 @@ impl Bench {
 
     /// The same of a command of any bytes.
     pub fn logged_words(&mut self, args: &[&[u8]]) -> Option<String> {
-        match self.outcome_of(args).effect {
-            Effect::None => None,
-            Effect::Verbatim => Some(String::from_utf8_lossy(&args.join(&b' ')).into_owned()),
-            Effect::Replace(commands) => {
-                let words: Vec<String> = commands
-                    .concat()
-                    .iter()
-                    .map(|word| String::from_utf8_lossy(word).into_owned())
-                    .collect();
-                Some(words.join(" "))
-            }
-        }
+        self.server.store.journal.set_logging(true);
+        self.server.store.journal.take();
+        self.run_words(args);
+        let unwritten = self.server.store.journal.take();
+        let mut parser = RequestParser::new();
+        let mut batch = Batch::new();
+        parser
+            .parse(&unwritten.bytes, &Limits::default(), &mut batch)
+            .unwrap();
+        let mut args = Vec::new();
+        batch.resolve(&unwritten.bytes, &mut args);
+        let commands = (0..batch.len()).map(|at| &args[batch.range(at)]);
+        let lines = commands
+            .filter(|command| command[0] != b"SELECT")
+            .map(|command| String::from_utf8_lossy(&command.join(&b' ')).into_owned());
+        lines.reduce(|all, line| format!("{all} {line}"))
     }
 
     /// Lets time pass.

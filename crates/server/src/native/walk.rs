@@ -1,13 +1,14 @@
 //! KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB: what works on all keys.
 
+use everbloom_commands::Args;
 use everbloom_commands::flags::{FAST, READONLY, WRITE};
 use everbloom_commands::number::integer;
-use everbloom_commands::{Args, Outcome};
 use everbloom_resp::Reply;
 
 use super::Handler::{ReadAll, ReadEach, WriteAll};
 use super::{Call, Command, count, error};
 use crate::glob;
+use crate::outcome::Outcome;
 use crate::stats::WorkerStats;
 use crate::system;
 use everbloom_store::keyspace::{Entry, View, scan};

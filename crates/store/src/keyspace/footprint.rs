@@ -23,8 +23,14 @@ impl Footprint {
 
     /// Adds the shard of one key.
     pub fn add_key(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        self.add_hash(keyspace.hash(key));
+    }
+
+    /// Adds the shard of the key with this hash.
+    #[inline]
+    pub fn add_hash(&mut self, hash: u64) {
         if let Footprint::Shards(shards) = self {
-            shards.push(Keyspace::shard_of(keyspace.hash(key)));
+            shards.push(Keyspace::shard_of(hash));
         }
     }
 

@@ -36,4 +36,4 @@ pub use footprint::Footprint;
 pub use shard::Shard;
 pub use sharded::{Keyspace, SHARDS};
 pub use sums::Sums;
-pub use view::View;
+pub use view::{Found, Place, View};

@@ -83,15 +83,16 @@ impl Keyspace {
         self.release.free(removed, bytes);
     }
 
-    /// Takes over into the total what a database gained or lost while its shard was locked.
+    /// Takes over into the total what a database gained or lost, and returns that.
     #[inline]
-    pub fn settle(&self, db: &mut Db) {
+    pub fn settle(&self, db: &mut Db) -> isize {
         let delta = db.take_memory_delta();
         if delta != 0 {
             // Wrapping addition of a negative delta in two's complement is subtraction.
             self.memory
                 .fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
         }
+        delta
     }
 }
 

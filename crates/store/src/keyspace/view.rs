@@ -12,6 +12,32 @@ use super::sharded::Keyspace;
 use crate::clock::Now;
 use everbloom_files::Value;
 
+/// Where a key is in the shards of a view, or would be.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    db: usize,
+    key: &'a [u8],
+    hash: u64,
+    /// The position of its shard among those that the view holds.
+    held: usize,
+}
+
+impl Place<'_> {
+    /// The key's database.
+    pub fn db(&self) -> usize {
+        self.db
+    }
+}
+
+/// What a writing command finds.
+#[derive(Debug)]
+pub enum Found<'v> {
+    /// The value.
+    Value(&'v mut Value),
+    /// Nothing: a key is made of what is put here.
+    Nothing(&'v mut Option<Value>),
+}
+
 /// A locked shard.
 #[derive(Debug)]
 enum Held<'k> {
@@ -90,20 +116,105 @@ impl<'k> View<'k> {
         self.keyspace.hash(key)
     }
 
+    /// Finds the place of a key whose shard the view must hold.
+    #[inline]
+    pub fn place<'a>(&self, db: usize, key: &'a [u8]) -> Place<'a> {
+        self.place_of_hash(db, key, self.keyspace.hash(key))
+    }
+
+    /// As [`View::place`], for a key whose [hash](View::hash) is known.
+    #[inline]
+    pub fn place_of_hash<'a>(&self, db: usize, key: &'a [u8], hash: u64) -> Place<'a> {
+        let shard = Keyspace::shard_of(hash);
+        let held = self.held.binary_search_by_key(&shard, |(index, _)| *index);
+        Place {
+            db,
+            key,
+            hash,
+            held: held.unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Prefetches the memory of the entry at a place.
+    #[inline]
+    pub fn prefetch(&self, place: &Place<'_>) {
+        self.held_shard(place.held)
+            .db(place.db)
+            .prefetch(place.hash);
+    }
+
+    /// The live entry at a place.
+    #[inline]
+    pub fn get_at(&self, place: &Place<'_>) -> Option<&Entry> {
+        let db = self.held_shard(place.held).db(place.db);
+        db.get(place.hash, place.key, self.now)
+    }
+
+    /// The live entry at a place, without counting as an access.
+    #[inline]
+    pub fn peek_at(&self, place: &Place<'_>) -> Option<&Entry> {
+        let db = self.held_shard(place.held).db(place.db);
+        db.peek(place.hash, place.key, self.now.ms)
+    }
+
+    /// Lets `work` change what is at a place, and makes the key if there was nothing and now is.
+    /// Returns, too, whether more memory is taken than before. [`View::remove_expired`] must come
+    /// first.
+    #[inline]
+    pub fn change_at<R>(
+        &mut self,
+        place: &Place<'_>,
+        work: impl FnOnce(Found<'_>) -> R,
+    ) -> (R, bool) {
+        let (keyspace, now) = (self.keyspace, self.now);
+        let db = self.held_shard_mut(place.held).db_mut(place.db);
+        let mut work = Some(work);
+        let mut run = |found: Found<'_>| work.take().map(|work| work(found));
+        let modified = db.modify(place.hash, place.key, now, |value| run(Found::Value(value)));
+        let mut created = None;
+        let result = modified
+            .flatten()
+            .or_else(|| run(Found::Nothing(&mut created)));
+        if let Some(value) = created {
+            let entry = Entry::new(place.key, value, None, now.clock);
+            // Nothing was there.
+            let _ = db.insert(place.hash, entry);
+        }
+        let grown = keyspace.settle(db) > 0;
+        #[expect(clippy::expect_used, reason = "there was either something or nothing")]
+        (result.expect("the work ran"), grown)
+    }
+
+    /// Notes that the key at a place counts as changed for those who watch it.
+    #[inline]
+    pub fn touch_at(&mut self, place: &Place<'_>) {
+        self.held_shard_mut(place.held).touch(place.db, place.key);
+    }
+
+    /// Removes the key at a place if it has expired.
+    #[inline]
+    pub fn remove_expired(&mut self, place: &Place<'_>) {
+        let (keyspace, now) = (self.keyspace, self.now.ms);
+        let shard = self.held_shard_mut(place.held);
+        if !shard.db(place.db).has_expired(place.hash, place.key, now) {
+            return;
+        }
+        let db = shard.db_mut(place.db);
+        let gone = db.discard(place.hash, place.key);
+        keyspace.settle(db);
+        shard.touch(place.db, place.key);
+        self.removed.extend(gone.map(Removed::Entry));
+        self.expired.push((place.db, place.key.into()));
+    }
+
     /// The live entry of a key.
     pub fn get(&self, db: usize, key: &[u8]) -> Option<&Entry> {
-        let hash = self.keyspace.hash(key);
-        self.shard(Keyspace::shard_of(hash))
-            .db(db)
-            .get(hash, key, self.now)
+        self.get_at(&self.place(db, key))
     }
 
     /// The live entry of a key, without counting as an access.
     pub fn peek(&self, db: usize, key: &[u8]) -> Option<&Entry> {
-        let hash = self.keyspace.hash(key);
-        self.shard(Keyspace::shard_of(hash))
-            .db(db)
-            .peek(hash, key, self.now.ms)
+        self.peek_at(&self.place(db, key))
     }
 
     /// Whether a live entry of this key is there.
@@ -128,7 +239,8 @@ impl<'k> View<'k> {
         if self.held.is_empty() {
             look(&self.keyspace.shard(index).read())
         } else {
-            look(self.shard(index))
+            let held = self.held.binary_search_by_key(&index, |(index, _)| *index);
+            look(self.held_shard(held.unwrap_or(usize::MAX)))
         }
     }
 
@@ -143,6 +255,22 @@ impl<'k> View<'k> {
         self.shards().map(|(_, shard)| shard.db(db).len()).sum()
     }
 
+    /// Works on the database of a live key, and takes over what it gained or lost.
+    fn with_live<R>(
+        &mut self,
+        place: &Place<'_>,
+        work: impl FnOnce(&mut Db, Now) -> Option<R>,
+    ) -> Option<R> {
+        self.remove_expired(place);
+        let (keyspace, now) = (self.keyspace, self.now);
+        let shard = self.held_shard_mut(place.held);
+        let db = shard.db_mut(place.db);
+        let result = work(db, now)?;
+        keyspace.settle(db);
+        shard.touch(place.db, place.key);
+        Some(result)
+    }
+
     /// Changes a value in place; `None` when the key is not there. Touches the key.
     pub fn modify<R>(
         &mut self,
@@ -150,61 +278,46 @@ impl<'k> View<'k> {
         key: &[u8],
         change: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
-        let (hash, now) = (self.live(db, key), self.now);
-        let shard = self.shard_mut(Keyspace::shard_of(hash));
-        let result = shard.db_mut(db).modify(hash, key, now, change)?;
-        shard.touch(db, key);
-        Some(result)
+        let place = self.place(db, key);
+        self.with_live(&place, |db, now| db.modify(place.hash, key, now, change))
     }
 
     /// Puts a value under a key, in place of what was there.
     pub fn insert(&mut self, db: usize, key: &[u8], value: Value, expires_at: Option<u64>) {
-        let (hash, clock) = (self.live(db, key), self.now.clock);
-        let shard = self.shard_mut(Keyspace::shard_of(hash));
-        let old = shard
-            .db_mut(db)
-            .insert(hash, Entry::new(key, value, expires_at, clock));
-        shard.touch(db, key);
-        self.removed.extend(old.map(Removed::Entry));
+        let place = self.place(db, key);
+        let old = self.with_live(&place, |db, now| {
+            Some(db.insert(place.hash, Entry::new(key, value, expires_at, now.clock)))
+        });
+        self.removed.extend(old.flatten().map(Removed::Entry));
     }
 
     /// Removes a live entry; its memory is freed after the locks.
     pub fn delete(&mut self, db: usize, key: &[u8]) -> bool {
-        let hash = self.live(db, key);
-        let shard = self.shard_mut(Keyspace::shard_of(hash));
-        let gone = shard.db_mut(db).discard(hash, key);
+        let place = self.place(db, key);
+        let gone = self.with_live(&place, |db, _| db.discard(place.hash, key));
         let deleted = gone.is_some();
-        if deleted {
-            shard.touch(db, key);
-        }
         self.removed.extend(gone.map(Removed::Entry));
         deleted
     }
 
     /// Takes a live entry out and returns it, to be put elsewhere.
     pub fn take(&mut self, db: usize, key: &[u8]) -> Option<Entry> {
-        let hash = self.live(db, key);
-        let shard = self.shard_mut(Keyspace::shard_of(hash));
-        let taken = shard.db_mut(db).take(hash, key)?;
-        shard.touch(db, key);
-        Some(taken)
+        let place = self.place(db, key);
+        self.with_live(&place, |db, _| db.take(place.hash, key))
     }
 
     /// Sets or clears the expiry of a live key; false when there is none.
     pub fn set_expiry(&mut self, db: usize, key: &[u8], at: Option<u64>) -> bool {
-        let (hash, now) = (self.live(db, key), self.now.ms);
-        let shard = self.shard_mut(Keyspace::shard_of(hash));
-        let set = shard.db_mut(db).set_expiry(hash, key, at, now);
-        if set {
-            shard.touch(db, key);
-        }
-        set
+        let place = self.place(db, key);
+        let set = self.with_live(&place, |db, now| {
+            db.set_expiry(place.hash, key, at, now.ms).then_some(())
+        });
+        set.is_some()
     }
 
     /// Notes that a key counts as changed for those who watch it.
     pub fn touch(&mut self, db: usize, key: &[u8]) {
-        let hash = self.keyspace.hash(key);
-        self.shard_mut(Keyspace::shard_of(hash)).touch(db, key);
+        self.touch_at(&self.place(db, key));
     }
 
     /// Empties a database; returns how many keys it held. The view must hold the whole keyspace.
@@ -215,6 +328,7 @@ impl<'k> View<'k> {
             if !shard.db(db).is_empty() {
                 let (held, left) = shard.flush(db, |key| keyspace.hash(key));
                 keys += held;
+                keyspace.settle(shard.db_mut(db));
                 self.removed.extend(left.map(Removed::Db));
             }
         }
@@ -231,8 +345,7 @@ impl<'k> View<'k> {
 
     /// The shard of a key, to be changed.
     pub fn shard_of_key(&mut self, key: &[u8]) -> &mut Shard {
-        let hash = self.keyspace.hash(key);
-        self.shard_mut(Keyspace::shard_of(hash))
+        self.held_shard_mut(self.place(0, key).held)
     }
 
     /// The keys that were found expired and removed since this was asked last, with their database.
@@ -240,41 +353,24 @@ impl<'k> View<'k> {
         mem::take(&mut self.expired)
     }
 
-    /// The key's hash, once the key has been removed if it has expired.
-    fn live(&mut self, db: usize, key: &[u8]) -> u64 {
-        let (hash, now) = (self.keyspace.hash(key), self.now.ms);
-        let shard = self.shard_mut(Keyspace::shard_of(hash));
-        if shard.db(db).has_expired(hash, key, now) {
-            let gone = shard.db_mut(db).discard(hash, key);
-            shard.touch(db, key);
-            self.removed.extend(gone.map(Removed::Entry));
-            self.expired.push((db, key.into()));
+    #[inline]
+    #[expect(clippy::expect_used, reason = "every named key has its shard locked")]
+    fn held_shard(&self, held: usize) -> &Shard {
+        match self.held.get(held) {
+            Some((_, Held::Shared(guard))) => Some(&**guard),
+            Some((_, Held::Exclusive(guard))) => Some(&**guard),
+            None => None,
         }
-        hash
+        .expect("the shard of every named key is held")
     }
 
+    #[inline]
     #[expect(
         clippy::expect_used,
-        reason = "the lock planner holds every shard a command names"
+        reason = "every command that writes locks exclusively"
     )]
-    fn shard(&self, index: usize) -> &Shard {
-        let at = self.held.binary_search_by_key(&index, |(i, _)| *i).ok();
-        match at
-            .and_then(|at| self.held.get(at))
-            .expect("the shard of every named key is held")
-        {
-            (_, Held::Shared(guard)) => guard,
-            (_, Held::Exclusive(guard)) => guard,
-        }
-    }
-
-    #[expect(
-        clippy::expect_used,
-        reason = "the lock planner locks exclusively for every write"
-    )]
-    fn shard_mut(&mut self, index: usize) -> &mut Shard {
-        let at = self.held.binary_search_by_key(&index, |(i, _)| *i).ok();
-        match at.and_then(|at| self.held.get_mut(at)) {
+    fn held_shard_mut(&mut self, held: usize) -> &mut Shard {
+        match self.held.get_mut(held) {
             Some((_, Held::Exclusive(guard))) => Some(&mut **guard),
             _ => None,
         }
@@ -294,11 +390,6 @@ fn exclusive<'v>(
 impl Drop for View<'_> {
     fn drop(&mut self) {
         let keyspace = self.keyspace;
-        for shard in exclusive(&mut self.held) {
-            for db in 0..keyspace.databases() {
-                keyspace.settle(shard.db_mut(db));
-            }
-        }
         self.held.clear();
         if !self.removed.is_empty() {
             let bytes = self.removed.iter().map(Removed::memory).sum();

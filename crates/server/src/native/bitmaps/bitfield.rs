@@ -1,7 +1,7 @@
 //! BITFIELD and BITFIELD_RO: integers of any width at any offset.
 
+use everbloom_commands::Args;
 use everbloom_commands::number::integer;
-use everbloom_commands::{Args, Outcome};
 use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
@@ -10,6 +10,7 @@ use super::super::strings::text_of;
 use super::super::{Call, error, next_integer};
 use super::bits;
 use super::single::{BAD_OFFSET, checked_offset};
+use crate::outcome::Outcome;
 
 /// A type, such as `i16` or `u8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! BITOP.
 
-use everbloom_commands::Outcome;
 use everbloom_files::Value;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
@@ -8,6 +7,7 @@ use everbloom_store::keyspace::View;
 use super::super::strings::text_of;
 use super::super::{Call, count, error};
 use super::bits::{self, Junction};
+use crate::outcome::Outcome;
 
 /// What is done with the strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Strings as rows of bits: SETBIT, GETBIT, BITCOUNT, BITPOS, BITOP, BITFIELD, BITFIELD_RO.
 //!
 //! - [`bits`]: what there is to do with the bits of a string, without keys and arguments
-//! - [`single`]: SETBIT and GETBIT, and batches of them
+//! - [`single`]: SETBIT and GETBIT
 //! - [`range`]: BITCOUNT and BITPOS
 //! - [`bitop`] and [`bitfield`]: the commands of these names
 
@@ -11,27 +11,38 @@ mod bits;
 mod range;
 pub mod single;
 
-use everbloom_commands::command::{BatchKind, KeySpec, ONE_KEY};
-use everbloom_commands::flags::{DENYOOM, FAST};
+use everbloom_commands::Action;
+use everbloom_commands::command::{KeySpec, ONE_KEY};
+use everbloom_commands::flags::{DENYOOM, FAST, READONLY, WRITE};
 
-use super::{Command, reads, writes};
+use super::{Command, Handler, reads, writes};
 
 /// The first key is written, the others are read.
 const BEHIND_OPERATION: KeySpec = KeySpec::new(2, -1, 1);
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    writes("setbit", 4, ONE_KEY, single::setbit)
-        .flags(&[DENYOOM])
-        .batch(BatchKind::SetBit)
-        .docs(
-            "2.2.0",
-            "Sets a bit of a key's string and returns what it was.",
-        ),
-    reads("getbit", 3, ONE_KEY, single::getbit)
-        .flags(&[FAST])
-        .batch(BatchKind::GetBit)
-        .docs("2.2.0", "Returns a bit of a key's string."),
+    Command::new(
+        single::SETBIT,
+        4,
+        Handler::Text(Action::Write(single::setbit)),
+    )
+    .keys(ONE_KEY)
+    .flags(&[WRITE, DENYOOM])
+    .pipelines()
+    .docs(
+        "2.2.0",
+        "Sets a bit of a key's string and returns what it was.",
+    ),
+    Command::new(
+        single::GETBIT,
+        3,
+        Handler::Text(Action::Read(single::getbit)),
+    )
+    .keys(ONE_KEY)
+    .flags(&[READONLY, FAST])
+    .pipelines()
+    .docs("2.2.0", "Returns a bit of a key's string."),
     reads("bitcount", -2, ONE_KEY, range::bitcount)
         .docs("2.6.0", "Counts the bits of a key's string that are 1."),
     reads("bitpos", -3, ONE_KEY, range::bitpos).docs(

@@ -1,17 +1,16 @@
-//! SETBIT and GETBIT, and batches of them.
+//! SETBIT and GETBIT.
 
-use std::ops::ControlFlow;
-
-use everbloom_commands::Outcome;
 use everbloom_commands::number::integer;
-use everbloom_files::{Text, Value};
+use everbloom_commands::{Answers, Changes, Context, ReadSlot, Run, Slot};
+use everbloom_files::Text;
 use everbloom_resp::Reply;
-use everbloom_store::keyspace::View;
 use smallvec::SmallVec;
 
-use super::super::strings::text_of;
-use super::super::{Call, error, flag};
+use super::super::error;
 use super::bits;
+
+pub const SETBIT: &str = "setbit";
+pub const GETBIT: &str = "getbit";
 
 /// Why a call is refused, as the text of the reply.
 pub type Refusal = &'static str;
@@ -20,7 +19,7 @@ pub type Refusal = &'static str;
 pub const BAD_OFFSET: Refusal = "ERR bit offset is not an integer or out of range";
 const BAD_BIT: Refusal = "ERR bit is not an integer or out of range";
 
-/// Requests of a batch whose bits are asked for before the first of them is read.
+/// Requests of a run whose bits are prefetched before the first of them is read.
 const GROUP: usize = 64;
 
 /// An offset in a string of up to `limit` bytes.
@@ -57,142 +56,118 @@ impl Change {
         Ok(Change { offset, on })
     }
 
-    /// Whether nothing would change.
+    /// Makes it in a string that grows if it must; returns what the bit was, and whether the string
+    /// is another now.
     #[inline]
-    fn is_made(self, text: &[u8]) -> bool {
-        bits::reaches(text, self.offset) && bits::get(text, self.offset) == self.on
-    }
-
-    /// Makes it in a string that grows if it must; returns what the bit was.
-    #[inline]
-    fn make(self, text: &mut Text) -> bool {
-        bits::reach(text, self.offset);
-        bits::set(text, self.offset, self.on)
+    fn make(self, text: &mut Text) -> (bool, bool) {
+        let grown = bits::reach(text, self.offset);
+        let old = bits::set(text, self.offset, self.on);
+        (old, grown || old != self.on)
     }
 }
 
 /// `SETBIT key offset value`
-pub fn setbit(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let key = args.next_bytes()?;
-    let words = [args.next_bytes()?, args.next_bytes()?];
-    let change = Change::parse(words, call.settings.proto_max_bulk_len).map_err(Reply::error)?;
-    let old = match text_of(view.get(db, key))? {
-        Some(text) if change.is_made(text) => return Ok(Outcome::unchanged(flag(change.on))),
-        Some(_) => view.modify(db, key, |value| match value {
-            Value::Text(text) => change.make(text),
-            Value::Filter(_) => false,
-        }),
-        None => {
-            let mut text = Text::default();
-            change.make(&mut text);
-            view.insert(db, key, Value::Text(text), None);
-            None
-        }
+pub fn setbit(
+    context: &Context,
+    run: &mut Run<'_>,
+    slot: &mut Slot<'_, Text>,
+    answers: &mut dyn Answers,
+    changes: &mut dyn Changes,
+) {
+    let requests = match run.requests::<4>(SETBIT) {
+        Ok(requests) => requests,
+        Err(error) => return run.refuse(error, answers),
     };
-    Ok(Outcome::verbatim(flag(old.unwrap_or(false))))
+    for group in requests.chunks(GROUP) {
+        let parsed = group.iter().map(|[_, _, offset, bit]| {
+            let change = Change::parse([offset, bit], context.max_string_bytes)?;
+            if let Slot::Held(text) = slot {
+                bits::prefetch(text, change.offset);
+            }
+            Ok(change)
+        });
+        let parsed: SmallVec<[Result<Change, Refusal>; GROUP]> = parsed.collect();
+        for (request, change) in group.iter().zip(parsed) {
+            run.take(1);
+            let change = match change {
+                Ok(change) => change,
+                Err(refusal) => {
+                    answers.reply(Reply::error(refusal));
+                    continue;
+                }
+            };
+            let text = match slot {
+                Slot::Held(text) => text,
+                Slot::Vacant(value) => value.get_or_insert_default(),
+                Slot::OtherType => {
+                    answers.reply(error::wrong_type());
+                    continue;
+                }
+            };
+            let memory = text.memory();
+            let (old, changed) = change.make(text);
+            answers.integer(old.into());
+            if changed {
+                changes.repeat(request);
+                changes.touch();
+            }
+            if text.memory() > memory {
+                return;
+            }
+        }
+    }
 }
 
 /// `GETBIT key offset`
-pub fn getbit(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let mut args = call.args();
-    let (key, offset) = (args.next_bytes()?, args.next_bytes()?);
-    let offset = parse_offset(offset, call.settings.proto_max_bulk_len).map_err(Reply::error)?;
-    let text = text_of(call.look_up(view, key))?;
-    Ok(flag(bits::get(text.unwrap_or_default(), offset)))
+pub fn getbit(
+    context: &Context,
+    run: &mut Run<'_>,
+    slot: ReadSlot<'_, Text>,
+    answers: &mut dyn Answers,
+) {
+    let offsets = match run.items(GETBIT) {
+        Ok(offsets) => offsets,
+        Err(error) => return run.refuse(error, answers),
+    };
+    let text = match slot {
+        ReadSlot::Held(text) => Some(&**text),
+        ReadSlot::Missing => Some(&[][..]),
+        ReadSlot::OtherType => None,
+    };
+    let mut offsets = offsets.map(|offset| {
+        let offset = parse_offset(offset, context.max_string_bytes)?;
+        bits::prefetch(text.unwrap_or_default(), offset);
+        Ok(offset)
+    });
+    while !run.is_empty() {
+        let parsed: SmallVec<[Result<u64, Refusal>; GROUP]> =
+            offsets.by_ref().take(GROUP).collect();
+        for offset in parsed {
+            match (offset, text) {
+                (Err(refusal), _) => {
+                    run.refuse_next(Reply::error(refusal), answers);
+                    continue;
+                }
+                (Ok(_), None) => answers.reply(error::wrong_type()),
+                (Ok(offset), Some(text)) => answers.integer(bits::get(text, offset).into()),
+            }
+            run.take(1);
+        }
+    }
 }
 
-/// Asks for the bits at these offsets.
-pub fn ask_ahead<'o>(text: &[u8], offsets: impl Iterator<Item = &'o [u8]>) {
+/// Prefetches the bits at these offsets.
+pub fn prefetch<'o>(text: &[u8], offsets: impl Iterator<Item = &'o [u8]>) {
     for offset in offsets.filter_map(integer) {
         bits::prefetch(text, offset.cast_unsigned());
     }
 }
 
-/// Executes GETBIT for each of these offsets; `emit` gets the answers in order. `None` for a string
-/// is a value of another type. Returns how many of the requests looked at the key.
-pub fn get_each(
-    offsets: &[&[u8]],
-    text: Option<&[u8]>,
-    limit: usize,
-    mut emit: impl FnMut(Result<bool, Refusal>),
-) -> usize {
-    let mut looked = 0;
-    for group in offsets.chunks(GROUP) {
-        let parsed = group.iter().map(|offset| {
-            let offset = parse_offset(offset, limit)?;
-            bits::prefetch(text.unwrap_or_default(), offset);
-            Ok(offset)
-        });
-        let parsed: SmallVec<[Result<u64, Refusal>; GROUP]> = parsed.collect();
-        for offset in parsed {
-            looked += usize::from(offset.is_ok());
-            let text = text.ok_or(error::WRONG_TYPE);
-            emit(offset.and_then(|offset| Ok(bits::get(text?, offset))));
-        }
-    }
-    looked
-}
-
-/// One SETBIT of a batch.
-#[derive(Debug, Clone, Copy)]
-pub struct Answer<'a> {
-    /// Offset and bit, as they came.
-    pub words: [&'a [u8]; 2],
-    /// What the bit was.
-    pub old: Result<bool, Refusal>,
-    /// Whether the string is another now.
-    pub changed: bool,
-    /// Whether it is longer.
-    pub grown: bool,
-}
-
-/// Executes SETBIT for each of these offsets and bits; `emit` gets the answers in order, and may
-/// end the batch. `None` for a string is a value of another type; one that does not exist is empty,
-/// and stays so if no request is valid. Returns how many requests were executed.
-pub fn set_each<'a>(
-    changes: &[[&'a [u8]; 2]],
-    mut text: Option<&mut Text>,
-    limit: usize,
-    mut emit: impl FnMut(Answer<'a>) -> ControlFlow<()>,
-) -> usize {
-    let mut executed = 0;
-    for group in changes.chunks(GROUP) {
-        let parsed = group.iter().map(|words| {
-            let change = Change::parse(*words, limit)?;
-            bits::prefetch(text.as_deref().map_or(&[], |text| text), change.offset);
-            Ok(change)
-        });
-        let parsed: SmallVec<[Result<Change, Refusal>; GROUP]> = parsed.collect();
-        for (words, change) in group.iter().zip(parsed) {
-            let mut grown = false;
-            let mut changed = false;
-            let mut make = || {
-                let change = change?;
-                let text = text.as_mut().ok_or(error::WRONG_TYPE)?;
-                grown = bits::reach(text, change.offset);
-                let old = bits::set(text, change.offset, change.on);
-                changed = grown || old != change.on;
-                Ok(old)
-            };
-            let (words, old) = (*words, make());
-            executed += 1;
-            let answer = Answer {
-                words,
-                old,
-                changed,
-                grown,
-            };
-            if emit(answer).is_break() {
-                return executed;
-            }
-        }
-    }
-    executed
-}
-
 #[cfg(test)]
 mod tests {
+    use everbloom_commands::run::Replies;
+
+    use super::super::super::flag;
     use super::super::super::testing::{Bench, bulk, err, int};
     use super::*;
     use crate::config::Settings;
@@ -252,74 +227,88 @@ mod tests {
         }
     }
 
-    /// Reads or sets many bits, with errors between them, as a batch and one by one.
+    /// Runs requests of one command until all are answered.
+    fn answers(
+        words: &[&[u8]],
+        width: usize,
+        mut call: impl FnMut(&mut Run<'_>, &mut Replies),
+    ) -> Vec<Reply> {
+        let (mut run, mut replies) = (Run::of(words, width), Replies::default());
+        while !run.is_empty() {
+            call(&mut run, &mut replies);
+        }
+        replies.into_vec()
+    }
+
+    /// Reads or sets many bits, with errors between them, as a run and one by one.
     #[test]
-    fn batches_answer_as_one_by_one() {
+    fn runs_answer_as_one_by_one() {
+        let context = Context {
+            max_string_bytes: 100,
+            ..Context::default()
+        };
         let mut random = everbloom_dev::Random(1);
         let word = |random: &mut everbloom_dev::Random| match random.below(40) {
             0 => "x".to_owned(),
             1 => "800".to_owned(),
             _ => random.below(800).to_string(),
         };
-        for ends_grown in [false, true] {
-            let (mut batch, mut single) = (Text::from(vec![0; 3]), Text::from(vec![0; 3]));
-            for _ in 0..100 {
-                let lines: Vec<[String; 2]> = (0..random.below(150))
-                    .map(|_| {
-                        [
-                            word(&mut random),
-                            random.pick(&["0", "1", "1", "2"]).to_owned(),
-                        ]
-                    })
-                    .collect();
-                let lines: Vec<[&[u8]; 2]> = lines
-                    .iter()
-                    .map(|words| words.each_ref().map(String::as_bytes))
-                    .collect();
-                let mut rest = lines.as_slice();
-                while !rest.is_empty() {
-                    let mut answers = Vec::new();
-                    let executed = set_each(rest, Some(&mut batch), 100, |answer| {
-                        answers.push((answer.old, answer.changed));
-                        match answer.grown && ends_grown {
-                            true => ControlFlow::Break(()),
-                            false => ControlFlow::Continue(()),
-                        }
-                    });
-                    assert_eq!(answers.len(), executed);
-                    let (done, left) = rest.split_at(executed);
-                    for (at, (words, answer)) in done.iter().zip(answers).enumerate() {
-                        let before = single.clone();
-                        let old = Change::parse(*words, 100).map(|change| change.make(&mut single));
-                        assert_eq!(answer, (old, before != single));
-                        let grew = single.len() > before.len();
-                        assert!(!ends_grown || !grew || at + 1 == executed);
-                    }
-                    assert_eq!(batch, single);
-                    rest = left;
-                }
-                let offsets: Vec<&[u8]> = lines.iter().map(|words| words[0]).collect();
-                let mut found = Vec::new();
-                let looked = get_each(&offsets, Some(&batch), 100, |bit| found.push(bit));
-                let expected: Vec<_> = offsets
-                    .iter()
-                    .map(|offset| Ok(bits::get(&single, parse_offset(offset, 100)?)))
-                    .collect();
-                assert_eq!(found, expected);
-                assert_eq!(looked, expected.iter().filter(|bit| bit.is_ok()).count());
+        let (mut together, mut single) = (Text::from(vec![0; 3]), Text::from(vec![0; 3]));
+        for _ in 0..200 {
+            let mut words = Vec::new();
+            for _ in 0..random.below(150) {
+                let bit = random.pick(&["0", "1", "1", "2"]).to_owned();
+                words.extend(["SETBIT".into(), "k".into(), word(&mut random), bit]);
             }
+            let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+            let before = together.memory();
+            let replies = answers(&words, 4, |run, replies| {
+                let memory = together.memory();
+                let mut slot = Slot::Held(&mut together);
+                setbit(&context, run, &mut slot, replies, &mut ());
+                // It goes on to the end unless the string has taken memory.
+                assert!(run.is_empty() || together.memory() > memory);
+            });
+            assert!(together.memory() >= before);
+            let expected = words.chunks(4).map(|request| {
+                let change = Change::parse([request[2], request[3]], 100);
+                let old = change.map(|change| change.make(&mut single).0);
+                old.map_or_else(Reply::error, flag)
+            });
+            assert_eq!(replies, expected.collect::<Vec<_>>());
+            assert_eq!(together, single);
+
+            let words: Vec<&[u8]> = words
+                .chunks(4)
+                .flat_map(|request| [&b"GETBIT"[..], b"k", request[2]])
+                .collect();
+            let mut refused = 0;
+            let replies = answers(&words, 3, |run, replies| {
+                getbit(&context, run, ReadSlot::Held(&together), replies);
+                refused += run.refused();
+            });
+            let expected = words.chunks(3).map(|request| {
+                let offset = parse_offset(request[2], 100);
+                offset.map_or_else(Reply::error, |offset| flag(bits::get(&single, offset)))
+            });
+            let expected: Vec<Reply> = expected.collect();
+            assert_eq!(replies, expected);
+            assert_eq!(refused, expected.iter().filter(|it| it.is_error()).count());
         }
-        let mut refused = Vec::new();
-        get_each(&[b"1", b"x"], None, 100, |bit| refused.push(bit));
-        let changes: [[&[u8]; 2]; 3] = [[b"1", b"1"], [b"x", b"2"], [b"1", b"2"]];
-        set_each(&changes, None, 100, |answer| {
-            refused.push(answer.old);
-            ControlFlow::Continue(())
+    }
+
+    #[test]
+    fn requests_of_a_run_on_another_type_are_refused_one_by_one() {
+        let context = Context::default();
+        let words: [&[u8]; 6] = [b"GETBIT", b"k", b"1", b"GETBIT", b"k", b"x"];
+        let mut refused = answers(&words, 3, |run, replies| {
+            getbit(&context, run, ReadSlot::OtherType, replies);
         });
-        let wrong = Err(error::WRONG_TYPE);
-        assert_eq!(
-            refused,
-            [wrong, Err(BAD_OFFSET), wrong, Err(BAD_OFFSET), Err(BAD_BIT)]
-        );
+        let words: [&[u8]; 8] = [b"SETBIT", b"k", b"x", b"2", b"SETBIT", b"k", b"1", b"1"];
+        refused.extend(answers(&words, 4, |run, replies| {
+            setbit(&context, run, &mut Slot::OtherType, replies, &mut ());
+        }));
+        let (wrong, bad) = (error::wrong_type(), err(BAD_OFFSET));
+        assert_eq!(refused, [wrong.clone(), bad.clone(), bad, wrong]);
     }
 }

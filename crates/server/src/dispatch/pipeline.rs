@@ -1,0 +1,174 @@
+//! Commands on the value of one key: the requests of a pipeline that are executed together, and the
+//! request that is alone.
+//!
+//! Requests of one command on one key are a [`Run`]. Runs on several keys (a filter a user) are
+//! executed together: all their shards are locked, in the one order that cannot deadlock, and the
+//! memory of every entry, filter and bit is prefetched before the first request is executed, so
+//! that the waits overlap. The replies are those of one-by-one execution.
+
+use everbloom_commands::{Action, Function, Run};
+use everbloom_files::Value;
+use everbloom_resp::Batch;
+use everbloom_store::keyspace::{Footprint, Place, View};
+use smallvec::SmallVec;
+
+use super::admission::refused_now;
+use super::sinks::Encoded;
+use super::turn::Turn;
+use super::value::{Runner, Stored};
+use crate::call::{Handler, Registered};
+use crate::native::bitmaps::single;
+use crate::session::ReplyMode;
+
+/// Requests on several keys that are executed together: enough that the waits for memory overlap,
+/// and few enough that their shards are not locked for long.
+const WINDOW: usize = 64;
+
+/// Executes requests from number `first` on, if they are of a command on one value; returns how
+/// many.
+pub fn execute(
+    turn: &mut Turn<'_>,
+    command: &'static Registered,
+    requests: &Batch,
+    args: &[&[u8]],
+    first: usize,
+) -> usize {
+    let request = args.get(requests.range(first)).unwrap_or_default();
+    if turn.session.transaction.is_some()
+        || turn.session.reply_mode != ReplyMode::On
+        || !turn.session.authenticated
+        || !command.accepts(request.len())
+        // What one request would be refused for, each must be: one by one, then.
+        || refused_now(turn.server, turn.settings, command).is_some()
+    {
+        return 0;
+    }
+    let runs = Runs::find(command, requests, args, first);
+    let (done, failed) = match command.handler {
+        Handler::Filter(Function::Bloom(action)) => execute_runs(turn, &runs, action),
+        Handler::Filter(Function::Cuckoo(action)) => execute_runs(turn, &runs, action),
+        Handler::Text(action) => execute_runs(turn, &runs, action),
+        _ => return 0,
+    };
+    turn.last = Some(command);
+    turn.note_time(command, request, done as u64, failed);
+    done
+}
+
+/// Returns how many requests were executed, and how many of them were answered with an error.
+#[inline]
+fn execute_runs<T: Stored>(
+    turn: &mut Turn<'_>,
+    runs: &Runs<'_>,
+    action: Action<T>,
+) -> (usize, u64) {
+    let store = &turn.server.store;
+    let exclusive = matches!(action, Action::Write(_));
+    let hashes: SmallVec<[u64; 4]> = runs
+        .iter()
+        .map(|run| store.keyspace.hash(run.key()))
+        .collect();
+    let mut footprint = Footprint::none();
+    hashes.iter().for_each(|hash| footprint.add_hash(*hash));
+    let mut view = footprint.lock(&store.keyspace, exclusive, turn.now);
+    let db = turn.session.db;
+    let places = runs.iter().zip(&hashes);
+    let places: SmallVec<[Place<'_>; 1]> = places
+        .map(|(run, hash)| view.place_of_hash(db, run.key(), *hash))
+        .collect();
+    if places.len() > 1 {
+        prefetch(&view, &places, runs);
+    }
+    let mut runner = Runner {
+        server: turn.server,
+        settings: turn.settings,
+        stats: turn.stats,
+        context: turn.context(),
+    };
+    let mut answers = Encoded {
+        out: turn.out,
+        protocol: turn.session.protocol,
+        stats: turn.stats,
+        failed: 0,
+    };
+    let mut record = store.journal.record();
+    let mut done = 0;
+    for (place, mut run) in places.iter().zip(runs.iter()) {
+        let requests = run.len();
+        let at = (&mut view, place);
+        let flow = runner.run(action, &mut run, at, &mut record, &mut answers);
+        done += requests - run.len();
+        if flow.is_break() {
+            break;
+        }
+    }
+    turn.session.wrote(store.journal.append(record));
+    (done, answers.failed)
+}
+
+/// Prefetches the memory that the runs will touch: first all entries, then what their values hold
+/// outside of them.
+fn prefetch(view: &View<'_>, places: &[Place<'_>], runs: &Runs<'_>) {
+    for place in places {
+        view.prefetch(place);
+    }
+    for (place, run) in places.iter().zip(runs.iter()) {
+        match view.peek_at(place).map(|entry| &entry.value) {
+            Some(Value::Filter(filter)) => filter.prefetch_items(run.third_words()),
+            Some(Value::Text(text)) => single::prefetch(text, run.third_words()),
+            None => {}
+        }
+    }
+}
+
+/// Requests of one command, each of as many words: a run, or several on different keys.
+struct Runs<'a> {
+    words: &'a [&'a [u8]],
+    width: usize,
+    /// Where each run ends, in requests.
+    ends: SmallVec<[usize; 16]>,
+}
+
+impl<'a> Runs<'a> {
+    /// The requests from number `first` on that can be executed together: any number on one key, or
+    /// [`WINDOW`] at most on several.
+    fn find(command: &Registered, requests: &Batch, args: &'a [&'a [u8]], first: usize) -> Self {
+        let words = args.get(requests.range(first).start..).unwrap_or_default();
+        let width = requests.range(first).len();
+        let mut ends: SmallVec<[usize; 16]> = SmallVec::new();
+        let (mut count, mut last) = (0, None);
+        let left = if command.pipelines {
+            requests.len() - first
+        } else {
+            1
+        };
+        let name = words.first();
+        // As long as each request has as many words, they lie in rows.
+        for (at, request) in words.chunks_exact(width.max(1)).take(left).enumerate() {
+            if requests.range(first + at).len() != width || request.first() != name {
+                break;
+            }
+            let (key, full, several) = (request.get(1), count >= WINDOW, ends.len() > 1);
+            match ends.last_mut() {
+                Some(end) if last == key && !(full && several) => *end += 1,
+                _ if full => break,
+                _ => ends.push(count + 1),
+            }
+            (count, last) = (count + 1, key);
+        }
+        Runs {
+            words: words.get(..count * width).unwrap_or_default(),
+            width,
+            ends,
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Run<'a>> {
+        let mut from = 0;
+        self.ends.iter().map(move |end| {
+            let range = from * self.width..end * self.width;
+            from = *end;
+            Run::of(self.words.get(range).unwrap_or_default(), self.width)
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! What a command of this server's own returns when it may write: a reply, and what to log.
+
+use everbloom_resp::Reply;
+
+/// The result of a command that may write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The answer for the client.
+    pub reply: Reply,
+    /// What a log must replay.
+    pub effect: Effect,
+}
+
+/// What a log must replay so that it ends with the same keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing changed.
+    None,
+    /// The command as it was received.
+    Verbatim,
+    /// Another command instead.
+    Replace(Vec<Vec<u8>>),
+}
+
+impl Outcome {
+    /// A call that changed nothing.
+    pub fn unchanged(reply: impl Into<Reply>) -> Self {
+        Self {
+            reply: reply.into(),
+            effect: Effect::None,
+        }
+    }
+
+    /// A call that a log must repeat word for word.
+    pub fn verbatim(reply: impl Into<Reply>) -> Self {
+        Self {
+            reply: reply.into(),
+            effect: Effect::Verbatim,
+        }
+    }
+
+    /// A call for which a log must replay another command.
+    pub fn replaced(reply: impl Into<Reply>, command: &[&[u8]]) -> Self {
+        Self {
+            reply: reply.into(),
+            effect: Effect::Replace(command.iter().map(|arg| arg.to_vec()).collect()),
+        }
+    }
+}
