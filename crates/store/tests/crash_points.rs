@@ -891,7 +891,7 @@ const FULL_DISKS: [(&str, &[Event]); 4] = [
     ),
     (
         "a disk that its own log has filled",
-        &[Sent(3), Fill(4000), Pile, Rewrite, Taken, Sent(3)],
+        &[Sent(3), Fill(20_000), Pile, Rewrite, Taken, Sent(3)],
     ),
     (
         "a log switched off while all is well",
@@ -939,7 +939,10 @@ impl Full {
                 }
             }
             Fill(bytes) => self.disk.limit(bytes),
-            Pile => while self.send("SET piled 0123456789012345678901234567890123456789") {},
+            Pile => {
+                let line = format!("SET piled {}", "v".repeat(3000));
+                while self.send(&line) {}
+            }
             Heal => self.disk.heal(),
             Taken => self.wait_for("writes are taken", |full| full.machine.server.store.can_log()),
             Log(on) => {
