@@ -8,6 +8,8 @@
 //! Bytes that the system has taken survive the end of the process. So this test does not show
 //! whether they are forced to the disk. The crash points in the server's tests show that.
 //!
+//! The last tests fill the disk before: what could not be logged must not be acknowledged.
+//!
 //! `EVERBLOOM_KILL_ROUNDS` sets the number of rounds.
 
 #![allow(
@@ -22,11 +24,12 @@ mod support;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use everbloom::CuckooFilter;
-use everbloom_dev::Client;
+use everbloom_dev::{Client, wait_for};
 use everbloom_resp::{Reply, encode_request};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -324,4 +327,143 @@ fn everysec_means_every_acknowledged_change_too() {
 #[test]
 fn everysec_over_rounds_longer_than_a_second() {
     play("everysec", rounds() / 20 + 1, 2500);
+}
+
+/// Adds items in pipelines of 200 until writes are refused, or the server is gone; returns how many
+/// were acknowledged.
+fn add(port: u16, client: usize, refused: &AtomicBool) -> usize {
+    let mut connection = Client::connect(("127.0.0.1", port));
+    let mut acknowledged = 0;
+    loop {
+        let mut out = Vec::new();
+        for at in acknowledged..acknowledged + 200 {
+            encode_request(&["BF.ADD", "seen", &format!("{client}:{at}")], &mut out);
+        }
+        if connection.stream.write_all(&out).is_err() {
+            return acknowledged;
+        }
+        for _ in 0..200 {
+            match connection.try_reply() {
+                Some(Reply::Integer(_)) => acknowledged += 1,
+                Some(Reply::Error(text)) if text.starts_with("MISCONF") => {
+                    refused.store(true, Ordering::Relaxed);
+                    return acknowledged;
+                }
+                Some(other) => panic!("{other:?}"),
+                None => return acknowledged,
+            }
+        }
+    }
+}
+
+/// A server whose log has grown up to the limit of its disk, and how many items of each of 32
+/// clients it has acknowledged. `then` is called when writes are refused.
+fn fill<T>(folder: &Path, fsync: &str, then: impl FnOnce(Server) -> T) -> (T, Vec<usize>) {
+    let words = ["--appendfsync", fsync, "--save", "", "--io-threads", "2"];
+    let server = Server::on_small_disk(folder, 1024, &words);
+    let (port, refused) = (server.port, AtomicBool::new(false));
+    // So low a rate that a missing item is not hidden by a false positive.
+    server.client().ok("BF.RESERVE seen 0.0000001 100000");
+    thread::scope(|scope| {
+        let refused = &refused;
+        let clients = (0..32).map(|client| scope.spawn(move || add(port, client, refused)));
+        let clients: Vec<_> = clients.collect();
+        wait_for("a full disk", || {
+            let ended = Client::try_connect(("127.0.0.1", port)).is_err();
+            ended || refused.load(Ordering::Relaxed)
+        });
+        let done = then(server);
+        let acknowledged = clients.into_iter().map(|client| client.join().unwrap());
+        (done, acknowledged.collect())
+    })
+}
+
+/// Checks that everything acknowledged is there.
+fn check_acknowledged(server: &Server, acknowledged: &[usize]) {
+    let mut control = server.client();
+    let mut missing = 0;
+    for (client, &count) in acknowledged.iter().enumerate() {
+        let items: Vec<String> = (0..count).map(|at| format!("{client}:{at}")).collect();
+        for items in items.chunks(1000) {
+            let mut request = vec!["BF.MEXISTS", "seen"];
+            request.extend(items.iter().map(String::as_str));
+            let found = control.call(&request).into_elements().unwrap();
+            missing += found.iter().filter(|&f| *f != Reply::Integer(1)).count();
+        }
+    }
+    let all: usize = acknowledged.iter().sum();
+    assert!(all > 10_000, "{all} are too few to speak of");
+    assert_eq!(missing, 0, "so many of {all} acknowledged items are missing");
+}
+
+#[test]
+fn a_full_disk_loses_nothing_acknowledged() {
+    for fsync in ["everysec", "no", "always"] {
+        let folder = folder(&format!("full-{fsync}"));
+        let ((), acknowledged) = fill(&folder, fsync, |server| {
+            // Clients whose changes wait for the log have time to be told a lie.
+            thread::sleep(Duration::from_millis(300));
+            drop(server);
+        });
+        check_acknowledged(&Server::on(&folder, &[]), &acknowledged);
+    }
+}
+
+#[test]
+fn a_full_disk_does_not_keep_the_server_from_ending() {
+    let folder = folder("full-end");
+    let (code, acknowledged) = fill(&folder, "everysec", |mut server| {
+        server.signal("TERM");
+        server.wait()
+    });
+    assert_eq!(code, Some(1), "it says that the end of the log is missing");
+    check_acknowledged(&Server::on(&folder, &[]), &acknowledged);
+}
+
+#[test]
+fn a_rewrite_makes_room_for_a_log_that_has_filled_its_disk() {
+    let folder = folder("full-rewrite");
+    let (server, acknowledged) = fill(&folder, "everysec", |server| {
+        let mut control = server.client();
+        assert!(control.error("FLUSHALL").starts_with("MISCONF"));
+        control.ok("BGREWRITEAOF");
+        control.until("aof_rewrites", "1");
+        control.until("aof_last_write_status", "ok");
+        control.ok("SET more 1");
+        server
+    });
+    check_acknowledged(&server, &acknowledged);
+    drop(server);
+    let server = Server::on(&folder, &[]);
+    check_acknowledged(&server, &acknowledged);
+    assert_eq!(server.client().number("EXISTS more"), 1);
+}
+
+#[test]
+fn a_log_that_is_switched_off_gives_its_file_back() {
+    let folder = folder("full-off");
+    let (server, acknowledged) = fill(&folder, "everysec", |server| {
+        server.client().ok("CONFIG SET appendonly no");
+        server
+    });
+    let mut control = server.client();
+    control.until("aof_last_write_status", "ok");
+    #[cfg(target_os = "linux")]
+    for open in fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap() {
+        let name = fs::read_link(open.unwrap().path()).unwrap_or_default();
+        assert!(!name.to_string_lossy().contains(".aof"), "{name:?} is open");
+    }
+    fs::remove_dir_all(folder.join("everbloom-data/appendonlydir")).unwrap();
+    control.ok("SET more 1");
+    control.ok("BGSAVE");
+    control.until("rdb_bgsave_in_progress", "0");
+    assert_eq!(control.info("rdb_last_bgsave_status"), "ok");
+    control.ok("CONFIG SET appendonly yes");
+    control.until("aof_rewrites", "1");
+    control.ok("SET even-more 1");
+    check_acknowledged(&server, &acknowledged);
+    drop(server);
+    let server = Server::on(&folder, &[]);
+    check_acknowledged(&server, &acknowledged);
+    assert_eq!(server.client().number("EXISTS more even-more"), 2);
 }

@@ -1,56 +1,104 @@
 //! What keeps some commands from running: data that is still being loaded, files that cannot be
 //! written.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A cause of trouble: one bit of [`Health`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Loading = 1,
+    LogFailing = 2,
+    LogBehind = 4,
+    SaveFailing = 8,
+}
 
 /// The state of the data and of its files.
 #[derive(Debug, Default)]
 pub struct Health {
-    loading: AtomicBool,
-    log_failing: AtomicBool,
-    save_failing: AtomicBool,
-    /// Whether any of them is set: the one that every command looks at.
-    troubled: AtomicBool,
+    /// The causes that hold now. They are one number, so that the end of one cannot hide another,
+    /// and every command looks at one place.
+    causes: AtomicU8,
 }
 
 impl Health {
     /// Whether any of the others holds.
     #[inline]
     pub fn is_troubled(&self) -> bool {
-        self.troubled.load(Ordering::Acquire)
+        self.causes.load(Ordering::Acquire) != 0
     }
 
     /// Whether the data of an earlier process is being loaded.
     pub fn is_loading(&self) -> bool {
-        self.loading.load(Ordering::Relaxed)
+        self.has(Cause::Loading)
     }
 
-    /// Whether the log cannot be written.
+    /// Whether the log cannot be written, or so slowly that too much waits.
     pub fn is_log_failing(&self) -> bool {
-        self.log_failing.load(Ordering::Relaxed)
+        self.has(Cause::LogFailing) || self.has(Cause::LogBehind)
     }
 
     /// Whether the last snapshot failed.
     pub fn is_save_failing(&self) -> bool {
-        self.save_failing.load(Ordering::Relaxed)
+        self.has(Cause::SaveFailing)
     }
 
     /// Says whether data is being loaded.
     pub fn set_loading(&self, on: bool) {
-        self.set(&self.loading, on);
+        self.set(Cause::Loading, on);
     }
 
     pub(crate) fn set_log_failing(&self, on: bool) {
-        self.set(&self.log_failing, on);
+        self.set(Cause::LogFailing, on);
+    }
+
+    pub(crate) fn set_log_behind(&self, on: bool) {
+        self.set(Cause::LogBehind, on);
     }
 
     pub(crate) fn set_save_failing(&self, on: bool) {
-        self.set(&self.save_failing, on);
+        self.set(Cause::SaveFailing, on);
     }
 
-    fn set(&self, flag: &AtomicBool, on: bool) {
-        flag.store(on, Ordering::Relaxed);
-        let any = self.is_loading() || self.is_log_failing() || self.is_save_failing();
-        self.troubled.store(any, Ordering::Release);
+    fn has(&self, cause: Cause) -> bool {
+        self.causes.load(Ordering::Relaxed) & cause as u8 != 0
+    }
+
+    fn set(&self, cause: Cause, on: bool) {
+        let bit = cause as u8;
+        if on {
+            self.causes.fetch_or(bit, Ordering::Release);
+        } else {
+            self.causes.fetch_and(!bit, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Set = fn(&Health, bool);
+    type Get = fn(&Health) -> bool;
+
+    const CAUSES: [(Set, Get); 4] = [
+        (Health::set_loading, Health::is_loading),
+        (Health::set_log_failing, Health::is_log_failing),
+        (Health::set_log_behind, Health::is_log_failing),
+        (Health::set_save_failing, Health::is_save_failing),
+    ];
+
+    #[test]
+    fn each_cause_is_trouble_until_it_ends_itself() {
+        for (at, (set, get)) in CAUSES.iter().enumerate() {
+            let health = Health::default();
+            set(&health, true);
+            for (set_other, _) in CAUSES.iter().enumerate().filter(|c| c.0 != at).map(|c| c.1) {
+                set_other(&health, true);
+                set_other(&health, false);
+            }
+            assert!(get(&health) && health.is_troubled(), "cause {at}");
+            set(&health, false);
+            assert!(!get(&health) && !health.is_troubled(), "cause {at}");
+        }
     }
 }

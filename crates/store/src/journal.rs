@@ -12,6 +12,8 @@ use everbloom_resp::encode_request;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
+use crate::unwritten::{Mark, Unwritten};
+
 /// The effects of one command, or of one transaction.
 #[derive(Debug, Default)]
 pub struct Record {
@@ -96,26 +98,30 @@ impl Record {
 
 /// The record of all changes: a queue between the commands, which append to it under the locks of
 /// what they changed, and the log. While no log is kept, it only counts.
+///
+/// Nobody waits here for the writer while shards are locked. The queue stays within bounds for
+/// another reason: a connection runs nothing more before the log has what it ran, and no change is
+/// made while the log fails ([`Store::can_log`](crate::Store::can_log)). So there are at most the
+/// records of one turn of each connection.
 #[derive(Debug)]
 pub struct Journal {
     queue: Mutex<Queue>,
     /// The writer waits here for something to write.
     filled: Condvar,
-    /// Commands wait here for the writer when it is far behind.
-    drained: Condvar,
     changes: AtomicU64,
     logging: AtomicBool,
+    /// The position behind everything taken in.
+    end: AtomicU64,
     /// Everything before this position is written; with `appendfsync always` it is on the disk.
+    /// Replies to changes before it may leave.
     written: AtomicU64,
-    /// Replies to changes before this position may leave.
-    answerable: AtomicU64,
     /// How many connections wait for that.
     waiting: AtomicUsize,
-    /// Tells them when it has gone further.
+    /// Tells them when more is written.
     further: watch::Sender<()>,
 }
 
-/// Somebody waits for [`Journal::answerable`] to go further.
+/// Somebody waits for [`Journal::written`] to go further.
 #[derive(Debug)]
 pub struct Waiting<'j>(&'j Journal);
 
@@ -128,15 +134,11 @@ impl Drop for Waiting<'_> {
 /// What waits to be written.
 #[derive(Debug, Default)]
 struct Queue {
-    bytes: Vec<u8>,
-    /// A buffer to go on with when `bytes` is taken: one that has its pages already.
+    unwritten: Unwritten,
+    /// A buffer to go on with when `unwritten` is taken: one that has its pages already.
     spare: Vec<u8>,
-    /// Where the log goes on in a new file: offsets in `bytes`, rising.
-    switches: Vec<usize>,
-    /// How many there were over the whole life of the journal.
+    /// How often the log has gone on in a new file, over the whole life of the journal.
     switched: u64,
-    /// Position of the end of `bytes`, counted over the whole life of the journal.
-    end: u64,
     /// The database that the log has selected last.
     db: Option<usize>,
     /// The writer is not to wait for more.
@@ -144,27 +146,8 @@ struct Queue {
     closed: bool,
 }
 
-/// What waits to be written.
-#[derive(Debug, Default)]
-pub struct Unwritten {
-    /// Encoded commands.
-    pub bytes: Vec<u8>,
-    /// Where a new file begins: offsets in `bytes`.
-    pub switches: Vec<usize>,
-    /// The position of the end.
-    pub end: u64,
-    /// Whether a log is kept at the end of it. If not, everything that the log is to hold is in
-    /// these bytes and those before, for logging ends while all shards are locked.
-    pub logging: bool,
-    /// Nothing will follow.
-    pub last: bool,
-}
-
 /// With so many bytes waiting, the writer is woken at once: a batch is not yet at its end.
 const PLENTY: usize = 1 << 20;
-
-/// With more than this many bytes waiting, commands wait for the writer.
-const FAR_BEHIND: usize = 256 << 20;
 
 /// An argument takes at most so many bytes beside its own: `$`, its length, two line ends.
 const MOST_FRAMING: usize = 25;
@@ -177,11 +160,10 @@ impl Default for Journal {
         Journal {
             queue: Mutex::default(),
             filled: Condvar::new(),
-            drained: Condvar::new(),
             changes: AtomicU64::new(0),
             logging: AtomicBool::new(false),
+            end: AtomicU64::new(0),
             written: AtomicU64::new(0),
-            answerable: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             further: watch::Sender::new(()),
         }
@@ -198,36 +180,44 @@ impl Journal {
         }
     }
 
-    /// Takes a record in, and returns the position behind it. The shards that it speaks of must
-    /// still be locked.
+    /// Takes a record in, and returns the position that the reply must wait for, 0 while no log is
+    /// kept. The shards that the record speaks of must still be locked.
+    ///
+    /// An empty record waits, too: "it was there already" is a promise, and what put it there may
+    /// not be written yet.
     pub fn append(&self, record: Record) -> u64 {
-        if record.is_empty() {
+        if !record.is_empty() {
+            self.changes.fetch_add(record.changes, Ordering::Relaxed);
+        }
+        if !record.wanted {
             return 0;
         }
-        self.changes.fetch_add(record.changes, Ordering::Relaxed);
         if record.commands.is_empty() {
-            return 0;
+            return self.end();
         }
+        let mut selection = Vec::new();
         let mut queue = self.queue.lock();
-        while queue.bytes.len() > FAR_BEHIND && !queue.closed {
-            self.drained.wait(&mut queue);
-        }
-        let before = queue.bytes.len();
         if record.first_db.is_some() && queue.db != record.first_db {
-            select(record.first_db.unwrap_or_default(), &mut queue.bytes);
+            select(record.first_db.unwrap_or_default(), &mut selection);
         }
         queue.db = record.db;
-        queue.bytes.extend_from_slice(&record.commands);
-        queue.end += u64::try_from(queue.bytes.len() - before).unwrap_or(0);
-        if queue.bytes.len() >= PLENTY {
+        queue.unwritten.push([&selection, &record.commands]);
+        let end = queue.unwritten.end();
+        self.end.store(end, Ordering::Release);
+        if queue.unwritten.len() >= PLENTY {
             self.wake_writer(&mut queue);
         }
-        queue.end
+        end
     }
 
     /// The position behind everything taken in so far.
     pub fn end(&self) -> u64 {
-        self.queue.lock().end
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// How many bytes wait to be written.
+    pub fn backlog(&self) -> u64 {
+        self.end().saturating_sub(self.written())
     }
 
     /// How many changes there were.
@@ -239,9 +229,14 @@ impl Journal {
     /// connections that are served in one turn of an event loop share one write, and one fsync.
     pub fn nudge(&self) {
         let mut queue = self.queue.lock();
-        if !queue.bytes.is_empty() {
+        if !queue.unwritten.is_empty() {
             self.wake_writer(&mut queue);
         }
+    }
+
+    /// Wakes the writer to look around.
+    pub(crate) fn wake(&self) {
+        self.wake_writer(&mut self.queue.lock());
     }
 
     fn wake_writer(&self, queue: &mut Queue) {
@@ -260,15 +255,18 @@ impl Journal {
     pub fn set_logging(&self, on: bool) {
         let mut queue = self.queue.lock();
         queue.db = None;
-        self.logging.store(on, Ordering::Relaxed);
+        let before = self.logging.swap(on, Ordering::Relaxed);
+        if before && !on {
+            queue.unwritten.mark(Mark::LogEnds);
+            self.wake_writer(&mut queue);
+        }
     }
 
     /// What comes from now on goes into a new file. All shards must be locked, so that the file
     /// begins at one moment of the whole keyspace. Returns how many times this was done.
     pub fn switch_file(&self) -> u64 {
         let mut queue = self.queue.lock();
-        let at = queue.bytes.len();
-        queue.switches.push(at);
+        queue.unwritten.mark(Mark::NewFile);
         queue.switched += 1;
         queue.db = None;
         self.wake_writer(&mut queue);
@@ -286,8 +284,8 @@ impl Journal {
     /// What waits to be written, if it is nothing but commands.
     pub fn take_commands(&self) -> Option<Unwritten> {
         let queue = self.queue.lock();
-        let only = !queue.bytes.is_empty() && queue.switches.is_empty() && !queue.closed;
-        (only && self.is_logging()).then(|| self.take_from(queue))
+        let waits = !queue.unwritten.is_empty();
+        (waits && !queue.unwritten.has_marks() && !queue.closed).then(|| self.take_from(queue))
     }
 
     /// What waits to be written.
@@ -297,16 +295,12 @@ impl Journal {
 
     fn take_from(&self, mut queue: MutexGuard<'_, Queue>) -> Unwritten {
         queue.urgent = false;
-        let spare = mem::take(&mut queue.spare);
-        let bytes = mem::replace(&mut queue.bytes, spare);
-        let unwritten = Unwritten {
-            bytes,
-            switches: mem::take(&mut queue.switches),
-            end: queue.end,
-            logging: self.is_logging(),
-            last: queue.closed,
-        };
-        self.drained.notify_all();
+        let buffer = mem::take(&mut queue.spare);
+        let next = Unwritten::after(queue.unwritten.end(), buffer);
+        let mut unwritten = mem::replace(&mut queue.unwritten, next);
+        if queue.closed {
+            unwritten.set_last();
+        }
         unwritten
     }
 
@@ -322,42 +316,21 @@ impl Journal {
     pub fn close(&self) {
         self.queue.lock().closed = true;
         self.filled.notify_one();
-        self.drained.notify_all();
     }
 
-    /// Whether nothing will follow.
-    pub fn is_closed(&self) -> bool {
-        self.queue.lock().closed
-    }
-
-    /// Everything before `position` is written now, and with `appendfsync always` on the disk.
+    /// Everything before `position` is written now, and with `appendfsync always` on the disk, or no
+    /// log is kept that would need it.
     pub fn set_written(&self, position: u64) {
-        self.written.fetch_max(position, Ordering::Relaxed);
-        self.answer(position);
-    }
-
-    /// The position before which everything is written.
-    pub fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
-    }
-
-    /// Lets the replies to all changes so far leave although these cannot be written now: from now
-    /// on writes are refused.
-    pub fn let_go(&self) {
-        self.answer(self.end());
-    }
-
-    fn answer(&self, position: u64) {
-        let before = self.answerable.fetch_max(position, Ordering::SeqCst);
+        let before = self.written.fetch_max(position, Ordering::SeqCst);
         // Whoever is not counted here looks at the position after this.
         if position > before && self.waiting.load(Ordering::SeqCst) > 0 {
             self.further.send_replace(());
         }
     }
 
-    /// Replies to changes before this position may leave.
-    pub fn answerable(&self) -> u64 {
-        self.answerable.load(Ordering::SeqCst)
+    /// The position before which everything is written: replies to changes before it may leave.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::SeqCst)
     }
 
     /// From now on [`Journal::each_further`] is told. Look at the position after this.
@@ -366,7 +339,7 @@ impl Journal {
         Waiting(self)
     }
 
-    /// Calls `further` each time more replies may leave and some wait for it; never returns.
+    /// Calls `further` each time more is written and some wait for it; never returns.
     pub async fn each_further(&self, further: impl Fn()) {
         let mut changes = self.further.subscribe();
         // The sender lives in `self`, so the channel does not close.
@@ -386,7 +359,7 @@ mod tests {
 
     fn logged(journal: &Journal) -> String {
         let unwritten = journal.take();
-        String::from_utf8(unwritten.bytes)
+        String::from_utf8(unwritten.into_buffer())
             .unwrap()
             .replace("\r\n", " ")
     }

@@ -32,7 +32,8 @@
 //! keyspace::db
 //! keyspace::keeper keyspace::sums
 //! keyspace::entry keyspace::order keyspace::release
-//! journal replay health settings clock pace
+//! journal
+//! unwritten replay health settings clock pace
 //! ```
 
 #![forbid(unsafe_code)]
@@ -47,6 +48,7 @@ pub mod replay;
 pub mod settings;
 pub mod steps;
 pub mod store;
+mod unwritten;
 
 pub use settings::{Fsync, Settings};
 pub use store::Store;

@@ -59,8 +59,19 @@ impl Server {
 
     /// Starts one on what is in a folder, on a port that the system chooses.
     pub fn on(folder: &Path, words: &[&str]) -> Self {
+        Self::by(Command::new(EVERBLOOM), folder, words)
+    }
+
+    /// The same, with a limit on the length of files: to its log, the disk is full then.
+    pub fn on_small_disk(folder: &Path, kilobytes: u32, words: &[&str]) -> Self {
+        let limited = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", 2 * kilobytes);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &limited, "sh", EVERBLOOM]);
+        Self::by(shell, folder, words)
+    }
+
+    fn by(mut command: Command, folder: &Path, words: &[&str]) -> Self {
         let _ = fs::remove_file(folder.join("log"));
-        let mut command = Command::new(EVERBLOOM);
         command
             .arg("serve")
             .args(words)

@@ -35,7 +35,8 @@
 //! as far as one without a sync can; everything after it fails, reading too.
 //!
 //! A full disk ([`CrashingDisk::fail_writes_after`]) takes the first bytes of a write that does
-//! not fit, and none after that; what is overwritten or removed makes no room.
+//! not fit, and none after that; what is overwritten or removed makes no room. On a disk of limited
+//! size ([`CrashingDisk::limit`]) it does: what counts is the files that have a name.
 
 #![allow(
     dead_code,
@@ -71,6 +72,8 @@ struct State {
     crash_at: Option<u64>,
     /// How many bytes can still be written.
     room: Option<u64>,
+    /// How many bytes the files with names may have.
+    size: Option<usize>,
     syncs_fail: bool,
     /// The next sync of a file fails and loses what it was to make last.
     loses: bool,
@@ -120,6 +123,7 @@ impl Default for State {
             operations: 0,
             crash_at: None,
             room: None,
+            size: None,
             syncs_fail: false,
             loses: false,
             changes: 0,
@@ -160,6 +164,12 @@ impl CrashingDisk {
         self.lock().room = Some(bytes);
     }
 
+    /// Lets the disk have room for `bytes` beside the files that are there.
+    pub fn limit(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.size = Some(state.used() + bytes);
+    }
+
     /// Lets every sync fail. Nothing is lost by that: a later sync that works is a whole one.
     pub fn fail_syncs(&self) {
         self.lock().syncs_fail = true;
@@ -175,6 +185,7 @@ impl CrashingDisk {
     pub fn heal(&self) {
         let mut state = self.lock();
         state.room = None;
+        state.size = None;
         state.syncs_fail = false;
     }
 
@@ -249,6 +260,24 @@ impl CrashingDisk {
 impl State {
     fn crashed(&self) -> bool {
         self.crash_at.is_some_and(|n| self.operations >= n)
+    }
+
+    /// Bytes of the files that have a name.
+    fn used(&self) -> usize {
+        let nodes = self.dirs.values().flat_map(|dir| dir.current.values());
+        nodes
+            .map(|node| match node {
+                Node::File(file) => self.files[*file].current.len(),
+                Node::Dir => 0,
+            })
+            .sum()
+    }
+
+    /// How many of so many bytes can still be written.
+    fn fits(&self, bytes: usize) -> usize {
+        let room = self.room.map_or(bytes, |room| bytes.min(room as usize));
+        let left = |size: usize| size.saturating_sub(self.used());
+        self.size.map_or(room, |size| room.min(left(size)))
     }
 
     fn alive(&self) -> io::Result<()> {
@@ -506,9 +535,7 @@ impl Write for OpenFile {
         }
         let (file, at) = (self.file, self.at);
         let written = self.disk.lock().operation(|state| {
-            let fits = state
-                .room
-                .map_or(bytes.len(), |room| bytes.len().min(room as usize));
+            let fits = state.fits(bytes.len());
             if fits == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
             }

@@ -104,7 +104,7 @@ pub fn misconf(server: &Server, settings: &Settings) -> Option<Cow<'static, str>
         let figures = server.store.persistence().map(|p| &p.figures);
         let error = figures
             .and_then(|f| f.log_error.lock().clone())
-            .unwrap_or_default();
+            .unwrap_or_else(|| "the disk does not take it".into());
         return Some(format!("MISCONF Errors writing to the AOF file: {error}").into());
     }
     let refused = settings.data.stop_writes_on_bgsave_error

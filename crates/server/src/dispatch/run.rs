@@ -34,6 +34,8 @@ pub fn run(call: &mut Call<'_>) -> Reply {
     let mut view = footprint.lock(keyspace, exclusive, now);
     let mut record = call.server.store.journal.record();
     let reply = locked::run(call, &mut view, &mut record);
-    call.session.wrote(call.server.store.journal.append(record));
+    if exclusive || !record.is_empty() {
+        call.session.wrote(call.server.store.journal.append(record));
+    }
     reply
 }

@@ -1,7 +1,7 @@
 //! EXEC: locks everything that the queued commands and the watched keys name at once, in the order
 //! of the shards, so that nobody sees half a transaction and two transactions cannot deadlock.
 
-use everbloom_commands::flags::CHANGES_SETTINGS;
+use everbloom_commands::flags::{CHANGES_SETTINGS, WRITE};
 use everbloom_resp::Reply;
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{Footprint, View};
@@ -72,7 +72,10 @@ pub fn exec(call: &mut Call<'_>) -> Reply {
     }
     call.session.executing = false;
     record.end_transaction();
-    call.session.wrote(call.server.store.journal.append(record));
+    let row = |queued: &Queued| call.registry.row(queued.command);
+    if queued.iter().any(|queued| row(queued).flags.has(WRITE)) || !record.is_empty() {
+        call.session.wrote(call.server.store.journal.append(record));
+    }
     if bytes > most {
         hang_up(call.session);
     }

@@ -315,7 +315,7 @@ fn log_files(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut String) -
         return Ok(());
     }
     let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-    let waiting = journal.end().saturating_sub(journal.written());
+    let waiting = journal.backlog();
     let scheduled = figures.rewrite_scheduled.load(Ordering::Relaxed);
     writeln(out, "aof_current_size", load(&figures.log_size))?;
     writeln(out, "aof_base_size", load(&figures.log_base_size))?;

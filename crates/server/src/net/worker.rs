@@ -67,7 +67,7 @@ impl Worker {
     /// Returns once replies to changes before this position of the journal may leave.
     pub async fn logged(&self, position: u64) {
         let store = &self.server.store;
-        if store.journal.answerable() >= position {
+        if store.journal.written() >= position {
             return;
         }
         log::write_now(store);
@@ -75,7 +75,7 @@ impl Worker {
         loop {
             // In this order no step forward is missed.
             let further = self.logged.notified();
-            if store.journal.answerable() >= position {
+            if store.journal.written() >= position {
                 return;
             }
             store.journal.nudge();

@@ -325,7 +325,7 @@ fn persistence(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     page.put("everbloom_log_enabled", u64::from(journal.is_logging()))?;
     page.put("everbloom_log_size_bytes", load(&figures.log_size))?;
     page.put("everbloom_log_base_bytes", load(&figures.log_base_size))?;
-    let waiting = journal.end().saturating_sub(journal.written());
+    let waiting = journal.backlog();
     page.put("everbloom_log_waiting_bytes", waiting)?;
     let failures = load(&figures.rewrite_failures);
     page.put("everbloom_log_rewrite_failures", failures)?;

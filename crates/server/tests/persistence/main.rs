@@ -14,6 +14,7 @@ mod common;
 #[path = "../../../files/tests/support/crashing.rs"]
 mod crashing;
 mod found;
+mod full;
 mod jobs;
 mod peers;
 mod restart;

@@ -39,6 +39,10 @@ pub struct Persistence {
     pub(super) lost: AtomicU64,
     /// How many the base is behind: what was written before the last of them does not count.
     pub(super) rewritten: AtomicU64,
+    /// The base that goes with this many is complete, and waits for the file that follows it.
+    pub(super) based: AtomicU64,
+    /// How often the log could not be written.
+    pub(super) failed_turns: AtomicU64,
     /// Who writes the log, once it is loaded.
     pub(super) writer: Mutex<Option<Writer>>,
     /// The thread that makes a snapshot in the background.
@@ -68,6 +72,8 @@ pub(super) struct LogFiles {
     pub(super) manifest: Manifest,
     /// How many of the journal's switches to a new file are done.
     pub(super) switches: u64,
+    /// Those up to this one, if any, came to nothing: the log went on in the file before.
+    pub(super) failed: u64,
 }
 
 /// Why a data directory cannot be used.
@@ -135,6 +141,8 @@ impl Persistence {
             log_wanted: AtomicBool::new(settings.appendonly),
             lost: AtomicU64::new(0),
             rewritten: AtomicU64::new(0),
+            based: AtomicU64::new(0),
+            failed_turns: AtomicU64::new(0),
             writer: Mutex::default(),
             job: Mutex::default(),
             ending: AtomicBool::new(false),
@@ -143,7 +151,8 @@ impl Persistence {
         }
     }
 
-    /// Whether the log must be rewritten from memory, because an fsync has failed.
+    /// Whether the log must be rewritten from memory, because what is on the disk may
+    /// not be whole.
     pub(super) fn is_lost(&self) -> bool {
         self.rewritten.load(Relaxed) < self.lost.load(Relaxed)
     }
@@ -173,7 +182,7 @@ impl Persistence {
     pub(super) fn set_log(&self, manifest: Manifest) {
         *self.log.lock() = LogFiles {
             manifest,
-            switches: 0,
+            ..LogFiles::default()
         };
     }
 }

@@ -52,6 +52,8 @@ pub struct Figures {
     pub log_file_size: AtomicU64,
     /// Bytes of the log when it was begun or rewritten.
     pub log_base_size: AtomicU64,
+    /// How much of the journal was written when this was last looked at.
+    pub seen_written: AtomicU64,
     /// Rewrites that failed since the last good one.
     pub rewrite_failures: AtomicU64,
     /// Keys of the snapshots that were loaded last.
@@ -89,6 +91,7 @@ impl Default for Figures {
             log_size: AtomicU64::new(0),
             log_file_size: AtomicU64::new(0),
             log_base_size: AtomicU64::new(0),
+            seen_written: AtomicU64::new(0),
             rewrite_failures: AtomicU64::new(0),
             loaded_keys: AtomicU64::new(0),
             loaded_expired: AtomicU64::new(0),

@@ -33,7 +33,7 @@ pub enum JobError {
     /// The data is being loaded.
     #[error("the data is being loaded")]
     Loading,
-    /// A log was to be begun, and meanwhile none is wanted any more.
+    /// A log was to be begun or rewritten, and meanwhile none is wanted any more.
     #[error("no log is wanted any more")]
     Unwanted,
     /// The file was not written.
@@ -254,11 +254,17 @@ fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<
     snapshot.end(&store.keyspace);
     let mut result = written.and_then(|bytes| {
         if let Some(switch) = switch {
+            persistence.based.store(switch, Relaxed);
+            store.journal.wake();
             persistence.wait_for_switch(switch)?;
+            if !store.journal.is_logging() {
+                return Err(JobError::Unwanted);
+            }
         }
         persistence.install_base(&temporary, bytes, switch.is_some())?;
         if let Some(switch) = switch {
             persistence.rewritten.store(switch, Relaxed);
+            store.journal.wake();
         }
         Ok(bytes)
     });
@@ -291,8 +297,8 @@ pub fn turn_log(store: &Arc<Store>, on: bool) -> Result<(), JobError> {
     })
 }
 
-/// Ends the log: the thread that writes it brings what waits to the disk. The caller must hold no
-/// shard.
+/// Ends the log: the thread that writes it brings what waits to the disk, if that is possible. The
+/// caller must hold no shard.
 fn end_log(store: &Store) {
     let keyspace = &store.keyspace;
     let _all = Footprint::Whole.lock(keyspace, true, Now::read());

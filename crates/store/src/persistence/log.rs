@@ -7,12 +7,16 @@
 //!
 //! An fsync that fails is final: the system may have dropped what it was to write, and the next one
 //! would succeed all the same. So the log is *lost* then. Writes are refused until it was rewritten
-//! from memory.
+//! from memory, and meanwhile nothing is written.
+//!
+//! A write that fails, on a full disk for one, is tried again as long as the log is kept. Replies to
+//! changes that it should have written wait, and further writes are refused. Two things end it
+//! without room on the disk: logging is switched off, or a rewrite has a new base, so that nobody
+//! needs what could not be written ([`Writer::give_up`]).
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
@@ -20,16 +24,18 @@ use tracing::{error, info, warn};
 use super::directory::Persistence;
 use super::log_writer::{Log, Writer};
 use super::syncing::Syncer;
-use crate::journal::Unwritten;
 use crate::settings::Fsync;
 use crate::store::Store;
+use crate::unwritten::{Mark, Unwritten};
 
-/// How long to wait for something to write before looking whether it is time for an fsync.
+/// How long to wait for something to write before looking whether it is time for an fsync, or for
+/// another try after a failed write.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// With `everysec`, the time from one fsync to the next.
 const SECOND: Duration = Duration::from_secs(1);
-/// How long to wait before a failed write is tried again.
-const RETRY: Duration = Duration::from_millis(500);
+
+/// Why nothing is written to a log that is lost.
+const LOST: &str = "it may not be whole, so it is rewritten from memory first";
 
 /// Where a writer is at work.
 #[derive(Clone, Copy)]
@@ -83,101 +89,99 @@ impl Writer {
     fn write_now(&mut self, place: Place<'_>) {
         let Some(log) = &mut self.log else { return };
         let journal = &place.store.journal;
-        if self.unwritten.is_some() || self.syncer.is_busy() {
+        if self.unwritten.is_some() || self.lost || self.syncer.is_busy() {
             return;
         }
         let Some(unwritten) = journal.take_commands() else {
             return;
         };
-        if log.write(&unwritten.bytes).is_err() {
-            // The thread tries again, and says so.
+        if let Err(problem) = log.write(unwritten.next_bytes()) {
+            // The thread tries again.
             self.unwritten = Some(unwritten);
+            place.trouble(Some(problem.to_string()));
             return;
         }
-        place.count(unwritten.bytes.len());
-        journal.set_written(unwritten.end);
-        journal.return_buffer(unwritten.bytes);
+        place.count(unwritten.len());
+        journal.set_written(unwritten.end());
+        journal.return_buffer(unwritten.into_buffer());
     }
 
-    /// Writes what waits, trying again as long as it takes; false when that was the end.
+    /// Writes what waits, or keeps it for the next turn; false when that was the end.
     fn turn(&mut self, place: Place<'_>) -> bool {
-        let Place { store, .. } = place;
-        let unwritten = self.unwritten.take();
-        let unwritten = unwritten.unwrap_or_else(|| store.journal.take());
-        let mut progress = Progress::default();
-        loop {
-            let fsync = store.settings().appendfsync;
-            match self.advance(place, &unwritten, &mut progress, fsync) {
-                Ok(()) => break,
-                Err(problem) if fsync == Fsync::Always => {
-                    // The clients whose changes are not on the disk never get a reply.
-                    store.fail(format!(
-                        "appendfsync is always and the log cannot be written: {problem}"
-                    ));
-                    return false;
-                }
-                Err(problem) => place.trouble(Some(problem.to_string())),
+        let Place { store, persistence } = place;
+        let mut unwritten = match self.unwritten.take() {
+            Some(mut unwritten) => {
+                unwritten.append(store.journal.take());
+                unwritten
             }
-            if unwritten.last || store.journal.is_closed() {
-                store.fail("the end of the log could not be written".into());
+            None => store.journal.take(),
+        };
+        let fsync = store.settings().appendfsync;
+        while let Err(problem) = self.advance(place, &mut unwritten, fsync) {
+            if self.give_up(place, &mut unwritten, fsync) {
+                continue;
+            }
+            if fsync == Fsync::Always {
+                // The clients whose changes are not on the disk never get a reply.
+                store.fail(format!(
+                    "appendfsync is always and the log cannot be written: {problem}"
+                ));
                 return false;
             }
-            store.journal.let_go();
-            thread::sleep(RETRY);
+            place.trouble(Some(problem.to_string()));
+            if unwritten.is_last() {
+                store.fail(format!("the end of the log could not be written: {problem}"));
+                return false;
+            }
+            persistence.failed_turns.fetch_add(1, Relaxed);
+            self.unwritten = Some(unwritten);
+            return true;
         }
-        if !self.lost {
-            place.trouble(None);
-        } else if unwritten.last {
-            store.fail("the log is not on the disk, for an fsync has failed".into());
-            return false;
-        }
-        store.journal.set_written(unwritten.end);
-        if unwritten.last {
+        place.trouble(None);
+        store.journal.set_written(unwritten.end());
+        if unwritten.is_last() {
             info!("the log is complete");
             return false;
         }
-        store.journal.return_buffer(unwritten.bytes);
+        store.journal.return_buffer(unwritten.into_buffer());
         true
     }
 
     fn advance(
         &mut self,
         place: Place<'_>,
-        unwritten: &Unwritten,
-        progress: &mut Progress,
+        unwritten: &mut Unwritten,
         fsync: Fsync,
     ) -> io::Result<()> {
         self.heed_syncer(place, unwritten, fsync)?;
         loop {
-            let switch = unwritten.switches.get(progress.switches).copied();
-            let until = switch.unwrap_or(unwritten.bytes.len());
-            let bytes = unwritten
-                .bytes
-                .get(progress.bytes..until)
-                .unwrap_or_default();
-            if let Some(log) = &mut self.log
+            let bytes = unwritten.next_bytes();
+            let mark = unwritten.next_mark();
+            if self.lost {
+                // The base will have what is before a new file. What is behind waits for the base.
+                if mark.is_none() {
+                    return Err(io::Error::other(LOST));
+                }
+            } else if let Some(log) = &mut self.log
                 && !bytes.is_empty()
             {
                 log.write(bytes)?;
                 place.count(bytes.len());
             }
-            progress.bytes = until;
-            if switch.is_none() {
-                break;
+            unwritten.skip_bytes();
+            let Some((mark, files)) = mark else { break };
+            match mark {
+                Mark::NewFile => self.next_file(place, fsync, files)?,
+                Mark::LogEnds => {
+                    self.sync(place, fsync)?;
+                    self.end_log(place);
+                }
             }
-            self.next_file(place, fsync)?;
-            progress.switches += 1;
+            unwritten.skip_mark();
         }
-        if !unwritten.logging && self.log.is_some() {
-            // No log is kept any more: it is complete.
+        if fsync == Fsync::Always || unwritten.is_last() {
             self.sync(place, fsync)?;
-            info!("the log ends here");
-            self.log = None;
-            self.lost = false;
-            place.persistence.lost.store(0, Relaxed);
-        }
-        if fsync == Fsync::Always || unwritten.last {
-            self.sync(place, fsync)
+            if self.lost { Err(io::Error::other(LOST)) } else { Ok(()) }
         } else if fsync == Fsync::EverySecond {
             self.sync_meanwhile(place)
         } else {
@@ -185,14 +189,63 @@ impl Writer {
         }
     }
 
-    fn next_file(&mut self, place: Place<'_>, fsync: Fsync) -> io::Result<()> {
+    /// After a failure: drops what nobody needs any more, if there is such; then it may go on.
+    fn give_up(&mut self, place: Place<'_>, unwritten: &mut Unwritten, fsync: Fsync) -> bool {
+        if let Some(files) = unwritten.drop_ended_log() {
+            self.end_log(place);
+            self.count_files(place, files);
+            return true;
+        }
+        let based = place.persistence.based.load(Relaxed) > self.switches;
+        let dispensable = unwritten.has_new_file() && !unwritten.next_bytes().is_empty();
+        if self.lost || !based || !dispensable {
+            return false;
+        }
+        // The file gets another behind it, so its end must be sound, and on the disk.
+        let sound = self.log.as_mut().is_none_or(|log| log.write(&[]).is_ok());
+        if !sound || self.sync(place, fsync).is_err() {
+            return false;
+        }
+        self.lose(place);
+        true
+    }
+
+    /// No log is kept any more.
+    fn end_log(&mut self, place: Place<'_>) {
+        if self.log.take().is_some() {
+            info!("the log ends here");
+        }
+        self.lost = false;
+        place.persistence.lost.store(0, Relaxed);
+    }
+
+    /// From now on only a base behind the next file makes the log whole.
+    fn lose(&mut self, place: Place<'_>) {
+        self.lost = true;
+        place.persistence.lost.store(self.switches + 1, Relaxed);
+    }
+
+    /// Goes on in a new file, asked for by so many rewrites. If there can be none, they fail, and
+    /// the log goes on where it is.
+    fn next_file(&mut self, place: Place<'_>, fsync: Fsync, rewrites: u64) -> io::Result<()> {
         self.sync(place, fsync)?;
+        match place.persistence.next_file() {
+            Ok(file) => self.log = Some(Log::new(file, 0)),
+            Err(problem) if self.log.is_some() => {
+                warn!("the log cannot go on in a new file: {problem}");
+                place.persistence.log.lock().failed = self.switches + rewrites;
+            }
+            Err(problem) => return Err(problem),
+        }
+        self.count_files(place, rewrites);
+        Ok(())
+    }
+
+    fn count_files(&mut self, place: Place<'_>, files: u64) {
         let Place { persistence, .. } = place;
-        self.log = Some(Log::new(persistence.next_file()?, 0));
-        self.switches += 1;
+        self.switches += files;
         persistence.log.lock().switches = self.switches;
         persistence.switched.notify_all();
-        Ok(())
     }
 
     /// Learns what has come of the fsync under way, for which it waits if that takes too long, and
@@ -204,7 +257,7 @@ impl Writer {
         fsync: Fsync,
     ) -> io::Result<()> {
         let figures = &place.persistence.figures;
-        let synced = if self.syncer.is_behind() && !unwritten.bytes.is_empty() {
+        let synced = if self.syncer.is_behind() && !unwritten.is_empty() {
             figures.delayed_syncs.fetch_add(1, Relaxed);
             self.syncer.wait()
         } else {
@@ -212,11 +265,7 @@ impl Writer {
         };
         figures.log_syncing.store(self.syncer.is_busy(), Relaxed);
         self.judge(place, synced, fsync)?;
-        if self.lost && !place.persistence.is_lost() {
-            self.lost = false;
-            // What was written since the rewrite began must be on the disk before all is well.
-            self.sync(place, fsync)?;
-        }
+        self.lost = self.lost && place.persistence.is_lost();
         Ok(())
     }
 
@@ -255,20 +304,12 @@ impl Writer {
         if fsync == Fsync::Always {
             return Err(problem);
         }
-        self.lost = true;
-        place.persistence.lost.store(self.switches + 1, Relaxed);
+        self.lose(place);
         place.trouble(Some(format!(
             "an fsync of the log has failed, so it is rewritten from memory: {problem}"
         )));
         Ok(())
     }
-}
-
-/// How much of what waits is written.
-#[derive(Debug, Default)]
-struct Progress {
-    bytes: usize,
-    switches: usize,
 }
 
 impl Place<'_> {
@@ -288,7 +329,7 @@ impl Place<'_> {
             (None, Some(problem)) => {
                 error!("the log cannot be written, so writes are refused: {problem}");
             }
-            (Some(_), None) => warn!("the log can be written again"),
+            (Some(_), None) => warn!("writes are taken again"),
             (Some(_), Some(_)) => {}
         }
         *known = problem;

@@ -17,11 +17,19 @@ impl Persistence {
         let base = log.manifest.next_base(&self.names, BaseFormat::Rdb);
         self.storage.rename(from, &self.names.path(&base))?;
         self.storage.sync_dir(self.names.dir())?;
-        let mut next = log.manifest.after_rewrite(base);
+        let mut next = log.manifest.after_rewrite(base.clone());
         if !logging {
             next.history.append(&mut next.increments);
         }
-        next.store(&*self.storage, &self.names)?;
+        if let Err(problem) = next.store(&*self.storage, &self.names) {
+            // What failed may have been the last step, the sync, behind which the base counts.
+            // Otherwise its room is needed for the next.
+            let counts = |now: Manifest| now.files().any(|file| file.name == base.name);
+            if Manifest::read(&*self.storage, &self.names).is_ok_and(|now| !counts(now)) {
+                drop(self.storage.remove(&self.names.path(&base)));
+            }
+            return Err(problem);
+        }
         log.manifest = next;
         self.figures.log_base_size.store(bytes, Relaxed);
         // What was logged since the base was begun is in the last increment.
@@ -80,15 +88,24 @@ impl Persistence {
         Ok(())
     }
 
-    /// Waits until the writer of the log has gone on to a new file for the `switch`-th time. Those
-    /// before may have waited long: for a disk that was full.
+    /// Waits until the writer of the log has gone on to a new file for the `switch`-th time. On a
+    /// disk that is full, it may not.
     pub(super) fn wait_for_switch(&self, switch: u64) -> io::Result<()> {
+        let failed = self.failed_turns.load(Relaxed);
         let mut log = self.log.lock();
         while log.switches < switch {
             if self.is_ending() {
                 return Err(io::Error::other("the server ends"));
             }
+            // One may have begun before it was waited for.
+            if self.failed_turns.load(Relaxed) >= failed + 2 {
+                let problem = self.figures.log_error.lock().clone();
+                return Err(io::Error::other(problem.unwrap_or_default()));
+            }
             self.switched.wait_for(&mut log, Duration::from_millis(50));
+        }
+        if log.failed >= switch {
+            return Err(io::Error::other("the log could not go on in a new file"));
         }
         Ok(())
     }

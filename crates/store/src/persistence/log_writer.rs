@@ -6,7 +6,7 @@ use std::time::Instant;
 use everbloom_files::storage::StorageFile;
 
 use super::syncing::{Syncer, Syncs};
-use crate::journal::Unwritten;
+use crate::unwritten::Unwritten;
 
 /// The file that the log is written to.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub(super) struct Writer {
     pub(super) syncer: Syncer,
     /// The number of files that were begun.
     pub(super) switches: u64,
-    /// An fsync has failed, and the log was not found whole since.
+    /// The log may not be whole, and nothing is written until it was rewritten.
     pub(super) lost: bool,
     /// What was taken from the journal and could not be written.
     pub(super) unwritten: Option<Unwritten>,

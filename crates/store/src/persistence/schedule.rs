@@ -17,7 +17,11 @@ pub fn attend(store: &Arc<Store>) {
     let Some(persistence) = store.persistence() else {
         return;
     };
-    if persistence.is_busy() || store.health.is_loading() {
+    if store.health.is_loading() {
+        return;
+    }
+    look_at_backlog(store, persistence);
+    if persistence.is_busy() {
         return;
     }
     let settings = store.settings();
@@ -38,6 +42,21 @@ pub fn attend(store: &Arc<Store>) {
     if let Err(problem) = started {
         error!("cannot start a snapshot: {problem}");
     }
+}
+
+/// With more bytes than this waiting for a log that is not being written, writes are refused.
+const MOST_BACKLOG: u64 = 256 << 20;
+
+/// Sees whether the log is not written and does not fail either: an fsync or a write that the disk
+/// does not end. Clients that give up and come again would add to what waits without bounds.
+fn look_at_backlog(store: &Store, persistence: &Persistence) {
+    let written = store.journal.written();
+    let before = persistence.figures.seen_written.swap(written, Relaxed);
+    let behind = store.journal.backlog() > MOST_BACKLOG && written == before;
+    if behind && !store.health.is_log_failing() {
+        error!("the disk does not take the log, so writes are refused until it does");
+    }
+    store.health.set_log_behind(behind);
 }
 
 /// After a failure, a snapshot or a rewrite is not tried again for so many seconds.

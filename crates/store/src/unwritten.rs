@@ -1,0 +1,187 @@
+//! What waits to be written to the log, and where its files begin and end in it.
+
+use std::collections::VecDeque;
+
+/// Encoded commands that wait to be written.
+#[derive(Debug, Default)]
+pub struct Unwritten {
+    bytes: Vec<u8>,
+    /// So many bytes at the front are done with.
+    done: usize,
+    /// Files that begin or end, in order.
+    marks: VecDeque<(usize, Mark)>,
+    /// Position in the journal of the end of `bytes`.
+    end: u64,
+    /// Nothing will follow.
+    last: bool,
+}
+
+/// What happens to the log's file at an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// The log goes on in a new file.
+    NewFile,
+    /// No log is kept from here on: nobody needs what comes before.
+    LogEnds,
+}
+
+impl Unwritten {
+    /// Nothing yet, from this position of the journal on, in a buffer that is empty.
+    pub(crate) fn after(end: u64, buffer: Vec<u8>) -> Self {
+        Unwritten {
+            bytes: buffer,
+            end,
+            ..Unwritten::default()
+        }
+    }
+
+    /// Puts commands behind the others.
+    pub(crate) fn push(&mut self, parts: [&[u8]; 2]) {
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+            self.end += u64::try_from(part.len()).unwrap_or(0);
+        }
+    }
+
+    /// Marks the end of what is there.
+    pub(crate) fn mark(&mut self, mark: Mark) {
+        self.marks.push_back((self.bytes.len(), mark));
+    }
+
+    /// Says that nothing will follow.
+    pub(crate) fn set_last(&mut self) {
+        self.last = true;
+    }
+
+    /// Bytes in all.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there is nothing to write and no mark.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.marks.is_empty()
+    }
+
+    /// Whether a file begins or ends in it.
+    pub fn has_marks(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
+    /// Whether the log goes on in a new file before anything else happens to it.
+    pub fn has_new_file(&self) -> bool {
+        matches!(self.marks.front(), Some((_, Mark::NewFile)))
+    }
+
+    /// Position in the journal of the end.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Whether nothing will follow.
+    pub fn is_last(&self) -> bool {
+        self.last
+    }
+
+    /// Puts what came later behind it.
+    pub fn append(&mut self, later: Unwritten) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(&later.bytes);
+        let marks = later.marks.into_iter();
+        self.marks
+            .extend(marks.map(|(at, mark)| (before + at, mark)));
+        self.end = later.end;
+        self.last |= later.last;
+    }
+
+    /// What is to be written before the next mark.
+    pub fn next_bytes(&self) -> &[u8] {
+        let until = self.next_offset();
+        self.bytes.get(self.done..until).unwrap_or_default()
+    }
+
+    /// [`Unwritten::next_bytes`] are done with.
+    pub fn skip_bytes(&mut self) {
+        self.done = self.next_offset();
+    }
+
+    fn next_offset(&self) -> usize {
+        self.marks.front().map_or(self.bytes.len(), |mark| mark.0)
+    }
+
+    /// The mark behind [`Unwritten::next_bytes`], and how many there are of it in one place.
+    pub fn next_mark(&self) -> Option<(Mark, u64)> {
+        let first = self.marks.front()?;
+        let same = self.marks.iter().take_while(|mark| *mark == first).count();
+        Some((first.1, u64::try_from(same).unwrap_or(0)))
+    }
+
+    /// What [`Unwritten::next_mark`] returns is done with.
+    pub fn skip_mark(&mut self) {
+        if let Some(first) = self.marks.pop_front() {
+            while self.marks.front() == Some(&first) {
+                self.marks.pop_front();
+            }
+        }
+    }
+
+    /// Drops what is before the last end of the log, if it ends; returns how many files should have
+    /// begun there.
+    pub fn drop_ended_log(&mut self) -> Option<u64> {
+        let ends = |mark: &(usize, Mark)| mark.1 == Mark::LogEnds;
+        let last = self.marks.iter().rposition(ends)?;
+        let mut files = 0;
+        for (at, mark) in self.marks.drain(..=last) {
+            self.done = at;
+            files += u64::from(mark == Mark::NewFile);
+        }
+        Some(files)
+    }
+
+    /// The buffer, once everything is written.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(bytes: &[u8], marks: &[Mark]) -> Unwritten {
+        let mut piece = Unwritten::default();
+        piece.push([bytes, b""]);
+        marks.iter().for_each(|mark| piece.mark(*mark));
+        piece
+    }
+
+    #[test]
+    fn bytes_and_marks_come_in_order() {
+        let mut unwritten = piece(b"ab", &[Mark::NewFile, Mark::NewFile]);
+        unwritten.append(piece(b"cd", &[Mark::LogEnds]));
+        assert_eq!(unwritten.next_bytes(), b"ab");
+        unwritten.skip_bytes();
+        assert_eq!(unwritten.next_bytes(), b"");
+        // Two new files in one place are one.
+        assert_eq!(unwritten.next_mark(), Some((Mark::NewFile, 2)));
+        unwritten.skip_mark();
+        assert_eq!(unwritten.next_bytes(), b"cd");
+        unwritten.skip_bytes();
+        assert_eq!(unwritten.next_mark(), Some((Mark::LogEnds, 1)));
+        unwritten.skip_mark();
+        assert_eq!(unwritten.next_mark(), None);
+    }
+
+    #[test]
+    fn what_is_before_the_end_of_the_log_is_dropped() {
+        let mut unwritten = piece(b"ab", &[Mark::NewFile]);
+        unwritten.append(piece(b"cd", &[Mark::LogEnds, Mark::NewFile]));
+        unwritten.append(piece(b"ef", &[]));
+        assert_eq!(unwritten.drop_ended_log(), Some(1));
+        assert_eq!(unwritten.drop_ended_log(), None);
+        assert_eq!(unwritten.next_bytes(), b"");
+        assert_eq!(unwritten.next_mark(), Some((Mark::NewFile, 1)));
+        unwritten.skip_mark();
+        assert_eq!(unwritten.next_bytes(), b"ef");
+    }
+}
