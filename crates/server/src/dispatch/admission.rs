@@ -10,7 +10,7 @@ use everbloom_resp::Reply;
 
 use crate::call::Command;
 use crate::config::Settings;
-use crate::native::debug;
+use crate::native::{debug, error};
 use crate::server::Server;
 use crate::session::Session;
 
@@ -36,7 +36,7 @@ pub fn admit(
     }
     // What is queued takes memory, whatever it does later.
     if is_queued(session, command) && server.over_memory_limit(settings) {
-        return Err(out_of_memory());
+        return Err(error::out_of_memory());
     }
     if command.flags.has(NO_MULTI) && session.transaction.is_some() {
         return Err(Reply::error("ERR Command not allowed inside a transaction"));
@@ -48,16 +48,12 @@ pub fn admit(
 /// is not allowed, the data is being loaded, or a write could not be made to last.
 pub fn refused_now(server: &Server, settings: &Settings, command: &Command) -> Option<Reply> {
     if command.flags.has(DENYOOM) && server.over_memory_limit(settings) {
-        return Some(out_of_memory());
+        return Some(error::out_of_memory());
     }
     if !server.store.health.is_troubled() {
         return None;
     }
     refused_in_trouble(server, settings, command)
-}
-
-fn out_of_memory() -> Reply {
-    Reply::error("OOM command not allowed when used memory > 'maxmemory'.")
 }
 
 /// A refused command makes EXEC refuse the whole transaction.
