@@ -6,6 +6,9 @@
 //! for: full ones of which each fingerprint has its other bucket among them. An item both of whose
 //! buckets are there finds no room, however often it kicks.
 //!
+//! A few of them, such as the two of one item that is inserted again and again, are noticed after a
+//! few kicks ([`are_closed`]). For more of them the table is searched, and what was found is kept.
+//!
 //! Inserts do not change which these are. Nothing is put into them, because they are full; and
 //! when kicks from outside come through them, they leave by the only fingerprint that can: the one
 //! that came. So they stay what they are until a slot is emptied or overwritten.
@@ -13,6 +16,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem::size_of;
+
+use smallvec::SmallVec;
 
 use super::place::{Place, other};
 use super::table::Table;
@@ -25,6 +30,38 @@ const MAX_SLOTS: u64 = 1 << 24;
 
 /// The most passes over the buckets; few are enough for what comes by chance.
 const MAX_PASSES: usize = 32;
+
+/// After so many kicks in vain it is looked whether a few buckets are closed.
+pub(super) const KICKS_BEFORE_LOOK: usize = 64;
+
+/// The most buckets of that look.
+const MAX_LOOK: usize = 32;
+
+/// Whether no kick leads out of a few buckets, which contain these two and are full.
+pub(super) fn are_closed(table: &Table, two: [u64; 2]) -> bool {
+    if !table.buckets().is_power_of_two() {
+        return false;
+    }
+    let mut few = SmallVec::<[u64; MAX_LOOK]>::new();
+    let add = |few: &mut SmallVec<_>, bucket| {
+        let bucket = table.reduce(bucket);
+        if !few.contains(&bucket) {
+            few.push(bucket);
+        }
+    };
+    two.into_iter().for_each(|bucket| add(&mut few, bucket));
+    let mut next = 0;
+    while let Some(&bucket) = few.get(next) {
+        for &fingerprint in table.slots_of(bucket) {
+            if fingerprint == 0 || few.len() >= MAX_LOOK {
+                return false;
+            }
+            add(&mut few, other(bucket, fingerprint));
+        }
+        next += 1;
+    }
+    true
+}
 
 /// What is known of the newest table. It says nothing about the filter's value.
 #[derive(Default)]
@@ -50,9 +87,9 @@ impl DeadEnds {
     }
 
     /// So many kicks did not find an empty slot.
-    pub(super) fn add_vain(&mut self, table: &Table, kicks: u16) {
+    pub(super) fn add_vain(&mut self, table: &Table, kicks: usize) {
         let known = self.0.get_or_insert_default();
-        known.vain_kicks += u64::from(kicks);
+        known.vain_kicks += kicks as u64;
         if known.vain_kicks / VAIN_KICKS_PER_SLOT >= table.len() {
             known.vain_kicks = 0;
             known.buckets = find(table).unwrap_or_default();
@@ -136,8 +173,6 @@ fn flip(bits: &mut [u64], at: u64) {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use proptest::prelude::*;
 
     use super::super::table::EXCHANGED;
@@ -152,17 +187,27 @@ mod tests {
 
     #[test]
     fn items_without_room_cost_few_kicks() {
-        let mut filter = filter(1024, 2, u16::MAX);
+        let mut filter = filter(4096, 1, u16::MAX);
         let refused = |filter: &mut CuckooFilter, items: core::ops::Range<u32>| {
             items.filter(|item| filter.insert(item).is_err()).count()
         };
-        assert!(refused(&mut filter, 0..2000) > 900);
-        assert!(filter.used() < filter.slots(), "it is not full");
+        assert!(refused(&mut filter, 0..5000) > 900);
         EXCHANGED.set(0);
-        assert!(refused(&mut filter, 2000..22_000) > 19_900);
-        // Each of them had 131 070.
-        assert!(EXCHANGED.get() < 100 * 131_070, "{}", EXCHANGED.get());
-        assert!(filter.memory_usage() > 1024 + size_of::<CuckooFilter>());
+        assert!(refused(&mut filter, 5000..6000) > 500);
+        assert!(filter.used() < filter.slots(), "it is not full");
+        // Each that was refused had 131 070.
+        assert!(EXCHANGED.get() < 50 * 131_070, "{}", EXCHANGED.get());
+        assert!(filter.memory_usage() > 4096 + size_of::<CuckooFilter>());
+    }
+
+    #[test]
+    fn one_item_again_and_again_costs_few_kicks() {
+        let mut filter = CuckooFilter::builder().max_kicks(u16::MAX).build().unwrap();
+        EXCHANGED.set(0);
+        (0..400).for_each(|_| filter.insert("a").unwrap());
+        assert_eq!(filter.tables(), 100);
+        let most = 100 * (2 * KICKS_BEFORE_LOOK + 4);
+        assert!(EXCHANGED.get() <= most, "{}", EXCHANGED.get());
     }
 
     proptest! {
@@ -173,15 +218,18 @@ mod tests {
         #[test]
         fn what_is_known_changes_no_answer(
             capacity in prop::sample::select(alloc::vec![2_u64, 4, 16, 64, 128]),
-            bucket_size in 1..4_u8, kicks in 1..80_u16, growing: bool,
-            steps in prop::collection::vec((0..400_u16, prop::bool::weighted(0.07)), 1..900),
+            bucket_size in 1..4_u8, kicks in 1..200_u16, growing: bool,
+            steps in prop::collection::vec((0..400_u16, 0..100_u8), 1..900),
         ) {
             let mut knowing = filter(capacity.max(2 * u64::from(bucket_size)), bucket_size, kicks);
             knowing.expansion = u16::from(growing);
             let mut forgetful = knowing.clone();
-            for (item, removes) in steps {
-                if removes {
+            for (item, chance) in steps {
+                if chance < 4 {
                     prop_assert_eq!(knowing.remove(&item), forgetful.remove(&item));
+                } else if chance < 6 {
+                    let at = u64::from(item) % knowing.slots();
+                    prop_assert_eq!(knowing.load_chunk(at, &[0]), forgetful.load_chunk(at, &[0]));
                 } else if knowing.tables.len() < 20 {
                     if let Some(known) = &mut knowing.dead_ends.0 {
                         known.vain_kicks = u64::MAX / 2;
@@ -195,20 +243,5 @@ mod tests {
             forgetful.compact_tables(Stuck::Stop);
             prop_assert!(knowing == forgetful);
         }
-    }
-
-    #[test]
-    fn a_slot_that_becomes_empty_is_found_again() {
-        let mut filter = filter(64, 2, 500);
-        let taken: Vec<u32> = (0..2000).filter(|item| filter.insert(item).is_ok()).collect();
-        for item in &taken {
-            assert!(filter.remove(item));
-            assert_eq!(filter.insert(item), Ok(()));
-        }
-        let first = filter.stream_chunk(0, 64).unwrap().into_owned();
-        assert!((2000..2500_u32).all(|item| filter.insert(&item).is_err()));
-        filter.load_chunk(0, &[0; 64]).unwrap();
-        assert!((2000..2020_u32).all(|item| filter.insert(&item).is_ok()));
-        assert_ne!(filter.stream_chunk(0, 64).unwrap(), first);
     }
 }

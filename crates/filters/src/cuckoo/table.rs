@@ -13,7 +13,7 @@ use core::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::dead::DeadEnds;
+use super::dead::{self, DeadEnds, KICKS_BEFORE_LOOK};
 use super::place::{Place, other};
 use crate::bits::{self, AllocError, Bytes};
 use crate::host::recording::Recording;
@@ -250,12 +250,18 @@ impl Table {
             if self.put(bucket, in_hand, watch) {
                 return true;
             }
+            if trail.len() == KICKS_BEFORE_LOOK
+                && dead::are_closed(self, [bucket, other(bucket, in_hand)])
+            {
+                break;
+            }
             victim = (victim + 1) % self.bucket_size.max(1);
         }
+        let kicks = trail.len();
         for at in trail.into_iter().rev() {
             in_hand = self.exchange(at, in_hand, watch);
         }
-        dead_ends.add_vain(self, max_kicks);
+        dead_ends.add_vain(self, kicks);
         false
     }
 
