@@ -246,7 +246,7 @@ proptest! {
     /// capture is the filter as it was, whatever happens between its pieces.
     #[test]
     fn does_as_the_slow_model(
-        capacity in 2_u64..60, bucket_size in 1_u8..5, max_kicks in 1_u16..30,
+        capacity in 2_u64..60, bucket_size in 1_u8..5, max_kicks in 1_u16..200,
         expansion in 0_u16..4,
         steps in prop::collection::vec(step_or_load(), 0..250),
     ) {

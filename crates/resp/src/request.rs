@@ -142,6 +142,13 @@ impl RequestParser {
         self.wanted
     }
 
+    /// The bytes of memory that the arguments of the unfinished request take beside the buffer:
+    /// two words an argument, however short it is.
+    #[must_use]
+    pub const fn memory(&self) -> usize {
+        self.partial.capacity() * size_of::<Span>()
+    }
+
     /// Whether the last parse stopped after one request because the client has not authenticated.
     ///
     /// If so, do not wait for more bytes. Answer that request, consume it, and parse the rest of

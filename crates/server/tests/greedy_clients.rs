@@ -260,6 +260,34 @@ fn what_came_of_a_long_argument_is_counted() {
     assert_eq!(client.number("STRLEN k"), 20_000_000);
 }
 
+/// Each takes six bytes to send, and more to remember.
+#[test]
+fn many_short_arguments_count_as_the_memory_they_take() {
+    let _alone = ALONE.lock();
+    let running = server(Settings {
+        client_query_buffer_limit: MEGABYTE,
+        ..Settings::default()
+    });
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    let before = used_memory(&mut other);
+    let args = b"$0\r\n\r\n".repeat(30_000);
+    greedy.stream.write_all(b"*1000000\r\n").unwrap();
+    greedy.stream.write_all(&args).unwrap();
+    wait_for("they are counted", || {
+        used_memory(&mut other) > before + 30_000 * (6 + 16)
+    });
+    for _ in 0..3 {
+        // The server may have closed it by then.
+        let _ = greedy.stream.write_all(&args);
+    }
+    wait_for("the connection is closed", || {
+        other.info("connected_clients") == "1"
+    });
+    wait_for("the memory is free again", || {
+        used_memory(&mut other) < before + 100_000
+    });
+}
+
 #[test]
 fn a_transaction_that_fills_the_memory_is_refused() {
     let _alone = ALONE.lock();

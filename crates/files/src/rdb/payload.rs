@@ -8,10 +8,11 @@
 
 use std::io::{self, Write};
 
+use everbloom::{CuckooError, redisbloom::PartsError};
 use thiserror::Error;
 
 use super::checksum::crc64;
-use super::error::ReadError;
+use super::error::{Fault, ReadError};
 use super::format::{VALKEY_VERSION, WRITTEN_VERSION, kind};
 use super::length::Strings;
 use super::read::{Loaded, read_value};
@@ -35,6 +36,27 @@ pub enum RestoreError {
     /// The value in it is no valid value of its type.
     #[error("ERR Bad data format")]
     Format(#[source] ReadError),
+    /// The value in it is larger than the caller takes, or there is no memory for it.
+    #[error("ERR Insufficient memory to create filter")]
+    Memory(#[source] ReadError),
+}
+
+impl From<ReadError> for RestoreError {
+    fn from(error: ReadError) -> Self {
+        match error.fault {
+            Fault::OutOfMemory { .. }
+            | Fault::Filter(PartsError::OutOfMemory)
+            | Fault::Cuckoo(CuckooError::OutOfMemory) => Self::Memory(error),
+            // Without a limit, it is the number of bytes that makes no sense.
+            Fault::Filter(PartsError::TooLarge { limit })
+            | Fault::Cuckoo(CuckooError::TooLarge { limit })
+                if limit < u64::MAX =>
+            {
+                Self::Memory(error)
+            }
+            _ => Self::Format(error),
+        }
+    }
 }
 
 /// Why a value has no payload.
@@ -138,14 +160,11 @@ fn put_value(out: &mut impl Write, strings: &mut Strings, value: &Value) -> io::
 pub fn restore(payload: &[u8], max_filter_bytes: u64) -> Result<Value, RestoreError> {
     let (body, version) = verify(payload).ok_or(RestoreError::Envelope)?;
     let mut source = Source::of_slice(body);
-    let type_byte = source
-        .byte("a type of value")
-        .map_err(RestoreError::Format)?;
-    match read_value(&mut source, version, type_byte, 0, max_filter_bytes) {
+    let type_byte = source.byte("a type of value")?;
+    match read_value(&mut source, version, type_byte, 0, max_filter_bytes)? {
         // What follows the value is not looked at, as in Redis.
-        Ok(Loaded::Value(value)) => Ok(value),
-        Ok(Loaded::Foreign(_)) => Err(RestoreError::Foreign),
-        Err(error) => Err(RestoreError::Format(error)),
+        Loaded::Value(value) => Ok(value),
+        Loaded::Foreign(_) => Err(RestoreError::Foreign),
     }
 }
 

@@ -20,6 +20,10 @@ pub(crate) const BLOCK: usize = 64;
 #[repr(C, align(64))]
 pub(crate) struct Block(pub(crate) [u8; BLOCK]);
 
+// Kernels load a block with instructions that fault unless its bytes are aligned.
+const _: () = assert!(mem::offset_of!(Block, 0) == 0 && align_of::<Block>() == BLOCK);
+const _: () = assert!(size_of::<Block>() == BLOCK);
+
 /// A block that threads share.
 #[cfg(target_has_atomic = "64")]
 pub(super) type Words = [AtomicU64; BLOCK / 8];

@@ -1,5 +1,7 @@
 //! Testing and setting bits of a block on any processor. What the other kernels must agree with.
 
+use core::mem::offset_of;
+
 use super::array::Block;
 use crate::sizing::blocked::{MAX_HASHES, MIN_HASHES};
 
@@ -46,12 +48,15 @@ const MULTIPLIERS: [u32; MOST] = [
 /// The multipliers of so many hashes, in 32 lanes. The lanes that are left over repeat the first
 /// two in turn, so that a kernel that works on all lanes of a vector asks for no bit more.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(super) struct Lanes {
     /// The first sixteen lanes, and the others.
     pub(super) multipliers: [[u32; 16]; 2],
     pub(super) hashes: u32,
 }
+
+// Kernels load the multipliers with instructions that fault unless they are aligned.
+const _: () = assert!(offset_of!(Lanes, multipliers) == 0 && align_of::<Lanes>() == 64);
 
 #[expect(
     clippy::indexing_slicing,

@@ -5,6 +5,8 @@
 //! full, another fingerprint of the bucket makes room and goes to its own other bucket. That bucket
 //! is found from the fingerprint alone, so the item is not needed for it.
 
+mod compact;
+mod dead;
 mod facts;
 mod growth;
 mod place;
@@ -21,6 +23,7 @@ use crate::error::InsertError;
 use crate::hash::{CuckooHash, HashPair};
 use crate::host::recording::Recording;
 use crate::item::Item;
+pub(crate) use dead::DeadEnds;
 pub(crate) use place::Place;
 pub(crate) use table::{Table, Watch};
 
@@ -83,6 +86,7 @@ pub struct CuckooFilter {
     pub(crate) expansion: u16,
     pub(crate) bucket_size: u8,
     pub(crate) recording: Recording,
+    pub(crate) dead_ends: DeadEnds,
 }
 
 /// What happens to a table in a compaction that some of the items cannot leave.
@@ -282,32 +286,6 @@ impl CuckooFilter {
         self.compact_tables(Stuck::GoOn);
     }
 
-    fn compact_tables(&mut self, stuck: Stuck) {
-        for number in (1..self.tables.len()).rev() {
-            let (older, rest) = self.tables.split_at_mut(number);
-            let Some((table, newer)) = rest.split_first_mut() else {
-                break;
-            };
-            table.move_to(older, number, &mut self.recording);
-            let (is_empty, is_newest) = (table.used() == 0, newer.is_empty());
-            if is_empty && is_newest {
-                self.drop_newest();
-            }
-            if !is_empty && stuck == Stuck::Stop {
-                break;
-            }
-        }
-        self.removed = 0;
-    }
-
-    fn drop_newest(&mut self) {
-        if let Some(table) = self.tables.pop()
-            && let Some(capture) = &mut self.recording.0
-        {
-            capture.keep(self.tables.len(), table.into_slots());
-        }
-    }
-
     /// Asks for the item's buckets in all tables.
     #[inline]
     pub(crate) fn prefetch_place(&self, place: Place) {
@@ -364,7 +342,7 @@ impl CuckooFilter {
         let number = self.tables.len().saturating_sub(1);
         let watch = &mut Watch { recording, number };
         let newest = self.tables.last_mut();
-        newest.is_some_and(|table| table.kick(place, self.max_kicks, watch))
+        newest.is_some_and(|table| table.kick(place, self.max_kicks, &mut self.dead_ends, watch))
     }
 
     /// Appends a table; its number.
@@ -387,6 +365,7 @@ impl CuckooFilter {
         let table = Table::empty(buckets, self.bucket_size);
         self.tables
             .push(table.map_err(|_| InsertError::CannotGrow)?);
+        self.dead_ends.forget();
         Ok(number)
     }
 
@@ -397,6 +376,7 @@ impl CuckooFilter {
         let found = newest_first
             .any(|(number, table)| table.remove(place, &mut Watch { recording, number }));
         if found {
+            self.dead_ends.forget();
             // A filter that is being loaded may hold less than its counts say.
             self.items = self.items.saturating_sub(1);
             self.removed = self.removed.saturating_add(1);

@@ -13,10 +13,18 @@ use core::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::dead::{self, DeadEnds, KICKS_BEFORE_LOOK};
 use super::place::{Place, other};
 use crate::bits::{self, AllocError, Bytes};
 use crate::host::recording::Recording;
 use crate::pages::{self, HUGE, STEP};
+
+#[cfg(test)]
+std::thread_local! {
+    /// Buckets looked through, and slots changed, by this thread: what work costs.
+    pub(super) static LOOKED: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+    pub(super) static EXCHANGED: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+}
 
 /// A fixed number of buckets.
 pub(crate) struct Table {
@@ -114,7 +122,7 @@ impl Table {
     }
 
     #[inline]
-    fn reduce(&self, bucket: u64) -> u64 {
+    pub(super) fn reduce(&self, bucket: u64) -> u64 {
         // Filters made here have a power of two of buckets.
         if self.buckets.is_power_of_two() {
             bucket & (self.buckets.get() - 1)
@@ -124,7 +132,7 @@ impl Table {
     }
 
     #[inline]
-    fn slots_of(&self, bucket: u64) -> &[u8] {
+    pub(super) fn slots_of(&self, bucket: u64) -> &[u8] {
         self.slots.get(self.bucket(bucket)).unwrap_or_default()
     }
 
@@ -178,9 +186,24 @@ impl Table {
         true
     }
 
+    /// Whether a bucket has an empty slot.
+    #[inline]
+    pub(super) fn has_room(&self, bucket: u64) -> bool {
+        !self.is_full() && self.find(bucket, 0).is_some()
+    }
+
+    /// Whether one of both buckets has an empty slot.
+    #[inline]
+    pub(super) fn has_room_for(&self, place: Place) -> bool {
+        let [first, second] = place.buckets();
+        self.has_room(first) || self.has_room(second)
+    }
+
     /// The first slot of the bucket with this in it.
     #[inline]
     fn find(&self, bucket: u64, value: u8) -> Option<usize> {
+        #[cfg(test)]
+        LOOKED.set(LOOKED.get() + 1);
         let mut slots = self.bucket(bucket);
         slots.find(|at| self.slots.get(*at) == Some(&value))
     }
@@ -188,6 +211,8 @@ impl Table {
     /// Puts a value into a slot; what was there.
     #[inline]
     fn exchange(&mut self, at: usize, value: u8, watch: &mut Watch<'_>) -> u8 {
+        #[cfg(test)]
+        EXCHANGED.set(EXCHANGED.get() + 1);
         let Some(slot) = self.slots.get(at) else {
             return value;
         };
@@ -203,8 +228,14 @@ impl Table {
     /// that goes to its own other bucket, and so on, at most `max_kicks` times. False when that
     /// found no empty slot; then everything is as it was.
     #[cold]
-    pub(crate) fn kick(&mut self, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
-        if self.is_full() {
+    pub(super) fn kick(
+        &mut self,
+        place: Place,
+        max_kicks: u16,
+        dead_ends: &mut DeadEnds,
+        watch: &mut Watch<'_>,
+    ) -> bool {
+        if self.is_full() || dead_ends.contain(self, place) {
             return false;
         }
         let mut in_hand = place.fingerprint;
@@ -219,11 +250,18 @@ impl Table {
             if self.put(bucket, in_hand, watch) {
                 return true;
             }
+            if trail.len() == KICKS_BEFORE_LOOK
+                && dead::are_closed(self, [bucket, other(bucket, in_hand)])
+            {
+                break;
+            }
             victim = (victim + 1) % self.bucket_size.max(1);
         }
+        let kicks = trail.len();
         for at in trail.into_iter().rev() {
             in_hand = self.exchange(at, in_hand, watch);
         }
+        dead_ends.add_vain(self, kicks);
         false
     }
 
@@ -233,42 +271,27 @@ impl Table {
         let mut buckets = place.buckets().into_iter();
         let found = buckets.find_map(|bucket| self.find(bucket, place.fingerprint));
         if let Some(at) = found {
-            self.exchange(at, 0, watch);
-            self.used -= 1;
+            self.clear(at, watch);
         }
         found.is_some()
     }
 
-    /// Moves each fingerprint to the first of the older tables that has room for it.
-    pub(crate) fn move_to(
-        &mut self,
-        older: &mut [Table],
-        number: usize,
-        recording: &mut Recording,
-    ) {
-        let size = u64::from(self.bucket_size.max(1));
-        let (mut left, mut at) = (self.used, 0);
-        while left > 0 {
-            let rest = self.slots.get(at..).unwrap_or_default();
-            let Some(next) = rest.iter().position(|slot| *slot != 0) else {
-                return;
-            };
-            at += next;
-            left -= 1;
-            let place = Place {
-                hash: at as u64 / size,
-                fingerprint: rest.get(next).copied().unwrap_or_default(),
-            };
-            let moved = older
-                .iter_mut()
-                .enumerate()
-                .any(|(number, table)| table.place(place, &mut Watch { recording, number }));
-            if moved {
-                self.exchange(at, 0, &mut Watch { recording, number });
-                self.used -= 1;
-            }
-            at += 1;
-        }
+    /// The first slot from this one on that is not empty, and the place of what is in it.
+    pub(super) fn next_used(&self, from: usize) -> Option<(usize, Place)> {
+        let rest = self.slots.get(from..)?;
+        let (next, fingerprint) = rest.iter().enumerate().find(|(_, slot)| **slot != 0)?;
+        let at = from + next;
+        let place = Place {
+            hash: at as u64 / u64::from(self.bucket_size.max(1)),
+            fingerprint: *fingerprint,
+        };
+        Some((at, place))
+    }
+
+    /// Empties a slot that is not empty.
+    pub(super) fn clear(&mut self, at: usize, watch: &mut Watch<'_>) {
+        self.exchange(at, 0, watch);
+        self.used -= 1;
     }
 
     /// Overwrites a part of the slots; false when the part is not within them.

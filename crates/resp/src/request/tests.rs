@@ -332,6 +332,22 @@ fn the_missing_part_of_an_argument_is_known() {
 }
 
 #[test]
+fn arguments_of_an_unfinished_request_are_counted_until_it_ends() {
+    let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
+    let mut buf = b"*5001\r\n".to_vec();
+    for args in [3000, 2000] {
+        assert_eq!(parser.memory() > 0, args == 2000);
+        buf.extend(b"$0\r\n\r\n".repeat(args));
+        parser.parse(&buf, &Limits::default(), &mut batch).unwrap();
+        assert!(batch.is_empty());
+    }
+    assert!(parser.memory() >= 5000 * size_of::<Span>());
+    buf.extend(b"$1\r\nx\r\n");
+    parser.parse(&buf, &Limits::default(), &mut batch).unwrap();
+    assert_eq!((batch.len(), parser.memory()), (1, 0));
+}
+
+#[test]
 fn a_caller_that_does_not_consume_gets_no_request_twice() {
     let limits = Limits::default();
     let (mut parser, mut batch) = (RequestParser::new(), Batch::new());

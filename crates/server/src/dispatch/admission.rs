@@ -10,7 +10,7 @@ use everbloom_resp::Reply;
 
 use crate::call::Command;
 use crate::config::Settings;
-use crate::native::debug;
+use crate::native::{debug, error};
 use crate::server::Server;
 use crate::session::Session;
 
@@ -36,7 +36,7 @@ pub fn admit(
     }
     // What is queued takes memory, whatever it does later.
     if is_queued(session, command) && server.over_memory_limit(settings) {
-        return Err(out_of_memory());
+        return Err(error::out_of_memory());
     }
     if command.flags.has(NO_MULTI) && session.transaction.is_some() {
         return Err(Reply::error("ERR Command not allowed inside a transaction"));
@@ -64,11 +64,7 @@ pub fn refused_for_memory(
     command: &Command,
 ) -> Option<Reply> {
     let refused = command.flags.has(DENYOOM) && server.over_memory_limit(settings);
-    refused.then(out_of_memory)
-}
-
-fn out_of_memory() -> Reply {
-    Reply::error("OOM command not allowed when used memory > 'maxmemory'.")
+    refused.then(error::out_of_memory)
 }
 
 /// A refused command makes EXEC refuse the whole transaction.

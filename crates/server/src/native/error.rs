@@ -71,3 +71,8 @@ pub fn invalid_expire_time(command: &str) -> Reply {
 pub fn string_too_long() -> Reply {
     Reply::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 }
+
+/// A write that would take memory above `maxmemory`.
+pub fn out_of_memory() -> Reply {
+    Reply::error("OOM command not allowed when used memory > 'maxmemory'.")
+}

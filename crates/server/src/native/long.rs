@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use everbloom_commands::bf::dump::MAX_CHUNK;
 use everbloom_commands::number::integer;
-use everbloom_commands::{Family, Filter};
+use everbloom_commands::{CommandError, Context, Family, Filter};
 use everbloom_files::rdb::payload::{self, DumpError, RestoreError};
 use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
@@ -213,21 +213,23 @@ pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>>
         Done::Made(value) => value.take(),
         _ => None,
     });
-    let most = call.context().max_new_filter_bytes();
+    let context = call.context();
+    let most = context.max_new_filter_bytes();
     // Since it was asked for, memory may have become short.
     let fits = |value: &Value| match value {
         Value::Filter(filter) => filter.stream_len() <= most,
         Value::Text(_) => true,
     };
     match made {
-        Some(Ok(value)) if !fits(&value) => {
-            return Some(Err(Reply::error(RestoreError::Foreign.to_string())));
-        }
+        Some(Ok(value)) if !fits(&value) => return Some(Err(too_large(&context))),
         Some(_) => return made,
         None => {}
     }
     let restore = move |payload: &[u8]| {
-        payload::restore(payload, most).map_err(|problem| Reply::error(problem.to_string()))
+        payload::restore(payload, most).map_err(|problem| match problem {
+            RestoreError::Memory(_) => too_large(&context),
+            problem => Reply::error(problem.to_string()),
+        })
     };
     let asks = payload.len() > LONG
         && call.ask_ahead(|| -> Work {
@@ -239,12 +241,22 @@ pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>>
     (!asks).then(|| restore(payload))
 }
 
+/// The reply for a filter that may not be as large as it is.
+fn too_large(context: &Context) -> Reply {
+    if context.free_bytes < context.max_filter_bytes {
+        error::out_of_memory()
+    } else {
+        CommandError::InsufficientMemory.into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::super::testing::{Bench, bulk, int};
     use super::*;
+    use crate::ahead::Ahead;
 
     const LEN: usize = 2 * LONG;
 
@@ -419,8 +431,31 @@ mod tests {
         ahead(&mut bench, restore, |other| {
             change(other, |settings| settings.bf_max_filter_bytes = 1000);
         });
-        let refusal = Reply::error("ERR Bad data format");
+        let refusal = Reply::error("ERR Insufficient memory to create filter");
         assert_eq!(bench.run_words(restore), refusal);
+        assert_eq!(bench.run_words(restore), refusal);
+    }
+
+    #[test]
+    fn a_filter_for_which_memory_is_short_is_refused_as_such() {
+        let mut bench = bench();
+        bench.session.ahead = Ahead::default();
+        bench.run("CF.RESERVE c 4000000");
+        let payloads = [bench.run("DUMP f"), bench.run("DUMP c")];
+        let used = bench.server.used_memory();
+        change(&bench, |settings| settings.maxmemory = used + 100_000);
+        let oom = Reply::error("OOM command not allowed when used memory > 'maxmemory'.");
+        for payload in &payloads {
+            let restore: &[&[u8]] = &[b"RESTORE", b"g", b"0", payload.as_bytes().unwrap()];
+            assert_eq!(bench.run_words(restore), oom);
+            assert_eq!(bench.run("EXISTS g"), int(0));
+        }
+        change(&bench, |settings| settings.maxmemory = 0);
+        for payload in &payloads {
+            let restore: &[&[u8]] = &[b"RESTORE", b"g", b"0", payload.as_bytes().unwrap()];
+            assert_eq!(bench.run_words(restore), Reply::OK);
+            bench.run("DEL g");
+        }
     }
 
     #[test]

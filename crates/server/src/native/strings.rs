@@ -192,6 +192,28 @@ mod tests {
     use super::*;
     use crate::config::Settings;
 
+    /// Redis takes 1 MiB ahead; before, a string that grew by a byte counted twice.
+    #[test]
+    fn a_long_string_that_grows_counts_little_more_than_it_holds() {
+        let mut bench = Bench::default();
+        for grow in [
+            "SETBIT k 160000000 1",
+            "SETRANGE k 20000000 x",
+            "APPEND k x",
+            "BITFIELD k SET u8 160000000 1",
+        ] {
+            assert_eq!(bench.run("SETBIT k 159999999 1"), int(0));
+            let used = bench.server.used_memory();
+            bench.run(grow);
+            assert_eq!(bench.run("STRLEN k"), int(20_000_001));
+            let more = bench.server.used_memory() - used;
+            assert!(more < 2_000_000, "{grow}: {more}");
+            let usage = bench.run("MEMORY USAGE k").as_integer().unwrap();
+            assert!((20_000_001..22_000_000).contains(&usage), "{grow}: {usage}");
+            bench.run("DEL k");
+        }
+    }
+
     #[test]
     fn strings_are_read_and_written_many_at_a_time() {
         let mut bench = Bench::default();

@@ -136,7 +136,9 @@ impl Connection {
             let read = stream.read_buf(&mut self.pending).await?;
             // Of a long request there is always more to read, and the others have their turn.
             yield_now().await;
-            if self.pending.len() > self.worker.settings().client_query_buffer_limit {
+            // Of short arguments, what is known of them takes more memory than they themselves.
+            let held = self.pending.len() + self.parser.memory();
+            if held > self.worker.settings().client_query_buffer_limit {
                 return Err(self.over_limit("query buffer over its limit"));
             }
             (read, 0)
@@ -408,7 +410,8 @@ impl Connection {
     fn count_buffers(&mut self, output: usize) {
         let left = self.left.as_ref().map_or(0, |left| left.input.capacity());
         let queued = self.session.transaction.as_ref().map_or(0, |t| t.bytes);
-        self.set_counted(self.pending.capacity() + left + queued + output);
+        let input = self.pending.capacity() + self.parser.memory() + left;
+        self.set_counted(input + queued + output);
     }
 
     /// Mostly nothing has changed, and no shared counter is written.
