@@ -17,7 +17,7 @@ use crate::crashing::CrashingDisk;
 use crate::support::{Client, OfRunning};
 
 /// A server on a disk that is none.
-fn start_on(disk: &CrashingDisk, settings: Settings) -> (Running, Client) {
+pub(crate) fn start_on(disk: &CrashingDisk, settings: Settings) -> (Running, Client) {
     let running = begin(Arc::new(disk.clone()), settings);
     running.wait_until_loaded();
     assert_eq!(running.server().store.failure(), None);

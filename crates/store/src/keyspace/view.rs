@@ -30,7 +30,7 @@ impl Removed {
     fn memory(&self) -> usize {
         match self {
             Removed::Entry(entry) => entry.memory(),
-            Removed::Db(db) => db.sums().memory.unsigned_abs(),
+            Removed::Db(db) => db.memory().unsigned_abs(),
         }
     }
 }
@@ -136,11 +136,6 @@ impl<'k> View<'k> {
     pub fn entries(&self, db: usize) -> impl Iterator<Item = (u64, &Entry)> {
         self.shards()
             .flat_map(move |(_, shard)| shard.db(db).iter(self.now.ms))
-    }
-
-    /// The number of keys in a database, expired ones that are not yet removed included.
-    pub fn len(&self, db: usize) -> usize {
-        self.shards().map(|(_, shard)| shard.db(db).len()).sum()
     }
 
     /// Changes a value in place; `None` when the key is not there. Touches the key.
