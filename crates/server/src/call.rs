@@ -37,8 +37,6 @@ pub enum Handler {
     Read(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
     /// Its keys, to be changed.
     Write(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
-    /// All keys, to be read.
-    ReadAll(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
     /// All keys, to be read a shard at a time with [`View::with_shard`].
     ReadEach(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
     /// All keys, to be changed.

@@ -91,6 +91,10 @@ impl Server {
         threads.push(spawn("main", move |runtime| {
             runtime.block_on(attend(shared, listeners, senders));
         })?);
+        let shared = Arc::clone(&server);
+        threads.push(spawn("expiry", move |runtime| {
+            runtime.block_on(remove_expired(&shared));
+        })?);
         if !watched.is_empty() {
             let shared = Arc::clone(&server);
             threads.push(spawn("metrics", move |runtime| {
@@ -221,18 +225,39 @@ async fn attend(
     tasks.shutdown().await;
 }
 
-/// Removes expired keys and closes silent connections, `hz` times a second.
+/// Removes expired keys, on a thread of its own: looks for them `hz` times a second, and goes on at
+/// once while it finds some.
+async fn remove_expired(server: &Server) {
+    while !server.is_stopping() {
+        let active = server.active_expire.load(Ordering::Relaxed);
+        if active && !server.store.health.is_loading() {
+            let removed = server.store.remove_expired(Now::read());
+            server.stats.expired(removed);
+            if removed > 0 {
+                continue;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(period(&server.config.snapshot())) => {}
+            () = server.stopping() => {}
+        }
+    }
+}
+
+/// How often what recurs is done.
+fn period(settings: &Settings) -> Duration {
+    Duration::from_secs(1) / settings.hz.clamp(1, 500)
+}
+
+/// Starts snapshots that are due and closes silent connections, `hz` times a second.
 async fn keep_house(server: Arc<Server>) {
     let mut sampler = Sampler::new(&server.workers);
     loop {
         let settings = server.config.snapshot();
         sampler.tick(&server.workers, &server.stats);
-        tokio::time::sleep(Duration::from_secs(1) / settings.hz.clamp(1, 500)).await;
+        tokio::time::sleep(period(&settings)).await;
         if server.store.health.is_loading() {
             continue;
-        }
-        if server.active_expire.load(Ordering::Relaxed) {
-            server.stats.expired(server.store.remove_expired());
         }
         schedule::attend(&server.store);
         if settings.timeout > 0 {

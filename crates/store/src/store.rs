@@ -9,9 +9,16 @@ use tokio::sync::watch;
 use crate::clock::Now;
 use crate::health::Health;
 use crate::journal::Journal;
-use crate::keyspace::{Keyspace, SHARDS, Shard};
+use crate::keyspace::{Db, Keyspace, SHARDS, Shard};
+use crate::pace::Pace;
 use crate::persistence::Persistence;
 use crate::settings::Settings;
+
+/// So many entries are looked at under one lock to remove those that have expired: some 100 µs.
+const EXPIRY_STEP: usize = 64;
+
+/// While more bytes than this wait to be written to the log, expired keys stay.
+const MOST_UNWRITTEN: u64 = 4 << 20;
 
 /// All that is remembered.
 #[derive(Debug)]
@@ -96,32 +103,56 @@ impl Store {
         let _ = self.failure.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Removes keys whose time has come, a shard at a time; returns how many.
-    pub fn remove_expired(&self) -> usize {
-        (0..SHARDS).map(|index| self.remove_expired_of(index)).sum()
+    /// Removes keys that have expired, some of each shard, so that no lock is held for long. Returns
+    /// how many; more may be left unless that is zero. While their removal cannot be logged soon,
+    /// all stay: whoever asks for one is told all the same that it is gone.
+    pub fn remove_expired(&self, now: Now) -> usize {
+        if !self.keyspace.may_have_expired(now.ms) || !self.can_log_expiry() {
+            return 0;
+        }
+        let pace = Pace::default();
+        self.keyspace.forget_earliest_expiry();
+        let mut removed = 0;
+        for index in 0..SHARDS {
+            if !self.can_log_expiry() {
+                self.keyspace.note_expiry(now.ms);
+                break;
+            }
+            removed += self.remove_expired_of(index, now);
+            pace.rest();
+        }
+        removed
     }
 
-    fn remove_expired_of(&self, index: usize) -> usize {
-        let now = Now::read();
-        let due = |shard: &Shard| shard.dbs().iter().any(|db| db.may_have_expired(now.ms));
-        if !due(&self.keyspace.shard(index).read()) {
+    /// Whether the log takes what is changed, and is not far behind.
+    fn can_log_expiry(&self) -> bool {
+        let unwritten = || self.journal.end().saturating_sub(self.journal.written());
+        self.can_log() && !(self.journal.is_logging() && unwritten() > MOST_UNWRITTEN)
+    }
+
+    fn remove_expired_of(&self, index: usize, now: Now) -> usize {
+        let earliest = |shard: &Shard| shard.dbs().iter().filter_map(Db::earliest_expiry).min();
+        let first = earliest(&self.keyspace.shard(index).read());
+        if first.is_none_or(|at| at > now.ms) {
+            self.keyspace.note_expiry(first.unwrap_or(u64::MAX));
             return 0;
         }
         let mut gone = Vec::new();
+        let mut budget = EXPIRY_STEP;
         let mut shard = self.keyspace.shard(index).write();
         let mut record = self.journal.record();
         for db in 0..self.keyspace.databases() {
-            if shard.db(db).may_have_expired(now.ms) {
-                let removed = shard.db_mut(db).remove_expired(now.ms);
-                for (key, _) in &removed {
-                    shard.touch(db, key);
-                    record.expired(db, key);
-                }
-                self.keyspace.settle(shard.db_mut(db));
-                gone.extend(removed);
+            let removed = shard.db_mut(db).remove_expired(now.ms, &mut budget);
+            for (key, _) in &removed {
+                shard.touch(db, key);
+                record.expired(db, key);
             }
+            self.keyspace.settle(shard.db_mut(db));
+            gone.extend(removed);
         }
         self.journal.append(record);
+        self.keyspace
+            .note_expiry(earliest(&shard).unwrap_or(u64::MAX));
         // What was removed is freed without the lock.
         drop(shard);
         let (count, bytes) = (gone.len(), gone.iter().map(|(_, left)| left.memory()).sum());

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use everbloom_commands::{Action, Context, Filter, Function, find};
+use everbloom_commands::run::Replies;
+use everbloom_commands::{Action, Context, Filter, Function, Run, find};
 use everbloom_files::Value;
 use everbloom_files::rdb::{WriteOptions, Writer, dump, restore};
 use everbloom_resp::Reply;
@@ -36,17 +37,20 @@ fn strings(json: &Json) -> Vec<Vec<u8>> {
 }
 
 fn ask(value: &Value, args: &[&[u8]]) -> Reply {
-    let command = find(args[0]).unwrap();
-    let context = Context::default();
-    match (command.handler, value) {
-        (Function::Bloom(Action::Read(run)), Value::Filter(filter)) => {
-            run(&context, args, filter.into())
+    let Value::Filter(filter) = value else {
+        panic!("no filter");
+    };
+    let (context, run, mut replies) = (Context::default(), &mut Run::one(args), Replies::default());
+    match find(args[0]).unwrap().handler {
+        Function::Bloom(Action::Read(function)) => {
+            function(&context, run, filter.into(), &mut replies);
         }
-        (Function::Cuckoo(Action::Read(run)), Value::Filter(filter)) => {
-            run(&context, args, filter.into())
+        Function::Cuckoo(Action::Read(function)) => {
+            function(&context, run, filter.into(), &mut replies);
         }
-        _ => panic!("not a reading command, or no filter"),
+        _ => panic!("not a reading command"),
     }
+    replies.into_last().unwrap()
 }
 
 fn check_filter(value: &Value, json: &Json, name: &str) {

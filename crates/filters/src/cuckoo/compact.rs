@@ -130,11 +130,17 @@ mod tests {
             expansion,
         };
         let tables = (1..).take_while(|tables| {
-            let parts = CuckooParts { tables: *tables, ..parts };
+            let parts = CuckooParts {
+                tables: *tables,
+                ..parts
+            };
             let slots_of = |number| parts.table(number).unwrap().1;
             (0..*tables).map(slots_of).sum::<u64>() <= slots.len() as u64
         });
-        let parts = CuckooParts { tables: tables.last().unwrap_or(1), ..parts };
+        let parts = CuckooParts {
+            tables: tables.last().unwrap_or(1),
+            ..parts
+        };
         let mut filter = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
         let mut at = 0;
         for number in 0..parts.tables {

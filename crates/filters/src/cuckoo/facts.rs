@@ -155,7 +155,11 @@ impl CuckooFilter {
         };
         let capture = self.recording.0.as_ref();
         let capture = capture.map_or(0, |capture| capture.memory_usage());
-        size_of::<Self>() + places * size_of::<Table>() + slots + capture + self.dead_ends.memory_usage()
+        size_of::<Self>()
+            + places * size_of::<Table>()
+            + slots
+            + capture
+            + self.dead_ends.memory_usage()
     }
 }
 

@@ -36,7 +36,7 @@ pub fn run(call: &mut Call<'_>, view: &mut View<'_>, record: &mut Record) -> Rep
         Handler::Text(action) => return run_on(call, action, view, record),
         Handler::Exec => return Reply::error("ERR EXEC without MULTI"),
         Handler::Plain(function) => return function(call).unwrap_or_else(|refusal| refusal),
-        Handler::Read(function) | Handler::ReadAll(function) | Handler::ReadEach(function) => {
+        Handler::Read(function) | Handler::ReadEach(function) => {
             return function(call, view).unwrap_or_else(|refusal| refusal);
         }
         Handler::Write(function) | Handler::WriteAll(function) => {

@@ -24,7 +24,6 @@ pub fn run(call: &mut Call<'_>) -> Reply {
         }
         // The view locks each shard when its turn comes.
         Handler::ReadEach(_) => {}
-        Handler::ReadAll(_) => footprint = Footprint::Whole,
         Handler::WriteAll(_) => {
             footprint = Footprint::Whole;
             // DEBUG changes keys and does not count as a command that writes.

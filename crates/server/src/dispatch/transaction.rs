@@ -174,10 +174,7 @@ fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
     let mut footprint = Footprint::none();
     for Queued { command, args } in queued {
         let command = call.registry.row(*command);
-        if matches!(
-            command.handler,
-            Handler::ReadAll(_) | Handler::ReadEach(_) | Handler::WriteAll(_)
-        ) {
+        if matches!(command.handler, Handler::ReadEach(_) | Handler::WriteAll(_)) {
             return Footprint::Whole;
         }
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();

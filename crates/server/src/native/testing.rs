@@ -70,14 +70,14 @@ impl Bench {
         self.server.store.journal.set_logging(true);
         self.server.store.journal.take();
         self.run_words(args);
-        let unwritten = self.server.store.journal.take();
+        let unwritten = self.server.store.journal.take().into_buffer();
         let mut parser = RequestParser::new();
         let mut batch = Batch::new();
         parser
-            .parse(&unwritten.bytes, &Limits::default(), &mut batch)
+            .parse(&unwritten, &Limits::default(), &mut batch)
             .unwrap();
         let mut args = Vec::new();
-        batch.resolve(&unwritten.bytes, &mut args);
+        batch.resolve(&unwritten, &mut args);
         let commands = (0..batch.len()).map(|at| &args[batch.range(at)]);
         let lines = commands
             .filter(|command| command[0] != b"SELECT")

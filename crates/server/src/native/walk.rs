@@ -5,33 +5,29 @@ use everbloom_commands::flags::{FAST, READONLY, WRITE};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-use super::Handler::{ReadAll, ReadEach, WriteAll};
+use super::Handler::{ReadEach, WriteAll};
 use super::{Call, Command, count, error};
 use crate::glob;
 use crate::outcome::Outcome;
 use crate::stats::WorkerStats;
 use crate::system;
-use everbloom_store::keyspace::{Entry, View, scan};
+use everbloom_store::keyspace::{Entry, SHARDS, View, scan};
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
-    Command::new("keys", 2, ReadAll(keys))
+    Command::new("keys", 2, ReadEach(keys))
         .flags(&[READONLY])
         .docs("1.0.0", "Lists the keys whose names match a pattern."),
     Command::new("scan", -2, ReadEach(scan))
         .flags(&[READONLY])
         .docs("2.8.0", "Walks the keys in steps."),
-    Command::new("randomkey", 1, ReadAll(random_key))
+    Command::new("randomkey", 1, ReadEach(random_key))
         .flags(&[READONLY])
         .docs("1.0.0", "Names any key."),
-    Command::new(
-        "dbsize",
-        1,
-        ReadAll(|call, view| Ok(count(view.len(call.session.db)))),
-    )
-    .flags(&[READONLY, FAST])
-    .group("server")
-    .docs("1.0.0", "Counts the keys."),
+    Command::new("dbsize", 1, ReadEach(db_size))
+        .flags(&[READONLY, FAST])
+        .group("server")
+        .docs("1.0.0", "Counts the keys."),
     Command::new("flushdb", -1, WriteAll(flush_db))
         .flags(&[WRITE])
         .group("server")
@@ -61,10 +57,25 @@ fn name_matches(entry: &Entry, pattern: Option<&[u8]>) -> bool {
 
 fn keys(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let pattern = pattern(call.args().next_bytes()?);
-    let entries = view.entries(call.session.db).map(|(_, entry)| entry);
-    let found = entries.filter(|entry| name_matches(entry, pattern));
-    let names = found.map(|entry| Reply::bulk(entry.key()));
-    Ok(Reply::Array(names.collect()))
+    let mut names = Vec::new();
+    for index in 0..SHARDS {
+        view.with_shard(index, |shard| {
+            let entries = shard.db(call.session.db).iter(call.now.ms);
+            let found = entries.filter(|(_, entry)| name_matches(entry, pattern));
+            names.extend(found.map(name));
+        });
+    }
+    Ok(Reply::Array(names))
+}
+
+fn db_size(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+    Ok(count(len(view, call.session.db)))
+}
+
+/// The number of keys in a database, expired ones that are not yet removed included.
+fn len(view: &View<'_>, db: usize) -> usize {
+    let of = |index| view.with_shard(index, |shard| shard.db(db).len());
+    (0..SHARDS).map(of).sum()
 }
 
 /// What SCAN looks for.
@@ -153,23 +164,42 @@ fn random_key(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let db = call.session.db;
     // A few tries at keys that have not expired; then the first one that has not.
     const TRIES: usize = 16;
+    let len = len(view, db);
     let any = (0..TRIES)
-        .find_map(|_| nth_key(view, db, system::random_below(view.len(db))))
-        .or_else(|| view.entries(db).map(|(_, entry)| entry).next());
-    Ok(any.map_or(Reply::Null, |entry| Reply::bulk(entry.key())))
+        .find_map(|_| nth_key(view, db, system::random_below(len)))
+        .or_else(|| first_key(view, db));
+    Ok(any.unwrap_or(Reply::Null))
 }
 
-/// The `n`-th key, expired ones counted, or `None` if no key alive is there.
-fn nth_key<'v>(view: &'v View<'_>, db: usize, n: usize) -> Option<&'v Entry> {
+/// The name of the `n`-th key, expired ones counted, or `None` if no key alive is there.
+fn nth_key(view: &View<'_>, db: usize, n: usize) -> Option<Reply> {
     let mut left = n;
-    let (_, shard) = view.shards().find(|(_, shard)| {
-        let len = shard.db(db).len();
-        let here = left < len;
-        left -= if here { 0 } else { len };
-        here
-    })?;
-    let mut entries = shard.db(db).iter(view.now().ms);
-    entries.nth(left).map(|(_, entry)| entry)
+    for index in 0..SHARDS {
+        let found = view.with_shard(index, |shard| {
+            let (keys, nth) = (shard.db(db), left);
+            left = left.saturating_sub(keys.len());
+            let here = nth < keys.len();
+            here.then(|| keys.iter(view.now().ms).nth(nth).map(name))
+        });
+        if let Some(found) = found {
+            return found;
+        }
+    }
+    None
+}
+
+fn first_key(view: &View<'_>, db: usize) -> Option<Reply> {
+    let of = |index| {
+        view.with_shard(index, |shard| {
+            let mut alive = shard.db(db).iter(view.now().ms);
+            alive.next().map(name)
+        })
+    };
+    (0..SHARDS).find_map(of)
+}
+
+fn name((_, entry): (u64, &Entry)) -> Reply {
+    Reply::bulk(entry.key())
 }
 
 /// ASYNC and SYNC are the same here: much memory is freed by a thread of its own.
@@ -290,8 +320,8 @@ mod tests {
     }
 
     #[test]
-    fn info_and_scan_lock_one_shard_at_a_time() {
-        for name in ["INFO", "SCAN"] {
+    fn commands_that_look_at_all_keys_lock_one_shard_at_a_time() {
+        for name in ["INFO", "SCAN", "KEYS", "DBSIZE", "RANDOMKEY"] {
             let row = registry().find(name.as_bytes()).unwrap();
             assert!(matches!(row.handler, ReadEach(_)), "{name}");
         }

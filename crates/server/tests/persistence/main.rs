@@ -13,6 +13,7 @@ mod always;
 mod common;
 #[path = "../../../files/tests/support/crashing.rs"]
 mod crashing;
+mod expiry;
 mod found;
 mod full;
 mod jobs;

@@ -8,6 +8,7 @@ use everbloom_files::Value;
 use hashbrown::HashTable;
 
 use super::entry::Entry;
+use super::expiries::Expiries;
 use super::keeper::Keeper;
 use super::order;
 use super::sums::Sums;
@@ -20,14 +21,47 @@ pub struct Db {
     table: HashTable<Box<Entry>>,
     sums: Sums,
     settled: isize,
-    expiring: usize,
-    /// The sum of the expiry times of the keys that have one.
-    expiry_times: u128,
-    /// No key expires before this time (milliseconds of Unix time).
-    earliest_expiry: u64,
-    /// The snapshot being made, and this database's number at its moment.
-    snapshot: Option<(Arc<Keeper>, usize)>,
+    expiries: Expiries,
+    snapshot: Option<Joined>,
 }
+
+/// What a database knows of the snapshot being made.
+#[derive(Debug)]
+struct Joined {
+    keeper: Arc<Keeper>,
+    /// This database's number at the snapshot's moment.
+    number: usize,
+    /// How many entries of the table the snapshot still needs.
+    unkept: usize,
+    /// The bucket of the table where the walk goes on.
+    next_bucket: usize,
+}
+
+impl Joined {
+    /// Keeps an entry before its first change; returns how many bytes were copied.
+    fn keep(&mut self, entry: &mut Entry) -> usize {
+        if entry.epoch == self.keeper.epoch() {
+            return 0;
+        }
+        self.unkept -= 1;
+        self.keeper.keep(self.number, entry)
+    }
+
+    /// Takes over an entry that was removed for good, if the snapshot needs it.
+    fn adopt(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
+        if entry.epoch != self.keeper.epoch() {
+            self.unkept -= 1;
+        }
+        self.keeper.adopt(self.number, hash, entry)
+    }
+}
+
+/// The budget of a snapshot's step that an entry takes at least, and a bucket with nothing to keep.
+const ENTRY_COST: usize = 64;
+const BUCKET_COST: usize = 8;
+
+/// So many bytes of an expired key's name take as much of the budget as another entry.
+const NAME_COST: usize = 4 << 10;
 
 /// What is left of a removed entry, to be freed when no lock is held. A snapshot may have taken the
 /// entry over.
@@ -54,7 +88,7 @@ impl Db {
 
     /// The number of keys that have an expiry.
     pub fn expiring(&self) -> usize {
-        self.expiring
+        self.expiries.keys()
     }
 
     /// What all entries come to.
@@ -62,49 +96,73 @@ impl Db {
         &self.sums
     }
 
+    /// Bytes of the entries, and of what is known of their expiries.
+    pub fn memory(&self) -> isize {
+        self.sums.memory + self.expiries.memory().cast_signed()
+    }
+
     /// What the memory changed by since this was asked last.
     #[inline]
     pub fn take_memory_delta(&mut self) -> isize {
-        let before = std::mem::replace(&mut self.settled, self.sums.memory);
-        self.sums.memory - before
+        let memory = self.memory();
+        memory - std::mem::replace(&mut self.settled, memory)
     }
 
     /// Empties the database; returns how many keys it held, and what is left of them to be freed.
     pub fn take_all(&mut self) -> (usize, Option<Db>) {
         let mut held = std::mem::take(self);
         self.settled = held.settled;
-        self.snapshot = held.snapshot.take();
         let keys = held.len();
-        match &self.snapshot {
-            Some((snapshot, number)) => {
-                snapshot.adopt_all(*number, held.table);
+        match held.snapshot.take() {
+            Some(mut joined) => {
+                joined.keeper.adopt_all(joined.number, held.table);
+                joined.unkept = 0;
+                self.snapshot = Some(joined);
                 (keys, None)
             }
             None => (keys, Some(held)),
         }
     }
 
-    /// Makes a snapshot the one that changes are kept for, or ends that.
-    pub(super) fn join_snapshot(&mut self, snapshot: Option<(Arc<Keeper>, usize)>) {
-        self.snapshot = snapshot;
+    /// Makes a snapshot the one that changes are kept for; the database has this number in it.
+    pub(super) fn join_snapshot(&mut self, keeper: Arc<Keeper>, number: usize) {
+        self.snapshot = Some(Joined {
+            keeper,
+            number,
+            unkept: self.table.len(),
+            next_bucket: 0,
+        });
     }
 
-    /// Keeps entries for the snapshot until `budget` bytes are used up; true when all are kept.
+    /// Nothing is kept any more.
+    pub(super) fn leave_snapshot(&mut self) {
+        self.snapshot = None;
+    }
+
+    /// Keeps entries for the snapshot until `budget` bytes are used up; true when all are kept. The
+    /// next call goes on where this one ended.
     pub(super) fn keep_some(&mut self, budget: &mut usize) -> bool {
-        let Some((snapshot, number)) = &self.snapshot else {
+        let Some(joined) = &mut self.snapshot else {
             return true;
         };
-        for entry in self.table.iter_mut() {
-            if entry.epoch == snapshot.epoch() {
-                continue;
-            }
+        while joined.unkept > 0 {
             if *budget == 0 {
                 return false;
             }
-            let kept = self
-                .sums
-                .change(entry, |entry| snapshot.keep(*number, entry));
-            *budget = budget.saturating_sub(kept.max(64));
+            if joined.next_bucket >= self.table.num_buckets() {
+                // Entries that are not kept yet change their buckets when the table is rebuilt.
+                joined.next_bucket = 0;
+            }
+            let entry = self.table.get_bucket_mut(joined.next_bucket);
+            let cost = match entry.filter(|entry| entry.epoch != joined.keeper.epoch()) {
+                Some(entry) => {
+                    let kept = self.sums.change(entry, |entry| joined.keep(entry));
+                    kept.max(ENTRY_COST)
+                }
+                None => BUCKET_COST,
+            };
+            joined.next_bucket += 1;
+            *budget = budget.saturating_sub(cost);
         }
         true
     }
@@ -144,9 +202,7 @@ impl Db {
     /// The sum of the times left until expiry, in milliseconds, of the keys that have one. A key
     /// that has expired and is not yet removed counts less than nothing.
     pub fn time_left(&self, now: u64) -> u64 {
-        // A number of keys fits 64 bits, so the product fits 128.
-        let passed = self.expiring as u128 * u128::from(now);
-        u64::try_from(self.expiry_times.saturating_sub(passed)).unwrap_or(u64::MAX)
+        self.expiries.time_left(now)
     }
 
     /// Asks the processor for the memory of the entry with this hash, if there is one. It reads the
@@ -177,7 +233,7 @@ impl Db {
 
     /// Whether `key` is there but has expired.
     pub fn has_expired(&self, hash: u64, key: &[u8], now: u64) -> bool {
-        self.expiring > 0
+        self.expiring() > 0
             && self
                 .table
                 .find(hash, |e| e.is(hash, key))
@@ -198,7 +254,7 @@ impl Db {
             return None;
         }
         entry.access(now.clock);
-        let snapshot = self.snapshot.as_ref();
+        let snapshot = self.snapshot.as_mut();
         Some(self.sums.change(entry, |entry| {
             keep(snapshot, entry);
             change(&mut entry.value)
@@ -208,46 +264,51 @@ impl Db {
     /// Puts an entry in, in place of an older one of the same key, which is removed for good.
     pub fn insert(&mut self, hash: u64, mut entry: Entry) -> Option<Leftover> {
         entry.hash = hash;
-        let old = self.discard(hash, entry.key());
+        let old = self.remove(hash, entry.key());
+        let (before, after) = (old.as_ref().and_then(Entry::expires_at), entry.expires_at());
+        let old = old.map(|old| self.leave(hash, old));
         match (&self.snapshot, entry.value.capture_id()) {
-            (Some((snapshot, _)), Some(id)) => snapshot.moved(id, hash, entry.key()),
+            (Some(joined), Some(id)) => joined.keeper.moved(id, hash, entry.key()),
             // The snapshot has ended while the entry was in nobody's hands.
             (None, Some(_)) => entry.value.end_capture(),
             _ => {}
         }
-        if let Some((snapshot, _)) = &self.snapshot {
-            entry.epoch = snapshot.epoch();
+        if let Some(joined) = &self.snapshot {
+            entry.epoch = joined.keeper.epoch();
         }
         self.sums.add(Sums::of(&entry));
-        self.note_expiry(entry.expires_at());
         self.table.insert_unique(hash, Box::new(entry), |e| e.hash);
+        self.expiry_changed(hash, before, after);
         old
     }
 
     /// Takes an entry out, expired or not, to be put elsewhere.
     pub fn take(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let mut entry = self.remove(hash, key)?;
-        keep(self.snapshot.as_ref(), &mut entry);
+        self.expiry_changed(hash, entry.expires_at(), None);
+        keep(self.snapshot.as_mut(), &mut entry);
         Some(entry)
     }
 
     /// Removes an entry for good, expired or not.
     pub fn discard(&mut self, hash: u64, key: &[u8]) -> Option<Leftover> {
         let entry = self.remove(hash, key)?;
+        self.expiry_changed(hash, entry.expires_at(), None);
         Some(self.leave(hash, entry))
     }
 
+    /// Takes an entry out of the table and the sums. Its expiry is still counted.
     fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let found = self.table.find_entry(hash, |e| e.is(hash, key)).ok()?;
         let (entry, _) = found.remove();
-        self.forget(&entry);
+        self.sums.remove(Sums::of(&entry));
         Some(*entry)
     }
 
     /// Lets a removed entry go, to the snapshot if that needs it.
-    fn leave(&self, hash: u64, entry: Entry) -> Leftover {
-        match &self.snapshot {
-            Some((snapshot, number)) => Leftover(snapshot.adopt(*number, hash, entry)),
+    fn leave(&mut self, hash: u64, entry: Entry) -> Leftover {
+        match &mut self.snapshot {
+            Some(joined) => Leftover(joined.adopt(hash, entry)),
             None => Leftover(Some(entry)),
         }
     }
@@ -258,70 +319,73 @@ impl Db {
         let Some(entry) = found.filter(|entry| !entry.is_expired(now)) else {
             return false;
         };
-        let snapshot = self.snapshot.as_ref();
+        let snapshot = self.snapshot.as_mut();
         self.sums.change(entry, |entry| keep(snapshot, entry));
-        let had = entry.expires_at();
+        let before = entry.expires_at();
         entry.set_expires_at(at);
-        self.forget_expiry(had);
-        self.note_expiry(at);
+        self.expiry_changed(hash, before, at);
         true
     }
 
-    /// Whether a key may have expired: false spares a walk over the entries.
-    pub fn may_have_expired(&self, now: u64) -> bool {
-        self.expiring > 0 && self.earliest_expiry <= now
+    /// The earliest expiry that a key was given since this was asked last.
+    #[inline]
+    pub(super) fn take_added_expiry(&mut self) -> Option<u64> {
+        self.expiries.take_added()
     }
 
-    /// Removes all expired entries and finds the next time at which one expires; returns their
-    /// keys, with what is left of each.
-    pub fn remove_expired(&mut self, now: u64) -> Vec<(Box<[u8]>, Leftover)> {
-        let gone: Vec<Box<Entry>> = self.table.extract_if(|e| e.is_expired(now)).collect();
-        self.earliest_expiry = self
-            .table
-            .iter()
-            .filter_map(|e| e.expires_at())
-            .min()
-            .unwrap_or(u64::MAX);
-        gone.into_iter()
-            .map(|entry| {
-                self.forget(&entry);
-                (entry.key().into(), self.leave(entry.hash, *entry))
-            })
-            .collect()
+    /// No key expires before this time (milliseconds of Unix time).
+    pub fn earliest_expiry(&self) -> Option<u64> {
+        self.expiries.earliest()
     }
 
-    fn note_expiry(&mut self, at: Option<u64>) {
-        if let Some(at) = at {
-            self.earliest_expiry = if self.expiring == 0 {
-                at
-            } else {
-                self.earliest_expiry.min(at)
-            };
-            self.expiring += 1;
-            self.expiry_times += u128::from(at);
+    /// Removes expired entries until `budget` is used up: each look for an entry takes one, and a
+    /// long name more. Returns their keys, with what is left of each.
+    pub fn remove_expired(&mut self, now: u64, budget: &mut usize) -> Vec<(Box<[u8]>, Leftover)> {
+        let mut gone = Vec::new();
+        while *budget > 0
+            && let Some(hash) = self.expiries.pop_due(now)
+        {
+            *budget -= 1;
+            let due = |entry: &Box<Entry>| entry.hash == hash && entry.is_expired(now);
+            if let Ok(found) = self.table.find_entry(hash, due) {
+                let entry = *found.remove().0;
+                self.sums.remove(Sums::of(&entry));
+                self.expiry_changed(hash, entry.expires_at(), None);
+                let key: Box<[u8]> = entry.key().into();
+                *budget = budget.saturating_sub(key.len() / NAME_COST);
+                gone.push((key, self.leave(hash, entry)));
+                continue;
+            }
+            let later = self.expiries_of(hash).next();
+            if let Some(later) = later {
+                self.expiries.push(hash, later);
+            }
         }
+        gone
     }
 
-    fn forget_expiry(&mut self, at: Option<u64>) {
-        if let Some(at) = at {
-            self.expiring -= 1;
-            self.expiry_times -= u128::from(at);
+    /// When the keys of this hash expire that have an expiry: one key, but for a rare chance.
+    fn expiries_of(&self, hash: u64) -> impl Iterator<Item = u64> {
+        let of_hash = self.table.iter_hash(hash).filter(move |e| e.hash == hash);
+        of_hash.filter_map(|entry| entry.expires_at())
+    }
+
+    /// Notes that the expiry of a key has changed. The table is as it is after the change.
+    fn expiry_changed(&mut self, hash: u64, before: Option<u64>, after: Option<u64>) {
+        self.expiries.change(hash, before, after);
+        if self.expiries.is_stale() {
+            let mut expiries = std::mem::take(&mut self.expiries);
+            expiries.rebuild(|hash| self.expiries_of(hash));
+            self.expiries = expiries;
         }
-    }
-
-    fn forget(&mut self, entry: &Entry) {
-        self.sums.remove(Sums::of(entry));
-        self.forget_expiry(entry.expires_at());
     }
 }
 
 /// Keeps an entry for the snapshot before its first change.
 #[inline]
-fn keep(snapshot: Option<&(Arc<Keeper>, usize)>, entry: &mut Entry) {
-    if let Some((snapshot, number)) = snapshot
-        && entry.epoch != snapshot.epoch()
-    {
-        snapshot.keep(*number, entry);
+fn keep(snapshot: Option<&mut Joined>, entry: &mut Entry) {
+    if let Some(joined) = snapshot {
+        joined.keep(entry);
     }
 }
 
@@ -381,7 +445,7 @@ mod tests {
         assert!(db.set_expiry(1, b"a", Some(60), 50));
         assert!(db.set_expiry(3, b"a", Some(900), 50));
         assert_eq!((db.expiring(), db.time_left(50)), (4, 10 + 150 + 850 + 650));
-        assert_eq!(db.remove_expired(250).len(), 2);
+        assert_eq!(remove_expired(&mut db, 250), (2, 2));
         assert!(db.set_expiry(3, b"a", None, 250));
         assert_eq!((db.expiring(), db.time_left(250)), (1, 450));
         assert_eq!(db.time_left(800), 0);
@@ -396,11 +460,171 @@ mod tests {
         db.insert(2, text("b", Some(20)));
         assert!(db.get(1, b"a", now(9)).is_some());
         assert!(db.get(1, b"a", now(10)).is_none());
-        assert!(!db.may_have_expired(9));
-        assert!(db.may_have_expired(10));
-        assert_eq!(db.remove_expired(10).len(), 1);
-        assert!(!db.may_have_expired(19));
+        assert_eq!(db.earliest_expiry(), Some(10));
+        assert_eq!(remove_expired(&mut db, 10), (1, 1));
+        assert_eq!(db.earliest_expiry(), Some(20));
         assert!(db.set_expiry(2, b"b", None, 10));
-        assert!(!db.may_have_expired(30));
+        assert_eq!(remove_expired(&mut db, 30), (0, 0));
+        assert!(db.contains(2, b"b"));
+    }
+
+    /// How many entries were removed, and how many looked at.
+    fn remove_expired(db: &mut Db, now: u64) -> (usize, usize) {
+        let mut budget = usize::MAX;
+        let removed = db.remove_expired(now, &mut budget).len();
+        (removed, usize::MAX - budget)
+    }
+
+    /// Each key that expires has an item in the heap that is not late, and there are not many more.
+    fn check_expiries(db: &Db) {
+        let expiring: Vec<_> = db
+            .table
+            .iter()
+            .filter(|e| e.expires_at().is_some())
+            .collect();
+        assert_eq!(db.expiring(), expiring.len());
+        assert!(db.expiries.items() <= 2 * expiring.len() + 16);
+        for entry in expiring {
+            assert!(
+                db.expiries
+                    .has_item_for(entry.hash, entry.expires_at().unwrap())
+            );
+        }
+    }
+
+    #[test]
+    fn only_entries_that_are_due_are_looked_at() {
+        let mut db = Db::default();
+        for hash in 0..10_000 {
+            let at = (hash % 3 != 0).then_some(1000 + hash % 100);
+            db.insert(hash, text("a", at));
+        }
+        assert_eq!(remove_expired(&mut db, 999), (0, 0));
+        assert_eq!(remove_expired(&mut db, 1000), (66, 66));
+        check_expiries(&db);
+        let mut budget = 5;
+        assert_eq!(db.remove_expired(2000, &mut budget).len(), 5);
+        assert_eq!(budget, 0);
+        assert_eq!(db.earliest_expiry(), Some(1001));
+    }
+
+    #[test]
+    fn a_long_name_counts_as_several_entries() {
+        let mut db = Db::default();
+        for hash in 0..10 {
+            db.insert(hash, text(&"n".repeat(40 << 10), Some(1)));
+        }
+        let mut budget = 20;
+        assert_eq!(db.remove_expired(1, &mut budget).len(), 2);
+    }
+
+    #[test]
+    fn keys_without_an_expiry_take_no_memory_for_it_and_others_some() {
+        let mut db = Db::default();
+        for hash in 0..1000 {
+            db.insert(hash, text("a", None));
+        }
+        assert_eq!(db.memory(), db.sums().memory);
+        let entry = db.sums().memory / 1000;
+        for hash in 0..1000 {
+            db.insert(1000 + hash, text("a", Some(1 + hash)));
+        }
+        let more = db.memory() - 2000 * entry;
+        // 16 bytes for each, in a buffer that doubles.
+        assert!((16_000..=32_000).contains(&more), "{more}");
+        assert_eq!(remove_expired(&mut db, 1000).0, 1000);
+        let most = 1000 * entry + 1024;
+        assert!(db.memory() <= most, "{}", db.memory());
+    }
+
+    #[test]
+    fn a_key_that_is_renewed_takes_no_more_memory() {
+        let mut db = Db::default();
+        for hash in 0..100 {
+            db.insert(hash, text("a", Some(hash + 1)));
+        }
+        for round in 2..1000 {
+            for hash in 0..100 {
+                assert!(db.set_expiry(hash, b"a", Some(hash + round), 0));
+                db.insert(hash, text("a", Some(hash + round)));
+            }
+        }
+        assert_eq!(db.expiries.items(), 100);
+        check_expiries(&db);
+        assert_eq!(remove_expired(&mut db, 998).0, 0);
+        check_expiries(&db);
+        assert_eq!(remove_expired(&mut db, 999).0, 1);
+    }
+
+    #[test]
+    fn items_of_keys_that_are_gone_do_not_pile_up() {
+        let mut db = Db::default();
+        for round in 0..1000_u64 {
+            for hash in 0..50 {
+                db.insert(hash, text("a", Some(10_000 - round)));
+                match (hash + round) % 3 {
+                    0 => drop(db.discard(hash, b"a")),
+                    1 => assert!(db.set_expiry(hash, b"a", None, 0)),
+                    _ => assert!(db.set_expiry(hash, b"a", Some(5000 - round), 0)),
+                }
+            }
+            check_expiries(&db);
+        }
+        assert_eq!(remove_expired(&mut db, 10_000).0, 16);
+        assert_eq!(db.expiring(), 0);
+    }
+
+    #[test]
+    fn keys_of_the_same_hash_expire_each_in_its_time() {
+        let mut db = Db::default();
+        for (key, at) in [("a", 10), ("b", 20), ("c", 30)] {
+            db.insert(7, text(key, Some(at)));
+        }
+        assert!(db.set_expiry(7, b"a", Some(25), 0));
+        for _ in 0..100 {
+            assert!(db.set_expiry(7, b"c", Some(40), 0));
+            assert!(db.set_expiry(7, b"c", Some(30), 0));
+            check_expiries(&db);
+        }
+        for (now, left) in [(15, 3), (20, 2), (25, 1), (29, 1), (30, 0)] {
+            remove_expired(&mut db, now);
+            assert_eq!(db.len(), left, "{now}");
+        }
+    }
+
+    /// To keep all entries of a table for a snapshot takes work in proportion to them, in however
+    /// many steps, whatever changes in between.
+    #[test]
+    fn a_snapshot_looks_at_every_entry_about_once() {
+        for changes in [false, true] {
+            let mut db = Db::default();
+            for hash in 0..20_000 {
+                db.insert(hash, text("a", None));
+            }
+            let keeper = Arc::new(Keeper::new(1));
+            db.join_snapshot(Arc::clone(&keeper), 0);
+            let (mut spent, mut steps) = (0, 0);
+            loop {
+                let mut budget = 8 * ENTRY_COST;
+                let done = db.keep_some(&mut budget);
+                spent += 8 * ENTRY_COST - budget;
+                if done {
+                    break;
+                }
+                steps += 1;
+                if changes {
+                    // One is removed, one changed, and many come: the table is rebuilt.
+                    db.discard(steps, b"a");
+                    assert!(db.set_expiry(10_000 + steps, b"a", Some(1), 0));
+                    for hash in 0..20 {
+                        db.insert(steps * 100_000 + hash, text("a", None));
+                    }
+                }
+            }
+            assert!(steps > 1000, "{steps}");
+            assert_eq!(keeper.take_kept().len(), 20_000);
+            let once = 20_000 * ENTRY_COST + db.table.num_buckets() * BUCKET_COST;
+            assert!(spent <= 2 * once, "{spent} of {once}");
+        }
     }
 }

@@ -7,6 +7,7 @@
 //! - [`sharded`]: the shards and their locks
 //! - [`entry`]: a key with its value, expiry and time of last access
 //! - `sums`: what entries come to, in bytes, filters, items
+//! - `expiries`: when the keys of a database expire
 //! - [`db`]: the entries of one database within one shard
 //! - [`shard`]: the databases of one shard, and the keys that clients watch there
 //! - [`footprint`]: which shards a command needs
@@ -19,6 +20,7 @@
 
 pub mod db;
 pub mod entry;
+mod expiries;
 pub mod footprint;
 pub mod keeper;
 mod order;

@@ -1,7 +1,7 @@
 //! All keys, in shards with a lock each.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::quality::RandomState;
 use parking_lot::RwLock;
@@ -26,6 +26,8 @@ pub struct Keyspace {
     shards: Box<[RwLock<Shard>]>,
     hasher: RandomState,
     memory: AtomicUsize,
+    /// No key expires before this time (milliseconds of Unix time).
+    earliest_expiry: AtomicU64,
     databases: usize,
     pub(super) release: Release,
 }
@@ -39,6 +41,7 @@ impl Keyspace {
                 .collect(),
             hasher: RandomState::default(),
             memory: AtomicUsize::new(0),
+            earliest_expiry: AtomicU64::new(u64::MAX),
             databases,
             release: Release::default(),
         }
@@ -83,9 +86,31 @@ impl Keyspace {
         self.release.free(removed, bytes);
     }
 
-    /// Takes over into the total what a database gained or lost, and returns that.
+    /// Whether a key may have expired that is not removed yet.
+    pub fn may_have_expired(&self, now: u64) -> bool {
+        self.earliest_expiry.load(Ordering::Relaxed) <= now
+    }
+
+    /// A look at all shards begins, which notes the earliest expiry of each.
+    pub(crate) fn forget_earliest_expiry(&self) {
+        self.earliest_expiry.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Notes that a key expires at this time and none of those that were looked at does before.
+    pub(crate) fn note_expiry(&self, at: u64) {
+        // Mostly a read: most keys expire after others.
+        if at < self.earliest_expiry.load(Ordering::Relaxed) {
+            self.earliest_expiry.fetch_min(at, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes over into the total what a database gained or lost, and returns that. Notes its
+    /// earliest expiry, too.
     #[inline]
     pub fn settle(&self, db: &mut Db) -> isize {
+        if let Some(at) = db.take_added_expiry() {
+            self.note_expiry(at);
+        }
         let delta = db.take_memory_delta();
         if delta != 0 {
             // Wrapping addition of a negative delta in two's complement is subtraction.

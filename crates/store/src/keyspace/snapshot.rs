@@ -41,9 +41,7 @@ impl Snapshot {
             .collect();
         for shard in &mut shards {
             for db in 0..keyspace.databases() {
-                shard
-                    .db_mut(db)
-                    .join_snapshot(Some((Arc::clone(&keeper), db)));
+                shard.db_mut(db).join_snapshot(Arc::clone(&keeper), db);
             }
         }
         at_once();
@@ -55,7 +53,7 @@ impl Snapshot {
         for index in 0..SHARDS {
             let mut shard = keyspace.shard(index).write();
             for db in 0..keyspace.databases() {
-                shard.db_mut(db).join_snapshot(None);
+                shard.db_mut(db).leave_snapshot();
             }
         }
         for id in self.keeper.unwritten() {

@@ -56,7 +56,7 @@ impl Removed {
     fn memory(&self) -> usize {
         match self {
             Removed::Entry(entry) => entry.memory(),
-            Removed::Db(db) => db.sums().memory.unsigned_abs(),
+            Removed::Db(db) => db.memory().unsigned_abs(),
         }
     }
 }
@@ -248,11 +248,6 @@ impl<'k> View<'k> {
     pub fn entries(&self, db: usize) -> impl Iterator<Item = (u64, &Entry)> {
         self.shards()
             .flat_map(move |(_, shard)| shard.db(db).iter(self.now.ms))
-    }
-
-    /// The number of keys in a database, expired ones that are not yet removed included.
-    pub fn len(&self, db: usize) -> usize {
-        self.shards().map(|(_, shard)| shard.db(db).len()).sum()
     }
 
     /// Works on the database of a live key, and takes over what it gained or lost.
