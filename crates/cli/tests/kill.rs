@@ -393,7 +393,10 @@ fn check_acknowledged(server: &Server, acknowledged: &[usize]) {
     }
     let all: usize = acknowledged.iter().sum();
     assert!(all > 10_000, "{all} are too few to speak of");
-    assert_eq!(missing, 0, "so many of {all} acknowledged items are missing");
+    assert_eq!(
+        missing, 0,
+        "so many of {all} acknowledged items are missing"
+    );
 }
 
 #[test]

@@ -883,11 +883,31 @@ use Event::{Fill, Heal, Log, Pile, Rewrite, Send as Sent, Taken};
 const FULL_DISKS: [(&str, &[Event]); 4] = [
     (
         "a full disk that comes back",
-        &[Sent(6), Fill(30), Sent(4), Rewrite, Heal, Taken, Sent(4), Rewrite, Sent(2)],
+        &[
+            Sent(6),
+            Fill(30),
+            Sent(4),
+            Rewrite,
+            Heal,
+            Taken,
+            Sent(4),
+            Rewrite,
+            Sent(2),
+        ],
     ),
     (
         "a log switched off on a full disk",
-        &[Sent(6), Fill(30), Sent(3), Log(false), Sent(3), Heal, Log(true), Sent(3), Rewrite],
+        &[
+            Sent(6),
+            Fill(30),
+            Sent(3),
+            Log(false),
+            Sent(3),
+            Heal,
+            Log(true),
+            Sent(3),
+            Rewrite,
+        ],
     ),
     (
         "a disk that its own log has filled",
@@ -895,7 +915,16 @@ const FULL_DISKS: [(&str, &[Event]); 4] = [
     ),
     (
         "a log switched off while all is well",
-        &[Sent(6), Log(false), Sent(3), Fill(0), Sent(1), Heal, Log(true), Sent(4)],
+        &[
+            Sent(6),
+            Log(false),
+            Sent(3),
+            Fill(0),
+            Sent(1),
+            Heal,
+            Log(true),
+            Sent(4),
+        ],
     ),
 ];
 
@@ -944,7 +973,9 @@ impl Full {
                 while self.send(&line) {}
             }
             Heal => self.disk.heal(),
-            Taken => self.wait_for("writes are taken", |full| full.machine.server.store.can_log()),
+            Taken => self.wait_for("writes are taken", |full| {
+                full.machine.server.store.can_log()
+            }),
             Log(on) => {
                 // A command that it has refused is none that was ever acknowledged.
                 self.wait_for("the one before has ended", |full| !full.is_busy());
@@ -1003,16 +1034,27 @@ fn cross_full((name, events): (&str, &[Event]), n: u64) -> bool {
             break;
         }
     }
-    let Full { machine, states, safe, .. } = full;
+    let Full {
+        machine,
+        states,
+        safe,
+        ..
+    } = full;
     let crashed = disk.crashed();
     // Before the end of the server in good order.
     let killed = disk.after_kill();
     killed.heal();
-    for (disk, states) in [(killed.survivors(0), &states[..]), (killed, &states[safe..])] {
+    for (disk, states) in [
+        (killed.survivors(0), &states[..]),
+        (killed, &states[safe..]),
+    ] {
         let machine = restart(&disk, &place);
         let found = machine.state();
         let last = difference(&found, states.last().unwrap());
-        assert!(states.contains(&found), "{place}, {safe} are safe; the last:{last}");
+        assert!(
+            states.contains(&found),
+            "{place}, {safe} are safe; the last:{last}"
+        );
         go_on(machine, &disk, n, &place);
     }
     machine.stop();
@@ -1029,10 +1071,12 @@ fn a_full_disk_and_a_log_switched_off_are_crash_points() {
             for first in 1..=FULL_AT_ONCE {
                 scope.spawn(move || {
                     let numbers = (first..).step_by(FULL_AT_ONCE);
-                    let crossed = numbers
-                        .take_while(|n| cross_full(life, *n as u64))
-                        .count();
-                    assert!(crossed > 5, "{}: {crossed} operations of each {FULL_AT_ONCE}", life.0);
+                    let crossed = numbers.take_while(|n| cross_full(life, *n as u64)).count();
+                    assert!(
+                        crossed > 5,
+                        "{}: {crossed} operations of each {FULL_AT_ONCE}",
+                        life.0
+                    );
                 });
             }
         }

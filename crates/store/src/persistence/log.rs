@@ -130,7 +130,9 @@ impl Writer {
             }
             place.trouble(Some(problem.to_string()));
             if unwritten.is_last() {
-                store.fail(format!("the end of the log could not be written: {problem}"));
+                store.fail(format!(
+                    "the end of the log could not be written: {problem}"
+                ));
                 return false;
             }
             persistence.failed_turns.fetch_add(1, Relaxed);
@@ -181,7 +183,11 @@ impl Writer {
         }
         if fsync == Fsync::Always || unwritten.is_last() {
             self.sync(place, fsync)?;
-            if self.lost { Err(io::Error::other(LOST)) } else { Ok(()) }
+            if self.lost {
+                Err(io::Error::other(LOST))
+            } else {
+                Ok(())
+            }
         } else if fsync == Fsync::EverySecond {
             self.sync_meanwhile(place)
         } else {
