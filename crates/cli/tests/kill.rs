@@ -329,12 +329,12 @@ fn everysec_over_rounds_longer_than_a_second() {
     play("everysec", rounds() / 20 + 1, 2500);
 }
 
-/// Adds items in pipelines of 200 until writes are refused, or the server is gone; returns how many
+/// Adds items in pipelines of 200 until writes are refused to any client, or the server is gone; returns how many
 /// were acknowledged.
 fn add(port: u16, client: usize, refused: &AtomicBool) -> usize {
     let mut connection = Client::connect(("127.0.0.1", port));
     let mut acknowledged = 0;
-    loop {
+    while !refused.load(Ordering::Relaxed) {
         let mut out = Vec::new();
         for at in acknowledged..acknowledged + 200 {
             encode_request(&["BF.ADD", "seen", &format!("{client}:{at}")], &mut out);
@@ -354,6 +354,7 @@ fn add(port: u16, client: usize, refused: &AtomicBool) -> usize {
             }
         }
     }
+    acknowledged
 }
 
 /// A server whose log has grown up to the limit of its disk, and how many items of each of 32
