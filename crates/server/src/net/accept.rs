@@ -14,7 +14,7 @@ use super::listen::Listener;
 use super::stream::Incoming;
 use super::worker::Accepted;
 use crate::address::Address;
-use crate::clients::Client;
+use crate::clients::{Client, Refused};
 use crate::config::Settings;
 use crate::server::Server;
 
@@ -107,11 +107,15 @@ fn admit(server: &Server, stream: &Incoming, addr: Address, laddr: Address) -> O
         return None;
     }
     let most = settings.maxclients;
-    let Some(client) = server.clients.enter(addr, laddr, most, Now::read()) else {
-        let rejected = &server.stats.rejected_connections;
-        rejected.fetch_add(1, Ordering::Relaxed);
-        stream.refuse("-ERR max number of clients reached\r\n");
-        return None;
+    let client = match server.clients.enter(addr, laddr, most, Now::read()) {
+        Ok(client) => client,
+        Err(Refused::Full) => {
+            let rejected = &server.stats.rejected_connections;
+            rejected.fetch_add(1, Ordering::Relaxed);
+            stream.refuse("-ERR max number of clients reached\r\n");
+            return None;
+        }
+        Err(Refused::Closed) => return None,
     };
     stream.tune(settings.tcp_keepalive);
     Some(client)
