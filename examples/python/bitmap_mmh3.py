@@ -25,7 +25,8 @@ class BitmapFilter:
         self.server = server
         self.key = key
         self.bits = math.ceil(-capacity * math.log(error_rate) / math.log(2) ** 2)
-        self.hashes = math.ceil(self.bits / capacity * math.log(2))
+        # As the recipe rounds it. With another number the bits of its programs are misread.
+        self.hashes = round(self.bits / capacity * math.log(2))
 
     def places(self, item):
         # mmh3.hash may be negative. The % of Python is not; that of C, Java and Go would be.

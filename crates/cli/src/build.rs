@@ -34,7 +34,7 @@ const CAPACITY: u64 = 1 << 20;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The file to write; a filter of the same format that is there is replaced
+    /// The file to write; a filter of the same format and kind that is there is replaced
     #[arg(value_name = "FILE.bloom")]
     filter: PathBuf,
     /// The files to read, one after the other; `-` or none is standard input
@@ -180,20 +180,24 @@ struct Figures {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(&args.inputs);
-    let program = match args.format {
-        Format::Everbloom => None,
-        Format::Dcso => Some(Program::Dcso),
-    };
     check_format(args)?;
     let shared = Arc::new(Shared::default());
     // First, because a new file is there while the run goes on, and is removed at its end.
     let signals = Signals::catch(Arc::clone(&shared))?;
     let mut file = FilterFile::open(&args.filter)?;
-    file.check_is_of(program)?;
+    let like = args.like.as_deref().map(empty_like).transpose()?;
+    match args.format {
+        Format::Dcso => file.check_is_of(Some(Program::Dcso))?,
+        Format::Everbloom => {
+            let like = like.as_ref();
+            let grows = like.map_or(args.growing, |it| matches!(it, Filter::Growing(_)));
+            file.check_is_own(grows)?;
+        }
+    }
     let stopped = || signals.exit_code().map(ExitCode::from);
 
-    let mut filter = match &args.like {
-        Some(path) => Building::Own(empty_like(path)?),
+    let mut filter = match like {
+        Some(filter) => Building::Own(filter),
         None => {
             let capacity = capacity(args, &sources, &shared)?;
             if let Some(code) = stopped() {

@@ -40,6 +40,13 @@ pub(crate) enum FilterFileError {
     #[error("{} is a filter of {what}; to keep it as it is, name another one", path.display())]
     Taken { path: PathBuf, what: &'static str },
     #[error(
+        "{} is a filter that {}, and the new one would be another; to keep it as it is, name \
+         another file, or remove this one",
+        path.display(),
+        if *grows { "grows, as those of dedup" } else { "has a fixed size" }
+    )]
+    OtherKind { path: PathBuf, grows: bool },
+    #[error(
         "{} is a filter of {program}, whose bits fit no other one, and only check and info read \
          it; build a filter of what was put into it",
         path.display()
@@ -116,7 +123,7 @@ pub(crate) struct FilterFile {
     /// The locked file. The lock ends with it.
     file: File,
     is_empty: bool,
-    /// Whether it was opened to be written: only then may it be removed.
+    /// Whether this process made it: only then may it be removed.
     is_ours: bool,
 }
 
@@ -125,8 +132,7 @@ impl FilterFile {
     pub(crate) fn open(path: &Path) -> Result<Self, FilterFileError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file = Self::open_with(path, &options, File::try_lock)?;
-        file.is_ours = true;
+        let file = Self::open_with(path, &options, File::try_lock)?;
         // A run of hours must not learn at its end that it cannot save.
         file.create_new()
             .and_then(|(new, _)| fs::remove_file(new))
@@ -181,8 +187,9 @@ impl FilterFile {
             }
         };
         for _ in 0..ATTEMPTS {
+            let found = fs::metadata(path);
             // Opening something else could wait for ever.
-            if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            if found.as_ref().is_ok_and(|found| !found.is_file()) {
                 return Err(FilterFileError::NoFile(path.to_owned()));
             }
             let file = options.open(path).map_err(failed("open"))?;
@@ -202,7 +209,7 @@ impl FilterFile {
                 return Ok(Self {
                     path: fs::canonicalize(path).map_err(failed("find"))?,
                     is_empty: metadata.len() == 0,
-                    is_ours: false,
+                    is_ours: found.is_err(),
                     file,
                 });
             }
@@ -237,6 +244,20 @@ impl FilterFile {
     /// Whether the file may be replaced: it is new, or a filter, damaged or not.
     pub(crate) fn check_is_filter(&mut self) -> Result<(), FilterFileError> {
         self.check_is_of(None)
+    }
+
+    /// Whether the file may be replaced by a filter of our own that grows or does not: it is new,
+    /// or such a filter, damaged or not. Others would lose more than what is built again.
+    pub(crate) fn check_is_own(&mut self, grows: bool) -> Result<(), FilterFileError> {
+        self.check_is_of(None)?;
+        let header = stable::read_header(&self.file).map_err(|error| self.unread(error.into()))?;
+        if !self.is_empty && stable::grows(&header) != grows {
+            return Err(FilterFileError::OtherKind {
+                path: self.path.clone(),
+                grows: !grows,
+            });
+        }
+        Ok(())
     }
 
     /// The same for a filter that is to be one of this program; none is our own.
@@ -393,6 +414,19 @@ mod tests {
         drop(file);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir(folder).unwrap();
+    }
+
+    /// Somebody made it with a purpose, such as `mktemp`.
+    #[test]
+    fn an_empty_file_that_was_there_stays() {
+        let folder = folder("empty");
+        let path = folder.join("seen.bloom");
+        fs::write(&path, "").unwrap();
+        let mut file = FilterFile::open(&path).unwrap();
+        assert!(file.read().unwrap().is_none());
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), b"");
+        fs::remove_dir_all(folder).unwrap();
     }
 
     /// Though the run that made it has saved nothing yet.

@@ -1,6 +1,7 @@
 //! `everbloom generate`: what packages ship beside the binary, made from what the binary knows.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +33,7 @@ enum What {
     },
     /// A man page for each subcommand
     Man {
-        /// The folder that they are written into
+        /// The folder that they are written into, which is made if it is missing
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
@@ -57,7 +58,9 @@ pub(crate) fn run(args: &Args, command: clap::Command) -> Result<ExitCode, Failu
                     folder.display()
                 ))
             };
-            clap_mangen::generate_to(command, folder).map_err(unwritten)?;
+            fs::create_dir_all(folder)
+                .and_then(|()| clap_mangen::generate_to(command, folder))
+                .map_err(unwritten)?;
         }
         What::Completions { shell } => {
             let (mut command, mut script) = (command, Vec::new());

@@ -120,6 +120,18 @@ fn query_takes_host_and_port_as_redis_cli_does() {
 }
 
 #[test]
+fn query_refuses_flags_that_it_does_not_know() {
+    let server = Server::start();
+    for flag in ["--url", "-z"] {
+        let outcome = server.query(&[flag, "PING"]);
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+        assert_eq!(outcome.stdout, "");
+        let message = format!("everbloom: there is no flag {flag}");
+        assert!(outcome.stderr.starts_with(&message), "{outcome:?}");
+    }
+}
+
+#[test]
 fn query_sends_bytes_that_are_not_text() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;

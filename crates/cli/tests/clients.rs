@@ -147,6 +147,33 @@ fn the_recipes_over_a_bitmap() {
     }
 }
 
+/// The recipe computes its hashes so. With one more, half of the items of its filters are missed.
+#[test]
+fn the_recipe_with_mmh3_rounds_the_number_of_hashes() {
+    if Peer::Python.find().is_none() {
+        return;
+    }
+    let server = Server::start();
+    for (rate, hashes) in [
+        ("0.1", 3),
+        ("0.05", 4),
+        ("0.03", 5),
+        ("0.02", 6),
+        ("0.01", 7),
+        ("0.005", 8),
+        ("0.002", 9),
+        ("0.001", 10),
+        ("0.0005", 11),
+        ("0.0001", 13),
+    ] {
+        let mut python = python_example("bitmap_mmh3.py").unwrap();
+        python.args(["--count", "100", "--error-rate", rate]);
+        let output = output_on(server.port, python);
+        let says = format!(" bits, {hashes} hashes, ");
+        assert!(output.contains(&says), "{rate}: {output}");
+    }
+}
+
 #[test]
 fn the_recipes_over_a_bitmap_answer_alike_on_serve() {
     if let Some(redis) = Redis::start(&[]) {

@@ -43,7 +43,7 @@ fn a_configuration_that_was_made_is_read() {
 
 #[test]
 fn every_subcommand_has_a_man_page() {
-    let pages = folder("man");
+    let pages = folder("man").join("share").join("man1");
     generate(&["man", pages.to_str().unwrap()]);
     let help = run(Command::new(EVERBLOOM).arg("--help")).success();
     let names = help.lines().skip_while(|line| *line != "Commands:").skip(1);

@@ -38,6 +38,24 @@ fn the_first_line_says_what_runs_where() {
     assert!(banner.unwrap().ends_with(&expected), "{log}");
 }
 
+/// A mistyped path would be a new and empty directory, and the server would say that all is well.
+#[test]
+fn the_folder_of_the_data_directory_must_be_there() {
+    let folder = folder("serve-typo");
+    let words = ["--bind", "127.0.0.1", "--port", "0", "--dir", "typo/data"];
+    let outcome = serve(&folder, &words);
+    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    let message = "the data directory typo/data cannot be made: the folder that it would lie in";
+    assert!(outcome.stderr.contains(message), "{outcome:?}");
+    assert!(!folder.join("typo").exists());
+
+    fs::create_dir(folder.join("typo")).unwrap();
+    let server = Server::on(&folder, &["--dir", "typo/data"]);
+    let path = folder.canonicalize().unwrap().join("typo/data");
+    let message = format!("the data directory is {}\n", path.display());
+    assert!(server.log().contains(&message), "{}", server.log());
+}
+
 /// Sixty filters of 60 MB: what their items touch is resident, and reading makes no more so.
 #[cfg(target_os = "linux")]
 #[test]

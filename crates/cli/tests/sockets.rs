@@ -328,6 +328,87 @@ fn a_unix_socket() {
 }
 
 #[test]
+fn a_plain_client_at_a_port_of_tls_is_told_so() {
+    let (_server, _, port) = tls_server("tls-plain", &[]);
+    let mut command = Command::new(EVERBLOOM);
+    let outcome = run(command.args(["query", "-p", &port.to_string(), "PING"]));
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("is this a port of TLS?"),
+        "{outcome:?}"
+    );
+}
+
+/// As whoever begins with TLS makes one, and as the guide says.
+#[test]
+fn a_certificate_that_signed_itself() {
+    let folder = folder("tls-self-signed");
+    let probe = &mut Command::new("openssl");
+    if !peers::is_there(probe.arg("version"), "apt-get install openssl") {
+        return;
+    }
+    for (more, says) in [
+        (&[][..], "basicConstraints=critical,CA:FALSE"),
+        (&["-addext", "basicConstraints=critical,CA:FALSE"], ""),
+    ] {
+        let mut openssl = Command::new("openssl");
+        openssl.args([
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+        ]);
+        openssl.args([
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+        ]);
+        openssl.args(more).args(["-keyout", "key", "-out", "cert"]);
+        run(openssl.current_dir(&folder)).success();
+        let _ = fs::remove_file(folder.join("log"));
+        let port = free_port().to_string();
+        let words = ["--bind", "127.0.0.1", "--tls-port", &port];
+        let files = ["--tls-cert-file", "cert", "--tls-key-file", "key"];
+        let auth = ["--tls-auth-clients", "no"];
+        let server = Running::start(&folder, &[&words[..], &files, &auth].concat());
+        let mut command = Command::new(EVERBLOOM);
+        let flags = ["query", "--tls", "-h", "localhost", "-p", &port];
+        command.args(flags).args(["--cacert", "cert", "PING"]);
+        let outcome = run(command.current_dir(&folder));
+        match says {
+            "" => assert_eq!(outcome.success(), "PONG\n"),
+            says => {
+                assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+                assert!(outcome.stderr.contains(says), "{outcome:?}");
+            }
+        }
+        server.end();
+    }
+}
+
+#[test]
+fn a_socket_on_which_another_server_answers_is_left_alone() {
+    let folder = folder("unix-taken");
+    let path = folder.join("s");
+    let server = Running::start(&folder, &["--unixsocket", "s"]);
+    let mut command = Command::new(EVERBLOOM);
+    command.args([
+        "serve",
+        "--port",
+        "0",
+        "--unixsocket",
+        "s",
+        "--dir",
+        "other",
+    ]);
+    let outcome = run(command.current_dir(&folder));
+    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    let message = "cannot listen on s: address in use: another server answers there";
+    assert!(outcome.stderr.contains(message), "{outcome:?}");
+    assert_eq!(ping(&path), "+PONG\r\n");
+    server.end();
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_file_at_the_sockets_path_is_left_alone() {
     let folder = folder("unix-file");
     fs::write(folder.join("s"), "text").unwrap();

@@ -56,24 +56,31 @@ impl Chart {
         text
     }
 
-    /// The row of each label. One whose row is taken goes to the nearest free one.
+    /// The row of each label: that of its line's end, or the next free one. The labels are in the
+    /// order of the ends, so that those of two lines that end side by side are not confused.
     fn labels(&self, field: &Field) -> Vec<(usize, &Line)> {
+        let labelled = self.lines.iter().filter(|line| !line.label.is_empty());
+        let mut ends: Vec<(f64, &Line)> = labelled
+            .filter_map(|line| {
+                let inside =
+                    |(x, y): &&(f64, f64)| field.x.part(*x).is_some() && field.y.part(*y).is_some();
+                let (_, end) = line.points.iter().rfind(inside)?;
+                Some((*end, line))
+            })
+            .collect();
+        ends.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let mut free = 0;
         let mut placed: Vec<(usize, &Line)> = Vec::new();
-        for line in self.lines.iter().filter(|line| !line.label.is_empty()) {
-            let inside = |point: &&(f64, f64)| {
-                field.x.part(point.0).is_some() && field.y.part(point.1).is_some()
-            };
-            let Some((_, end)) = line.points.iter().rfind(inside) else {
-                continue;
-            };
-            let wanted = field.row(*end);
-            let free = |row: &usize| placed.iter().all(|(taken, _)| taken != row);
-            if let Some(row) = (0..ROWS)
-                .filter(free)
-                .min_by_key(|row| row.abs_diff(wanted))
-            {
-                placed.push((row, line));
-            }
+        for (end, line) in ends {
+            let row = field.row(end).max(free);
+            placed.push((row, line));
+            free = row + 1;
+        }
+        // Those that went beyond the last row push the ones above them up.
+        let mut free = ROWS;
+        for (row, _) in placed.iter_mut().rev() {
+            *row = (*row).min(free.saturating_sub(1));
+            free = *row;
         }
         placed
     }
@@ -294,6 +301,31 @@ mod tests {
             "{text}"
         );
         assert!(chart.terminal(60, true).contains("\x1b[38;5;63mup\x1b[0m"));
+    }
+
+    #[test]
+    fn labels_stand_in_the_order_of_the_ends() {
+        let chart = |ends: [(&str, f64); 4]| Chart {
+            title: String::new(),
+            subtitle: String::new(),
+            x: Axis::linear("x", label::count).within(0.0, 10.0),
+            y: Axis::linear("y", label::count).within(0.0, 10.0),
+            lines: ends
+                .map(|(label, end)| Line::curve(label, 0, vec![(0.0, 5.0), (10.0, end)]))
+                .to_vec(),
+        };
+        for ends in [
+            [("b", 9.9), ("a", 9.95), ("d", 9.8), ("c", 9.85)],
+            [("d", 0.05), ("b", 0.15), ("a", 0.2), ("c", 0.1)],
+            [("c", 5.01), ("b", 5.02), ("a", 10.0), ("d", 0.0)],
+        ] {
+            let text = chart(ends).terminal(60, false);
+            let labels = text.lines().skip(3).take(ROWS).filter_map(|line| {
+                let (_, label) = line.rsplit_once(' ')?;
+                ["a", "b", "c", "d"].contains(&label).then_some(label)
+            });
+            assert_eq!(labels.collect::<String>(), "abcd", "{text}");
+        }
     }
 
     #[test]

@@ -119,46 +119,118 @@ impl Client {
 /// All open connections.
 #[derive(Debug, Default)]
 pub struct Clients {
-    open: Mutex<BTreeMap<u64, Arc<Client>>>,
+    list: Mutex<List>,
     last_id: AtomicU64,
 }
 
+#[derive(Debug, Default)]
+struct List {
+    open: BTreeMap<u64, Arc<Client>>,
+    /// Set once: the server stops.
+    closed: bool,
+}
+
+/// Why a connection is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// As many as may be are open.
+    Full,
+    /// The server stops.
+    Closed,
+}
+
 impl Clients {
-    /// Enters a connection, unless `max` are open already.
+    /// Enters a connection, unless `max` are open already or the list is closed.
     pub fn enter(
         &self,
         addr: Address,
         laddr: Address,
         max: usize,
         now: Now,
-    ) -> Option<Arc<Client>> {
-        let mut open = self.open.lock();
-        if open.len() >= max {
-            return None;
+    ) -> Result<Arc<Client>, Refused> {
+        let mut list = self.list.lock();
+        if list.closed {
+            return Err(Refused::Closed);
+        }
+        if list.open.len() >= max {
+            return Err(Refused::Full);
         }
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let client = Arc::new(Client::new(id, addr, laddr, now));
-        open.insert(id, Arc::clone(&client));
-        Some(client)
+        list.open.insert(id, Arc::clone(&client));
+        Ok(client)
     }
 
-    /// Strikes a connection off.
+    /// Asks all connections to end, and lets no further one in. Both happen under one lock: a
+    /// connection that is accepted at this moment is either asked to end or refused.
+    pub fn close(&self) {
+        let mut list = self.list.lock();
+        list.closed = true;
+        for client in list.open.values() {
+            client.kill();
+        }
+    }
+
+    /// Removes a connection.
     pub fn leave(&self, id: u64) {
-        self.open.lock().remove(&id);
+        self.list.lock().open.remove(&id);
     }
 
     /// The open connections, oldest first.
     pub fn list(&self) -> Vec<Arc<Client>> {
-        self.open.lock().values().cloned().collect()
+        self.list.lock().open.values().cloned().collect()
     }
 
     /// How many are open.
     pub fn len(&self) -> usize {
-        self.open.lock().len()
+        self.list.lock().open.len()
     }
 
     /// Whether none is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_enters_a_list_that_is_full_or_closed() {
+        let clients = Clients::default();
+        let enter = || clients.enter(Address::NOBODY, Address::NOBODY, 2, Now::default());
+        let first = enter().unwrap();
+        enter().unwrap();
+        assert_eq!(enter().unwrap_err(), Refused::Full);
+        clients.leave(first.id);
+        assert!(!enter().unwrap().is_killed());
+        clients.close();
+        assert!(clients.list().iter().all(|client| client.is_killed()));
+        assert_eq!(enter().unwrap_err(), Refused::Closed);
+        for client in clients.list() {
+            clients.leave(client.id);
+        }
+        assert_eq!(enter().unwrap_err(), Refused::Closed);
+        assert!(clients.is_empty());
+    }
+
+    /// Whoever enters while the list is closed is asked to end or does not get in: one that were
+    /// let in and not asked would keep the server from stopping.
+    #[test]
+    fn whoever_enters_while_the_list_closes_is_asked_to_end() {
+        for _ in 0..200 {
+            let clients = Clients::default();
+            let enter = || clients.enter(Address::NOBODY, Address::NOBODY, 1000, Now::default());
+            std::thread::scope(|scope| {
+                let entering = scope.spawn(|| while enter().is_ok() {});
+                while clients.len() < 3 {
+                    std::hint::spin_loop();
+                }
+                clients.close();
+                entering.join().unwrap();
+            });
+            assert!(clients.list().iter().all(|client| client.is_killed()));
+        }
     }
 }

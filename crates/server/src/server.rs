@@ -115,9 +115,7 @@ impl Server {
     pub fn stop(&self) {
         self.store.stop();
         self.stop.send_replace(true);
-        for client in self.clients.list() {
-            client.kill();
-        }
+        self.clients.close();
     }
 
     /// Changes the settings: `change` works on a copy, which is put in force when it succeeds.

@@ -762,3 +762,19 @@ fn shutdown_ends_the_server_without_a_reply() {
     assert_eq!(other.try_reply(), None);
     running.wait().unwrap();
 }
+
+/// Tools send these to any server.
+#[test]
+fn clusters_and_replicas_are_answered_with_what_to_do() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    // Redis's own words where it has no cluster.
+    for line in ["CLUSTER INFO", "cluster slots", "READONLY"] {
+        let error = client.error(line);
+        assert_eq!(error, "ERR This instance has cluster support disabled");
+    }
+    for line in ["SYNC", "psync ? -1", "REPLCONF capa eof"] {
+        let error = client.error(line);
+        assert!(error.contains("everbloom copy"), "{error}");
+    }
+}

@@ -29,7 +29,8 @@ pub struct Store {
     pub journal: Journal,
     /// Whether data is being loaded, and whether files can be written.
     pub health: Health,
-    /// Bytes of memory of this machine: a filter that is read from a file may not take more.
+    /// Bytes of memory of this machine: no filter and no argument of a command that is read from a
+    /// file may take more.
     pub memory: u64,
     persistence: Option<Persistence>,
     settings: Mutex<Arc<Settings>>,

@@ -79,6 +79,11 @@ pub(crate) enum ClientError {
     Broken(#[source] io::Error),
     #[error("the server closed the connection")]
     Closed,
+    #[error(
+        "the server closed the connection without a reply; is this a port of TLS? try --tls or \
+         rediss://"
+    )]
+    ClosedUnheard,
     #[error("the server was silent for too long")]
     Silent,
     #[error("the server sent something that is not RESP: {0}")]
@@ -92,7 +97,7 @@ pub(crate) enum ClientError {
 impl ClientError {
     /// Whether it is what was asked for: a server ends the connection as its answer to SHUTDOWN.
     pub(crate) fn is_answer_to(&self, request: &[&[u8]]) -> bool {
-        let is_end = matches!(self, Self::Closed | Self::Broken(_));
+        let is_end = matches!(self, Self::Closed | Self::ClosedUnheard | Self::Broken(_));
         let name = request.first();
         is_end && name.is_some_and(|name| name.eq_ignore_ascii_case(b"shutdown"))
     }
@@ -115,6 +120,8 @@ pub(crate) struct Client {
     outbox: Vec<u8>,
     /// The most bytes of one reply.
     longest: usize,
+    /// Whether the server has sent a reply.
+    heard: bool,
 }
 
 /// What a server may cost its client.
@@ -151,6 +158,7 @@ impl Client {
             inbox: Vec::new(),
             outbox: Vec::new(),
             longest: bounds.longest,
+            heard: false,
         };
         if let Some(credentials) = &target.credentials {
             let mut request: Vec<&[u8]> = vec![b"AUTH"];
@@ -225,6 +233,7 @@ impl Client {
         loop {
             if let Some((reply, length)) = self.decoder.decode(&self.inbox)? {
                 self.inbox.drain(..length);
+                self.heard = true;
                 return Ok(reply);
             }
             if self.inbox.len() > self.longest {
@@ -237,7 +246,11 @@ impl Client {
                 Err(error) => return Err(ClientError::of_socket(error)),
             };
             if count == 0 {
-                return Err(ClientError::Closed);
+                let is_tcp = matches!(self.stream, Stream::Tcp(_));
+                return Err(match is_tcp && !self.heard {
+                    true => ClientError::ClosedUnheard,
+                    false => ClientError::Closed,
+                });
             }
             self.inbox
                 .extend_from_slice(chunk.get(..count).unwrap_or_default());

@@ -55,7 +55,7 @@ impl Stream {
         let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
         let mut session =
             ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
-        session.complete_io(&mut socket)?;
+        session.complete_io(&mut socket).map_err(explained)?;
         Ok(Self::Tls(Box::new(Tls { session, socket })))
     }
 
@@ -81,6 +81,22 @@ impl Stream {
         };
         peer.ok().map(|address| address.ip())
     }
+}
+
+/// What the errors of a handshake mean that those meet who begin with TLS.
+fn explained(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(|it| it.downcast_ref());
+    let Some(rustls::Error::InvalidCertificate(problem)) = cause else {
+        return error;
+    };
+    // The library that checks certificates is rustls' own affair, and so are its errors.
+    if !format!("{problem:?}").contains("CaUsedAsEndEntity") {
+        return error;
+    }
+    io::Error::other(
+        "the server's certificate is one of an authority, as 'openssl req -x509' makes it; make \
+         it again with -addext basicConstraints=critical,CA:FALSE, or let an authority sign one",
+    )
 }
 
 /// Tries each address of the host in turn. If all fail, returns the error of the last one.

@@ -88,8 +88,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         .iter()
         .map(|arg| arg.as_encoded_bytes())
         .collect();
-    if request.is_empty() {
-        return session::run(&target);
+    match request.first() {
+        None => return session::run(&target),
+        Some(flag) if flag.starts_with(b"-") => {
+            return Err(Failure::Usage(format!(
+                "there is no flag {}, and no command begins so; see everbloom query --help",
+                String::from_utf8_lossy(flag)
+            )));
+        }
+        Some(_) => {}
     }
     let reply = match Client::connect(&target)?.call(&request) {
         Err(error) if error.is_answer_to(&request) => return Ok(ExitCode::SUCCESS),

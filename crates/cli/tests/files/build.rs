@@ -21,6 +21,7 @@ fn members_are_found_and_others_are_not() {
         &["--growing", "--layout", "classic"],
     ];
     for kind in kinds {
+        let _ = fs::remove_file(folder.join("f.bloom"));
         let args = [&["build", "-e", "1e-9", "f.bloom", "in"], kind].concat();
         let built = everbloom(&folder, &args);
         assert!(
@@ -180,6 +181,32 @@ fn what_cannot_be_read_leaves_the_old_file() {
     assert_eq!(fs::read(folder.join("text.bloom")).unwrap(), b"notes\n");
     refused(&everbloom(&folder, &["build", "new.bloom", "missing"]), &[]);
     assert!(!folder.join("new.bloom").exists());
+}
+
+/// Lines that `dedup` has seen are nowhere else.
+#[test]
+fn a_state_of_dedup_is_not_replaced_by_a_filter_of_fixed_size() {
+    let folder = folder_with("files-kinds", &[("in", b"a\nb\n"), ("one", b"c\n")]);
+    everbloom(&folder, &["dedup", "-q", "--state", "s.bloom", "in"]).success();
+    everbloom(&folder, &["build", "-q", "f.bloom", "in"]).success();
+    let state = fs::read(folder.join("s.bloom")).unwrap();
+    let fixed = fs::read(folder.join("f.bloom")).unwrap();
+    for args in [
+        &["build", "s.bloom", "one"][..],
+        &["build", "--like", "f.bloom", "s.bloom", "one"],
+    ] {
+        refused(&everbloom(&folder, args), &["s.bloom", "grows"]);
+    }
+    for args in [
+        &["build", "--growing", "f.bloom", "one"][..],
+        &["build", "--like", "s.bloom", "f.bloom", "one"],
+    ] {
+        refused(&everbloom(&folder, args), &["f.bloom", "fixed size"]);
+    }
+    assert!(fs::read(folder.join("s.bloom")).unwrap() == state);
+    assert!(fs::read(folder.join("f.bloom")).unwrap() == fixed);
+    everbloom(&folder, &["build", "-q", "--growing", "s.bloom", "one"]).success();
+    everbloom(&folder, &["build", "-q", "f.bloom", "one"]).success();
 }
 
 #[test]

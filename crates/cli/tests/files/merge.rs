@@ -216,4 +216,8 @@ fn a_filter_that_is_too_large_is_shrunk() {
     );
     refused(&everbloom(&folder, &["shrink", "missing"]), &["missing"]);
     assert!(!folder.join("missing").exists());
+    // An empty one is somebody's, too.
+    fs::write(folder.join("empty"), "").unwrap();
+    refused(&everbloom(&folder, &["shrink", "empty"]), &["is empty"]);
+    assert_eq!(fs::read(folder.join("empty")).unwrap(), b"");
 }

@@ -6,7 +6,7 @@
 //! same time, exactly one is told that it is new, although none knows of the others.
 
 use redis::bloom::{BloomFilterInsertOptions, BloomFilterScalingOptions};
-use redis::{Pipeline, RedisResult, Value};
+use redis::{Pipeline, RedisError, RedisResult, Value};
 
 use super::shards::Shards;
 use crate::wire::{SideBySide, read};
@@ -235,7 +235,45 @@ impl Part {
     }
 }
 
-/// Whether a filter has taken as many items as its capacity.
-fn is_full(error: &redis::RedisError) -> bool {
-    error.to_string().contains("full")
+/// Whether a filter has taken as many items as its capacity. Only the exact error says so: a disk
+/// that is full, say, must not start a new generation.
+fn is_full(error: &RedisError) -> bool {
+    let errors = error.clone().into_server_errors().unwrap_or_default();
+    errors.first().is_some_and(|(_, error)| {
+        let text = error.details().unwrap_or_default();
+        match error.code() {
+            "ERR" => text == "non scaling filter is full",
+            // Without a code, as from older servers, the first word is taken for one.
+            "Non" | "non" => text == "scaling filter is full",
+            _ => false,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_full_filter_is_full() {
+        let is_full = |line: &str| {
+            let reply = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+            is_full(&reply.extract_error().unwrap_err())
+        };
+        assert!(is_full("ERR non scaling filter is full"));
+        assert!(is_full("Non scaling filter is full"));
+        for other in [
+            "MISCONF Errors writing to the AOF file: the disk is full",
+            "MISCONF a non scaling filter is full",
+            "ERR a full resynchronization is under way",
+            "ERR Filter is full",
+            "ERR non scaling filter is full of surprises",
+            "NOREPLICAS the disk of the replica is full",
+            "OOM command not allowed: memory is full",
+        ] {
+            assert!(!is_full(other), "{other}");
+        }
+        let lost = std::io::Error::other("the disk is full");
+        assert!(!super::is_full(&lost.into()));
+    }
 }

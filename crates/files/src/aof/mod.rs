@@ -45,4 +45,4 @@ pub mod reader;
 
 pub use line::FileInfo;
 pub use manifest::{BaseFormat, Manifest, ManifestError, Names, ReadManifestError};
-pub use reader::{Command, CommandReader, ReadError, ReadLimits, Unit};
+pub use reader::{Command, CommandReader, ReadError, Unit};

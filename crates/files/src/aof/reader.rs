@@ -25,24 +25,8 @@ const PIECE: usize = 1 << 20;
 /// The longest annotation with its line feed, as Redis reads it.
 const MAX_ANNOTATION: u64 = 1024;
 
-/// What is read at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadLimits {
-    /// The longest argument in bytes.
-    pub max_bulk: u64,
-    /// The most arguments of one command, its name included.
-    pub max_args: u64,
-}
-
-impl Default for ReadLimits {
-    /// 512 MiB, Redis's own limit for what clients send, and 2^31 - 1.
-    fn default() -> Self {
-        ReadLimits {
-            max_bulk: 512 << 20,
-            max_args: (1 << 31) - 1,
-        }
-    }
-}
+/// The most arguments of a command, its name included: what Redis reads of a client at most.
+const MAX_ARGS: u64 = (1 << 31) - 1;
 
 /// One command of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +118,7 @@ enum Stop {
 pub struct CommandReader<R> {
     input: R,
     file: String,
-    limits: ReadLimits,
+    max_bulk: u64,
     buf: Vec<u8>,
     /// The next byte of `buf`.
     at: usize,
@@ -146,18 +130,20 @@ pub struct CommandReader<R> {
 }
 
 impl<R: Read> CommandReader<R> {
-    /// Reads `input` from the start of the file, whose name is for the errors.
-    pub fn new(input: R, file: impl Into<String>, limits: ReadLimits) -> Self {
-        Self::starting_at(0, input, file, limits)
+    /// Reads `input` from the start of the file, whose name is for the errors. An argument of more
+    /// than `max_bulk` bytes is damage: the caller says how much memory there is, and not what
+    /// clients may send now, for the log may come from a time of other settings.
+    pub fn new(input: R, file: impl Into<String>, max_bulk: u64) -> Self {
+        Self::starting_at(0, input, file, max_bulk)
     }
 
     /// Reads `input` from byte `offset` of the file on: behind the RDB file that an old-style log
     /// may begin with.
-    pub fn starting_at(offset: u64, input: R, file: impl Into<String>, limits: ReadLimits) -> Self {
+    pub fn starting_at(offset: u64, input: R, file: impl Into<String>, max_bulk: u64) -> Self {
         CommandReader {
             input,
             file: file.into(),
-            limits,
+            max_bulk,
             buf: Vec::new(),
             at: 0,
             offset,
@@ -260,11 +246,11 @@ impl<R: Read> CommandReader<R> {
     }
 
     fn args(&mut self) -> Result<Vec<Vec<u8>>, Stop> {
-        let count = self.head(b'*', "a number of arguments", 1, self.limits.max_args)?;
+        let count = self.head(b'*', "a number of arguments", 1, MAX_ARGS)?;
         let mut args = Vec::new();
         for _ in 0..count {
             let head = self.offset + 1;
-            let len = self.head(b'$', "a length", 0, self.limits.max_bulk)?;
+            let len = self.head(b'$', "a length", 0, self.max_bulk)?;
             let arg = self.bulk(len)?;
             if (arg.len() as u64) < len {
                 return Err(self.cut_short(head, len, &arg));

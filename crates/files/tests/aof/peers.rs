@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use everbloom_dev::{Client, Redis, peers::output, wait_for};
-use everbloom_files::aof::{BaseFormat, CommandReader, Manifest, Names, ReadLimits, Unit};
+use everbloom_files::aof::{BaseFormat, CommandReader, Manifest, Names, Unit};
 use everbloom_files::storage::{Disk, Storage};
 use everbloom_resp::{Reply, encode_request};
 
@@ -178,7 +178,7 @@ fn redis_loads_our_files_and_we_read_what_it_adds() {
     assert_eq!(Manifest::load(&disk, &names()).unwrap(), manifest);
     let path = names().path(manifest.increments.last().unwrap());
     let (input, _) = disk.read(&path).unwrap();
-    let units: Result<Vec<_>, _> = CommandReader::new(input, path, ReadLimits::default()).collect();
+    let units: Result<Vec<_>, _> = CommandReader::new(input, path, u64::MAX).collect();
     let units = units.unwrap();
     let Some(Unit::Transaction(commands)) = units.last() else {
         panic!("{units:?}")

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read};
 
-use everbloom_files::aof::{Command, CommandReader, ReadError, ReadLimits, Unit};
+use everbloom_files::aof::{Command, CommandReader, ReadError, Unit};
 use everbloom_resp::encode_request;
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ fn read(bytes: &[u8]) -> (Vec<Unit>, Option<ReadError>) {
 
 fn read_from(input: impl Read) -> (Vec<Unit>, Option<ReadError>) {
     let mut units = Vec::new();
-    for unit in CommandReader::new(input, "log", ReadLimits::default()) {
+    for unit in CommandReader::new(input, "log", u64::MAX) {
         match unit {
             Ok(unit) => units.push(unit),
             Err(error) => return (units, Some(error)),
@@ -193,7 +193,7 @@ fn a_flipped_bit_is_damage_or_another_log_and_never_moves_what_came_before() {
 
 #[test]
 fn damage_is_told_with_file_offset_and_what_was_expected() {
-    let max = (512u64 << 20).to_string();
+    let max = u64::MAX;
     for (text, message) in [
         ("x", "log, byte 0: expected '*' or '#', found 'x'"),
         ("\0", "log, byte 0: expected '*' or '#', found byte 0x00"),
@@ -221,7 +221,7 @@ fn damage_is_told_with_file_offset_and_what_was_expected() {
         ("*1\r\n+", "log, byte 4: expected '$', found '+'"),
         ("*1\r\n$-1\r\n", "log, byte 5: expected a digit, found '-'"),
         (
-            "*1\r\n$536870913\r\n",
+            "*1\r\n$18446744073709551616\r\n",
             &format!("log, byte 5: expected a length of at most {max}, found a larger one"),
         ),
         ("*1\r\n$1\r\nab\r\n", "log, byte 9: expected CR, found 'b'"),
@@ -313,24 +313,37 @@ fn a_length_that_goes_over_whole_commands_is_damage_and_no_torn_end() {
 }
 
 #[test]
-fn the_limits_are_what_they_are_set_to() {
-    let limits = ReadLimits {
-        max_bulk: 3,
-        max_args: 2,
+fn an_argument_may_have_as_many_bytes_as_the_caller_says() {
+    let run = |text: &'static str, max_bulk| {
+        let mut reader = CommandReader::new(text.as_bytes(), "log", max_bulk);
+        reader.next_unit().map(|unit| unit.is_some())
     };
-    let run = |text: &'static str| {
-        CommandReader::new(text.as_bytes(), "log", limits)
-            .next_unit()
-            .map(|unit| unit.is_some())
-    };
-    assert!(run("*2\r\n$3\r\nabc\r\n$3\r\nabc\r\n").unwrap());
+    assert!(run("*2\r\n$3\r\nabc\r\n$3\r\nabc\r\n", 3).unwrap());
     assert!(matches!(
-        run("*3\r\n"),
-        Err(ReadError::Damaged { offset: 1, .. })
+        run("*1\r\n$4\r\n", 3),
+        Err(ReadError::Damaged { offset: 5, .. })
+    ));
+    // More than Redis takes of clients by default is no damage: some settings take it.
+    assert!(matches!(
+        run("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$600000000\r\nabc", u64::MAX),
+        Err(ReadError::Truncated { .. })
+    ));
+}
+
+#[test]
+fn a_command_has_at_most_as_many_arguments_as_redis_reads() {
+    let run = |text: &'static str| {
+        CommandReader::new(text.as_bytes(), "log", u64::MAX)
+            .next_unit()
+            .unwrap_err()
+    };
+    assert!(matches!(
+        run("*2147483647\r\n"),
+        ReadError::Truncated { .. }
     ));
     assert!(matches!(
-        run("*1\r\n$4\r\n"),
-        Err(ReadError::Damaged { offset: 5, .. })
+        run("*2147483648\r\n"),
+        ReadError::Damaged { offset: 1, .. }
     ));
 }
 
@@ -343,7 +356,7 @@ fn an_error_of_the_storage_is_no_damage_and_ends_the_reading() {
         }
     }
     let (bytes, _) = log(&["DEL a"]);
-    let mut reader = CommandReader::new(bytes.chain(Failing), "log", ReadLimits::default());
+    let mut reader = CommandReader::new(bytes.chain(Failing), "log", u64::MAX);
     assert!(matches!(reader.next(), Some(Ok(Unit::Command(_)))));
     let error = reader.next().unwrap().unwrap_err();
     assert_eq!(
@@ -356,7 +369,7 @@ fn an_error_of_the_storage_is_no_damage_and_ends_the_reading() {
 #[test]
 fn behind_an_rdb_file_offsets_are_those_of_the_file() {
     let (bytes, _) = log(&["DEL a", "DEL b"]);
-    let mut reader = CommandReader::starting_at(100, &bytes[..30], "log", ReadLimits::default());
+    let mut reader = CommandReader::starting_at(100, &bytes[..30], "log", u64::MAX);
     assert_eq!(reader.next().unwrap().unwrap().commands()[0].offset, 100);
     let half = 100 + bytes.len() as u64 / 2;
     assert_eq!((reader.offset(), reader.valid_up_to()), (half, half));
@@ -369,12 +382,8 @@ fn behind_an_rdb_file_offsets_are_those_of_the_file() {
 /// Were a claim allocated, this one would end the process.
 #[test]
 fn a_claimed_length_is_never_allocated() {
-    let limits = ReadLimits {
-        max_bulk: u64::MAX,
-        max_args: u64::MAX,
-    };
-    let text = "*18446744073709551615\r\n$3\r\nabc\r\n$18446744073709551615\r\nabc";
-    let error = CommandReader::new(text.as_bytes(), "log", limits)
+    let text = "*2147483647\r\n$3\r\nabc\r\n$18446744073709551615\r\nabc";
+    let error = CommandReader::new(text.as_bytes(), "log", u64::MAX)
         .next_unit()
         .unwrap_err();
     assert!(matches!(error, ReadError::Truncated { valid_up_to: 0, .. }));

@@ -158,6 +158,21 @@ fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) ->
     Reply::Simple("QUEUED".into())
 }
 
+/// What tools send to any server, and what they are told here: the first in Redis's words, as it
+/// answers without a cluster.
+const INSTEAD: [(&[&str], &str); 2] = [
+    (
+        &["cluster", "readonly", "readwrite", "asking"],
+        "ERR This instance has cluster support disabled",
+    ),
+    (
+        &["sync", "psync", "replconf"],
+        "ERR this server has no replicas: for a snapshot, run BGSAVE and take dump.rdb from its \
+         directory; for another server, use 'everbloom copy'; for replicas, load the everbloom \
+         module in Valkey or Redis",
+    ),
+];
+
 fn unknown_command(args: &[&[u8]]) -> Reply {
     fn shown(bytes: &[u8], most: usize) -> String {
         String::from_utf8_lossy(bytes.get(..most).unwrap_or(bytes)).into_owned()
@@ -165,6 +180,13 @@ fn unknown_command(args: &[&[u8]]) -> Reply {
     let (name, rest) = args
         .split_first()
         .map_or((&b""[..], args), |(name, rest)| (*name, rest));
+    let is_named = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+    if let Some((_, text)) = INSTEAD
+        .iter()
+        .find(|(names, _)| names.iter().any(|known| is_named(&known)))
+    {
+        return Reply::error(*text);
+    }
     let mut listed = String::new();
     for arg in rest {
         if listed.len() >= 128 {

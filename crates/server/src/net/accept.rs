@@ -14,7 +14,7 @@ use super::listen::Listener;
 use super::stream::Incoming;
 use super::worker::Accepted;
 use crate::address::Address;
-use crate::clients::Client;
+use crate::clients::{Client, Refused};
 use crate::config::Settings;
 use crate::server::Server;
 
@@ -49,7 +49,9 @@ pub(crate) async fn accept(
 enum Door {
     Tcp(TcpListener),
     Tls(TcpListener),
-    Unix(UnixListener, SocketFile),
+    /// The file is removed before the listener is closed: a server that finds nobody there would
+    /// put its own file at the path.
+    Unix(SocketFile, UnixListener),
 }
 
 /// The path of a Unix socket, which is removed at the end.
@@ -68,7 +70,7 @@ impl Door {
         let Listener { socket, entrance } = listener;
         Ok(match entrance.address {
             Address::Unix(path) => {
-                Door::Unix(UnixListener::from_std(socket.into())?, SocketFile(path))
+                Door::Unix(SocketFile(path), UnixListener::from_std(socket.into())?)
             }
             Address::Ip(_) if entrance.tls => Door::Tls(TcpListener::from_std(socket.into())?),
             Address::Ip(_) => Door::Tcp(TcpListener::from_std(socket.into())?),
@@ -80,7 +82,7 @@ impl Door {
         let (listener, tls) = match self {
             Door::Tcp(listener) => (listener, false),
             Door::Tls(listener) => (listener, true),
-            Door::Unix(listener, file) => {
+            Door::Unix(file, listener) => {
                 let (stream, _) = listener.accept().await?;
                 let stream = Incoming::Unix(stream.into_std()?);
                 let address = Address::Unix(Arc::clone(&file.0));
@@ -107,11 +109,15 @@ fn admit(server: &Server, stream: &Incoming, addr: Address, laddr: Address) -> O
         return None;
     }
     let most = settings.maxclients;
-    let Some(client) = server.clients.enter(addr, laddr, most, Now::read()) else {
-        let rejected = &server.stats.rejected_connections;
-        rejected.fetch_add(1, Ordering::Relaxed);
-        stream.refuse("-ERR max number of clients reached\r\n");
-        return None;
+    let client = match server.clients.enter(addr, laddr, most, Now::read()) {
+        Ok(client) => client,
+        Err(Refused::Full) => {
+            let rejected = &server.stats.rejected_connections;
+            rejected.fetch_add(1, Ordering::Relaxed);
+            stream.refuse("-ERR max number of clients reached\r\n");
+            return None;
+        }
+        Err(Refused::Closed) => return None,
     };
     stream.tune(settings.tcp_keepalive);
     Some(client)

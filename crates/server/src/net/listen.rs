@@ -126,7 +126,7 @@ fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<Bound> {
 /// Listens at a path. A socket that an earlier server has left there is removed, and nothing else.
 fn listen_at(path: &Path, settings: &Settings) -> io::Result<Socket> {
     match fs::symlink_metadata(path) {
-        Ok(found) if found.file_type().is_socket() => fs::remove_file(path)?,
+        Ok(found) if found.file_type().is_socket() => remove_stale(path)?,
         Ok(_) => {
             let problem = "a file that is no socket is there";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
@@ -141,6 +141,21 @@ fn listen_at(path: &Path, settings: &Settings) -> io::Result<Socket> {
     }
     start(&socket, settings.tcp_backlog)?;
     Ok(socket)
+}
+
+/// Removes a socket on which nobody listens.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // A server that is too busy to take the connection is not waited for.
+    socket.set_nonblocking(true)?;
+    match socket.connect(&SockAddr::unix(path)?) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Ok(()) => {
+            let problem = "address in use: another server answers there";
+            Err(io::Error::new(io::ErrorKind::AddrInUse, problem))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn start(socket: &Socket, backlog: u32) -> io::Result<()> {

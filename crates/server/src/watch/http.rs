@@ -1,8 +1,9 @@
 //! The HTTP of the port of the metrics: what there is to read, and bounds on who reads it.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,44 +16,38 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use super::metrics::Watch;
+use super::metrics::{self, Watch};
 use super::page::{self, Query};
 use crate::dispatch::admission;
 use crate::server::Server;
 use crate::system;
 
-/// Connections at a time; further ones wait.
-pub const CONNECTIONS: usize = 16;
-/// A connection is closed after so long, whatever it does.
-pub const LONGEST: Duration = Duration::from_secs(5);
-/// Bytes of a request's head.
-const HEAD: usize = 16 << 10;
-/// Within so long it must have come: probes of the server's health wait for a place meanwhile.
-const HEAD_TIME: Duration = Duration::from_secs(1);
+/// The most connections at a time; a further one takes the place of the oldest.
+const MAX_CONNECTIONS: usize = 64;
+/// A connection is closed after this time, whatever it does.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most bytes of a request's head.
+const MAX_HEAD_BYTES: usize = 16 << 10;
+/// A connection is closed whose request's head has not come within this time.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Answers those who connect.
 pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut connections = JoinSet::new();
+    let mut connections = Connections::default();
     loop {
-        let accepted = listener.accept().await;
-        // Nobody closes the semaphore.
-        let place = Arc::clone(&places).acquire_owned().await;
-        while connections.try_join_next().is_some() {}
-        match accepted {
+        match listener.accept().await {
             Ok((stream, _)) => {
                 let watch = Arc::clone(&watch);
                 connections.spawn(async move {
-                    let _ = timeout(LONGEST, converse(stream, &watch)).await;
-                    drop(place);
+                    let _ = timeout(CONNECTION_TIMEOUT, converse(stream, &watch)).await;
                 });
             }
             Err(error) => {
@@ -64,15 +59,38 @@ pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::R
     }
 }
 
-/// One request and its response. That a client sends no HTTP, or goes, is its own affair.
+/// The open connections. Nobody waits for a place: clients that send half a request and no more
+/// would hold all of them, and a probe of the server's health would come too late. A request is
+/// answered as soon as it is read, so the oldest connection is the one to close.
+#[derive(Default)]
+struct Connections {
+    tasks: JoinSet<()>,
+    /// The oldest first. Some of them may have ended.
+    handles: VecDeque<AbortHandle>,
+}
+
+impl Connections {
+    fn spawn(&mut self, conversation: impl Future<Output = ()> + Send + 'static) {
+        while self.tasks.try_join_next().is_some() {}
+        self.handles.retain(|handle| !handle.is_finished());
+        if self.handles.len() >= MAX_CONNECTIONS
+            && let Some(oldest) = self.handles.pop_front()
+        {
+            oldest.abort();
+        }
+        self.handles.push_back(self.tasks.spawn(conversation));
+    }
+}
+
+/// One request and its response. Client errors are ignored.
 async fn converse(stream: TcpStream, watch: &Arc<Watch>) -> Result<(), hyper::Error> {
     let local = stream.local_addr();
     let is_local = local.is_ok_and(|it| it.ip().to_canonical().is_loopback());
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        .header_read_timeout(HEAD_TIMEOUT)
         .keep_alive(false)
-        .max_buf_size(HEAD)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(
             TokioIo::new(stream),
             service_fn(async |request: Request<_>| {
@@ -111,21 +129,31 @@ fn is_foreign(headers: &HeaderMap) -> bool {
         // Browsers send one.
         return false;
     };
-    let host = host
-        .to_str()
-        .ok()
-        .and_then(|it| it.parse::<Authority>().ok());
-    let is_ours = host.is_some_and(|host| {
-        let name = host.host().trim_start_matches('[').trim_end_matches(']');
-        !name.contains('.') || name.parse::<IpAddr>().is_ok()
-    });
-    !is_ours
+    let host = host.to_str().ok().and_then(|it| it.parse().ok());
+    !host.is_some_and(|host: Authority| {
+        let name = host.host();
+        // `host` ends at a bracket, whatever follows it; and no browser sends a user's name here.
+        let port = host.as_str().strip_prefix(name);
+        let is_plain = port.is_some_and(|port| port.is_empty() || port.starts_with(':'));
+        let address = name.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        let is_ours = match address {
+            Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+            None => !name.contains('.') || name.parse::<Ipv4Addr>().is_ok(),
+        };
+        is_plain && is_ours
+    })
 }
 
 fn respond<B>(request: &Request<B>, watch: &Arc<Watch>) -> Page {
     let page: fn(&Arc<Watch>, &Query) -> Page = match request.uri().path() {
         "/" => |_, _| html(),
-        "/metrics" => |watch, _| metrics(watch),
+        "/metrics" if accepts_open_metrics(request.headers()) => {
+            |watch, _| Page::new(StatusCode::OK, OPEN_METRICS, watch.text())
+        }
+        "/metrics" => |watch, _| {
+            let text = metrics::prometheus_text(&watch.text());
+            Page::new(StatusCode::OK, PROMETHEUS, text)
+        },
         "/health" => |_, _| Page::plain(StatusCode::OK, "ok"),
         "/ready" => |watch, _| ready(&watch.server),
         "/now.json" => |watch, _| Page::json(page::now(watch, not_ready(&watch.server))),
@@ -205,8 +233,10 @@ fn html() -> Page {
     page.with(header::CONTENT_SECURITY_POLICY, policy)
 }
 
-fn metrics(watch: &Arc<Watch>) -> Page {
-    Page::new(StatusCode::OK, OPEN_METRICS, watch.text())
+/// Whether a client says that it reads OpenMetrics. Others read the older format.
+fn accepts_open_metrics(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).iter();
+    accepted.any(|it| it.to_str().is_ok_and(|it| it.contains("openmetrics-text")))
 }
 
 /// Whether clients can read and write: yes, or why not.

@@ -1,4 +1,4 @@
-//! The figures of the server in the text format of OpenMetrics.
+//! The figures of the server in the text format of OpenMetrics, and in the older one of Prometheus.
 //!
 //! A scrape adds counters up and asks each shard for its sums, as INFO does. It looks at no key.
 //! What the figures are called and what they tell is in `metrics.txt`.
@@ -79,6 +79,27 @@ impl Watch {
         let _ = encode(&mut text, &all);
         text
     }
+}
+
+/// The same figures in the text format of Prometheus, which all readers know. It calls a family of
+/// counters what its samples are called, and has no lines for units and for the end.
+pub fn prometheus_text(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len());
+    let mut help = None;
+    for line in open_metrics.split_inclusive('\n') {
+        let mut words = line.trim_end().splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("HELP"), _, rest) => help = rest,
+            (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
+                let suffix = if kind == "counter" { "_total" } else { "" };
+                let help = help.take().unwrap_or_default();
+                text += &format!("# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n");
+            }
+            (Some("#"), ..) => {}
+            _ => text += line,
+        }
+    }
+    text
 }
 
 impl Collector for Watch {

@@ -1,10 +1,9 @@
 //! Who is answered what, and who is turned away.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
-use everbloom_dev::{PATIENCE, free_port, wait_for};
+use everbloom_dev::{free_port, wait_for};
 use everbloom_server::Settings;
 
 use crate::support::{Client, OfRunning, server};
@@ -70,6 +69,11 @@ fn at_home_only_names_of_our_own_are_answered() {
             "evil.example:9379",
             "localhost.evil.example",
             "evil@",
+            "evil@localhost",
+            "[::1].evil.example",
+            "[::1].evil.example:9379",
+            "[::1]evil",
+            "[evil]",
         ] {
             assert_eq!(code(path, host), "421", "{path} {host}");
         }
@@ -138,23 +142,37 @@ fn what_is_no_http_is_turned_away() {
     Client::of(&running).ok("PING");
 }
 
+/// Clients that send half a request are closed, after a while or when more of them come, and nobody
+/// waits for them: the answer to a later request comes while the last of them are open.
 #[test]
-fn slow_clients_are_few_and_do_not_stay() {
+fn nobody_waits_for_clients_that_send_half_a_request() {
     let (running, port) = watched(Settings::default());
-    let mut slow: Vec<TcpStream> = (0..40).map(|_| connect(port, b"GET /metrics HT")).collect();
-    // Commands do not notice.
-    Client::of(&running).ok("PING");
-    // No more are talked to at a time than there are places: of 41, the last waits.
-    let mut last = connect(port, b"GET /health HTTP/1.1\r\n\r\n");
-    last.set_read_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
-    let waits = last.read(&mut [0; 1]).unwrap_err();
-    assert_eq!(waits.kind(), ErrorKind::WouldBlock);
-    // In the end each of them is closed, and it has its turn.
-    last.set_read_timeout(Some(PATIENCE)).unwrap();
-    assert!(rest(last).ends_with("ok\n"));
-    let response = rest(slow.remove(0));
+    let answered_meanwhile = || {
+        let mut slow: Vec<_> = (0..112).map(|_| connect(port, HALF)).collect();
+        // Commands do not notice.
+        Client::of(&running).ok("PING");
+        assert_eq!(ask(port, "GET", "/health").1, "ok\n");
+        let newest = slow.split_off(112 - 16);
+        let are_open = newest.iter().all(is_open);
+        // The first of them have made room.
+        let response = rest(slow.remove(0));
+        assert!(!response.contains("200"), "{response}");
+        are_open
+    };
+    // On a machine that is very busy they may be closed before one looks: their time was up.
+    assert!((0..10).any(|_| answered_meanwhile()));
+    // In the end each of them is closed.
+    let response = rest(connect(port, HALF));
     assert!(!response.contains("200"), "{response}");
+}
+
+const HALF: &[u8] = b"GET /metrics HT";
+
+/// Whether the other end has not closed a connection on which it sends nothing.
+fn is_open(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let found = stream.peek(&mut [0; 1]);
+    matches!(found, Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
 #[test]

@@ -56,12 +56,21 @@ fn ask(port: u16, method: &str, path: &str) -> (String, String) {
     (head.to_owned(), body.to_owned())
 }
 
+/// The metrics for one who reads OpenMetrics, as Prometheus does.
 fn scrape(port: u16) -> String {
-    let (head, body) = ask(port, "GET", "/metrics");
+    let accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    scrape_as(port, accept, kind)
+}
+
+/// The metrics for one who accepts these types, which must be of this one.
+fn scrape_as(port: u16, accept: &str, kind: &str) -> String {
+    let head = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n");
+    let response = rest(connect(port, head.as_bytes()));
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    let kind = "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8";
-    assert!(head.contains(kind), "{head}");
-    body
+    assert!(head.contains(&format!("content-type: {kind}")), "{head}");
+    body.to_owned()
 }
 
 /// A scrape with the figures of a walk that began after now: the one after the next to end.

@@ -8,7 +8,7 @@ use everbloom_dev::{peers, wait_for};
 use everbloom_server::{Running, Settings};
 
 use crate::support::{Client, OfRunning};
-use crate::{HOSTILE, scrape, scrape_after_a_walk, watched};
+use crate::{HOSTILE, scrape, scrape_after_a_walk, scrape_as, watched};
 
 /// A server after commands of all kinds.
 fn busy() -> (Running, u16) {
@@ -246,6 +246,36 @@ fn the_alerts_and_the_guide_name_metrics_that_there_are() {
         assert!(named.len() > 5, "{path}");
         let wrong: Vec<&&str> = named.difference(&known).collect();
         assert!(wrong.is_empty(), "{path} names {wrong:?}");
+    }
+}
+
+/// Readers that do not ask for OpenMetrics get the older format, in which each name has its help.
+#[test]
+fn promtool_accepts_the_older_format() {
+    let mut promtool = Command::new("promtool");
+    if !peers::is_there(promtool.arg("--version"), "apt-get install prometheus") {
+        return;
+    }
+    let (_running, port) = busy();
+    scrape_after_a_walk(port);
+    for accept in ["*/*", "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"] {
+        let text = scrape_as(port, accept, "text/plain; version=0.0.4; charset=utf-8");
+        let counter = "\n# TYPE everbloom_commands_total counter\neverbloom_commands_total{";
+        assert!(text.contains(counter), "{text}");
+        let mut promtool = Command::new("promtool")
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = promtool.stdin.take().unwrap();
+        stdin.write_all(text.as_bytes()).unwrap();
+        drop(stdin);
+        let output = promtool.wait_with_output().unwrap();
+        let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        assert!(output.status.success(), "{said:?}");
+        assert_eq!(said.concat(), "");
     }
 }
 

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
+use tracing::info;
 
 use everbloom_files::aof::{Manifest, Names};
 use everbloom_files::storage::{Disk, Storage, new_dir, new_file};
@@ -87,6 +88,16 @@ pub enum OpenError {
         /// What the system says.
         source: io::Error,
     },
+    /// The folder that it would be made in is missing.
+    #[error(
+        "the data directory {} cannot be made: the folder that it would lie in is missing; make \
+         that first, or give another path with --dir",
+        dir.display()
+    )]
+    NoParent {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// Another server is using it.
     #[error(
         "the data directory {} is in use by another server; stop that one, or give this one \
@@ -104,7 +115,8 @@ const LOCK: &str = "everbloom.lock";
 
 impl Persistence {
     /// Opens the data directory that the settings name, if they name one: makes it when missing,
-    /// and locks it.
+    /// and locks it. The folder that it lies in must be there: a mistyped path would be a new and
+    /// empty directory.
     pub fn open(settings: &Settings) -> Result<Option<Persistence>, OpenError> {
         let Some(dir) = settings.dir.clone() else {
             return Ok(None);
@@ -113,8 +125,17 @@ impl Persistence {
             dir: dir.clone(),
             source,
         };
-        let made = new_dir().recursive(true).create(&dir);
-        made.map_err(unwritable)?;
+        match new_dir().create(&dir) {
+            Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(OpenError::NoParent { dir });
+            }
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(unwritable(source));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        let path = dir.canonicalize().map_err(unwritable)?;
+        info!("the data directory is {}", path.display());
         let lock = new_file().open(dir.join(LOCK)).map_err(unwritable)?;
         match lock.try_lock() {
             Ok(()) => {}

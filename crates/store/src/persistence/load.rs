@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use everbloom_files::aof::{self, CommandReader, FileInfo, Manifest, ReadLimits};
+use everbloom_files::aof::{self, CommandReader, FileInfo, Manifest};
 use everbloom_files::rdb::{self, Event, Reader, WriteError};
 use everbloom_files::storage;
 use thiserror::Error;
@@ -223,13 +223,14 @@ impl Loader<'_> {
             .map_err(io)?;
         let is_rdb = rdb::MAGIC.iter().any(|known| magic == known[..]);
         let input = io::Cursor::new(magic).chain(input);
-        let limits = ReadLimits::default();
+        // What was accepted once is not refused now because of a setting.
+        let budget = self.store.memory;
         let commands = if is_rdb {
             let (input, offset) =
                 self.read_rdb(file, input, true, |db, entry| self.insert(db, entry))?;
-            CommandReader::starting_at(offset, input, file, limits)
+            CommandReader::starting_at(offset, input, file, budget)
         } else {
-            CommandReader::new(Box::new(input) as Box<dyn Read + '_>, file, limits)
+            CommandReader::new(Box::new(input) as Box<dyn Read + '_>, file, budget)
         };
         match self.replay(file, commands, replay) {
             Ok(()) => Ok(len),
