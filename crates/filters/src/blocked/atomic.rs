@@ -58,13 +58,13 @@ impl AtomicBits {
     /// Whether all bits of the hashed item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        self.0.are_in(self.words_of(pair), pair)
+        self.0.contains_shared(self.words_of(pair), pair)
     }
 
     /// Makes all bits of the hashed item 1; whether one of them was 0.
     #[inline]
     pub(crate) fn insert(&self, pair: HashPair) -> bool {
-        words::insert(self.words_of(pair), &self.0.mask(pair))
+        words::insert(self.words_of(pair), &self.0.mask_words(pair))
     }
 
     /// The number of bits that are 1.

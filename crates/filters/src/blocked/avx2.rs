@@ -11,46 +11,13 @@ use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
 use super::blocks::Blocks;
+use super::kernel::Instructions;
 use super::portable::Lanes;
-use super::select::{any, inserts, select};
+use super::select::{contained, functions};
 use crate::hash::HashPair;
 
-/// Whether the item is in the blocks.
-#[target_feature(enable = "avx2")]
-pub(super) fn contains_item(blocks: &Blocks, item: &[u8]) -> bool {
-    match blocks.hash_usual(item) {
-        Some(pair) => contains_pair(blocks, pair),
-        None => contains_unusual(blocks, item),
-    }
-}
-
-#[inline(never)]
-#[target_feature(enable = "avx2")]
-fn contains_unusual(blocks: &Blocks, item: &[u8]) -> bool {
-    contains_pair(blocks, blocks.hash(item))
-}
-
-/// Whether the hashed item is in the blocks.
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn contains_pair(blocks: &Blocks, pair: HashPair) -> bool {
-    contains(blocks.block_of(pair), pair.b, blocks.lanes)
-}
-
-/// Those of the items in the mask that are in any of the arrays.
-#[target_feature(enable = "avx2")]
-pub(super) fn contained(
-    arrays: &[&BlockArray],
-    pairs: &[HashPair; 32],
-    mask: u32,
-    lanes: &Lanes,
-) -> u32 {
-    select(pairs, mask, |pair| {
-        any(arrays, pair.a, |block| contains(block, pair.b, lanes))
-    })
-}
-
-inserts!("avx2");
+functions!(Instructions::Avx2, "avx2");
+contained!("avx2");
 
 /// Sets all bits of the item; whether one of them was 0.
 #[inline]
@@ -146,7 +113,7 @@ fn mask_of_eight(b: u64, multipliers: &[u32; 8], hashes: u32) -> [__m256i; 2] {
 /// Whether all bits of the item are 1 in its block.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
+fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     let half: *const __m256i = (&raw const *block).cast();
     // SAFETY: a block is 64 bytes, two halves, and aligned to as many.
     let block = unsafe { (_mm256_load_si256(half), _mm256_load_si256(half.add(1))) };

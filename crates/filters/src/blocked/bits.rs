@@ -8,7 +8,7 @@ use super::array::Words;
 use super::array::{Block, BlockArray};
 use super::blocks::Blocks;
 use super::fill;
-use super::kernel::{ItemTest, Kernel};
+use super::kernel::Kernel;
 use super::portable::Lanes;
 use crate::error::BuildError;
 use crate::hash::{HashPair, Key, Secrets};
@@ -22,7 +22,6 @@ const FAR: usize = 2 << 20;
 pub(crate) struct BlockedBits {
     blocks: Blocks,
     kernel: Kernel,
-    item_test: ItemTest,
     key: Key,
 }
 
@@ -34,7 +33,6 @@ impl BlockedBits {
         if bytes == 0 || !bytes.is_multiple_of(u64::from(BLOCK_BITS / 8)) {
             return Err(BuildError::Unsizable);
         }
-        let kernel = Kernel::detect();
         let array = BlockArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
         Ok(BlockedBits {
             blocks: Blocks {
@@ -42,8 +40,7 @@ impl BlockedBits {
                 lanes,
                 secrets: Secrets::new(key),
             },
-            kernel,
-            item_test: kernel.item_test(size.hashes),
+            kernel: Kernel::new(size.hashes),
             key,
         })
     }
@@ -118,13 +115,14 @@ impl BlockedBits {
     /// Whether all bits of the item are 1.
     #[inline]
     pub(crate) fn contains_item(&self, item: &[u8]) -> bool {
-        self.item_test.contains(&self.blocks, item)
+        self.kernel.contains_item(&self.blocks, item)
     }
 
     /// Whether all bits of the hashed item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        self.kernel.contains_pair(&self.blocks, pair)
+        let (block, lanes) = (self.blocks.block_of(pair), self.blocks.lanes);
+        self.kernel.contains(block, pair.b, lanes)
     }
 
     /// Makes all bits of the item 1; whether one of them was 0.
@@ -136,7 +134,9 @@ impl BlockedBits {
     /// Makes all bits of the hashed item 1; whether one of them was 0.
     #[inline]
     pub(crate) fn insert(&mut self, pair: HashPair) -> bool {
-        self.kernel.insert_pair(&mut self.blocks, pair)
+        let lanes = self.blocks.lanes;
+        self.kernel
+            .insert(self.blocks.block_of_mut(pair), pair.b, lanes)
     }
 
     /// [`insert`](Self::insert) for those of the items in the mask, in order; which of them are
@@ -149,12 +149,6 @@ impl BlockedBits {
     /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
     pub(crate) fn note_insert(&self, pair: HashPair, note: impl FnMut(u64, u8)) {
         self.blocks.note_insert(pair, note);
-    }
-
-    #[cfg(test)]
-    fn set_kernel(&mut self, kernel: Kernel) {
-        self.kernel = kernel;
-        self.item_test = kernel.item_test(self.hashes());
     }
 }
 
@@ -180,14 +174,15 @@ impl BlockedBits {
 
     /// Whether all bits of the hashed item are 1 in a block.
     #[inline]
-    pub(super) fn are_in(&self, words: &Words, pair: HashPair) -> bool {
-        self.kernel.are_in(words, pair.b, self.blocks.lanes)
+    pub(super) fn contains_shared(&self, words: &Words, pair: HashPair) -> bool {
+        self.kernel
+            .contains_shared(words, pair.b, self.blocks.lanes)
     }
 
     /// The words of a block in which the bits of the hashed item are 1, as they lie in memory.
     #[inline]
-    pub(super) fn mask(&self, pair: HashPair) -> [u64; 8] {
-        self.kernel.mask(pair.b, self.blocks.lanes)
+    pub(super) fn mask_words(&self, pair: HashPair) -> [u64; 8] {
+        self.kernel.mask_words(pair.b, self.blocks.lanes)
     }
 }
 
@@ -267,9 +262,9 @@ mod tests {
             let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
             let empty = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
             let mut all = Vec::new();
-            for kernel in Kernel::all() {
+            for kernel in Kernel::all(hashes) {
                 let mut layer = empty.clone();
-                layer.set_kernel(kernel);
+                layer.kernel = kernel;
                 // Items of all lengths, each twice.
                 let byte = |number: usize| number.to_le_bytes()[0] / 2;
                 let item = |number: usize| alloc::vec![byte(number); number / 2 % 70];
@@ -298,8 +293,8 @@ mod tests {
                 })
                 .collect();
             let mut answers = Vec::new();
-            for kernel in Kernel::all() {
-                layer.set_kernel(kernel);
+            for kernel in Kernel::all(hashes) {
+                layer.kernel = kernel;
                 let single: Vec<bool> =
                     items.iter().map(|item| layer.contains_item(item)).collect();
                 let hashed: Vec<bool> =

@@ -8,7 +8,7 @@
 //!
 //! Each way to test a block has a file of its own: `portable`, which is the definition, and one for
 //! each set of instructions. All give the same answers. Which one is used is decided in
-//! [`kernel::Kernel::detect`].
+//! [`kernel::Kernel::new`].
 #![allow(unsafe_code)]
 
 #[cfg(any(test, fuzzing))]
@@ -36,3 +36,4 @@ mod words;
 pub(crate) use atomic::AtomicBits;
 pub(crate) use bits::{BlockedBits, contained};
 pub(crate) use borrowed::BorrowedBlocks;
+pub use kernel::Instructions;

@@ -37,6 +37,7 @@ pub(crate) mod recording;
 mod relocate;
 mod sample;
 
+pub use crate::blocked::Instructions;
 pub use crate::pages::give_back;
 pub use ahead::{Prepared, prefetch};
 pub use sample::Sample;
