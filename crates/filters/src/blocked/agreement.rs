@@ -4,12 +4,12 @@ use core::array;
 use core::sync::atomic::AtomicU64;
 
 use super::array::BlockArray;
-use super::bits::TOGETHER;
-use super::blocks::Blocks;
+use super::bits::{BlockedBits, TOGETHER};
 use super::kernel::Kernel;
 use super::portable::Lanes;
 use super::select::select;
-use crate::hash::{HashPair, Key, Secrets};
+use crate::hash::{HashPair, Key};
+use crate::sizing::blocked::BlockedSize;
 
 /// Whether every kernel says of every item what the definition says, one by one and in a
 /// group, in one array and in several; whether it inserts what the definition inserts; and whether
@@ -108,12 +108,17 @@ fn inserts_agree(
             }
         }
     }
-    let blocks = || Blocks {
-        array: array.clone(),
-        lanes,
-        secrets: Secrets::new(Key::from_seed(0)),
+    let Some(size) = BlockedSize::from_bits(1024, lanes.hashes, Some(1)) else {
+        return false;
     };
-    let (mut single, mut group) = (blocks(), blocks());
+    let blocks = || {
+        let mut bits = BlockedBits::zeroed(&size, Key::from_seed(0)).ok()?;
+        bits.array = array.clone();
+        Some(bits)
+    };
+    let (Some(mut single), Some(mut group)) = (blocks(), blocks()) else {
+        return false;
+    };
     let singly = select(pairs, mask, |pair| {
         let block = single.block_of_mut(pair);
         let known = kernel.contains(block, pair.b, lanes);
@@ -123,7 +128,7 @@ fn inserts_agree(
         is_new
     });
     let together = kernel.insert_group(&mut group, pairs, mask);
-    let all_set = [&single, &group].map(|blocks| blocks.array.as_bytes() == bytes);
+    let all_set = [&single, &group].map(|bits| bits.as_bytes() == bytes);
     [singly, together] == [new; 2] && all_set == [true; 2]
 }
 

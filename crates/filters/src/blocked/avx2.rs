@@ -10,7 +10,7 @@ use core::arch::x86_64::{
 use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
-use super::blocks::Blocks;
+use super::bits::BlockedBits;
 use super::kernel::Instructions;
 use super::portable::Lanes;
 use super::select::{contained, functions};

@@ -13,7 +13,7 @@ use core::hint::black_box;
 use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
-use super::blocks::Blocks;
+use super::bits::BlockedBits;
 use super::kernel::{Functions, Instructions};
 use super::portable::Lanes;
 use super::select::{any, functions, select};
@@ -35,11 +35,11 @@ pub(super) const FUNCTIONS_OF_SIXTEEN: Functions = Functions {
 
 /// Whether the item is in the blocks, whose items have at most `MOST` hashes: 8 or 16.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn contains_item_of<const MOST: u32>(blocks: &Blocks, item: &[u8]) -> bool {
-    let Some(pair) = blocks.hash_usual(item) else {
-        return contains_unusual(blocks, item);
+fn contains_item_of<const MOST: u32>(bits: &BlockedBits, item: &[u8]) -> bool {
+    let Some(pair) = bits.hash_usual(item) else {
+        return contains_unusual(bits, item);
     };
-    let (block, lanes) = (blocks.block_of(pair), blocks.lanes);
+    let (block, lanes) = (bits.block_of(pair), bits.lanes);
     match MOST {
         8 => Eight::new(pair.b, lanes).are_in(block),
         _ => Sixteen::new(pair.b, &lanes.multipliers[0]).are_in(block),

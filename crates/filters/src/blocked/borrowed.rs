@@ -39,7 +39,7 @@ impl<'a> BorrowedBlocks<'a> {
         })
     }
 
-    /// Asks for the item's block.
+    /// Prefetches the item's block.
     #[inline]
     pub(crate) fn prefetch(self, pair: HashPair) {
         let index = index_of(pair.a, self.blocks.len());

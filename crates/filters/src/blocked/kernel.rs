@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(target_has_atomic = "64")]
 use super::array::Words;
 use super::array::{Block, BlockArray};
-use super::blocks::Blocks;
+use super::bits::BlockedBits;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use super::neon;
 use super::portable::{self, Lanes};
@@ -113,12 +113,12 @@ impl Instructions {
 #[derive(Clone, Copy)]
 pub(super) struct Functions {
     pub(super) instructions: Instructions,
-    pub(super) contains_item: unsafe fn(&Blocks, &[u8]) -> bool,
+    pub(super) contains_item: unsafe fn(&BlockedBits, &[u8]) -> bool,
     pub(super) contains: unsafe fn(&Block, u64, &Lanes) -> bool,
     pub(super) contained: unsafe fn(&[&BlockArray], &[HashPair; 32], u32, &Lanes) -> u32,
-    pub(super) insert_item: unsafe fn(&mut Blocks, &[u8]) -> bool,
+    pub(super) insert_item: unsafe fn(&mut BlockedBits, &[u8]) -> bool,
     pub(super) insert: unsafe fn(&mut Block, u64, &Lanes) -> bool,
-    pub(super) insert_group: unsafe fn(&mut Blocks, &[HashPair; 32], u32) -> u32,
+    pub(super) insert_group: unsafe fn(&mut BlockedBits, &[HashPair; 32], u32) -> u32,
     #[cfg(target_has_atomic = "64")]
     pub(super) contains_shared: unsafe fn(&Words, u64, &Lanes) -> bool,
     #[cfg(target_has_atomic = "64")]
@@ -130,7 +130,7 @@ pub(super) struct Functions {
 pub(super) struct Kernel {
     functions: &'static Functions,
     /// That of the functions. A lookup of one item takes so little time that a load less counts.
-    contains_item: unsafe fn(&Blocks, &[u8]) -> bool,
+    contains_item: unsafe fn(&BlockedBits, &[u8]) -> bool,
 }
 
 impl From<&'static Functions> for Kernel {
@@ -182,9 +182,9 @@ impl Kernel {
     /// Whether an item is in the blocks. One call hashes and tests, because neither can be inlined
     /// where the instructions are not known to exist.
     #[inline]
-    pub(super) fn contains_item(self, blocks: &Blocks, item: &[u8]) -> bool {
+    pub(super) fn contains_item(self, bits: &BlockedBits, item: &[u8]) -> bool {
         // SAFETY: the value proves that the processor has the instructions.
-        unsafe { (self.contains_item)(blocks, item) }
+        unsafe { (self.contains_item)(bits, item) }
     }
 
     /// Whether all bits of an item are 1 in its block.
@@ -209,9 +209,9 @@ impl Kernel {
 
     /// Inserts an item; whether it is new.
     #[inline]
-    pub(super) fn insert_item(self, blocks: &mut Blocks, item: &[u8]) -> bool {
+    pub(super) fn insert_item(self, bits: &mut BlockedBits, item: &[u8]) -> bool {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.functions.insert_item)(blocks, item) }
+        unsafe { (self.functions.insert_item)(bits, item) }
     }
 
     /// Sets all bits of an item in its block; whether one of them was 0.
@@ -226,12 +226,12 @@ impl Kernel {
     #[inline]
     pub(super) fn insert_group(
         self,
-        blocks: &mut Blocks,
+        bits: &mut BlockedBits,
         pairs: &[HashPair; 32],
         mask: u32,
     ) -> u32 {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.functions.insert_group)(blocks, pairs, mask) }
+        unsafe { (self.functions.insert_group)(bits, pairs, mask) }
     }
 
     /// Whether all bits of an item are 1 in its block, which threads share.

@@ -1,6 +1,6 @@
 //! The blocked layout: all bits of an item in one block of 512 bits, which is a cache line.
 //!
-//! The naive Bloom filter asks memory for one cache line a bit. Here the first hash value chooses a
+//! The naive Bloom filter reads one cache line for each bit. Here the first hash value chooses a
 //! block, and the second one the bits in it, so that a lookup waits for memory once. (Putze,
 //! Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007.) What that costs
 //! in bits, as some blocks get more items than others, is in
@@ -21,9 +21,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod bits;
-mod blocks;
 mod borrowed;
-mod fill;
 mod kernel;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 mod neon;

@@ -8,7 +8,7 @@ use core::arch::aarch64::{
 };
 
 use super::array::{Block, BlockArray};
-use super::blocks::Blocks;
+use super::bits::BlockedBits;
 use super::kernel::Instructions;
 use super::portable::Lanes;
 use super::select::{contained, functions};

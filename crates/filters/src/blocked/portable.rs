@@ -1,7 +1,7 @@
 //! Testing and setting bits of a block on any processor. What the other kernels must agree with.
 
 use super::array::{Block, BlockArray};
-use super::blocks::Blocks;
+use super::bits::BlockedBits;
 use super::kernel::Instructions;
 use super::select::{contained, functions};
 use crate::hash::HashPair;
@@ -48,7 +48,7 @@ const MULTIPLIERS: [u32; MOST] = [
 ];
 
 /// The multipliers of so many hashes, in 32 lanes. The lanes that are left over repeat the first
-/// two in turn, so that a kernel that works on all lanes of a vector asks for no bit more.
+/// two in turn, so that a kernel that works on all lanes of a vector tests no bit more.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Lanes {

@@ -63,44 +63,44 @@ macro_rules! functions {
         };
 
         $(#[target_feature(enable = $features)])?
-        fn contains_item(blocks: &Blocks, item: &[u8]) -> bool {
-            match blocks.hash_usual(item) {
-                Some(pair) => contains(blocks.block_of(pair), pair.b, blocks.lanes),
-                None => contains_unusual(blocks, item),
+        fn contains_item(bits: &BlockedBits, item: &[u8]) -> bool {
+            match bits.hash_usual(item) {
+                Some(pair) => contains(bits.block_of(pair), pair.b, bits.lanes),
+                None => contains_unusual(bits, item),
             }
         }
 
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
-        fn contains_unusual(blocks: &Blocks, item: &[u8]) -> bool {
-            let pair = blocks.hash(item);
-            contains(blocks.block_of(pair), pair.b, blocks.lanes)
+        fn contains_unusual(bits: &BlockedBits, item: &[u8]) -> bool {
+            let pair = bits.hash(item);
+            contains(bits.block_of(pair), pair.b, bits.lanes)
         }
 
         $(#[target_feature(enable = $features)])?
-        fn insert_item(blocks: &mut Blocks, item: &[u8]) -> bool {
-            match blocks.hash_usual(item) {
-                Some(pair) => insert_pair(blocks, pair),
-                None => insert_unusual(blocks, item),
+        fn insert_item(bits: &mut BlockedBits, item: &[u8]) -> bool {
+            match bits.hash_usual(item) {
+                Some(pair) => insert_pair(bits, pair),
+                None => insert_unusual(bits, item),
             }
         }
 
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
-        fn insert_unusual(blocks: &mut Blocks, item: &[u8]) -> bool {
-            insert_pair(blocks, blocks.hash(item))
+        fn insert_unusual(bits: &mut BlockedBits, item: &[u8]) -> bool {
+            insert_pair(bits, bits.hash(item))
         }
 
         #[inline]
         $(#[target_feature(enable = $features)])?
-        fn insert_pair(blocks: &mut Blocks, pair: HashPair) -> bool {
-            let lanes = blocks.lanes;
-            insert(blocks.block_of_mut(pair), pair.b, lanes)
+        fn insert_pair(bits: &mut BlockedBits, pair: HashPair) -> bool {
+            let lanes = bits.lanes;
+            insert(bits.block_of_mut(pair), pair.b, lanes)
         }
 
         $(#[target_feature(enable = $features)])?
-        fn insert_group(blocks: &mut Blocks, pairs: &[HashPair; 32], mask: u32) -> u32 {
-            super::select::select(pairs, mask, |pair| insert_pair(blocks, pair))
+        fn insert_group(bits: &mut BlockedBits, pairs: &[HashPair; 32], mask: u32) -> u32 {
+            super::select::select(pairs, mask, |pair| insert_pair(bits, pair))
         }
 
         /// What is read of the block stays in registers, because the reads are inlined here.
