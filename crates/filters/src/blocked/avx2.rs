@@ -26,8 +26,9 @@ fn insert(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
     if lanes.hashes > 8 {
         return insert_many(block, b, lanes);
     }
-    let (rounds, _) = lanes.multipliers.as_flattened().as_chunks::<8>();
-    set(block, mask_of_eight(b, &rounds[0], lanes.hashes))
+    // SAFETY: the multipliers are 64 bytes, aligned to as many.
+    let multipliers = unsafe { _mm256_load_si256(lanes.multipliers.as_ptr().cast()) };
+    set(block, mask_of_eight(b, multipliers, lanes.hashes))
 }
 
 /// [`insert`] for more than eight bits. Not inlined, so that the usual case needs no stack.
@@ -66,6 +67,8 @@ fn mask(b: u64, lanes: &Lanes) -> [__m256i; 2] {
     let mut mask = [_mm256_setzero_si256(); 2];
     let (rounds, _) = lanes.multipliers.as_flattened().as_chunks::<8>();
     for (first, multipliers) in (0..lanes.hashes).step_by(8).zip(rounds) {
+        // SAFETY: eight words, a multiple of 32 bytes from a start that is aligned to 64.
+        let multipliers = unsafe { _mm256_load_si256(multipliers.as_ptr().cast()) };
         let [low, high] = mask_of_eight(b, multipliers, lanes.hashes - first);
         mask = [
             _mm256_or_si256(mask[0], low),
@@ -79,13 +82,11 @@ fn mask(b: u64, lanes: &Lanes) -> [__m256i; 2] {
 /// the item has fewer bits.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn mask_of_eight(b: u64, multipliers: &[u32; 8], hashes: u32) -> [__m256i; 2] {
+fn mask_of_eight(b: u64, multipliers: __m256i, hashes: u32) -> [__m256i; 2] {
     // The number of the first bit of each word.
     let low_starts = _mm256_setr_epi32(0, 32, 64, 96, 128, 160, 192, 224);
     let high_starts = _mm256_setr_epi32(256, 288, 320, 352, 384, 416, 448, 480);
     let one = _mm256_set1_epi32(1);
-    // SAFETY: eight words, a multiple of 32 bytes from a start that is aligned to 64.
-    let multipliers = unsafe { _mm256_load_si256(multipliers.as_ptr().cast()) };
     let b = _mm256_set1_epi64x(b.cast_signed());
     let positions = _mm256_srli_epi32::<23>(_mm256_mullo_epi32(b, multipliers));
     // SAFETY: four times two words are 32 bytes, whatever is in them.
