@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use everbloom::host::Instructions;
 use serde::Serialize;
 
 #[derive(Debug, Clone, Serialize)]
@@ -17,6 +18,8 @@ pub struct Machine {
     pub kernel: String,
     pub rustc: String,
     pub revision: String,
+    /// What the filters of this process use.
+    pub instructions: &'static str,
 }
 
 impl Machine {
@@ -44,13 +47,15 @@ impl Machine {
             kernel: output("uname", &["-sr"]),
             rustc: output("rustc", &["--version"]),
             revision,
+            instructions: Instructions::current().name(),
         }
     }
 
     /// The paragraph above the tables.
     pub fn markdown(&self) -> String {
         format!(
-            "{}: {}, {} cores, {}, {} of memory; {}; {}; everbloom at {}.\n",
+            "{}: {}, {} cores, {}, {} of memory; {}; {}; everbloom at {}, \
+             with the instructions {}.\n",
             self.date,
             self.cpu,
             self.cores,
@@ -58,7 +63,8 @@ impl Machine {
             self.memory,
             self.kernel,
             self.rustc,
-            self.revision
+            self.revision,
+            self.instructions
         )
     }
 

@@ -20,7 +20,8 @@ mod stats;
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use everbloom::host::Instructions;
 use peak_alloc::PeakAlloc;
 
 /// Counts the heap, because some rivals do not tell their size.
@@ -44,6 +45,8 @@ Usage: everbloom-benches library|server|module|client|concurrency|entrances|fill
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
   --only NAME          of the libraries, or the servers' lines, only those whose names contain this;
                        may be repeated
+  --instructions NAME  what the filters of this process use: portable, avx2, avx512 or neon
+                       [default: the fastest that the processor has]
   --smoke              small and short: does it work?
   --everbloom PROGRAM  the command to start [default: the repository's release build]
   --module FILE        the module to load [default: the repository's release build]
@@ -72,6 +75,14 @@ impl Options {
     }
 }
 
+/// Lets the filters use the instructions of this name.
+fn select(name: &str) -> Result<()> {
+    let named = Instructions::available().find(|set| set.name() == name);
+    let is_selected = named.is_some_and(Instructions::select);
+    ensure!(is_selected, "this processor does not have {name}");
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR");
@@ -95,6 +106,7 @@ fn main() -> Result<()> {
                 options.at = Some(library::Setting::parse(&setting).context(USAGE)?);
             }
             ("--only", _) => options.only.push(args.next().context(USAGE)?),
+            ("--instructions", _) => select(&args.next().context(USAGE)?)?,
             ("--everbloom", _) => options.everbloom = args.next().unwrap_or_default().into(),
             ("--module", _) => options.module = args.next().unwrap_or_default().into(),
             ("--redis-server", _) => options.redis_server = args.next().unwrap_or_default().into(),

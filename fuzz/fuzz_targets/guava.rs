@@ -11,8 +11,8 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     assert_eq!(bytes.len() as u64, 6 + filter.bits() / 8);
-    assert!((0.0..=1.0).contains(&filter.estimated_error_rate()));
-    let _ = filter.estimated_len();
+    assert!((0.0..=1.0).contains(&filter.stats().estimated_error_rate));
+    let _ = filter.stats().items;
     let words: Vec<u64> = bytes[6..]
         .chunks_exact(8)
         .map(|word| u64::from_be_bytes(word.try_into().unwrap()))

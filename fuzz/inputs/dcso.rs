@@ -34,7 +34,7 @@ pub(crate) fn check(bytes: &[u8]) -> bool {
     assert_eq!(DcsoHeader::new(bytes).as_ref(), Ok(header));
     let (_, behind) = bytes.split_at(header.filter_len().try_into().unwrap());
     assert_eq!(filter.data(), behind);
-    assert!((0.0..=1.0).contains(&filter.estimated_error_rate()));
+    assert!((0.0..=1.0).contains(&filter.stats().estimated_error_rate));
     let words: Vec<u64> = bytes[DcsoHeader::SIZE..]
         .as_chunks::<8>()
         .0

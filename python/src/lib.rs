@@ -4,7 +4,7 @@
 //!
 //! - [`item`]: a Python object as an item of a filter
 //! - [`batch`]: many of them, from lists, iterators and buffers
-//! - [`fixed`], [`scalable`]: the two classes
+//! - [`fixed`], [`scalable`]: the two classes; [`class`]: the methods that both have
 //! - [`chunks`]: filters in the pieces of `BF.SCANDUMP`
 //! - [`argument`], [`error`], [`file`]: arguments, exceptions, files
 //! - [`shared`]: how threads share a filter
@@ -15,6 +15,7 @@
 mod argument;
 mod batch;
 mod chunks;
+mod class;
 mod error;
 mod file;
 mod fixed;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use everbloom::dcso::DcsoFilter;
 use everbloom::hash::Key;
-use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter, Stats};
 
 use crate::failure::Failure;
 use crate::filter::{Filter, LayoutName};
@@ -148,34 +148,13 @@ impl Building {
         }
     }
 
-    /// What the summary tells.
-    fn figures(&self) -> Figures {
+    /// What the filter holds, and its bytes in memory.
+    fn stats(&self) -> (Stats, usize) {
         match self {
-            Building::Own(filter) => Figures {
-                items: filter.len(),
-                capacity: filter.capacity(),
-                asked: filter.error_rate(),
-                now: filter.estimated_error_rate(),
-                bytes: filter.memory_usage(),
-            },
-            Building::Dcso(filter) => Figures {
-                items: filter.view().header().len(),
-                capacity: filter.view().header().capacity(),
-                asked: filter.view().header().error_rate(),
-                now: filter.view().estimated_error_rate(),
-                bytes: filter.as_bytes().len(),
-            },
+            Building::Own(filter) => (filter.stats(), filter.memory_usage()),
+            Building::Dcso(filter) => (filter.view().stats(), filter.as_bytes().len()),
         }
     }
-}
-
-/// What is told of a filter that was made.
-struct Figures {
-    items: u64,
-    capacity: u64,
-    asked: f64,
-    now: f64,
-    bytes: usize,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -215,7 +194,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     file.save(|to| filter.write_to(to))?;
     if !args.quiet {
-        summarize(&tally, &filter.figures());
+        summarize(&tally, &filter);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -344,21 +323,26 @@ fn unmade(error: BuildError) -> Failure {
     Failure::Usage(format!("cannot make the filter: {error}"))
 }
 
-fn summarize(tally: &Tally, filter: &Figures) {
+fn summarize(tally: &Tally, filter: &Building) {
+    let (stats, bytes) = filter.stats();
+    let now = stats.estimated_error_rate;
     let mut text = format!(
         "{} records in, {} in the filter, which takes {:.1} MB\n",
         tally.records,
-        filter.items,
-        filter.bytes as f64 / 1e6,
+        stats.items,
+        bytes as f64 / 1e6,
     );
     if tally.keyless > 0 {
         text += &format!("{} had no such field and were left out\n", tally.keyless);
     }
-    text += &format!("of other records it finds {}\n", percent(filter.now));
-    if filter.items > filter.capacity && filter.now > filter.asked {
+    text += &format!("of other records it finds {}\n", percent(now));
+    let made_for = stats.capacity.zip(stats.error_rate);
+    if let Some((_, asked)) =
+        made_for.filter(|(capacity, asked)| stats.items > *capacity && now > *asked)
+    {
         text += &format!(
             "warning: that is more than {}; build it again with --capacity {} or more\n",
-            percent(filter.asked),
+            percent(asked),
             tally.records - tally.keyless,
         );
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use everbloom::{BloomFilter, BuildError, Layer, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, BuildError, Layer, Layout, ScalableBloomFilter, Stats};
 
 use crate::records::chunk::{Hashed, Hasher};
 pub(crate) use crate::stable::Filter;
@@ -94,32 +94,13 @@ impl Filter {
         either!(self, filter => filter.error_rate())
     }
 
-    pub(crate) fn fill_ratio(&self) -> f64 {
-        either!(self, filter => filter.fill_ratio())
-    }
-
-    pub(crate) fn estimated_error_rate(&self) -> f64 {
-        either!(self, filter => filter.estimated_error_rate())
+    /// Looks at all bits.
+    pub(crate) fn stats(&self) -> Stats {
+        either!(self, filter => filter.stats())
     }
 
     pub(crate) fn memory_usage(&self) -> usize {
         either!(self, filter => filter.memory_usage())
-    }
-
-    /// The bits of all layers.
-    pub(crate) fn bits(&self) -> u64 {
-        match self {
-            Filter::Fixed(filter) => filter.bits(),
-            Filter::Growing(filter) => filter.layers().iter().map(Layer::bits).sum(),
-        }
-    }
-
-    /// The bits that an item sets; of a filter that has grown, in its newest layer.
-    pub(crate) fn hashes(&self) -> u32 {
-        match self {
-            Filter::Fixed(filter) => filter.hashes(),
-            Filter::Growing(filter) => filter.layers().last().map_or(0, Layer::hashes),
-        }
     }
 
     /// Whether it takes more items without becoming worse.

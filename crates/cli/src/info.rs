@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use everbloom::Layout;
+use everbloom::{Layout, Stats};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -68,7 +68,8 @@ fn names(filter: &Filter) -> (&'static str, &'static str) {
 
 fn as_text(filter: &Filter, bytes: u64) -> String {
     let (kind, layout) = names(filter);
-    let now = filter.estimated_error_rate();
+    let stats = filter.stats();
+    let now = stats.estimated_error_rate;
     let mut text = format!(
         "type        {kind}, {layout}\n\
          items       {} of {}\n\
@@ -81,9 +82,9 @@ fn as_text(filter: &Filter, bytes: u64) -> String {
         filter.capacity(),
         percent(filter.error_rate()),
         percent(now),
-        filter.fill_ratio() * 100.0,
-        filter.bits(),
-        filter.hashes(),
+        stats.fill_ratio * 100.0,
+        stats.bits,
+        stats.hashes,
         filter.layers(),
     );
     if now > filter.error_rate() && filter.is_overfull() {
@@ -98,50 +99,57 @@ fn other_text(figures: &Figures, bytes: u64) -> String {
     if let Some(strategy) = figures.strategy {
         text += &format!(", {strategy}");
     }
-    let now = percent(figures.error_rate);
-    match figures.made_for {
+    let stats = figures.stats;
+    let now = percent(stats.estimated_error_rate);
+    match made_for(&stats) {
         Some((capacity, rate)) => {
-            text += &format!("\nitems       {} of {capacity}\n", figures.items);
+            text += &format!("\nitems       {} of {capacity}\n", stats.items);
             text += &format!(
                 "error rate  {} asked for, {now} expected now\n",
                 percent(rate)
             );
         }
         None => {
-            text += &format!("\nitems       about {}\n", figures.items);
+            text += &format!("\nitems       about {}\n", stats.items);
             text += &format!("error rate  {now} expected now\n");
         }
     }
     text += &format!(
         "fill        {:.1} % of {} bits are 1\n\
          hashes      {}\n",
-        figures.fill_ratio * 100.0,
-        figures.bits,
-        figures.hashes,
+        stats.fill_ratio * 100.0,
+        stats.bits,
+        stats.hashes,
     );
     if figures.data > 0 {
         text += &format!("data        {} bytes attached\n", figures.data);
     }
     text += &format!("file        {bytes} bytes\n");
-    let is_over = |(capacity, rate)| figures.items > capacity && figures.error_rate > rate;
-    if figures.made_for.is_some_and(is_over) {
+    let is_over = |(capacity, rate)| stats.items > capacity && stats.estimated_error_rate > rate;
+    if made_for(&stats).is_some_and(is_over) {
         text += OVER;
     }
     text
 }
 
+/// The capacity and the error rate that the filter was made for, if it tells.
+fn made_for(stats: &Stats) -> Option<(u64, f64)> {
+    stats.capacity.zip(stats.error_rate)
+}
+
 fn own_json(filter: &Filter, bytes: u64) -> Value {
     let (kind, layout) = names(filter);
+    let stats = filter.stats();
     json!({
         "type": kind,
         "layout": layout,
         "items": filter.len(),
         "capacity": filter.capacity(),
         "error_rate": filter.error_rate(),
-        "expected_error_rate": filter.estimated_error_rate(),
-        "fill_ratio": filter.fill_ratio(),
-        "bits": filter.bits(),
-        "hashes": filter.hashes(),
+        "expected_error_rate": stats.estimated_error_rate,
+        "fill_ratio": stats.fill_ratio,
+        "bits": stats.bits,
+        "hashes": stats.hashes,
         "layers": filter.layers(),
         "file_bytes": bytes,
     })
@@ -152,12 +160,13 @@ fn other_json(figures: &Figures, bytes: u64) -> Value {
         Program::Dcso => "dcso",
         Program::Guava => "guava",
     };
+    let stats = figures.stats;
     let mut document = json!({
         "type": kind,
-        "expected_error_rate": figures.error_rate,
-        "fill_ratio": figures.fill_ratio,
-        "bits": figures.bits,
-        "hashes": figures.hashes,
+        "expected_error_rate": stats.estimated_error_rate,
+        "fill_ratio": stats.fill_ratio,
+        "bits": stats.bits,
+        "hashes": stats.hashes,
         "file_bytes": bytes,
     });
     let mut set = |name: &str, value: Value| {
@@ -168,14 +177,14 @@ fn other_json(figures: &Figures, bytes: u64) -> Value {
     if let Some(strategy) = figures.strategy {
         set("strategy", strategy.into());
     }
-    match figures.made_for {
+    match made_for(&stats) {
         Some((capacity, rate)) => {
-            set("items", figures.items.into());
+            set("items", stats.items.into());
             set("capacity", capacity.into());
             set("error_rate", rate.into());
             set("data_bytes", figures.data.into());
         }
-        None => set("estimated_items", figures.items.into()),
+        None => set("estimated_items", stats.items.into()),
     }
     document
 }

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     if let Some((filter, _)) = merged {
         let filter = Filter::from(filter);
-        let now = filter.estimated_error_rate();
+        let now = filter.stats().estimated_error_rate;
         check_rate(&filter, now, args.error_rate)?;
         out.save(|to| filter.write_to(to))?;
         if !args.quiet {
@@ -210,7 +210,7 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
         "everbloom: {} bytes of bits, {} before; of other records it finds {}\n",
         filter.bits() / 8,
         before / 8,
-        percent(filter.estimated_error_rate())
+        percent(filter.stats().estimated_error_rate)
     );
     // Ignore the error: if stderr is closed, nobody can read it.
     let _ = io::stderr().write_all(text.as_bytes());

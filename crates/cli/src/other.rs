@@ -12,6 +12,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, sink};
 
+use everbloom::Stats;
 use everbloom::dcso::{DcsoError, DcsoHeader};
 use everbloom::guava::{GuavaError, GuavaView, Strategy};
 use flate2::bufread::MultiGzDecoder;
@@ -23,9 +24,6 @@ const UNPACKED: u64 = 1 << 30;
 
 /// How much of a file is read at once.
 const PIECE: usize = 64 << 10;
-
-/// The bytes in front of Guava's words.
-const GUAVA_HEADER: usize = 6;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -102,13 +100,8 @@ pub(crate) enum Bits {
 pub(crate) struct Figures {
     pub(crate) program: Program,
     pub(crate) strategy: Option<&'static str>,
-    pub(crate) items: u64,
-    /// The capacity and the error rate it was made for, if it tells.
-    pub(crate) made_for: Option<(u64, f64)>,
-    pub(crate) error_rate: f64,
-    pub(crate) fill_ratio: f64,
-    pub(crate) bits: u64,
-    pub(crate) hashes: u32,
+    pub(crate) stats: Stats,
+    /// Bytes of data that were attached.
     pub(crate) data: u64,
 }
 
@@ -241,12 +234,7 @@ impl Other {
                 Ok(Figures {
                     program: Program::Dcso,
                     strategy: None,
-                    items: header.len(),
-                    made_for: Some((header.capacity(), header.error_rate())),
-                    error_rate: header.estimated_error_rate(ones),
-                    fill_ratio: (ones as f64 / header.bits() as f64).min(1.0),
-                    bits: header.bits(),
-                    hashes: header.hashes(),
+                    stats: header.stats(ones),
                     data: *data,
                 })
             }
@@ -256,16 +244,10 @@ impl Other {
                     Strategy::Mitz32 => "MURMUR128_MITZ_32",
                     Strategy::Mitz64 => "MURMUR128_MITZ_64",
                 };
-                let words = bytes.get(GUAVA_HEADER..).unwrap_or_default();
                 Ok(Figures {
                     program: Program::Guava,
                     strategy: Some(strategy),
-                    items: filter.estimated_len(),
-                    made_for: None,
-                    error_rate: filter.estimated_error_rate(),
-                    fill_ratio: count_ones(words) as f64 / filter.bits() as f64,
-                    bits: filter.bits(),
-                    hashes: filter.hashes().into(),
+                    stats: filter.stats(),
                     data: 0,
                 })
             }

@@ -15,6 +15,7 @@ use crate::item::Item;
 use crate::layer::Layer;
 use crate::shape::Shape;
 use crate::sizing::LayerSize;
+use crate::stats::Stats;
 
 /// A Bloom filter of fixed size that several threads use at the same time, without a lock.
 ///
@@ -57,7 +58,7 @@ use crate::sizing::LayerSize;
 /// # What is not there
 ///
 /// No thread counts items, because all others would wait for that counter. So there is no `len`;
-/// [`estimated_len`](Self::estimated_len) takes its place. And as it is not known when the memory
+/// [`stats`](Self::stats) estimates it. And as it is not known when the memory
 /// of a filter of many megabytes is worth huge pages, it gets them only by way of a
 /// [`BloomFilter`]: when that one was filled, or when a filled filter becomes one.
 ///
@@ -150,7 +151,7 @@ impl AtomicBloomFilter {
         self.each(items, |bits, pair| emit(bits.contains(pair)));
     }
 
-    /// Calls `answer` with each item in turn, whose block was asked for ahead.
+    /// Calls `answer` with each item in turn, whose block was prefetched.
     #[inline]
     fn each(
         &self,
@@ -158,13 +159,19 @@ impl AtomicBloomFilter {
         mut answer: impl FnMut(&AtomicBits, HashPair),
     ) {
         let hasher = Hasher::Blocked(*self.bits.secrets());
-        let ask = |bits: &&AtomicBits, group: &Group| {
+        let prefetch = |bits: &&AtomicBits, group: &Group| {
             group.pairs().iter().for_each(|pair| bits.prefetch(*pair));
         };
         let bits = &mut &self.bits;
-        group::each_group(bits, &hasher, items.into_iter(), ask, |bits, group, ()| {
-            group.pairs().iter().for_each(|pair| answer(bits, *pair));
-        });
+        group::each_group(
+            bits,
+            &hasher,
+            items.into_iter(),
+            prefetch,
+            |bits, group, ()| {
+                group.pairs().iter().for_each(|pair| answer(bits, *pair));
+            },
+        );
     }
 
     /// The two hash values of an item in this filter, and in every other one with the same key.
@@ -203,7 +210,6 @@ impl AtomicBloomFilter {
     /// # use everbloom::AtomicBloomFilter;
     /// let seen = AtomicBloomFilter::new(1000, 0.01);
     /// assert_eq!((seen.capacity(), seen.error_rate()), (1000, 0.01));
-    /// assert_eq!((seen.bits(), seen.hashes()), (10_240, 6));
     /// ```
     #[must_use]
     pub fn capacity(&self) -> u64 {
@@ -214,18 +220,6 @@ impl AtomicBloomFilter {
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         self.size().error_rate
-    }
-
-    /// Length of the bit array in bits, a multiple of 512. [Example](Self::capacity).
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.size().bytes * 8
-    }
-
-    /// Bits set by an item. [Example](Self::capacity).
-    #[must_use]
-    pub fn hashes(&self) -> u32 {
-        self.size().hashes
     }
 
     fn size(&self) -> &LayerSize {
@@ -246,34 +240,13 @@ impl AtomicBloomFilter {
         self.bits.key()
     }
 
-    /// The part of the bits that are 1. Takes time linear in their number, as the other estimates
-    /// do; items that are inserted meanwhile may or may not be in it.
-    ///
-    /// ```
-    /// # use everbloom::AtomicBloomFilter;
-    /// let seen = AtomicBloomFilter::new(1000, 0.01);
-    /// seen.insert_each(0..1000, drop);
-    /// assert!((0.4..0.5).contains(&seen.fill_ratio()));
-    /// assert!((0.005..0.02).contains(&seen.estimated_error_rate()));
-    /// assert!((900..1100).contains(&seen.estimated_len()));
-    /// ```
+    /// What it was made for, what it holds, and how often it errs. Takes time linear in the number
+    /// of bits; items that are inserted meanwhile may or may not be in it. [Example](Stats).
     #[must_use]
-    pub fn fill_ratio(&self) -> f64 {
-        self.bits.count_ones() as f64 / self.bits() as f64
-    }
-
-    /// The error rate to expect now, from the bits that are 1; as in
-    /// [`fill_ratio`](Self::fill_ratio).
-    #[must_use]
-    pub fn estimated_error_rate(&self) -> f64 {
-        self.bits.estimated_error_rate()
-    }
-
-    /// How many different items were inserted, estimated from the bits that are 1; as in
-    /// [`fill_ratio`](Self::fill_ratio).
-    #[must_use]
-    pub fn estimated_len(&self) -> u64 {
-        self.bits.estimated_len()
+    pub fn stats(&self) -> Stats {
+        let fill = self.bits.fill();
+        let layers = [(*self.size(), self.size().bits(), fill)];
+        Stats::of_layers(fill.items, self.error_rate(), layers)
     }
 
     /// What it occupies in memory, in bytes, itself included.

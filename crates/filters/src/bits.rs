@@ -336,7 +336,7 @@ impl BitArray {
         })
     }
 
-    /// Asks the processor to fetch the cache lines of bits that will be read soon.
+    /// Prefetches the cache lines of these bits.
     #[inline]
     pub(crate) fn prefetch_all(&self, positions: impl Iterator<Item = u64>) {
         // Few positions lie in the array itself, and are not computed.
@@ -345,7 +345,7 @@ impl BitArray {
         }
     }
 
-    /// Asks the processor to fetch the cache line of a bit that will be read soon.
+    /// Prefetches the cache line of a bit.
     #[inline]
     pub(crate) fn prefetch(&self, position: u64) {
         if let Repr::Dense(bytes) = &self.0 {
@@ -457,7 +457,7 @@ pub(crate) fn test_bit(bytes: &[u8], position: u64) -> bool {
     byte.is_some_and(|byte| byte & mask_of(position) != 0)
 }
 
-/// Asks the processor to fetch the cache line of a bit that will be read soon.
+/// Prefetches the cache line of a bit.
 #[inline]
 pub(crate) fn prefetch_bit(bytes: &[u8], position: u64) {
     prefetch(bytes.as_ptr().wrapping_add(byte_of(position)));
@@ -466,7 +466,7 @@ pub(crate) fn prefetch_bit(bytes: &[u8], position: u64) {
 /// A cache line, as most processors have it.
 const LINE: usize = 64;
 
-/// Asks the processor to fetch all cache lines of a value that will be read soon.
+/// Prefetches all cache lines of a value.
 #[inline]
 pub(crate) fn prefetch_value<T: ?Sized>(value: &T) {
     let start: *const u8 = (&raw const *value).cast();

@@ -34,8 +34,7 @@ impl<'a> ClassicBits<'a> {
         self.hashes
     }
 
-    /// Whether it is too large for the processor's nearer caches, so that asking for cache lines
-    /// ahead of time pays.
+    /// Whether it is too large for the processor's nearer caches, so that a prefetch pays.
     #[inline]
     pub(crate) fn is_far(self) -> bool {
         self.bits.len() >= FAR
@@ -101,7 +100,7 @@ impl<'a> ClassicBits<'a> {
         self.bits.test_all(positions)
     }
 
-    /// Asks for the cache lines of these positions.
+    /// Prefetches the cache lines of these positions.
     #[inline]
     pub(crate) fn prefetch(self, positions: [u64; RUN as usize]) {
         for position in positions {
@@ -109,14 +108,14 @@ impl<'a> ClassicBits<'a> {
         }
     }
 
-    /// Asks for the cache lines of the item's bits, at most `most` of them.
+    /// Prefetches the cache lines of the item's bits, at most `most` of them.
     #[inline]
     pub(crate) fn prefetch_item(self, pair: HashPair, most: u32) {
         let positions = pair.reduced(self.hashes.min(most), self.modulus);
         self.bits.prefetch_all(positions);
     }
 
-    /// Asks for the cache lines of the item's other bits.
+    /// Prefetches the cache lines of the item's other bits.
     #[inline]
     pub(crate) fn prefetch_rest(self, pair: HashPair) {
         let rest = self.hashes.saturating_sub(RUN);

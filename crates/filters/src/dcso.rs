@@ -39,6 +39,7 @@ use crate::error::BuildError;
 use crate::hash::Modulus;
 use crate::math::{ceil, whole};
 use crate::sizing::textbook;
+use crate::stats::{Fill, Stats};
 
 /// The only version there is.
 const VERSION: u64 = 1;
@@ -249,19 +250,29 @@ impl DcsoHeader {
         Self::SIZE as u64 + self.bits().div_ceil(64) * 8
     }
 
-    /// The error rate to expect when so many of the bits are 1.
+    /// What the filter was made for, what it holds, and how often it errs, when so many of its bits
+    /// are 1.
     ///
     /// ```
     /// # use everbloom::dcso::DcsoHeader;
     /// let header = DcsoHeader::of(1000, 0.01)?;
-    /// let rate = header.estimated_error_rate(header.bits() / 2);
+    /// let rate = header.stats(header.bits() / 2).estimated_error_rate;
     /// assert!((rate - 1.0 / 128.0).abs() < 1e-5);
     /// # Ok::<(), everbloom::BuildError>(())
     /// ```
     #[must_use]
-    pub fn estimated_error_rate(&self, ones: u64) -> f64 {
-        let fill = (ones as f64 / self.bits() as f64).min(1.0);
-        textbook::error_rate_from_fill(fill, self.hashes.into())
+    pub fn stats(&self, ones: u64) -> Stats {
+        let fill = Fill::of_array(ones, self.bits(), self.hashes);
+        Stats {
+            items: self.len,
+            estimated_items: fill.items,
+            capacity: Some(self.capacity),
+            bits: self.bits(),
+            hashes: self.hashes,
+            fill_ratio: fill.ratio,
+            error_rate: Some(self.error_rate),
+            estimated_error_rate: fill.error_rate,
+        }
     }
 
     fn to_bytes(self) -> [[u8; 8]; 6] {
@@ -344,7 +355,8 @@ impl<'a> DcsoView<'a> {
         self.data
     }
 
-    /// The error rate to expect, from the bits that are 1. Takes time linear in the bits.
+    /// What the filter was made for, what it holds, and how often it errs. Takes time linear in the
+    /// bits.
     ///
     /// ```
     /// # use everbloom::dcso::{DcsoFilter, DcsoView};
@@ -352,14 +364,14 @@ impl<'a> DcsoView<'a> {
     /// for number in 0..1000 {
     ///     filter.insert(number.to_string());
     /// }
-    /// let rate = filter.view().estimated_error_rate();
+    /// let rate = filter.view().stats().estimated_error_rate;
     /// assert!((0.009..0.013).contains(&rate));
     /// # Ok::<(), everbloom::BuildError>(())
     /// ```
     #[must_use]
-    pub fn estimated_error_rate(&self) -> f64 {
+    pub fn stats(&self) -> Stats {
         let ones = self.words.iter().map(|byte| u64::from(byte.count_ones()));
-        self.header.estimated_error_rate(ones.sum())
+        self.header.stats(ones.sum())
     }
 }
 

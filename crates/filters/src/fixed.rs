@@ -12,6 +12,7 @@ use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::redisbloom::Options;
 use crate::scalable::ScalableBloomFilter;
+use crate::stats::Stats;
 
 /// A Bloom filter of fixed size.
 ///
@@ -225,21 +226,30 @@ impl BloomFilter {
     /// ```
     #[must_use]
     pub fn fill_ratio(&self) -> f64 {
-        self.layer.fill_ratio()
+        self.stats().fill_ratio
     }
 
     /// The error rate to expect now, from the bits that are 1. Takes time linear in their number.
     /// [Example](Self::fill_ratio).
     #[must_use]
     pub fn estimated_error_rate(&self) -> f64 {
-        self.layer.estimated_error_rate()
+        self.stats().estimated_error_rate
     }
 
     /// How many different items were inserted, estimated from the bits that are 1. Takes time
     /// linear in their number. [Example](Self::fill_ratio).
     #[must_use]
     pub fn estimated_len(&self) -> u64 {
-        self.layer.estimated_len()
+        self.stats().estimated_items
+    }
+
+    /// What it was made for, what it holds, and how often it errs. Takes time linear in the number
+    /// of bits. [Example](Stats).
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let layer = &self.layer;
+        let layers = [(*layer.size(), layer.modulus(), layer.fill())];
+        Stats::of_layers(self.len(), self.error_rate(), layers)
     }
 
     /// What it occupies in memory, in bytes, itself included.

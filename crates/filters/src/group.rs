@@ -2,8 +2,8 @@
 //! overlap.
 //!
 //! In the blocked layout an item has one cache line a layer. In the classic one it has many, and an
-//! item that is not in a layer usually fails within the first few bits, so only those are asked
-//! for ahead of time; the other bits are asked for when the first ones were all 1.
+//! item that is not in a layer usually fails within the first few bits, so only those are
+//! prefetched; the other bits are prefetched when the first ones were all 1.
 
 use core::slice;
 
@@ -14,27 +14,27 @@ use crate::item::Item;
 use crate::layer::Layer;
 
 /// Puts the items into groups, and calls `answer` with each group in turn and with what
-/// `ask` gave for it.
+/// `prefetch` returned for it.
 ///
-/// The blocks of a group are asked for before the group ahead of it is tested, so that memory has
-/// something to do all the time.
+/// A group is prefetched before the group ahead of it is tested, so that memory is busy all the
+/// time.
 #[inline]
 pub(crate) fn each_group<T, F>(
     bits: &mut T,
     hasher: &Hasher,
     mut items: impl Iterator<Item: Item>,
-    ask: impl Fn(&T, &Group) -> F,
+    prefetch: impl Fn(&T, &Group) -> F,
     mut answer: impl FnMut(&mut T, &Group, F),
 ) {
     let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
     let mut more = now.fill(&mut items, hasher);
-    let mut asked = ask(bits, now);
+    let mut prefetched = prefetch(bits, now);
     while more {
         more = next.fill(&mut items, hasher);
-        let asked_next = ask(bits, next);
-        answer(bits, now, asked);
+        let prefetched_next = prefetch(bits, next);
+        answer(bits, now, prefetched);
         core::mem::swap(&mut now, &mut next);
-        asked = asked_next;
+        prefetched = prefetched_next;
     }
 }
 
@@ -47,11 +47,17 @@ pub(crate) fn contained_groups(
     items: impl Iterator<Item: Item>,
     mut emit: impl FnMut(u32, usize),
 ) {
-    let ask = |layers: &&[Layer], group: &Group| group.prefetch_blocks(layers);
-    each_group(&mut layers, hasher, items, ask, |layers, group, far| {
-        let found = group.contained_after_prefetch(layers, far);
-        emit(found, group.pairs().len());
-    });
+    let prefetch = |layers: &&[Layer], group: &Group| group.prefetch_blocks(layers);
+    each_group(
+        &mut layers,
+        hasher,
+        items,
+        prefetch,
+        |layers, group, far| {
+            let found = group.contained_after_prefetch(layers, far);
+            emit(found, group.pairs().len());
+        },
+    );
 }
 
 /// Inserts each group of items in turn into a layer that nobody captures, and calls `emit` with the
@@ -63,8 +69,8 @@ pub(crate) fn insert_groups(
     items: impl Iterator<Item: Item>,
     mut emit: impl FnMut(u32, usize),
 ) {
-    let ask = |layer: &Layer, group: &Group| group.prefetch_blocks(slice::from_ref(layer));
-    each_group(layer, hasher, items, ask, |layer, group, far| {
+    let prefetch = |layer: &Layer, group: &Group| group.prefetch_blocks(slice::from_ref(layer));
+    each_group(layer, hasher, items, prefetch, |layer, group, far| {
         let found = group.contained_before_insert(slice::from_ref(layer), far);
         // An item may have come with one before it in the group.
         let new = layer.insert_group(&group.pairs, group.all() & !found);
@@ -138,7 +144,7 @@ impl Group {
 
     /// The items that are in any of the layers, as far as an insert into the newest does not tell
     /// it: in the blocked layout that layer is left out. In the classic one the other lines of the
-    /// other items are asked for. [`prefetch_blocks`](Self::prefetch_blocks) said how many layers
+    /// other items are prefetched. [`prefetch_blocks`](Self::prefetch_blocks) said how many layers
     /// are far.
     #[inline]
     pub(crate) fn contained_before_insert(&self, layers: &[Layer], far: usize) -> u32 {
@@ -182,7 +188,7 @@ impl Group {
         mask & !open
     }
 
-    /// Asks for the items' blocks in the newest layers, as far as these are blocked and far away;
+    /// Prefetches the items' blocks in the newest layers, as far as these are blocked and far away;
     /// returns how many layers that is.
     #[inline]
     pub(crate) fn prefetch_blocks(&self, layers: &[Layer]) -> usize {
@@ -211,7 +217,7 @@ impl Group {
         self.select(candidates).fold(0, test)
     }
 
-    /// The same in rounds: [`RUN`] bits of every item that is still a candidate are asked for, then
+    /// The same in rounds: [`RUN`] bits of every item that is still a candidate are prefetched, then
     /// all of them are tested. Each position is computed once.
     #[inline]
     #[expect(
@@ -242,7 +248,7 @@ impl Group {
         }
     }
 
-    /// Asks for the other cache lines of the items that are not in the mask.
+    /// Prefetches the other cache lines of the items that are not in the mask.
     #[inline]
     fn prefetch_others(&self, layer: &Layer, mask: u32) {
         // In the blocked layout there is no other line.

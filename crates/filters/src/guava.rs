@@ -35,8 +35,7 @@ use smallvec::SmallVec;
 
 use crate::bits::test_bit;
 use crate::hash::{Modulus, murmur3_x64_128};
-use crate::math::whole;
-use crate::sizing::textbook;
+use crate::stats::{Fill, Stats};
 
 /// A filter of Guava in borrowed bytes.
 ///
@@ -190,34 +189,32 @@ impl<'a> GuavaView<'a> {
         self.bits.get()
     }
 
-    /// How many different items were put in, estimated from the bits that are 1, as
-    /// `approximateElementCount` does. Takes time linear in the bits.
+    /// What it holds, and how often it errs; Guava does not say what it was made for. The estimated
+    /// items are those of `approximateElementCount`, and the error rate is that of `expectedFpp`.
+    /// Takes time linear in the bits.
     ///
     /// ```
     /// # use everbloom::guava::GuavaView;
     /// # let bytes = [1, 7, 0, 0, 0, 1, 0x10, 0x51, 0x04, 0x98, 0x00, 0x44, 0x01, 0x26];
     /// # let fruit = GuavaView::new(&bytes)?;
-    /// assert_eq!(fruit.estimated_len(), 2);
-    /// assert!((2.3e-5..2.4e-5).contains(&fruit.estimated_error_rate()));
+    /// assert_eq!((fruit.stats().items, fruit.stats().capacity), (2, None));
+    /// assert!((2.3e-5..2.4e-5).contains(&fruit.stats().estimated_error_rate));
     /// # Ok::<(), everbloom::guava::GuavaError>(())
     /// ```
     #[must_use]
-    pub fn estimated_len(&self) -> u64 {
-        let bits = self.bits() as f64;
-        let ones = (self.ones() as f64).min(bits - 1.0);
-        whole(textbook::items_from_ones(bits, self.hashes.into(), ones) + 0.5)
-    }
-
-    /// The error rate to expect, from the bits that are 1, as `expectedFpp` says it. Takes time
-    /// linear in the bits. [Example](Self::estimated_len).
-    #[must_use]
-    pub fn estimated_error_rate(&self) -> f64 {
-        textbook::error_rate_from_fill(self.ones() as f64 / self.bits() as f64, self.hashes.into())
-    }
-
-    fn ones(&self) -> u64 {
+    pub fn stats(&self) -> Stats {
         let ones = self.words.iter().map(|byte| u64::from(byte.count_ones()));
-        ones.sum()
+        let fill = Fill::of_array(ones.sum(), self.bits(), self.hashes.into());
+        Stats {
+            items: fill.items,
+            estimated_items: fill.items,
+            capacity: None,
+            bits: self.bits(),
+            hashes: self.hashes.into(),
+            fill_ratio: fill.ratio,
+            error_rate: None,
+            estimated_error_rate: fill.error_rate,
+        }
     }
 
     fn all_are_set(&self, positions: impl Iterator<Item = u64>) -> bool {

@@ -59,6 +59,7 @@ mod cuckoo;
 mod error;
 mod fixed;
 mod group;
+mod huge;
 mod item;
 mod layer;
 mod layout;
@@ -69,6 +70,7 @@ mod scalable;
 mod serde;
 mod sets;
 mod shape;
+mod stats;
 
 /// For the fuzzer: whether all ways to test blocks agree.
 #[cfg(fuzzing)]
@@ -91,3 +93,4 @@ pub use layer::Layer;
 pub use layout::Layout;
 pub use scalable::ScalableBloomFilter;
 pub use sets::{ShrinkError, UnionError};
+pub use stats::Stats;

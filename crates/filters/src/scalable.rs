@@ -20,9 +20,9 @@ use crate::host::recording::Recording;
 use crate::item::Item;
 use crate::layer::Layer;
 use crate::layout::Layout;
-use crate::math::{exp_m1, ln_1p};
 use crate::redisbloom::Options;
 use crate::sizing::blocked::BlockedSize;
+use crate::stats::Stats;
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
 /// error rate. It is what a key of the `BF.*` commands holds.
@@ -114,7 +114,7 @@ impl ScalableBloomFilter {
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.
     ///
-    /// A group of items is hashed and its memory asked for before the first of them is tested, so
+    /// A group of items is hashed and its memory prefetched before the first of them is tested, so
     /// that the waits for a large filter's cache lines overlap. Items are taken from the iterator
     /// ahead. [Example](crate::BloomFilter::contains_each).
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
@@ -164,8 +164,7 @@ impl ScalableBloomFilter {
     /// assert_eq!((seen.capacity(), seen.error_rate()), (1900, 0.01));
     /// assert_eq!((seen.layout(), seen.key()), (Layout::Blocked, Some(Key::from_seed(7))));
     /// assert_eq!((seen.expansion(), seen.is_fixed()), (2, false));
-    /// assert!(seen.fill_ratio() < 0.5 && seen.estimated_error_rate() < 0.01);
-    /// assert!(seen.estimated_len().abs_diff(1000) < 100 && seen.memory_usage() < 8000);
+    /// assert!(seen.memory_usage() < 8000);
     /// # Ok::<(), everbloom::BuildError>(())
     /// ```
     #[must_use]
@@ -234,37 +233,13 @@ impl ScalableBloomFilter {
         self.options
     }
 
-    /// The part of the bits of all layers that are 1. Takes time linear in their size.
-    /// [Example](Self::len).
+    /// What it was made for, what it holds, and how often it errs. Takes time linear in the number
+    /// of bits; [`sample`](Self::sample) reads some of them. [Example](Stats).
     #[must_use]
-    pub fn fill_ratio(&self) -> f64 {
-        let bits = |layer: &Layer| layer.modulus() as f64;
-        let ones: f64 = self
-            .layers
-            .iter()
-            .map(|layer| layer.fill_ratio() * bits(layer))
-            .sum();
-        ones / self.layers.iter().map(bits).sum::<f64>()
-    }
-
-    /// The error rate to expect now, from the bits that are 1: that any of the layers errs. Takes
-    /// time linear in their size.
-    ///
-    /// It takes the positions of an item for independent. In the classic layout they are not, and
-    /// small layers err more often: `examples/rates.rs` measures how much. [Example](Self::len).
-    #[must_use]
-    pub fn estimated_error_rate(&self) -> f64 {
-        let right = |layer: &Layer| ln_1p(-layer.estimated_error_rate());
-        -exp_m1(self.layers.iter().map(right).sum())
-    }
-
-    /// How many different items were inserted, estimated from the bits that are 1. Takes time
-    /// linear in their size. [Example](Self::len).
-    #[must_use]
-    pub fn estimated_len(&self) -> u64 {
-        self.layers
-            .iter()
-            .fold(0, |sum, layer| sum.saturating_add(layer.estimated_len()))
+    pub fn stats(&self) -> Stats {
+        let layers = self.layers.iter();
+        let layers = layers.map(|layer| (*layer.size(), layer.modulus(), layer.fill()));
+        Stats::of_layers(self.items, self.error_rate(), layers)
     }
 
     /// What the filter occupies in memory, in bytes, itself included. [Example](Self::len).

@@ -151,7 +151,7 @@ impl BloomFilter {
             *mine &= others;
         }
         self.layer.shrink();
-        let estimate = self.layer.estimated_len().min(most);
+        let estimate = self.layer.fill().items.min(most);
         self.layer.set_len(estimate);
         Ok(())
     }
@@ -267,7 +267,7 @@ impl ScalableBloomFilter {
     /// errs no more often than the two side by side, as it is with layers of the same items.
     /// Otherwise it becomes one more layer. So the error rates of the two add up, at most, and may
     /// be more than what each was made for:
-    /// [`estimated_error_rate`](Self::estimated_error_rate) says how much that is now.
+    /// [`stats`](Self::stats) says how much that is now.
     /// [`len`](Self::len) counts an item twice that is in two layers. A [capture](crate::host) in
     /// progress is given up.
     ///
@@ -307,7 +307,7 @@ impl ScalableBloomFilter {
         self.recording = Recording::default();
         for layer in &other.layers {
             // The count of a layer that was loaded may be wrong; its bits decide.
-            let is_empty = layer.is_empty() && layer.fill_ratio() == 0.0;
+            let is_empty = layer.is_empty() && layer.fill().ratio == 0.0;
             if !is_empty && !self.unite_with_any(layer) {
                 self.layers.push(layer.clone());
             }
@@ -332,8 +332,8 @@ impl ScalableBloomFilter {
             }
             let mut united = mine.clone();
             unite(&mut united, layer);
-            let apart = mine.estimated_error_rate() + layer.estimated_error_rate();
-            if united.len() <= united.capacity() || united.estimated_error_rate() <= apart {
+            let apart = mine.fill().error_rate + layer.fill().error_rate;
+            if united.len() <= united.capacity() || united.fill().error_rate <= apart {
                 *mine = united;
                 return true;
             }
@@ -364,7 +364,7 @@ fn unite(mine: &mut Layer, other: &Layer) {
     let least = mine.len().max(other.len());
     let most = mine.len().saturating_add(other.len());
     mine.union_bits(other);
-    mine.set_len(mine.estimated_len().clamp(least, most));
+    mine.set_len(mine.fill().items.clamp(least, most));
     mine.collapse_loaded();
 }
 

@@ -100,20 +100,23 @@ impl Filter {
             Fixed(filter) => {
                 assert!(!view.is_scalable());
                 assert_eq!((view.layout(), view.key()), (filter.layout(), filter.key()));
-                assert_eq!((view.len(), view.bits()), (filter.len(), filter.bits()));
+                assert_eq!(
+                    (view.len(), view.stats().bits),
+                    (filter.len(), filter.bits())
+                );
                 assert_eq!(view.capacity(), filter.capacity());
-                assert_eq!(view.hashes(), filter.hashes());
+                assert_eq!(view.stats(), filter.stats());
                 assert_eq!(view.error_rate(), filter.error_rate());
             }
             Scalable(filter) => {
                 assert!(view.is_scalable());
                 assert_eq!((view.layout(), view.key()), (filter.layout(), filter.key()));
                 assert_eq!(
-                    (view.len(), view.bits() / 8),
+                    (view.len(), view.stats().bytes()),
                     (filter.len(), filter.stream_len())
                 );
                 assert_eq!(view.capacity(), filter.capacity());
-                assert_eq!(view.hashes(), filter.layers().last().unwrap().hashes());
+                assert_eq!(view.stats(), filter.stats());
                 assert_eq!(view.error_rate(), filter.error_rate());
                 assert_eq!(view.parts(), &filter.parts());
             }
@@ -415,7 +418,7 @@ fn a_view_of_a_gigabyte_does_not_read_it() {
         head[64..72].copy_from_slice(&bits.to_le_bytes());
         large[..128].copy_from_slice(&sealed(head));
         let view = BloomView::new(&large).unwrap();
-        assert_eq!(view.bits(), 8 << 30);
+        assert_eq!(view.parts().layers[0].bits, 8 << 30);
         assert!(!view.contains("foo"));
         assert_eq!(all_of(&view, &WORDS), [false; 5]);
     }
@@ -567,18 +570,14 @@ fn filters_work(bytes: &[u8]) {
             std::ops::ControlFlow::Continue(())
         });
         assert!(!found || filter.contains("x"));
-        let _ = (
-            filter.capacity(),
-            filter.estimated_len(),
-            filter.estimated_error_rate(),
-        );
+        let _ = (filter.capacity(), filter.stats());
     }
     if let Ok(mut filter) = BloomFilter::from_bytes(bytes) {
         let again = BloomFilter::from_bytes(&filter.to_bytes());
         assert_eq!(again.as_ref(), Ok(&filter));
         filter.insert("x");
         assert!(filter.contains("x"));
-        let _ = (filter.estimated_len(), filter.estimated_error_rate());
+        let _ = filter.stats();
     }
 }
 
@@ -692,7 +691,7 @@ proptest! {
         }
         if let Ok(view) = BloomView::new(&bytes) {
             let _ = (view.contains("x"), all_of(&view, &WORDS), view.verify());
-            let _ = (view.capacity(), view.error_rate(), view.bits());
+            let _ = (view.capacity(), view.error_rate(), view.stats());
         }
     }
 }

@@ -305,7 +305,7 @@ proptest! {
             prop_assert_eq!(slots(&filter), slow.tables.concat());
             prop_assert_eq!((filter.len(), filter.removed()), (slow.items, slow.removed));
             let used = slow.tables.concat().iter().filter(|slot| **slot != 0).count();
-            prop_assert_eq!(filter.load(), used as f64 / filter.slots() as f64);
+            prop_assert_eq!(filter.stats().fill_ratio, used as f64 / filter.slots() as f64);
         }
         for item in 0..120_u16 {
             let bytes = item.to_le_bytes();

@@ -128,8 +128,8 @@ fn a_layer_without_hashes_contains_everything() {
     assert!(filter.contains("anything"));
     assert_eq!(filter.contains_all(&["a", "b"]), [true, true]);
     assert_eq!(filter.insert_all(&["a", "b"]), [false, false]);
-    assert_eq!(filter.estimated_error_rate(), 1.0);
-    assert_eq!(filter.estimated_len(), parts.layers[0].items);
+    assert_eq!(filter.stats().estimated_error_rate, 1.0);
+    assert_eq!(filter.stats().estimated_items, parts.layers[0].items);
 }
 
 #[test]

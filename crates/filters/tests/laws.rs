@@ -234,9 +234,9 @@ proptest! {
         prop_assert_eq!(filter.len(), before + new);
         prop_assert_eq!(filter.layers().iter().map(|layer| layer.len()).sum::<u64>(), filter.len());
         prop_assert!(filter.parts().validate(LIMIT, Check::DumpHeader).is_ok());
-        let error = filter.estimated_error_rate();
+        let error = filter.stats().estimated_error_rate;
         prop_assert!((0.0..=1.0).contains(&error), "{error}");
-        prop_assert!((0.0..=1.0).contains(&filter.fill_ratio()));
+        prop_assert!((0.0..=1.0).contains(&filter.stats().fill_ratio));
     }
 
     #[test]
@@ -344,12 +344,12 @@ fn the_error_rate_is_the_one_asked_for() {
             (measured / expected - 1.0).abs() < 0.15,
             "{rate}: {measured} {expected}"
         );
-        let estimated = filter.estimated_error_rate();
+        let estimated = filter.stats().estimated_error_rate;
         assert!(
             (estimated / expected - 1.0).abs() < 0.03,
             "{rate}: {estimated} {expected}"
         );
-        let length = filter.estimated_len() as f64;
+        let length = filter.stats().estimated_items as f64;
         assert!(
             (length / number as f64 - 1.0).abs() < 0.01,
             "{number}: {length}"
@@ -413,8 +413,8 @@ fn a_grown_filter_keeps_its_error_rate() {
     filter.extend((0..100_000_u64).map(u64::to_le_bytes));
     let measured = measure(|item| filter.contains(item));
     assert!((0.008..0.0125).contains(&measured), "{measured}");
-    assert!((filter.estimated_error_rate() / 0.01 - 1.0).abs() < 0.15);
-    assert!((filter.estimated_len() as f64 / 100_000.0 - 1.0).abs() < 0.01);
+    assert!((filter.stats().estimated_error_rate / 0.01 - 1.0).abs() < 0.15);
+    assert!((filter.stats().estimated_items as f64 / 100_000.0 - 1.0).abs() < 0.01);
 }
 
 #[test]

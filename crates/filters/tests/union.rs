@@ -147,7 +147,7 @@ fn error_rates_add_up() {
         }
         let rate = errors(&all);
         assert!((rate - measured).abs() < 0.004, "{rate} {measured}");
-        let expected = all.estimated_error_rate();
+        let expected = all.stats().estimated_error_rate;
         assert!((rate - expected).abs() < 0.004, "{rate} {expected}");
     }
 }
@@ -184,7 +184,7 @@ fn layers_with_room_are_united() {
         one.union(&other).unwrap();
         assert_eq!(one.layers().len(), 1);
         assert!(one.len().abs_diff(9900) < 200, "{}", one.len());
-        assert!(one.estimated_error_rate() < 0.01);
+        assert!(one.stats().estimated_error_rate < 0.01);
     }
 }
 

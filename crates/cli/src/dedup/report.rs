@@ -50,7 +50,8 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
 
 fn describe(local: &Local, text: &mut String) {
     let Local { filter, loss, .. } = local;
-    let now = filter.estimated_error_rate();
+    let stats = filter.stats();
+    let now = stats.estimated_error_rate;
     let asked = filter.error_rate();
     // Writing to a text does not fail.
     let _ = write!(
@@ -58,7 +59,7 @@ fn describe(local: &Local, text: &mut String) {
         "\nthe filter has {} of {} items and {:.1} % of its bits are 1; it takes {:.1} MB",
         filter.len(),
         filter.capacity(),
-        filter.fill_ratio() * 100.0,
+        stats.fill_ratio * 100.0,
         filter.memory_usage() as f64 / 1e6,
     );
     let _ = write!(

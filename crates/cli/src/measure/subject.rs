@@ -138,8 +138,8 @@ impl Subject {
     /// server does not show that.
     pub(super) fn expected_error_rate(&mut self) -> Result<Option<f64>, Failure> {
         match self {
-            Subject::Embedded(filter) => Ok(Some(filter.estimated_error_rate())),
-            Subject::Cuckoo(filter) => Ok(Some(filter.estimated_error_rate())),
+            Subject::Embedded(filter) => Ok(Some(filter.stats().estimated_error_rate)),
+            Subject::Cuckoo(filter) => Ok(Some(filter.stats().estimated_error_rate)),
             Subject::Server(server) => server.expected_error_rate(),
         }
     }

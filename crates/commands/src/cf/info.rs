@@ -74,16 +74,17 @@ pub fn debug(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn 
 /// `CF.STATS key`: facts for which CF.INFO has no field.
 pub fn stats(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
     describe(STATS, run, slot, answers, |filter| {
+        let stats = filter.stats();
         map([
             ("tables", count(filter.tables() as u64)),
             ("slots", count(filter.slots())),
             ("memory", count(filter.memory_usage() as u64)),
             ("items", count(filter.len())),
-            ("load", Reply::Double(filter.load())),
+            ("load", Reply::Double(stats.fill_ratio)),
             ("error-rate", Reply::Double(filter.full_error_rate())),
             (
                 "expected-error-rate",
-                Reply::Double(filter.estimated_error_rate()),
+                Reply::Double(stats.estimated_error_rate),
             ),
             (
                 "items-until-next-table",

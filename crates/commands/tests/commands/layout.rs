@@ -308,8 +308,8 @@ fn stats_tell_the_rest() {
              +capacity :100 +fill-ratio $20 {:?} +error-rate $4 0.01 \
              +expected-error-rate $22 {:?} +items-until-next-layer :97 \
              +sampling-error $1 0",
-            keys.filter("c").fill_ratio(),
-            keys.filter("c").estimated_error_rate(),
+            keys.filter("c").stats().fill_ratio,
+            keys.filter("c").stats().estimated_error_rate,
         )
     );
     keys.context.protocol = Protocol::Resp3;
@@ -359,7 +359,7 @@ fn the_expected_error_rate_is_the_measured_one() {
         let mut keys = Keyspace::default();
         keys.say(&format!("BF.RESERVE k 0.05 5000 LAYOUT {layout}"));
         keys.say(&format!("BF.MADD k{}", items(0..5000)));
-        let expected = keys.filter("k").estimated_error_rate();
+        let expected = keys.filter("k").stats().estimated_error_rate;
         let absent = keys.say(&format!("BF.MEXISTS k{}", items(10_000..50_000)));
         let wrong = absent.matches(":1").count() as f64 / 40_000.0;
         assert!((wrong / expected - 1.0).abs() < 0.2, "{wrong} {expected}");

@@ -4,12 +4,12 @@ use core::array;
 use core::sync::atomic::AtomicU64;
 
 use super::array::BlockArray;
-use super::bits::TOGETHER;
-use super::blocks::Blocks;
+use super::bits::{BlockedBits, TOGETHER};
 use super::kernel::Kernel;
 use super::portable::Lanes;
 use super::select::select;
-use crate::hash::{HashPair, Key, Secrets};
+use crate::hash::{HashPair, Key};
+use crate::sizing::blocked::BlockedSize;
 
 /// Whether every kernel says of every item what the definition says, one by one and in a
 /// group, in one array and in several; whether it inserts what the definition inserts; and whether
@@ -45,7 +45,7 @@ pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashe
         expected |= u32::from(arrays.iter().any(one)) << index;
     }
     let agrees = |kernel: Kernel| kernel.contained(&arrays, &pairs, mask, lanes);
-    Kernel::all().into_iter().all(|kernel| {
+    Kernel::all(hashes).all(|kernel| {
         let inserts = |array: &&BlockArray| inserts_agree(kernel, array, &pairs, mask, lanes);
         agrees(kernel) == expected & mask
             && shared_agrees(kernel, &arrays, &pairs, lanes)
@@ -53,8 +53,8 @@ pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashe
     })
 }
 
-/// Whether the kernel finds the items in blocks that threads share as the definition does in
-/// others, and whether its masks are the definition's.
+/// Whether the kernel finds the items in blocks that threads share as it does in others, and
+/// whether its masks are what the positions say.
 fn shared_agrees(
     kernel: Kernel,
     arrays: &[&BlockArray],
@@ -64,18 +64,24 @@ fn shared_agrees(
     pairs.iter().all(|pair| {
         let finds = |array: &&BlockArray| {
             let block = array.block_of(pair.a);
-            let (words, _) = block.0.as_chunks();
-            let word = |index| {
-                words
-                    .get(index)
-                    .map_or(0, |bytes| u64::from_ne_bytes(*bytes))
-            };
-            let shared = array::from_fn(|index| AtomicU64::new(word(index)));
-            kernel.are_in(&shared, pair.b, lanes) == lanes.contains(block, pair.b)
+            let shared = words(&block.0).map(AtomicU64::new);
+            kernel.contains_shared(&shared, pair.b, lanes) == kernel.contains(block, pair.b, lanes)
         };
-        let mask = lanes.mask(pair.b).map(u64::to_le);
-        kernel.mask(pair.b, lanes) == mask && arrays.iter().all(finds)
+        let mut mask = [0; 64];
+        for position in lanes.positions(pair.b) {
+            if let Some(byte) = mask.get_mut(position as usize / 8) {
+                *byte |= 1 << (position % 8);
+            }
+        }
+        kernel.mask_words(pair.b, lanes) == words(&mask) && arrays.iter().all(finds)
     })
+}
+
+/// The words that lie in memory as these bytes do.
+fn words(bytes: &[u8; 64]) -> [u64; 8] {
+    let (words, _) = bytes.as_chunks();
+    let word = |index| words.get(index).copied().unwrap_or_default();
+    array::from_fn(|index| u64::from_ne_bytes(word(index)))
 }
 
 /// Whether the kernel sets the bits of the items in the mask and no others, one by one and in a
@@ -102,21 +108,27 @@ fn inserts_agree(
             }
         }
     }
-    let blocks = || Blocks {
-        array: array.clone(),
-        lanes,
-        secrets: Secrets::new(Key::from_seed(0)),
+    let Some(size) = BlockedSize::from_bits(1024, lanes.hashes, Some(1)) else {
+        return false;
     };
-    let (mut single, mut group) = (blocks(), blocks());
+    let blocks = || {
+        let mut bits = BlockedBits::zeroed(&size, Key::from_seed(0)).ok()?;
+        bits.array = array.clone();
+        Some(bits)
+    };
+    let (Some(mut single), Some(mut group)) = (blocks(), blocks()) else {
+        return false;
+    };
     let singly = select(pairs, mask, |pair| {
-        let known = kernel.contains_pair(&single, pair);
+        let block = single.block_of_mut(pair);
+        let known = kernel.contains(block, pair.b, lanes);
         // That it is new is that it was not there, and it is there from now on.
-        let is_new = kernel.insert_pair(&mut single, pair);
-        assert!(is_new != known && kernel.contains_pair(&single, pair));
+        let is_new = kernel.insert(block, pair.b, lanes);
+        assert!(is_new != known && kernel.contains(block, pair.b, lanes));
         is_new
     });
     let together = kernel.insert_group(&mut group, pairs, mask);
-    let all_set = [&single, &group].map(|blocks| blocks.array.as_bytes() == bytes);
+    let all_set = [&single, &group].map(|bits| bits.as_bytes() == bytes);
     [singly, together] == [new; 2] && all_set == [true; 2]
 }
 

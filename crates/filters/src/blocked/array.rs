@@ -189,7 +189,7 @@ impl BlockArray {
         (self.blocks + 1) * BLOCK - 1
     }
 
-    /// Asks the processor to fetch a block that will be read soon.
+    /// Prefetches the block that a hash value chooses.
     #[inline]
     pub(crate) fn prefetch(&self, a: u64) {
         prefetch(self.start.as_ptr().wrapping_add(self.index_of(a)).cast());

@@ -6,10 +6,10 @@ use core::sync::atomic::Ordering;
 
 use super::array::{BlockArray, Words};
 use super::bits::BlockedBits;
-use super::fill;
 use super::words;
 use crate::bits::AllocError;
 use crate::hash::{HashPair, Key, Secrets};
+use crate::stats::Fill;
 
 /// The bits of a filter, which change through a shared reference.
 ///
@@ -47,7 +47,7 @@ impl AtomicBits {
         self.0.memory()
     }
 
-    /// Asks for the item's block, if asking ahead of time pays.
+    /// Prefetches the item's block, if that pays.
     #[inline]
     pub(crate) fn prefetch(&self, pair: HashPair) {
         if self.0.is_far() {
@@ -58,32 +58,22 @@ impl AtomicBits {
     /// Whether all bits of the hashed item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        self.0.are_in(self.words_of(pair), pair)
+        self.0.contains_shared(self.words_of(pair), pair)
     }
 
     /// Makes all bits of the hashed item 1; whether one of them was 0.
     #[inline]
     pub(crate) fn insert(&self, pair: HashPair) -> bool {
-        words::insert(self.words_of(pair), &self.0.mask(pair))
+        words::insert(self.words_of(pair), &self.0.mask_words(pair))
     }
 
-    /// The number of bits that are 1.
-    pub(crate) fn count_ones(&self) -> u64 {
-        self.ones().map(u64::from).sum()
-    }
-
-    /// The error rate to expect now, from the bits that are 1.
-    pub(crate) fn estimated_error_rate(&self) -> f64 {
-        fill::error_rate(self.ones(), self.0.hashes())
-    }
-
-    /// How many different items were inserted, estimated from the bits that are 1.
-    pub(crate) fn estimated_len(&self) -> u64 {
-        fill::len(self.ones(), self.0.hashes())
+    /// What the bits that are 1 tell.
+    pub(crate) fn fill(&self) -> Fill {
+        Fill::of_blocks(self.ones(), self.0.hashes())
     }
 
     /// How many bits of each block are 1.
-    fn ones(&self) -> impl ExactSizeIterator<Item = u32> {
+    fn ones(&self) -> impl Iterator<Item = u32> {
         self.words().iter().map(|block| {
             let words = block.iter();
             words

@@ -13,47 +13,43 @@ use core::hint::black_box;
 use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
-use super::blocks::Blocks;
+use super::bits::BlockedBits;
+use super::kernel::{Functions, Instructions};
 use super::portable::Lanes;
-use super::select::{any, inserts, select};
+use super::select::{any, functions, select};
 use crate::hash::HashPair;
 
-/// Whether the item is in the blocks, whose items have at most `MOST` hashes: 8, 16 or 32.
+functions!(Instructions::Avx512, "avx512f,avx512vl,bmi2");
+
+/// [`FUNCTIONS`] for items of at most eight hashes.
+pub(super) const FUNCTIONS_OF_EIGHT: Functions = Functions {
+    contains_item: contains_item_of::<8>,
+    ..FUNCTIONS
+};
+
+/// [`FUNCTIONS`] for items of nine to sixteen hashes.
+pub(super) const FUNCTIONS_OF_SIXTEEN: Functions = Functions {
+    contains_item: contains_item_of::<16>,
+    ..FUNCTIONS
+};
+
+/// Whether the item is in the blocks, whose items have at most `MOST` hashes: 8 or 16.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-pub(super) fn contains_item<const MOST: u32>(blocks: &Blocks, item: &[u8]) -> bool {
-    let Some(pair) = blocks.hash_usual(item) else {
-        return contains_unusual(blocks, item);
+fn contains_item_of<const MOST: u32>(bits: &BlockedBits, item: &[u8]) -> bool {
+    let Some(pair) = bits.hash_usual(item) else {
+        return contains_unusual(bits, item);
     };
-    let (block, lanes) = (blocks.block_of(pair), blocks.lanes);
+    let (block, lanes) = (bits.block_of(pair), bits.lanes);
     match MOST {
         8 => Eight::new(pair.b, lanes).are_in(block),
-        16 => Sixteen::new(pair.b, &lanes.multipliers[0]).are_in(block),
-        _ => contains(block, pair.b, lanes),
+        _ => Sixteen::new(pair.b, &lanes.multipliers[0]).are_in(block),
     }
-}
-
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn contains_unusual(blocks: &Blocks, item: &[u8]) -> bool {
-    contains_pair(blocks, blocks.hash(item))
-}
-
-/// Whether the hashed item is in the blocks.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,bmi2")]
-pub(super) fn contains_pair(blocks: &Blocks, pair: HashPair) -> bool {
-    contains(blocks.block_of(pair), pair.b, blocks.lanes)
 }
 
 /// Those of the items in the mask that are in any of the arrays. Where an item's bits lie in a
 /// block is found once for all arrays.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-pub(super) fn contained(
-    arrays: &[&BlockArray],
-    pairs: &[HashPair; 32],
-    mask: u32,
-    lanes: &Lanes,
-) -> u32 {
+fn contained(arrays: &[&BlockArray], pairs: &[HashPair; 32], mask: u32, lanes: &Lanes) -> u32 {
     // The loop over the arrays is unrolled for as many as there usually are.
     match *arrays {
         [a] => contained_in([a], pairs, mask, lanes),
@@ -90,8 +86,6 @@ fn contained_in<const N: usize>(
         any(&arrays, pair.a, |block| contains(block, pair.b, lanes))
     })
 }
-
-inserts!("avx512f,avx512vl,bmi2");
 
 /// Sets all bits of the item; whether one of them was 0.
 #[inline]
@@ -174,7 +168,7 @@ fn or(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
 /// Whether all bits of the item are 1 in its block.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-pub(super) fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
+fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     if lanes.hashes <= 8 {
         return Eight::new(b, lanes).are_in(block);
     }

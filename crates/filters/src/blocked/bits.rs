@@ -5,24 +5,25 @@ use core::fmt;
 
 #[cfg(target_has_atomic = "64")]
 use super::array::Words;
-use super::array::{Block, BlockArray};
-use super::blocks::Blocks;
-use super::fill;
-use super::kernel::{ItemTest, Kernel};
+use super::array::{BLOCK, Block, BlockArray};
+use super::kernel::Kernel;
 use super::portable::Lanes;
 use crate::error::BuildError;
 use crate::hash::{HashPair, Key, Secrets};
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
+use crate::stats::Fill;
 
-/// From how many bytes on asking for blocks ahead of time pays: more than the nearest caches hold.
+/// From how many bytes on a prefetch pays: more than the nearest caches hold.
 const FAR: usize = 2 << 20;
 
 /// The bits of a layer, its key, and the way it is tested.
 #[derive(Clone)]
 pub(crate) struct BlockedBits {
-    blocks: Blocks,
-    kernel: Kernel,
-    item_test: ItemTest,
+    pub(super) array: BlockArray,
+    /// What says which bits of a block are an item's.
+    pub(super) lanes: &'static Lanes,
+    secrets: Secrets,
+    pub(super) kernel: Kernel,
     key: Key,
 }
 
@@ -34,16 +35,12 @@ impl BlockedBits {
         if bytes == 0 || !bytes.is_multiple_of(u64::from(BLOCK_BITS / 8)) {
             return Err(BuildError::Unsizable);
         }
-        let kernel = Kernel::detect();
         let array = BlockArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
         Ok(BlockedBits {
-            blocks: Blocks {
-                array,
-                lanes,
-                secrets: Secrets::new(key),
-            },
-            kernel,
-            item_test: kernel.item_test(size.hashes),
+            array,
+            lanes,
+            secrets: Secrets::new(key),
+            kernel: Kernel::new(size.hashes),
             key,
         })
     }
@@ -57,104 +54,121 @@ impl BlockedBits {
     /// significant first, of its byte `p / 8`.
     #[inline]
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        self.blocks.array.as_bytes()
+        self.array.as_bytes()
     }
 
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        self.blocks.array.as_bytes_mut()
+        self.array.as_bytes_mut()
     }
 
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        self.blocks.array.relocate(relocate);
+        self.array.relocate(relocate);
     }
 
     /// Bytes of memory beside the struct itself.
     pub(crate) fn memory(&self) -> usize {
-        self.blocks.array.memory_usage()
+        self.array.memory_usage()
     }
 
-    /// The number of bits that are 1.
-    pub(crate) fn count_ones(&self) -> u64 {
-        self.ones().map(u64::from).sum()
-    }
-
-    /// The error rate to expect now, from the bits that are 1.
-    pub(crate) fn estimated_error_rate(&self) -> f64 {
-        fill::error_rate(self.ones(), self.hashes())
-    }
-
-    /// How many different items were inserted, estimated from the bits that are 1, block by block.
-    pub(crate) fn estimated_len(&self) -> u64 {
-        fill::len(self.ones(), self.hashes())
+    /// What the bits that are 1 tell.
+    pub(crate) fn fill(&self) -> Fill {
+        Fill::of_blocks(self.ones(), self.hashes())
     }
 
     /// How many bits of each block are 1.
-    fn ones(&self) -> impl ExactSizeIterator<Item = u32> {
-        self.blocks.array.blocks().iter().map(ones)
+    fn ones(&self) -> impl Iterator<Item = u32> {
+        self.array.blocks().iter().map(ones)
     }
 
     pub(super) fn hashes(&self) -> u32 {
-        self.blocks.lanes.hashes
+        self.lanes.hashes
     }
 
     /// What hashes items as the key says.
     #[inline]
     pub(crate) fn secrets(&self) -> &Secrets {
-        &self.blocks.secrets
+        &self.secrets
     }
 
-    /// Whether asking for blocks ahead of time pays.
+    /// Whether a prefetch pays.
     #[inline]
     pub(crate) fn is_far(&self) -> bool {
-        self.blocks.array.bytes() >= FAR
+        self.array.bytes() >= FAR
     }
 
-    /// Asks for the item's block.
+    /// Prefetches the item's block.
     #[inline]
     pub(crate) fn prefetch(&self, pair: HashPair) {
-        self.blocks.array.prefetch(pair.a);
+        self.array.prefetch(pair.a);
     }
 
     /// Whether all bits of the item are 1.
     #[inline]
     pub(crate) fn contains_item(&self, item: &[u8]) -> bool {
-        self.item_test.contains(&self.blocks, item)
+        self.kernel.contains_item(self, item)
     }
 
     /// Whether all bits of the hashed item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        self.kernel.contains_pair(&self.blocks, pair)
+        self.kernel
+            .contains(self.block_of(pair), pair.b, self.lanes)
     }
 
     /// Makes all bits of the item 1; whether one of them was 0.
     #[inline]
     pub(crate) fn insert_item(&mut self, item: &[u8]) -> bool {
-        self.kernel.insert_item(&mut self.blocks, item)
+        self.kernel.insert_item(self, item)
     }
 
     /// Makes all bits of the hashed item 1; whether one of them was 0.
     #[inline]
     pub(crate) fn insert(&mut self, pair: HashPair) -> bool {
-        self.kernel.insert_pair(&mut self.blocks, pair)
+        let (kernel, lanes) = (self.kernel, self.lanes);
+        kernel.insert(self.block_of_mut(pair), pair.b, lanes)
     }
 
     /// [`insert`](Self::insert) for those of the items in the mask, in order; which of them are
     /// new.
     #[inline]
     pub(crate) fn insert_group(&mut self, pairs: &[HashPair; 32], mask: u32) -> u32 {
-        self.kernel.insert_group(&mut self.blocks, pairs, mask)
+        self.kernel.insert_group(self, pairs, mask)
     }
 
     /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
-    pub(crate) fn note_insert(&self, pair: HashPair, note: impl FnMut(u64, u8)) {
-        self.blocks.note_insert(pair, note);
+    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64, u8)) {
+        let start = self.array.index_of(pair.a) * BLOCK;
+        for position in self.lanes.positions(pair.b) {
+            let byte = start + (position / 8) as usize;
+            let old = self.as_bytes().get(byte).copied().unwrap_or_default();
+            if old >> (position % 8) & 1 == 0 {
+                note(byte as u64, old);
+            }
+        }
     }
 
-    #[cfg(test)]
-    fn set_kernel(&mut self, kernel: Kernel) {
-        self.kernel = kernel;
-        self.item_test = kernel.item_test(self.hashes());
+    /// Hashes an item.
+    #[inline]
+    pub(super) fn hash(&self, item: &[u8]) -> HashPair {
+        self.secrets.hash(item)
+    }
+
+    /// Hashes an item of a usual length.
+    #[inline(always)]
+    pub(super) fn hash_usual(&self, item: &[u8]) -> Option<HashPair> {
+        self.secrets.hash_usual(item)
+    }
+
+    /// The block of an item.
+    #[inline(always)]
+    pub(super) fn block_of(&self, pair: HashPair) -> &Block {
+        self.array.block_of(pair.a)
+    }
+
+    /// The block of an item.
+    #[inline(always)]
+    pub(super) fn block_of_mut(&mut self, pair: HashPair) -> &mut Block {
+        self.array.block_of_mut(pair.a)
     }
 }
 
@@ -164,30 +178,24 @@ impl BlockedBits {
     /// The blocks.
     #[inline]
     pub(super) fn array(&self) -> &BlockArray {
-        &self.blocks.array
+        &self.array
     }
 
     /// Bits of the same parameters and key, with these blocks, which are as many.
     pub(super) fn with_array(&self, array: BlockArray) -> BlockedBits {
-        BlockedBits {
-            blocks: Blocks {
-                array,
-                ..self.blocks
-            },
-            ..*self
-        }
+        BlockedBits { array, ..*self }
     }
 
     /// Whether all bits of the hashed item are 1 in a block.
     #[inline]
-    pub(super) fn are_in(&self, words: &Words, pair: HashPair) -> bool {
-        self.kernel.are_in(words, pair.b, self.blocks.lanes)
+    pub(super) fn contains_shared(&self, words: &Words, pair: HashPair) -> bool {
+        self.kernel.contains_shared(words, pair.b, self.lanes)
     }
 
     /// The words of a block in which the bits of the hashed item are 1, as they lie in memory.
     #[inline]
-    pub(super) fn mask(&self, pair: HashPair) -> [u64; 8] {
-        self.kernel.mask(pair.b, self.blocks.lanes)
+    pub(super) fn mask_words(&self, pair: HashPair) -> [u64; 8] {
+        self.kernel.mask_words(pair.b, self.lanes)
     }
 }
 
@@ -202,13 +210,13 @@ fn ones(block: &Block) -> u32 {
 
 impl PartialEq for BlockedBits {
     fn eq(&self, other: &BlockedBits) -> bool {
-        self.key == other.key && self.blocks.array == other.blocks.array
+        self.key == other.key && self.array == other.array
     }
 }
 
 impl fmt::Debug for BlockedBits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, tested by {:?}", self.blocks.array, self.kernel)
+        write!(f, "{:?}, tested by {:?}", self.array, self.kernel)
     }
 }
 
@@ -225,18 +233,18 @@ pub(crate) fn contained<'a>(
     let mut found = 0;
     let mut layers = layers.rev().peekable();
     while let Some(newest) = layers.next() {
-        let mut arrays = [&newest.blocks.array; TOGETHER];
+        let mut arrays = [&newest.array; TOGETHER];
         let mut count = 1;
         for slot in arrays.iter_mut().skip(1) {
             let alike = layers.next_if(|layer| layer.hashes() == newest.hashes());
             let Some(layer) = alike else {
                 break;
             };
-            *slot = &layer.blocks.array;
+            *slot = &layer.array;
             count += 1;
         }
         let arrays = arrays.get(..count).unwrap_or_default();
-        let (kernel, lanes) = (newest.kernel, newest.blocks.lanes);
+        let (kernel, lanes) = (newest.kernel, newest.lanes);
         found |= kernel.contained(arrays, pairs, mask & !found, lanes);
         if found == mask {
             break;
@@ -267,9 +275,9 @@ mod tests {
             let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
             let empty = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
             let mut all = Vec::new();
-            for kernel in Kernel::all() {
+            for kernel in Kernel::all(hashes) {
                 let mut layer = empty.clone();
-                layer.set_kernel(kernel);
+                layer.kernel = kernel;
                 // Items of all lengths, each twice.
                 let byte = |number: usize| number.to_le_bytes()[0] / 2;
                 let item = |number: usize| alloc::vec![byte(number); number / 2 % 70];
@@ -288,7 +296,7 @@ mod tests {
             let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
             let mut layer = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
             for number in 0..count {
-                layer.insert(layer.blocks.hash(&number.to_le_bytes()));
+                layer.insert(layer.hash(&number.to_le_bytes()));
             }
             let items: Vec<Vec<u8>> = (0..2 * count)
                 .map(|number| match number % 3 {
@@ -298,17 +306,17 @@ mod tests {
                 })
                 .collect();
             let mut answers = Vec::new();
-            for kernel in Kernel::all() {
-                layer.set_kernel(kernel);
+            for kernel in Kernel::all(hashes) {
+                layer.kernel = kernel;
                 let single: Vec<bool> =
                     items.iter().map(|item| layer.contains_item(item)).collect();
                 let hashed: Vec<bool> =
-                    items.iter().map(|item| layer.contains(layer.blocks.hash(item))).collect();
+                    items.iter().map(|item| layer.contains(layer.hash(item))).collect();
                 let mut together = Vec::new();
                 for group in items.chunks(32) {
                     let mut pairs = [HashPair::default(); 32];
                     for (pair, item) in pairs.iter_mut().zip(group) {
-                        *pair = layer.blocks.hash(item);
+                        *pair = layer.hash(item);
                     }
                     let found = contained([&layer].into_iter(), &pairs, u32::MAX);
                     together.extend((0..group.len()).map(|index| found >> index & 1 == 1));

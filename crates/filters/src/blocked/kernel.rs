@@ -1,41 +1,59 @@
-//! Which way to test blocks and to insert into them is used.
+//! Which functions test blocks and insert into them: a list for each set of instructions, chosen
+//! once for each layer.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 #[cfg(target_has_atomic = "64")]
 use super::array::Words;
 use super::array::{Block, BlockArray};
-use super::blocks::Blocks;
+use super::bits::BlockedBits;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use super::neon;
-use super::portable::Lanes;
-use super::select::{any, select};
-#[cfg(target_has_atomic = "64")]
-use super::words;
+use super::portable::{self, Lanes};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::hash::HashPair;
 
-/// A way to test blocks and to insert into them. That a value exists proves that the processor can
-/// do it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kernel(Set);
-
+/// The instructions that a filter in the blocked layout uses. All give the same answers.
+///
+/// New filters use the fastest that the processor has. [`select`](Self::select) is for programs
+/// that measure the others.
+///
+/// ```
+/// use everbloom::host::Instructions;
+/// let fastest = Instructions::current();
+/// assert!(Instructions::Portable.select());
+/// assert_eq!(Instructions::current(), Instructions::Portable);
+/// assert!(fastest.select());
+/// assert!(Instructions::available().any(|instructions| instructions == fastest));
+/// assert_eq!(Instructions::Avx2.name(), "avx2");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Set {
-    #[cfg_attr(
-        all(target_arch = "aarch64", target_feature = "neon"),
-        allow(dead_code, reason = "every such processor has the better one")
-    )]
+pub enum Instructions {
+    /// Those that every processor has.
     Portable,
-    #[cfg(target_arch = "x86_64")]
+    /// AVX2, of x86-64.
     Avx2,
-    #[cfg(target_arch = "x86_64")]
+    /// AVX-512 F and VL with BMI2, of x86-64.
     Avx512,
-    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    /// NEON, of AArch64.
     Neon,
 }
 
-/// Whether the processor has an instruction set: asked while it runs with `std`, and otherwise as
-/// far as the compiler was told.
+/// The fastest first.
+const ALL: [Instructions; 4] = [
+    Instructions::Avx512,
+    Instructions::Avx2,
+    Instructions::Neon,
+    Instructions::Portable,
+];
+
+/// The index in [`ALL`] of the set that was selected; of none, if none was.
+static SELECTED: AtomicU8 = AtomicU8::new(u8::MAX);
+
+/// Whether the processor has an instruction set: detected while it runs with `std`, and otherwise
+/// as far as the compiler was told.
 #[cfg(target_arch = "x86_64")]
 macro_rules! has {
     ($feature:tt) => {{
@@ -47,187 +65,133 @@ macro_rules! has {
     }};
 }
 
-/// What `avx512.rs` needs.
-#[cfg(target_arch = "x86_64")]
-fn has_avx512() -> bool {
-    [has!("avx512f"), has!("avx512vl"), has!("bmi2")] == [true; 3]
+impl Instructions {
+    /// Those that the processor has, the fastest first. [Example](Self).
+    pub fn available() -> impl Iterator<Item = Instructions> {
+        ALL.into_iter()
+            .filter(|set| Kernel::with(*set, u32::MAX).is_some())
+    }
+
+    /// Those that new filters use. [Example](Self).
+    #[must_use]
+    pub fn current() -> Instructions {
+        let selected = ALL.get(usize::from(SELECTED.load(Ordering::Relaxed)));
+        let fastest = || Instructions::available().next();
+        selected
+            .copied()
+            .or_else(fastest)
+            .unwrap_or(Instructions::Portable)
+    }
+
+    /// Lets filters use these that are made from now on; false when the processor does not have
+    /// them. [Example](Self).
+    #[must_use]
+    pub fn select(self) -> bool {
+        let is_available = Instructions::available().any(|set| set == self);
+        if is_available {
+            let index = (0..).zip(ALL).find(|(_, set)| *set == self);
+            let index = index.map_or(u8::MAX, |(index, _)| index);
+            SELECTED.store(index, Ordering::Relaxed);
+        }
+        is_available
+    }
+
+    /// A name in lower case, as for a command line. [Example](Self).
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Instructions::Portable => "portable",
+            Instructions::Avx2 => "avx2",
+            Instructions::Avx512 => "avx512",
+            Instructions::Neon => "neon",
+        }
+    }
+}
+
+/// The functions of one set of instructions. They may be called where the processor has the set.
+/// `b` is an item's second hash value.
+#[derive(Clone, Copy)]
+pub(super) struct Functions {
+    pub(super) instructions: Instructions,
+    pub(super) contains_item: unsafe fn(&BlockedBits, &[u8]) -> bool,
+    pub(super) contains: unsafe fn(&Block, u64, &Lanes) -> bool,
+    pub(super) contained: unsafe fn(&[&BlockArray], &[HashPair; 32], u32, &Lanes) -> u32,
+    pub(super) insert_item: unsafe fn(&mut BlockedBits, &[u8]) -> bool,
+    pub(super) insert: unsafe fn(&mut Block, u64, &Lanes) -> bool,
+    pub(super) insert_group: unsafe fn(&mut BlockedBits, &[HashPair; 32], u32) -> u32,
+    #[cfg(target_has_atomic = "64")]
+    pub(super) contains_shared: unsafe fn(&Words, u64, &Lanes) -> bool,
+    #[cfg(target_has_atomic = "64")]
+    pub(super) mask_words: unsafe fn(u64, &Lanes) -> [u64; 8],
+}
+
+/// The functions to use. That a value exists proves that the processor can execute them.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel {
+    functions: &'static Functions,
+    /// That of the functions. A lookup of one item takes so little time that a load less counts.
+    contains_item: unsafe fn(&BlockedBits, &[u8]) -> bool,
+}
+
+impl From<&'static Functions> for Kernel {
+    fn from(functions: &'static Functions) -> Kernel {
+        Kernel {
+            functions,
+            contains_item: functions.contains_item,
+        }
+    }
 }
 
 impl Kernel {
-    /// The best there is.
-    pub(super) fn detect() -> Kernel {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if has_avx512() {
-                return Kernel(Set::Avx512);
-            }
-            if has!("avx2") {
-                return Kernel(Set::Avx2);
-            }
-        }
-        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-        return Kernel(Set::Neon);
-        #[cfg(not(all(target_arch = "aarch64", target_feature = "neon")))]
-        Kernel(Set::Portable)
+    /// The functions of [`Instructions::current`] for layers with so many hashes.
+    pub(super) fn new(hashes: u32) -> Kernel {
+        let kernel = Kernel::with(Instructions::current(), hashes);
+        kernel.unwrap_or(Kernel::from(&portable::FUNCTIONS))
     }
 
-    /// All there are.
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn all() -> alloc::vec::Vec<Kernel> {
-        let mut all = alloc::vec![Kernel(Set::Portable)];
-        #[cfg(target_arch = "x86_64")]
-        {
-            all.extend(has!("avx2").then_some(Kernel(Set::Avx2)));
-            all.extend(has_avx512().then_some(Kernel(Set::Avx512)));
-        }
-        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-        all.push(Kernel(Set::Neon));
-        all
-    }
-
-    /// The test of single items in layers with so many hashes.
+    /// The functions of these instructions; `None` when the processor does not have them.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
-    pub(super) fn item_test(self, hashes: u32) -> ItemTest {
-        ItemTest(match self.0 {
-            Set::Portable => portable_contains_item,
+    fn with(instructions: Instructions, hashes: u32) -> Option<Kernel> {
+        let (has, functions) = match instructions {
+            Instructions::Portable => (true, &portable::FUNCTIONS),
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => avx2::contains_item,
+            Instructions::Avx2 => (has!("avx2"), &avx2::FUNCTIONS),
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => match hashes {
-                0..=8 => avx512::contains_item::<8>,
-                9..=16 => avx512::contains_item::<16>,
-                _ => avx512::contains_item::<32>,
-            },
+            Instructions::Avx512 => {
+                let has = has!("avx512f") && has!("avx512vl") && has!("bmi2");
+                match hashes {
+                    0..=8 => (has, &avx512::FUNCTIONS_OF_EIGHT),
+                    9..=16 => (has, &avx512::FUNCTIONS_OF_SIXTEEN),
+                    _ => (has, &avx512::FUNCTIONS),
+                }
+            }
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => neon::contains_item,
-        })
+            Instructions::Neon => (true, &neon::FUNCTIONS),
+            #[allow(unreachable_patterns, reason = "no processor has all")]
+            _ => return None,
+        };
+        has.then(|| Kernel::from(functions))
     }
 
-    /// Whether the hashed item is in the blocks.
-    #[inline]
-    pub(super) fn contains_pair(self, blocks: &Blocks, pair: HashPair) -> bool {
-        match self.0 {
-            Set::Portable => portable_contains(blocks, pair),
-            // SAFETY: the value proves that the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::contains_pair(blocks, pair) },
-            // SAFETY: the value proves that the processor has AVX-512.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::contains_pair(blocks, pair) },
-            // SAFETY: the compiler was told that the processor has NEON.
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::contains_pair(blocks, pair) },
-        }
+    /// All that the processor can execute.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn all(hashes: u32) -> impl Iterator<Item = Kernel> {
+        Instructions::available().filter_map(move |set| Kernel::with(set, hashes))
     }
 
-    /// Whether all bits of an item with this second hash value are 1 in its block.
+    /// Whether an item is in the blocks. One call hashes and tests, because neither can be inlined
+    /// where the instructions are not known to exist.
     #[inline]
-    pub(super) fn contains_bits(self, block: &Block, b: u64, lanes: &Lanes) -> bool {
-        match self.0 {
-            Set::Portable => lanes.contains(block, b),
-            // SAFETY: the value proves that the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::contains(block, b, lanes) },
-            // SAFETY: the value proves that the processor has AVX-512.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::contains(block, b, lanes) },
-            // SAFETY: the compiler was told that the processor has NEON.
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::contains(block, b, lanes) },
-        }
+    pub(super) fn contains_item(self, bits: &BlockedBits, item: &[u8]) -> bool {
+        // SAFETY: the value proves that the processor has the instructions.
+        unsafe { (self.contains_item)(bits, item) }
     }
 
-    /// Inserts an item; whether it is new. One call hashes and inserts, as in [`ItemTest`].
+    /// Whether all bits of an item are 1 in its block.
     #[inline]
-    pub(super) fn insert_item(self, blocks: &mut Blocks, item: &[u8]) -> bool {
-        match self.0 {
-            Set::Portable => portable_insert(blocks, blocks.hash(item)),
-            // SAFETY: the value proves that the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::insert_item(blocks, item) },
-            // SAFETY: the value proves that the processor has AVX-512.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::insert_item(blocks, item) },
-            // SAFETY: the compiler was told that the processor has NEON.
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::insert_item(blocks, item) },
-        }
-    }
-
-    /// Inserts the hashed item; whether it is new.
-    #[inline]
-    pub(super) fn insert_pair(self, blocks: &mut Blocks, pair: HashPair) -> bool {
-        match self.0 {
-            Set::Portable => portable_insert(blocks, pair),
-            // SAFETY: the value proves that the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::insert_pair(blocks, pair) },
-            // SAFETY: the value proves that the processor has AVX-512.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::insert_pair(blocks, pair) },
-            // SAFETY: the compiler was told that the processor has NEON.
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::insert_pair(blocks, pair) },
-        }
-    }
-
-    /// Inserts those of the items in the mask, in order; which of them are new: bit i for
-    /// `pairs[i]`.
-    #[inline]
-    pub(super) fn insert_group(
-        self,
-        blocks: &mut Blocks,
-        pairs: &[HashPair; 32],
-        mask: u32,
-    ) -> u32 {
-        match self.0 {
-            Set::Portable => select(pairs, mask, |pair| portable_insert(blocks, pair)),
-            // SAFETY: the value proves that the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::insert_group(blocks, pairs, mask) },
-            // SAFETY: the value proves that the processor has AVX-512.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::insert_group(blocks, pairs, mask) },
-            // SAFETY: the compiler was told that the processor has NEON.
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::insert_group(blocks, pairs, mask) },
-        }
-    }
-
-    /// Whether all bits of the item are 1 in a block that threads share.
-    #[inline]
-    #[cfg(target_has_atomic = "64")]
-    pub(super) fn are_in(self, words: &Words, b: u64, lanes: &Lanes) -> bool {
-        match self.0 {
-            Set::Portable => lanes.contains(&Block::from_words(words::load(words)), b),
-            // SAFETY: the value proves that the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::are_in(words, b, lanes) },
-            // SAFETY: the value proves that the processor has AVX-512.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::are_in(words, b, lanes) },
-            // SAFETY: the compiler was told that the processor has NEON.
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::are_in(words, b, lanes) },
-        }
-    }
-
-    /// The words of a block in which the item's bits are 1, as they lie in memory.
-    #[inline]
-    #[cfg(target_has_atomic = "64")]
-    pub(super) fn mask(self, b: u64, lanes: &Lanes) -> [u64; 8] {
-        match self.0 {
-            Set::Portable => lanes.mask(b).map(u64::to_le),
-            // SAFETY: the value proves that the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::mask_words(b, lanes) },
-            // SAFETY: the value proves that the processor has AVX-512.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::mask_words(b, lanes) },
-            // SAFETY: the compiler was told that the processor has NEON.
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::mask_words(b, lanes) },
-        }
+    pub(super) fn contains(self, block: &Block, b: u64, lanes: &Lanes) -> bool {
+        // SAFETY: as in `contains_item`.
+        unsafe { (self.functions.contains)(block, b, lanes) }
     }
 
     /// Those of the items in the mask that are in any of the arrays: bit i for `pairs[i]`.
@@ -239,48 +203,56 @@ impl Kernel {
         mask: u32,
         lanes: &Lanes,
     ) -> u32 {
-        match self.0 {
-            Set::Portable => select(pairs, mask, |pair| {
-                any(arrays, pair.a, |block| lanes.contains(block, pair.b))
-            }),
-            // SAFETY: the value proves that the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { avx2::contained(arrays, pairs, mask, lanes) },
-            // SAFETY: the value proves that the processor has AVX-512.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::contained(arrays, pairs, mask, lanes) },
-            // SAFETY: the compiler was told that the processor has NEON.
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Set::Neon => unsafe { neon::contained(arrays, pairs, mask, lanes) },
-        }
+        // SAFETY: as in `contains_item`.
+        unsafe { (self.functions.contained)(arrays, pairs, mask, lanes) }
     }
-}
 
-/// Tests single items in the blocks that it was chosen for. One call hashes and tests, because
-/// neither can be inlined where the instructions are not known to exist.
-#[derive(Clone, Copy)]
-pub(super) struct ItemTest(unsafe fn(&Blocks, &[u8]) -> bool);
-
-impl ItemTest {
+    /// Inserts an item; whether it is new.
     #[inline]
-    pub(super) fn contains(self, blocks: &Blocks, item: &[u8]) -> bool {
-        // SAFETY: only `Kernel::item_test` makes such values, and a kernel proves that the
-        // processor has the instructions.
-        unsafe { (self.0)(blocks, item) }
+    pub(super) fn insert_item(self, bits: &mut BlockedBits, item: &[u8]) -> bool {
+        // SAFETY: as in `contains_item`.
+        unsafe { (self.functions.insert_item)(bits, item) }
+    }
+
+    /// Sets all bits of an item in its block; whether one of them was 0.
+    #[inline]
+    pub(super) fn insert(self, block: &mut Block, b: u64, lanes: &Lanes) -> bool {
+        // SAFETY: as in `contains_item`.
+        unsafe { (self.functions.insert)(block, b, lanes) }
+    }
+
+    /// Inserts those of the items in the mask, in order; which of them are new: bit i for
+    /// `pairs[i]`.
+    #[inline]
+    pub(super) fn insert_group(
+        self,
+        bits: &mut BlockedBits,
+        pairs: &[HashPair; 32],
+        mask: u32,
+    ) -> u32 {
+        // SAFETY: as in `contains_item`.
+        unsafe { (self.functions.insert_group)(bits, pairs, mask) }
+    }
+
+    /// Whether all bits of an item are 1 in its block, which threads share.
+    #[inline]
+    #[cfg(target_has_atomic = "64")]
+    pub(super) fn contains_shared(self, words: &Words, b: u64, lanes: &Lanes) -> bool {
+        // SAFETY: as in `contains_item`.
+        unsafe { (self.functions.contains_shared)(words, b, lanes) }
+    }
+
+    /// The words of a block in which the bits of an item are 1, as they lie in memory.
+    #[inline]
+    #[cfg(target_has_atomic = "64")]
+    pub(super) fn mask_words(self, b: u64, lanes: &Lanes) -> [u64; 8] {
+        // SAFETY: as in `contains_item`.
+        unsafe { (self.functions.mask_words)(b, lanes) }
     }
 }
 
-fn portable_contains_item(blocks: &Blocks, item: &[u8]) -> bool {
-    portable_contains(blocks, blocks.hash(item))
-}
-
-#[inline]
-fn portable_contains(blocks: &Blocks, pair: HashPair) -> bool {
-    blocks.lanes.contains(blocks.block_of(pair), pair.b)
-}
-
-#[inline]
-fn portable_insert(blocks: &mut Blocks, pair: HashPair) -> bool {
-    let lanes = blocks.lanes;
-    lanes.insert(blocks.block_of_mut(pair), pair.b)
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.functions.instructions.fmt(f)
+    }
 }

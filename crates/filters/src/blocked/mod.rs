@@ -1,6 +1,6 @@
 //! The blocked layout: all bits of an item in one block of 512 bits, which is a cache line.
 //!
-//! The naive Bloom filter asks memory for one cache line a bit. Here the first hash value chooses a
+//! The naive Bloom filter reads one cache line for each bit. Here the first hash value chooses a
 //! block, and the second one the bits in it, so that a lookup waits for memory once. (Putze,
 //! Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007.) What that costs
 //! in bits, as some blocks get more items than others, is in
@@ -8,7 +8,7 @@
 //!
 //! Each way to test a block has a file of its own: `portable`, which is the definition, and one for
 //! each set of instructions. All give the same answers. Which one is used is decided in
-//! [`kernel::Kernel::detect`].
+//! [`kernel::Kernel::new`].
 #![allow(unsafe_code)]
 
 #[cfg(any(test, fuzzing))]
@@ -21,9 +21,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod bits;
-mod blocks;
 mod borrowed;
-mod fill;
 mod kernel;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 mod neon;
@@ -36,3 +34,4 @@ mod words;
 pub(crate) use atomic::AtomicBits;
 pub(crate) use bits::{BlockedBits, contained};
 pub(crate) use borrowed::BorrowedBlocks;
+pub use kernel::Instructions;

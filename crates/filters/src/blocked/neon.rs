@@ -8,47 +8,14 @@ use core::arch::aarch64::{
 };
 
 use super::array::{Block, BlockArray};
-use super::blocks::Blocks;
+use super::bits::BlockedBits;
+use super::kernel::Instructions;
 use super::portable::Lanes;
-use super::select::{any, inserts, select};
+use super::select::{contained, functions};
 use crate::hash::HashPair;
 
-/// Whether the item is in the blocks.
-#[target_feature(enable = "neon")]
-pub(super) fn contains_item(blocks: &Blocks, item: &[u8]) -> bool {
-    match blocks.hash_usual(item) {
-        Some(pair) => contains_pair(blocks, pair),
-        None => contains_unusual(blocks, item),
-    }
-}
-
-#[inline(never)]
-#[target_feature(enable = "neon")]
-fn contains_unusual(blocks: &Blocks, item: &[u8]) -> bool {
-    contains_pair(blocks, blocks.hash(item))
-}
-
-/// Whether the hashed item is in the blocks.
-#[inline]
-#[target_feature(enable = "neon")]
-pub(super) fn contains_pair(blocks: &Blocks, pair: HashPair) -> bool {
-    contains(blocks.block_of(pair), pair.b, blocks.lanes)
-}
-
-/// Those of the items in the mask that are in any of the arrays.
-#[target_feature(enable = "neon")]
-pub(super) fn contained(
-    arrays: &[&BlockArray],
-    pairs: &[HashPair; 32],
-    mask: u32,
-    lanes: &Lanes,
-) -> u32 {
-    select(pairs, mask, |pair| {
-        any(arrays, pair.a, |block| contains(block, pair.b, lanes))
-    })
-}
-
-inserts!("neon");
+functions!(Instructions::Neon, "neon");
+contained!("neon");
 
 /// Sets all bits of the item; whether one of them was 0.
 #[inline]
@@ -119,7 +86,7 @@ static NUMBERS: [u8; 64] = {
 /// Whether all bits of the item are 1 in its block.
 #[inline]
 #[target_feature(enable = "neon")]
-pub(super) fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
+fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     // SAFETY: a block is 64 bytes.
     let block = unsafe { vld1q_u8_x4(block.0.as_ptr()) };
     // Even lanes are the lower half of `b`, odd ones the upper.

@@ -1,5 +1,5 @@
-//! The loops around a test: over the items of a group, and over the arrays of several layers. And
-//! what is around the insert of a hashed item.
+//! What all kernels have in common: the loops around a test, over the items of a group and over the
+//! arrays of several layers, and the functions around `contains`, `insert` and `mask`.
 
 use super::array::{Block, BlockArray};
 use crate::hash::HashPair;
@@ -38,58 +38,102 @@ pub(super) fn select(
     found
 }
 
-/// What a kernel's inserts have in common: an item, a hashed item, and those of a group that are in
-/// the mask. Each says what was new. And what the atomic filter needs, whose blocks are words that
-/// threads share. The kernel has `contains`, `insert`, `mask`, and these instructions.
-macro_rules! inserts {
-    ($features:tt) => {
-        /// Inserts an item; whether it is new.
-        #[target_feature(enable = $features)]
-        pub(super) fn insert_item(blocks: &mut Blocks, item: &[u8]) -> bool {
-            match blocks.hash_usual(item) {
-                Some(pair) => insert_pair(blocks, pair),
-                None => insert_unusual(blocks, item),
+/// The list of a kernel's functions, and those of them that all kernels have in common. The kernel
+/// has `contained`, which [`contained!`] makes, and
+///
+/// - `contains`: whether all bits of an item are 1 in its block
+/// - `insert`: sets all bits of an item in its block; whether one of them was 0
+/// - `mask`: 64 bytes, a block in which the bits of an item are 1
+///
+/// A macro, because the instructions are an attribute of each function.
+macro_rules! functions {
+    ($instructions:expr $(, $features:tt)?) => {
+        pub(super) const FUNCTIONS: super::kernel::Functions = super::kernel::Functions {
+            instructions: $instructions,
+            contains_item,
+            contains,
+            contained,
+            insert_item,
+            insert,
+            insert_group,
+            #[cfg(target_has_atomic = "64")]
+            contains_shared,
+            #[cfg(target_has_atomic = "64")]
+            mask_words,
+        };
+
+        $(#[target_feature(enable = $features)])?
+        fn contains_item(bits: &BlockedBits, item: &[u8]) -> bool {
+            match bits.hash_usual(item) {
+                Some(pair) => contains(bits.block_of(pair), pair.b, bits.lanes),
+                None => contains_unusual(bits, item),
             }
         }
 
         #[inline(never)]
-        #[target_feature(enable = $features)]
-        fn insert_unusual(blocks: &mut Blocks, item: &[u8]) -> bool {
-            insert_pair(blocks, blocks.hash(item))
+        $(#[target_feature(enable = $features)])?
+        fn contains_unusual(bits: &BlockedBits, item: &[u8]) -> bool {
+            let pair = bits.hash(item);
+            contains(bits.block_of(pair), pair.b, bits.lanes)
         }
 
-        /// Inserts a hashed item; whether it is new.
+        $(#[target_feature(enable = $features)])?
+        fn insert_item(bits: &mut BlockedBits, item: &[u8]) -> bool {
+            match bits.hash_usual(item) {
+                Some(pair) => insert_pair(bits, pair),
+                None => insert_unusual(bits, item),
+            }
+        }
+
+        #[inline(never)]
+        $(#[target_feature(enable = $features)])?
+        fn insert_unusual(bits: &mut BlockedBits, item: &[u8]) -> bool {
+            insert_pair(bits, bits.hash(item))
+        }
+
         #[inline]
-        #[target_feature(enable = $features)]
-        pub(super) fn insert_pair(blocks: &mut Blocks, pair: HashPair) -> bool {
-            let lanes = blocks.lanes;
-            insert(blocks.block_of_mut(pair), pair.b, lanes)
+        $(#[target_feature(enable = $features)])?
+        fn insert_pair(bits: &mut BlockedBits, pair: HashPair) -> bool {
+            let lanes = bits.lanes;
+            insert(bits.block_of_mut(pair), pair.b, lanes)
         }
 
-        /// Inserts those of the items in the mask, in order; which of them are new.
-        #[target_feature(enable = $features)]
-        pub(super) fn insert_group(blocks: &mut Blocks, pairs: &[HashPair; 32], mask: u32) -> u32 {
-            select(pairs, mask, |pair| insert_pair(blocks, pair))
+        $(#[target_feature(enable = $features)])?
+        fn insert_group(bits: &mut BlockedBits, pairs: &[HashPair; 32], mask: u32) -> u32 {
+            super::select::select(pairs, mask, |pair| insert_pair(bits, pair))
         }
 
-        /// Whether the item's bits are 1 in a block that threads share. What is read of it stays in
-        /// registers, because the reads are inlined here.
-        #[target_feature(enable = $features)]
-        pub(super) fn are_in(words: &super::array::Words, b: u64, lanes: &Lanes) -> bool {
+        /// What is read of the block stays in registers, because the reads are inlined here.
+        #[cfg(target_has_atomic = "64")]
+        $(#[target_feature(enable = $features)])?
+        fn contains_shared(words: &super::array::Words, b: u64, lanes: &Lanes) -> bool {
             contains(&Block::from_words(super::words::load(words)), b, lanes)
         }
 
-        /// The words of a block in which the item's bits are 1, as they lie in memory.
-        #[target_feature(enable = $features)]
-        pub(super) fn mask_words(b: u64, lanes: &Lanes) -> [u64; 8] {
-            // SAFETY: the mask is vectors of 64 bytes in all, and any bytes are words.
+        #[cfg(target_has_atomic = "64")]
+        $(#[target_feature(enable = $features)])?
+        fn mask_words(b: u64, lanes: &Lanes) -> [u64; 8] {
+            // SAFETY: the mask is 64 bytes, and any bytes are words.
             unsafe { core::mem::transmute(mask(b, lanes)) }
         }
     };
 }
 
-#[cfg(any(
-    target_arch = "x86_64",
-    all(target_arch = "aarch64", target_feature = "neon")
-))]
-pub(super) use inserts;
+/// `contained` of a kernel that tests arrays one by one with its `contains`.
+macro_rules! contained {
+    ($($features:tt)?) => {
+        $(#[target_feature(enable = $features)])?
+        fn contained(
+            arrays: &[&BlockArray],
+            pairs: &[HashPair; 32],
+            mask: u32,
+            lanes: &Lanes,
+        ) -> u32 {
+            super::select::select(pairs, mask, |pair| {
+                super::select::any(arrays, pair.a, |block| contains(block, pair.b, lanes))
+            })
+        }
+    };
+}
+
+pub(super) use {contained, functions};

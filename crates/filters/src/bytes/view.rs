@@ -18,6 +18,8 @@ use crate::redisbloom::Options;
 use crate::redisbloom::{FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
 use crate::shape::Shape;
+use crate::sizing::blocked::BLOCK_BITS;
+use crate::stats::{Fill, Stats};
 
 /// A filter that is looked up where its bytes are: in a file that is mapped into memory, in the
 /// program itself, in a message. Nothing is copied, so that a filter of any size is there at once.
@@ -41,7 +43,7 @@ use crate::shape::Shape;
 /// assert_eq!((view.len(), view.capacity(), view.error_rate()), (1, 1000, 0.01));
 /// assert!(!view.is_empty());
 /// assert_eq!((view.layout(), view.key()), (seen.layout(), seen.key()));
-/// assert_eq!((view.bits(), view.hashes()), (seen.bits(), seen.hashes()));
+/// assert_eq!((view.stats().bits, view.stats().hashes), (seen.bits(), seen.hashes()));
 ///
 /// let again = BloomFilter::try_from(view)?;
 /// assert_eq!(again, seen);
@@ -198,7 +200,7 @@ impl<'a> BloomView<'a> {
         self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
 
-    /// Asks for the item's first bits.
+    /// Prefetches the item's first bits.
     #[inline]
     fn prefetch(&self, pair: HashPair) {
         self.layers
@@ -274,17 +276,17 @@ impl<'a> BloomView<'a> {
         })
     }
 
-    /// Length of all bit arrays in bits. [Example](Self).
+    /// What the filter was made for, what it holds, and how often it errs. Takes time linear in the
+    /// number of bits. [Example](Self).
     #[must_use]
-    pub fn bits(&self) -> u64 {
-        let layers = self.parts().layers.iter();
-        layers.fold(0, |sum, layer| sum.saturating_add(layer.bits))
-    }
-
-    /// Bits set by an item; of a filter that has grown, in its newest layer. [Example](Self).
-    #[must_use]
-    pub fn hashes(&self) -> u32 {
-        self.parts().layers.last().map_or(0, |newest| newest.hashes)
+    pub fn stats(&self) -> Stats {
+        let parts = self.parts();
+        let layers = parts.layers.iter().zip(&self.layers);
+        let layers = layers.map(|(part, layer)| {
+            let (usable, fill) = layer.fill(part.hashes);
+            (part.size(), usable, fill)
+        });
+        Stats::of_layers(parts.items, self.error_rate(), layers)
     }
 }
 
@@ -310,6 +312,23 @@ impl<'a> LayerView<'a> {
             padding: whole.0,
             test: test.ok_or(PartsError::Bits { layer: number })?,
         })
+    }
+
+    /// How many bits items may set, and what those that are 1 tell.
+    fn fill(&self, hashes: u32) -> (u64, Fill) {
+        let ones = |bytes: &[u8]| bytes.iter().map(|byte| byte.count_ones()).sum::<u32>();
+        match &self.test {
+            Test::Classic(shape) => {
+                let all = self.bits.chunks(1 << 16).map(|part| u64::from(ones(part)));
+                let bits = shape.modulus.get();
+                (bits, Fill::of_array(all.sum(), bits, hashes))
+            }
+            Test::Blocked(_) => {
+                let blocks = self.bits.chunks(BLOCK_BITS as usize / 8);
+                let fill = Fill::of_blocks(blocks.map(ones), hashes);
+                (self.bits.len() as u64 * 8, fill)
+            }
+        }
     }
 
     #[inline]

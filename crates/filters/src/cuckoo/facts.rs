@@ -6,6 +6,7 @@ use super::CuckooFilter;
 use super::place::FINGERPRINTS;
 use super::table::Table;
 use crate::math::{exp_m1, ln_1p};
+use crate::stats::Stats;
 
 impl CuckooFilter {
     /// Items inserted and not removed.
@@ -17,7 +18,7 @@ impl CuckooFilter {
     /// assert_eq!((filter.len(), filter.is_empty(), filter.removed()), (1, false, 0));
     /// assert_eq!((filter.tables(), filter.buckets(), filter.slots()), (1, 256, 1024));
     /// assert_eq!((filter.bucket_size(), filter.max_kicks()), (4, 20));
-    /// assert_eq!((filter.used(), filter.load()), (1, 1.0 / 1024.0));
+    /// assert_eq!((filter.used(), filter.stats().fill_ratio), (1, 1.0 / 1024.0));
     /// assert!(filter.memory_usage() > 1024);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -108,16 +109,13 @@ impl CuckooFilter {
         self.tables.iter().map(Table::used).sum()
     }
 
-    /// The part of all slots that are in use. [Example](Self::len).
-    #[must_use]
-    pub fn load(&self) -> f64 {
-        self.used() as f64 / self.slots() as f64
-    }
-
-    /// The part of the items that were not inserted for which [`contains`](Self::contains) is to be
-    /// expected to err now: 1 − (1 − 1/255)<sup>2bl</sup>, where l is the load of all tables added
-    /// up. A lookup compares with 2bl fingerprints, of which each is the item's with probability
-    /// 1/255 (section 5.1 of the paper, with 255 for 2<sup>f</sup> and the slots in use).
+    /// What it holds, and how often it errs. Takes time linear in the number of tables.
+    /// [Example](Stats).
+    ///
+    /// The error rate to expect is 1 − (1 − 1/255)<sup>2bl</sup>, where l is the load of all tables
+    /// added up. A lookup compares with 2bl fingerprints, of which each is the item's with
+    /// probability 1/255 (section 5.1 of the paper, with 255 for 2<sup>f</sup> and the slots in
+    /// use).
     ///
     /// ```
     /// # let mut filter = everbloom::CuckooFilter::new(1000);
@@ -125,19 +123,29 @@ impl CuckooFilter {
     ///     filter.insert(&item)?;
     /// }
     /// let errors = (600..100_600).filter(|item| filter.contains(item)).count();
-    /// let rate = filter.estimated_error_rate();
+    /// let rate = filter.stats().estimated_error_rate;
     /// assert!(rate < filter.full_error_rate() && filter.full_error_rate() < 0.0157);
     /// assert!((errors as f64 / 100_000.0 - rate).abs() < 0.002);
     /// # Ok::<(), everbloom::InsertError>(())
     /// ```
     #[must_use]
-    pub fn estimated_error_rate(&self) -> f64 {
+    pub fn stats(&self) -> Stats {
         let load = |table: &Table| table.used() as f64 / table.len() as f64;
-        error_rate(self.bucket_size, self.tables.iter().map(load).sum())
+        let loads = self.tables.iter().map(load).sum();
+        Stats {
+            items: self.items,
+            estimated_items: self.used(),
+            capacity: Some(self.slots()),
+            bits: self.slots().saturating_mul(8),
+            hashes: 2,
+            fill_ratio: self.used() as f64 / self.slots() as f64,
+            error_rate: None,
+            estimated_error_rate: error_rate(self.bucket_size, loads),
+        }
     }
 
     /// The error rate when every slot of all tables is in use: 1 − (1 − 1/255)<sup>2bt</sup> for t
-    /// tables. [Example](Self::estimated_error_rate).
+    /// tables. [Example](Self::stats).
     #[must_use]
     pub fn full_error_rate(&self) -> f64 {
         error_rate(self.bucket_size, self.tables.len() as f64)

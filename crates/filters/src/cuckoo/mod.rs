@@ -249,7 +249,7 @@ impl CuckooFilter {
         }
     }
 
-    /// Hashes the next items, and asks for the buckets of all of them.
+    /// Hashes the next items, and prefetches the buckets of all of them.
     #[inline]
     fn prepare_group(
         &self,
@@ -286,7 +286,7 @@ impl CuckooFilter {
         self.compact_tables(Stuck::GoOn);
     }
 
-    /// Asks for the item's buckets in all tables.
+    /// Prefetches the item's buckets in all tables.
     #[inline]
     pub(crate) fn prefetch_place(&self, place: Place) {
         self.tables

@@ -17,7 +17,8 @@ use super::dead::{self, DeadEnds, KICKS_BEFORE_LOOK};
 use super::place::{Place, other};
 use crate::bits::{self, AllocError, Bytes};
 use crate::host::recording::Recording;
-use crate::pages::{self, HUGE, STEP};
+use crate::huge::HugePages;
+use crate::pages::{self, STEP};
 
 #[cfg(test)]
 std::thread_local! {
@@ -80,7 +81,7 @@ impl Table {
             used: 0,
         };
         table.used = count(&table.slots);
-        table.collapse(0..table.huge_pages_due(table.used));
+        table.huge_pages().collapse_loaded(table.used);
         Some(table)
     }
 
@@ -136,7 +137,7 @@ impl Table {
         self.slots.get(self.bucket(bucket)).unwrap_or_default()
     }
 
-    /// Asks the processor for both buckets of a place.
+    /// Prefetches both buckets of a place.
     #[inline]
     pub(crate) fn prefetch(&self, place: Place) {
         for bucket in place.buckets() {
@@ -181,7 +182,7 @@ impl Table {
         self.exchange(at, fingerprint, watch);
         self.used += 1;
         if self.used.is_multiple_of(STEP) {
-            self.collapse_since(self.used - 1);
+            self.huge_pages().collapse_since(self.used - 1, self.used);
         }
         true
     }
@@ -308,9 +309,7 @@ impl Table {
             pages::copy(place, data);
         }
         self.used = self.used - less + count(data);
-        let pages =
-            bits::huge_pages(&self.slots, part.start)..bits::huge_pages(&self.slots, part.end);
-        self.collapse(pages.start..pages.end.min(self.huge_pages_due(self.used)));
+        self.huge_pages().collapse_part(part, self.used);
         true
     }
 
@@ -319,21 +318,11 @@ impl Table {
         self.slots.relocate(relocate);
     }
 
-    /// Puts on huge pages what has become due since so many slots were in use.
-    #[cold]
-    fn collapse_since(&self, used: u64) {
-        self.collapse(self.huge_pages_due(used)..self.huge_pages_due(self.used));
-    }
-
-    fn collapse(&self, pages: Range<usize>) {
-        if self.slots.len() >= HUGE {
-            bits::collapse(&self.slots, pages);
+    fn huge_pages(&self) -> HugePages<'_> {
+        HugePages {
+            bytes: &self.slots,
+            touched: 1,
         }
-    }
-
-    fn huge_pages_due(&self, used: u64) -> usize {
-        let due = pages::due(self.len(), used, 1);
-        usize::try_from(due).unwrap_or(usize::MAX)
     }
 }
 
@@ -352,7 +341,7 @@ impl Clone for Table {
             slots: slots.into(),
             ..*self
         };
-        copy.collapse(0..copy.huge_pages_due(copy.used));
+        copy.huge_pages().collapse_loaded(copy.used);
         copy
     }
 }

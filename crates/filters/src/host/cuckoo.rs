@@ -1,9 +1,9 @@
-//! Cuckoo filters for hosts: asking ahead, reading while they change, moving slots.
+//! Cuckoo filters for hosts: prefetching, reading while they change, moving slots.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::ahead::Prepared;
+use super::prefetch::Prepared;
 use super::recording::Capture;
 use crate::cuckoo::{CuckooFilter, Place, Table};
 use crate::error::InsertError;
@@ -11,8 +11,8 @@ use crate::item::Item;
 use crate::redisbloom::CuckooParts;
 
 impl CuckooFilter {
-    /// Asks for what lies between the filter and its slots, if there is anything. It reads the
-    /// filter itself, which [`prefetch`](super::prefetch) should have brought.
+    /// Prefetches what lies between the filter and its slots, if there is anything. It reads the
+    /// filter itself, which [`prefetch`](super::prefetch) should have fetched.
     /// [Example](Self::prepare).
     #[inline]
     pub fn prefetch_tables(&self) {
@@ -21,7 +21,7 @@ impl CuckooFilter {
         }
     }
 
-    /// Hashes an item, and asks for its buckets.
+    /// Hashes an item, and prefetches its buckets.
     ///
     /// ```
     /// # use everbloom::{CuckooFilter, host};

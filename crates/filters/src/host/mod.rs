@@ -1,6 +1,6 @@
 //! For hosts of many filters, such as a server.
 //!
-//! - asking ahead for the memory of several filters, see below
+//! - prefetching the memory of several filters, see below
 //! - [`begin_capture`](crate::ScalableBloomFilter::begin_capture): a filter read in pieces, as it
 //!   was at one moment, while it goes on changing
 //! - [`sample`](crate::ScalableBloomFilter::sample): a large filter measured by some of its bits
@@ -11,7 +11,7 @@
 //!
 //! A filter for each of a million users lies somewhere in memory, and so do its bits. A host that
 //! executes requests one by one waits for each of these places in turn. It waits once for all of
-//! them when it asks for all before it executes the first request:
+//! them when it prefetches all before it executes the first request:
 //!
 //! ```
 //! use everbloom::{ScalableBloomFilter, host};
@@ -21,8 +21,8 @@
 //!
 //! filters.iter().for_each(|filter| host::prefetch(filter));
 //! filters.iter().for_each(ScalableBloomFilter::prefetch_layers);
-//! let asked = filters.iter().zip(items);
-//! let prepared: Vec<_> = asked.map(|(filter, item)| filter.prepare(item)).collect();
+//! let pairs = filters.iter().zip(items);
+//! let prepared: Vec<_> = pairs.map(|(filter, item)| filter.prepare(item)).collect();
 //! for (filter, prepared) in filters.iter_mut().zip(prepared) {
 //!     assert!(!filter.contains_prepared(prepared));
 //!     assert_eq!(filter.try_insert_prepared(prepared, u64::MAX), Ok(true));
@@ -30,13 +30,14 @@
 //! # Ok::<(), everbloom::BuildError>(())
 //! ```
 
-mod ahead;
 mod capture;
 mod cuckoo;
+mod prefetch;
 pub(crate) mod recording;
 mod relocate;
 mod sample;
 
+pub use crate::blocked::Instructions;
 pub use crate::pages::give_back;
-pub use ahead::{Prepared, prefetch};
+pub use prefetch::{Prepared, prefetch};
 pub use sample::Sample;

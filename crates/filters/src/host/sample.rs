@@ -21,9 +21,9 @@ const STANDARD_ERRORS: f64 = 3.0;
 /// What some of a filter's bits tell of all of them. [Example](ScalableBloomFilter::sample).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// As [`ScalableBloomFilter::fill_ratio`].
+    /// As [`Stats::fill_ratio`](crate::Stats::fill_ratio).
     pub fill_ratio: f64,
-    /// As [`ScalableBloomFilter::estimated_error_rate`].
+    /// As [`Stats::estimated_error_rate`](crate::Stats::estimated_error_rate).
     pub estimated_error_rate: f64,
     /// How far the estimated error rate may be from what all bits would give: three standard errors
     /// of the sample. 0 when all bits were read.
@@ -40,7 +40,7 @@ impl ScalableBloomFilter {
     /// let mut seen = ScalableBloomFilter::builder().capacity(1_000_000).seed(7).build()?;
     /// seen.extend(0..500_000);
     /// let sample = seen.sample();
-    /// let off = (sample.estimated_error_rate - seen.estimated_error_rate()).abs();
+    /// let off = (sample.estimated_error_rate - seen.stats().estimated_error_rate).abs();
     /// assert!(sample.error > 0.0 && off <= sample.error);
     /// # Ok::<(), everbloom::BuildError>(())
     /// ```
@@ -61,9 +61,10 @@ impl ScalableBloomFilter {
     fn sample_counted(&self, most: u64) -> (Sample, u64) {
         let all = self.layers.iter().map(blocks).fold(0, u64::saturating_add);
         if all <= most {
+            let stats = self.stats();
             let sample = Sample {
-                fill_ratio: self.fill_ratio(),
-                estimated_error_rate: self.estimated_error_rate(),
+                fill_ratio: stats.fill_ratio,
+                estimated_error_rate: stats.estimated_error_rate,
                 error: 0.0,
             };
             return (sample, all);
@@ -95,9 +96,10 @@ fn blocks(layer: &Layer) -> u64 {
 /// A layer measured by `share` of its blocks, or by all if it has no more.
 fn sample_layer(layer: &Layer, share: u64) -> Sample {
     if blocks(layer) <= share {
+        let fill = layer.fill();
         return Sample {
-            fill_ratio: layer.fill_ratio(),
-            estimated_error_rate: layer.estimated_error_rate(),
+            fill_ratio: fill.ratio,
+            estimated_error_rate: fill.error_rate,
             error: 0.0,
         };
     }
@@ -206,8 +208,8 @@ mod tests {
         for layout in [Layout::Classic, Layout::Blocked] {
             let filter = filter(layout, 1000, 0.01, 5000);
             let whole = Sample {
-                fill_ratio: filter.fill_ratio(),
-                estimated_error_rate: filter.estimated_error_rate(),
+                fill_ratio: filter.stats().fill_ratio,
+                estimated_error_rate: filter.stats().estimated_error_rate,
                 error: 0.0,
             };
             assert_eq!(filter.sample(), whole);
@@ -221,11 +223,11 @@ mod tests {
                 for tenths in [0, 2, 10, 20] {
                     let filter = filter(layout, capacity, rate, capacity / 10 * tenths);
                     let (sample, read) = filter.sample_counted(MOST_BLOCKS);
-                    let exact = filter.estimated_error_rate();
+                    let exact = filter.stats().estimated_error_rate;
                     let off = (sample.estimated_error_rate - exact).abs();
                     let case = (layout, capacity, rate, tenths, sample, exact);
                     assert!(sample.error > 0.0 && off <= sample.error, "{case:?}");
-                    let fill = filter.fill_ratio();
+                    let fill = filter.stats().fill_ratio;
                     assert!((sample.fill_ratio - fill).abs() <= 0.01 * fill, "{case:?}");
                     if tenths >= 10 {
                         assert!(sample.error < 0.15 * exact, "{case:?}");
@@ -243,7 +245,7 @@ mod tests {
         for layout in [Layout::Classic, Layout::Blocked] {
             let filter = filter(layout, 2_000_000, 0.01, 1);
             let sample = filter.sample();
-            let off = (sample.estimated_error_rate - filter.estimated_error_rate()).abs();
+            let off = (sample.estimated_error_rate - filter.stats().estimated_error_rate).abs();
             assert!(sample.error > 0.0 && off <= sample.error, "{sample:?}");
         }
     }
@@ -258,7 +260,7 @@ mod tests {
             assert!(grown.layers().len() > 1);
             let (sample, read) = grown.sample_counted(MOST_BLOCKS);
             assert!(read > MOST_BLOCKS / 2 && read <= MOST_BLOCKS, "{read}");
-            let exact = grown.estimated_error_rate();
+            let exact = grown.stats().estimated_error_rate;
             let off = (sample.estimated_error_rate - exact).abs();
             assert!(off <= sample.error, "{sample:?} {exact}");
         }

@@ -1,25 +1,25 @@
 //! One layer of a filter: what it was made for, how many items it has, and its bits.
 
-mod huge;
-
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::size_of;
+use core::ops::Range;
 
 use crate::bits::{BitArray, prefetch_value};
 use crate::blocked::BlockedBits;
 use crate::classic::{ClassicBits, RUN};
 use crate::error::BuildError;
 use crate::hash::{HashPair, HashWidth, Hasher, Key};
+use crate::huge::HugePages;
 use crate::item::Item;
 use crate::layout::Layout;
-use crate::math::whole;
 use crate::pages::{self, STEP};
 use crate::shape::Shape;
+use crate::sizing::LayerSize;
 use crate::sizing::blocked::BlockedSize;
-use crate::sizing::{LayerSize, textbook};
+use crate::stats::Fill;
 
 /// One bit array of a filter: fixed in size, made for a capacity and an error rate. All layers of a
 /// filter have the same layout, and in the blocked one the same key.
@@ -205,40 +205,37 @@ impl Layer {
         }
     }
 
-    /// The part of the bits that are 1. Takes time linear in the length.
-    pub(crate) fn fill_ratio(&self) -> f64 {
-        self.count_ones() as f64 / self.modulus() as f64
-    }
-
-    fn count_ones(&self) -> u64 {
+    /// What the bits that are 1 tell. Takes time linear in the length.
+    pub(crate) fn fill(&self) -> Fill {
+        let hashes = self.hashes();
         match &self.bits {
-            Bits::Classic(bits) => bits.count_ones(),
-            Bits::Blocked(bits) => bits.count_ones(),
-        }
-    }
-
-    /// The error rate to expect now, from the bits that are 1. Takes time linear in the length.
-    pub(crate) fn estimated_error_rate(&self) -> f64 {
-        match &self.bits {
-            Bits::Classic(_) => {
-                textbook::error_rate_from_fill(self.fill_ratio(), f64::from(self.hashes()))
+            Bits::Classic(bits) => {
+                let fill = Fill::of_array(bits.count_ones(), self.modulus(), hashes);
+                // Without hashes the bits tell nothing of the items.
+                let items = if hashes == 0 { self.items } else { fill.items };
+                Fill { items, ..fill }
             }
-            Bits::Blocked(bits) => bits.estimated_error_rate(),
+            Bits::Blocked(bits) => bits.fill(),
         }
     }
 
-    /// How many different items were inserted, estimated from the bits that are 1; when all are,
-    /// the most that a fill can tell. Takes time linear in the length.
-    pub(crate) fn estimated_len(&self) -> u64 {
-        match &self.bits {
-            Bits::Classic(_) if self.hashes() == 0 => self.items,
-            Bits::Classic(_) => {
-                let bits = self.modulus() as f64;
-                let ones = (self.count_ones() as f64).min(bits - 1.0);
-                whole(textbook::items_from_ones(bits, f64::from(self.hashes()), ones) + 0.5)
-            }
-            Bits::Blocked(bits) => bits.estimated_len(),
-        }
+    /// The huge pages; none while only the positions of a few ones are kept.
+    fn huge_pages(&self) -> HugePages<'_> {
+        let (bytes, touched) = match &self.bits {
+            Bits::Classic(bits) => (bits.dense().unwrap_or_default(), self.hashes()),
+            Bits::Blocked(bits) => (bits.as_bytes(), 1),
+        };
+        HugePages { bytes, touched }
+    }
+
+    /// Puts on huge pages what should be there with so many items, after bits were loaded.
+    pub(crate) fn collapse_loaded(&self) {
+        self.huge_pages().collapse_loaded(self.items);
+    }
+
+    /// The same for this part of the bytes.
+    pub(crate) fn collapse_part(&self, part: Range<usize>) {
+        self.huge_pages().collapse_part(part, self.items);
     }
 
     /// Bytes in memory beside itself, without what layers of equal parameters share.
@@ -329,7 +326,7 @@ impl Layer {
         }
     }
 
-    /// Asks for what lies between the layer and its bits, if there is anything.
+    /// Prefetches what lies between the layer and its bits, if there is anything.
     #[inline]
     pub(crate) fn prefetch_box(&self) {
         if let Bits::Blocked(bits) = &self.bits {
@@ -337,13 +334,13 @@ impl Layer {
         }
     }
 
-    /// Asks for the item's bits.
+    /// Prefetches the item's bits.
     #[inline]
     pub(crate) fn prefetch(&self, pair: HashPair) {
         self.prefetch_most(pair, u32::MAX);
     }
 
-    /// Asks for the bits of the item that a test looks at first.
+    /// Prefetches the bits of the item that a test reads first.
     #[inline]
     pub(crate) fn prefetch_first(&self, pair: HashPair) {
         self.prefetch_most(pair, RUN);
@@ -380,7 +377,7 @@ impl Layer {
         let before = self.items;
         self.items = before.saturating_add(new.into());
         if self.items / STEP != before / STEP {
-            self.collapse_since(before);
+            self.huge_pages().collapse_since(before, self.items);
         }
     }
 
@@ -458,7 +455,7 @@ impl Layer {
     /// bits suggest.
     pub(crate) fn from_blocked(bits: BlockedBits, shape: Arc<Shape>) -> Layer {
         let layer = Layer {
-            items: bits.estimated_len(),
+            items: bits.fill().items,
             bits: Bits::Blocked(Box::new(bits)),
             shape,
         };

@@ -168,7 +168,7 @@ impl CuckooFilter {
     /// # use everbloom::{CuckooError, CuckooFilter};
     /// let parts = CuckooFilter::builder().capacity(4).parts()?;
     /// let full = CuckooFilter::from_parts_and_slots(&parts, vec![vec![1; 4]], 1 << 20)?;
-    /// assert_eq!(full.load(), 1.0);
+    /// assert_eq!(full.stats().fill_ratio, 1.0);
     /// let error = CuckooFilter::from_parts_and_slots(&parts, vec![vec![1; 5]], 1 << 20);
     /// assert_eq!(error, Err(CuckooError::Slots { table: 0 }));
     /// # Ok::<(), CuckooError>(())

@@ -53,17 +53,20 @@ impl Figures {
                     is_above: expected - sample.error > CLEARLY * bloom.error_rate(),
                 }
             }
-            Filter::Cuckoo(cuckoo) => Figures {
-                kind,
-                metrics,
-                room: cuckoo
-                    .expected_until_growth()
-                    .unwrap_or(cuckoo.slots() - cuckoo.used()),
-                fill_ratio: cuckoo.load(),
-                asked: None,
-                expected: cuckoo.estimated_error_rate(),
-                is_above: false,
-            },
+            Filter::Cuckoo(cuckoo) => {
+                let stats = cuckoo.stats();
+                Figures {
+                    kind,
+                    metrics,
+                    room: cuckoo
+                        .expected_until_growth()
+                        .unwrap_or(cuckoo.slots() - cuckoo.used()),
+                    fill_ratio: stats.fill_ratio,
+                    asked: stats.error_rate,
+                    expected: stats.estimated_error_rate,
+                    is_above: false,
+                }
+            }
         }
     }
 }

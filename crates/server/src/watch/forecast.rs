@@ -57,7 +57,7 @@ impl Layer {
                 (fill, blocked::error_rate(self.size, self.hashes, items))
             }
             Kind::Cuckoo => {
-                // As `CuckooFilter::estimated_error_rate` has it.
+                // As `CuckooFilter::stats` has it.
                 let load = items as f64 / size;
                 (load, 1.0 - (254.0_f64 / 255.0).powf(2.0 * hashes * load))
             }
@@ -173,9 +173,9 @@ mod tests {
                 }
                 if items % 10_000 == 9_999 {
                     let (fill, rate) = Climb::new(before.last().unwrap()).to(filter.len());
-                    let off = (fill / filter.fill_ratio() - 1.0).abs();
+                    let off = (fill / filter.stats().fill_ratio - 1.0).abs();
                     assert!(off < 0.02, "{fill} {filter:?}");
-                    let off = (rate / filter.estimated_error_rate() - 1.0).abs();
+                    let off = (rate / filter.stats().estimated_error_rate - 1.0).abs();
                     assert!(off < 0.1, "{rate} {filter:?}");
                 }
             }
@@ -191,8 +191,8 @@ mod tests {
         }
         let layers = layers(&Parts::Cuckoo(filter.parts()));
         let (fill, rate) = Climb::new(&layers).to(500);
-        assert_eq!(fill, filter.load());
-        assert!((rate - filter.estimated_error_rate()).abs() < 1e-12);
+        assert_eq!(fill, filter.stats().fill_ratio);
+        assert!((rate - filter.stats().estimated_error_rate).abs() < 1e-12);
     }
     /// A header from outside may speak of very many.
     #[test]

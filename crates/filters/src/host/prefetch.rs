@@ -1,4 +1,4 @@
-//! Asking ahead for the memory of many filters.
+//! Prefetching the memory of many filters.
 
 use crate::bits;
 use crate::error::InsertError;
@@ -6,7 +6,7 @@ use crate::hash::HashPair;
 use crate::item::Item;
 use crate::scalable::ScalableBloomFilter;
 
-/// Asks the processor for the memory of a value that will be read soon. It goes on meanwhile.
+/// Prefetches the memory of a value that will be read soon. The call does not wait for it.
 /// [Example](crate::host).
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
@@ -19,8 +19,8 @@ pub fn prefetch<T: ?Sized>(value: &T) {
 pub struct Prepared(pub(super) HashPair);
 
 impl ScalableBloomFilter {
-    /// Asks for what lies between the filter and its bits, if there is anything. It reads the
-    /// filter itself, which [`prefetch`] should have brought. [Example](crate::host).
+    /// Prefetches what lies between the filter and its bits, if there is anything. It reads the
+    /// filter itself, which [`prefetch`] should have fetched. [Example](crate::host).
     #[inline]
     pub fn prefetch_layers(&self) {
         if self.layers.spilled() {
@@ -30,7 +30,7 @@ impl ScalableBloomFilter {
         }
     }
 
-    /// Hashes an item, and asks for the bits that a test of it reads. [Example](crate::host).
+    /// Hashes an item, and prefetches the bits that a test of it reads. [Example](crate::host).
     #[inline]
     #[must_use]
     pub fn prepare<T: Item + ?Sized>(&self, item: &T) -> Prepared {
@@ -77,7 +77,7 @@ mod tests {
     use crate::{Layout, ScalableBloomFilter};
 
     #[test]
-    fn any_value_can_be_asked_for() {
+    fn any_value_can_be_prefetched() {
         prefetch(&());
         prefetch(&[0_u8; 1000]);
         prefetch("text");

@@ -1,0 +1,38 @@
+//! When the memory of an array goes to huge pages: one at a time, while the array is filled.
+
+use core::ops::Range;
+
+use crate::bits;
+use crate::pages;
+
+/// The huge pages of an array.
+pub(crate) struct HugePages<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// How many places of the array an item touches.
+    pub(crate) touched: u32,
+}
+
+impl HugePages<'_> {
+    /// Collapses what has become due since there were so many items before.
+    #[cold]
+    pub(crate) fn collapse_since(&self, before: u64, items: u64) {
+        bits::collapse(self.bytes, self.due(before)..self.due(items));
+    }
+
+    /// Collapses what is due with so many items, after they were loaded.
+    pub(crate) fn collapse_loaded(&self, items: u64) {
+        bits::collapse(self.bytes, 0..self.due(items));
+    }
+
+    /// The same for the huge pages that end within this part of the bytes.
+    pub(crate) fn collapse_part(&self, part: Range<usize>, items: u64) {
+        let number = |end| bits::huge_pages(self.bytes, end);
+        let end = number(part.end).min(self.due(items));
+        bits::collapse(self.bytes, number(part.start)..end);
+    }
+
+    fn due(&self, items: u64) -> usize {
+        let due = pages::due(self.bytes.len() as u64, items, self.touched);
+        usize::try_from(due).unwrap_or(usize::MAX)
+    }
+}
