@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use everbloom_resp::Protocol;
 
-use crate::ahead::Ahead;
+use crate::offload::Offload;
 use crate::clients::Client;
 
 /// Whether replies are sent: CLIENT REPLY.
@@ -96,8 +96,8 @@ pub struct Session {
     pub written: u64,
     /// EXEC is running: the shards that the queued commands name are locked already.
     pub executing: bool,
-    /// What was done ahead of the command that runs next.
-    pub ahead: Ahead,
+    /// The offloaded work of the command that runs next.
+    pub offload: Offload,
     /// Close the connection once the replies so far are sent.
     pub closing: bool,
 }
@@ -115,7 +115,7 @@ impl Session {
             reply_mode: ReplyMode::On,
             written: 0,
             executing: false,
-            ahead: Ahead::default(),
+            offload: Offload::default(),
             closing: false,
         }
     }

@@ -147,7 +147,7 @@ impl BlockedBits {
     }
 
     /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
-    pub(crate) fn note_insert(&self, pair: HashPair, note: impl FnMut(u64, u8)) {
+    pub(crate) fn note_insert(&self, pair: HashPair, note: impl FnMut(u64)) {
         self.blocks.note_insert(pair, note);
     }
 

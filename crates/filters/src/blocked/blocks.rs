@@ -37,14 +37,14 @@ impl Blocks {
         self.array.block_of_mut(pair.a)
     }
 
-    /// Calls `note` with each byte that an insert would change, and what it is now.
-    pub(super) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64, u8)) {
+    /// Calls `note` with each byte that an insert would change.
+    pub(super) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64)) {
         let start = self.array.index_of(pair.a) * BLOCK;
         for position in self.lanes.positions(pair.b) {
             let byte = start + (position / 8) as usize;
             let old = self.array.as_bytes().get(byte).copied().unwrap_or_default();
             if old >> (position % 8) & 1 == 0 {
-                note(byte as u64, old);
+                note(byte as u64);
             }
         }
     }

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::place::{Place, other};
 use crate::bits::{self, AllocError, Bytes};
-use crate::host::recording::Recording;
+use crate::host::Capture;
 use crate::pages::{self, HUGE, STEP};
 
 /// A fixed number of buckets.
@@ -27,19 +27,18 @@ pub(crate) struct Table {
     used: u64,
 }
 
-/// Who wants to know what changes in a table: the capture in progress, if there is one.
+/// Notes what changes in a table, for the readers of the filter.
 pub(crate) struct Watch<'a> {
-    pub(crate) recording: &'a mut Recording,
+    pub(crate) capture: &'a mut Capture,
     /// The table's number.
     pub(crate) number: usize,
 }
 
 impl Watch<'_> {
     #[inline]
-    fn note(&mut self, slots: &[u8], at: usize, old: u8) {
-        if let Some(capture) = &mut self.recording.0 {
-            capture.note(slots, self.number, at as u64, old);
-        }
+    fn note(&mut self, slots: &[u8], part: Range<usize>) {
+        let part = part.start as u64..part.end as u64;
+        self.capture.note(self.number, slots, part);
     }
 }
 
@@ -192,7 +191,7 @@ impl Table {
             return value;
         };
         let old = *slot;
-        watch.note(&self.slots, at, old);
+        watch.note(&self.slots, at..at + 1);
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = value;
         }
@@ -244,7 +243,7 @@ impl Table {
         &mut self,
         older: &mut [Table],
         number: usize,
-        recording: &mut Recording,
+        capture: &mut Capture,
     ) {
         let size = u64::from(self.bucket_size.max(1));
         let (mut left, mut at) = (self.used, 0);
@@ -262,9 +261,9 @@ impl Table {
             let moved = older
                 .iter_mut()
                 .enumerate()
-                .any(|(number, table)| table.place(place, &mut Watch { recording, number }));
+                .any(|(number, table)| table.place(place, &mut Watch { capture, number }));
             if moved {
-                self.exchange(at, 0, &mut Watch { recording, number });
+                self.exchange(at, 0, &mut Watch { capture, number });
                 self.used -= 1;
             }
             at += 1;
@@ -278,9 +277,7 @@ impl Table {
             return false;
         };
         let less = count(old);
-        if let Some(capture) = &mut watch.recording.0 {
-            capture.note_range(&self.slots, watch.number, start as u64, data.len() as u64);
-        }
+        watch.note(&self.slots, part.clone());
         if let Some(place) = self.slots.get_mut(part.clone()) {
             pages::copy(place, data);
         }

@@ -26,7 +26,7 @@ fn run_action<F: Family>(call: &mut Call<'_>, action: Action<F>) -> Reply {
         Action::Read(function) => {
             let shard = lock.read();
             if call.command.flags.has(GIVES_PIECES)
-                && long::asks_for_piece::<F>(call, place.peek(&shard))
+                && long::offloads_piece::<F>(call, place.peek(&shard))
             {
                 return Reply::Null;
             }

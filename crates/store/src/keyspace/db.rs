@@ -7,9 +7,10 @@ use everbloom::host;
 use everbloom_files::Value;
 use hashbrown::HashTable;
 
+use super::captures::Captures;
 use super::entry::Entry;
-use super::keeper::Keeper;
 use super::order;
+use super::snapshot_queue::SnapshotQueue;
 use super::sums::Sums;
 use crate::clock::Now;
 
@@ -26,7 +27,8 @@ pub struct Db {
     /// No key expires before this time (milliseconds of Unix time).
     earliest_expiry: u64,
     /// The snapshot being made, and this database's number at its moment.
-    snapshot: Option<(Arc<Keeper>, usize)>,
+    snapshot: Option<(Arc<SnapshotQueue>, usize)>,
+    captures: Arc<Captures>,
 }
 
 /// What is left of a removed entry, to be freed when no lock is held. A snapshot may have taken the
@@ -42,6 +44,14 @@ impl Leftover {
 }
 
 impl Db {
+    /// No entries, in a keyspace of these readers.
+    pub(super) fn new(captures: &Arc<Captures>) -> Self {
+        Db {
+            captures: Arc::clone(captures),
+            ..Db::default()
+        }
+    }
+
     /// The number of keys, those included that have expired but are not yet removed.
     pub fn len(&self) -> usize {
         self.table.len()
@@ -71,7 +81,7 @@ impl Db {
 
     /// Empties the database; returns how many keys it held, and what is left of them to be freed.
     pub fn take_all(&mut self) -> (usize, Option<Db>) {
-        let mut held = std::mem::take(self);
+        let mut held = std::mem::replace(self, Db::new(&self.captures));
         self.settled = held.settled;
         self.snapshot = held.snapshot.take();
         let keys = held.len();
@@ -80,12 +90,19 @@ impl Db {
                 snapshot.adopt_all(*number, held.table);
                 (keys, None)
             }
-            None => (keys, Some(held)),
+            None => {
+                self.captures.removed_all(|id, hash, key| {
+                    let is_it = |entry: &Box<Entry>| entry.is(hash, key) && entry.is_read_by(id);
+                    let (entry, _) = held.table.find_entry(hash, is_it).ok()?.remove();
+                    Some(entry.value)
+                });
+                (keys, Some(held))
+            }
         }
     }
 
     /// Makes a snapshot the one that changes are kept for, or ends that.
-    pub(super) fn join_snapshot(&mut self, snapshot: Option<(Arc<Keeper>, usize)>) {
+    pub(super) fn join_snapshot(&mut self, snapshot: Option<(Arc<SnapshotQueue>, usize)>) {
         self.snapshot = snapshot;
     }
 
@@ -109,7 +126,30 @@ impl Db {
         true
     }
 
-    /// Works on the value under `key`, if it is the one that is captured under this id.
+    /// The queue of the snapshot being made.
+    pub(super) fn snapshot_queue(&self) -> Option<Arc<SnapshotQueue>> {
+        self.snapshot.as_ref().map(|(queue, _)| Arc::clone(queue))
+    }
+
+    /// Lets a reader of the value under `key` begin, if the key is alive; `begin` gets its id.
+    pub(crate) fn begin_capture<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        now: u64,
+        begin: impl FnOnce(&mut Value, u64) -> Option<R>,
+    ) -> Option<R> {
+        let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
+        if entry.is_expired(now) {
+            return None;
+        }
+        let id = self.captures.new_id();
+        let begun = self.sums.change(entry, |entry| begin(&mut entry.value, id))?;
+        self.captures.begin(id, hash, key);
+        Some(begun)
+    }
+
+    /// Works on the value under `key`, if it has this reader.
     pub(super) fn with_captured<R>(
         &mut self,
         hash: u64,
@@ -117,9 +157,9 @@ impl Db {
         id: u64,
         work: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
-        let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
-        let is_it = entry.value.capture_id() == Some(id);
-        is_it.then(|| self.sums.change(entry, |entry| work(&mut entry.value)))
+        let is_it = |entry: &Box<Entry>| entry.is(hash, key) && entry.is_read_by(id);
+        let entry = self.table.find_mut(hash, is_it)?;
+        Some(self.sums.change(entry, |entry| work(&mut entry.value)))
     }
 
     /// Whether an entry of this key is there, expired or not.
@@ -209,11 +249,9 @@ impl Db {
     pub fn insert(&mut self, hash: u64, mut entry: Entry) -> Option<Leftover> {
         entry.hash = hash;
         let old = self.discard(hash, entry.key());
-        match (&self.snapshot, entry.value.capture_id()) {
-            (Some((snapshot, _)), Some(id)) => snapshot.moved(id, hash, entry.key()),
-            // The snapshot has ended while the entry was in nobody's hands.
-            (None, Some(_)) => entry.value.end_capture(),
-            _ => {}
+        if entry.value.capture().is_active() {
+            let key: Box<[u8]> = entry.key().into();
+            self.captures.moved(&mut entry.value, hash, &key);
         }
         if let Some((snapshot, _)) = &self.snapshot {
             entry.epoch = snapshot.epoch();
@@ -234,7 +272,7 @@ impl Db {
     /// Removes an entry for good, expired or not.
     pub fn discard(&mut self, hash: u64, key: &[u8]) -> Option<Leftover> {
         let entry = self.remove(hash, key)?;
-        Some(self.leave(hash, entry))
+        Some(self.leave(entry))
     }
 
     fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
@@ -244,10 +282,14 @@ impl Db {
         Some(*entry)
     }
 
-    /// Lets a removed entry go, to the snapshot if that needs it.
-    fn leave(&self, hash: u64, entry: Entry) -> Leftover {
+    /// Lets a removed entry go, to the snapshot or to the readers that need it.
+    fn leave(&self, entry: Entry) -> Leftover {
         match &self.snapshot {
-            Some((snapshot, number)) => Leftover(snapshot.adopt(*number, hash, entry)),
+            Some((snapshot, number)) => Leftover(snapshot.adopt(*number, entry)),
+            None if entry.value.capture().is_active() => {
+                self.captures.removed(entry.value);
+                Leftover(None)
+            }
             None => Leftover(Some(entry)),
         }
     }
@@ -285,7 +327,7 @@ impl Db {
         gone.into_iter()
             .map(|entry| {
                 self.forget(&entry);
-                (entry.key().into(), self.leave(entry.hash, *entry))
+                (entry.key().into(), self.leave(*entry))
             })
             .collect()
     }
@@ -317,7 +359,7 @@ impl Db {
 
 /// Keeps an entry for the snapshot before its first change.
 #[inline]
-fn keep(snapshot: Option<&(Arc<Keeper>, usize)>, entry: &mut Entry) {
+fn keep(snapshot: Option<&(Arc<SnapshotQueue>, usize)>, entry: &mut Entry) {
     if let Some((snapshot, number)) = snapshot
         && entry.epoch != snapshot.epoch()
     {
@@ -355,15 +397,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_captured_for_a_snapshot_that_has_ended() {
+    fn nothing_is_kept_for_a_reader_that_has_ended() {
         let mut db = Db::default();
         let mut entry = text("a", None);
-        if let Value::Text(text) = &mut entry.value {
-            text.begin_capture(7);
-        }
+        entry.value.begin_capture(7, 0..1);
         db.insert(1, entry);
         let entry = db.peek(1, b"a", 0).unwrap();
-        assert_eq!(entry.value.capture_id(), None);
+        assert!(!entry.value.capture().is_active());
     }
 
     #[test]
