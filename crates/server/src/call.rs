@@ -12,8 +12,8 @@ use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, View};
 
-use crate::offload::Work;
 use crate::config::Settings;
+use crate::offload::Work;
 use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use everbloom_resp::Protocol;
 
-use crate::offload::Offload;
 use crate::clients::Client;
+use crate::offload::Offload;
 
 /// Whether replies are sent: CLIENT REPLY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

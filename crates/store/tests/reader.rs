@@ -271,7 +271,10 @@ fn what_is_kept_is_counted_and_released() {
         });
     });
     let kept = store.keyspace.memory() - before;
-    assert!((LEN..LEN + 1000).contains(&kept), "{kept} bytes for two readers");
+    assert!(
+        (LEN..LEN + 1000).contains(&kept),
+        "{kept} bytes for two readers"
+    );
     drop(second);
     assert!(read(&store, &mut first, || ()) == vec![b'a'; LEN]);
     assert!(store.keyspace.memory() < before + 1000);

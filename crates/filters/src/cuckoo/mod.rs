@@ -393,8 +393,8 @@ impl CuckooFilter {
     pub(crate) fn remove_place(&mut self, place: Place) -> bool {
         let capture = &mut self.capture;
         let mut newest_first = self.tables.iter_mut().enumerate().rev();
-        let found = newest_first
-            .any(|(number, table)| table.remove(place, &mut Watch { capture, number }));
+        let found =
+            newest_first.any(|(number, table)| table.remove(place, &mut Watch { capture, number }));
         if found {
             // A filter that is being loaded may hold less than its counts say.
             self.items = self.items.saturating_sub(1);

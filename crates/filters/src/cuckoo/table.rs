@@ -239,12 +239,7 @@ impl Table {
     }
 
     /// Moves each fingerprint to the first of the older tables that has room for it.
-    pub(crate) fn move_to(
-        &mut self,
-        older: &mut [Table],
-        number: usize,
-        capture: &mut Capture,
-    ) {
+    pub(crate) fn move_to(&mut self, older: &mut [Table], number: usize, capture: &mut Capture) {
         let size = u64::from(self.bucket_size.max(1));
         let (mut left, mut at) = (self.used, 0);
         while left > 0 {

@@ -303,7 +303,11 @@ impl State {
         let to = last_byte.min(start + PAGE_BYTES);
         let part = at_most(from - start)..at_most(to.max(from) - start);
         out.extend_from_slice(then.get(part).unwrap_or_default());
-        debug_assert_eq!(out.len() - first, at_most(to.saturating_sub(from)), "a whole piece");
+        debug_assert_eq!(
+            out.len() - first,
+            at_most(to.saturating_sub(from)),
+            "a whole piece"
+        );
         let next = if to < last_byte {
             (array, to)
         } else {
@@ -744,7 +748,10 @@ mod tests {
         let before = filter.memory_usage();
         (0..600_000_u32).for_each(|item| drop(filter.remove(&item)));
         assert_eq!(filter.tables(), 1);
-        assert!(filter.memory_usage() > before - 100_000, "the tables are kept");
+        assert!(
+            filter.memory_usage() > before - 100_000,
+            "the tables are kept"
+        );
         let mut captured = CuckooFilter::from_parts(&then.parts(), u64::MAX).unwrap();
         let (mut at, mut piece) = (0, Vec::new());
         while filter.capture_next(1, &mut piece) {

@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::ahead::Prepared;
 use super::Capture;
+use super::ahead::Prepared;
 use crate::cuckoo::{CuckooFilter, Place, Table};
 use crate::error::InsertError;
 use crate::item::Item;

@@ -10,9 +10,9 @@ use tracing::warn;
 use super::admission::{admit, is_queued, refuse};
 use super::turn::Turn;
 use super::{batch, run, transaction};
-use crate::offload::Done;
 use crate::call::{Call, Registered};
 use crate::native::table::registry;
+use crate::offload::Done;
 use crate::session::Session;
 
 /// When so many bytes of replies wait, no further request of the connection is run.

@@ -43,8 +43,7 @@ impl Source {
         mut put: impl FnMut(&mut T, &[u8]) -> bool,
     ) -> Option<(T, Reader)> {
         let (db, key) = (self.db, &self.key);
-        let (mut copy, mut reader) =
-            Reader::begin(&self.server.store, db, key, self.now, begin)?;
+        let (mut copy, mut reader) = Reader::begin(&self.server.store, db, key, self.now, begin)?;
         let all = reader.read_all(|piece| !self.server.is_stopping() && put(&mut copy, piece));
         all.then_some((copy, reader))
     }
@@ -148,7 +147,10 @@ pub fn offloads_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool
         }
         _ => None,
     };
-    if value.and_then(piece).is_none_or(|len| len <= MIN_OFFLOADED_BYTES) {
+    if value
+        .and_then(piece)
+        .is_none_or(|len| len <= MIN_OFFLOADED_BYTES)
+    {
         return false;
     }
     call.offload(|| {
@@ -287,7 +289,11 @@ mod tests {
     /// Runs a command that must offload work, and does that work; `meddle` runs before.
     fn offload(bench: &mut Bench, words: &[&[u8]], meddle: impl FnOnce(&mut Bench)) {
         bench.run_words(words);
-        let work = bench.session.offload.take_work().expect("work is offloaded");
+        let work = bench
+            .session
+            .offload
+            .take_work()
+            .expect("work is offloaded");
         meddle(&mut other(bench));
         bench.session.offload.set_done(work(words), Duration::ZERO);
     }

@@ -21,11 +21,11 @@ use tracing::debug;
 
 use super::stream::{Incoming, Stream};
 use super::worker::{INPUT, Worker};
-use crate::offload::Work;
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::dispatch::execute::execute;
 use crate::dispatch::turn::Turn;
+use crate::offload::Work;
 use crate::session::Session;
 use crate::watches;
 use everbloom_store::clock::Now;

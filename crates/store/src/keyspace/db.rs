@@ -144,7 +144,9 @@ impl Db {
             return None;
         }
         let id = self.captures.new_id();
-        let begun = self.sums.change(entry, |entry| begin(&mut entry.value, id))?;
+        let begun = self
+            .sums
+            .change(entry, |entry| begin(&mut entry.value, id))?;
         self.captures.begin(id, hash, key);
         Some(begun)
     }

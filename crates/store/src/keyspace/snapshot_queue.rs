@@ -145,7 +145,9 @@ impl SnapshotQueue {
         if entry.epoch != self.epoch {
             let Some(value) = self.begin_capture(state, &mut entry) else {
                 let value = std::mem::take(&mut entry.value);
-                state.kept.push(Kept::new(db, &entry, KeptValue::Whole(value)));
+                state
+                    .kept
+                    .push(Kept::new(db, &entry, KeptValue::Whole(value)));
                 return;
             };
             state.kept.push(Kept::new(db, &entry, value));
