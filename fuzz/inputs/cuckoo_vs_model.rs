@@ -82,13 +82,14 @@ impl Input {
                 }
                 Step::Capture => match &mut capture {
                     None => {
-                        let parts = filter.begin_capture(1);
+                        filter.begin_capture(1, 0..filter.slots());
+                        let parts = filter.parts();
                         let captured = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
                         capture = Some((captured, filter.clone(), 0));
                     }
                     Some((captured, then, at)) => {
                         let mut piece = Vec::new();
-                        if filter.capture_next(&mut piece) {
+                        if filter.capture_next(1, &mut piece) {
                             captured.load_chunk(*at, &piece).unwrap();
                             *at += piece.len() as u64;
                         } else {

@@ -1,7 +1,9 @@
 //! A filter of any family, as a host keeps it: what does not depend on the family.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
+use everbloom::host::Capture;
 use everbloom::redisbloom::{Check, ChunkError, CuckooParts, FilterParts};
 use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
 
@@ -190,35 +192,36 @@ impl Filter {
         }
     }
 
-    /// Begins to capture the filter as it is now; see [`everbloom::host`].
-    pub fn begin_capture(&mut self, id: u64) -> Parts {
+    /// Begins to read a part of the arrays as they are now; see [`everbloom::host`].
+    pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
         match self {
-            Filter::Bloom(filter) => Parts::Bloom(filter.begin_capture(id)),
-            Filter::Cuckoo(filter) => Parts::Cuckoo(filter.begin_capture(id)),
-        }
-    }
-
-    /// The id of the capture in progress.
-    pub fn capture_id(&self) -> Option<u64> {
-        match self {
-            Filter::Bloom(filter) => filter.capture_id(),
-            Filter::Cuckoo(filter) => filter.capture_id(),
-        }
-    }
-
-    /// Gives up the capture in progress.
-    pub fn end_capture(&mut self) {
-        match self {
-            Filter::Bloom(filter) => filter.end_capture(),
-            Filter::Cuckoo(filter) => filter.end_capture(),
+            Filter::Bloom(filter) => filter.begin_capture(id, part),
+            Filter::Cuckoo(filter) => filter.begin_capture(id, part),
         }
     }
 
     /// Appends the next captured bytes of an array; false when there are none.
-    pub fn capture_next(&mut self, out: &mut Vec<u8>) -> bool {
+    pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
         match self {
-            Filter::Bloom(filter) => filter.capture_next(out),
-            Filter::Cuckoo(filter) => filter.capture_next(out),
+            Filter::Bloom(filter) => filter.capture_next(id, out),
+            Filter::Cuckoo(filter) => filter.capture_next(id, out),
+        }
+    }
+
+    /// The readers of the filter.
+    #[inline]
+    pub fn capture(&self) -> &Capture {
+        match self {
+            Filter::Bloom(filter) => filter.capture(),
+            Filter::Cuckoo(filter) => filter.capture(),
+        }
+    }
+
+    /// The readers of the filter, to end some of them.
+    pub fn capture_mut(&mut self) -> &mut Capture {
+        match self {
+            Filter::Bloom(filter) => filter.capture_mut(),
+            Filter::Cuckoo(filter) => filter.capture_mut(),
         }
     }
 }

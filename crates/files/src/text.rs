@@ -1,18 +1,12 @@
-//! A string of bytes that can be read in pieces, as it was at one moment, while it changes.
-//!
-//! A snapshot must not copy hundreds of megabytes while commands wait. So it captures a long string
-//! as it captures a large filter (`everbloom::host`): the string is read a page at a time, and a
-//! page that is to change before it was read is copied first.
+//! A string of bytes that can be read in pieces, as it was at one moment, while it changes: by the
+//! same [`Capture`] as a filter.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, Range};
 
-use everbloom::host;
+use everbloom::host::{self, Capture};
 use smallvec::SmallVec;
-
-/// The bytes of a page.
-const PAGE: usize = 64 << 10;
 
 /// A string shorter than this grows to twice its length, as in Redis.
 const SHORT: usize = 1 << 20;
@@ -22,40 +16,27 @@ const SHORT: usize = 1 << 20;
 #[derive(Default)]
 pub struct Text {
     bytes: SmallVec<[u8; 16]>,
-    capture: Option<Box<Capture>>,
-}
-
-/// A capture in progress.
-struct Capture {
-    id: u64,
-    /// How long the string was when it began.
-    len: usize,
-    /// Where the page begins that is to be read next.
-    next: usize,
-    /// Pages that have changed, as they were, by where they begin.
-    changed: BTreeMap<usize, Box<[u8]>>,
+    capture: Capture,
 }
 
 impl Text {
     /// An empty string with room for so many bytes.
     pub fn with_capacity(len: usize) -> Self {
-        let (bytes, capture) = (SmallVec::with_capacity(len), None);
-        Text { bytes, capture }
+        SmallVec::with_capacity(len).into()
     }
 
     /// Some bytes of the string, to be changed; none if it is shorter.
     #[inline]
     pub fn part_mut(&mut self, part: Range<usize>) -> &mut [u8] {
-        if let Some(capture) = &mut self.capture {
-            capture.note(&self.bytes, part.clone());
-        }
+        let changed = part.start as u64..part.end.min(self.bytes.len()) as u64;
+        self.capture.note(0, &self.bytes, changed);
         self.bytes.get_mut(part).unwrap_or_default()
     }
 
     /// Appends bytes.
     pub fn append(&mut self, more: &[u8]) {
         self.make_room(self.bytes.len().saturating_add(more.len()));
-        // Behind the end there is nothing that a capture wants.
+        // Behind the end there is nothing that a reader needs.
         self.bytes.extend_from_slice(more);
     }
 
@@ -95,71 +76,55 @@ impl Text {
         }
     }
 
-    /// Heap bytes: those of a long string, and those that a capture holds.
+    /// Heap bytes: those of a long string, and those kept for readers.
     pub fn memory(&self) -> usize {
-        let copied = |capture: &Capture| size_of::<Capture>() + capture.changed.len() * PAGE;
         let bytes = match self.bytes.spilled() {
             true => self.bytes.capacity(),
             false => 0,
         };
-        bytes + self.capture.as_deref().map_or(0, copied)
+        bytes + self.capture.memory_usage()
     }
 
-    /// Begins to capture the string as it is now. `id` is the caller's, to know the capture by.
-    pub fn begin_capture(&mut self, id: u64) {
-        self.capture = Some(Box::new(Capture {
-            id,
-            len: self.bytes.len(),
-            next: 0,
-            changed: BTreeMap::new(),
-        }));
+    /// Begins to read a part of the string as it is now. `id` is the caller's, and no other
+    /// reader's.
+    pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
+        let len = self.bytes.len() as u64;
+        self.capture.begin(id, [len].into_iter(), part);
     }
 
-    /// The id of the capture in progress.
-    pub fn capture_id(&self) -> Option<u64> {
-        self.capture.as_ref().map(|capture| capture.id)
+    /// Appends the next captured bytes to `out`, at most 64 KiB; false when there are none.
+    pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
+        let bytes = Cow::Borrowed(&self.bytes[..]);
+        self.capture.next(id, |_| bytes, out)
     }
 
-    /// Gives up the capture in progress.
-    pub fn end_capture(&mut self) {
-        self.capture = None;
+    /// The readers of the string.
+    #[inline]
+    pub fn capture(&self) -> &Capture {
+        &self.capture
     }
 
-    /// Appends the next captured bytes to `out`, at most 64 KiB. False when there are none: then
-    /// the capture has ended, or none was begun.
-    pub fn capture_next(&mut self, out: &mut Vec<u8>) -> bool {
-        let Some(capture) = &mut self.capture else {
+    /// The readers of the string, to end some of them.
+    pub fn capture_mut(&mut self) -> &mut Capture {
+        &mut self.capture
+    }
+
+    /// Makes a copy, of the moment at which this reader began, a copy of the present moment: only
+    /// the pages are copied that have changed since. False if the reader does not
+    /// [track changes](Capture::track_changes) of this string.
+    pub fn update_copy(&self, id: u64, copy: &mut Text) -> bool {
+        let Some(changes) = self.capture.changes(id) else {
             return false;
         };
-        let page = capture.page(capture.next);
-        if page.is_empty() {
-            self.end_capture();
-            return false;
+        let len = copy.len();
+        let clip = |at: u64| usize::try_from(at).unwrap_or(len).min(len);
+        for part in changes.map(|part| clip(part.start)..clip(part.end)) {
+            let now = self.bytes.get(part.clone()).unwrap_or_default();
+            copy.part_mut(part).copy_from_slice(now);
         }
-        match capture.changed.remove(&page.start) {
-            Some(copy) => out.extend_from_slice(&copy),
-            None => out.extend_from_slice(self.bytes.get(page.clone()).unwrap_or_default()),
-        }
-        capture.next = page.end;
+        // A string that is read never becomes shorter.
+        copy.append(self.bytes.get(len..).unwrap_or_default());
         true
-    }
-}
-
-impl Capture {
-    /// The captured page that begins here.
-    fn page(&self, start: usize) -> Range<usize> {
-        start..start.saturating_add(PAGE).min(self.len)
-    }
-
-    /// Copies the pages, not yet read, in which this part lies.
-    #[cold]
-    fn note(&mut self, bytes: &[u8], part: Range<usize>) {
-        let first = (part.start / PAGE * PAGE).max(self.next);
-        for start in (first..part.end.min(self.len)).step_by(PAGE) {
-            let page = self.page(start);
-            let copy = || bytes.get(page).unwrap_or_default().into();
-            self.changed.entry(start).or_insert_with(copy);
-        }
     }
 }
 
@@ -174,18 +139,23 @@ impl Deref for Text {
 
 impl From<Vec<u8>> for Text {
     fn from(bytes: Vec<u8>) -> Self {
-        let mut bytes = SmallVec::from_vec(bytes);
+        let mut bytes: SmallVec<_> = SmallVec::from_vec(bytes);
         if bytes.len() <= bytes.inline_size() {
             bytes.shrink_to_fit();
         }
-        let capture = None;
-        Text { bytes, capture }
+        bytes.into()
     }
 }
 
 impl From<&[u8]> for Text {
     fn from(bytes: &[u8]) -> Self {
-        let (bytes, capture) = (SmallVec::from_slice(bytes), None);
+        SmallVec::from_slice(bytes).into()
+    }
+}
+
+impl From<SmallVec<[u8; 16]>> for Text {
+    fn from(bytes: SmallVec<[u8; 16]>) -> Self {
+        let capture = Capture::default();
         Text { bytes, capture }
     }
 }
@@ -199,7 +169,7 @@ impl Drop for Text {
     }
 }
 
-/// A clone is not captured.
+/// A clone has no readers.
 impl Clone for Text {
     fn clone(&self) -> Self {
         (**self).into()
@@ -224,6 +194,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    const PAGE: usize = 64 << 10;
 
     /// A change, and whether a page is read behind it.
     fn change() -> impl Strategy<Value = (Change, bool)> {
@@ -254,7 +226,8 @@ mod tests {
             let then: Vec<u8> = (0..len).map(|at| u8::try_from(at % 251).unwrap()).collect();
             let (mut text, mut now) = (Text::from(then.clone()), then.clone());
             let mut captured = Vec::new();
-            text.begin_capture(7);
+            text.begin_capture(7, 0..len as u64);
+            text.capture_mut().track_changes(7);
             for ((change, reads), byte) in changes.into_iter().zip(0..) {
                 match change {
                     Change::Part(part) => {
@@ -272,29 +245,34 @@ mod tests {
                 }
                 prop_assert!(*text == *now);
                 if reads {
-                    text.capture_next(&mut captured);
+                    text.capture_next(7, &mut captured);
                 }
             }
-            while text.capture_next(&mut captured) {}
+            while text.capture_next(7, &mut captured) {}
             prop_assert!(captured == then);
-            prop_assert_eq!(text.capture_id(), None);
+            let mut copy = Text::from(captured);
+            prop_assert!(text.update_copy(7, &mut copy) && *copy == *now);
+            prop_assert!(!text.update_copy(8, &mut copy));
         }
     }
 
+    /// What a command changes is kept for a reader, and no more: BITFIELD and SETBIT change some
+    /// bytes, SETRANGE may change pages.
     #[test]
-    fn a_capture_counts_what_it_holds_and_ends() {
-        let mut text = Text::from(vec![0; 2 * PAGE]);
+    fn what_is_kept_is_in_proportion_to_the_change() {
+        const LEN: usize = 1000 * PAGE;
+        let mut text = Text::from(vec![0; LEN]);
         let before = text.memory();
-        text.begin_capture(7);
-        assert_eq!(
-            (text.capture_id(), text.clone().capture_id()),
-            (Some(7), None)
-        );
-        text.part_mut(0..1).fill(1);
-        assert!(text.memory() >= before + PAGE);
-        text.end_capture();
-        assert_eq!((text.memory(), text.capture_id()), (before, None));
-        assert!(!text.capture_next(&mut Vec::new()));
+        text.begin_capture(7, 0..LEN as u64);
+        assert!(!text.clone().capture().is_active());
+        text.part_mut(5 * PAGE - 4..5 * PAGE + 5).fill(1);
+        text.part_mut(LEN - 1..LEN).fill(1);
+        assert!(text.memory() < before + 1000);
+        text.part_mut(5 * PAGE - 100..6 * PAGE).fill(2);
+        assert!((before + 2 * PAGE..before + 2 * PAGE + 1000).contains(&text.memory()));
+        text.capture_mut().end(7);
+        assert_eq!(text.memory(), before);
+        assert!(!text.capture_next(7, &mut Vec::new()));
     }
 
     /// What a string takes that grows by so many bytes at a time, and how often it is given a new

@@ -1,5 +1,8 @@
 //! What a key can hold.
 
+use std::ops::Range;
+
+use everbloom::host::Capture;
 use everbloom_commands::Filter;
 use everbloom_commands::format::value::value_type;
 
@@ -31,27 +34,52 @@ impl Value {
         }
     }
 
-    /// The id of the capture in progress.
-    pub fn capture_id(&self) -> Option<u64> {
+    /// How many bytes a reader of all of it reads: those of a string, or of the arrays of a filter
+    /// laid end to end.
+    pub fn stream_len(&self) -> u64 {
         match self {
-            Value::Text(text) => text.capture_id(),
-            Value::Filter(filter) => filter.capture_id(),
+            Value::Text(text) => text.len() as u64,
+            Value::Filter(filter) => filter.stream_len(),
         }
     }
 
-    /// Gives up the capture in progress.
-    pub fn end_capture(&mut self) {
+    /// Begins to read a part of these bytes, as they are now; see [`everbloom::host`].
+    pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
         match self {
-            Value::Text(text) => text.end_capture(),
-            Value::Filter(filter) => filter.end_capture(),
+            Value::Text(text) => text.begin_capture(id, part),
+            Value::Filter(filter) => filter.begin_capture(id, part),
         }
     }
 
-    /// Appends the next captured bytes; false when there are none.
-    pub fn capture_next(&mut self, out: &mut Vec<u8>) -> bool {
+    /// Appends the next captured bytes, at most 64 KiB; false when there are none.
+    pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
         match self {
-            Value::Text(text) => text.capture_next(out),
-            Value::Filter(filter) => filter.capture_next(out),
+            Value::Text(text) => text.capture_next(id, out),
+            Value::Filter(filter) => filter.capture_next(id, out),
         }
+    }
+
+    /// The readers of the value.
+    #[inline]
+    pub fn capture(&self) -> &Capture {
+        match self {
+            Value::Text(text) => text.capture(),
+            Value::Filter(filter) => filter.capture(),
+        }
+    }
+
+    /// The readers of the value, to end some of them.
+    pub fn capture_mut(&mut self) -> &mut Capture {
+        match self {
+            Value::Text(text) => text.capture_mut(),
+            Value::Filter(filter) => filter.capture_mut(),
+        }
+    }
+}
+
+/// An empty string.
+impl Default for Value {
+    fn default() -> Self {
+        Value::Text(Text::default())
     }
 }

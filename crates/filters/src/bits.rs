@@ -201,22 +201,6 @@ impl BitArray {
         }
     }
 
-    /// A byte; 0 outside the array.
-    pub(crate) fn byte(&self, at: u64) -> u8 {
-        match &self.0 {
-            Repr::Dense(bytes) => usize::try_from(at)
-                .ok()
-                .and_then(|at| bytes.get(at))
-                .copied(),
-            Repr::Few(few) => {
-                let ones = few.positions().iter().map(|one| u64::from(*one));
-                let ones = ones.filter(|one| one / 8 == at);
-                Some(ones.fold(0, |byte, one| byte | 1 << (one % 8)))
-            }
-        }
-        .unwrap_or(0)
-    }
-
     /// Gives memory back that few bits do not need.
     pub(crate) fn shrink(&mut self) {
         if let Repr::Dense(bytes) = &self.0
@@ -557,7 +541,6 @@ mod tests {
                 let four = [at, at / 2, 0, all.len() - 1];
                 let expected = four.iter().all(|&at| all[at]);
                 prop_assert_eq!(bits.test_all(four.map(|at| at as u64)), expected);
-                prop_assert_eq!(bits.byte(at as u64 / 8), plain[at / 8]);
             }
             let loaded = BitArray::from_vec(plain.clone());
             prop_assert!(loaded == bits && bits.clone() == bits);

@@ -28,7 +28,7 @@
 // fixed scalable cuckoo
 // group
 // layer
-// blocked classic host::recording
+// blocked classic host::capture
 // shape layout redisbloom::options
 // error
 // sizing item

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::error::InsertError;
 use crate::group::{self, Group};
 use crate::hash::{HashPair, Hasher, Key};
-use crate::host::recording::Recording;
+use crate::host::Capture;
 use crate::item::Item;
 use crate::layer::Layer;
 use crate::layout::Layout;
@@ -50,7 +50,7 @@ pub struct ScalableBloomFilter {
     pub(crate) items: u64,
     options: Options,
     expansion: u32,
-    pub(crate) recording: Recording,
+    pub(crate) capture: Capture,
 }
 
 impl ScalableBloomFilter {
@@ -68,7 +68,7 @@ impl ScalableBloomFilter {
             items,
             options,
             expansion,
-            recording: Recording::default(),
+            capture: Capture::default(),
         }
     }
 
@@ -252,12 +252,7 @@ impl ScalableBloomFilter {
         } else {
             0
         };
-        let capture = self
-            .recording
-            .0
-            .as_ref()
-            .map_or(0, |capture| capture.memory_usage());
-        size_of::<Self>() + places * size_of::<Layer>() + layers + capture
+        size_of::<Self>() + places * size_of::<Layer>() + layers + self.capture.memory_usage()
     }
 
     #[inline]
@@ -340,7 +335,7 @@ impl ScalableBloomFilter {
     fn insert_where_room(&mut self, newest: usize, pair: HashPair) -> Option<bool> {
         let is_newest = self.layers.len() == newest + 1;
         let layer = self.layers.get_mut(newest)?;
-        if !is_newest || layer.is_full() || self.recording.0.is_some() || self.items == u64::MAX {
+        if !is_newest || layer.is_full() || self.capture.is_active() || self.items == u64::MAX {
             return None;
         }
         let new = layer.insert_if_new(pair);
@@ -406,9 +401,11 @@ impl ScalableBloomFilter {
     fn insert_into_newest(&mut self, pair: HashPair) {
         let newest = self.layers.len().saturating_sub(1);
         if let Some(layer) = self.layers.last_mut() {
-            if let Some(capture) = &mut self.recording.0 {
+            if self.capture.is_active() {
                 let bytes = layer.as_bytes();
-                layer.note_insert(pair, |byte, old| capture.note(&bytes, newest, byte, old));
+                layer.note_insert(pair, |byte| {
+                    self.capture.note(newest, &bytes, byte..byte + 1);
+                });
             }
             match self.items.checked_add(1) {
                 Some(items) => {

@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 use crate::error::BuildError;
 use crate::fixed::BloomFilter;
 use crate::hash::Key;
-use crate::host::recording::Recording;
+use crate::host::Capture;
 use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
@@ -304,7 +304,7 @@ impl ScalableBloomFilter {
                 UnionError::ErrorRate,
             ),
         ])?;
-        self.recording = Recording::default();
+        self.capture = Capture::default();
         for layer in &other.layers {
             // The count of a layer that was loaded may be wrong; its bits decide.
             let is_empty = layer.is_empty() && layer.fill().ratio == 0.0;
@@ -351,7 +351,7 @@ impl ScalableBloomFilter {
     /// assert!(seen.is_empty() && !seen.contains(&7));
     /// ```
     pub fn clear(&mut self) {
-        self.recording = Recording::default();
+        self.capture = Capture::default();
         self.layers.truncate(1);
         self.layers.iter_mut().for_each(Layer::clear);
         self.items = 0;

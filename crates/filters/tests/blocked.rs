@@ -430,8 +430,8 @@ proptest! {
         let mut filter = scalable(capacity, rate, seed);
         filter.insert_all(&before);
         let then = filter.clone();
-        let parts = filter.begin_capture(1);
-        let mut captured = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+        filter.begin_capture(1, 0..filter.stream_len());
+        let mut captured = ScalableBloomFilter::from_parts(&filter.parts(), 1 << 20).unwrap();
         let mut between = between.iter();
         let mut add = |filter: &mut ScalableBloomFilter| {
             let items = between.by_ref().take(50);
@@ -445,7 +445,7 @@ proptest! {
         };
         add(&mut filter);
         let (mut at, mut piece) = (0, Vec::new());
-        while filter.capture_next(&mut piece) {
+        while filter.capture_next(1, &mut piece) {
             captured.load_chunk(at, &piece).unwrap();
             at += piece.len() as u64;
             piece.clear();

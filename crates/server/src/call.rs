@@ -13,8 +13,8 @@ use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, View};
 
-use crate::ahead::Work;
 use crate::config::Settings;
+use crate::offload::Work;
 use crate::outcome::Outcome;
 use crate::server::Server;
 use crate::session::Session;
@@ -117,10 +117,11 @@ impl<'a> Call<'a> {
         entry
     }
 
-    /// Asks for work to be done first, on a thread of its own: see
-    /// [`Ahead::ask`](crate::ahead::Ahead::ask). The commands of a transaction cannot wait.
-    pub fn ask_ahead(&self, work: impl FnOnce() -> Work) -> bool {
-        !self.session.executing && self.session.ahead.ask(work)
+    /// Offloads work to another thread: see
+    /// [`Offload::request`](crate::offload::Offload::request). The commands of a transaction cannot
+    /// wait.
+    pub fn offload(&self, work: impl FnOnce() -> Work) -> bool {
+        !self.session.executing && self.session.offload.request(work)
     }
 
     fn count_look_up(&self, found: bool) {

@@ -45,7 +45,7 @@
 //! server
 //! slowlog tls
 //! session
-//! clients stats config ahead
+//! clients stats config offload
 //! address glob system version
 //! ```
 
@@ -56,13 +56,13 @@
 pub mod config;
 
 pub mod address;
-mod ahead;
 mod call;
 mod clients;
 mod dispatch;
 mod glob;
 mod native;
 mod net;
+mod offload;
 mod outcome;
 mod server;
 mod session;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use everbloom_resp::Protocol;
 
-use crate::ahead::Ahead;
 use crate::clients::Client;
+use crate::offload::Offload;
 
 /// Whether replies are sent: CLIENT REPLY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -96,8 +96,8 @@ pub struct Session {
     pub written: u64,
     /// EXEC is running: the shards that the queued commands name are locked already.
     pub executing: bool,
-    /// What was done ahead of the command that runs next.
-    pub ahead: Ahead,
+    /// The offloaded work of the command that runs next.
+    pub offload: Offload,
     /// Close the connection once the replies so far are sent.
     pub closing: bool,
 }
@@ -115,7 +115,7 @@ impl Session {
             reply_mode: ReplyMode::On,
             written: 0,
             executing: false,
-            ahead: Ahead::default(),
+            offload: Offload::default(),
             closing: false,
         }
     }

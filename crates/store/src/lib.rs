@@ -6,7 +6,7 @@
 //! | [`journal`] | the effects of commands, in the order in which they happened |
 //! | [`persistence`] | the threads that write snapshots and the log, and read them back |
 //! | [`store`] | all of it together |
-//! | [`steps`] | copying a large value while others use it |
+//! | [`reader`] | reading a large value in pieces while commands change it |
 //! | [`health`] | whether data is being loaded, and whether files can be written |
 //! | [`replay`] | what a host must do so that a log can be read |
 //! | [`settings`], [`clock`] | what the files are called; the time |
@@ -19,7 +19,7 @@
 //! persistence persistence::schedule persistence::reload
 //! persistence::jobs persistence::load
 //! persistence::log
-//! steps
+//! reader
 //! store
 //! persistence::log_files persistence::progress persistence::writer
 //! persistence::directory
@@ -44,9 +44,9 @@ pub mod journal;
 pub mod keyspace;
 mod pace;
 pub mod persistence;
+pub mod reader;
 pub mod replay;
 pub mod settings;
-pub mod steps;
 pub mod store;
 mod unwritten;
 

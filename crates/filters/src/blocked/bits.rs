@@ -135,14 +135,14 @@ impl BlockedBits {
         self.kernel.insert_group(self, pairs, mask)
     }
 
-    /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
-    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64, u8)) {
+    /// Calls `note` with each byte that [`insert`](Self::insert) would change.
+    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64)) {
         let start = self.array.index_of(pair.a) * BLOCK;
         for position in self.lanes.positions(pair.b) {
             let byte = start + (position / 8) as usize;
             let old = self.as_bytes().get(byte).copied().unwrap_or_default();
             if old >> (position % 8) & 1 == 0 {
-                note(byte as u64, old);
+                note(byte as u64);
             }
         }
     }

@@ -36,7 +36,7 @@ impl CuckooFilter {
         let Some(table) = rest.first_mut() else {
             return;
         };
-        let recording = &mut self.recording;
+        let capture = &mut self.capture;
         let mut from = 0;
         while let Some((at, place)) = table.next_used(from) {
             let to = match rooms {
@@ -48,22 +48,21 @@ impl CuckooFilter {
                 && target.place(
                     place,
                     &mut Watch {
-                        recording,
+                        capture,
                         number: to,
                     },
                 )
             {
-                table.clear(at, &mut Watch { recording, number });
+                table.clear(at, &mut Watch { capture, number });
             }
             from = at + 1;
         }
     }
 
     fn drop_newest(&mut self) {
-        if let Some(table) = self.tables.pop()
-            && let Some(capture) = &mut self.recording.0
-        {
-            capture.keep(self.tables.len(), table.into_slots());
+        if let Some(table) = self.tables.pop() {
+            let number = self.tables.len();
+            self.capture.keep_dropped(number, table.into_slots());
         }
     }
 }
@@ -163,8 +162,8 @@ mod tests {
                     hash: at as u64 / size,
                     fingerprint: table.slots()[at],
                 };
-                let recording = &mut filter.recording;
-                let mut watch = Watch { recording, number };
+                let capture = &mut filter.capture;
+                let mut watch = Watch { capture, number };
                 if place.fingerprint != 0 && older.iter_mut().any(|t| t.place(place, &mut watch)) {
                     table.clear(at, &mut watch);
                 }

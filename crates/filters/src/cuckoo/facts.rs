@@ -161,12 +161,10 @@ impl CuckooFilter {
         } else {
             0
         };
-        let capture = self.recording.0.as_ref();
-        let capture = capture.map_or(0, |capture| capture.memory_usage());
         size_of::<Self>()
             + places * size_of::<Table>()
             + slots
-            + capture
+            + self.capture.memory_usage()
             + self.dead_ends.memory_usage()
     }
 }

@@ -13,7 +13,7 @@ mod place;
 mod table;
 
 use core::fmt;
-use core::mem::{size_of, take};
+use core::mem::size_of;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 
 use crate::error::InsertError;
 use crate::hash::{CuckooHash, HashPair};
-use crate::host::recording::Recording;
+use crate::host::Capture;
 use crate::item::Item;
 pub(crate) use dead::DeadEnds;
 pub(crate) use place::Place;
@@ -85,7 +85,7 @@ pub struct CuckooFilter {
     pub(crate) max_kicks: u16,
     pub(crate) expansion: u16,
     pub(crate) bucket_size: u8,
-    pub(crate) recording: Recording,
+    pub(crate) capture: Capture,
     pub(crate) dead_ends: DeadEnds,
 }
 
@@ -320,10 +320,10 @@ impl CuckooFilter {
     ) -> Result<(), InsertError> {
         if !self.put(place) {
             let newest = self.grow(max_table_bytes)?;
-            let (recording, number) = (&mut self.recording, newest);
+            let (capture, number) = (&mut self.capture, newest);
             // All slots of a new table are empty.
             if let Some(table) = self.tables.last_mut() {
-                table.place(place, &mut Watch { recording, number });
+                table.place(place, &mut Watch { capture, number });
             }
         }
         self.items = self.items.saturating_add(1);
@@ -333,14 +333,14 @@ impl CuckooFilter {
     /// Puts a fingerprint into an empty slot, or makes room for it in the newest table.
     #[inline]
     fn put(&mut self, place: Place) -> bool {
-        let recording = &mut self.recording;
+        let capture = &mut self.capture;
         for (number, table) in self.tables.iter_mut().enumerate().rev() {
-            if table.place(place, &mut Watch { recording, number }) {
+            if table.place(place, &mut Watch { capture, number }) {
                 return true;
             }
         }
         let number = self.tables.len().saturating_sub(1);
-        let watch = &mut Watch { recording, number };
+        let watch = &mut Watch { capture, number };
         let newest = self.tables.last_mut();
         newest.is_some_and(|table| table.kick(place, self.max_kicks, &mut self.dead_ends, watch))
     }
@@ -371,10 +371,10 @@ impl CuckooFilter {
 
     #[inline]
     pub(crate) fn remove_place(&mut self, place: Place) -> bool {
-        let recording = &mut self.recording;
+        let capture = &mut self.capture;
         let mut newest_first = self.tables.iter_mut().enumerate().rev();
-        let found = newest_first
-            .any(|(number, table)| table.remove(place, &mut Watch { recording, number }));
+        let found =
+            newest_first.any(|(number, table)| table.remove(place, &mut Watch { capture, number }));
         if found {
             self.dead_ends.forget();
             // A filter that is being loaded may hold less than its counts say.
@@ -385,11 +385,6 @@ impl CuckooFilter {
             }
         }
         found
-    }
-
-    /// Takes the capture out for a moment.
-    pub(crate) fn take_recording(&mut self) -> Recording {
-        take(&mut self.recording)
     }
 }
 

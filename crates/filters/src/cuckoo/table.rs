@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use super::dead::{self, DeadEnds, KICKS_BEFORE_LOOK};
 use super::place::{Place, other};
 use crate::bits::{self, AllocError, Bytes};
-use crate::host::recording::Recording;
+use crate::host::Capture;
 use crate::huge::HugePages;
 use crate::pages::{self, STEP};
 
@@ -36,19 +36,18 @@ pub(crate) struct Table {
     used: u64,
 }
 
-/// Who wants to know what changes in a table: the capture in progress, if there is one.
+/// Notes what changes in a table, for the readers of the filter.
 pub(crate) struct Watch<'a> {
-    pub(crate) recording: &'a mut Recording,
+    pub(crate) capture: &'a mut Capture,
     /// The table's number.
     pub(crate) number: usize,
 }
 
 impl Watch<'_> {
     #[inline]
-    fn note(&mut self, slots: &[u8], at: usize, old: u8) {
-        if let Some(capture) = &mut self.recording.0 {
-            capture.note(slots, self.number, at as u64, old);
-        }
+    fn note(&mut self, slots: &[u8], part: Range<usize>) {
+        let part = part.start as u64..part.end as u64;
+        self.capture.note(self.number, slots, part);
     }
 }
 
@@ -218,7 +217,7 @@ impl Table {
             return value;
         };
         let old = *slot;
-        watch.note(&self.slots, at, old);
+        watch.note(&self.slots, at..at + 1);
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = value;
         }
@@ -302,9 +301,7 @@ impl Table {
             return false;
         };
         let less = count(old);
-        if let Some(capture) = &mut watch.recording.0 {
-            capture.note_range(&self.slots, watch.number, start as u64, data.len() as u64);
-        }
+        watch.note(&self.slots, part.clone());
         if let Some(place) = self.slots.get_mut(part.clone()) {
             pages::copy(place, data);
         }

@@ -1,91 +1,683 @@
-//! Reading a filter in pieces, as it was at one moment, while it goes on changing.
+//! Reading a value in pieces, as it was at one moment, while it goes on changing.
 //!
-//! A snapshot of a large filter takes seconds, and the filter must go on answering and growing
-//! meanwhile. So the bits are copied a page at a time, and what changes in a page that has not been
-//! copied yet is noted with what was there before: a few bytes for an item, whose notes are undone
-//! in the copy of the page. A page that changes much is copied ahead of its turn, so the notes
-//! never take more memory than the filter.
+//! A snapshot of a large filter takes seconds, and so does its dump. The filter must go on answering
+//! and growing meanwhile, and several readers may be at work. So a reader copies the bits a page at
+//! a time. What changes in a page that a reader has not passed is kept as it was: a few bytes are
+//! noted and undone later, of more the page is copied. It is kept once for all readers, until the
+//! last one that needs it has passed the page or has ended.
+//!
+//! [`Capture`] is the part of a value that does this. Its `moment` counts the readers that have
+//! begun. What changes is kept under the present moment, so a reader that began at moment 3 undoes
+//! what is kept under 3 and later.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::fmt;
+use core::mem::size_of;
+use core::ops::{Range, RangeBounds};
 
-use super::recording::Capture;
-use crate::redisbloom::FilterParts;
+use crate::bits::Bytes;
+use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
 
+/// The bytes of a page, which is the longest piece.
+const PAGE_BYTES: u64 = 64 << 10;
+/// A change of more bytes copies its page.
+const MAX_NOTED_BYTES: u64 = 16;
+/// A page with more notes is copied: they take no more memory than the copy.
+const MAX_NOTES: usize = PAGE_BYTES as usize / size_of::<Note>();
+
+/// A byte's place in its page, and what it was.
+type Note = (u16, u8);
+/// A byte of a value: the number of its array, and its place there.
+type Position = (usize, u64);
+/// A page of a value at a moment: the number of its array, its number there, the moment.
+type Version = (usize, u64, u64);
+
+/// What a value keeps for those who read it in pieces. Nearly always there are none.
+///
+/// The value consists of arrays of bytes, such as the layers of a filter, laid end to end. Its
+/// owner calls [`note`](Self::note) before each change. A clone of the value has no readers, and
+/// readers say nothing about the value, so two captures are always equal.
+///
+/// ```
+/// use everbloom::host::Capture;
+///
+/// let (mut bytes, mut capture) = (b"before".to_vec(), Capture::default());
+/// capture.begin(1, [6].into_iter(), 0..6);
+/// capture.note(0, &bytes, 0..6);
+/// bytes.copy_from_slice(b"behind");
+///
+/// capture.begin(2, [6].into_iter(), 3..6);
+/// let (mut one, mut two) = (Vec::new(), Vec::new());
+/// while capture.next(1, |_| bytes.as_slice().into(), &mut one) {}
+/// while capture.next(2, |_| bytes.as_slice().into(), &mut two) {}
+/// [1, 2].map(|id| capture.end(id));
+/// assert_eq!((&one[..], &two[..]), (&b"before"[..], &b"ind"[..]));
+/// assert!(!capture.is_active());
+/// ```
+#[derive(Default)]
+pub struct Capture(Option<Box<State>>);
+
+#[derive(Default)]
+struct State {
+    readers: Vec<Reader>,
+    /// How many readers have begun.
+    moment: u64,
+    /// What has changed in pages that some reader has not passed.
+    kept: BTreeMap<Version, Kept>,
+    /// Bytes of what is kept.
+    kept_bytes: usize,
+    /// Arrays that the value has dropped, by number and moment, as they were then.
+    dropped: BTreeMap<(usize, u64), Bytes>,
+}
+
+struct Reader {
+    id: u64,
+    /// When it began.
+    moment: u64,
+    next: Position,
+    end: Position,
+    /// The pages of the first array that have changed since, if that is tracked.
+    changed: Option<BTreeSet<u64>>,
+}
+
+/// What has changed in a page while a moment lasted.
+enum Kept {
+    /// Bytes that changed, with what they were, oldest first.
+    Notes(Vec<Note>),
+    /// The page as it was when the moment began.
+    Copy(Box<[u8]>),
+}
+
+impl Capture {
+    /// Whether there are readers.
+    #[inline]
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Begins to read a part of the value, whose arrays have these lengths. They keep them until
+    /// they are dropped; only a value of one array may grow. `id` is the caller's, and no other
+    /// reader's.
+    pub fn begin(&mut self, id: u64, lengths: impl Iterator<Item = u64>, part: Range<u64>) {
+        let lengths: Vec<u64> = lengths.collect();
+        let state = self.0.get_or_insert_default();
+        state.moment += 1;
+        state.readers.push(Reader {
+            id,
+            moment: state.moment,
+            next: position(&lengths, |len| part.start < len, part.start),
+            end: position(&lengths, |len| part.end <= len, part.end),
+            changed: None,
+        });
+    }
+
+    /// The ids of all readers.
+    pub fn ids(&self) -> impl Iterator<Item = u64> {
+        let readers = self.0.iter().flat_map(|state| &state.readers);
+        readers.map(|reader| reader.id)
+    }
+
+    /// Ends a reader, which may have read everything or not.
+    pub fn end(&mut self, id: u64) {
+        self.retain(|reader| reader != id);
+    }
+
+    /// Ends the readers whose id is refused.
+    pub fn retain(&mut self, is_kept: impl Fn(u64) -> bool) {
+        let Some(state) = &mut self.0 else { return };
+        state.readers.retain(|reader| is_kept(reader.id));
+        if state.readers.is_empty() {
+            self.0 = None;
+        } else {
+            state.release(..);
+        }
+    }
+
+    /// Appends the next bytes for a reader to `out`, at most 64 KiB and of one array; false when
+    /// there are none. `bytes` gives the bytes of an array as they are now.
+    pub fn next<'b>(
+        &mut self,
+        id: u64,
+        bytes: impl FnOnce(usize) -> Cow<'b, [u8]>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let state = self.0.as_mut();
+        state.is_some_and(|state| state.next(id, bytes, out))
+    }
+
+    /// A part of an array is about to change; `bytes` are those of the whole array.
+    #[inline]
+    pub fn note(&mut self, array: usize, bytes: &[u8], part: Range<u64>) {
+        if let Some(state) = &mut self.0 {
+            state.note(array, bytes, part);
+        }
+    }
+
+    /// The value drops its last array, which has this number.
+    pub(crate) fn keep_dropped(&mut self, array: usize, bytes: Bytes) {
+        if let Some(state) = &mut self.0
+            && state.readers.iter().any(|reader| {
+                reader.needs_array(array) && state.dropped_since(array, reader.moment).is_none()
+            })
+        {
+            state.dropped.insert((array, state.moment), bytes);
+        }
+    }
+
+    /// From now on, tracks for a reader which pages of the first array change.
+    pub fn track_changes(&mut self, id: u64) {
+        let readers = self.0.iter_mut().flat_map(|state| &mut state.readers);
+        for reader in readers.filter(|reader| reader.id == id) {
+            reader.changed.get_or_insert_default();
+        }
+    }
+
+    /// The parts of the first array that have changed since they are
+    /// [tracked](Self::track_changes); `None` without such a reader.
+    pub fn changes(&self, id: u64) -> Option<impl Iterator<Item = Range<u64>>> {
+        let mut readers = self.0.iter().flat_map(|state| &state.readers);
+        let reader = readers.find(|reader| reader.id == id)?;
+        let pages = reader.changed.as_ref()?.iter();
+        Some(pages.map(|page| page * PAGE_BYTES..(page + 1) * PAGE_BYTES))
+    }
+
+    /// Heap bytes of what is kept.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        self.0.as_ref().map_or(0, |state| {
+            let dropped: usize = state.dropped.values().map(|bytes| bytes.len()).sum();
+            size_of::<State>() + state.kept_bytes + dropped
+        })
+    }
+}
+
+/// The place of a byte of arrays laid end to end, in the first of them that is `long_enough` for
+/// what is left of its offset.
+fn position(lengths: &[u64], long_enough: impl Fn(u64) -> bool, offset: u64) -> Position {
+    let mut before = 0_u64;
+    for (array, len) in lengths.iter().enumerate() {
+        if long_enough(before.saturating_add(*len)) {
+            return (array, offset - before);
+        }
+        before = before.saturating_add(*len);
+    }
+    (lengths.len(), 0)
+}
+
+impl Reader {
+    fn needs(&self, array: usize, page: u64) -> bool {
+        let start = page * PAGE_BYTES;
+        self.next < (array, start + PAGE_BYTES) && (array, start) < self.end
+    }
+
+    fn needs_array(&self, array: usize) -> bool {
+        self.next.0 <= array && (array, 0) < self.end
+    }
+}
+
+impl State {
+    /// The bytes of an array that was dropped after this moment, and when that was.
+    fn dropped_since(&self, array: usize, moment: u64) -> Option<(u64, &[u8])> {
+        let mut dropped = self.dropped.range((array, moment)..=(array, u64::MAX));
+        dropped.next().map(|((_, at), bytes)| (*at, &**bytes))
+    }
+
+    #[cold]
+    fn note(&mut self, array: usize, bytes: &[u8], part: Range<u64>) {
+        let pages = part.start / PAGE_BYTES..part.end.div_ceil(PAGE_BYTES);
+        for page in pages {
+            let tracked = self.readers.iter_mut().filter_map(|r| r.changed.as_mut());
+            tracked.for_each(|changed| {
+                changed.insert(page);
+            });
+            if !self.wants(array, page) {
+                continue;
+            }
+            let (bytes, start) = (page_of(bytes, page), page * PAGE_BYTES);
+            let part = part.start.max(start) - start..part.end.min(start + PAGE_BYTES) - start;
+            let version = (array, page, self.moment);
+            let kept = self.kept.entry(version).or_default();
+            self.kept_bytes -= kept.bytes();
+            kept.note(bytes, part);
+            self.kept_bytes += kept.bytes();
+        }
+    }
+
+    /// Whether a reader needs a page that is about to change, and has no copy of it.
+    fn wants(&self, array: usize, page: u64) -> bool {
+        let mut versions = self.kept.range((array, page, 0)..=(array, page, u64::MAX));
+        let copied = match versions.next_back() {
+            Some(((_, _, moment), Kept::Copy(_))) => *moment,
+            _ => 0,
+        };
+        self.readers.iter().any(|reader| {
+            reader.moment > copied
+                && reader.needs(array, page)
+                && self.dropped_since(array, reader.moment).is_none()
+        })
+    }
+
+    fn next<'b>(
+        &mut self,
+        id: u64,
+        bytes: impl FnOnce(usize) -> Cow<'b, [u8]>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let mut readers = self.readers.iter();
+        let Some(index) = readers.position(|r| r.id == id && r.next < r.end) else {
+            return false;
+        };
+        let Some(&Reader {
+            moment,
+            next: (array, from),
+            end,
+            ..
+        }) = self.readers.get(index)
+        else {
+            return false;
+        };
+        let page = from / PAGE_BYTES;
+        let current;
+        let (bytes, until) = match self.dropped_since(array, moment) {
+            Some((at, bytes)) => (bytes, at),
+            None => {
+                current = bytes(array);
+                (&*current, u64::MAX)
+            }
+        };
+        let (first, mut then) = (out.len(), Cow::Borrowed(page_of(bytes, page)));
+        let versions = (array, page, moment)..=(array, page, until);
+        for (_, kept) in self.kept.range(versions).rev() {
+            match kept {
+                Kept::Copy(copy) => then = Cow::Borrowed(copy),
+                Kept::Notes(notes) => undo(notes, then.to_mut()),
+            }
+        }
+        let (start, len) = (page * PAGE_BYTES, bytes.len() as u64);
+        let last_byte = if array == end.0 { len.min(end.1) } else { len };
+        let to = last_byte.min(start + PAGE_BYTES);
+        let part = at_most(from - start)..at_most(to.max(from) - start);
+        out.extend_from_slice(then.get(part).unwrap_or_default());
+        debug_assert_eq!(
+            out.len() - first,
+            at_most(to.saturating_sub(from)),
+            "a whole piece"
+        );
+        let next = if to < last_byte {
+            (array, to)
+        } else {
+            (array + 1, 0)
+        };
+        if let Some(reader) = self.readers.get_mut(index) {
+            reader.next = next;
+        }
+        self.release((array, page, 0)..=(array, page, u64::MAX));
+        true
+    }
+
+    /// Forgets those of these versions that no reader needs, and dropped arrays.
+    fn release(&mut self, versions: impl RangeBounds<Version>) {
+        let readers = &self.readers;
+        let is_needed = |(array, page, moment): &Version| {
+            let needs = |reader: &Reader| reader.moment <= *moment && reader.needs(*array, *page);
+            readers.iter().any(needs)
+        };
+        let kept = self.kept.range(versions).map(|(version, _)| *version);
+        let unneeded: Vec<Version> = kept.filter(|version| !is_needed(version)).collect();
+        for version in unneeded {
+            let kept = self.kept.remove(&version);
+            self.kept_bytes -= kept.map_or(0, |kept| kept.bytes());
+        }
+        self.dropped.retain(|(array, moment), _| {
+            let needs = |reader: &Reader| reader.moment <= *moment && reader.needs_array(*array);
+            readers.iter().any(needs)
+        });
+    }
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Kept::Notes(Vec::new())
+    }
+}
+
+impl Kept {
+    /// A part of the page is about to change; `bytes` are those of the page now.
+    fn note(&mut self, bytes: &[u8], part: Range<u64>) {
+        let Kept::Notes(notes) = self else { return };
+        let len = part.end.saturating_sub(part.start);
+        if len > MAX_NOTED_BYTES || notes.len() >= MAX_NOTES {
+            let mut then = bytes.to_vec();
+            undo(notes, &mut then);
+            *self = Kept::Copy(then.into());
+            return;
+        }
+        // A place in a page fits 16 bits.
+        notes.extend(part.filter_map(|at| {
+            let old = bytes.get(at_most(at))?;
+            Some((u16::try_from(at).ok()?, *old))
+        }));
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Kept::Notes(notes) => notes.capacity() * size_of::<Note>(),
+            Kept::Copy(copy) => copy.len(),
+        }
+    }
+}
+
+/// Undoes what the notes say, the newest first.
+fn undo(notes: &[Note], page: &mut [u8]) {
+    for (at, old) in notes.iter().rev() {
+        if let Some(byte) = page.get_mut(usize::from(*at)) {
+            *byte = *old;
+        }
+    }
+}
+
+/// A page of an array as it is.
+fn page_of(bytes: &[u8], page: u64) -> &[u8] {
+    let rest = bytes.get(at_most(page * PAGE_BYTES)..).unwrap_or_default();
+    rest.get(..at_most(PAGE_BYTES)).unwrap_or(rest)
+}
+
+/// A length in memory.
+fn at_most(len: u64) -> usize {
+    usize::try_from(len).unwrap_or(usize::MAX)
+}
+
+impl Clone for Capture {
+    fn clone(&self) -> Self {
+        Capture(None)
+    }
+}
+
+impl PartialEq for Capture {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.ids()).finish()
+    }
+}
+
 impl ScalableBloomFilter {
-    /// Begins to capture the filter as it is now, and returns all of it but the bits. A capture
-    /// that was in progress is given up. `id` is the caller's, to know the capture by.
+    /// Begins to read a part of the bits as they are now: of the bytes of all layers laid end to
+    /// end, as [`stream_chunk`](Self::stream_chunk) reads them. `id` is the caller's, and no other
+    /// reader's.
     ///
     /// ```
     /// # let mut filter = everbloom::ScalableBloomFilter::builder().build()?;
     /// filter.insert("before");
     /// let then = filter.clone();
     ///
-    /// let parts = filter.begin_capture(1);
-    /// assert_eq!(filter.capture_id(), Some(1));
-    /// let mut captured = everbloom::ScalableBloomFilter::from_parts(&parts, 1 << 20)?;
+    /// let mut captured = everbloom::ScalableBloomFilter::from_parts(&filter.parts(), 1 << 20)?;
+    /// filter.begin_capture(1, 0..filter.stream_len());
     /// let (mut piece, mut at) = (Vec::new(), 0);
-    /// while filter.capture_next(&mut piece) {
+    /// while filter.capture_next(1, &mut piece) {
     ///     filter.insert("while it lasts");
     ///     captured.load_chunk(at, &piece)?;
     ///     at += piece.len() as u64;
     ///     piece.clear();
     /// }
+    /// filter.capture_mut().end(1);
     /// assert!(captured == then);
     /// assert!(filter.contains("while it lasts"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn begin_capture(&mut self, id: u64) -> FilterParts {
-        let capture = Capture::new(id, self.layers().len());
-        self.recording.0 = Some(Box::new(capture));
-        self.parts()
+    pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
+        let lengths = self.layers.iter().map(Layer::bytes);
+        self.capture.begin(id, lengths, part);
     }
 
-    /// The id of the capture in progress. [Example](Self::begin_capture).
+    /// Appends the next captured bytes to `out`, at most 64 KiB and of one layer; false when there
+    /// are none. [Example](Self::begin_capture).
+    pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
+        let layers = &self.layers;
+        let bytes = |number: usize| layers.get(number).map(Layer::as_bytes);
+        self.capture
+            .next(id, |number| bytes(number).unwrap_or_default(), out)
+    }
+
+    /// The readers of the filter.
     #[must_use]
-    pub fn capture_id(&self) -> Option<u64> {
-        self.recording.0.as_ref().map(|capture| capture.id())
+    pub fn capture(&self) -> &Capture {
+        &self.capture
     }
 
-    /// Gives up the capture in progress, if there is one.
-    ///
-    /// ```
-    /// # let mut filter = everbloom::ScalableBloomFilter::builder().build()?;
-    /// filter.begin_capture(1);
-    /// filter.end_capture();
-    /// assert_eq!(filter.capture_id(), None);
-    /// # Ok::<(), everbloom::BuildError>(())
-    /// ```
-    pub fn end_capture(&mut self) {
-        self.recording.0 = None;
-    }
-
-    /// Appends the next bytes of the captured bits to `out`, at most 256 KiB and of one layer.
-    /// False when there are none: then the capture has ended, or none was begun.
-    ///
-    /// The pieces are those of the layers laid end to end, as [`stream_chunk`](Self::stream_chunk)
-    /// reads them. [Example](Self::begin_capture).
-    pub fn capture_next(&mut self, out: &mut Vec<u8>) -> bool {
-        let Some(mut capture) = self.recording.0.take() else {
-            return false;
-        };
-        let number = capture.next_layer();
-        let Some(layer) = number.and_then(|number| self.layers.get(number)) else {
-            return false;
-        };
-        capture.hand_out(&layer.as_bytes(), out);
-        self.recording.0 = Some(capture);
-        true
+    /// The readers of the filter, to end some of them.
+    pub fn capture_mut(&mut self) -> &mut Capture {
+        &mut self.capture
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Layout;
-    use alloc::format;
+    use alloc::vec;
+
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::{CuckooFilter, Layout};
+
+    const PAGE: usize = PAGE_BYTES as usize;
+
+    /// What happens to a value of several arrays, and to its readers.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// Changes this many bytes at a place of an array.
+        Change(usize, usize, usize),
+        /// Appends to the last array, as a string grows.
+        Append(usize),
+        Drop,
+        Push(usize),
+        Begin(usize, usize),
+        Read(usize),
+        End(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let at = || 0..3 * PAGE;
+        prop_oneof![
+            6 => (0..4_usize, at()).prop_map(|(array, at)| Step::Change(array, at, 1)),
+            2 => (0..4_usize, at(), 1..40_usize).prop_map(|(a, at, len)| Step::Change(a, at, len)),
+            2 => (0..4_usize, at(), at()).prop_map(|(a, at, len)| Step::Change(a, at, len)),
+            1 => (1..PAGE).prop_map(Step::Append),
+            1 => Just(Step::Drop),
+            1 => at().prop_map(|len| Step::Push(len + 1)),
+            3 => (0..8 * PAGE, 0..8 * PAGE).prop_map(|(from, to)| Step::Begin(from, to)),
+            8 => (0..9_usize).prop_map(Step::Read),
+            1 => (0..9_usize).prop_map(Step::End),
+        ]
+    }
+
+    /// A value with its readers. Of each: its id, what it must read, and what it has read.
+    #[derive(Default)]
+    struct Model {
+        arrays: Vec<Vec<u8>>,
+        /// It is one array that may grow, not several that come and go.
+        is_text: bool,
+        capture: Capture,
+        readers: Vec<(u64, Vec<u8>, Vec<u8>)>,
+        begun: u64,
+    }
+
+    impl Model {
+        fn step(&mut self, step: Step, byte: u8) {
+            match step {
+                Step::Change(array, at, len) => self.change(array, at, len, byte),
+                Step::Append(len) => {
+                    if let (true, Some(only)) = (self.is_text, self.arrays.first_mut()) {
+                        only.resize(only.len() + len, byte);
+                    }
+                }
+                Step::Drop | Step::Push(_) if self.is_text => {}
+                Step::Drop => {
+                    if let Some(last) = self.arrays.pop() {
+                        let bytes = last.into_boxed_slice().into();
+                        self.capture.keep_dropped(self.arrays.len(), bytes);
+                    }
+                }
+                Step::Push(len) if self.arrays.len() < 4 => self.arrays.push(vec![byte; len]),
+                Step::Push(_) => {}
+                Step::Begin(from, to) => self.begin(from, to),
+                Step::Read(index) if index < self.readers.len() => {
+                    if !self.read(index) {
+                        self.capture.end(self.readers.remove(index).0);
+                    }
+                }
+                Step::End(index) if index < self.readers.len() => {
+                    self.capture.end(self.readers.remove(index).0);
+                }
+                Step::Read(_) | Step::End(_) => {}
+            }
+            let ids: Vec<u64> = self.capture.ids().collect();
+            assert!(ids.iter().copied().eq(self.readers.iter().map(|it| it.0)));
+        }
+
+        fn change(&mut self, array: usize, at: usize, len: usize, byte: u8) {
+            let Some(bytes) = self.arrays.get_mut(array) else {
+                return;
+            };
+            let part = at.min(bytes.len())..(at + len).min(bytes.len());
+            let changed = part.start as u64..part.end as u64;
+            self.capture.note(array, bytes, changed);
+            bytes[part].fill(byte);
+        }
+
+        fn begin(&mut self, from: usize, to: usize) {
+            let all = self.arrays.concat();
+            let part = from.min(all.len())..to.clamp(from.min(all.len()), all.len());
+            let lengths = self.arrays.iter().map(|array| array.len() as u64);
+            self.begun += 1;
+            let wanted = part.start as u64..part.end as u64;
+            self.capture.begin(self.begun, lengths, wanted);
+            self.readers.push((self.begun, all[part].to_vec(), vec![]));
+        }
+
+        /// Reads a piece; at the end, compares all.
+        fn read(&mut self, index: usize) -> bool {
+            let (id, then, read) = &mut self.readers[index];
+            let bytes = |array: usize| match self.arrays.get(array) {
+                Some(bytes) => Cow::Borrowed(&bytes[..]),
+                None => Cow::default(),
+            };
+            let more = self.capture.next(*id, bytes, read);
+            assert!(then.starts_with(read), "reader {id} sees another moment");
+            assert!(more || then.len() == read.len(), "reader {id} ends early");
+            more
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// However many readers begin, read and end, each sees exactly its moment.
+        #[test]
+        fn each_reader_sees_its_moment(
+            lengths in prop::collection::vec(1..3 * PAGE, 1..4),
+            steps in prop::collection::vec(step(), 0..120),
+        ) {
+            let mut model = Model::default();
+            model.arrays = lengths.into_iter().map(|len| vec![255; len]).collect();
+            model.is_text = model.arrays.len() == 1;
+            for (step, byte) in steps.into_iter().zip((0..=250).cycle()) {
+                model.step(step, byte);
+            }
+            while !model.readers.is_empty() {
+                model.step(Step::Read(0), 0);
+            }
+            prop_assert_eq!((model.capture.is_active(), model.capture.memory_usage()), (false, 0));
+        }
+    }
+
+    /// A value of four pages and readers with the ids from 1 on.
+    fn with_readers(readers: u64) -> (Vec<u8>, Capture) {
+        let (bytes, mut capture) = (vec![7; 4 * PAGE], Capture::default());
+        for id in 1..=readers {
+            capture.begin(id, [4 * PAGE_BYTES].into_iter(), 0..4 * PAGE_BYTES);
+        }
+        (bytes, capture)
+    }
+
+    fn read_all(bytes: &[u8], capture: &mut Capture, id: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        while capture.next(id, |_| bytes.into(), &mut out) {}
+        capture.end(id);
+        out
+    }
+
+    #[test]
+    fn a_page_is_kept_once_for_all_readers_and_released_by_the_last() {
+        let (mut bytes, mut capture) = with_readers(3);
+        let then = bytes.clone();
+        let empty = capture.memory_usage();
+        capture.note(0, &bytes, 0..2 * PAGE_BYTES);
+        bytes[..2 * PAGE].fill(8);
+        assert_eq!(capture.memory_usage(), empty + 2 * PAGE);
+        // A page that is kept is not kept again.
+        capture.note(0, &bytes, 0..PAGE_BYTES);
+        bytes[..PAGE].fill(9);
+        assert_eq!(capture.memory_usage(), empty + 2 * PAGE);
+
+        assert_eq!(read_all(&bytes, &mut capture, 1), then);
+        assert_eq!(capture.memory_usage(), empty + 2 * PAGE);
+        let mut piece = Vec::new();
+        assert!(capture.next(2, |_| bytes[..].into(), &mut piece));
+        capture.end(3);
+        // One reader is left, which has passed the first page.
+        assert_eq!(capture.memory_usage(), empty + PAGE);
+        capture.note(0, &bytes, 0..PAGE_BYTES);
+        assert_eq!(capture.memory_usage(), empty + PAGE);
+        capture.end(2);
+        assert_eq!(capture.memory_usage(), 0);
+    }
+
+    #[test]
+    fn only_the_pages_of_the_part_are_kept() {
+        let (bytes, mut capture) = with_readers(0);
+        let (from, to) = (PAGE_BYTES + 5, PAGE_BYTES + 9);
+        capture.begin(1, [4 * PAGE_BYTES].into_iter(), from..to);
+        let empty = capture.memory_usage();
+        capture.note(0, &bytes, 0..4 * PAGE_BYTES);
+        assert_eq!(capture.memory_usage(), empty + PAGE);
+    }
+
+    #[test]
+    fn many_small_changes_take_no_more_than_the_page() {
+        let (mut bytes, mut capture) = with_readers(1);
+        let (then, empty) = (bytes.clone(), capture.memory_usage());
+        capture.note(0, &bytes, 3..4);
+        assert!(capture.memory_usage() < empty + 100);
+        for at in (0..PAGE).chain(0..PAGE) {
+            capture.note(0, &bytes, at as u64..at as u64 + 1);
+            bytes[at] = bytes[at].wrapping_add(1);
+            assert!(capture.memory_usage() <= empty + PAGE);
+        }
+        assert_eq!(read_all(&bytes, &mut capture, 1), then);
+    }
+
+    #[test]
+    fn changes_are_tracked_behind_a_reader_too() {
+        let (bytes, mut capture) = with_readers(2);
+        capture.track_changes(2);
+        capture.note(0, &bytes, PAGE_BYTES - 1..PAGE_BYTES + 1);
+        while capture.next(2, |_| bytes[..].into(), &mut Vec::new()) {}
+        capture.note(0, &bytes, 3 * PAGE_BYTES..3 * PAGE_BYTES + 1);
+        let changes: Vec<_> = capture.changes(2).unwrap().collect();
+        let page = |number| number * PAGE_BYTES..(number + 1) * PAGE_BYTES;
+        assert_eq!(changes, [page(0), page(1), page(3)]);
+        assert!(capture.changes(1).is_none());
+    }
 
     /// A filter of a few pages in each of its layers.
     fn large() -> ScalableBloomFilter {
@@ -99,108 +691,78 @@ mod tests {
         filter
     }
 
-    /// What the capture hands out while `meddle` is let loose on the filter between the pieces.
-    fn capture(
-        filter: &mut ScalableBloomFilter,
-        mut meddle: impl FnMut(&mut ScalableBloomFilter, usize),
-    ) -> ScalableBloomFilter {
-        let parts = filter.begin_capture(7);
-        assert_eq!(filter.capture_id(), Some(7));
-        let mut captured = ScalableBloomFilter::from_parts(&parts, u64::MAX).unwrap();
-        meddle(filter, 0);
+    /// Two readers of a filter that grows by single items, batches and overwritten bytes.
+    #[test]
+    fn a_filter_is_read_as_it_was() {
+        let mut filter = large();
+        let mut readers = Vec::new();
+        for round in 0..400_u32 {
+            if round % 3 == 0 {
+                filter.extend((0..500).map(|item| u64::from(item * 1000 + round)));
+            } else if round % 3 == 1 {
+                filter.insert(&round);
+            } else {
+                let at = u64::from(round) * 1000;
+                filter.load_chunk(at, &[0xa5; 3000]).unwrap();
+            }
+            if round == 1 || round == 9 {
+                let captured = ScalableBloomFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
+                filter.begin_capture(round.into(), 0..filter.stream_len());
+                readers.push((u64::from(round), filter.clone(), captured, 0));
+            }
+            for (id, _, captured, at) in &mut readers {
+                let mut piece = Vec::new();
+                if filter.capture_next(*id, &mut piece) {
+                    captured.load_chunk(*at, &piece).unwrap();
+                    *at += piece.len() as u64;
+                }
+            }
+        }
+        assert!(filter.layers().len() > 1);
+        for (id, then, captured, _) in readers {
+            assert!(captured == then, "reader {id}");
+        }
+    }
+
+    #[test]
+    fn the_memory_of_a_filter_has_what_is_kept_and_its_clone_has_no_readers() {
+        let mut filter = large();
+        let (before, bytes) = (filter.memory_usage(), filter.stream_len());
+        filter.begin_capture(1, 0..bytes);
+        assert!(!filter.clone().capture().is_active());
+        assert!(filter.clone() == filter);
+        filter.load_chunk(0, &[1; 3 * PAGE]).unwrap();
+        assert!(filter.memory_usage() >= before + 3 * PAGE);
+        filter.capture_mut().end(1);
+        assert_eq!(filter.memory_usage(), before);
+    }
+
+    #[test]
+    fn a_dropped_table_is_kept_for_those_who_need_it() {
+        let builder = CuckooFilter::builder().capacity(1 << 18).expansion(1);
+        let mut filter = builder.build().unwrap();
+        (0..600_000_u32).for_each(|item| filter.insert(&item).unwrap());
+        assert!(filter.tables() > 1);
+        let then = filter.clone();
+        filter.begin_capture(1, 0..filter.slots());
+        let before = filter.memory_usage();
+        for item in 0..600_000_u32 {
+            filter.remove(&item);
+        }
+        assert_eq!(filter.tables(), 1);
+        assert!(
+            filter.memory_usage() > before - 100_000,
+            "the tables are kept"
+        );
+        let mut captured = CuckooFilter::from_parts(&then.parts(), u64::MAX).unwrap();
         let (mut at, mut piece) = (0, Vec::new());
-        while filter.capture_next(&mut piece) {
+        while filter.capture_next(1, &mut piece) {
             captured.load_chunk(at, &piece).unwrap();
             at += piece.len() as u64;
             piece.clear();
-            meddle(filter, usize::try_from(at).unwrap());
         }
-        assert_eq!(at, captured.stream_len());
-        assert_eq!(filter.capture_id(), None);
-        captured
-    }
-
-    /// Inserts items one by one, or as a batch, which has a way of its own where there is room.
-    fn add(filter: &mut ScalableBloomFilter, at: usize, count: u32, as_batch: bool) {
-        let items = (0..count).map(|i| format!("{at}:{i}"));
-        if as_batch {
-            filter.extend(items);
-        } else {
-            for item in items {
-                filter.insert(&item);
-            }
-        }
-    }
-
-    #[test]
-    fn a_capture_is_the_filter_as_it_was() {
-        for as_batch in [false, true] {
-            let mut filter = large();
-            let then = filter.clone();
-            let captured = capture(&mut filter, |filter, at| {
-                add(filter, at, 150_000, as_batch);
-            });
-            assert!(captured == then, "as a batch: {as_batch}");
-            assert!(
-                filter.layers().len() > then.layers().len(),
-                "it has grown meanwhile"
-            );
-        }
-    }
-
-    #[test]
-    fn overwritten_bytes_are_captured_as_they_were() {
-        let mut filter = large();
-        let then = filter.clone();
-        let captured = capture(&mut filter, |filter, at| {
-            filter.insert(&format!("{at}"));
-            let junk = [0xa5; 300_000];
-            let last = filter.stream_len() - 300_000;
-            let first_layer = filter.layers()[0].bytes() - 300_000;
-            filter
-                .load_chunk((at as u64 * 3) % first_layer, &junk)
-                .unwrap();
-            filter.load_chunk(last, &junk).unwrap();
-        });
         assert!(captured == then);
-    }
-
-    #[test]
-    fn a_page_that_changes_much_is_copied_once() {
-        let mut filter = large();
-        let then = filter.clone();
-        let bytes = usize::try_from(filter.stream_len()).unwrap();
-        let captured = capture(&mut filter, |filter, at| {
-            if at == 0 {
-                filter.extend((0..700_000u32).map(|i| i.to_be_bytes()));
-                let notes = filter.recording.0.as_ref().unwrap().memory_usage();
-                assert!(notes < bytes + bytes / 4, "{notes} bytes for {bytes}");
-            }
-        });
-        assert!(captured == then);
-    }
-
-    #[test]
-    fn a_clone_is_not_captured() {
-        let mut filter = large();
-        filter.begin_capture(1);
-        assert_eq!(filter.clone().capture_id(), None);
-        assert!(filter.clone() == filter);
-    }
-
-    proptest! {
-        #[test]
-        fn small_filters_too(
-            before in 0..300u32, between in 0..300u32, expansion in 1..4u32, as_batch: bool,
-        ) {
-            let builder = ScalableBloomFilter::builder().layout(Layout::Classic).capacity(20);
-            let mut filter = builder.expansion(expansion).build().unwrap();
-            filter.extend((0..before).map(u32::to_le_bytes));
-            let then = filter.clone();
-            let captured = capture(&mut filter, |filter, at| {
-                add(filter, at, between, as_batch);
-            });
-            prop_assert!(captured == then);
-        }
+        filter.capture_mut().end(1);
+        assert_eq!(filter.capture().memory_usage(), 0);
     }
 }

@@ -2,13 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 
+use super::Capture;
 use super::prefetch::Prepared;
-use super::recording::Capture;
 use crate::cuckoo::{CuckooFilter, Place, Table};
 use crate::error::InsertError;
 use crate::item::Item;
-use crate::redisbloom::CuckooParts;
 
 impl CuckooFilter {
     /// Prefetches what lies between the filter and its slots, if there is anything. It reads the
@@ -84,67 +84,50 @@ impl CuckooFilter {
         self.remove_place(Place::of(item.0))
     }
 
-    /// Begins to capture the filter as it is now, and returns all of it but the slots. A capture
-    /// that was in progress is given up. `id` is the caller's, to know the capture by.
+    /// Begins to read a part of the slots as they are now: of all tables laid end to end, as
+    /// [`stream_chunk`](Self::stream_chunk) reads them. `id` is the caller's, and no other reader's.
     ///
     /// ```
-    /// # use everbloom::CuckooFilter;
+    /// use everbloom::CuckooFilter;
     /// let mut filter = CuckooFilter::new(1000);
     /// filter.insert("before")?;
     /// let then = filter.clone();
     ///
-    /// let parts = filter.begin_capture(1);
-    /// assert_eq!(filter.capture_id(), Some(1));
-    /// let mut captured = CuckooFilter::from_parts(&parts, 1 << 20)?;
+    /// let mut captured = CuckooFilter::from_parts(&filter.parts(), 1 << 20)?;
+    /// filter.begin_capture(1, 0..filter.slots());
     /// let (mut piece, mut at) = (Vec::new(), 0);
     /// filter.remove("before");
-    /// while filter.capture_next(&mut piece) {
+    /// while filter.capture_next(1, &mut piece) {
     ///     captured.load_chunk(at, &piece)?;
     ///     at += piece.len() as u64;
     ///     piece.clear();
     /// }
+    /// filter.capture_mut().end(1);
     /// assert!(captured == then);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn begin_capture(&mut self, id: u64) -> CuckooParts {
-        let capture = Capture::new(id, self.tables.len());
-        self.recording.0 = Some(Box::new(capture));
-        self.parts()
+    pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
+        let lengths = self.tables.iter().map(|table| table.slots().len() as u64);
+        self.capture.begin(id, lengths, part);
     }
 
-    /// The id of the capture in progress. [Example](Self::begin_capture).
+    /// Appends the next captured slots to `out`, at most 64 KiB and of one table; false when there
+    /// are none. [Example](Self::begin_capture).
+    pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
+        let tables = &self.tables;
+        let slots = |number| tables.get(number).map(Table::slots).unwrap_or_default();
+        self.capture.next(id, |number| slots(number).into(), out)
+    }
+
+    /// The readers of the filter.
     #[must_use]
-    pub fn capture_id(&self) -> Option<u64> {
-        self.recording.0.as_ref().map(|capture| capture.id())
+    pub fn capture(&self) -> &Capture {
+        &self.capture
     }
 
-    /// Gives up the capture in progress, if there is one.
-    ///
-    /// ```
-    /// # let mut filter = everbloom::CuckooFilter::new(1000);
-    /// filter.begin_capture(1);
-    /// filter.end_capture();
-    /// assert_eq!(filter.capture_id(), None);
-    /// ```
-    pub fn end_capture(&mut self) {
-        self.recording.0 = None;
-    }
-
-    /// Appends the next captured slots to `out`, at most 256 KiB and of one table. False when there
-    /// are none: then the capture has ended, or none was begun. [Example](Self::begin_capture).
-    pub fn capture_next(&mut self, out: &mut Vec<u8>) -> bool {
-        let mut recording = self.take_recording();
-        let Some(capture) = &mut recording.0 else {
-            return false;
-        };
-        let Some(number) = capture.next_layer() else {
-            return false;
-        };
-        // A table that was dropped since then is with the capture.
-        let slots = self.tables.get(number).map(Table::slots);
-        capture.hand_out(slots.unwrap_or_default(), out);
-        self.recording = recording;
-        true
+    /// The readers of the filter, to end some of them.
+    pub fn capture_mut(&mut self) -> &mut Capture {
+        &mut self.capture
     }
 
     /// Hands the slots of a table, by its number from 0, to `relocate` and takes back what that

@@ -2,7 +2,7 @@
 //!
 //! - prefetching the memory of several filters, see below
 //! - [`begin_capture`](crate::ScalableBloomFilter::begin_capture): a filter read in pieces, as it
-//!   was at one moment, while it goes on changing
+//!   was at one moment, while it goes on changing, by any number of readers
 //! - [`sample`](crate::ScalableBloomFilter::sample): a large filter measured by some of its bits
 //! - [`try_insert_each`](crate::ScalableBloomFilter::try_insert_each): a batch with a limit on
 //!   growth
@@ -33,11 +33,11 @@
 mod capture;
 mod cuckoo;
 mod prefetch;
-pub(crate) mod recording;
 mod relocate;
 mod sample;
 
 pub use crate::blocked::Instructions;
 pub use crate::pages::give_back;
+pub use capture::Capture;
 pub use prefetch::{Prepared, prefetch};
 pub use sample::Sample;

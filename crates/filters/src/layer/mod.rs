@@ -423,15 +423,14 @@ impl Layer {
         }
     }
 
-    /// Calls `note` with each byte that [`insert`](Self::insert) would change, and what it is now.
+    /// Calls `note` with each byte that [`insert`](Self::insert) would change.
     #[cold]
-    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64, u8)) {
+    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64)) {
         match &self.bits {
             Bits::Classic(bits) => {
                 for position in self.shape.positions(pair) {
                     if !bits.test(position) {
-                        let byte = position / 8;
-                        note(byte, bits.byte(byte));
+                        note(position / 8);
                     }
                 }
             }

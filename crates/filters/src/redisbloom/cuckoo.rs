@@ -10,7 +10,7 @@ use super::parts::ChunkError;
 use crate::bits::AllocError;
 use crate::cuckoo::{CuckooFilter, DeadEnds, MAX_EXPANSION, Table, Watch, buckets_of};
 use crate::error::CuckooError;
-use crate::host::recording::Recording;
+use crate::host::Capture;
 
 /// Everything about a cuckoo filter but its slots.
 ///
@@ -213,7 +213,7 @@ impl CuckooFilter {
             max_kicks: parts.max_kicks,
             expansion: parts.expansion,
             bucket_size: parts.bucket_size,
-            recording: Recording::default(),
+            capture: Capture::default(),
             dead_ends: DeadEnds::default(),
         })
     }
@@ -236,9 +236,9 @@ impl CuckooFilter {
     pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
         let (number, start) = self.find_slot(offset).ok_or(ChunkError::NoLayer)?;
         self.dead_ends.forget();
-        let recording = &mut self.recording;
+        let capture = &mut self.capture;
         let table = self.tables.get_mut(number).ok_or(ChunkError::NoLayer)?;
-        match table.load(start, data, &mut Watch { recording, number }) {
+        match table.load(start, data, &mut Watch { capture, number }) {
             true => Ok(()),
             false => Err(ChunkError::TooLong),
         }

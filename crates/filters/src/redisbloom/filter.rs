@@ -158,8 +158,9 @@ impl ScalableBloomFilter {
                 if end as u64 > layer.bytes() {
                     return Err(ChunkError::TooLong);
                 }
-                if let Some(capture) = &mut self.recording.0 {
-                    capture.note_range(&layer.as_bytes(), number, offset, data.len() as u64);
+                if self.capture.is_active() {
+                    self.capture
+                        .note(number, &layer.as_bytes(), offset..end as u64);
                 }
                 let place = layer
                     .as_bytes_mut()

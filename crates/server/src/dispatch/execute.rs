@@ -10,9 +10,9 @@ use tracing::warn;
 use super::admission::{admit, is_queued, refuse};
 use super::turn::Turn;
 use super::{pipeline, run, transaction};
-use crate::ahead::Done;
 use crate::call::{Call, Registered};
 use crate::native::table::registry;
+use crate::offload::Done;
 use crate::session::Session;
 
 /// When so many bytes of replies wait, no further request of the connection is run.
@@ -46,7 +46,7 @@ pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usi
             }
         }
         execute_one(turn, command, request);
-        if turn.session.ahead.is_asked() {
+        if turn.session.offload.is_requested() {
             return next;
         }
         next += 1;
@@ -86,19 +86,19 @@ fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: 
         },
     };
     turn.send(&reply);
-    turn.session.ahead.forget();
+    turn.session.offload.forget();
 }
 
 /// Runs a command that was admitted. There is no reply left to send when it was sent, or when the
-/// command asked for work to be done first.
+/// command has offloaded work.
 fn run_admitted(
     turn: &mut Turn<'_>,
     command: &'static Registered,
     args: &[&[u8]],
 ) -> Option<Reply> {
-    let took = turn.session.ahead.took();
+    let took = turn.session.offload.took();
     turn.mark = turn.mark.checked_sub(took).unwrap_or(turn.mark);
-    let reply = match turn.session.ahead.take_reply() {
+    let reply = match turn.session.offload.take_reply() {
         Some(Done::Encoded(reply)) => {
             turn.note_time(command, args, 1, 0);
             turn.send_encoded(reply);
@@ -107,7 +107,7 @@ fn run_admitted(
         Some(Done::Reply(reply)) => reply,
         _ => run::run(&mut call(turn, command, args)),
     };
-    if turn.session.ahead.is_asked() {
+    if turn.session.offload.is_requested() {
         return None;
     }
     turn.note_time(command, args, 1, u64::from(reply.is_error()));

@@ -79,7 +79,7 @@ fn offloads(call: &Call<'_>, function: Function, view: &View<'_>) -> bool {
     let key = call.args.get(1).copied().unwrap_or_default();
     let value = view.peek(call.session.db, key).map(|entry| &entry.value);
     match function {
-        Function::Bloom(_) => long::asks_for_piece::<ScalableBloomFilter>(call, value),
-        Function::Cuckoo(_) => long::asks_for_piece::<CuckooFilter>(call, value),
+        Function::Bloom(_) => long::offloads_piece::<ScalableBloomFilter>(call, value),
+        Function::Cuckoo(_) => long::offloads_piece::<CuckooFilter>(call, value),
     }
 }

@@ -7,10 +7,10 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::{Call, Command, count, error, flag, long, reads, writes};
-use crate::ahead::Done;
+use crate::offload::Done;
 use crate::outcome::{Effect, Outcome};
 use everbloom_files::Value;
-use everbloom_store::keyspace::{Keyspace, View};
+use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
@@ -112,18 +112,20 @@ fn copy(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         // RedisBloom gives its host no way to copy a filter, and clients may rely on the refusal.
         return Err(Reply::error("ERR not supported for this module key"));
     };
-    if long::asks_for_copy(call, text.len()) {
+    if long::offloads_copy(call, text.len()) {
         return Ok(Outcome::unchanged(0));
     }
-    let shard = Keyspace::shard_of(view.hash(from));
-    let copied = call.session.ahead.find(|done| match done {
-        Done::Copied(value, watching) if view.with_shard(shard, |it| watching.holds(it)) => {
-            value.take()
+    // The string may have changed while it was copied: the copy is of the moment at which it
+    // appears, as a reader of the log will make it.
+    let copied = call.session.offload.find(|done| match done {
+        Done::Copied(copy, reader) => {
+            let mut copy = copy.take()?;
+            text.update_copy(reader.id(), &mut copy).then_some(copy)
         }
         _ => None,
     });
-    let value = copied.unwrap_or_else(|| Value::Text(text.clone()));
-    view.insert(options.db, to, value, expires_at);
+    let copy = copied.unwrap_or_else(|| text.clone());
+    view.insert(options.db, to, Value::Text(copy), expires_at);
     Ok(Outcome::verbatim(1))
 }
 

@@ -1,4 +1,4 @@
-//! Work on values of megabytes, which is done [ahead](crate::ahead) of its command.
+//! Work on values of megabytes, which commands [offload](crate::offload).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 use everbloom_resp::encode::{encode_array_len, encode_bulk_len, encode_integer};
 use everbloom_store::clock::Now;
-use everbloom_store::steps::{self, Watching};
+use everbloom_store::reader::Reader;
 
 use super::{Call, error};
-use crate::ahead::{Done, LONG, Work};
+use crate::offload::{Done, MIN_OFFLOADED_BYTES, Work};
 use crate::server::Server;
 
-/// Where the work finds its value.
-struct Place {
+/// The value that the work reads.
+struct Source {
     server: Arc<Server>,
     db: usize,
     key: Vec<u8>,
     now: Now,
 }
 
-impl Place {
+impl Source {
     fn new(call: &Call<'_>) -> Self {
-        Place {
+        Source {
             server: Arc::clone(call.server),
             db: call.session.db,
             key: call.args.get(1).copied().unwrap_or_default().to_vec(),
@@ -35,44 +35,49 @@ impl Place {
         }
     }
 
-    fn copy<T>(
+    /// Reads a part of the value as it is now. `begin` says which, and what `put` adds the pieces
+    /// to.
+    fn read<T>(
         &self,
-        begin: impl Fn(&Value) -> Option<(T, Range<u64>)>,
-        mut put: impl FnMut(&mut T, u64, &[u8]) -> bool,
-    ) -> Option<(T, Watching)> {
-        let put =
-            |copy: &mut T, at, piece: &[u8]| !self.server.is_stopping() && put(copy, at, piece);
-        steps::copy(&self.server.store, self.db, &self.key, self.now, begin, put)
+        begin: impl FnOnce(&Value) -> Option<(T, Range<u64>)>,
+        mut put: impl FnMut(&mut T, &[u8]) -> bool,
+    ) -> Option<(T, Reader)> {
+        let (db, key) = (self.db, &self.key);
+        let (mut copy, mut reader) = Reader::begin(&self.server.store, db, key, self.now, begin)?;
+        let all = reader.read_all(|piece| !self.server.is_stopping() && put(&mut copy, piece));
+        all.then_some((copy, reader))
     }
 
     /// A copy of the whole value.
-    fn copy_all(&self) -> Option<(Value, Watching)> {
-        let begin = |value: &Value| match value {
-            Value::Text(text) => {
-                let copy = Text::with_capacity(text.len());
-                Some((Value::Text(copy), 0..text.len() as u64))
-            }
-            Value::Filter(filter) => {
-                let copy = filter.try_clone_empty()?;
-                Some((Value::Filter(copy), 0..filter.stream_len()))
-            }
+    fn copy(&self) -> Option<Value> {
+        let begin = |value: &Value| {
+            let copy = match value {
+                Value::Text(text) => Value::Text(Text::with_capacity(text.len())),
+                Value::Filter(filter) => Value::Filter(filter.try_clone_empty()?),
+            };
+            Some(((copy, 0), 0..value.stream_len()))
         };
-        self.copy(begin, |copy, at, piece| match copy {
-            Value::Text(text) => {
-                text.append(piece);
-                true
+        let ((copy, _), _) = self.read(begin, |(copy, at), piece| {
+            let start = *at;
+            *at += piece.len() as u64;
+            match copy {
+                Value::Text(text) => {
+                    text.append(piece);
+                    true
+                }
+                Value::Filter(filter) => filter.load_chunk(start, piece).is_ok(),
             }
-            Value::Filter(filter) => filter.load_chunk(at, piece).is_ok(),
-        })
+        })?;
+        Some(copy)
     }
 
     /// A reply that ends with bytes of the value: `begin` encodes the rest of it.
-    fn reply(&self, begin: impl Fn(&Value) -> Option<(Vec<u8>, Range<u64>)>) -> Done {
-        let put = |out: &mut Vec<u8>, _, piece: &[u8]| {
+    fn reply(&self, begin: impl FnOnce(&Value) -> Option<(Vec<u8>, Range<u64>)>) -> Done {
+        let put = |out: &mut Vec<u8>, piece: &[u8]| {
             out.extend_from_slice(piece);
             true
         };
-        match self.copy(begin, put) {
+        match self.read(begin, put) {
             Some((mut out, _)) => {
                 out.extend_from_slice(b"\r\n");
                 Done::Encoded(out)
@@ -82,28 +87,36 @@ impl Place {
     }
 }
 
-/// Asks for the copy of a value of so many bytes, if that takes long.
-pub fn asks_for_copy(call: &Call<'_>, bytes: usize) -> bool {
-    bytes > LONG
-        && call.ask_ahead(|| {
-            let place = Place::new(call);
-            Box::new(move |_| match place.copy_all() {
-                Some((value, watching)) => Done::Copied(Some(value), watching),
+/// Offloads the copy of a string of so many bytes, if it is a long one.
+pub fn offloads_copy(call: &Call<'_>, bytes: usize) -> bool {
+    bytes > MIN_OFFLOADED_BYTES
+        && call.offload(|| {
+            let source = Source::new(call);
+            let begin = |value: &Value| match value {
+                Value::Text(text) => Some((Text::with_capacity(text.len()), 0..value.stream_len())),
+                Value::Filter(_) => None,
+            };
+            let put = |copy: &mut Text, piece: &[u8]| {
+                copy.append(piece);
+                true
+            };
+            Box::new(move |_| match source.read(begin, put) {
+                Some((copy, reader)) => Done::Copied(Some(copy), reader),
                 None => Done::Nothing,
             })
         })
 }
 
-/// Asks for a reply that is a part of a string of `len` bytes, if it is a long one. `part` says
+/// Offloads a reply that is a part of a string of `len` bytes, if it is a long one. `part` says
 /// which part, for the string may have another length by then.
-pub fn asks_for_text(
+pub fn offloads_text(
     call: &Call<'_>,
     len: usize,
     part: impl Fn(usize) -> Range<usize> + Send + 'static,
 ) -> bool {
-    part(len).len() > LONG
-        && call.ask_ahead(|| {
-            let place = Place::new(call);
+    part(len).len() > MIN_OFFLOADED_BYTES
+        && call.offload(|| {
+            let source = Source::new(call);
             let begin = move |value: &Value| match value {
                 Value::Text(text) => {
                     let part = part(text.len());
@@ -113,12 +126,12 @@ pub fn asks_for_text(
                 }
                 Value::Filter(_) => None,
             };
-            Box::new(move |_| place.reply(begin))
+            Box::new(move |_| source.reply(begin))
         })
 }
 
-/// Asks for a piece of the arrays of a filter, if it is a long one.
-pub fn asks_for_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool {
+/// Offloads a piece of the arrays of a filter, if it is a long one.
+pub fn offloads_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool {
     let [_, _, iterator] = call.args else {
         return false;
     };
@@ -134,11 +147,14 @@ pub fn asks_for_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool
         }
         _ => None,
     };
-    if value.and_then(piece).is_none_or(|len| len <= LONG) {
+    if value
+        .and_then(piece)
+        .is_none_or(|len| len <= MIN_OFFLOADED_BYTES)
+    {
         return false;
     }
-    call.ask_ahead(|| {
-        let place = Place::new(call);
+    call.offload(|| {
+        let source = Source::new(call);
         let begin = move |value: &Value| {
             let len = piece(value)?;
             let behind = from + len as u64;
@@ -148,22 +164,22 @@ pub fn asks_for_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool
             encode_bulk_len(len, &mut out);
             Some((out, from..behind))
         };
-        Box::new(move |_| place.reply(begin))
+        Box::new(move |_| source.reply(begin))
     })
 }
 
-/// Asks for the payload of a value, if that takes long. The value is copied for it: one that does
+/// Offloads the payload of a value, if it is a large one. The value is copied for it: one that does
 /// not fit twice, or whose payload is hardly short enough, is not, and its payload is made in
-/// place.
-pub fn asks_for_payload(call: &Call<'_>, value: &Value) -> bool {
+/// source.
+pub fn offloads_payload(call: &Call<'_>, value: &Value) -> bool {
     let (compression, most) = limits(call);
     let room = usize::try_from(call.context().free_bytes).unwrap_or(usize::MAX);
-    let copied = LONG + 1..=room.min(most.saturating_mul(4));
+    let copied = MIN_OFFLOADED_BYTES + 1..=room.min(most.saturating_mul(4));
     copied.contains(&value.memory())
-        && call.ask_ahead(|| {
-            let place = Place::new(call);
+        && call.offload(|| {
+            let source = Source::new(call);
             Box::new(move |_| {
-                let Some((value, _)) = place.copy_all() else {
+                let Some(value) = source.copy() else {
                     return Done::Nothing;
                 };
                 let payload = match payload_of(&value, compression, most) {
@@ -207,15 +223,15 @@ fn payload_of(value: &Value, compression: bool, most: usize) -> Result<Vec<u8>, 
     })
 }
 
-/// The value in a payload; `None` when it was asked for and the caller is to do nothing.
+/// The value in a payload; `None` when the work is offloaded, and the caller does nothing.
 pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>> {
-    let made = call.session.ahead.find(|done| match done {
+    let made = call.session.offload.find(|done| match done {
         Done::Made(value) => value.take(),
         _ => None,
     });
     let context = call.context();
     let most = context.max_new_filter_bytes();
-    // Since it was asked for, memory may have become short.
+    // Meanwhile memory may have become short.
     let fits = |value: &Value| match value {
         Value::Filter(filter) => filter.stream_len() <= most,
         Value::Text(_) => true,
@@ -231,14 +247,14 @@ pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>>
             problem => Reply::error(problem.to_string()),
         })
     };
-    let asks = payload.len() > LONG
-        && call.ask_ahead(|| -> Work {
+    let offloads = payload.len() > MIN_OFFLOADED_BYTES
+        && call.offload(|| -> Work {
             Box::new(move |args| {
                 let payload = args.get(3).copied().unwrap_or_default();
                 Done::Made(Some(restore(payload)))
             })
         });
-    (!asks).then(|| restore(payload))
+    (!offloads).then(|| restore(payload))
 }
 
 /// The reply for a filter that may not be as large as it is.
@@ -256,9 +272,9 @@ mod tests {
 
     use super::super::testing::{Bench, bulk, int};
     use super::*;
-    use crate::ahead::Ahead;
+    use crate::offload::Offload;
 
-    const LEN: usize = 2 * LONG;
+    const LEN: usize = 2 * MIN_OFFLOADED_BYTES;
 
     /// A connection that may wait, to a server with a string and a filter that are long.
     fn bench() -> Bench {
@@ -266,7 +282,7 @@ mod tests {
         bench.run_words(&[b"SET", b"a", &[b'a'; LEN]]);
         bench.run("BF.RESERVE f 0.01 4000000");
         bench.run("BF.MADD f x y z");
-        bench.session.ahead.enable();
+        bench.session.offload.enable();
         bench
     }
 
@@ -282,17 +298,21 @@ mod tests {
         }
     }
 
-    /// Runs a command that must ask for work, and does that work; `meddle` runs before.
-    fn ahead(bench: &mut Bench, words: &[&[u8]], meddle: impl FnOnce(&mut Bench)) {
+    /// Runs a command that must offload work, and does that work; `meddle` runs before.
+    fn offload(bench: &mut Bench, words: &[&[u8]], meddle: impl FnOnce(&mut Bench)) {
         bench.run_words(words);
-        let work = bench.session.ahead.take_work().expect("work is asked for");
+        let work = bench
+            .session
+            .offload
+            .take_work()
+            .expect("work is offloaded");
         meddle(&mut other(bench));
-        bench.session.ahead.set_done(work(words), Duration::ZERO);
+        bench.session.offload.set_done(work(words), Duration::ZERO);
     }
 
-    /// The reply that was made ahead.
+    /// The reply that the work made.
     fn made(bench: &Bench) -> Vec<u8> {
-        let made = bench.session.ahead.take_reply();
+        let made = bench.session.offload.take_reply();
         let Some(Done::Encoded(reply)) = made else {
             panic!("no reply: {made:?}");
         };
@@ -319,9 +339,9 @@ mod tests {
         ] {
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
             let changed = other(&bench).run(line);
-            ahead(&mut bench, &words, |_| ());
+            offload(&mut bench, &words, |_| ());
             assert!(made(&bench) == encoded(&changed), "{line}");
-            ahead(&mut bench, &words, |other| {
+            offload(&mut bench, &words, |other| {
                 other.run("APPEND a more");
                 other.run("BF.ADD f w");
             });
@@ -335,7 +355,7 @@ mod tests {
         let mut bench = bench();
         for line in ["GET a", "DUMP f"] {
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-            ahead(&mut bench, &words, |other| {
+            offload(&mut bench, &words, |other| {
                 other.run("DEL a f");
             });
             assert_eq!(bench.run(line), Reply::Null);
@@ -347,48 +367,48 @@ mod tests {
     fn a_copy_is_of_the_source_when_it_appears() {
         let mut bench = bench();
         let words: &[&[u8]] = &[b"COPY", b"a", b"b"];
-        ahead(&mut bench, words, |_| ());
+        offload(&mut bench, words, |_| ());
         assert_eq!(bench.run("COPY a b"), int(1));
-        bench.session.ahead.forget();
+        bench.session.offload.forget();
         let source = other(&bench).run("GET a");
         assert!(other(&bench).run("GET b") == source);
 
         let words: &[&[u8]] = &[b"COPY", b"a", b"c"];
-        ahead(&mut bench, words, |_| ());
+        offload(&mut bench, words, |_| ());
         // The copy is made, and not yet there.
         assert_eq!(other(&bench).run("EXISTS c"), int(0));
         other(&bench).run("SETRANGE a 7 changed");
         assert_eq!(bench.run("COPY a c"), int(1));
-        bench.session.ahead.forget();
+        bench.session.offload.forget();
         assert_eq!(other(&bench).run("GETRANGE c 7 13"), bulk("changed"));
     }
 
     #[test]
-    fn a_payload_is_read_ahead_and_the_key_looked_at_again() {
+    fn a_payload_is_read_first_and_the_key_looked_at_again() {
         let mut bench = bench();
         let Reply::Bulk(payload) = other(&bench).run("DUMP a") else {
             panic!("a payload");
         };
-        let long = [&payload[..], &[1; LONG]].concat();
+        let long = [&payload[..], &[1; MIN_OFFLOADED_BYTES]].concat();
         let restore: &[&[u8]] = &[b"RESTORE", b"b", b"0", &long];
-        ahead(&mut bench, restore, |_| ());
+        offload(&mut bench, restore, |_| ());
         let refusal = "ERR DUMP payload version or checksum are wrong";
         assert_eq!(bench.run_words(restore), Reply::error(refusal));
-        bench.session.ahead.forget();
+        bench.session.offload.forget();
 
         let value = Value::Text(vec![b'b'; LEN].into());
         let payload = payload_of(&value, false, usize::MAX).unwrap();
         let restore: &[&[u8]] = &[b"RESTORE", b"b", b"0", &payload];
-        ahead(&mut bench, restore, |other| {
+        offload(&mut bench, restore, |other| {
             other.run("SET b busy");
         });
         let busy = Reply::error("BUSYKEY Target key name already exists.");
         assert_eq!(bench.run_words(restore), busy);
-        bench.session.ahead.forget();
+        bench.session.offload.forget();
         let replace: &[&[u8]] = &[b"RESTORE", b"b", b"0", &payload, b"REPLACE"];
-        ahead(&mut bench, replace, |_| ());
+        offload(&mut bench, replace, |_| ());
         assert_eq!(bench.run_words(replace), Reply::OK);
-        bench.session.ahead.forget();
+        bench.session.offload.forget();
         assert_eq!(other(&bench).run("STRLEN b"), int(2 << 20));
     }
 
@@ -406,29 +426,29 @@ mod tests {
         let mut bench = bench();
         change(&bench, |settings| settings.proto_max_bulk_len = 1 << 20);
         assert_ne!(bench.run("DUMP f"), Reply::Null);
-        assert!(!bench.session.ahead.is_asked());
+        assert!(!bench.session.offload.is_requested());
         let used = bench.server.used_memory();
         change(&bench, |settings| {
             settings.proto_max_bulk_len = 512 << 20;
             settings.maxmemory = used + 1000;
         });
         assert_ne!(bench.run("DUMP f"), Reply::Null);
-        assert!(!bench.session.ahead.is_asked());
+        assert!(!bench.session.offload.is_requested());
     }
 
     #[test]
-    fn a_filter_that_was_read_ahead_must_fit_when_it_appears() {
+    fn a_filter_that_was_read_first_must_fit_when_it_appears() {
         let mut bench = bench();
-        let place = Place {
+        let source = Source {
             server: Arc::clone(&bench.server),
             db: 0,
             key: b"f".to_vec(),
             now: bench.now,
         };
-        let (value, _) = place.copy_all().unwrap();
+        let value = source.copy().unwrap();
         let payload = payload_of(&value, false, usize::MAX).unwrap();
         let restore: &[&[u8]] = &[b"RESTORE", b"g", b"0", &payload];
-        ahead(&mut bench, restore, |other| {
+        offload(&mut bench, restore, |other| {
             change(other, |settings| settings.bf_max_filter_bytes = 1000);
         });
         let refusal = Reply::error("ERR Insufficient memory to create filter");
@@ -439,7 +459,7 @@ mod tests {
     #[test]
     fn a_filter_for_which_memory_is_short_is_refused_as_such() {
         let mut bench = bench();
-        bench.session.ahead = Ahead::default();
+        bench.session.offload = Offload::default();
         bench.run("CF.RESERVE c 4000000");
         let payloads = [bench.run("DUMP f"), bench.run("DUMP c")];
         let used = bench.server.used_memory();
@@ -459,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_short_values_nor_transactions_ask() {
+    fn short_values_and_transactions_offload_nothing() {
         let mut bench = bench();
         bench.run("SET short x");
         for line in [
@@ -469,12 +489,12 @@ mod tests {
             "BF.SCANDUMP f 0",
         ] {
             assert_ne!(bench.run(line), Reply::Null, "{line}");
-            assert!(!bench.session.ahead.is_asked(), "{line}");
+            assert!(!bench.session.offload.is_requested(), "{line}");
         }
         bench.session.executing = true;
         for line in ["GET a", "COPY a b", "DUMP f"] {
             assert_ne!(bench.run(line), Reply::Null, "{line}");
-            assert!(!bench.session.ahead.is_asked(), "{line}");
+            assert!(!bench.session.offload.is_requested(), "{line}");
         }
     }
 }

@@ -143,7 +143,7 @@ fn dump(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let Some(entry) = call.look_up(view, call.args().next_bytes()?) else {
         return Ok(Reply::Null);
     };
-    if long::asks_for_payload(call, &entry.value) {
+    if long::offloads_payload(call, &entry.value) {
         return Ok(Reply::Null);
     }
     long::payload(call, &entry.value).map(Reply::Bulk)

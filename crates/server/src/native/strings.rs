@@ -64,7 +64,7 @@ pub(super) fn bulk_or_null(text: Option<&[u8]>) -> Reply {
 
 fn get(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let text = text_of(call.look_up(view, call.args().next_bytes()?))?;
-    if text.is_some_and(|text| long::asks_for_text(call, text.len(), |len| 0..len)) {
+    if text.is_some_and(|text| long::offloads_text(call, text.len(), |len| 0..len)) {
         return Ok(Reply::Null);
     }
     Ok(bulk_or_null(text))
@@ -132,7 +132,7 @@ fn getrange(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let (start, end) = (next_integer(&mut args)?, next_integer(&mut args)?);
     let text = text_of(call.look_up(view, key))?.unwrap_or_default();
     let part = move |len| part(start, end, len);
-    if long::asks_for_text(call, text.len(), part) {
+    if long::offloads_text(call, text.len(), part) {
         return Ok(Reply::Null);
     }
     Ok(Reply::bulk(text.get(part(text.len())).unwrap_or_default()))

@@ -21,11 +21,11 @@ use tracing::debug;
 
 use super::stream::{Incoming, Stream};
 use super::worker::{INPUT, Worker};
-use crate::ahead::Work;
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::dispatch::execute::execute;
 use crate::dispatch::turn::Turn;
+use crate::offload::Work;
 use crate::session::Session;
 use crate::watches;
 use everbloom_store::clock::Now;
@@ -41,7 +41,7 @@ pub async fn serve(stream: Incoming, worker: Rc<Worker>, client: Arc<Client>) {
         counted: 0,
         worker,
     };
-    connection.session.ahead.enable();
+    connection.session.offload.enable();
     let ended = tokio::select! {
         ended = connection.run(stream) => ended,
         () = client.killed() => Ok(()),
@@ -91,8 +91,8 @@ impl Connection {
                 let Some(mut left) = self.left.take() else {
                     break;
                 };
-                if let Some(work) = self.session.ahead.take_work() {
-                    left = self.do_ahead(left, work).await?;
+                if let Some(work) = self.session.offload.take_work() {
+                    left = self.do_offloaded(left, work).await?;
                     if self.session.client.is_killed() {
                         return stream.shutdown().await;
                     }
@@ -179,7 +179,7 @@ impl Connection {
     }
 
     /// Does work for the first request of what was left, on the worker's thread for it.
-    async fn do_ahead(&mut self, left: Left, work: Work) -> io::Result<Left> {
+    async fn do_offloaded(&mut self, left: Left, work: Work) -> io::Result<Left> {
         let worker = Rc::clone(&self.worker);
         let client = Arc::clone(&self.session.client);
         client.set_busy();
@@ -197,7 +197,7 @@ impl Connection {
         };
         let (left, done, took) = spawn_blocking(work).await?;
         client.set_active(Now::read());
-        self.session.ahead.set_done(done, took);
+        self.session.offload.set_done(done, took);
         Ok(left)
     }
 

@@ -7,10 +7,11 @@ use everbloom::host;
 use everbloom_files::Value;
 use hashbrown::HashTable;
 
+use super::captures::Captures;
 use super::entry::Entry;
 use super::expiries::Expiries;
-use super::keeper::Keeper;
 use super::order;
+use super::snapshot_queue::SnapshotQueue;
 use super::sums::Sums;
 use crate::clock::Now;
 
@@ -23,12 +24,13 @@ pub struct Db {
     settled: isize,
     expiries: Expiries,
     snapshot: Option<Joined>,
+    captures: Arc<Captures>,
 }
 
 /// What a database knows of the snapshot being made.
 #[derive(Debug)]
 struct Joined {
-    keeper: Arc<Keeper>,
+    queue: Arc<SnapshotQueue>,
     /// This database's number at the snapshot's moment.
     number: usize,
     /// How many entries of the table the snapshot still needs.
@@ -40,19 +42,19 @@ struct Joined {
 impl Joined {
     /// Keeps an entry before its first change; returns how many bytes were copied.
     fn keep(&mut self, entry: &mut Entry) -> usize {
-        if entry.epoch == self.keeper.epoch() {
+        if entry.epoch == self.queue.epoch() {
             return 0;
         }
         self.unkept -= 1;
-        self.keeper.keep(self.number, entry)
+        self.queue.keep(self.number, entry)
     }
 
     /// Takes over an entry that was removed for good, if the snapshot needs it.
-    fn adopt(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
-        if entry.epoch != self.keeper.epoch() {
+    fn adopt(&mut self, entry: Entry) -> Option<Entry> {
+        if entry.epoch != self.queue.epoch() {
             self.unkept -= 1;
         }
-        self.keeper.adopt(self.number, hash, entry)
+        self.queue.adopt(self.number, entry)
     }
 }
 
@@ -76,6 +78,14 @@ impl Leftover {
 }
 
 impl Db {
+    /// No entries, in a keyspace of these readers.
+    pub(super) fn new(captures: &Arc<Captures>) -> Self {
+        Db {
+            captures: Arc::clone(captures),
+            ..Db::default()
+        }
+    }
+
     /// The number of keys, those included that have expired but are not yet removed.
     pub fn len(&self) -> usize {
         self.table.len()
@@ -110,24 +120,31 @@ impl Db {
 
     /// Empties the database; returns how many keys it held, and what is left of them to be freed.
     pub fn take_all(&mut self) -> (usize, Option<Db>) {
-        let mut held = std::mem::take(self);
+        let mut held = std::mem::replace(self, Db::new(&self.captures));
         self.settled = held.settled;
         let keys = held.len();
         match held.snapshot.take() {
             Some(mut joined) => {
-                joined.keeper.adopt_all(joined.number, held.table);
+                joined.queue.adopt_all(joined.number, held.table);
                 joined.unkept = 0;
                 self.snapshot = Some(joined);
                 (keys, None)
             }
-            None => (keys, Some(held)),
+            None => {
+                self.captures.removed_all(|id, hash, key| {
+                    let is_it = |entry: &Box<Entry>| entry.is(hash, key) && entry.is_read_by(id);
+                    let (entry, _) = held.table.find_entry(hash, is_it).ok()?.remove();
+                    Some(entry.value)
+                });
+                (keys, Some(held))
+            }
         }
     }
 
     /// Makes a snapshot the one that changes are kept for; the database has this number in it.
-    pub(super) fn join_snapshot(&mut self, keeper: Arc<Keeper>, number: usize) {
+    pub(super) fn join_snapshot(&mut self, queue: Arc<SnapshotQueue>, number: usize) {
         self.snapshot = Some(Joined {
-            keeper,
+            queue,
             number,
             unkept: self.table.len(),
             next_bucket: 0,
@@ -154,7 +171,7 @@ impl Db {
                 joined.next_bucket = 0;
             }
             let entry = self.table.get_bucket_mut(joined.next_bucket);
-            let cost = match entry.filter(|entry| entry.epoch != joined.keeper.epoch()) {
+            let cost = match entry.filter(|entry| entry.epoch != joined.queue.epoch()) {
                 Some(entry) => {
                     let kept = self.sums.change(entry, |entry| joined.keep(entry));
                     kept.max(ENTRY_COST)
@@ -167,7 +184,34 @@ impl Db {
         true
     }
 
-    /// Works on the value under `key`, if it is the one that is captured under this id.
+    /// The queue of the snapshot being made.
+    pub(super) fn snapshot_queue(&self) -> Option<Arc<SnapshotQueue>> {
+        self.snapshot
+            .as_ref()
+            .map(|joined| Arc::clone(&joined.queue))
+    }
+
+    /// Lets a reader of the value under `key` begin, if the key is alive; `begin` gets its id.
+    pub(crate) fn begin_capture<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        now: u64,
+        begin: impl FnOnce(&mut Value, u64) -> Option<R>,
+    ) -> Option<R> {
+        let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
+        if entry.is_expired(now) {
+            return None;
+        }
+        let id = self.captures.new_id();
+        let begun = self
+            .sums
+            .change(entry, |entry| begin(&mut entry.value, id))?;
+        self.captures.begin(id, hash, key);
+        Some(begun)
+    }
+
+    /// Works on the value under `key`, if it has this reader.
     pub(super) fn with_captured<R>(
         &mut self,
         hash: u64,
@@ -175,9 +219,9 @@ impl Db {
         id: u64,
         work: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
-        let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
-        let is_it = entry.value.capture_id() == Some(id);
-        is_it.then(|| self.sums.change(entry, |entry| work(&mut entry.value)))
+        let is_it = |entry: &Box<Entry>| entry.is(hash, key) && entry.is_read_by(id);
+        let entry = self.table.find_mut(hash, is_it)?;
+        Some(self.sums.change(entry, |entry| work(&mut entry.value)))
     }
 
     /// Whether an entry of this key is there, expired or not.
@@ -266,15 +310,13 @@ impl Db {
         entry.hash = hash;
         let old = self.remove(hash, entry.key());
         let (before, after) = (old.as_ref().and_then(Entry::expires_at), entry.expires_at());
-        let old = old.map(|old| self.leave(hash, old));
-        match (&self.snapshot, entry.value.capture_id()) {
-            (Some(joined), Some(id)) => joined.keeper.moved(id, hash, entry.key()),
-            // The snapshot has ended while the entry was in nobody's hands.
-            (None, Some(_)) => entry.value.end_capture(),
-            _ => {}
+        let old = old.map(|old| self.leave(old));
+        if entry.value.capture().is_active() {
+            let key: Box<[u8]> = entry.key().into();
+            self.captures.moved(&mut entry.value, hash, &key);
         }
         if let Some(joined) = &self.snapshot {
-            entry.epoch = joined.keeper.epoch();
+            entry.epoch = joined.queue.epoch();
         }
         self.sums.add(Sums::of(&entry));
         self.table.insert_unique(hash, Box::new(entry), |e| e.hash);
@@ -294,7 +336,7 @@ impl Db {
     pub fn discard(&mut self, hash: u64, key: &[u8]) -> Option<Leftover> {
         let entry = self.remove(hash, key)?;
         self.expiry_changed(hash, entry.expires_at(), None);
-        Some(self.leave(hash, entry))
+        Some(self.leave(entry))
     }
 
     /// Takes an entry out of the table and the sums. Its expiry is still counted.
@@ -305,10 +347,14 @@ impl Db {
         Some(*entry)
     }
 
-    /// Lets a removed entry go, to the snapshot if that needs it.
-    fn leave(&mut self, hash: u64, entry: Entry) -> Leftover {
+    /// Lets a removed entry go, to the snapshot or to the readers that need it.
+    fn leave(&mut self, entry: Entry) -> Leftover {
         match &mut self.snapshot {
-            Some(joined) => Leftover(joined.adopt(hash, entry)),
+            Some(joined) => Leftover(joined.adopt(entry)),
+            None if entry.value.capture().is_active() => {
+                self.captures.removed(entry.value);
+                Leftover(None)
+            }
             None => Leftover(Some(entry)),
         }
     }
@@ -353,7 +399,7 @@ impl Db {
                 self.expiry_changed(hash, entry.expires_at(), None);
                 let key: Box<[u8]> = entry.key().into();
                 *budget = budget.saturating_sub(key.len() / NAME_COST);
-                gone.push((key, self.leave(hash, entry)));
+                gone.push((key, self.leave(entry)));
                 continue;
             }
             let later = self.expiries_of(hash).next();
@@ -419,15 +465,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_captured_for_a_snapshot_that_has_ended() {
+    fn nothing_is_kept_for_a_reader_that_has_ended() {
         let mut db = Db::default();
         let mut entry = text("a", None);
-        if let Value::Text(text) = &mut entry.value {
-            text.begin_capture(7);
-        }
+        entry.value.begin_capture(7, 0..1);
         db.insert(1, entry);
         let entry = db.peek(1, b"a", 0).unwrap();
-        assert_eq!(entry.value.capture_id(), None);
+        assert!(!entry.value.capture().is_active());
     }
 
     #[test]
@@ -601,8 +645,8 @@ mod tests {
             for hash in 0..20_000 {
                 db.insert(hash, text("a", None));
             }
-            let keeper = Arc::new(Keeper::new(1));
-            db.join_snapshot(Arc::clone(&keeper), 0);
+            let queue = Arc::new(SnapshotQueue::new(1, &db.captures));
+            db.join_snapshot(Arc::clone(&queue), 0);
             let (mut spent, mut steps) = (0, 0);
             loop {
                 let mut budget = 8 * ENTRY_COST;
@@ -622,7 +666,7 @@ mod tests {
                 }
             }
             assert!(steps > 1000, "{steps}");
-            assert_eq!(keeper.take_kept().len(), 20_000);
+            assert_eq!(queue.take_kept().len(), 20_000);
             let once = 20_000 * ENTRY_COST + db.table.num_buckets() * BUCKET_COST;
             assert!(spent <= 2 * once, "{spent} of {once}");
         }

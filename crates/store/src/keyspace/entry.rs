@@ -49,6 +49,11 @@ impl Entry {
         self.hash == hash && self.key() == key
     }
 
+    /// Whether its value has this reader.
+    pub(super) fn is_read_by(&self, reader: u64) -> bool {
+        self.value.capture().ids().any(|id| id == reader)
+    }
+
     /// Whether the key is gone at `now`, milliseconds of Unix time.
     #[inline]
     pub fn is_expired(&self, now: u64) -> bool {

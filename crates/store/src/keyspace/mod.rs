@@ -14,21 +14,23 @@
 //! - [`view`]: what a command that holds some shards may do with them
 //! - `order`: the order in which keys are walked
 //! - `release`: freeing what was removed, on a thread of its own
-//! - [`keeper`]: the entries that a snapshot has kept
+//! - [`snapshot_queue`]: the entries that a snapshot has kept, until they are written
+//! - `captures`: where the large values are that are read in pieces
 //! - [`snapshot`]: all keys as they were at one moment, collected while commands go on
 //! - [`scan`]: walking all keys with a cursor while they change
 
+mod captures;
 pub mod db;
 pub mod entry;
 mod expiries;
 pub mod footprint;
-pub mod keeper;
 mod order;
 mod release;
 pub mod scan;
 pub mod shard;
 pub mod sharded;
 pub mod snapshot;
+pub mod snapshot_queue;
 mod sums;
 pub mod view;
 

@@ -1,7 +1,9 @@
 //! The databases of one shard, and the keys that clients watch there.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::captures::Captures;
 use super::db::Db;
 
 /// A watched key: how often it was touched since somebody began to watch it, and by how many
@@ -23,9 +25,9 @@ pub struct Shard {
 
 impl Shard {
     /// An empty shard of `databases` databases.
-    pub fn new(databases: usize) -> Self {
+    pub(super) fn new(databases: usize, captures: &Arc<Captures>) -> Self {
         Shard {
-            dbs: (0..databases).map(|_| Db::default()).collect(),
+            dbs: (0..databases).map(|_| Db::new(captures)).collect(),
             watched: HashMap::new(),
             watch_clock: 0,
         }

@@ -1,11 +1,14 @@
 //! All keys, in shards with a lock each.
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use everbloom_files::Value;
 use foldhash::quality::RandomState;
 use parking_lot::RwLock;
 
+use super::captures::{Captures, Location};
 use super::db::Db;
 use super::release::Release;
 use super::shard::Shard;
@@ -20,6 +23,10 @@ pub const SHARDS: usize = 1 << SHARD_BITS;
 /// Where the number of the shard is in a hash: below the seven highest bits.
 pub const SHARD_SHIFT: u32 = 64 - 7 - SHARD_BITS;
 
+/// How often a value with readers is looked for. It is found at the second look at the latest,
+/// unless it moves again in between.
+const MAX_LOOKS: usize = 10_000;
+
 /// All keys of all databases.
 #[derive(Debug)]
 pub struct Keyspace {
@@ -30,20 +37,23 @@ pub struct Keyspace {
     earliest_expiry: AtomicU64,
     databases: usize,
     pub(super) release: Release,
+    pub(super) captures: Arc<Captures>,
 }
 
 impl Keyspace {
     /// An empty keyspace of `databases` databases.
     pub fn new(databases: usize) -> Self {
+        let captures = Arc::default();
         Keyspace {
             shards: (0..SHARDS)
-                .map(|_| RwLock::new(Shard::new(databases)))
+                .map(|_| RwLock::new(Shard::new(databases, &captures)))
                 .collect(),
             hasher: RandomState::default(),
             memory: AtomicUsize::new(0),
             earliest_expiry: AtomicU64::new(u64::MAX),
             databases,
             release: Release::default(),
+            captures,
         }
     }
 
@@ -102,6 +112,46 @@ impl Keyspace {
         if at < self.earliest_expiry.load(Ordering::Relaxed) {
             self.earliest_expiry.fetch_min(at, Ordering::Relaxed);
         }
+    }
+
+    /// Appends the next bytes for a reader to `out`, wherever its value is; false when there are
+    /// none.
+    pub fn capture_next(&self, id: u64, out: &mut Vec<u8>) -> bool {
+        let more = self.with_captured(id, |value| value.capture_next(id, out));
+        more == Some(true)
+    }
+
+    /// Ends a reader.
+    pub fn end_capture(&self, id: u64) {
+        self.with_captured(id, |value| value.capture_mut().end(id));
+        self.captures.end(id);
+    }
+
+    /// Finds the value of a reader, in the keyspace or among those that were removed.
+    fn with_captured<R>(&self, id: u64, mut work: impl FnMut(&mut Value) -> R) -> Option<R> {
+        for _ in 0..MAX_LOOKS {
+            let (hash, key) = match self.captures.find(id)? {
+                Location::Removed(value) => return Some(work(&mut value.lock())),
+                Location::Keyspace(hash, key) => (hash, key),
+            };
+            let mut shard = self.shard(Self::shard_of(hash)).write();
+            for db in 0..self.databases {
+                let db = shard.db_mut(db);
+                let result = db.with_captured(hash, &key, id, &mut work);
+                if result.is_some() {
+                    self.settle(db);
+                    return result;
+                }
+            }
+            // It was moved or removed since its location was read: the new one is known by now,
+            // unless it waits in a snapshot's queue.
+            let queue = shard.dbs().iter().find_map(Db::snapshot_queue);
+            drop(shard);
+            if let Some(queue) = queue {
+                queue.adopt_emptied();
+            }
+        }
+        None
     }
 
     /// Takes over into the total what a database gained or lost, and returns that. Notes its

@@ -1,0 +1,91 @@
+//! Where the large values are that readers read in pieces.
+//!
+//! A value may be renamed, moved or removed while it is read. So a reader finds it by the reader's
+//! id: in the keyspace, or here once it was removed ([`Keyspace::capture_next`]).
+//!
+//! [`Keyspace::capture_next`]: super::sharded::Keyspace::capture_next
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use everbloom_files::Value;
+use parking_lot::Mutex;
+
+/// The locations of all values that have readers, by the ids of the readers.
+#[derive(Debug, Default)]
+pub(super) struct Captures {
+    last_id: AtomicU64,
+    locations: Mutex<HashMap<u64, Location>>,
+}
+
+/// Where a value with readers is.
+#[derive(Clone, Debug)]
+pub(super) enum Location {
+    /// In the keyspace, under the key of this hash.
+    Keyspace(u64, Box<[u8]>),
+    /// Nowhere else: it was removed.
+    Removed(Arc<Mutex<Value>>),
+}
+
+impl Captures {
+    /// An id for a reader.
+    pub(super) fn new_id(&self) -> u64 {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Notes where the value of a new reader is. Its shard is locked.
+    pub(super) fn begin(&self, id: u64, hash: u64, key: &[u8]) {
+        let location = Location::Keyspace(hash, key.into());
+        self.locations.lock().insert(id, location);
+    }
+
+    /// Where the value of a reader is.
+    pub(super) fn find(&self, id: u64) -> Option<Location> {
+        self.locations.lock().get(&id).cloned()
+    }
+
+    /// Forgets a reader that has ended. A value that was removed is dropped with its last reader.
+    pub(super) fn end(&self, id: u64) {
+        let location = self.locations.lock().remove(&id);
+        // It may be large, and is dropped without the lock.
+        drop(location);
+    }
+
+    /// Notes where a value with readers has gone. Readers that have ended meanwhile are ended there.
+    #[cold]
+    pub(super) fn moved(&self, value: &mut Value, hash: u64, key: &[u8]) {
+        let mut locations = self.locations.lock();
+        let is_known = |id| locations.contains_key(&id);
+        value.capture_mut().retain(is_known);
+        for id in value.capture().ids() {
+            locations.insert(id, Location::Keyspace(hash, key.into()));
+        }
+    }
+
+    /// Takes over a value with readers that was removed from the keyspace.
+    #[cold]
+    pub(super) fn removed(&self, value: Value) {
+        let ids: Vec<u64> = value.capture().ids().collect();
+        let value = Arc::new(Mutex::new(value));
+        let mut locations = self.locations.lock();
+        for id in ids {
+            if let Some(location) = locations.get_mut(&id) {
+                *location = Location::Removed(Arc::clone(&value));
+            }
+        }
+    }
+
+    /// Takes over the values with readers of a table that was emptied; `take` takes the value of
+    /// this reader out, if it is there.
+    pub(super) fn removed_all(&self, mut take: impl FnMut(u64, u64, &[u8]) -> Option<Value>) {
+        let locations = self.locations.lock().clone();
+        for (id, location) in locations {
+            if let Location::Keyspace(hash, key) = location
+                && let Some(value) = take(id, hash, &key)
+            {
+                self.removed(value);
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The entries that a snapshot has kept, as they were at its moment, queued for its writer.
+//!
+//! [`snapshot`](super::snapshot) walks over the keyspace and hands them to the writer; a database
+//! knows no more of a snapshot than this.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use everbloom_commands::Parts;
+use everbloom_files::Value;
+use hashbrown::HashTable;
+use parking_lot::Mutex;
+
+use super::captures::Captures;
+use super::entry::Entry;
+
+/// A value of more bytes than this is captured in pieces; one of fewer is copied, which takes some
+/// ten microseconds.
+const LARGE: u64 = 64 << 10;
+
+/// What a snapshot has kept.
+#[derive(Debug)]
+pub struct SnapshotQueue {
+    epoch: u32,
+    captures: Arc<Captures>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: Vec<Kept>,
+    /// The readers of large values that are not yet written.
+    readers: HashSet<u64>,
+    /// Databases that were emptied, with their number at the moment of the snapshot.
+    emptied: Vec<(usize, HashTable<Box<Entry>>)>,
+}
+
+/// An entry as it was.
+#[derive(Debug)]
+pub struct Kept {
+    /// Its database.
+    pub db: usize,
+    /// Its key.
+    pub key: Box<[u8]>,
+    /// Its expiry, Unix time in milliseconds.
+    pub expires_at: Option<u64>,
+    /// Its value.
+    pub value: KeptValue,
+}
+
+/// A value as it was.
+#[derive(Debug)]
+pub enum KeptValue {
+    /// All of it.
+    Whole(Value),
+    /// A large one but for its bytes, which
+    /// [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) brings.
+    Large {
+        /// The id of its reader.
+        id: u64,
+        /// The rest.
+        rest: Rest,
+    },
+}
+
+/// What there is of a large value besides its bytes.
+#[derive(Debug)]
+pub enum Rest {
+    /// The length of a string.
+    Len(u64),
+    /// The parts of a filter. The bytes are those of its arrays.
+    Parts(Parts),
+}
+
+impl SnapshotQueue {
+    /// A queue for the snapshot of this number.
+    pub(super) fn new(epoch: u32, captures: &Arc<Captures>) -> Self {
+        SnapshotQueue {
+            epoch,
+            captures: Arc::clone(captures),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Drops what is kept, and returns the readers of what is not yet written.
+    pub(super) fn clear(&self) -> HashSet<u64> {
+        self.adopt_emptied();
+        std::mem::take(&mut *self.state.lock()).readers
+    }
+
+    /// Forgets the reader of a large value that is written, or lost.
+    pub(super) fn forget(&self, reader: u64) {
+        self.state.lock().readers.remove(&reader);
+    }
+
+    /// The entries kept since this was called last.
+    pub fn take_kept(&self) -> Vec<Kept> {
+        self.adopt_emptied();
+        std::mem::take(&mut self.state.lock().kept)
+    }
+
+    /// Takes over, one by one, what the databases held that were emptied. Commands wait for one
+    /// table of one shard at most.
+    pub(super) fn adopt_emptied(&self) {
+        loop {
+            let mut state = self.state.lock();
+            let Some((db, emptied)) = state.emptied.pop() else {
+                return;
+            };
+            for entry in emptied {
+                self.adopt_locked(&mut state, db, *entry);
+            }
+        }
+    }
+
+    /// The number that entries carry which are kept, or are younger than the snapshot.
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Keeps an entry that stays in the keyspace. Its shard is locked.
+    pub(super) fn keep(&self, db: usize, entry: &mut Entry) -> usize {
+        entry.epoch = self.epoch;
+        let mut state = self.state.lock();
+        let value = self.begin_capture(&mut state, entry);
+        let value = value.unwrap_or_else(|| KeptValue::Whole(entry.value.clone()));
+        let size = match &value {
+            KeptValue::Whole(value) => value.memory(),
+            KeptValue::Large { .. } => 0,
+        };
+        state.kept.push(Kept::new(db, entry, value));
+        size + entry.key().len()
+    }
+
+    /// Takes an entry over that leaves the keyspace for good, if the snapshot still needs it.
+    pub(super) fn adopt(&self, db: usize, entry: Entry) -> Option<Entry> {
+        if entry.epoch == self.epoch && !entry.value.capture().is_active() {
+            return Some(entry);
+        }
+        self.adopt_locked(&mut self.state.lock(), db, entry);
+        None
+    }
+
+    fn adopt_locked(&self, state: &mut State, db: usize, mut entry: Entry) {
+        if entry.epoch != self.epoch {
+            let Some(value) = self.begin_capture(state, &mut entry) else {
+                let value = std::mem::take(&mut entry.value);
+                state
+                    .kept
+                    .push(Kept::new(db, &entry, KeptValue::Whole(value)));
+                return;
+            };
+            state.kept.push(Kept::new(db, &entry, value));
+        }
+        if entry.value.capture().is_active() {
+            self.captures.removed(entry.value);
+        }
+    }
+
+    /// Takes over the entries of a database that was emptied.
+    pub(super) fn adopt_all(&self, db: usize, emptied: HashTable<Box<Entry>>) {
+        self.state.lock().emptied.push((db, emptied));
+    }
+
+    /// Begins to read the value of an entry if it is a large one, or has readers, which need it
+    /// when it is removed.
+    fn begin_capture(&self, state: &mut State, entry: &mut Entry) -> Option<KeptValue> {
+        let len = entry.value.stream_len();
+        if len <= LARGE && !entry.value.capture().is_active() {
+            return None;
+        }
+        let rest = match &entry.value {
+            Value::Text(_) => Rest::Len(len),
+            Value::Filter(filter) => Rest::Parts(filter.parts()),
+        };
+        let id = self.captures.new_id();
+        entry.value.begin_capture(id, 0..len);
+        self.captures.begin(id, entry.hash, entry.key());
+        state.readers.insert(id);
+        Some(KeptValue::Large { id, rest })
+    }
+}
+
+impl Kept {
+    fn new(db: usize, entry: &Entry, value: KeptValue) -> Self {
+        Kept {
+            db,
+            key: entry.key().into(),
+            expires_at: entry.expires_at(),
+            value,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! A large value is read in pieces as it was when the reader began, whatever happens to it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+use everbloom_commands::Filter;
+use everbloom_files::Value;
+use everbloom_store::clock::Now;
+use everbloom_store::keyspace::snapshot::Snapshot;
+use everbloom_store::keyspace::{Footprint, Keyspace, View};
+use everbloom_store::reader::Reader;
+use everbloom_store::{Settings, Store};
+use proptest::prelude::*;
+
+const KEY: &[u8] = b"large";
+const LEN: usize = 600_000;
+
+fn store_with(value: Value) -> Arc<Store> {
+    let store = Store::new(Settings::default(), None, u64::MAX);
+    change(&store, |view| view.insert(0, KEY, value, None));
+    store
+}
+
+/// Changes something, with the locks of all keys.
+fn change<R>(store: &Store, change: impl FnOnce(&mut View<'_>) -> R) -> R {
+    change(&mut Footprint::Whole.lock(&store.keyspace, true, Now::default()))
+}
+
+fn text(byte: u8) -> Value {
+    Value::Text(vec![byte; LEN].into())
+}
+
+fn bytes_of(value: &Value) -> Vec<u8> {
+    match value {
+        Value::Text(text) => text.to_vec(),
+        Value::Filter(filter) => {
+            let mut bytes = Vec::new();
+            while let Some(chunk) = filter.stream_chunk(bytes.len() as u64, usize::MAX) {
+                bytes.extend_from_slice(&chunk);
+            }
+            bytes
+        }
+    }
+}
+
+fn begin(store: &Arc<Store>, key: &[u8], part: Option<Range<u64>>) -> Option<Reader> {
+    (0..2).find_map(|db| {
+        let part = part.clone();
+        let begin = |value: &Value| Some(((), part.unwrap_or(0..value.stream_len())));
+        Reader::begin(store, db, key, Now::default(), begin).map(|(_, reader)| reader)
+    })
+}
+
+/// All bytes of a reader; `meddle` runs behind each piece.
+fn read(store: &Store, reader: &mut Reader, mut meddle: impl FnMut()) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let all = reader.read_all(|piece| {
+        // Writers need not wait.
+        let shard = Keyspace::shard_of(store.keyspace.hash(KEY));
+        assert!(store.keyspace.shard(shard).try_write().is_some());
+        bytes.extend_from_slice(piece);
+        meddle();
+        true
+    });
+    assert!(all, "the value was lost");
+    bytes
+}
+
+#[test]
+fn any_part_of_any_value_is_read() {
+    let builder = ScalableBloomFilter::builder().layout(Layout::Blocked);
+    let mut grown = builder.capacity(100_000).build().unwrap();
+    let mut cuckoo = CuckooFilter::new(1_000_000);
+    for item in 0..500_000_u32 {
+        grown.insert(&item);
+        cuckoo.insert(&item).unwrap();
+    }
+    assert!(grown.layers().len() > 1);
+    let filters = [Filter::from(grown), Filter::from(cuckoo)].map(Value::Filter);
+    for value in filters.into_iter().chain([text(b'x')]) {
+        let all = bytes_of(&value);
+        let store = store_with(value);
+        let mut reader = begin(&store, KEY, None).unwrap();
+        assert!(read(&store, &mut reader, || ()) == all);
+        let part = 300_000..all.len() - 5;
+        let wanted = part.start as u64..part.end as u64;
+        let mut reader = begin(&store, KEY, Some(wanted)).unwrap();
+        assert!(read(&store, &mut reader, || ()) == all[part]);
+    }
+    assert!(begin(&store_with(text(b'x')), b"no such key", None).is_none());
+}
+
+/// What may happen to a value while it is read.
+#[derive(Clone, Debug)]
+enum Event {
+    Change(usize, usize),
+    Append(usize),
+    Delete,
+    Replace,
+    Rename(u8, usize),
+    Flush(usize),
+    Swap,
+    BeginSnapshot,
+    EndSnapshot,
+    Begin,
+    Read(usize),
+    End(usize),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => (0..LEN, 1..100_000_usize).prop_map(|(at, len)| Event::Change(at, len)),
+        4 => (0..LEN).prop_map(|at| Event::Change(at, 1)),
+        2 => (1..100_000_usize).prop_map(Event::Append),
+        1 => Just(Event::Delete),
+        1 => Just(Event::Replace),
+        2 => (0..3_u8, 0..2_usize).prop_map(|(key, db)| Event::Rename(key, db)),
+        1 => (0..2_usize).prop_map(Event::Flush),
+        1 => Just(Event::Swap),
+        1 => Just(Event::BeginSnapshot),
+        1 => Just(Event::EndSnapshot),
+        5 => Just(Event::Begin),
+        12 => (0..6_usize).prop_map(Event::Read),
+        1 => (0..6_usize).prop_map(Event::End),
+    ]
+}
+
+/// The store, and where the value is now. Of each reader: what it must read, and what it has read.
+struct Model {
+    store: Arc<Store>,
+    key: Vec<u8>,
+    db: usize,
+    readers: Vec<(Reader, Vec<u8>, Vec<u8>)>,
+    snapshot: Option<Snapshot>,
+}
+
+impl Model {
+    fn happen(&mut self, event: Event, byte: u8) {
+        let (store, key, db) = (Arc::clone(&self.store), self.key.clone(), self.db);
+        match event {
+            Event::Change(at, len) => change(&store, |view| {
+                view.modify(db, &key, |value| {
+                    if let Value::Text(text) = value {
+                        let end = (at + len).min(text.len());
+                        text.part_mut(at.min(end)..end).fill(byte);
+                    }
+                });
+            }),
+            Event::Append(len) => change(&store, |view| {
+                view.modify(db, &key, |value| {
+                    if let Value::Text(text) = value {
+                        text.append(&vec![byte; len]);
+                    }
+                });
+            }),
+            Event::Delete => change(&store, |view| {
+                view.delete(db, &key);
+            }),
+            Event::Replace => change(&store, |view| view.insert(db, &key, text(byte), None)),
+            Event::Rename(name, to) => {
+                (self.key, self.db) = (vec![name], to);
+                change(&store, |view| {
+                    if let Some(entry) = view.take(db, &key) {
+                        view.insert(to, &[name], entry.value, None);
+                    }
+                });
+            }
+            Event::Flush(db) => change(&store, |view| {
+                view.flush(db);
+            }),
+            Event::Swap => {
+                self.db = 1 - db;
+                change(&store, |view| view.swap(0, 1));
+            }
+            Event::BeginSnapshot => {
+                self.end_snapshot();
+                self.snapshot = Some(Snapshot::begin(&store.keyspace, || ()));
+            }
+            Event::EndSnapshot => self.end_snapshot(),
+            Event::Begin => self.begin(),
+            Event::Read(index) => self.read(index),
+            Event::End(index) if index < self.readers.len() => drop(self.readers.remove(index)),
+            Event::End(_) => {}
+        }
+    }
+
+    fn begin(&mut self) {
+        let get = |view: &mut View<'_>| Some(bytes_of(&view.peek(self.db, &self.key)?.value));
+        let Some(then) = change(&self.store, get) else {
+            return;
+        };
+        let all = |value: &Value| Some(((), 0..value.stream_len()));
+        let begun = Reader::begin(&self.store, self.db, &self.key, Now::default(), all);
+        self.readers.push((begun.unwrap().1, then, Vec::new()));
+    }
+
+    /// Reads one piece.
+    fn read(&mut self, index: usize) {
+        let Some((reader, then, bytes)) = self.readers.get_mut(index) else {
+            return;
+        };
+        let ended = reader.read_all(|piece| {
+            bytes.extend_from_slice(piece);
+            false
+        });
+        assert!(then.starts_with(bytes), "another moment");
+        if ended {
+            assert_eq!(then.len(), bytes.len(), "the value was lost");
+            drop(self.readers.remove(index));
+        }
+    }
+
+    fn end_snapshot(&mut self) {
+        if let Some(snapshot) = self.snapshot.take() {
+            snapshot.end(&self.store.keyspace);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Readers begin and end while the value changes, moves and goes. Each sees its moment, and
+    /// nothing stays behind.
+    #[test]
+    fn each_reader_sees_its_moment(events in prop::collection::vec(event(), 0..100)) {
+        let mut model = Model {
+            store: store_with(text(255)),
+            key: KEY.to_vec(),
+            db: 0,
+            readers: Vec::new(),
+            snapshot: None,
+        };
+        for (event, byte) in events.into_iter().zip((0..=250).cycle()) {
+            model.happen(event, byte);
+        }
+        model.end_snapshot();
+        while !model.readers.is_empty() {
+            let before = (model.readers.len(), model.readers[0].2.len());
+            model.read(0);
+            let now = model.readers.first().map_or(0, |reader| reader.2.len());
+            prop_assert!((model.readers.len(), now) != before, "the value was lost");
+        }
+        let keyspace = &model.store.keyspace;
+        let mut clean = 0;
+        change(&model.store, |view| {
+            for db in 0..2 {
+                for (_, entry) in view.entries(db) {
+                    assert!(!entry.value.capture().is_active());
+                    clean += entry.memory();
+                }
+            }
+        });
+        prop_assert_eq!(keyspace.memory(), clean);
+    }
+}
+
+/// The memory of what is kept counts as used, and a reader that vanishes releases it.
+#[test]
+fn what_is_kept_is_counted_and_released() {
+    let store = store_with(text(b'a'));
+    let before = store.keyspace.memory();
+    let mut first = begin(&store, KEY, None).unwrap();
+    let second = begin(&store, KEY, None).unwrap();
+    change(&store, |view| {
+        view.modify(0, KEY, |value| match value {
+            Value::Text(text) => text.part_mut(0..LEN).fill(b'b'),
+            Value::Filter(_) => unreachable!(),
+        });
+    });
+    let kept = store.keyspace.memory() - before;
+    assert!(
+        (LEN..LEN + 1000).contains(&kept),
+        "{kept} bytes for two readers"
+    );
+    drop(second);
+    assert!(read(&store, &mut first, || ()) == vec![b'a'; LEN]);
+    assert!(store.keyspace.memory() < before + 1000);
+    drop(first);
+    assert_eq!(store.keyspace.memory(), before);
+}
+
+/// A value that is changed behind each piece, which once gave up after three tries.
+#[test]
+fn a_value_that_changes_all_the_time_is_read() {
+    let store = store_with(text(0));
+    let mut reader = begin(&store, KEY, None).unwrap();
+    let mut round = 0;
+    let bytes = read(&store, &mut reader, || {
+        round += 1;
+        change(&store, |view| {
+            view.modify(0, KEY, |value| match value {
+                Value::Text(text) => text.part_mut(0..LEN).fill(round),
+                Value::Filter(_) => unreachable!(),
+            });
+        });
+    });
+    assert!(bytes == vec![0; LEN]);
+    assert_eq!(usize::from(round), LEN.div_ceil(64 << 10));
+}
