@@ -105,5 +105,8 @@ pub(super) fn insert_all<'a>(
 /// Whether the array of answers may be shorter than the items: it ends with the first item that a
 /// full filter refuses.
 fn may_end_early(filter: &ScalableBloomFilter, items: usize) -> bool {
-    filter.is_fixed() && filter.capacity().saturating_sub(filter.len()) < items as u64
+    // Only the newest layer takes items. Older ones of a loaded filter may say that they have room.
+    let newest = filter.layers().last();
+    let room = newest.map_or(0, |layer| layer.capacity().saturating_sub(layer.len()));
+    filter.is_fixed() && room < items as u64
 }
