@@ -1,39 +1,6 @@
 //! The `everbloom` command: a server and a client, a tool that drops what was seen before, a
 //! calculator of sizes, an experiment that measures a filter's error rate, a load generator, and
 //! tools that move filters between servers. Each subcommand has a module; `main` chooses one.
-//!
-//! ```text
-//! floors
-//! serve query dedup build check info merge convert plan measure bench copy compare generate
-//! plan::json plan::pictures measure::filling query::session copy::transfer
-//! dedup::judge dedup::state
-//! plan::table measure::subject measure::table measure::progress query::editor query::print
-//! plan::question serve::signals dedup::report
-//! plan::sizes dedup::memory
-//! serve::log serve::manager bench::report query::docs copy::progress
-//! bench::setup dedup::args dedup::server
-//! bench::args bench::load
-//! bench::target dedup::loss
-//! bench::requests bench::histogram
-//! bench::keys
-//! bench::items bench::scan servers servers::difference
-//! servers::dump servers::walk servers::temporary
-//! servers::server
-//! servers::family
-//! number plot display
-//! failure
-//! client filter_file
-//! client::trust client::stream
-//! client::place
-//! client::login
-//! filter other
-//! stable pages
-//! records records::pipeline records::signals records::progress
-//! records::reader records::args
-//! records::chunk records::input records::output
-//! records::keys records::unpack
-//! records::json
-//! ```
 
 #![forbid(unsafe_code)]
 

@@ -29,17 +29,6 @@
 //! assert_eq!(outcome.reply, everbloom_resp::Reply::Boolean(true));
 //! assert_eq!(value.map(|filter| filter.len()), Some(1));
 //! ```
-//!
-//! ```text
-//! floors
-//! table
-//! bf cf
-//! format::header format::value
-//! format
-//! command args slot context outcome answer
-//! metrics
-//! error number flags filter
-//! ```
 
 #![forbid(unsafe_code)]
 
