@@ -382,16 +382,24 @@ fn every_tool_speaks_both() {
     asked.args(["query", "-s"]).arg(&socket);
     let known = run(asked.args(["BF.EXISTS", "seen", "x"]));
     assert_eq!(known.success(), "(integer) 1\n");
-    for url in [&secure, &local] {
-        // More requests and more bytes at once than buffers take.
-        for load in [
-            ["--command", "exists", "--pipeline", "20000"],
-            ["--command", "madd", "--pipeline", "500"],
-        ] {
-            let size = ["--requests", "30000", "--clients", "4", "--fill", "10000"];
-            let words = [&["bench", "--url", url][..], &load, &size].concat();
-            everbloom(&words).success();
+    // More requests and more bytes at once than buffers take.
+    let load = ["-q", "-c", "4", "-n", "40000", "-P", "20000"];
+    let [authority, cert, key] =
+        ["authority.crt", "client.crt", "client.key"].map(|name| certificates().join(name));
+    if let (Some(mut over_tls), Some(mut over_socket)) =
+        (Peer::RedisBenchmark.find(), Peer::RedisBenchmark.find())
+    {
+        over_tls.args(["-h", "localhost", "-p", &number, "--tls", "--cacert"]);
+        over_tls.arg(authority).arg("--cert").arg(cert);
+        over_tls.arg("--key").arg(key);
+        over_socket.arg("-s").arg(&socket);
+        for mut benchmark in [over_tls, over_socket] {
+            benchmark.args(load).args(["BF.EXISTS", "seen", "x"]);
+            let outcome = run(&mut benchmark);
+            assert!(outcome.success().contains("requests per second"));
         }
+    }
+    for url in [&secure, &local] {
         let size = ["--count", "20000"];
         everbloom(&[&["measure", "--url", url][..], &size].concat()).success();
         let mut dedup = Command::new(EVERBLOOM);

@@ -9,10 +9,9 @@ use rand::{Rng, SeedableRng};
 
 use super::items::{Bitmap, ITEM_LENGTH, Kind, item, write_decimal};
 use super::keys::Keys;
-use super::scan::Shape;
 
 /// The word that ECHO sends and receives.
-const WORD: &[u8] = b"hello";
+pub(super) const WORD: &[u8] = b"hello";
 
 /// The number of items in a ring. It is less when the ring would be over `RING_BYTES`, and more
 /// when the batches need more.
@@ -22,7 +21,7 @@ const RING_BYTES: usize = 64 << 20;
 
 /// The command to send. `Echo` has no item. A bitmap request is the pipeline of SETBIT or GETBIT
 /// for one item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     /// ECHO hello: what a server's loop costs without any work
     Echo,
@@ -46,11 +45,32 @@ pub(super) enum Verb {
     CfInsert,
     /// CF.MEXISTS
     CfMexists,
-    /// CF.DEL of each item of --fill, once
-    CfDel,
 }
 
 impl Verb {
+    const ALL: [Verb; 11] = [
+        Verb::Echo,
+        Verb::Add,
+        Verb::Exists,
+        Verb::Madd,
+        Verb::Mexists,
+        Verb::Setbit,
+        Verb::Getbit,
+        Verb::CfAdd,
+        Verb::CfExists,
+        Verb::CfInsert,
+        Verb::CfMexists,
+    ];
+
+    /// The value of `--command`: `BF.ADD` is `add`, `CF.ADD` is `cf-add`.
+    pub(super) fn parse(flag: &str) -> Option<Verb> {
+        let flag_of = |verb: &Verb| {
+            let name = verb.name().to_ascii_lowercase();
+            name.trim_start_matches("bf.").replace('.', "-")
+        };
+        Verb::ALL.into_iter().find(|verb| flag_of(verb) == flag)
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Verb::Echo => "ECHO",
@@ -64,7 +84,6 @@ impl Verb {
             Verb::CfExists => "CF.EXISTS",
             Verb::CfInsert => "CF.INSERT",
             Verb::CfMexists => "CF.MEXISTS",
-            Verb::CfDel => "CF.DEL",
         }
     }
 
@@ -78,18 +97,14 @@ impl Verb {
         matches!(self, Exists | Mexists | Getbit | CfExists | CfMexists)
     }
 
-    pub(super) fn deletes(self) -> bool {
-        self == Verb::CfDel
-    }
-
     pub(super) fn takes_several(self) -> bool {
         use Verb::{CfInsert, CfMexists, Madd, Mexists};
         matches!(self, Madd | Mexists | CfInsert | CfMexists)
     }
 
     pub(super) fn is_cuckoo(self) -> bool {
-        use Verb::{CfAdd, CfDel, CfExists, CfInsert, CfMexists};
-        matches!(self, CfAdd | CfExists | CfInsert | CfMexists | CfDel)
+        use Verb::{CfAdd, CfExists, CfInsert, CfMexists};
+        matches!(self, CfAdd | CfExists | CfInsert | CfMexists)
     }
 
     pub(super) fn is_bitmap(self) -> bool {
@@ -102,7 +117,7 @@ impl Verb {
         self != Verb::Echo && !self.takes_several()
     }
 
-    /// Whether this answer about an added item shows that the filter lost it. A probe and CF.DEL
+    /// Whether this answer about an added item shows that the filter lost it. A probe
     /// must find the item, and an add must not find it new. (SETBIT answers the old bits, so all
     /// must be 1. CF.ADD adds the item once more, and answers 1.)
     pub(super) fn lost(self, found: bool) -> bool {
@@ -122,13 +137,10 @@ pub(super) struct Recipe {
     /// The number of items of a command that takes several. 1 for the other commands.
     pub(super) items: usize,
     pub(super) bitmap: Bitmap,
-    pub(super) seed: u64,
     /// The number of items that were added before.
     pub(super) present: u64,
     /// The share of the items sent that were added before.
     pub(super) hit_share: f64,
-    /// The number of items that each thread deletes.
-    pub(super) deleted: u64,
     /// Whether this recipe adds the items that are present for a later recipe.
     pub(super) filling: bool,
 }
@@ -140,24 +152,6 @@ impl Recipe {
             self.bitmap.hashes
         } else {
             1
-        }
-    }
-
-    pub(super) fn shape(&self) -> Shape {
-        let mut literal = Vec::new();
-        match self.verb {
-            Verb::Echo => encode_bulk(WORD, &mut literal),
-            verb if verb.takes_several() => encode_array_len(self.items, &mut literal),
-            _ => {}
-        }
-        Shape {
-            literal,
-            items: if self.verb == Verb::Echo {
-                0
-            } else {
-                self.items
-            },
-            integers_per_item: self.commands(),
         }
     }
 
@@ -235,11 +229,10 @@ struct Template {
     keys: Vec<usize>,
 }
 
-/// The requests of one thread.
+/// All requests of a run.
 #[derive(Debug)]
 pub(super) struct Ring {
     recipe: Recipe,
-    thread: u64,
     template: Template,
     bytes: Vec<u8>,
     /// The length of a request in bytes.
@@ -249,13 +242,13 @@ pub(super) struct Ring {
     present: Vec<bool>,
     /// The next request to send.
     next: usize,
-    /// The number of items that this thread has added or deleted. None of them may be sent twice.
+    /// The number of items that were added. None of them may be sent twice.
     fresh: u64,
 }
 
 impl Ring {
     /// Encodes a ring of whole batches. `in_flight` batches may be waiting for replies at a time.
-    pub(super) fn new(recipe: Recipe, batch: usize, in_flight: usize, thread: u64) -> Self {
+    pub(super) fn new(recipe: Recipe, batch: usize, in_flight: usize) -> Self {
         let template = recipe.template();
         let length = template.bytes.len();
         let wanted = (RING_ITEMS / recipe.items.max(1)).min(RING_BYTES / length);
@@ -271,23 +264,17 @@ impl Ring {
             next: 0,
             fresh: 0,
             recipe,
-            thread,
         };
         ring.fill();
         ring
     }
 
-    /// Draws the items of all requests. `take` writes the items to add or to delete anew in every
-    /// round.
+    /// Draws the items of all requests. `take` writes the items to add anew in every round.
     fn fill(&mut self) {
         if self.recipe.verb == Verb::Echo {
             return;
         }
-        if self.recipe.verb.deletes() {
-            self.present.fill(true);
-            return;
-        }
-        let mut random = SmallRng::seed_from_u64(self.recipe.seed ^ self.thread);
+        let mut random = SmallRng::seed_from_u64(1);
         let hits = self.recipe.present > 0;
         for item in 0..self.requests * self.recipe.items {
             if hits && random.random_bool(self.recipe.hit_share) {
@@ -303,7 +290,7 @@ impl Ring {
     }
 
     /// The next requests: at most `most`, fewer at the end of the ring. Writes the items that they
-    /// add or delete.
+    /// add.
     pub(super) fn take(&mut self, most: usize) -> Range<usize> {
         let start = if self.next == self.requests {
             0
@@ -312,18 +299,10 @@ impl Ring {
         };
         let end = (start + most).min(self.requests);
         self.next = end;
-        let Recipe {
-            verb,
-            filling,
-            deleted,
-            ..
-        } = self.recipe;
-        if verb.adds() || verb.deletes() {
+        if self.recipe.verb.adds() {
             for item in start * self.recipe.items..end * self.recipe.items {
-                if verb.deletes() || self.present.get(item) == Some(&false) {
-                    let kind = if verb.deletes() {
-                        Kind::Present(self.thread * deleted + self.fresh)
-                    } else if filling {
+                if self.present.get(item) == Some(&false) {
+                    let kind = if self.recipe.filling {
                         Kind::Present(self.fresh)
                     } else {
                         Kind::Fresh(self.fresh)
@@ -351,16 +330,14 @@ impl Ring {
     /// Writes an item of the ring, and its key, into its request.
     #[inline]
     fn write(&mut self, at: usize, kind: Kind) {
-        let Recipe {
-            verb, items, seed, ..
-        } = self.recipe;
-        let number = kind.number(self.thread);
+        let Recipe { verb, items, .. } = self.recipe;
+        let number = kind.number();
         let start = (at / items) * self.length;
         let Some(request) = self.bytes.get_mut(start..start + self.length) else {
             return;
         };
         if self.recipe.keys.several() {
-            let key = self.recipe.keys.of_item(seed, number);
+            let key = self.recipe.keys.of_item(number);
             for &field in &self.template.keys {
                 write_decimal(key, room(request, field, self.recipe.keys.digits()));
             }
@@ -368,13 +345,13 @@ impl Ring {
         if verb.is_bitmap() {
             let bitmap = &self.recipe.bitmap;
             for (hash, &field) in self.template.fields.iter().enumerate() {
-                let offset = bitmap.offset(seed, number, hash);
+                let offset = bitmap.offset(number, hash);
                 write_decimal(offset, room(request, field, bitmap.digits));
             }
         } else if let Some(&field) = self.template.fields.get(at % items)
             && let Some(room) = room(request, field, ITEM_LENGTH).first_chunk_mut()
         {
-            *room = item(seed, number);
+            *room = item(number);
         }
     }
 }
@@ -396,10 +373,8 @@ mod tests {
             keys: Keys::new("k", 1),
             items: if verb.takes_several() { 3 } else { 1 },
             bitmap: Bitmap::new(1000, 0.01).unwrap(),
-            seed: 5,
             present: 0,
             hit_share: 0.0,
-            deleted: 0,
             filling: false,
         }
     }
@@ -417,11 +392,11 @@ mod tests {
 
     #[test]
     fn adds_are_whole_requests_of_ever_new_items() {
-        let mut ring = Ring::new(recipe(Verb::Madd), 10, 2, 1);
+        let mut ring = Ring::new(recipe(Verb::Madd), 10, 2);
         let mut number = 0;
         for _ in 0..ring.requests + 5 {
             let items: Vec<_> = (number..number + 3)
-                .map(|index| item(5, Kind::Fresh(index).number(1)))
+                .map(|index| item(Kind::Fresh(index).number()))
                 .collect();
             let expected = request(&[b"BF.MADD", b"k", &items[0], &items[1], &items[2]]);
             assert_eq!(next(&mut ring), expected, "{number}");
@@ -435,14 +410,14 @@ mod tests {
             filling: true,
             ..recipe(Verb::Add)
         };
-        let mut fill = Ring::new(filling, 1, 1, 0);
+        let mut fill = Ring::new(filling, 1, 1);
         let added: Vec<_> = (0..100).map(|_| next(&mut fill)).collect();
         let probing = Recipe {
             present: 100,
             hit_share: 0.25,
             ..recipe(Verb::Exists)
         };
-        let mut probe = Ring::new(probing, 1, 1, 0);
+        let mut probe = Ring::new(probing, 1, 1);
         let mut hits = 0;
         for _ in 0..10_000 {
             let requests = probe.take(1);
@@ -474,8 +449,8 @@ mod tests {
                 let key = format!("k:{key:02}");
                 let mut bytes = Vec::new();
                 for hash in 0..filling.commands() {
-                    let offset = filling.bitmap.offset(5, number, hash).to_string();
-                    let item = item(5, number);
+                    let offset = filling.bitmap.offset(number, hash).to_string();
+                    let item = item(number);
                     let mut args = vec![verb.name().as_bytes(), key.as_bytes()];
                     args.push(if verb.is_bitmap() {
                         offset.as_bytes()
@@ -487,12 +462,12 @@ mod tests {
                 }
                 bytes
             };
-            let mut fill = Ring::new(filling.clone(), 1, 1, 0);
+            let mut fill = Ring::new(filling.clone(), 1, 1);
             for index in 0..90 {
                 assert_eq!(next(&mut fill), expected(add, index, index % 30));
             }
             let filled: HashSet<_> = (0..90).map(|i| expected(probe, i, i % 30)).collect();
-            let mut probes = Ring::new(probing, 1, 1, 0);
+            let mut probes = Ring::new(probing, 1, 1);
             let (mut hits, mut keys) = (0, HashSet::new());
             for index in 0..2000 {
                 let requests = probes.take(1);
@@ -500,8 +475,8 @@ mod tests {
                 assert_eq!(probes.present(&requests), [present]);
                 hits += u32::from(present);
                 if !present {
-                    let number = Kind::Absent(index).number(0);
-                    let key = filling.keys.of_item(5, number);
+                    let number = Kind::Absent(index).number();
+                    let key = filling.keys.of_item(number);
                     assert_eq!(probes.bytes(&requests), expected(probe, number, key));
                     keys.insert(key);
                 }
@@ -512,27 +487,10 @@ mod tests {
     }
 
     #[test]
-    fn threads_delete_each_added_item_once() {
-        let recipe = Recipe {
-            present: 6,
-            deleted: 3,
-            ..recipe(Verb::CfDel)
-        };
-        for thread in 0..2 {
-            let mut ring = Ring::new(recipe.clone(), 1, 1, thread);
-            for index in 3 * thread..3 * thread + 3 {
-                let expected = request(&[b"CF.DEL", b"k", &item(5, index)]);
-                assert_eq!(next(&mut ring), expected);
-                assert_eq!(ring.present(&(0..1)), [true]);
-            }
-        }
-    }
-
-    #[test]
     fn items_are_inserted_behind_a_word() {
-        let mut ring = Ring::new(recipe(Verb::CfInsert), 1, 1, 0);
+        let mut ring = Ring::new(recipe(Verb::CfInsert), 1, 1);
         let items: Vec<_> = (0..3)
-            .map(|index| item(5, Kind::Fresh(index).number(0)))
+            .map(|index| item(Kind::Fresh(index).number()))
             .collect();
         let expected = [
             b"CF.INSERT".as_slice(),
@@ -556,30 +514,25 @@ mod tests {
             };
             let mut expected = Vec::new();
             for hash in 0..recipe.bitmap.hashes {
-                let offset = recipe.bitmap.offset(5, kind.number(0), hash).to_string();
+                let offset = recipe.bitmap.offset(kind.number(), hash).to_string();
                 let mut args = vec![verb.name().as_bytes(), b"k", offset.as_bytes()];
                 args.extend(value);
                 expected.extend(request(&args));
             }
             assert_eq!(recipe.commands(), 7);
-            assert_eq!(next(&mut Ring::new(recipe, 1, 1, 0)), expected);
+            assert_eq!(next(&mut Ring::new(recipe, 1, 1)), expected);
         }
     }
 
     #[test]
     fn echo_has_no_items() {
-        let mut ring = Ring::new(recipe(Verb::Echo), 4, 1, 0);
+        let mut ring = Ring::new(recipe(Verb::Echo), 4, 1);
         assert_eq!(next(&mut ring), request(&[b"ECHO", b"hello"]));
-        let shape = recipe(Verb::Echo).shape();
-        assert_eq!(
-            (shape.literal.as_slice(), shape.items),
-            (b"$5\r\nhello\r\n".as_slice(), 0)
-        );
     }
 
     #[test]
     fn batches_are_short_only_at_the_end_of_the_ring() {
-        let mut ring = Ring::new(recipe(Verb::Exists), 7, 2, 0);
+        let mut ring = Ring::new(recipe(Verb::Exists), 7, 2);
         assert_eq!(ring.requests % 7, 0);
         let mut sent = 0;
         while sent < ring.requests {

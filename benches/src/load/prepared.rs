@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use everbloom_resp::Reply;
+use anyhow::{Context, Error, Result, ensure};
+use everbloom_dev::Client;
 
 use super::items::{Kind, item};
 use super::keys::Keys;
 use super::requests::{Recipe, Verb};
-use crate::client::{Client, ClientError, Target};
-use crate::failure::Failure;
-use crate::number;
+use super::setup::Setup;
+use super::stream::Target;
 
 /// The default key. A run may delete it, whatever it holds.
 pub(super) const DEFAULT_KEY: &str = "everbloom:bench";
@@ -45,15 +45,16 @@ impl Reservation {
 }
 
 impl FromStr for Reservation {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self> {
         let mut parts = text.split(',').peekable();
-        let capacity = parts.next().unwrap_or_default();
+        let capacity = parts.next().unwrap_or_default().parse()?;
         let is_number = |part: &&str| part.starts_with(|c: char| !c.is_ascii_alphabetic());
-        let error_rate = parts.next_if(is_number).map(number::rate).transpose()?;
+        let error_rate = parts.next_if(is_number).map(str::parse).transpose()?;
+        ensure!(capacity > 0 && error_rate.is_none_or(|rate| 0.0 < rate && rate < 1.0));
         Ok(Self {
-            capacity: number::items(capacity)?,
+            capacity,
             error_rate,
             words: parts.map(str::to_owned).collect(),
         })
@@ -61,9 +62,9 @@ impl FromStr for Reservation {
 }
 
 /// The keys, ready for the load.
-#[derive(Debug)]
 pub(super) struct Prepared {
-    client: Client,
+    /// `None` for ECHO, which has no key.
+    client: Option<Client>,
     keys: Keys,
     /// Whether this run made the keys, so that it may delete them.
     ours: bool,
@@ -72,93 +73,98 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Makes the filter or the bitmap, unless the key is used as it is. The first add makes each of
     /// several small ones.
-    pub(super) fn new(
-        target: &Target,
-        recipe: &Recipe,
-        reserve: &Reservation,
-        fill: Option<u64>,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(setup: &Setup) -> Result<Self> {
+        let client = match &setup.target {
+            _ if setup.recipe.verb == Verb::Echo => None,
+            Target::Tcp(port) => Some(Client::try_connect(("127.0.0.1", *port))?),
+            Target::Tls(..) | Target::Unix(_) => None,
+        };
         let mut prepared = Self {
-            client: Client::connect(target)?,
-            keys: recipe.keys.clone(),
-            ours: fill.is_some(),
+            client,
+            keys: setup.recipe.keys.clone(),
+            ours: setup.fill.is_some(),
         };
         if prepared.ours {
             prepared.clear()?;
-            if !recipe.keys.several() {
-                prepared.reserve(recipe, reserve)?;
+            if !setup.recipe.keys.several() {
+                prepared.reserve(&setup.recipe, &setup.reserve)?;
             }
         }
         Ok(prepared)
     }
 
+    fn client(&mut self) -> Result<&mut Client> {
+        self.client.as_mut().context("keys need a server over TCP")
+    }
+
     /// Deletes the default keys. Other keys must not exist.
-    fn clear(&mut self) -> Result<(), Failure> {
+    fn clear(&mut self) -> Result<()> {
         if self.keys.name() == DEFAULT_KEY {
             return self.remove();
         }
-        for keys in self.keys.chunks(KEYS_PER_COMMAND) {
-            if self.client.demand(&command(b"EXISTS", keys))? != Reply::Integer(0) {
-                return Err(Failure::Usage(format!(
-                    "{} exists already: delete it, or give another --key, or --filled",
-                    self.keys
-                )));
-            }
+        let keys = self.keys.clone();
+        for chunk in keys.chunks(KEYS_PER_COMMAND) {
+            let found = self.client()?.call(&command(b"EXISTS", chunk));
+            ensure!(
+                found.as_integer() == Some(0),
+                "{keys} exists already: give another --key, or --filled"
+            );
         }
         Ok(())
     }
 
-    fn reserve(&mut self, recipe: &Recipe, reserve: &Reservation) -> Result<(), Failure> {
+    fn reserve(&mut self, recipe: &Recipe, reserve: &Reservation) -> Result<()> {
         let key = self.keys.key(0);
-        if recipe.verb.is_bitmap() {
+        let reply = if recipe.verb.is_bitmap() {
             // Make the whole bitmap at once, so that the load does not measure its growing.
             let last = recipe.bitmap.last().to_string();
             let args: [&[u8]; 4] = [b"SETBIT", &key, last.as_bytes(), b"0"];
-            self.client.demand(&args)?;
-            return Ok(());
-        }
-        let error_rate = reserve.error_rate.map(|rate| rate.to_string());
-        let capacity = reserve.capacity.to_string();
-        let command: &[u8] = if recipe.verb.is_cuckoo() {
-            b"CF.RESERVE"
+            self.client()?.call(&args)
         } else {
-            b"BF.RESERVE"
+            let error_rate = reserve.error_rate.map(|rate| rate.to_string());
+            let capacity = reserve.capacity.to_string();
+            let command: &[u8] = if recipe.verb.is_cuckoo() {
+                b"CF.RESERVE"
+            } else {
+                b"BF.RESERVE"
+            };
+            let mut args: Vec<&[u8]> = vec![command, &key];
+            args.extend(error_rate.as_deref().map(str::as_bytes));
+            args.push(capacity.as_bytes());
+            args.extend(reserve.words.iter().map(String::as_bytes));
+            self.client()?.call(&args)
         };
-        let mut args: Vec<&[u8]> = vec![command, &key];
-        args.extend(error_rate.as_deref().map(str::as_bytes));
-        args.push(capacity.as_bytes());
-        args.extend(reserve.words.iter().map(String::as_bytes));
-        self.client.demand(&args)?;
+        ensure!(!reply.is_error(), "--reserve: {reply:?}");
         Ok(())
     }
 
     /// Adds the last items of a fill, which are too few for one of its requests.
-    pub(super) fn add_rest(&mut self, recipe: &Recipe, items: Range<u64>) -> Result<(), Failure> {
+    pub(super) fn add_rest(&mut self, recipe: &Recipe, items: Range<u64>) -> Result<()> {
         for index in items {
-            let number = Kind::Present(index).number(0);
-            let key = self.keys.key(self.keys.of_item(recipe.seed, number));
-            let command = if recipe.verb.is_cuckoo() {
-                Verb::CfAdd.name()
+            let number = Kind::Present(index).number();
+            let key = self.keys.key(self.keys.of_item(number));
+            let verb = if recipe.verb.is_cuckoo() {
+                Verb::CfAdd
             } else {
-                Verb::Add.name()
+                Verb::Add
             };
-            let args: [&[u8]; 3] = [command.as_bytes(), &key, &item(recipe.seed, number)];
-            match self.client.demand(&args)? {
-                Reply::Integer(_) => {}
-                _ => return Err(ClientError::Unexpected { command }.into()),
-            }
+            let args: [&[u8]; 3] = [verb.name().as_bytes(), &key, &item(number)];
+            let reply = self.client()?.call(&args);
+            ensure!(reply.as_integer().is_some(), "{}: {reply:?}", verb.name());
         }
         Ok(())
     }
 
     /// Deletes the keys if this run made them.
-    pub(super) fn delete(&mut self) -> Result<(), Failure> {
+    pub(super) fn delete(&mut self) -> Result<()> {
         if self.ours { self.remove() } else { Ok(()) }
     }
 
-    fn remove(&mut self) -> Result<(), Failure> {
-        for keys in self.keys.chunks(KEYS_PER_COMMAND) {
-            self.client.demand(&command(b"DEL", keys))?;
+    fn remove(&mut self) -> Result<()> {
+        let keys = self.keys.clone();
+        for chunk in keys.chunks(KEYS_PER_COMMAND) {
+            let reply = self.client()?.call(&command(b"DEL", chunk));
+            ensure!(!reply.is_error(), "DEL: {reply:?}");
         }
         Ok(())
     }

@@ -57,8 +57,8 @@ impl Keys {
     }
 
     /// The number of the key that holds the item with this number.
-    pub(super) fn of_item(&self, seed: u64, item: u64) -> u64 {
-        items::share(seed, item, self.count)
+    pub(super) fn of_item(&self, item: u64) -> u64 {
+        items::share(item, self.count)
     }
 
     /// All keys, this many at a time.

@@ -1,5 +1,5 @@
-//! The items of a run. Each item is a function of its number, so no list of items is kept. A later
-//! run with the same seed knows the items that an earlier run has added.
+//! The items of a run. Each item is a function of its number, so no list of items is kept, and a
+//! later run knows the items that an earlier run has added.
 
 /// Bytes of an item.
 pub(super) const ITEM_LENGTH: usize = 16;
@@ -9,9 +9,6 @@ const ABSENT: u64 = 1 << 40;
 
 /// The first number of items that the timed part adds.
 const FRESH: u64 = 1 << 41;
-
-/// The distance between the first numbers of two threads. No thread uses as many numbers.
-const THREAD: u64 = 1 << 34;
 
 /// What an item is to the filter when the timed part begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +22,12 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The item's number, for the thread that sends it.
-    pub(super) fn number(self, thread: u64) -> u64 {
+    /// The item's number.
+    pub(super) fn number(self) -> u64 {
         match self {
             Kind::Present(index) => index,
-            Kind::Absent(index) => ABSENT + thread * THREAD + index,
-            Kind::Fresh(index) => FRESH + thread * THREAD + index,
+            Kind::Absent(index) => ABSENT + index,
+            Kind::Fresh(index) => FRESH + index,
         }
     }
 }
@@ -43,14 +40,14 @@ fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-fn seeded(seed: u64, number: u64) -> u64 {
-    mix(number ^ mix(seed))
+fn seeded(number: u64) -> u64 {
+    mix(number ^ mix(1))
 }
 
 /// The item with this number: 16 hexadecimal digits.
-pub(super) fn item(seed: u64, number: u64) -> [u8; ITEM_LENGTH] {
+pub(super) fn item(number: u64) -> [u8; ITEM_LENGTH] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut rest = seeded(seed, number);
+    let mut rest = seeded(number);
     std::array::from_fn(|_| {
         rest = rest.rotate_left(4);
         let digit = usize::from(rest.to_le_bytes()[0] & 15);
@@ -61,11 +58,11 @@ pub(super) fn item(seed: u64, number: u64) -> [u8; ITEM_LENGTH] {
 /// The part that holds the item with this number, when items are spread over so many parts. Items
 /// that are added first go to the parts in turn, so that all parts get as many. The parts of the
 /// others are drawn.
-pub(super) fn share(seed: u64, number: u64, parts: u64) -> u64 {
+pub(super) fn share(number: u64, parts: u64) -> u64 {
     let place = if number < ABSENT {
         number
     } else {
-        mix(seeded(seed, number))
+        mix(seeded(number))
     };
     place % parts.max(1)
 }
@@ -95,11 +92,6 @@ impl Bitmap {
         if !(bits >= 1.0 && bits < OFFSET_LIMIT as f64 && hashes <= 64.0) {
             return None;
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked above"
-        )]
         let (bits, hashes) = (bits as u64, hashes as usize);
         let (mut base, mut digits) = (1, 1);
         while base * 9 < bits {
@@ -115,8 +107,8 @@ impl Bitmap {
     }
 
     /// The offset of the item's bit for one of the hashes.
-    pub(super) fn offset(&self, seed: u64, number: u64, hash: usize) -> u64 {
-        let first = seeded(seed, number);
+    pub(super) fn offset(&self, number: u64, hash: usize) -> u64 {
+        let first = seeded(number);
         let step = mix(first) | 1;
         self.base + first.wrapping_add(step.wrapping_mul(hash as u64)) % self.bits
     }
@@ -141,15 +133,11 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn items_differ_by_number_kind_thread_and_seed() {
+    fn items_differ_by_number_and_kind() {
         let mut seen = HashSet::new();
-        for seed in [0, 1] {
-            for index in 0..1000 {
-                assert!(seen.insert(item(seed, Kind::Present(index).number(0))));
-                for thread in [0, 1] {
-                    assert!(seen.insert(item(seed, Kind::Absent(index).number(thread))));
-                    assert!(seen.insert(item(seed, Kind::Fresh(index).number(thread))));
-                }
+        for index in 0..1000 {
+            for kind in [Kind::Present, Kind::Absent, Kind::Fresh] {
+                assert!(seen.insert(item(kind(index).number())));
             }
         }
         assert!(seen.iter().flatten().all(u8::is_ascii_hexdigit));
@@ -159,7 +147,7 @@ mod tests {
     fn items_are_spread_evenly() {
         let mut counts = [[0; 2]; 100];
         for index in 0..10_000 {
-            let part = |kind: Kind| usize::try_from(share(3, kind.number(1), 100)).unwrap();
+            let part = |kind: Kind| usize::try_from(share(kind.number(), 100)).unwrap();
             counts[part(Kind::Present(index))][0] += 1;
             counts[part(Kind::Fresh(index))][1] += 1;
         }
@@ -169,7 +157,7 @@ mod tests {
                 .iter()
                 .all(|[turn, drawn]| *turn == 100 && (40..160).contains(drawn))
         );
-        let in_turn = (0..100).all(|index| share(3, Kind::Fresh(index).number(0), 100) == index);
+        let in_turn = (0..100).all(|index| share(Kind::Fresh(index).number(), 100) == index);
         assert!(!in_turn);
     }
 
@@ -180,7 +168,7 @@ mod tests {
         assert_eq!(bitmap.digits, 9);
         for number in 0..1000 {
             for hash in 0..bitmap.hashes {
-                let offset = bitmap.offset(7, number, hash);
+                let offset = bitmap.offset(number, hash);
                 assert_eq!(offset.to_string().len(), bitmap.digits);
                 assert!(offset <= bitmap.last());
             }
