@@ -67,7 +67,7 @@ bench-python *args:
 
 # Atomic words and what shares their memory, under miri, in two minutes; needs a nightly toolchain with miri
 miri:
-    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p everbloom --test atomic -- --skip it_answers
+    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p everbloom --test all -- atomic:: --skip it_answers
 
 # All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
 # benches/results and prints the tables

@@ -61,7 +61,7 @@ fn contains(filter: &GuavaView<'_>, funnel: &str, i: u32) -> bool {
 
 #[test]
 fn filters_of_every_funnel_and_strategy_answer_as_in_java() {
-    let filters: Value = serde_json::from_str(include_str!("guava/filters.json")).unwrap();
+    let filters: Value = serde_json::from_str(include_str!("../guava/filters.json")).unwrap();
     let filters = filters.as_array().unwrap();
     assert_eq!(filters.len(), 14);
     for recorded in filters {
@@ -99,7 +99,7 @@ fn filters_of_every_funnel_and_strategy_answer_as_in_java() {
 #[test]
 fn sizes_are_those_of_the_textbook() {
     let mut rounded_down = 0;
-    for line in include_str!("guava/sizes.txt").lines() {
+    for line in include_str!("../guava/sizes.txt").lines() {
         let numbers: Vec<f64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
         let [items, rate, bits, hashes] = numbers[..] else {
             panic!("{line}");

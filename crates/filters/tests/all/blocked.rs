@@ -6,9 +6,7 @@
     clippy::cast_sign_loss
 )]
 
-mod common;
-
-use common::Batches;
+use crate::common::Batches;
 use std::ops::ControlFlow;
 
 use everbloom::hash::Key;
@@ -121,7 +119,7 @@ mod rates {
         grown_keeps_its_rate(100_000, 500_000);
     }
 
-    /// `cargo test --release -p everbloom --test blocked -- --ignored`
+    /// `cargo test --release -p everbloom --test all -- blocked --ignored`
     #[test]
     #[ignore = "takes minutes"]
     fn a_filter_grown_to_ten_million_keeps_its_rate() {

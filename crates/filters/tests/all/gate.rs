@@ -1,9 +1,7 @@
 //! Parts from outside: what is refused, and that nothing panics or asks for memory.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-mod common;
-
-use common::Batches;
+use crate::common::Batches;
 use everbloom::redisbloom::{Check, FilterParts, LayerParts, PartsError};
 use everbloom::{Layout, ScalableBloomFilter};
 

@@ -6,9 +6,7 @@
     clippy::panic
 )]
 
-mod common;
-
-use common::Batches;
+use crate::common::Batches;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use everbloom::redisbloom::{Check, PartsError};
 use everbloom::{BloomFilter, BloomView, BytesError, Item, Layout, ReadError, ScalableBloomFilter};
 use proptest::prelude::*;
 
-#[path = "bytes/sealed.rs"]
+#[path = "../bytes/sealed.rs"]
 mod sealed;
 
 use sealed::sealed;
@@ -146,10 +146,16 @@ fn golden() -> [(Filter, &'static [u8]); 4] {
     scalable.iter_mut().for_each(|filter| filter.extend(WORDS));
     let ([a, b], [c, d]) = (fixed, scalable);
     [
-        (Fixed(a), include_bytes!("bytes/3-fixed-classic.bin")),
-        (Fixed(b), include_bytes!("bytes/3-fixed-blocked.bin")),
-        (Scalable(c), include_bytes!("bytes/3-scalable-classic.bin")),
-        (Scalable(d), include_bytes!("bytes/3-scalable-blocked.bin")),
+        (Fixed(a), include_bytes!("../bytes/3-fixed-classic.bin")),
+        (Fixed(b), include_bytes!("../bytes/3-fixed-blocked.bin")),
+        (
+            Scalable(c),
+            include_bytes!("../bytes/3-scalable-classic.bin"),
+        ),
+        (
+            Scalable(d),
+            include_bytes!("../bytes/3-scalable-blocked.bin"),
+        ),
     ]
 }
 
@@ -458,7 +464,7 @@ mod old {
 
     fn version_2() -> (Filter, Vec<u8>) {
         let [_, _, _, (filter, _)] = golden();
-        (filter, include_bytes!("bytes/blocked-2.bin").to_vec())
+        (filter, include_bytes!("../bytes/blocked-2.bin").to_vec())
     }
 
     fn read(filter: &Filter, bytes: &[u8]) -> Result<Filter, BytesError> {

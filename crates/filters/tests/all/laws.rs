@@ -1,9 +1,7 @@
 //! What must hold for any parameters and any sequence of items.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-mod common;
-
-use common::Batches;
+use crate::common::Batches;
 use std::ops::ControlFlow;
 
 use everbloom::redisbloom::{Check, ChunkError, FilterParts, LayerParts, Options, PartsError};

@@ -7,7 +7,7 @@
     missing_docs
 )]
 
-#[path = "../../../fuzz/inputs/dcso.rs"]
+#[path = "../../../../fuzz/inputs/dcso.rs"]
 mod input;
 
 use everbloom::BuildError;
@@ -15,7 +15,7 @@ use everbloom::dcso::{DcsoError, DcsoFilter, DcsoHeader, DcsoView};
 use everbloom_dev::corpus::seeds;
 use proptest::prelude::*;
 
-const ITEMS: &[u8] = include_bytes!("dcso/items.txt");
+const ITEMS: &[u8] = include_bytes!("../dcso/items.txt");
 
 /// The first items of the recorded ones.
 fn items(count: usize) -> impl Iterator<Item = &'static [u8]> {
@@ -30,23 +30,23 @@ fn recorded() -> [Recorded; 4] {
     let third = items(3).skip(2).collect();
     [
         (
-            include_bytes!("dcso/rough.bloom"),
-            include_bytes!("dcso/rough.found"),
+            include_bytes!("../dcso/rough.bloom"),
+            include_bytes!("../dcso/rough.found"),
             items(100).collect(),
         ),
         (
-            include_bytes!("dcso/fine.bloom"),
-            include_bytes!("dcso/fine.found"),
+            include_bytes!("../dcso/fine.bloom"),
+            include_bytes!("../dcso/fine.found"),
             items(100).collect(),
         ),
         (
-            include_bytes!("dcso/finest.bloom"),
-            include_bytes!("dcso/finest.found"),
+            include_bytes!("../dcso/finest.bloom"),
+            include_bytes!("../dcso/finest.found"),
             third,
         ),
         (
-            include_bytes!("dcso/full.bloom"),
-            include_bytes!("dcso/full.found"),
+            include_bytes!("../dcso/full.bloom"),
+            include_bytes!("../dcso/full.found"),
             items(100).collect(),
         ),
     ]
@@ -83,8 +83,8 @@ fn a_new_filter_is_byte_for_byte_the_tools() {
 #[test]
 fn attached_data_is_told_from_the_filter() {
     let (plain, with_data) = (
-        include_bytes!("dcso/fine.bloom"),
-        include_bytes!("dcso/data.bloom"),
+        include_bytes!("../dcso/fine.bloom"),
+        include_bytes!("../dcso/data.bloom"),
     );
     let filter = DcsoView::new(with_data).unwrap();
     assert_eq!(filter.data(), b"made for tests\nof two lines\n");
@@ -95,7 +95,7 @@ fn attached_data_is_told_from_the_filter() {
 #[test]
 fn sizes_are_those_of_the_tool() {
     let mut without_bits = 0;
-    for line in include_str!("dcso/sizes.txt").lines() {
+    for line in include_str!("../dcso/sizes.txt").lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let (capacity, rate) = (words[0].parse().unwrap(), words[1].parse().unwrap());
         let (bits, hashes): (u64, u32) = (words[2].parse().unwrap(), words[3].parse().unwrap());
@@ -130,14 +130,14 @@ fn what_cannot_be_made_is_refused() {
 
 /// The error of the recorded filter with a number of its header changed.
 fn error(field: usize, number: u64) -> DcsoError {
-    let mut bytes = include_bytes!("dcso/fine.bloom").to_vec();
+    let mut bytes = include_bytes!("../dcso/fine.bloom").to_vec();
     bytes[field * 8..field * 8 + 8].copy_from_slice(&number.to_le_bytes());
     DcsoView::new(&bytes).unwrap_err()
 }
 
 #[test]
 fn what_is_no_filter_is_refused() {
-    let bytes = include_bytes!("dcso/fine.bloom");
+    let bytes = include_bytes!("../dcso/fine.bloom");
     for len in 0..48 {
         let refused = DcsoView::new(&bytes[..len]).unwrap_err();
         assert_eq!(refused, DcsoError::Truncated);

@@ -9,7 +9,7 @@
     clippy::cast_possible_wrap
 )]
 
-#[path = "cuckoo/slow.rs"]
+#[path = "../cuckoo/slow.rs"]
 mod slow;
 
 use std::collections::HashMap;
