@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use everbloom_dev::{peers, wait_for};
 use everbloom_server::{Running, Settings};
 
+use super::{HOSTILE, scrape, scrape_after_a_walk, watched};
 use crate::support::{Client, OfRunning};
-use crate::{HOSTILE, scrape, scrape_after_a_walk, watched};
 
 /// A server after commands of all kinds.
 fn busy() -> (Running, u16) {
@@ -231,7 +231,7 @@ fn read(path: &str) -> String {
 
 #[test]
 fn the_alerts_and_the_guide_name_metrics_that_there_are() {
-    let known = include_str!("../../src/watch/metrics.txt");
+    let known = include_str!("../../../src/watch/metrics.txt");
     let known: BTreeSet<&str> = known
         .lines()
         .filter_map(|line| line.split(' ').next())

@@ -6,7 +6,7 @@ use everbloom_dev::peers::output;
 use everbloom_resp::Reply;
 use tempfile::tempdir;
 
-use crate::common::{files, info, logging, run, snapshots, start, until};
+use super::common::{files, info, logging, run, snapshots, start, until};
 use crate::support::{Client, Redis};
 
 /// Runs a tool of Redis, or says loudly that it is not there.

@@ -6,14 +6,12 @@
     missing_docs
 )]
 
-mod support;
-
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use crate::support::{Client, OfRunning, Redis, server};
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
-use support::{Client, OfRunning, Redis, server};
 
 /// Sends both servers the same lines, in which `~` is a space within a word; the replies must have
 /// the same bytes.

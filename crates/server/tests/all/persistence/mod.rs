@@ -11,12 +11,10 @@
 
 mod always;
 mod common;
-#[path = "../../../files/tests/support/crashing.rs"]
+#[path = "../../../../files/tests/support/crashing.rs"]
 mod crashing;
 mod found;
 mod jobs;
 mod peers;
 mod restart;
-#[path = "../support/mod.rs"]
-mod support;
 mod trouble;

@@ -9,7 +9,7 @@ use everbloom_resp::Reply;
 use everbloom_server::{Running, Settings};
 use tempfile::tempdir;
 
-use crate::common::{digest, files, info, logging, run, snapshots, start, until, with};
+use super::common::{digest, files, info, logging, run, snapshots, start, until, with};
 use crate::support::{Client, OfRunning};
 
 /// Lets clients write until `work` is done; returns how many additions and increments there were.

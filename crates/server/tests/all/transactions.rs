@@ -2,15 +2,13 @@
 //! half a transaction.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use crate::support::{Client, OfRunning, Redis, server};
 use everbloom_dev::StopOnDrop;
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
-use support::{Client, OfRunning, Redis, server};
 
 /// Scenes: who sends what. Each begins with an empty keyspace and new connections.
 const SCENES: &[&[(usize, &str)]] = &[

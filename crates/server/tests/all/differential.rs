@@ -8,13 +8,11 @@
     clippy::cast_possible_truncation
 )]
 
-mod support;
-
+use crate::support::pair::{FILTER, Pair, Raw, STAND_IN, shown};
+use crate::support::{Client, Redis};
 use everbloom_dev::Random;
 use everbloom_resp::Reply;
 use everbloom_server::internals::registry;
-use support::pair::{FILTER, Pair, Raw, STAND_IN, shown};
-use support::{Client, Redis};
 
 /// Steps of each random walk.
 const STEPS: usize = 6000;

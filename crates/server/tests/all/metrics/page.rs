@@ -4,8 +4,8 @@ use everbloom_dev::wait_for;
 use everbloom_server::Settings;
 use serde_json::Value;
 
+use super::{HOSTILE, ask, scrape_after_a_walk, watched};
 use crate::support::{Client, OfRunning};
-use crate::{HOSTILE, ask, scrape_after_a_walk, watched};
 
 #[test]
 fn the_page_runs_nothing_but_its_own_script_and_is_not_kept() {

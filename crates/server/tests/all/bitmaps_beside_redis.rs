@@ -8,10 +8,8 @@
     missing_docs
 )]
 
-mod support;
-
+use crate::support::pair::{Pair, shown, words};
 use everbloom_dev::Random;
-use support::pair::{Pair, shown, words};
 
 /// Steps of each random walk: lines, or pipelines.
 const STEPS: usize = 3000;

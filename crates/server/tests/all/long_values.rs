@@ -1,15 +1,13 @@
 //! Values of megabytes: other clients are answered meanwhile, and every reply is right.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use crate::support::{Client, OfRunning, server};
 use everbloom_dev::{Random, StopOnDrop};
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
-use support::{Client, OfRunning, server};
 
 const LEN: usize = 8_000_000;
 

@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-mod support;
-
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::{Client, OfRunning, server};
 use everbloom_dev::Random;
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::{Running, Settings};
-use support::{Client, OfRunning, server};
 use tempfile::tempdir;
 
 const KEYS: [&str; 7] = ["a", "b", "c", "text", "filter", "n1", "n2"];

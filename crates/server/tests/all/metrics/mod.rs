@@ -9,16 +9,14 @@
 
 mod http;
 mod page;
-#[path = "../support/mod.rs"]
-mod support;
 mod text;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
+use crate::support::server;
 use everbloom_dev::{PATIENCE, free_port, wait_for};
 use everbloom_server::{Running, Settings};
-use support::server;
 
 /// A server and the port of its metrics.
 fn watched(settings: Settings) -> (Running, u16) {

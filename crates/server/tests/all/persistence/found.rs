@@ -11,7 +11,7 @@ use everbloom_server::{Server, Settings};
 use serde_json::Value as Json;
 use tempfile::tempdir;
 
-use crate::common::{
+use super::common::{
     copy, digest, failure, files, golden, info, last_increment, logging, run, snapshots, start,
     until, with,
 };

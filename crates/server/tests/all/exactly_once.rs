@@ -1,14 +1,12 @@
 //! Of any number of clients that add the same new item at the same time, exactly one gets 1.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
-mod support;
-
 use std::io::Write;
 use std::thread;
 
+use crate::support::{Client, OfRunning, server};
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
-use support::{Client, OfRunning, server};
 
 const CLIENTS: usize = 8;
 const ITEMS: usize = 100_000;

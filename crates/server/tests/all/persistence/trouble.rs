@@ -12,8 +12,8 @@ use everbloom_store::Fsync;
 use everbloom_store::persistence::Persistence;
 use tempfile::tempdir;
 
-use crate::common::{digest, info, logging, run, snapshots, start, until, with};
-use crate::crashing::CrashingDisk;
+use super::common::{digest, info, logging, run, snapshots, start, until, with};
+use super::crashing::CrashingDisk;
 use crate::support::{Client, OfRunning};
 
 /// A server on a disk that is none.

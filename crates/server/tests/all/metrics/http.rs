@@ -7,8 +7,8 @@ use std::time::Duration;
 use everbloom_dev::{PATIENCE, free_port, wait_for};
 use everbloom_server::Settings;
 
+use super::{ask, connect, rest, scrape, watched};
 use crate::support::{Client, OfRunning, server};
-use crate::{ask, connect, rest, scrape, watched};
 
 #[test]
 fn nothing_but_the_pages_is_to_be_read() {

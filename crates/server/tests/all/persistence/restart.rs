@@ -12,7 +12,7 @@ use everbloom_server::Settings;
 use everbloom_store::Fsync;
 use tempfile::tempdir;
 
-use crate::common::{digest, info, logging, run, snapshots, start, until, with};
+use super::common::{digest, info, logging, run, snapshots, start, until, with};
 use crate::support::Client;
 
 /// Something of everything. The databases change often, for the log must say so each time.

@@ -9,14 +9,12 @@
     missing_docs
 )]
 
-mod support;
-
 use std::cell::RefCell;
 
+use crate::support::{Client, OfRunning, server};
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
 use proptest::prelude::*;
-use support::{Client, OfRunning, server};
 
 /// A string as its bits, a multiple of 8 of them.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -12,8 +12,8 @@ use everbloom_server::{Running, Server, Settings};
 use everbloom_store::Fsync;
 use everbloom_store::persistence::Persistence;
 
-use crate::common::{info, logging, run, with};
-use crate::crashing::CrashingDisk;
+use super::common::{info, logging, run, with};
+use super::crashing::CrashingDisk;
 use crate::support::{Client, OfRunning};
 
 /// What holds the fsyncs of a disk.

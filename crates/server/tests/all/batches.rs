@@ -7,14 +7,12 @@
     missing_docs
 )]
 
-mod support;
-
 use std::io::Write;
 
+use crate::support::{Client, OfRunning, server};
 use everbloom_dev::Random;
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
-use support::{Client, OfRunning, server};
 use tempfile::tempdir;
 
 /// Keys of every kind: filters, some of them full and unable to grow, strings, and none.
