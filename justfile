@@ -30,7 +30,7 @@ module:
 
 # Write tests/releases/VERSION: files of this version, which every later one must read
 release-files:
-    cargo test -p everbloom-cli --test releases -- --ignored
+    cargo test -p everbloom-cli --test all -- releases:: --ignored
 
 # The module inside redis-server, or the server that VALKEY_SERVER or REDIS_SERVER names
 module-test *args:

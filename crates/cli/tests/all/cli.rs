@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{EVERBLOOM, Outcome, Peer, Server, run};
 use everbloom_dev::{free_port, peers};
-use support::{EVERBLOOM, Outcome, Peer, Server, run};
 
 fn everbloom(args: &[&str]) -> Outcome {
     run(Command::new(EVERBLOOM)

@@ -3,16 +3,17 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
+#[path = "../browser/mod.rs"]
 mod browser;
+#[path = "../java/mod.rs"]
 mod java;
+#[path = "../redis_rs/mod.rs"]
 mod redis_rs;
-mod support;
-
 use std::io::{self, BufWriter, Write};
 use std::process::Command;
 
+use crate::support::{Peer, Server, root, run, run_with_input};
 use everbloom_dev::{Redis, module};
-use support::{Peer, Server, root, run, run_with_input};
 
 /// Runs the tests of a client, if it is there, against our server.
 fn against_serve(client: Option<Command>) {

@@ -4,8 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 #![cfg(unix)]
 
-mod support;
-
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,9 +12,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{EVERBLOOM, Outcome, Server, folder, run, run_with_input};
 use everbloom::{BloomFilter, ScalableBloomFilter};
 use everbloom_dev::wait_for;
-use support::{EVERBLOOM, Outcome, Server, folder, run, run_with_input};
 
 fn dedup(args: &[&str]) -> Command {
     let mut command = Command::new(EVERBLOOM);

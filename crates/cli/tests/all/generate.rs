@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
-mod support;
-
 use std::fs;
 use std::process::Command;
 
-use support::{EVERBLOOM, folder, root, run};
+use crate::support::{EVERBLOOM, folder, root, run};
 
 fn generate(args: &[&str]) -> String {
     run(Command::new(EVERBLOOM).arg("generate").args(args)).success()

@@ -17,20 +17,18 @@
     clippy::indexing_slicing
 )]
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{Server, folder};
 use everbloom::CuckooFilter;
 use everbloom_dev::Client;
 use everbloom_resp::{Reply, encode_request};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use support::{Server, folder};
 
 const CLIENTS: usize = 4;
 

@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
-mod support;
-
 use std::fs;
 use std::process::Command;
 
+use crate::support::{EVERBLOOM, Outcome, folder, root, run};
 use everbloom::{BloomFilter, Layout, ScalableBloomFilter};
 use serde_json::Value;
-use support::{EVERBLOOM, Outcome, folder, root, run};
 
 fn plan(args: &[&str]) -> Outcome {
     run(Command::new(EVERBLOOM).arg("plan").args(args))
@@ -332,7 +330,7 @@ fn measure_draws_what_it_measures() {
     let terminal = measure(&["-", "--layout", "blocked"]);
     assert!(terminal.contains("blocked, measured") && !terminal.contains("classic, "));
 
-    let server = support::Server::start();
+    let server = crate::support::Server::start();
     let url = format!("redis://127.0.0.1:{}", server.port);
     let terminal = measure(&["-", "--url", &url]);
     assert!(terminal.contains("server, expected"), "{terminal}");

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
-mod support;
-
 use std::fs;
 use std::io::{self, PipeWriter, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,9 +10,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::support::{EVERBLOOM, Outcome, Server, folder, run};
 use everbloom_dev::{Client, Process, free_port, peers, wait_for};
 use everbloom_resp::Reply;
-use support::{EVERBLOOM, Outcome, Server, folder, run};
 
 /// Runs a server that should end by itself.
 fn serve(folder: &Path, words: &[&str]) -> Outcome {
@@ -556,7 +554,7 @@ fn a_service_manager_is_told_when_it_is_ready_and_when_it_ends() {
     let folder = folder("serve-notify");
     let socket = folder.join("notify");
     let manager = UnixDatagram::bind(&socket).unwrap();
-    let mut command = Command::new(support::EVERBLOOM);
+    let mut command = Command::new(crate::support::EVERBLOOM);
     command
         .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
         .env("NOTIFY_SOCKET", &socket);
@@ -567,7 +565,7 @@ fn a_service_manager_is_told_when_it_is_ready_and_when_it_ends() {
         String::from_utf8_lossy(&message[..length]).into_owned()
     };
     assert_eq!(told(), "READY=1\n");
-    support::run(Command::new("kill").arg(server.id().to_string())).success();
+    crate::support::run(Command::new("kill").arg(server.id().to_string())).success();
     assert_eq!(told(), "STOPPING=1\n");
     assert!(server.wait().unwrap().success());
 }

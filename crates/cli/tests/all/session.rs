@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
-mod support;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use crate::support::{EVERBLOOM, Outcome, Server, folder, run_with_input};
 use everbloom_dev::{peers, wait_for};
 use everbloom_resp::Reply;
-use support::{EVERBLOOM, Outcome, Server, folder, run_with_input};
 
 fn piped(server: &Server, lines: &'static str) -> Outcome {
     let port = server.port.to_string();

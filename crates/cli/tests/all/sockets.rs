@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
-mod support;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,8 +10,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{EVERBLOOM, Outcome, Peer, folder, root, run, run_with_input};
 use everbloom_dev::{Process, free_port, peers, wait_for};
-use support::{EVERBLOOM, Outcome, Peer, folder, root, run, run_with_input};
 
 fn certificates() -> PathBuf {
     root().join("crates/cli/tests/certificates")

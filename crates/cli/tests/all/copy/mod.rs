@@ -12,8 +12,6 @@ mod destination;
 mod differences;
 mod interrupted;
 mod kinds;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,12 +24,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{EVERBLOOM, Outcome, Server, folder, root, run};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use everbloom_dev::{Client, Redis, StopOnDrop, module, wait_for};
 use everbloom_resp::{Reply, encode};
 use serde_json::Value as Json;
-use support::{EVERBLOOM, Outcome, Server, folder, root, run};
 
 /// Held by the tests that need the machine for themselves: what they interrupt must take a while.
 static QUIET: Mutex<()> = Mutex::new(());

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use everbloom::{BloomFilter, ScalableBloomFilter};
 use everbloom_dev::wait_for;
 
-use super::support::{EVERBLOOM, folder, run};
 use super::{everbloom, folder_with, left, names, refused, with_input};
+use crate::support::{EVERBLOOM, folder, run};
 
 #[test]
 fn members_are_found_and_others_are_not() {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::support::Server;
 use super::{everbloom, folder_with, names, refused, with_input};
+use crate::support::Server;
 
 /// The pieces of a folder, in order.
 fn pieces(folder: &Path) -> Vec<(String, Vec<u8>)> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::support::{EVERBLOOM, folder, root, run};
+use crate::support::{EVERBLOOM, folder, root, run};
 
 #[test]
 fn sessions_print_what_the_guide_shows() {

@@ -14,14 +14,12 @@ mod damaged;
 mod guide;
 mod merge;
 mod other;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{EVERBLOOM, Outcome, folder, run, run_with_input};
+use crate::support::{EVERBLOOM, Outcome, folder, run, run_with_input};
 
 /// Runs a subcommand in a folder, with this as its standard input.
 fn with_input(folder: &Path, args: &[&str], input: impl Into<Vec<u8>>) -> Outcome {

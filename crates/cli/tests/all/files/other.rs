@@ -12,8 +12,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use super::support::{EVERBLOOM, folder, root, run, run_with_input};
 use super::{everbloom, folder_with, refused, with_input};
+use crate::support::{EVERBLOOM, folder, root, run, run_with_input};
 
 fn recorded(name: &str) -> PathBuf {
     root().join("crates/filters/tests").join(name)

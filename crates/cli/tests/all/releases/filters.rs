@@ -7,8 +7,8 @@ use std::process::Command;
 use everbloom::{BloomFilter, BloomView, Layout, ScalableBloomFilter};
 use serde_json::{Map, Value, json};
 
+use super::{OTHERS, entries, items};
 use crate::support::{EVERBLOOM, run};
-use crate::{OTHERS, entries, items};
 
 const MEMBERS: usize = 150;
 

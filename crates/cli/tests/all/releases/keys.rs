@@ -9,8 +9,8 @@ use everbloom_dev::Client;
 use everbloom_resp::Reply;
 use serde_json::{Map, Value, json};
 
+use super::{OTHERS, entries, items, read, write};
 use crate::support::{Server, folder};
-use crate::{OTHERS, entries, items, read, write};
 
 /// 1 January 2100, in milliseconds.
 const FAR: &str = "4102444800000";

@@ -10,14 +10,12 @@
 
 mod filters;
 mod keys;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{folder, root};
 use serde_json::{Value, json};
-use support::{folder, root};
 
 /// Items that are in no filter.
 const OTHERS: usize = 300;
