@@ -9,7 +9,7 @@ use everbloom_files::aof::{BaseFormat, CommandReader, Manifest, Names, ReadLimit
 use everbloom_files::storage::{Disk, Storage};
 use everbloom_resp::{Reply, encode_request};
 
-use crate::names;
+use super::names;
 
 /// An empty directory for one test.
 fn scratch(test: &str) -> PathBuf {

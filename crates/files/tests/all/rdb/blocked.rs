@@ -7,8 +7,8 @@ use everbloom_files::rdb::value::ModuleType;
 use everbloom_files::rdb::{RestoreError, WriteOptions, Writer, dump, restore};
 use serde_json::Value as Json;
 
-use crate::common::{filter, filter_in, read};
-use crate::damage::sealed;
+use super::common::{filter, filter_in, read};
+use super::damage::sealed;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -25,7 +25,7 @@ fn unhex(json: &Json) -> Vec<u8> {
 /// `BF.RESERVE k 0.01 3 LAYOUT BLOCKED SEED 42` and `BF.MADD k item:0 ... item:99`, recorded once,
 /// its bits computed by a program of its own.
 fn golden() -> Json {
-    serde_json::from_str(include_str!("../golden/blocked.json")).unwrap()
+    serde_json::from_str(include_str!("../../golden/blocked.json")).unwrap()
 }
 
 fn recorded() -> ScalableBloomFilter {
@@ -69,11 +69,11 @@ fn recorded_bytes_are_still_read() {
     let golden = golden();
     let filter = recorded();
     let compressed = restore(&unhex(&golden["compressed"]), u64::MAX).unwrap();
-    assert_eq!(*crate::common::filter(&compressed), filter);
+    assert_eq!(*super::common::filter(&compressed), filter);
     let contents = read(&unhex(&golden["file"])[..]).unwrap();
     let key = contents.key(0, b"k");
     assert_eq!(key.expires_at, Some(1));
-    assert_eq!(*crate::common::filter(&key.value), filter);
+    assert_eq!(*super::common::filter(&key.value), filter);
     let parts = header::decode(&unhex(&golden["header"])).unwrap();
     let empty = ScalableBloomFilter::from_parts(&parts, u64::MAX).unwrap();
     assert_eq!(empty.parts(), filter.parts());

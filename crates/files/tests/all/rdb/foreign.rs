@@ -3,7 +3,7 @@
 
 use everbloom_files::rdb::value::ModuleType;
 
-use crate::common::{read, text};
+use super::common::{read, text};
 
 fn string(bytes: &[u8]) -> Vec<u8> {
     [&[bytes.len() as u8], bytes].concat()

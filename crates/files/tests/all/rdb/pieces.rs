@@ -4,7 +4,7 @@ use everbloom_commands::{Filter, Parts};
 use everbloom_files::rdb::{WriteError, WriteOptions, Writer};
 use proptest::prelude::*;
 
-use crate::common::{LAYOUTS, cuckoo_of, filter_in, filter_of, read, text as common_text};
+use super::common::{LAYOUTS, cuckoo_of, filter_in, filter_of, read, text as common_text};
 
 fn writer(options: WriteOptions) -> Writer<Vec<u8>> {
     Writer::new(Vec::new(), options).unwrap()
@@ -159,6 +159,6 @@ fn the_counts_are_those_given() {
     writer.end_array().unwrap();
     writer.end_filter().unwrap();
     let contents = read(&writer.finish().unwrap().0[..]).unwrap();
-    let filter = crate::common::filter(&contents.keys[0].value);
+    let filter = super::common::filter(&contents.keys[0].value);
     assert_eq!((filter.len(), filter.layers()[0].len()), (9, 8));
 }

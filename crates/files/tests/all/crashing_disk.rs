@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-#[path = "support/crashing.rs"]
+#[path = "../support/crashing.rs"]
 mod crashing;
 
 use std::collections::BTreeSet;

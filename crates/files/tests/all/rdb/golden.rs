@@ -11,7 +11,7 @@ use everbloom_files::rdb::{WriteOptions, Writer, dump, restore};
 use everbloom_resp::Reply;
 use serde_json::Value as Json;
 
-use crate::common::{Contents, filter, read, text};
+use super::common::{Contents, filter, read, text};
 
 fn golden(name: &str) -> (Vec<u8>, Vec<Json>) {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/rdb");

@@ -5,7 +5,7 @@ use everbloom_files::Value;
 use everbloom_files::rdb::{WriteOptions, Writer, crc64, dump, lzf, restore};
 use proptest::prelude::*;
 
-use crate::common::{Contents, Key, LAYOUTS, cuckoo_of, filter_in, read, text};
+use super::common::{Contents, Key, LAYOUTS, cuckoo_of, filter_in, read, text};
 
 fn crc64_bit_by_bit(bytes: &[u8]) -> u64 {
     let mut crc = 0;

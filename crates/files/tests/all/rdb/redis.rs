@@ -8,7 +8,7 @@ use everbloom_dev::{Client, Redis, peers::output};
 use everbloom_files::rdb::{Aux, WriteOptions, Writer, restore};
 use everbloom_resp::Reply;
 
-use crate::common::{Contents, filter_of, read, text};
+use super::common::{Contents, filter_of, read, text};
 
 const FAR: u64 = 4_102_444_800_000;
 

@@ -7,7 +7,7 @@ use everbloom_files::aof::{Command, CommandReader, ReadError, ReadLimits, Unit};
 use everbloom_resp::encode_request;
 use proptest::prelude::*;
 
-use crate::{GOLDEN, golden};
+use super::{GOLDEN, golden};
 
 fn read(bytes: &[u8]) -> (Vec<Unit>, Option<ReadError>) {
     read_from(bytes)

@@ -8,7 +8,7 @@
     missing_docs
 )]
 
-#[path = "../support/crashing.rs"]
+#[path = "../../support/crashing.rs"]
 mod crashing;
 mod manifest;
 mod peers;

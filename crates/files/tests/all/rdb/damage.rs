@@ -9,7 +9,7 @@ use everbloom_files::rdb::crc64;
 use everbloom_files::rdb::{Fault, RestoreError, WriteOptions, Writer, dump, restore};
 use proptest::prelude::*;
 
-use crate::common::{
+use super::common::{
     Contents, LAYOUTS, cuckoo_of, filter, filter_in, filter_of, read, read_limited, validate,
 };
 
