@@ -20,7 +20,7 @@
     missing_docs
 )]
 
-#[path = "../../files/tests/support/crashing.rs"]
+#[path = "../../../files/tests/support/crashing.rs"]
 mod crashing;
 
 use std::collections::BTreeMap;
