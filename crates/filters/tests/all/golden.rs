@@ -79,17 +79,11 @@ fn items(value: &Value) -> Vec<Vec<u8>> {
 }
 
 fn captures() -> Vec<Value> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let folder =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conformance/golden/scandump");
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|e| e.unwrap().path())
-        .filter(|path| {
-            path.file_name()
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .starts_with("bf-")
-        })
         .collect();
     paths.sort();
     assert_eq!(paths.len(), 11);
