@@ -30,7 +30,7 @@ module:
 
 # Write tests/releases/VERSION: files of this version, which every later one must read
 release-files:
-    cargo test -p everbloom-cli --test releases -- --ignored
+    cargo test -p everbloom-cli --test all -- releases:: --ignored
 
 # The module inside redis-server, or the server that VALKEY_SERVER or REDIS_SERVER names
 module-test *args:
@@ -67,7 +67,7 @@ bench-python *args:
 
 # Atomic words and what shares their memory, under miri, in two minutes; needs a nightly toolchain with miri
 miri:
-    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p everbloom --test atomic -- --skip it_answers
+    MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p everbloom --test all -- atomic:: --skip it_answers
 
 # All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
 # benches/results and prints the tables
@@ -109,7 +109,7 @@ bench-entrances:
     cargo run --release --manifest-path benches/Cargo.toml -- entrances
 
 # A million small filters, and one of a thousand million items; needs python3 and redis-server
-bench-extremes: _bench-build
+bench-extremes: _bench-build _load-build
     python3 benches/extremes/run.py small
     python3 benches/extremes/run.py large
 
@@ -126,11 +126,14 @@ bench-dedup: _bench-build
     python3 benches/dedup/run.py
 
 # What snapshots and the log cost, beside redis-server; needs python3 and redis-server
-bench-persistence: _bench-build
+bench-persistence: _bench-build _load-build
     python3 benches/persistence/run.py
 
 _bench-build:
     cargo build --release -p everbloom-cli
+
+_load-build:
+    cargo build --release --manifest-path benches/Cargo.toml
 
 # Fuzz a target, or all in turn, for some seconds each; needs cargo-fuzz and a nightly toolchain
 fuzz target="all" seconds="60":

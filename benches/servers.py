@@ -1,10 +1,19 @@
 """What the scripts in python share: a client, and servers pinned to core 0 with the load on core 1."""
+import json
 import os
 import socket
 import subprocess
 import time
 
 PORT = 7411
+# `cargo run --manifest-path benches/Cargo.toml` leaves it there.
+LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "target/release/everbloom-benches")
+
+
+def load(port, *flags):
+    """Puts a load on a server from core 1, and returns what the load generator prints."""
+    command = ["taskset", "-c", "1", LOAD, "load", "--port", str(port)] + list(flags)
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def request(*args):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A million small filters, and one of a thousand million items.
 
-    cargo build --release && python3 benches/extremes/run.py --bin target/release/everbloom
+    cargo build --release && cargo build --release --manifest-path benches/Cargo.toml
+    python3 benches/extremes/run.py --bin target/release/everbloom
 
 The server is pinned to core 0 and the load to core 1; both keep no log.
 
@@ -13,15 +14,18 @@ Large: a filter for a thousand million items at 0.01 is filled by BF.MADD of 100
 that are there and for others, saved, and loaded by a new server.
 """
 import argparse
-import json
 import os
 import shutil
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import servers  # noqa: E402
 
 PORT = 7421
 KEYS = 1_000_000
@@ -61,12 +65,6 @@ def resident(child, field="VmRSS"):
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
 
 
-def bench(args, *words, port=PORT):
-    out = subprocess.run(["taskset", "-c", "1", os.path.abspath(args.bin), "bench", "--port", str(port)]
-                         + list(words) + ["--json"], check=True, capture_output=True)
-    return json.loads(out.stdout)
-
-
 def small(args, folder):
     bytes_, rates, echoes = [], [], []
     requests = b"".join(b"*3\r\n$6\r\nBF.ADD\r\n$12\r\nkey:%08d\r\n$6\r\nitem-1\r\n" % i
@@ -94,7 +92,7 @@ def small(args, folder):
         os.sched_setaffinity(0, {0, 1})
         stop(server)
         redis = start(["redis-server", "--port", "7422", "--save", "", "--appendonly", "no"], folder, 7422)
-        figures = bench(args, "--command", "echo", "--pipeline", "128", "--seconds", "2", port=7422)
+        figures = servers.load(7422, "--command", "echo", "--pipeline", "128", "--seconds", "2")
         echoes.append(figures["requests_per_second"])
         stop(redis)
     rate, echo = statistics.median(rates), statistics.median(echoes)
@@ -109,11 +107,11 @@ def large(args, folder):
         begun = time.perf_counter()
         words = "%d,0.01,NONSCALING,LAYOUT,%s" % (args.items, layout)
         probe = ["--key", "k", "--reserve", words, "--keep"]
-        bench(args, "--command", "mexists", "--fill", str(args.items), "--requests", "1000", *probe)
+        servers.load(PORT, "--command", "mexists", "--fill", str(args.items), "--requests", "1000", *probe)
         filled = time.perf_counter() - begun
         figures = {}
         for name, share in [("present", "1"), ("absent", "0")]:
-            figures[name] = bench(args, "--command", "mexists", "--pipeline", "16", "--seconds", "3",
+            figures[name] = servers.load(PORT, "--command", "mexists", "--pipeline", "16", "--seconds", "3",
                                   "--filled", str(args.items), "--hit-share", share, *probe)
         memory = resident(server)
         begun = time.perf_counter()
@@ -127,7 +125,7 @@ def large(args, folder):
         while call(PORT, "BF.CARD", "k") != card:
             time.sleep(0.05)
         loaded = time.perf_counter() - begun
-        again = bench(args, "--command", "mexists", "--pipeline", "16", "--seconds", "1",
+        again = servers.load(PORT, "--command", "mexists", "--pipeline", "16", "--seconds", "1",
                       "--filled", str(args.items), "--hit-share", "1", *probe)
         stop(server)
         print("%s, %d items at 0.01: filled in %.0f s; resident %.2f GB, peak while saving %.2f GB; "

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What persistence costs: the pause and the memory of a snapshot, and the log's throughput.
 
-    cargo build --release -p everbloom-cli
+    cargo build --release -p everbloom-cli && cargo build --release --manifest-path benches/Cargo.toml
     python3 benches/persistence/run.py [--rounds 5] [--bin target/release/everbloom]
 
 Needs redis-server and two cores. Servers run on core 0 (their background threads and children where the
@@ -16,18 +16,16 @@ Log: BF.ADD over 50 connections at pipeline 128 with `appendonly no` and with `e
 over 50 connections, with and without pipelining, beside one connection, where each command has an fsync of its own.
 """
 import argparse
-import json
 import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from servers import PORT, Client, everbloom, redis  # noqa: E402
+from servers import PORT, Client, everbloom, load, redis  # noqa: E402
 
 MEBIBYTE = 1 << 20
 
@@ -117,12 +115,6 @@ def pauses(args, folder):
         server.stop()
 
 
-def load(binary, *words):
-    command = [os.path.abspath(binary), "bench", "--port", str(PORT), "--json"] + list(words)
-    out = subprocess.run(["taskset", "-c", "1"] + command, check=True, capture_output=True)
-    return json.loads(out.stdout)["items_per_second"]
-
-
 def throughput(args, folder):
     figures = {}
     plans = {
@@ -142,8 +134,8 @@ def throughput(args, folder):
             server.unpin()
             try:
                 figures.setdefault(name, []).append(load(
-                    args.bin, "--command", "add", "--reserve", "20000000,0.001", "--seconds", "3",
-                    *words))
+                    PORT, "--command", "add", "--reserve", "20000000,0.001", "--seconds", "3",
+                    *words)["items_per_second"])
             finally:
                 server.stop()
     print("\n| load | adds a second |\n|---|---|")

@@ -4,9 +4,8 @@
 //! turn.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::TcpListener;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -15,8 +14,10 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::Options;
+use crate::load::Figures;
 use crate::machine::Machine;
-use crate::server::process::{Figures, Server, bench_at, cpu_nanos};
+use crate::pauses::acts::get;
+use crate::server::process::{Server, cpu_nanos, load_at};
 use crate::stats::{median, short, spread};
 
 const PIPELINES: [usize; 2] = [1, 128];
@@ -29,8 +30,8 @@ const CERTIFICATES: &str = concat!(
 /// A server, and the addresses it listens on.
 struct House {
     server: Server,
-    /// A name and the URL.
-    doors: Vec<(&'static str, String)>,
+    /// A name, and the flags that `load` connects with.
+    doors: Vec<(&'static str, Vec<String>)>,
     metrics: Option<u16>,
 }
 
@@ -110,11 +111,11 @@ impl House {
         ];
         let server = Server::with(program, &[words, &NO_FILES, &doors].concat())?;
         let doors = vec![
-            ("TCP", format!("redis://127.0.0.1:{}", server.port)),
-            ("TLS", format!("rediss://127.0.0.1:{tls}")),
+            ("TCP", flags(&["--port", &server.port.to_string()])),
+            ("TLS", flags(&["--tls-port", &tls, "--cacert", &authority])),
             (
                 "Unix socket",
-                format!("unix://{}/socket", server.folder().display()),
+                flags(&["--unix", &server.folder().join("socket").to_string_lossy()]),
             ),
         ];
         Ok(Self {
@@ -131,7 +132,7 @@ impl House {
         let port = metrics.to_string();
         let more = ["--metrics-port", &port];
         let server = Server::with(program, &[&words[..], &NO_FILES, &more].concat())?;
-        let doors = vec![("TCP", format!("redis://127.0.0.1:{}", server.port))];
+        let doors = vec![("TCP", flags(&["--port", &server.port.to_string()]))];
         Ok(Self {
             server,
             doors,
@@ -139,9 +140,10 @@ impl House {
         })
     }
 
-    fn url(&self, entrance: &str) -> &str {
+    /// The flags for an entrance.
+    fn address(&self, entrance: &str) -> &[String] {
         let door = self.doors.iter().find(|door| entrance.starts_with(door.0));
-        door.map_or("", |door| &door.1)
+        door.map_or(&[], |door| &door.1)
     }
 }
 
@@ -165,8 +167,6 @@ impl Line {
 
 fn measure(options: &Options, house: &House, line: &Line, seconds: &str) -> Result<Figures> {
     let pipeline = line.pipeline.to_string();
-    let authority = PathBuf::from(CERTIFICATES).join("authority.crt");
-    let authority = authority.to_string_lossy();
     let mut args = vec!["--command", line.command, "--seconds", seconds];
     args.extend(["--pipeline", &pipeline]);
     match line.command {
@@ -174,10 +174,8 @@ fn measure(options: &Options, house: &House, line: &Line, seconds: &str) -> Resu
         "exists" => args.extend(["--reserve", "1000000,0.001", "--fill", "1000000"]),
         _ => {}
     }
-    let mut address = vec!["--url", house.url(line.entrance)];
-    if line.entrance == "TLS" {
-        address.extend(["--cacert", &authority]);
-    }
+    let address = house.address(line.entrance).iter().map(String::as_str);
+    let address: Vec<&str> = address.collect();
     let scraped = line.entrance == "TCP, metrics read";
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -185,8 +183,7 @@ fn measure(options: &Options, house: &House, line: &Line, seconds: &str) -> Resu
             let done = &done;
             scope.spawn(move || scrape(port, done))
         });
-        let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
-        let figures = bench_at(&options.everbloom, &address, &args);
+        let figures = load_at(&address, &flags(&args));
         done.store(true, Ordering::Relaxed);
         if let Some(scraper) = scraper {
             scraper.join().expect("the scraper does not panic")?;
@@ -198,17 +195,17 @@ fn measure(options: &Options, house: &House, line: &Line, seconds: &str) -> Resu
 /// Reads the metrics ten times a second, until the end. Prometheus does it every 15 seconds.
 fn scrape(port: u16, done: &AtomicBool) -> Result<()> {
     while !done.load(Ordering::Relaxed) {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        text.contains("everbloom_commands")
+        get(port, "/metrics")?
+            .contains("everbloom_commands")
             .then_some(())
             .context("no metrics")?;
         thread::sleep(Duration::from_millis(100));
     }
     Ok(())
+}
+
+fn flags(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 fn free_port() -> Result<u16> {

@@ -1,16 +1,16 @@
 //! The benchmarks: everbloom against other libraries, `everbloom serve` against redis-server, and
 //! the module against its host.
 //!
-//! `library` times the filters themselves. `server` and `module` start servers and run
-//! `everbloom bench` against them in turn; `client` uses everbloom-client. All print markdown. They
-//! write it to results/DATE-CPU, with the raw figures as JSON. docs/benchmarks.md says what they
-//! show.
+//! `library` times the filters themselves. `server` and `module` start servers and run `load`
+//! against them in turn; `client` uses everbloom-client. All print markdown. They write it to
+//! results/DATE-CPU, with the raw figures as JSON. docs/benchmarks.md says what they show.
 
 mod client;
 mod concurrency;
 mod entrances;
 mod fills;
 mod library;
+mod load;
 mod machine;
 mod pauses;
 mod plot;
@@ -31,15 +31,17 @@ static HEAP: PeakAlloc = PeakAlloc;
 const USAGE: &str = "\
 Usage: everbloom-benches library|server|module|client|concurrency|entrances|fills|pauses|plot
        [OPTION...]
+       everbloom-benches load --command COMMAND [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
-  server       everbloom serve and redis-server under the load of everbloom bench
+  server       everbloom serve and redis-server under load
   module       the module in redis-server, beside that one's own commands and everbloom serve
   client       a filter in a bitmap, from everbloom-client and as the recipes do it
   concurrency  one filter, one and two threads
   entrances    what TLS, a Unix socket and metrics cost, beside redis-server
   fills        memory and lookups of a large filter that is filled by and by
   pauses       what others notice while something long is done, beside redis-server
+  load         one load on one running server, as JSON
   plot         what library and server have written to --results, as SVG in docs/benchmarks
 
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
@@ -98,6 +100,9 @@ fn main() -> Result<()> {
     };
     let mut what = None;
     let mut args = std::env::args().skip(1);
+    if std::env::args().nth(1).as_deref() == Some("load") {
+        return load::run(&args.skip(1).collect::<Vec<_>>());
+    }
     while let Some(arg) = args.next() {
         match (arg.as_str(), &what) {
             ("--smoke", _) => options.smoke = true,

@@ -1,17 +1,20 @@
 //! The acts, each as `everbloom serve` and as redis-server have it.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::client::{Client, get, request};
+use everbloom_dev::Client;
+use everbloom_resp::{Reply, encode_request};
 
 /// The key that is acted upon.
-pub const BIG: &[u8] = b"big";
+pub const BIG: &str = "big";
 /// At this rate an item takes 32.1 bits, so that a filter of gigabytes may be reserved.
-const RATE: &[u8] = b"0.0000002";
+const RATE: &str = "0.0000002";
 const ITEMS_A_GIGABYTE: f64 = 1e9 * 8.0 / 32.0;
 /// A long value is filled in pieces like this, and read in them.
 const PIECE: usize = 16 << 20;
@@ -46,6 +49,7 @@ impl Scale {
 /// A server with what the acts need.
 pub struct Stage {
     pub client: Client,
+    pub port: u16,
     pub is_ours: bool,
     pub metrics_port: u16,
     pub scale: Scale,
@@ -138,7 +142,14 @@ pub const SCENES: &[Scene] = &[
 
 impl Stage {
     fn say(&mut self, line: &str) -> Result<()> {
-        self.client.line(line).map(drop)
+        self.client.ok(line);
+        Ok(())
+    }
+
+    fn call(&mut self, request: &[&[u8]]) -> Result<()> {
+        let reply = self.client.call(request);
+        ensure!(!reply.is_error(), "{reply:?}");
+        Ok(())
     }
 
     fn repeat(&mut self, line: &str) -> Result<()> {
@@ -157,11 +168,11 @@ impl Stage {
             let mut batch = Vec::new();
             let here = first..keys.min(first + STEP);
             for key in here.clone() {
-                batch.extend(request(&[b"SET", format!("key:{key:08}").as_bytes(), b"1"]));
+                encode_request(&["SET", &format!("key:{key:08}"), "1"], &mut batch);
             }
-            self.client.send(&batch)?;
+            self.client.stream.write_all(&batch)?;
             for _ in here {
-                self.client.reply()?;
+                self.client.reply();
             }
         }
         Ok(())
@@ -171,15 +182,10 @@ impl Stage {
     fn reserve(&mut self, gigabytes: f64) -> Result<()> {
         if !self.is_ours {
             let last = (self.bytes(gigabytes) - 1).to_string();
-            return self
-                .client
-                .call(&[b"SETRANGE", BIG, last.as_bytes(), b"x"])
-                .map(drop);
+            return self.say(&format!("SETRANGE {BIG} {last} x"));
         }
         let items = (gigabytes * self.scale.gigabyte * ITEMS_A_GIGABYTE) as u64;
-        let items = items.to_string();
-        let reserve: &[&[u8]] = &[b"BF.RESERVE", BIG, RATE, items.as_bytes(), b"NONSCALING"];
-        self.client.call(reserve).map(drop)
+        self.say(&format!("BF.RESERVE {BIG} {RATE} {items} NONSCALING"))
     }
 
     /// A filter with half of its bits set, all over. redis-server has a string.
@@ -194,8 +200,7 @@ impl Stage {
             let piece = &pattern[..PIECE.min(bytes - from)];
             // BF.LOADCHUNK wants the iterator behind the piece.
             let behind = (from + piece.len() + 1).to_string();
-            self.client
-                .call(&[b"BF.LOADCHUNK", BIG, behind.as_bytes(), piece])?;
+            self.call(&[b"BF.LOADCHUNK", BIG.as_bytes(), behind.as_bytes(), piece])?;
         }
         Ok(())
     }
@@ -209,27 +214,23 @@ impl Stage {
         for from in std::iter::once(bytes - 1).chain(pieces) {
             let piece = &pattern[..PIECE.min(bytes - from)];
             let from = from.to_string();
-            self.client
-                .call(&[b"SETRANGE", BIG, from.as_bytes(), piece])?;
+            self.call(&[b"SETRANGE", BIG.as_bytes(), from.as_bytes(), piece])?;
         }
         Ok(())
     }
 
     /// Reads all of the filter or string in pieces.
     fn scan(&mut self) -> Result<()> {
-        let mut at = String::from("0");
+        let mut at = 0;
         if self.is_ours {
             loop {
-                let reply = self.client.line(&format!("BF.SCANDUMP big {at}"))?;
-                let super::client::Reply::Array(mut pair) = reply else {
-                    anyhow::bail!("not a pair: {reply:?}");
+                let reply = self.client.ok(&format!("BF.SCANDUMP big {at}"));
+                let pair = reply.into_elements().context("not a pair")?;
+                let [next, piece] = pair.as_slice() else {
+                    anyhow::bail!("not a pair: {pair:?}");
                 };
-                let piece = pair.pop().context("no piece")?.bytes()?;
-                let Some(super::client::Reply::Text(next)) = pair.pop() else {
-                    anyhow::bail!("no iterator");
-                };
-                at = next;
-                if piece.is_empty() {
+                at = next.as_integer().context("no iterator")?;
+                if piece.as_bytes().is_none_or(<[u8]>::is_empty) {
                     return Ok(());
                 }
             }
@@ -238,7 +239,8 @@ impl Stage {
         loop {
             let until = from + PIECE - 1;
             let line = format!("GETRANGE big {from} {until}");
-            if self.client.line(&line)?.bytes()?.is_empty() {
+            let piece = self.client.ok(&line);
+            if piece.as_bytes().is_none_or(<[u8]>::is_empty) {
                 return Ok(());
             }
             from = until + 1;
@@ -246,46 +248,51 @@ impl Stage {
     }
 
     fn dump(&mut self) -> Result<()> {
-        self.payload = self.client.line("DUMP big")?.bytes()?;
+        let Reply::Bulk(payload) = self.client.ok("DUMP big") else {
+            anyhow::bail!("no payload");
+        };
+        self.payload = payload;
         Ok(())
     }
 
     fn restore(&mut self) -> Result<()> {
         let payload = std::mem::take(&mut self.payload);
-        let head = request(&[b"RESTORE", b"restored", b"0", b""]);
+        let mut head = Vec::new();
+        encode_request(&["RESTORE", "restored", "0", ""], &mut head);
         // The request, with the payload in place of the empty argument.
-        let head = &head[..head.len() - b"$0\r\n\r\n".len()];
-        self.client.send(head)?;
-        self.client
-            .send(format!("${}\r\n", payload.len()).as_bytes())?;
-        self.client.send(&payload)?;
-        self.client.send(b"\r\n")?;
-        self.client.reply().map(drop)
+        head.truncate(head.len() - b"$0\r\n\r\n".len());
+        let stream = &mut self.client.stream;
+        stream.write_all(&head)?;
+        stream.write_all(format!("${}\r\n", payload.len()).as_bytes())?;
+        stream.write_all(&payload)?;
+        stream.write_all(b"\r\n")?;
+        let reply = self.client.reply();
+        ensure!(!reply.is_error(), "RESTORE: {reply:?}");
+        Ok(())
     }
 
     /// Saves in the background, while another connection changes the value all over.
     fn save(&mut self, command: &str, field: &str) -> Result<()> {
-        let mut load = self.client.another()?;
-        let is_filter = self.is_ours && self.client.line("STRLEN big").is_err();
+        let mut load = Client::try_connect(("127.0.0.1", self.port))?;
+        let is_filter = self.is_ours && self.client.line("STRLEN big").is_error();
         let bits = self.bytes(0.4) as u64 * 8;
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
-            let load = scope.spawn(|| -> Result<()> {
+            let load = scope.spawn(|| {
                 let mut number = 0_u64;
                 while !done.load(Ordering::Relaxed) {
                     number += 1;
                     let at = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                    load.line(&match is_filter {
+                    load.ok(&match is_filter {
                         true => format!("BF.ADD big {at}"),
                         false => format!("SETBIT big {} 1", at % bits),
-                    })?;
+                    });
                 }
-                Ok(())
             });
             let saved = self.save_and_wait(command, field);
             done.store(true, Ordering::Relaxed);
-            let loaded = load.join().unwrap_or_else(|_| Ok(()));
-            saved.and(loaded)
+            ensure!(load.join().is_ok(), "the load broke");
+            saved
         })
     }
 
@@ -294,12 +301,25 @@ impl Stage {
         const MOST: Duration = Duration::from_secs(300);
         let begun = std::time::Instant::now();
         self.say(command)?;
-        while self.client.info(field)? != "0" {
+        while self.client.info(field) != "0" {
             ensure!(begun.elapsed() < MOST, "{command} does not end");
             thread::sleep(Duration::from_millis(50));
         }
         Ok(())
     }
+}
+
+/// Reads a page over HTTP.
+pub fn get(port: u16, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page)?;
+    ensure!(page.starts_with("HTTP/1.1 200"), "{path}: {page}");
+    Ok(page)
 }
 
 /// Bytes that look like chance.

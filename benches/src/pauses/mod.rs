@@ -4,14 +4,14 @@
 //! A ping's time counts from when it was due, so that a pause counts for all pings that it delays.
 //! Servers and load run on any core.
 
-mod acts;
-mod client;
+pub mod acts;
 mod ping;
 
 use std::fmt::Write;
 use std::net::TcpListener;
 
 use anyhow::{Context, Result};
+use everbloom_dev::{Client, wait_for};
 use serde::Serialize;
 
 use crate::Options;
@@ -19,7 +19,6 @@ use crate::machine::Machine;
 use crate::server::process::Server;
 use crate::stats::median;
 use acts::{Act, SCENES, Scale, Scene, Stage};
-use client::Client;
 use ping::Figures;
 
 /// A line of the table.
@@ -88,8 +87,11 @@ fn play(
     {
         servers.push(described);
     }
+    let mut client = Client::try_connect(("127.0.0.1", server.port))?;
+    wait_for("the server", || client.is_loaded() == Some(true));
     let mut stage = Stage {
-        client: Client::of_ready(server.port)?,
+        client,
+        port: server.port,
         is_ours,
         metrics_port,
         scale,

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
+use everbloom_dev::Client;
 use serde::Serialize;
 
 use super::acts::BIG;
-use super::client::{Client, request};
 
 const EACH: Duration = Duration::from_millis(1);
 
@@ -33,7 +33,7 @@ type Ping = (Instant, Instant);
 /// Pings on a thread of its own.
 struct Pinger {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Vec<Ping>>>,
+    thread: JoinHandle<Vec<Ping>>,
 }
 
 /// Runs an act beside so many connections that ping: servers give their threads connections in
@@ -76,7 +76,7 @@ pub fn beside(
 
 impl Pinger {
     fn start(port: u16) -> Result<Self> {
-        let mut client = Client::new(port)?;
+        let mut client = Client::try_connect(("127.0.0.1", port))?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
@@ -85,11 +85,10 @@ impl Pinger {
             while !stopped.load(Ordering::Relaxed) {
                 due += EACH;
                 thread::sleep(due.saturating_duration_since(Instant::now()));
-                client.send(&ping(pings.len()))?;
-                client.reply()?;
+                client.ok(&ping(pings.len()));
                 pings.push((due, Instant::now()));
             }
-            Ok(pings)
+            pings
         });
         Ok(Self { stop, thread })
     }
@@ -97,18 +96,16 @@ impl Pinger {
     fn end(self) -> Result<Vec<Ping>> {
         self.stop.store(true, Ordering::Relaxed);
         let pings = self.thread.join();
-        pings
-            .map_err(|_| anyhow!("a pinger panicked"))?
-            .context("ping")
+        pings.map_err(|_| anyhow!("a pinger panicked"))
     }
 }
 
 /// Writes of small keys all over the keyspace, and reads and writes that change nothing of the key
 /// that is acted upon. So the locks of an act are noticed.
-fn ping(number: usize) -> Vec<u8> {
+fn ping(number: usize) -> String {
     match number % 3 {
-        0 => request(&[b"SET", format!("ping:{}", number % 4096).as_bytes(), b"1"]),
-        1 => request(&[b"EXISTS", BIG]),
-        _ => request(&[b"PERSIST", BIG]),
+        0 => format!("SET ping:{} 1", number % 4096),
+        1 => format!("EXISTS {BIG}"),
+        _ => format!("PERSIST {BIG}"),
     }
 }

@@ -1,8 +1,8 @@
 //! Commands a second of servers on one core. `server` compares `everbloom serve` with one thread
 //! and redis-server. `module` compares the module, its host's own commands and `everbloom serve`.
 //!
-//! The servers are pinned to one core; idle servers take nothing of it. `everbloom bench` runs on
-//! another core. Each round runs all cases in turn, so that a slow minute of the machine hits all
+//! The servers are pinned to one core; idle servers take nothing of it. The load runs on another core.
+//! Each round runs all cases in turn, so that a slow minute of the machine hits all
 //! of them. A figure is the median of the rounds.
 
 mod plan;
@@ -13,9 +13,10 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::Options;
+use crate::load::Figures;
 pub use plan::What;
 use plan::{Case, Peer, Scale};
-use process::{Figures, Server};
+use process::Server;
 
 /// A case and the figures of its rounds.
 #[derive(Debug, Serialize)]
@@ -52,8 +53,7 @@ pub fn run(options: &Options, what: What) -> Result<()> {
     } else {
         Scale::FULL
     };
-    let program = &options.everbloom;
-    let everbloom = Server::everbloom(program)?;
+    let everbloom = Server::everbloom(&options.everbloom)?;
     let module = match what {
         What::Server => None,
         What::Module => Some(options.module.as_path()),
@@ -68,7 +68,7 @@ pub fn run(options: &Options, what: What) -> Result<()> {
     cases.retain(|case| case.label == plan::ECHO || options.wants(case.label));
     for (peer, flags) in what.preparations(&scale) {
         eprintln!("filling: {}", server(peer).version);
-        process::bench(program, server(peer), &flags)?;
+        process::load(server(peer), &flags)?;
     }
     let named = |server: &Server| Named {
         name: server.name.clone(),
@@ -86,7 +86,7 @@ pub fn run(options: &Options, what: What) -> Result<()> {
         eprintln!("round {round} of {}", scale.rounds);
         for outcome in &mut results.outcomes {
             let case = &outcome.case;
-            let figures = process::bench(program, server(case.peer), &case.args)?;
+            let figures = process::load(server(case.peer), &case.args)?;
             outcome.rounds.push(figures);
         }
         let markdown = report::markdown(&machine, what, &results);

@@ -1,4 +1,4 @@
-//! The cases: commands, pipelines, and the flags of `everbloom bench` for each.
+//! The cases: commands, pipelines, and the flags of `load` for each.
 
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ pub struct Case {
     pub peer: Peer,
     pub label: &'static str,
     pub pipeline: usize,
-    /// The flags of `everbloom bench`.
+    /// The flags of `load`.
     pub args: Vec<String>,
 }
 
@@ -272,7 +272,7 @@ impl What {
         }
     }
 
-    /// How to fill the keys that the probes use: the server, and the flags of `everbloom bench`.
+    /// How to fill the keys that the probes use: the server, and the flags of `load`.
     pub fn preparations(self, scale: &Scale) -> Vec<(Peer, Vec<String>)> {
         let fill = |peer, command, key, reserve: String, items| {
             let fill = format!("--fill {items} --requests 100 --keep");
@@ -348,7 +348,7 @@ impl What {
 }
 
 impl Load {
-    /// The flags of `everbloom bench`.
+    /// The flags of `load`.
     fn args(self, scale: &Scale, pipeline: usize) -> Vec<String> {
         let clients = format!("--clients {CLIENTS} --pipeline {pipeline}");
         let command = self.command(scale);

@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::{Deserialize, Serialize};
 
+use crate::load::Figures;
 use crate::machine::output;
 
 /// The cores of the servers and of the load.
@@ -18,27 +18,6 @@ const LOAD_CORE: &str = "1";
 
 /// The settings with which servers write no files.
 const NO_FILES: &[&str] = &["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-
-/// The fields of `everbloom bench --json` that are used here.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Figures {
-    pub requests_per_second: f64,
-    pub items_per_second: f64,
-    pub requests: u64,
-    pub seconds: f64,
-    pub positive_share: Option<f64>,
-    pub false_positive_share: Option<f64>,
-    pub latency_us: Latency,
-    pub generator_busy: f64,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Latency {
-    pub p50: f64,
-    pub p99: f64,
-    pub p99_9: f64,
-    pub max: f64,
-}
 
 /// A server. It ends when dropped.
 pub struct Server {
@@ -175,27 +154,27 @@ impl Drop for Server {
     }
 }
 
-/// Runs `everbloom bench` against a server.
-pub fn bench(program: &Path, server: &Server, args: &[String]) -> Result<Figures> {
-    bench_at(program, &["--port", &server.port.to_string()], args)
+/// Runs `load` against a server.
+pub fn load(server: &Server, flags: &[String]) -> Result<Figures> {
+    load_at(&["--port", &server.port.to_string()], flags)
 }
 
 /// The same with the flags of an address.
-pub fn bench_at(program: &Path, address: &[&str], args: &[String]) -> Result<Figures> {
-    let output = pinned(LOAD_CORE, program)
-        .args(["bench", "--json"])
+pub fn load_at(address: &[&str], flags: &[String]) -> Result<Figures> {
+    let output = pinned(LOAD_CORE, &std::env::current_exe()?)
+        .arg("load")
         .args(address)
-        .args(args)
+        .args(flags)
         .stdin(Stdio::null())
         .output()
-        .context("cannot start everbloom bench")?;
+        .context("cannot start the load")?;
     ensure!(
         output.status.success(),
-        "everbloom bench {}: {}",
-        args.join(" "),
+        "load {}: {}",
+        flags.join(" "),
         String::from_utf8_lossy(&output.stderr)
     );
-    serde_json::from_slice(&output.stdout).context("everbloom bench printed something else")
+    serde_json::from_slice(&output.stdout).context("the load printed something else")
 }
 
 /// Whether there are two cores, and a program that can pin to them.

@@ -1,43 +1,9 @@
 //! The `everbloom` command: a server and a client, a tool that drops what was seen before, a
-//! calculator of sizes, an experiment that measures a filter's error rate, a load generator, and
-//! tools that move filters between servers. Each subcommand has a module; `main` chooses one.
-//!
-//! ```text
-//! floors
-//! serve query dedup build check info merge convert plan measure bench copy compare generate
-//! plan::json plan::pictures measure::filling query::session copy::transfer
-//! dedup::judge dedup::state
-//! plan::table measure::subject measure::table measure::progress query::editor query::print
-//! plan::question serve::signals dedup::report
-//! plan::sizes dedup::memory
-//! serve::log serve::manager bench::report query::docs copy::progress
-//! bench::setup dedup::args dedup::server
-//! bench::args bench::load
-//! bench::target dedup::loss
-//! bench::requests bench::histogram
-//! bench::keys
-//! bench::items bench::scan servers servers::difference
-//! servers::dump servers::walk servers::temporary
-//! servers::server
-//! servers::family
-//! number plot display
-//! failure
-//! client filter_file
-//! client::trust client::stream
-//! client::place
-//! client::login
-//! filter other
-//! stable pages
-//! records records::pipeline records::signals records::progress
-//! records::reader records::args
-//! records::chunk records::input records::output
-//! records::keys records::unpack
-//! records::json
-//! ```
+//! calculator of sizes, an experiment that measures a filter's error rate, and tools
+//! that move filters between servers. Each subcommand has a module; `main` chooses one.
 
 #![forbid(unsafe_code)]
 
-mod bench;
 mod build;
 mod check;
 mod client;
@@ -87,7 +53,6 @@ Examples:
   everbloom build banned.bloom names.txt    make a filter file of lines
   everbloom check banned.bloom new.txt      print the lines that are in it
   everbloom measure                         measure false positives of two filters
-  everbloom bench --pipeline 16             measure how fast a server answers
   everbloom copy redis://a redis://b        copy all filters to another server
   everbloom compare redis://a redis://b     tell which filters differ";
 
@@ -104,7 +69,6 @@ enum Command {
     Shrink(merge::ShrinkArgs),
     Convert(convert::Args),
     Measure(measure::Args),
-    Bench(bench::Args),
     Generate(generate::Args),
     Copy(copy::Args),
     Compare(compare::Args),
@@ -123,7 +87,6 @@ fn main() -> ExitCode {
         Command::Shrink(args) => merge::run_shrink(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Measure(args) => measure::run(&args),
-        Command::Bench(args) => bench::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),
         Command::Copy(args) => copy::run(&args),
         Command::Compare(args) => compare::run(&args),

@@ -1,15 +1,4 @@
 #![doc = include_str!("../README.md")]
-//!
-//! # Inside
-//!
-//! ```text
-//! floors
-//! bitmap spread guard
-//! wire
-//! error
-//! name
-//! ```
-
 #![forbid(unsafe_code)]
 
 mod bitmap;

@@ -36,19 +36,6 @@
 //! assert!(run.is_empty());
 //! assert_eq!(value.map(|filter| filter.len()), Some(1));
 //! ```
-//!
-//! ```text
-//! floors
-//! table
-//! bf cf
-//! format::header format::value
-//! format
-//! insertion
-//! command run slot context
-//! args
-//! metrics
-//! error number flags filter
-//! ```
 
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 
-use everbloom_resp::{DecodeLimits, Reply, decode, encode_request};
+use everbloom_resp::{DecodeLimits, Decoder, Reply, encode_request};
 
 use crate::wait::{PATIENCE, wait_for};
 
@@ -12,8 +12,13 @@ use crate::wait::{PATIENCE, wait_for};
 pub struct Client {
     /// The socket, for what is no request.
     pub stream: TcpStream,
+    decoder: Decoder,
     buf: Vec<u8>,
+    chunk: Vec<u8>,
 }
+
+/// The longest string in a reply: benchmarks dump filters of gigabytes.
+const MAX_BULK_BYTES: usize = 5 << 30;
 
 impl Client {
     /// Connects to a server that listens.
@@ -26,8 +31,15 @@ impl Client {
         let stream = TcpStream::connect(addr)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let buf = Vec::new();
-        Ok(Client { stream, buf })
+        Ok(Client {
+            stream,
+            decoder: Decoder::new(DecodeLimits {
+                max_bulk: MAX_BULK_BYTES,
+                ..DecodeLimits::default()
+            }),
+            buf: Vec::new(),
+            chunk: vec![0; 64 << 10],
+        })
     }
 
     /// Sends a request.
@@ -90,19 +102,27 @@ impl Client {
 
     /// The next reply; `None` once the server has closed the connection.
     pub fn try_reply(&mut self) -> Option<Reply> {
-        self.raw_reply().map(|(reply, _)| reply)
+        let (reply, length) = self.decode()?;
+        self.buf.drain(..length);
+        Some(reply)
     }
 
     /// The next reply with its bytes; `None` once the server has closed the connection.
     pub fn raw_reply(&mut self) -> Option<(Reply, Vec<u8>)> {
-        let mut chunk = vec![0; 64 << 10];
+        let (reply, length) = self.decode()?;
+        Some((reply, self.buf.drain(..length).collect()))
+    }
+
+    /// The reply at the beginning of the buffer, and its length.
+    fn decode(&mut self) -> Option<(Reply, usize)> {
         loop {
-            if let Some((reply, used)) = decode(&self.buf, &DecodeLimits::default()).unwrap() {
-                return Some((reply, self.buf.drain(..used).collect()));
+            if let Some(found) = self.decoder.decode(&self.buf).unwrap() {
+                return Some(found);
             }
-            match self.stream.read(&mut chunk).map_err(|error| error.kind()) {
+            let read = self.stream.read(&mut self.chunk);
+            match read.map_err(|error| error.kind()) {
                 Ok(0) => return None,
-                Ok(n) => self.buf.extend_from_slice(&chunk[..n]),
+                Ok(n) => self.buf.extend_from_slice(&self.chunk[..n]),
                 // A process that was stopped and goes on finds its waiting interrupted.
                 Err(ErrorKind::Interrupted) => {}
                 Err(ErrorKind::WouldBlock | ErrorKind::TimedOut) => panic!("no answer"),

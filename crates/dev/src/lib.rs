@@ -6,19 +6,6 @@
 //! - [`Random`] makes numbers that are the same every time.
 //! - [`Example`] runs an example and reads its figures.
 //! - [`corpus`] replays the seeds of the fuzzers.
-//! - [`house`] checks the workspace's own rules: floors, circles, lengths of lines and files.
-//!
-//! ```text
-//! floors
-//! corpus process
-//! client
-//! wait peers random module example
-//! house
-//! house::circles house::floors house::limits
-//! house::arrows
-//! house::names house::files
-//! house::source
-//! ```
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -32,7 +19,6 @@
 mod client;
 pub mod corpus;
 mod example;
-pub mod house;
 mod module;
 pub mod peers;
 pub mod process;

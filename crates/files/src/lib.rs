@@ -9,13 +9,6 @@
 //!
 //! There is no keyspace here, no thread, no clock and no environment. The server, the tools at the
 //! shell and the fuzzers use it.
-//!
-//! ```text
-//! floors
-//! rdb aof
-//! storage value
-//! text
-//! ```
 
 #![forbid(unsafe_code)]
 

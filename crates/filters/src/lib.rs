@@ -17,24 +17,6 @@
 //! - `libm`: what the crate needs beside `alloc` where there is no `std`, with
 //!   `default-features = false`.
 //! - `serde`: `Serialize` and `Deserialize` for both filters, as their stable bytes.
-// A file imports from its own floor and from lower ones, and no two files need each other. A
-// module stands for its children.
-//
-// ```text
-// floors
-// serde atomic
-// bytes guava dcso
-// builder redisbloom host sets
-// fixed scalable cuckoo
-// group
-// layer
-// blocked classic host::capture
-// shape layout redisbloom::options
-// error
-// sizing item
-// hash
-// bits math pages
-// ```
 #![no_std]
 
 extern crate alloc;

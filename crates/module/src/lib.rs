@@ -12,17 +12,6 @@
 //! | `config` | settings, under the names of Redis 8 and of valkey-bloom, and load arguments |
 //! | `info` | the counts of INFO |
 //! | `raw` | the host's C interface: all unsafe code is there |
-//!
-//! A file imports from its own floor or from lower ones:
-//!
-//! ```text
-//! floors
-//! load
-//! command
-//! types
-//! config info reply
-//! raw
-//! ```
 
 mod command;
 mod config;

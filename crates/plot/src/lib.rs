@@ -25,15 +25,6 @@
 //! assert_eq!(chart.picture().png()[1..4], *b"PNG");
 //! assert!(chart.terminal(80, false).contains("square"));
 //! ```
-//!
-//! ```text
-//! floors
-//! bars chart terminal
-//! picture
-//! svg raster
-//! shape axis
-//! font style label
-//! ```
 
 #![forbid(unsafe_code)]
 

@@ -10,15 +10,6 @@
 //! Nothing here reads from a socket, writes to one, waits or knows a command. The caller states
 //! limits ([`Limits`], [`DecodeLimits`]) for what the other side of a connection may send. Bytes
 //! from there end in a value or in an error, never in a panic.
-//!
-//! ```text
-//! floors
-//! request
-//! inline
-//! decode limits
-//! encode
-//! batch reply number scan protocol
-//! ```
 
 #![forbid(unsafe_code)]
 

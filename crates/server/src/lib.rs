@@ -13,41 +13,6 @@
 //!
 //! Around it: `start`, [`config`], `session` and `clients` (a connection from inside and from
 //! outside), `address`, `tls`, `watches`, `stats`, `slowlog`, `glob`, `system`.
-//!
-//! ```text
-//! floors
-//! start
-//! watch
-//! watch::http
-//! watch::page
-//! watch::metrics
-//! watch::filters
-//! watch::table
-//! watch::figures watch::forecast watch::history
-//! net net::accept net::connections
-//! net::connection
-//! net::worker
-//! net::listen net::stream
-//! dispatch dispatch::replay dispatch::execute
-//! dispatch::batch dispatch::run
-//! dispatch::transaction
-//! dispatch::locked
-//! dispatch::filter dispatch::admission dispatch::locks
-//! dispatch::place dispatch::turn
-//! native::table
-//! native::connection native::server native::set native::counters native::bitmaps
-//! native::command native::persistence native::debug native::client native::keys native::walk
-//! native::expire native::strings native::inspect native::info native::config native::transaction
-//! native::subcommand native::metrics native::long
-//! native native::error
-//! call
-//! watches
-//! server
-//! slowlog tls
-//! session
-//! clients stats config offload
-//! address glob system version
-//! ```
 
 #![forbid(unsafe_code)]
 // The modules are private; `pub` in them is what a file offers to the others.

@@ -13,28 +13,6 @@
 //!
 //! It knows no session and no command: the host runs commands on the shards that it locks, and the
 //! store reads a log back through the host's [`Replay`](replay::Replay).
-//!
-//! ```text
-//! floors
-//! persistence persistence::schedule persistence::reload
-//! persistence::jobs persistence::load
-//! persistence::log
-//! reader
-//! store
-//! persistence::log_files persistence::progress persistence::writer
-//! persistence::directory
-//! persistence::figures persistence::log_writer
-//! persistence::syncing
-//! keyspace keyspace::scan keyspace::footprint keyspace::snapshot
-//! keyspace::view
-//! keyspace::sharded
-//! keyspace::shard
-//! keyspace::db
-//! keyspace::keeper keyspace::sums
-//! keyspace::entry keyspace::order keyspace::release
-//! journal
-//! unwritten replay health settings clock pace
-//! ```
 
 #![forbid(unsafe_code)]
 

@@ -16,7 +16,7 @@ use rustls::ClientConfig;
 pub(crate) use login::{Credentials, LoginArgs, TlsArgs};
 use place::parse_place;
 pub(crate) use place::{Place, Url};
-pub(crate) use stream::Stream;
+use stream::Stream;
 
 /// The most bytes to read from the socket at a time.
 const READ_SIZE: usize = 64 * 1024;
@@ -221,11 +221,6 @@ impl Client {
     /// The server's address, if it has one.
     pub(crate) fn peer(&self) -> Option<IpAddr> {
         self.stream.peer()
-    }
-
-    /// The socket, for a caller that sends and reads by itself.
-    pub(crate) fn into_stream(self) -> Stream {
-        self.stream
     }
 
     fn receive(&mut self) -> Result<Reply, ClientError> {

@@ -2,13 +2,12 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::place::Place;
 
@@ -17,17 +16,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(super) enum Stream {
     Tcp(TcpStream),
-    Tls(Box<Tls>),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
     Unix(UnixStream),
-}
-
-/// A connection over TLS, which also goes on where a socket does not block.
-#[derive(Debug)]
-pub(crate) struct Tls {
-    session: ClientConnection,
-    socket: TcpStream,
 }
 
 impl Stream {
@@ -56,27 +48,14 @@ impl Stream {
         let mut session =
             ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
         session.complete_io(&mut socket).map_err(explained)?;
-        Ok(Self::Tls(Box::new(Tls { session, socket })))
-    }
-
-    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nonblocking(true),
-            Self::Tls(tls) => tls.socket.set_nonblocking(true),
-            Self::Unix(stream) => stream.set_nonblocking(true),
-        }
-    }
-
-    /// Whether a read that fills less than its buffer has taken all that there is.
-    pub(crate) fn is_plain(&self) -> bool {
-        !matches!(self, Self::Tls(_))
+        Ok(Self::Tls(Box::new(StreamOwned::new(session, socket))))
     }
 
     /// The server's address, if it has one.
     pub(super) fn peer(&self) -> Option<IpAddr> {
         let peer = match self {
             Self::Tcp(stream) => stream.peer_addr(),
-            Self::Tls(tls) => tls.socket.peer_addr(),
+            Self::Tls(tls) => tls.sock.peer_addr(),
             Self::Unix(_) => return None,
         };
         peer.ok().map(|address| address.ip())
@@ -114,16 +93,6 @@ fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     Err(failure)
 }
 
-impl AsRawFd for Stream {
-    fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Self::Tcp(stream) => stream.as_raw_fd(),
-            Self::Tls(tls) => tls.socket.as_raw_fd(),
-            Self::Unix(stream) => stream.as_raw_fd(),
-        }
-    }
-}
-
 impl Read for Stream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -145,53 +114,9 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Tls(tls) => tls.send(),
-            Self::Tcp(_) | Self::Unix(_) => Ok(()),
+            Self::Tcp(stream) => stream.flush(),
+            Self::Tls(tls) => tls.flush(),
+            Self::Unix(stream) => stream.flush(),
         }
-    }
-}
-
-impl Tls {
-    /// Sends what is encrypted, as far as the socket takes it.
-    fn send(&mut self) -> io::Result<()> {
-        while self.session.wants_write() {
-            self.session.write_tls(&mut self.socket)?;
-        }
-        Ok(())
-    }
-
-    /// The same, where it is enough that some is sent.
-    fn send_some(&mut self) -> io::Result<()> {
-        match self.send() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-            sent => sent,
-        }
-    }
-
-    /// Reads what is decrypted, or else from the socket, also while it takes nothing more.
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self.session.reader().read(buf) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                read => return read,
-            }
-            self.send_some()?;
-            if self.session.read_tls(&mut self.socket)? == 0 {
-                return Ok(0);
-            }
-            self.session
-                .process_new_packets()
-                .map_err(io::Error::other)?;
-        }
-    }
-
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.send_some()?;
-        let taken = self.session.writer().write(buf)?;
-        self.send_some()?;
-        if taken == 0 && !buf.is_empty() {
-            return Err(ErrorKind::WouldBlock.into());
-        }
-        Ok(taken)
     }
 }

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use everbloom::guava::GuavaView;
 use everbloom_dev::peers;
 
-use super::support::{folder, root, run};
 use super::{against_serve, against_the_module};
+use crate::support::{folder, root, run};
 
 fn project() -> PathBuf {
     root().join("tests/clients/java")

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use everbloom_dev::{Redis, module};
 use redis::{Connection, ErrorKind, RedisResult, Value, cmd, pipe};
 
-use super::support::Server;
+use crate::support::Server;
 
 /// The state of a filter, by the names of CF.INFO.
 fn info(connection: &mut Connection, key: &str) -> Vec<u64> {

@@ -1,0 +1,265 @@
+//! `build`, and `check` and `info` of what it built.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use everbloom::{BloomFilter, ScalableBloomFilter};
+use everbloom_dev::wait_for;
+
+use super::{everbloom, folder_with, left, names, refused, with_input};
+use crate::support::{EVERBLOOM, folder, run};
+
+#[test]
+fn members_are_found_and_others_are_not() {
+    let members = names(0..20_000);
+    let folder = folder_with("files-check", &[("in", members.as_bytes())]);
+    let kinds: [&[&str]; 4] = [
+        &[],
+        &["--layout", "classic"],
+        &["--growing", "--capacity", "1000"],
+        &["--growing", "--layout", "classic"],
+    ];
+    for kind in kinds {
+        let _ = fs::remove_file(folder.join("f.bloom"));
+        let args = [&["build", "-e", "1e-9", "f.bloom", "in"], kind].concat();
+        let built = everbloom(&folder, &args);
+        assert!(
+            built
+                .stderr
+                .contains("20000 records in, 20000 in the filter"),
+            "{built:?}"
+        );
+        assert_eq!(built.success(), "");
+
+        let mixed = names(19_990..20_010);
+        let check = |args: &[&str]| {
+            with_input(
+                &folder,
+                &[&["check", "f.bloom"], args].concat(),
+                mixed.clone(),
+            )
+        };
+        assert_eq!(check(&[]).success(), names(19_990..20_000));
+        assert_eq!(check(&["-v"]).success(), names(20_000..20_010));
+        assert_eq!(check(&["--count"]).success(), "10\n");
+        assert_eq!(check(&["-q"]).success(), "");
+    }
+}
+
+#[test]
+fn exit_codes_are_those_of_grep() {
+    let folder = folder_with("files-codes", &[("in", b"a\nb\n")]);
+    everbloom(&folder, &["build", "-q", "-e", "1e-9", "f.bloom", "in"]).success();
+    let code = |args: &[&str], input: &str| {
+        let args = [&["check", "f.bloom"], args].concat();
+        with_input(&folder, &args, input).status.code().unwrap()
+    };
+    assert_eq!(code(&[], "a\nc\n"), 0);
+    assert_eq!(code(&[], "c\n"), 1);
+    assert_eq!(code(&[], ""), 1);
+    assert_eq!(code(&["-v"], "c\n"), 0);
+    assert_eq!(code(&["-v"], "a\nb\n"), 1);
+    assert_eq!(code(&["-c"], "c\n"), 1);
+    assert_eq!(code(&["-q"], "c\na\n"), 0);
+    assert_eq!(code(&["-", "missing"], "a\n"), 2);
+}
+
+#[test]
+fn records_of_any_kind() {
+    let folder = folder_with(
+        "files-records",
+        &[
+            ("nul", b"a\nb\0\xff\xfe\0last"),
+            ("json", b"{\"u\":\"one\"}\nnonsense\n{\"u\":\"two\"}\n"),
+        ],
+    );
+    let built = everbloom(&folder, &["build", "-0", "nul.bloom", "nul"]);
+    assert!(
+        built.stderr.contains("3 records in, 3 in the filter"),
+        "{built:?}"
+    );
+    let check = ["check", "-0", "nul.bloom"];
+    let mut command = Command::new(EVERBLOOM);
+    let printed = command
+        .args(check)
+        .arg("nul")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert_eq!(printed.stdout, b"a\nb\0\xff\xfe\0last\0");
+
+    let built = everbloom(&folder, &["build", "--json", ".u", "json.bloom", "json"]);
+    assert!(
+        built
+            .stderr
+            .contains("1 had no such field and were left out"),
+        "{built:?}"
+    );
+    let lines = "x,two\nnone\nx,three\nx,one\n";
+    let check = ["check", "-f", "2", "-d", ",", "json.bloom"];
+    assert_eq!(
+        with_input(&folder, &check, lines).success(),
+        "x,two\nx,one\n"
+    );
+    let inverse = [&check[..], &["-v"]].concat();
+    assert_eq!(
+        with_input(&folder, &inverse, lines).success(),
+        "none\nx,three\n"
+    );
+    let strict = [&check[..], &["--strict"]].concat();
+    refused(
+        &with_input(&folder, &strict, lines),
+        &["record 2", "--strict"],
+    );
+}
+
+#[test]
+fn programs_and_dedup_read_the_same_files() {
+    let folder = folder_with("files-library", &[("in", b"a\nb\n")]);
+    everbloom(&folder, &["build", "f.bloom", "in"]).success();
+    let bytes = fs::read(folder.join("f.bloom")).unwrap();
+    let filter = BloomFilter::from_bytes(&bytes).unwrap();
+    assert!(filter.contains("a") && filter.contains("b") && !filter.contains("c"));
+    assert_eq!((filter.capacity(), filter.error_rate()), (2, 0.0001));
+
+    everbloom(&folder, &["build", "--growing", "g.bloom", "in"]).success();
+    let dedup = ["dedup", "-q", "--state", "g.bloom"];
+    assert_eq!(with_input(&folder, &dedup, "a\nc\n").success(), "c\n");
+    assert_eq!(
+        with_input(&folder, &["check", "g.bloom"], "c\nd\n").success(),
+        "c\n"
+    );
+    let fixed = with_input(&folder, &["dedup", "--state", "f.bloom"], "a\n");
+    refused(&fixed, &["f.bloom", "fixed size"]);
+}
+
+#[test]
+fn the_size_follows_from_the_input_or_is_asked_for() {
+    let members = names(0..3000);
+    let folder = folder_with("files-size", &[("in", members.as_bytes())]);
+    refused(
+        &with_input(&folder, &["build", "f.bloom"], "a\n"),
+        &["--capacity", "--growing"],
+    );
+    assert_eq!(left(&folder), Vec::<String>::new());
+    let small = ["build", "-c", "100", "-e", "1%", "f.bloom"];
+    let over = with_input(&folder, &small, members.clone());
+    assert!(over.stderr.contains("warning"), "{over:?}");
+    assert!(over.stderr.contains("--capacity 3000"), "{over:?}");
+    let info = everbloom(&folder, &["info", "f.bloom"]).success();
+    assert!(
+        info.contains("of 100\n") && info.contains("warning"),
+        "{info}"
+    );
+    everbloom(&folder, &["build", "-e", "1%", "f.bloom", "in", "in"]).success();
+    let info = everbloom(&folder, &["info", "--json", "f.bloom"]).success();
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(info["capacity"], 6000);
+    assert_eq!(info["error_rate"], 0.01);
+    assert_eq!(info["type"], "fixed");
+    assert_eq!(info["layout"], "blocked");
+    assert_eq!(info["layers"], 1);
+    let size = fs::metadata(folder.join("f.bloom")).unwrap().len();
+    assert_eq!(info["file_bytes"], size);
+}
+
+#[test]
+fn what_cannot_be_read_leaves_the_old_file() {
+    let folder = folder_with("files-old", &[("in", b"a\n"), ("text.bloom", b"notes\n")]);
+    everbloom(&folder, &["build", "f.bloom", "in"]).success();
+    let before = fs::read(folder.join("f.bloom")).unwrap();
+    refused(
+        &everbloom(&folder, &["build", "f.bloom", "in", "missing"]),
+        &["missing", "no filter was written"],
+    );
+    assert!(fs::read(folder.join("f.bloom")).unwrap() == before);
+    refused(
+        &everbloom(&folder, &["build", "text.bloom", "in"]),
+        &["text.bloom is not a filter file"],
+    );
+    assert_eq!(fs::read(folder.join("text.bloom")).unwrap(), b"notes\n");
+    refused(&everbloom(&folder, &["build", "new.bloom", "missing"]), &[]);
+    assert!(!folder.join("new.bloom").exists());
+}
+
+/// Lines that `dedup` has seen are nowhere else.
+#[test]
+fn a_state_of_dedup_is_not_replaced_by_a_filter_of_fixed_size() {
+    let folder = folder_with("files-kinds", &[("in", b"a\nb\n"), ("one", b"c\n")]);
+    everbloom(&folder, &["dedup", "-q", "--state", "s.bloom", "in"]).success();
+    everbloom(&folder, &["build", "-q", "f.bloom", "in"]).success();
+    let state = fs::read(folder.join("s.bloom")).unwrap();
+    let fixed = fs::read(folder.join("f.bloom")).unwrap();
+    for args in [
+        &["build", "s.bloom", "one"][..],
+        &["build", "--like", "f.bloom", "s.bloom", "one"],
+    ] {
+        refused(&everbloom(&folder, args), &["s.bloom", "grows"]);
+    }
+    for args in [
+        &["build", "--growing", "f.bloom", "one"][..],
+        &["build", "--like", "s.bloom", "f.bloom", "one"],
+    ] {
+        refused(&everbloom(&folder, args), &["f.bloom", "fixed size"]);
+    }
+    assert!(fs::read(folder.join("s.bloom")).unwrap() == state);
+    assert!(fs::read(folder.join("f.bloom")).unwrap() == fixed);
+    everbloom(&folder, &["build", "-q", "--growing", "s.bloom", "one"]).success();
+    everbloom(&folder, &["build", "-q", "f.bloom", "one"]).success();
+}
+
+#[test]
+fn a_growing_filter_of_the_library_is_checked() {
+    let folder = folder("files-growing");
+    let mut filter = ScalableBloomFilter::new(100, 1e-6);
+    filter.extend((0..1000).map(|number| format!("name {number}")));
+    fs::write(folder.join("g.bloom"), filter.to_bytes()).unwrap();
+    let found = with_input(&folder, &["check", "g.bloom"], names(990..1010));
+    assert_eq!(found.success(), names(990..1000));
+    let info = everbloom(&folder, &["info", "g.bloom"]).success();
+    assert!(info.contains("growing, blocked"), "{info}");
+    assert!(!info.contains("warning"), "{info}");
+}
+
+#[test]
+fn a_signal_during_build_leaves_things_as_they_were() {
+    let folder = folder_with("files-signals", &[("in", b"a\n")]);
+    everbloom(&folder, &["build", "-q", "old.bloom", "in"]).success();
+    let before = fs::read(folder.join("old.bloom")).unwrap();
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        for file in ["old.bloom", "new.bloom"] {
+            let mut build = Command::new(EVERBLOOM)
+                .args(["build", "--capacity", "1000", file])
+                .current_dir(&folder)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // Its input stays open, and the line stays incomplete.
+            let mut input = build.stdin.take().unwrap();
+            input.write_all(b"b\nhalf of a li").unwrap();
+            // The old file is locked, the new one is there.
+            wait_for("the lock", || {
+                let taken = folder.join(file).exists() && {
+                    let other = fs::File::open(folder.join(file)).unwrap();
+                    other.try_lock().is_err()
+                };
+                assert!(build.try_wait().unwrap().is_none());
+                taken
+            });
+            run(Command::new("kill").args(["-s", signal, &build.id().to_string()])).success();
+            wait_for("the end of the run", || build.try_wait().unwrap().is_some());
+            let ended = build.wait_with_output().unwrap();
+            assert_eq!(
+                ended.status.code(),
+                Some(code),
+                "{signal} {file}: {ended:?}"
+            );
+            assert_eq!((&*ended.stdout, &*ended.stderr), (&[][..], &[][..]));
+            assert_eq!(left(&folder), ["old.bloom"]);
+            assert!(fs::read(folder.join("old.bloom")).unwrap() == before);
+        }
+    }
+}

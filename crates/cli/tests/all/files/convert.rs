@@ -1,0 +1,122 @@
+//! `convert`: pieces, and keys of RDB files.
+
+use std::fs;
+use std::path::Path;
+
+use super::{everbloom, folder_with, names, refused, with_input};
+use crate::support::Server;
+
+/// The pieces of a folder, in order.
+fn pieces(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let names = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = names
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    let pieces = names.into_iter();
+    pieces
+        .map(|name| (name.clone(), fs::read(folder.join(name)).unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_filter_goes_to_a_server_in_pieces_and_back() {
+    let members = names(0..5000);
+    let folder = folder_with("files-convert", &[("in", members.as_bytes())]);
+    let _ = fs::remove_dir_all(folder.join("pieces"));
+    let server = Server::start();
+    let mut client = server.client();
+    for layout in ["classic", "blocked"] {
+        let build = [
+            "build",
+            "-q",
+            "--growing",
+            "-c",
+            "100",
+            "-e",
+            "1e-9",
+            "f.bloom",
+            "in",
+        ];
+        everbloom(&folder, &[&build[..], &["--layout", layout]].concat()).success();
+        let before = fs::read(folder.join("f.bloom")).unwrap();
+        everbloom(&folder, &["convert", "f.bloom", "pieces"]).success();
+        let there = pieces(&folder.join("pieces"));
+        assert!(there.len() > 2, "{}", there.len());
+        for (name, data) in &there {
+            let iterator = name.trim_start_matches('0').as_bytes();
+            client.call(&[b"BF.LOADCHUNK", layout.as_bytes(), iterator, data]);
+        }
+        for (member, answer) in [("name 4999", "1"), ("name 5000", "0")] {
+            let found = server.query(&["BF.EXISTS", layout, member]).success();
+            assert!(found.contains(answer), "{found}");
+        }
+        let again = ["convert", "pieces", "g.bloom"];
+        everbloom(&folder, &again).success();
+        assert!(fs::read(folder.join("g.bloom")).unwrap() == before);
+
+        let taken = everbloom(&folder, &["convert", "f.bloom", "pieces"]);
+        refused(&taken, &["pieces is there already"]);
+        let missing = folder.join("pieces").join(&there[1].0);
+        fs::remove_file(&missing).unwrap();
+        refused(&everbloom(&folder, &again), &["pieces has no whole filter"]);
+        fs::write(&missing, &there[1].1[1..]).unwrap();
+        refused(&everbloom(&folder, &again), &["does not fit"]);
+        fs::write(folder.join("pieces").join(&there[0].0), "nonsense").unwrap();
+        refused(&everbloom(&folder, &again), &["no header"]);
+        fs::write(folder.join("pieces/notes"), "").unwrap();
+        refused(&everbloom(&folder, &again), &["notes is no piece"]);
+        assert!(fs::read(folder.join("g.bloom")).unwrap() == before);
+        fs::remove_dir_all(folder.join("pieces")).unwrap();
+    }
+    everbloom(&folder, &["build", "-q", "fixed.bloom", "in"]).success();
+    let fixed = everbloom(&folder, &["convert", "fixed.bloom", "pieces"]);
+    refused(&fixed, &["fixed.bloom", "--growing"]);
+    assert!(!folder.join("pieces").exists());
+}
+
+#[test]
+fn a_filter_is_taken_from_an_rdb_file() {
+    let folder = folder_with("files-rdb", &[("no.rdb", b"nonsense")]);
+    let home = folder_with("files-rdb-server", &[]);
+    let server = Server::on(
+        &home,
+        &["--dir", home.to_str().unwrap(), "--dbfilename", "d.rdb"],
+    );
+    for command in [
+        &["BF.RESERVE", "seen", "0.000001", "10"][..],
+        &["BF.MADD", "seen", "a", "b"],
+        &["SET", "text", "a"],
+        &["SAVE"],
+    ] {
+        server.query(command).success();
+    }
+    let rdb = home.join("d.rdb");
+    let rdb = rdb.to_str().unwrap();
+    everbloom(&folder, &["convert", "--key", "seen", rdb, "f.bloom"]).success();
+    let found = with_input(&folder, &["check", "f.bloom"], "c\nb\na\n");
+    assert_eq!(found.success(), "b\na\n");
+    let convert =
+        |words: &[&str]| everbloom(&folder, &[&["convert"], words, &["x.bloom"]].concat());
+    refused(&convert(&["--key", "other", rdb]), &["has no key other"]);
+    refused(
+        &convert(&["--key", "seen", "--db", "1", rdb]),
+        &["database 1"],
+    );
+    refused(
+        &convert(&["--key", "text", rdb]),
+        &["text", "no Bloom filter"],
+    );
+    refused(
+        &convert(&["--key", "seen", "no.rdb"]),
+        &["cannot read no.rdb"],
+    );
+    let mut bytes = fs::read(rdb).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(folder.join("flipped.rdb"), bytes).unwrap();
+    refused(
+        &convert(&["--key", "seen", "flipped.rdb"]),
+        &["cannot read flipped.rdb"],
+    );
+    assert!(!folder.join("x.bloom").exists());
+}

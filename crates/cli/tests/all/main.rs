@@ -1,0 +1,16 @@
+//! The tests of the binary `everbloom`, in one binary of tests: it builds faster than twelve.
+
+mod cli;
+mod clients;
+mod copy;
+mod dedup;
+mod files;
+mod generate;
+mod kill;
+mod plan;
+mod releases;
+mod serve;
+mod session;
+mod sockets;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,488 @@
+//! The commands of a log: whole, cut at every byte, damaged, hostile.
+
+use std::fs;
+use std::io::{self, Read};
+
+use everbloom_files::aof::{Command, CommandReader, ReadError, Unit};
+use everbloom_resp::encode_request;
+use proptest::prelude::*;
+
+use super::{GOLDEN, golden};
+
+fn read(bytes: &[u8]) -> (Vec<Unit>, Option<ReadError>) {
+    read_from(bytes)
+}
+
+fn read_from(input: impl Read) -> (Vec<Unit>, Option<ReadError>) {
+    let mut units = Vec::new();
+    for unit in CommandReader::new(input, "log", u64::MAX) {
+        match unit {
+            Ok(unit) => units.push(unit),
+            Err(error) => return (units, Some(error)),
+        }
+    }
+    (units, None)
+}
+
+fn words(command: &Command) -> String {
+    let words: Vec<_> = command
+        .args
+        .iter()
+        .map(|arg| String::from_utf8_lossy(arg))
+        .collect();
+    words.join(" ")
+}
+
+/// Hands out a byte at a time, now and then interrupted.
+struct Trickle<'a>(&'a [u8], bool);
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.1 = !self.1;
+        if self.1 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let len = buf.len().min(1);
+        self.0.read(&mut buf[..len])
+    }
+}
+
+/// A log as text: one line per command, `MULTI` and `EXEC` among them, `#` for an annotation. With
+/// the offsets behind its units and annotations outside of transactions: where it may end.
+fn log(lines: &[&str]) -> (Vec<u8>, Vec<usize>) {
+    let (mut bytes, mut ends, mut inside) = (Vec::new(), vec![0], false);
+    for line in lines {
+        if line.starts_with('#') {
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        } else {
+            encode_request(&line.split(' ').collect::<Vec<_>>(), &mut bytes);
+        }
+        inside = (inside || *line == "MULTI") && *line != "EXEC";
+        if !inside {
+            ends.push(bytes.len());
+        }
+    }
+    (bytes, ends)
+}
+
+fn sample() -> (Vec<u8>, Vec<usize>) {
+    log(&[
+        "#TS:1700000000",
+        "SELECT 0",
+        "BF.ADD key item",
+        "#TS:1700000001",
+        "MULTI",
+        "BF.ADD key other",
+        "#TS:1700000002",
+        "DEL some",
+        "EXEC",
+        "SET empty ",
+        "MULTI",
+        "EXEC",
+        "MSET aaaaaaaaaaaa bbbbbbbbbbbbbbbbb c d e f g h i j",
+    ])
+}
+
+#[test]
+fn the_logs_of_redis_are_read_with_their_offsets() {
+    for log in GOLDEN {
+        let dir = golden(log).join("appendonlydir");
+        let mut files = vec!["appendonly.aof.2.incr.aof"];
+        if log == "command-base" {
+            files.push("appendonly.aof.2.base.aof");
+        }
+        for file in files {
+            let bytes = fs::read(dir.join(file)).unwrap();
+            let (units, error) = read(&bytes);
+            assert!(error.is_none(), "{error:?}");
+            // Written again one by one, they are the file.
+            let mut written = Vec::new();
+            for command in units.iter().flat_map(Unit::commands) {
+                assert_eq!(command.offset, written.len() as u64);
+                encode_request(&command.args, &mut written);
+            }
+            assert_eq!(written, bytes);
+        }
+        let bytes = fs::read(dir.join("appendonly.aof.2.incr.aof")).unwrap();
+        let (units, _) = read(&bytes);
+        assert_eq!(words(&units[0].commands()[0]), "SELECT 0");
+        assert!(words(&units[1].commands()[0]).starts_with("BF.MADD scaled more:0 more:1 "));
+        assert_eq!(units[1].commands()[0].args.len(), 42);
+    }
+}
+
+#[test]
+fn commands_transactions_and_annotations() {
+    let (bytes, _) = sample();
+    let (units, error) = read(&bytes);
+    assert!(error.is_none(), "{error:?}");
+    let shown: Vec<(bool, Vec<String>)> = units
+        .iter()
+        .map(|unit| {
+            let transaction = matches!(unit, Unit::Transaction(_));
+            (transaction, unit.commands().iter().map(words).collect())
+        })
+        .collect();
+    let one = |text: &str| (false, vec![text.to_owned()]);
+    assert_eq!(
+        shown,
+        [
+            one("SELECT 0"),
+            one("BF.ADD key item"),
+            (true, vec!["BF.ADD key other".into(), "DEL some".into()]),
+            one("SET empty "),
+            (true, vec![]),
+            one("MSET aaaaaaaaaaaa bbbbbbbbbbbbbbbbb c d e f g h i j"),
+        ]
+    );
+    for command in units.iter().flat_map(Unit::commands) {
+        assert_eq!(bytes[command.offset as usize], b'*');
+    }
+    assert_eq!(read_from(Trickle(&bytes, false)).0, units);
+}
+
+#[test]
+fn a_log_cut_at_any_byte_is_complete_up_to_its_last_unit() {
+    let (bytes, ends) = sample();
+    let (all, _) = read(&bytes);
+    for cut in 0..=bytes.len() {
+        let (units, error) = read(&bytes[..cut]);
+        assert!(all.starts_with(&units));
+        let valid = *ends.iter().rfind(|end| **end <= cut).unwrap();
+        match error {
+            None => assert_eq!(valid, cut),
+            Some(ReadError::Truncated {
+                valid_up_to, len, ..
+            }) => {
+                assert!(valid < cut);
+                assert_eq!((valid_up_to, len), (valid as u64, cut as u64));
+            }
+            Some(other) => panic!("cut at {cut}: {other}"),
+        }
+        // What remains of it after the cut that the error names has the same units.
+        let (again, error) = read(&bytes[..valid]);
+        assert!(error.is_none());
+        assert_eq!(again, units);
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_damage_or_another_log_and_never_moves_what_came_before() {
+    let (bytes, ends) = sample();
+    let (all, _) = read(&bytes);
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << bit;
+            let (units, error) = read(&flipped);
+            let before = ends.iter().rposition(|end| *end <= at).unwrap();
+            let intact = all.iter().take_while(|unit| {
+                unit.commands()
+                    .last()
+                    .is_some_and(|last| (last.offset as usize) < ends[before])
+            });
+            let intact = intact.count().min(units.len());
+            assert_eq!(units[..intact], all[..intact]);
+            if let Some(ReadError::Damaged { offset, .. }) = error {
+                assert!(offset as usize >= ends[before], "bit {bit} of byte {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_is_told_with_file_offset_and_what_was_expected() {
+    let max = u64::MAX;
+    for (text, message) in [
+        ("x", "log, byte 0: expected '*' or '#', found 'x'"),
+        ("\0", "log, byte 0: expected '*' or '#', found byte 0x00"),
+        (
+            "*1\r\n$1\r\na\r\n\n",
+            "log, byte 11: expected '*' or '#', found LF",
+        ),
+        ("*x", "log, byte 1: expected a digit, found 'x'"),
+        ("*-1\r\n", "log, byte 1: expected a digit, found '-'"),
+        ("*\r\n", "log, byte 1: expected a digit, found CR"),
+        ("*1\n", "log, byte 2: expected a digit or CR, found LF"),
+        ("*1\rx", "log, byte 3: expected LF, found 'x'"),
+        (
+            "*0\r\n",
+            "log, byte 1: expected a number of arguments of at least 1, found a smaller one",
+        ),
+        (
+            "*2147483648\r\n",
+            "log, byte 1: expected a number of arguments of at most 2147483647, found a larger one",
+        ),
+        (
+            "*99999999999999999999999999\r\n",
+            "log, byte 1: expected a number of arguments of at most 2147483647, found a larger one",
+        ),
+        ("*1\r\n+", "log, byte 4: expected '$', found '+'"),
+        ("*1\r\n$-1\r\n", "log, byte 5: expected a digit, found '-'"),
+        (
+            "*1\r\n$18446744073709551616\r\n",
+            &format!("log, byte 5: expected a length of at most {max}, found a larger one"),
+        ),
+        ("*1\r\n$1\r\nab\r\n", "log, byte 9: expected CR, found 'b'"),
+        ("*1\r\n$1\r\na\r\r", "log, byte 10: expected LF, found CR"),
+        (
+            "*1\r\n$4\r\nexec\r\n",
+            "log, byte 0: expected a command, or MULTI before EXEC, found exec",
+        ),
+        (
+            "*1\r\n$5\r\nMULTI\r\n*1\r\n$5\r\nmulti\r\n",
+            "log, byte 15: expected a command of the transaction, or EXEC, found multi",
+        ),
+        (
+            "*1\r\n$1\r\na\r\n*2\r\n",
+            "log: the file ends at byte 15, in the middle of a command; \
+             it is complete up to byte 11",
+        ),
+        (
+            "*1\r\n$5\r\nMULTI\r\n",
+            "log: the file ends at byte 15, in the middle of a transaction; \
+             it is complete up to byte 0",
+        ),
+    ] {
+        let (_, error) = read(text.as_bytes());
+        assert_eq!(error.unwrap().to_string(), message);
+    }
+    let long = format!("#{}\r\n", "x".repeat(1022));
+    let (_, error) = read(long.as_bytes());
+    assert_eq!(
+        error.unwrap().to_string(),
+        "log, byte 0: expected an annotation of at most 1024 bytes, found a longer one"
+    );
+    let longest = format!("#{}\r\n", "x".repeat(1021));
+    assert!(read(longest.as_bytes()).1.is_none());
+}
+
+/// A machine that stops leaves no commands behind the place where it stopped.
+#[test]
+fn a_length_that_goes_over_whole_commands_is_damage_and_no_torn_end() {
+    let (bytes, _) = log(&["SET a value", "SET b value", "MULTI", "SET c value", "EXEC"]);
+    let text = String::from_utf8(bytes).unwrap();
+    let long = |at: usize| {
+        let (head, tail) = text.split_at(at);
+        format!(
+            "{head}{}",
+            tail.replacen("$5\r\nvalue", "$900000\r\nvalue", 1)
+        )
+    };
+    // In the first command, in the second, and within the transaction.
+    for (at, message) in [
+        (
+            0,
+            "log, byte 21: expected a length of at most 5, found 900000, which goes beyond the end \
+             of the file and over a whole command at byte 36",
+        ),
+        (
+            32,
+            "log, byte 52: expected a length of at most 5, found 900000, which goes beyond the end \
+             of the file and over a whole command at byte 67",
+        ),
+        (
+            64,
+            "log, byte 98: expected a length of at most 5, found 900000, which goes beyond the \
+             end of the file and over a whole command at byte 113",
+        ),
+    ] {
+        let damaged = long(at);
+        let (_, error) = read(damaged.as_bytes());
+        assert_eq!(error.unwrap().to_string(), message);
+        // Also when the machine has stopped later on.
+        let (_, error) = read(&damaged.as_bytes()[..damaged.len() - 1]);
+        let is_damage = matches!(error, Some(ReadError::Damaged { .. }));
+        assert!(is_damage || at == 64, "{error:?}");
+    }
+    // Halves of commands in an argument prove nothing.
+    for part in ["\r\n*1\r\n$4\r\nPIN", "\r\n*0\r\n", "*1\r\n$1\r\na\r\n"] {
+        let torn = format!("*1\r\n$900000\r\n{part}");
+        let (_, error) = read(torn.as_bytes());
+        assert!(
+            matches!(error, Some(ReadError::Truncated { .. })),
+            "{part}: {error:?}"
+        );
+    }
+    // Nor does anybody wait for an argument that was made to look like many long commands.
+    let nested = "*999999\r\n$2\r\nab\r\n$15\r\n".repeat(200_000);
+    let torn = format!("*1\r\n$90000000\r\n\r\n{nested}");
+    let (_, error) = read(torn.as_bytes());
+    assert!(matches!(error, Some(ReadError::Truncated { .. })));
+}
+
+#[test]
+fn an_argument_may_have_as_many_bytes_as_the_caller_says() {
+    let run = |text: &'static str, max_bulk| {
+        let mut reader = CommandReader::new(text.as_bytes(), "log", max_bulk);
+        reader.next_unit().map(|unit| unit.is_some())
+    };
+    assert!(run("*2\r\n$3\r\nabc\r\n$3\r\nabc\r\n", 3).unwrap());
+    assert!(matches!(
+        run("*1\r\n$4\r\n", 3),
+        Err(ReadError::Damaged { offset: 5, .. })
+    ));
+    // More than Redis takes of clients by default is no damage: some settings take it.
+    assert!(matches!(
+        run("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$600000000\r\nabc", u64::MAX),
+        Err(ReadError::Truncated { .. })
+    ));
+}
+
+#[test]
+fn a_command_has_at_most_as_many_arguments_as_redis_reads() {
+    let run = |text: &'static str| {
+        CommandReader::new(text.as_bytes(), "log", u64::MAX)
+            .next_unit()
+            .unwrap_err()
+    };
+    assert!(matches!(
+        run("*2147483647\r\n"),
+        ReadError::Truncated { .. }
+    ));
+    assert!(matches!(
+        run("*2147483648\r\n"),
+        ReadError::Damaged { offset: 1, .. }
+    ));
+}
+
+#[test]
+fn an_error_of_the_storage_is_no_damage_and_ends_the_reading() {
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("unreadable sector"))
+        }
+    }
+    let (bytes, _) = log(&["DEL a"]);
+    let mut reader = CommandReader::new(bytes.chain(Failing), "log", u64::MAX);
+    assert!(matches!(reader.next(), Some(Ok(Unit::Command(_)))));
+    let error = reader.next().unwrap().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("log, byte {}: unreadable sector", bytes.len())
+    );
+    assert!(reader.next().is_none());
+}
+
+#[test]
+fn behind_an_rdb_file_offsets_are_those_of_the_file() {
+    let (bytes, _) = log(&["DEL a", "DEL b"]);
+    let mut reader = CommandReader::starting_at(100, &bytes[..30], "log", u64::MAX);
+    assert_eq!(reader.next().unwrap().unwrap().commands()[0].offset, 100);
+    let half = 100 + bytes.len() as u64 / 2;
+    assert_eq!((reader.offset(), reader.valid_up_to()), (half, half));
+    let error = reader.next().unwrap().unwrap_err();
+    assert!(
+        matches!(error, ReadError::Truncated { valid_up_to, len: 130, .. } if valid_up_to == half)
+    );
+}
+
+/// Were a claim allocated, this one would end the process.
+#[test]
+fn a_claimed_length_is_never_allocated() {
+    let text = "*2147483647\r\n$3\r\nabc\r\n$18446744073709551615\r\nabc";
+    let error = CommandReader::new(text.as_bytes(), "log", u64::MAX)
+        .next_unit()
+        .unwrap_err();
+    assert!(matches!(error, ReadError::Truncated { valid_up_to: 0, .. }));
+}
+
+#[test]
+fn arguments_of_any_length_around_the_pieces() {
+    for len in [
+        0,
+        1,
+        65_535,
+        65_536,
+        65_537,
+        (1 << 20) - 1,
+        1 << 20,
+        (1 << 20) + 1,
+        5 << 20,
+    ] {
+        let big: Vec<u8> = (0..len).map(|i: usize| (i % 251) as u8).collect();
+        let mut bytes = Vec::new();
+        encode_request(&[b"SET", &big[..], b"tail"], &mut bytes);
+        encode_request(&[b"DEL", &big[..]], &mut bytes);
+        let (units, error) = read(&bytes);
+        assert!(error.is_none());
+        assert_eq!(units[0].commands()[0].args, [b"SET", &big[..], b"tail"]);
+        assert_eq!(units[1].commands()[0].args, [b"DEL", &big[..]]);
+    }
+}
+
+fn any_unit() -> impl Strategy<Value = (bool, Vec<Vec<Vec<u8>>>)> {
+    let arg = prop::collection::vec(any::<u8>(), 0..30);
+    // A name of its own, lest it be MULTI or EXEC.
+    let command = prop::collection::vec(arg, 0..5).prop_map(|mut args| {
+        args.insert(0, b"NAME".to_vec());
+        args
+    });
+    prop_oneof![
+        command.clone().prop_map(|command| (false, vec![command])),
+        prop::collection::vec(command, 0..4).prop_map(|commands| (true, commands)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(
+        units in prop::collection::vec(any_unit(), 0..8),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let (mut bytes, mut ends) = (Vec::new(), vec![0]);
+        for (transaction, commands) in &units {
+            if *transaction {
+                encode_request(&["MULTI"], &mut bytes);
+            }
+            for command in commands {
+                encode_request(command, &mut bytes);
+            }
+            if *transaction {
+                encode_request(&["EXEC"], &mut bytes);
+            }
+            ends.push(bytes.len());
+        }
+        let shown = |units: Vec<Unit>| -> Vec<(bool, Vec<Vec<Vec<u8>>>)> {
+            let unit = |unit: Unit| {
+                let commands = unit.commands().iter().map(|command| command.args.clone());
+                (matches!(unit, Unit::Transaction(_)), commands.collect())
+            };
+            units.into_iter().map(unit).collect()
+        };
+        let (found, error) = read(&bytes);
+        prop_assert!(error.is_none());
+        prop_assert_eq!(shown(found), &units[..]);
+
+        let cut = cut.index(bytes.len() + 1);
+        let whole = ends.iter().rposition(|end| *end <= cut).unwrap();
+        let (found, error) = read(&bytes[..cut]);
+        prop_assert_eq!(shown(found), &units[..whole]);
+        let valid = ends[whole] as u64;
+        match error {
+            None => prop_assert_eq!(valid, cut as u64),
+            Some(ReadError::Truncated { valid_up_to, .. }) => prop_assert_eq!(valid_up_to, valid),
+            Some(other) => prop_assert!(false, "{}", other),
+        }
+    }
+
+    #[test]
+    fn any_bytes_end_in_commands_or_an_error(
+        bytes in prop_oneof![
+            any::<Vec<u8>>(),
+            r"([*$#0-9a]|\r\n|MULTI|EXEC){0,60}".prop_map(String::into_bytes),
+            r"(\*1\r\n\$[0-9]\r\n[a-c]{0,3}(\r\n)?){0,6}".prop_map(String::into_bytes),
+        ]
+    ) {
+        let (units, error) = read(&bytes);
+        prop_assert_eq!(&read_from(Trickle(&bytes, false)).0, &units);
+        // What was valid stays so when the rest is cut off.
+        if let Some(ReadError::Truncated { valid_up_to, .. }) = error {
+            let (again, error) = read(&bytes[..valid_up_to as usize]);
+            prop_assert_eq!(again, units);
+            prop_assert!(error.is_none());
+        }
+    }
+}

@@ -1,0 +1,618 @@
+//! The blocked layout: what it promises about errors, growth, bytes and items crafted to collide.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
+)]
+
+use crate::common::Batches;
+use std::ops::ControlFlow;
+
+use everbloom::hash::Key;
+use everbloom::redisbloom::{FilterParts, PartsError};
+use everbloom::sizing::blocked::{self, BlockedSize};
+use everbloom::{BloomFilter, BuildError, InsertError, Layout, ScalableBloomFilter, UnionError};
+use proptest::prelude::*;
+
+/// Items that no filter here gets, from this number on.
+const ABSENT: u64 = 1 << 40;
+
+fn fixed(capacity: u64, rate: f64, seed: u64) -> BloomFilter {
+    let builder = BloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(capacity)
+        .error_rate(rate);
+    builder.layout(Layout::Blocked).seed(seed).build().unwrap()
+}
+
+fn scalable(capacity: u64, rate: f64, seed: u64) -> ScalableBloomFilter {
+    let builder = ScalableBloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(capacity)
+        .error_rate(rate);
+    builder.layout(Layout::Blocked).seed(seed).build().unwrap()
+}
+
+/// Grown to so many items, or on until the newest layer is full.
+fn grown(first: u64, rate: f64, items: u64, on: bool) -> ScalableBloomFilter {
+    let mut filter = scalable(first, rate, first ^ items);
+    let is_full = |filter: &ScalableBloomFilter| {
+        let newest = filter.layers().last().unwrap();
+        newest.len() >= newest.capacity()
+    };
+    let mut number = 0_u64;
+    while filter.len() < items || on && !is_full(&filter) {
+        filter.insert(&number.to_le_bytes());
+        number += 1;
+    }
+    filter
+}
+
+fn probes(count: u64) -> Vec<[u8; 8]> {
+    (ABSENT..ABSENT + count).map(u64::to_le_bytes).collect()
+}
+
+/// The measured rate and what it may deviate by: the spread of the sample, and that of the filters
+/// themselves, whose blocks differ by about a quarter of the rate.
+fn check_rate(replies: &[bool], rate: f64, blocks: u64, what: &str) -> f64 {
+    let measured = replies.iter().filter(|found| **found).count() as f64 / replies.len() as f64;
+    let sample = (rate * (1.0 - rate) / replies.len() as f64).sqrt();
+    let filters = 0.3 * rate / (blocks as f64).sqrt();
+    let most = rate + 4.0 * sample.hypot(filters);
+    assert!(measured <= most, "{what}: {measured} for {rate}");
+    measured
+}
+
+mod rates {
+    use super::*;
+
+    #[test]
+    fn a_filter_sized_at_once_keeps_its_rate() {
+        for (rate, count) in [
+            (0.1, 200_000),
+            (0.01, 1_000_000),
+            (0.001, 2_000_000),
+            (0.0001, 4_000_000),
+        ] {
+            let items = 100_000;
+            let mut filter = fixed(items, rate, 3);
+            filter.insert_all(&(0..items).map(u64::to_le_bytes).collect::<Vec<_>>());
+            let replies = filter.contains_all(&probes(count));
+            let measured = check_rate(&replies, rate, filter.bits() / 512, "at once");
+            // And is no larger than it has to be.
+            assert!(measured > 0.8 * rate, "{measured} for {rate}");
+            let estimated = filter.estimated_error_rate();
+            assert!(
+                (estimated / rate - 0.99).abs() < 0.03,
+                "{estimated} for {rate}"
+            );
+            let items = filter.estimated_len() as f64 / items as f64;
+            assert!((items - 1.0).abs() < 0.01, "{items}");
+        }
+    }
+
+    fn grown_keeps_its_rate(items: u64, count: u64) {
+        for (rate, on) in [
+            (0.1, true),
+            (0.01, true),
+            (0.01, false),
+            (0.001, true),
+            (0.0001, true),
+        ] {
+            for first in [100, 3000] {
+                let filter = grown(first, rate, items, on);
+                let count = if rate < 0.01 { 2 * count } else { count };
+                let replies = filter.contains_all(&probes(count));
+                let blocks = filter.layers().iter().map(|layer| layer.bits() / 512).sum();
+                let what = format!("from {first} to {} items", filter.len());
+                check_rate(&replies, rate, blocks, &what);
+                assert_eq!(filter.error_rate(), rate);
+                let layers = filter.layers();
+                assert!(layers.iter().map(|layer| layer.error_rate()).sum::<f64>() < rate);
+            }
+        }
+    }
+
+    #[test]
+    fn a_grown_filter_keeps_its_rate() {
+        grown_keeps_its_rate(100_000, 500_000);
+    }
+
+    /// `cargo test --release -p everbloom --test all -- blocked --ignored`
+    #[test]
+    #[ignore = "takes minutes"]
+    fn a_filter_grown_to_ten_million_keeps_its_rate() {
+        grown_keeps_its_rate(10_000_000, 20_000_000);
+    }
+
+    /// What [`BlockedSize::next`] is for: four steps lead from a hundred to ten million, and the
+    /// whole has at most 1.6 times the bits of one filter.
+    #[test]
+    fn growth_costs_few_bits() {
+        let rate = 0.01;
+        let mut layer = BlockedSize::first(100, rate, true).unwrap();
+        let (mut items, mut bits, mut left) = (0, 0, rate);
+        for number in 1.. {
+            items += layer.capacity;
+            bits += layer.bits();
+            left -= layer.error_rate;
+            assert!(left > 0.0);
+            if items > 1_000_000_000 {
+                break;
+            }
+            let ratio = bits as f64 / BlockedSize::new(items, rate).unwrap().bits() as f64;
+            if (1_000_000..20_000_000).contains(&items) {
+                assert_eq!((number, items), (5, 11_115_100));
+                assert!(ratio < 1.4, "{ratio} at {items}");
+            }
+            layer = layer.next(2, left).unwrap();
+        }
+    }
+
+    /// 10 000 items found to be false positives of a classic filter, whose hash everybody knows,
+    /// are no more than others to a filter with a random key.
+    #[test]
+    fn crafted_items_are_like_any_others() {
+        let builder = BloomFilter::builder()
+            .layout(Layout::Classic)
+            .capacity(1000)
+            .error_rate(0.01);
+        let mut classic = builder.build().unwrap();
+        let mut keyed = builder.layout(Layout::Blocked).build().unwrap();
+        for number in 0..1000_u64 {
+            classic.insert(&number.to_le_bytes());
+            keyed.insert(&number.to_le_bytes());
+        }
+        let crafted: Vec<[u8; 8]> = (ABSENT..)
+            .map(u64::to_le_bytes)
+            .filter(|item| classic.contains(item))
+            .take(10_000)
+            .collect();
+        assert!(classic.contains_all(&crafted).iter().all(|found| *found));
+        check_rate(
+            &keyed.contains_all(&crafted),
+            0.01,
+            keyed.bits() / 512,
+            "crafted",
+        );
+    }
+}
+
+mod sizes {
+    use super::*;
+
+    /// The definition: a Markov chain over the occupied cells, and a sum over the loads.
+    fn exact_rate(load: f64, hashes: u32) -> f64 {
+        let mut occupied = vec![0.0; 513];
+        occupied[0] = 1.0;
+        let (mut weight, mut sum) = ((-load).exp(), 0.0);
+        for items in 1..(load + 12.0 * load.sqrt() + 30.0) as u32 {
+            for _ in 0..hashes {
+                for cells in (0..=512).rev() {
+                    let stays = occupied[cells] * cells as f64 / 512.0;
+                    let comes = if cells == 0 {
+                        0.0
+                    } else {
+                        occupied[cells - 1] * (513 - cells) as f64 / 512.0
+                    };
+                    occupied[cells] = stays + comes;
+                }
+            }
+            weight *= load / f64::from(items);
+            let power = |cells: usize| (cells as f64 / 512.0).powi(hashes.cast_signed());
+            sum += weight
+                * (0..513)
+                    .map(|cells| occupied[cells] * power(cells))
+                    .sum::<f64>();
+        }
+        sum
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_definition() {
+        for (hashes, loads) in [
+            (2, [0.5, 100.0, 180.0]),
+            (3, [10.0, 90.0, 130.0]),
+            (6, [5.0, 30.0, 52.0]),
+            (9, [1.0, 20.0, 35.0]),
+            (12, [0.1, 15.0, 25.0]),
+            (16, [1.0, 10.0, 18.0]),
+            (24, [1.0, 5.0, 11.0]),
+            (32, [0.5, 3.0, 9.0]),
+        ] {
+            for load in loads {
+                let (ours, exact) = (
+                    blocked::block_error_rate(load, hashes),
+                    exact_rate(load, hashes),
+                );
+                let off = (ours / exact - 1.0).abs();
+                assert!(
+                    off < 0.001,
+                    "{hashes} hashes, {load} items: {ours:e} {exact:e}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn bits_per_item() {
+        for (rate, most) in [(0.01, 9.95), (0.001, 15.6), (0.0001, 22.2)] {
+            let size = BlockedSize::new(1_000_000, rate).unwrap();
+            let bits = size.bits() as f64 / 1e6;
+            assert!(bits < most, "{bits} at {rate}");
+            // No other number of hashes needs fewer.
+            for hashes in [size.hashes - 1, size.hashes + 1] {
+                let other = blocked::error_rate(size.bits(), hashes, size.capacity);
+                assert!(other > blocked::error_rate(size.bits(), size.hashes, size.capacity));
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn sizes_keep_the_rate_and_have_inverses(
+            capacity in prop_oneof![1_u64..2000, 1_u64..1 << 50], log_rate in -29.0..-0.7_f64,
+        ) {
+            let rate = log_rate.exp();
+            let size = BlockedSize::new(capacity, rate).unwrap();
+            prop_assert!(size.bytes.is_multiple_of(64) && (2..=32).contains(&size.hashes));
+            let kept = blocked::error_rate(size.bits(), size.hashes, capacity);
+            prop_assert!(kept <= 0.9901 * rate, "{kept:e} for {rate:e}");
+            // One block less is too few, but for rounding, and for what is given away.
+            if size.bytes > 128 {
+                let less = blocked::error_rate(size.bits() - 1024, size.hashes, capacity);
+                prop_assert!(less > 0.9899 * rate * (1.0 - 1e-9), "{less:e} for {rate:e}");
+            }
+            let most = blocked::capacity(size.bits(), rate);
+            prop_assert!(most >= capacity);
+            prop_assert!(BlockedSize::new(most, rate).unwrap().bytes <= size.bytes);
+            let again = BlockedSize::from_bits(size.bits(), size.hashes, Some(capacity)).unwrap();
+            prop_assert_eq!((again.bytes, again.hashes), (size.bytes, size.hashes));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sized() {
+        assert_eq!(BlockedSize::new(0, 0.01), None);
+        assert_eq!(BlockedSize::new(1, 1.0), None);
+        assert_eq!(BlockedSize::new(1, f64::NAN), None);
+        assert_eq!(BlockedSize::new(1, blocked::MIN_RATE / 2.0), None);
+        assert_eq!(BlockedSize::new(u64::MAX, 0.01), None);
+        assert_eq!(BlockedSize::from_bits(1024, 1, None), None);
+        assert_eq!(BlockedSize::from_bits(1024, 33, None), None);
+        assert_eq!(blocked::capacity(511, 0.01), 0);
+        assert_eq!(blocked::error_rate(511, 8, 1), 1.0);
+        let builder = BloomFilter::builder().layout(Layout::Blocked);
+        assert_eq!(
+            builder.capacity(9).error_rate(1e-14).build(),
+            Err(BuildError::Unsizable)
+        );
+        assert_eq!(
+            builder.bits(1024).hashes(33).build(),
+            Err(BuildError::Hashes)
+        );
+        assert_eq!(builder.bits(1024).build(), Err(BuildError::Hashes));
+        assert_eq!(builder.build(), Err(BuildError::Capacity));
+        assert_eq!(
+            builder.bits(1024).hashes(6).error_rate(0.1).build(),
+            Err(BuildError::Conflict)
+        );
+        let classic = BloomFilter::builder()
+            .layout(Layout::Classic)
+            .capacity(9)
+            .seed(1);
+        assert_eq!(classic.build(), Err(BuildError::UnexpectedKey));
+        assert_eq!(
+            ScalableBloomFilter::builder()
+                .layout(Layout::Classic)
+                .seed(1)
+                .build(),
+            Err(BuildError::UnexpectedKey)
+        );
+    }
+
+    #[test]
+    fn filters_from_bits() {
+        let builder = BloomFilter::builder()
+            .layout(Layout::Blocked)
+            .bits(1_000_000);
+        let by_hashes = builder.hashes(6).build().unwrap();
+        assert_eq!((by_hashes.bits(), by_hashes.hashes()), (1_000_448, 6));
+        let by_rate = builder.error_rate(0.01).build().unwrap();
+        assert_eq!((by_rate.bits(), by_rate.hashes()), (1_000_448, 6));
+        assert!((100_000..101_000).contains(&by_rate.capacity()));
+        let by_capacity = builder.capacity(100_000).build().unwrap();
+        assert_eq!(by_capacity.hashes(), 6);
+        assert!((0.009..0.01).contains(&by_capacity.error_rate()));
+    }
+}
+
+/// Items, many of them twice, of many lengths.
+fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let item = prop_oneof![
+        (0_u32..600).prop_map(|n| n.to_string().into_bytes()),
+        prop::collection::vec(any::<u8>(), 0..100),
+    ];
+    prop::collection::vec(item, 0..600)
+}
+
+fn parameters() -> impl Strategy<Value = (u64, f64, u64)> {
+    (
+        1_u64..60,
+        prop_oneof![Just(0.01), Just(1e-9), 0.0001..0.3_f64],
+        any::<u64>(),
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn nothing_is_lost_and_batches_are_what_single_calls_are(
+        (capacity, rate, seed) in parameters(), items in items(), others in items(),
+    ) {
+        let mut single = scalable(capacity, rate, seed);
+        let (mut batch, mut extended) = (single.clone(), single.clone());
+        let mut replies = Vec::new();
+        for item in &items {
+            // What any layer contains is not new, and changes nothing.
+            let (known, before) = (single.contains(item), single.clone());
+            replies.push(single.insert(item));
+            prop_assert_eq!(replies.last(), Some(&!known));
+            prop_assert_eq!(single == before, known);
+        }
+        prop_assert_eq!(batch.insert_all(&items), replies);
+        extended.extend(&items);
+        prop_assert!(single == batch && single == extended);
+        prop_assert!(batch.contains_all(&items).iter().all(|found| *found));
+        prop_assert!(items.iter().all(|item| batch.contains(item)));
+        let singly: Vec<bool> = others.iter().map(|item| batch.contains(item)).collect();
+        prop_assert_eq!(batch.contains_all(&others), singly);
+        prop_assert_eq!(batch.len(), batch.layers().iter().map(|layer| layer.len()).sum::<u64>());
+
+        let mut one = fixed(capacity, rate, seed);
+        let (mut other, mut extended) = (one.clone(), one.clone());
+        let mut replies = Vec::new();
+        for item in &items {
+            let known = one.contains(item);
+            replies.push(one.insert(item));
+            prop_assert_eq!(replies.last(), Some(&!known));
+        }
+        prop_assert_eq!(other.insert_all(&items), replies);
+        extended.extend(&items);
+        prop_assert!(one == other && one == extended);
+        prop_assert!(items.iter().all(|item| one.contains(item)));
+        let chain = ScalableBloomFilter::from(one.clone());
+        prop_assert!(chain.is_fixed() && items.iter().all(|item| chain.contains(item)));
+    }
+
+    #[test]
+    fn every_filter_comes_back((capacity, rate, seed) in parameters(), items in items()) {
+        let mut filter = scalable(capacity, rate, seed);
+        filter.insert_all(&items);
+        let bytes = filter.to_bytes();
+        let read = ScalableBloomFilter::from_bytes(&bytes).unwrap();
+        prop_assert!(read == filter && read.key() == filter.key());
+        prop_assert_eq!(read.to_bytes(), bytes);
+
+        let parts = filter.parts();
+        prop_assert_eq!(parts.key, Some(Key::from_seed(seed)));
+        let mut loaded = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+        let (mut at, mut bits) = (0, Vec::new());
+        while let Some(chunk) = filter.stream_chunk(at, 100) {
+            loaded.load_chunk(at, &chunk).unwrap();
+            at += chunk.len() as u64;
+        }
+        for layer in filter.layers() {
+            bits.push(layer.as_bytes().to_vec());
+        }
+        prop_assert!(loaded == filter);
+        let check = everbloom::redisbloom::Check::RdbValue;
+        let whole = ScalableBloomFilter::from_parts_and_bits(&parts, bits, 1 << 20, check).unwrap();
+        prop_assert!(whole == filter);
+        prop_assert_eq!(whole.error_rate(), filter.error_rate());
+
+        let mut filter = fixed(capacity, rate, seed);
+        filter.insert_all(&items);
+        prop_assert_eq!(BloomFilter::from_bytes(&filter.to_bytes()), Ok(filter));
+    }
+
+    #[test]
+    fn a_capture_is_the_filter_as_it_was(
+        (capacity, rate, seed) in parameters(), before in items(), between in items(),
+        as_batch: bool,
+    ) {
+        let mut filter = scalable(capacity, rate, seed);
+        filter.insert_all(&before);
+        let then = filter.clone();
+        filter.begin_capture(1, 0..filter.stream_len());
+        let mut captured = ScalableBloomFilter::from_parts(&filter.parts(), 1 << 20).unwrap();
+        let mut between = between.iter();
+        let mut add = |filter: &mut ScalableBloomFilter| {
+            let items = between.by_ref().take(50);
+            if as_batch {
+                filter.insert_all(&items.collect::<Vec<_>>());
+            } else {
+                for item in items {
+                    filter.insert(item);
+                }
+            }
+        };
+        add(&mut filter);
+        let (mut at, mut piece) = (0, Vec::new());
+        while filter.capture_next(1, &mut piece) {
+            captured.load_chunk(at, &piece).unwrap();
+            at += piece.len() as u64;
+            piece.clear();
+            add(&mut filter);
+        }
+        prop_assert!(captured == then);
+    }
+
+    #[test]
+    fn a_union_has_the_items_of_both(
+        (capacity, rate, seed) in parameters(), ours in items(), theirs in items(),
+    ) {
+        let (mut one, mut other) = (fixed(capacity, rate, seed), fixed(capacity, rate, seed));
+        let mut both = one.clone();
+        one.insert_all(&ours);
+        other.insert_all(&theirs);
+        one.union(&other).unwrap();
+        both.insert_all(&ours);
+        both.insert_all(&theirs);
+        prop_assert!(one.as_bytes() == both.as_bytes());
+        prop_assert_eq!(fixed(capacity, rate, !seed).union(&one), Err(UnionError::Key));
+    }
+}
+
+#[test]
+fn what_cannot_be_united() {
+    let mut blocked = fixed(100, 0.01, 1);
+    let classic = BloomFilter::builder()
+        .layout(Layout::Classic)
+        .capacity(100)
+        .build()
+        .unwrap();
+    assert_eq!(blocked.union(&classic), Err(UnionError::Layout));
+    assert_eq!(
+        blocked.union(&fixed(10_000, 0.01, 1)),
+        Err(UnionError::Bits)
+    );
+    assert_eq!(
+        blocked.union(&fixed(100, 0.0099, 1)),
+        Err(UnionError::ErrorRate)
+    );
+    let random = || {
+        let builder = BloomFilter::builder().capacity(100).layout(Layout::Blocked);
+        builder.build().unwrap()
+    };
+    assert_eq!(random().union(&random()), Err(UnionError::Key));
+}
+
+#[test]
+fn a_filter_that_does_not_grow_is_full_at_its_capacity() {
+    let builder = ScalableBloomFilter::builder()
+        .layout(Layout::Blocked)
+        .capacity(50)
+        .fixed();
+    let mut filter = builder.build().unwrap();
+    assert_eq!(filter.layers()[0].error_rate(), 0.01);
+    let mut number = 0_u64;
+    while filter.len() < 50 {
+        filter.try_insert(&number.to_le_bytes()).unwrap();
+        number += 1;
+    }
+    let absent = (number..)
+        .find(|n| !filter.contains(&n.to_le_bytes()))
+        .unwrap();
+    assert_eq!(
+        filter.try_insert(&absent.to_le_bytes()),
+        Err(InsertError::Full)
+    );
+    assert!(filter.insert(&absent.to_le_bytes()));
+}
+
+#[test]
+fn growth_has_limits() {
+    let mut filter = scalable(1, 0.01, 1);
+    let items: Vec<[u8; 8]> = (0..1000_u64).map(u64::to_le_bytes).collect();
+    let mut refused = 0;
+    filter.try_insert_each(items.iter().map(|item| &item[..]), 64, |reply| {
+        refused += u64::from(reply == Err(InsertError::CannotGrow));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(filter.layers().len(), 2);
+    assert!(refused > 900 && filter.len() == 19);
+    // Layers of equal size: the rate of the newest is halved until it would be too low.
+    let builder = ScalableBloomFilter::builder()
+        .layout(Layout::Blocked)
+        .error_rate(1e-12);
+    let mut filter = builder.capacity(20).expansion(1).seed(1).build().unwrap();
+    let refused = items.iter().find_map(|item| filter.try_insert(item).err());
+    assert_eq!(refused, Some(InsertError::CannotGrow));
+}
+
+/// Each rule of the gate, broken alone.
+#[test]
+fn wrong_parts_are_refused() {
+    let mut filter = scalable(3, 0.01, 42);
+    filter.extend(["foo", "bar", "baz", "quux"]);
+    let good = filter.parts();
+    let limit = 1 << 20;
+    assert!(ScalableBloomFilter::from_parts(&good, limit).is_ok());
+    let broken = |change: &dyn Fn(&mut FilterParts)| {
+        let mut parts = good.clone();
+        change(&mut parts);
+        let check = everbloom::redisbloom::Check::RdbValue;
+        ScalableBloomFilter::from_parts_checked(&parts, limit, check).unwrap_err()
+    };
+    let layer = 1;
+    assert_eq!(broken(&|parts| parts.layers.clear()), PartsError::NoLayers);
+    assert_eq!(broken(&|parts| parts.items += 1), PartsError::Items);
+    for options in [0, 1, 4, 7, 16 + 5] {
+        assert_eq!(
+            broken(&|parts| parts.options = options),
+            PartsError::Options
+        );
+    }
+    for bytes in [0, 63, 65, u64::MAX / 64 * 64] {
+        let error = broken(&|parts| {
+            let layer = &mut parts.layers[1];
+            (layer.bytes, layer.bits) = (bytes, bytes.wrapping_mul(8));
+        });
+        assert_eq!(error, PartsError::Bits { layer });
+    }
+    assert_eq!(
+        broken(&|parts| parts.layers[1].bits += 1),
+        PartsError::Bits { layer }
+    );
+    assert_eq!(
+        broken(&|parts| parts.layers[1].log2_bits = 9),
+        PartsError::Bits { layer }
+    );
+    for hashes in [0, 1, 33, u32::MAX] {
+        let error = broken(&|parts| parts.layers[1].hashes = hashes);
+        assert_eq!(error, PartsError::Hashes { layer });
+    }
+    for rate in [0.0, 1.0, -1.0, f64::NAN] {
+        let error = broken(&|parts| parts.layers[1].error_rate = rate);
+        assert_eq!(error, PartsError::ErrorRate { layer });
+    }
+    assert_eq!(
+        broken(&|parts| parts.layers[1].capacity = 0),
+        PartsError::Capacity { layer }
+    );
+    let error = broken(&|parts| {
+        let layer = &mut parts.layers[1];
+        (layer.bytes, layer.bits) = (limit, limit * 8);
+    });
+    assert_eq!(error, PartsError::TooLarge { limit });
+}
+
+/// A filter from outside may have an older layer with room. Items still go to the newest.
+#[test]
+fn items_go_to_the_newest_layer() {
+    let builder = ScalableBloomFilter::builder().capacity(100).seed(1);
+    let mut grown = builder.build().unwrap();
+    grown.extend(0..1500);
+    let mut parts = grown.parts();
+    assert_eq!(parts.layers.len(), 2);
+    for layer in &mut parts.layers {
+        layer.items = 10;
+    }
+    parts.items = 20;
+    for as_batch in [false, true] {
+        let mut filter = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+        if as_batch {
+            filter.extend(0..50);
+        } else {
+            assert!((0..50).all(|item| filter.insert(&item)));
+        }
+        let items: Vec<u64> = filter.layers().iter().map(|layer| layer.len()).collect();
+        assert_eq!(items, [10, 60]);
+        assert!((0..50).all(|item| filter.contains(&item)));
+    }
+}

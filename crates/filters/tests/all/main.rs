@@ -1,0 +1,19 @@
+//! The tests of this crate that need no process of their own: one binary builds faster than twelve.
+//!
+//! Apart: `atomic_model` is built for loom only, `memory` measures its own process, and the published
+//! package leaves `examples` out.
+
+mod atomic;
+mod blocked;
+mod bytes;
+#[path = "../common/mod.rs"]
+mod common;
+mod cuckoo;
+mod dcso;
+mod gate;
+mod golden;
+mod guava;
+mod items;
+mod laws;
+mod sizing;
+mod union;

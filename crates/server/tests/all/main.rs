@@ -1,0 +1,18 @@
+//! The tests of this crate that need no process of their own: one binary builds faster than twelve.
+//!
+//! Apart: `greedy_clients` and `sparse_filters` measure the memory of their own process, and `corpus`
+//! takes files of the fuzzers, which name modules of its root.
+
+mod batches;
+mod bit_batches;
+mod bitmaps_beside_redis;
+mod bitmaps_model;
+mod connection;
+mod differential;
+mod exactly_once;
+mod long_values;
+mod metrics;
+mod persistence;
+#[path = "../support/mod.rs"]
+mod support;
+mod transactions;

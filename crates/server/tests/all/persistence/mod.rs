@@ -1,0 +1,22 @@
+//! A server with a data directory: what it keeps, what it finds, what it does in trouble.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    missing_docs
+)]
+
+mod always;
+mod common;
+#[path = "../../../../files/tests/support/crashing.rs"]
+mod crashing;
+mod expiry;
+mod found;
+mod full;
+mod jobs;
+mod peers;
+mod restart;
+mod trouble;

@@ -1,0 +1,302 @@
+//! MULTI, EXEC, DISCARD and WATCH with several clients: what Redis answers, and that nobody sees
+//! half a transaction.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::support::{Client, OfRunning, Redis, server};
+use everbloom_dev::StopOnDrop;
+use everbloom_resp::Reply;
+use everbloom_server::Settings;
+
+/// Scenes: who sends what. Each begins with an empty keyspace and new connections.
+const SCENES: &[&[(usize, &str)]] = &[
+    &[
+        (0, "MULTI"),
+        (0, "SET a 1"),
+        (0, "GET a"),
+        (1, "GET a"),
+        (0, "EXEC"),
+        (1, "GET a"),
+    ],
+    &[
+        (0, "EXEC"),
+        (0, "DISCARD"),
+        (0, "MULTI"),
+        (0, "MULTI"),
+        (0, "DISCARD"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "MULTI"),
+        (0, "NOSUCH x"),
+        (0, "SET a 1"),
+        (0, "EXEC"),
+        (0, "GET a"),
+    ],
+    &[
+        (0, "MULTI"),
+        (0, "GET"),
+        (0, "EXEC"),
+        (0, "MULTI"),
+        (0, "EXEC"),
+    ],
+    // An EXEC that is refused ends the transaction.
+    &[
+        (0, "EXEC x"),
+        (0, "MULTI"),
+        (0, "SET a 1"),
+        (0, "EXEC x"),
+        (0, "GET a"),
+        (0, "EXEC"),
+    ],
+    &[
+        (1, "SET a 1"),
+        (0, "MULTI"),
+        (0, "SET b 1"),
+        (1, "CONFIG SET maxmemory 1"),
+        (0, "EXEC"),
+        (0, "GET b"),
+        (0, "MULTI"),
+        (0, "GET a"),
+        (0, "EXEC"),
+        (0, "MULTI"),
+        (0, "SET b 1"),
+        (0, "EXEC"),
+        (1, "CONFIG SET maxmemory 0"),
+    ],
+    &[
+        (0, "SET a x"),
+        (0, "MULTI"),
+        (0, "INCR a"),
+        (0, "SET b 1"),
+        (0, "EXEC"),
+        (0, "GET b"),
+    ],
+    // Watched keys that others change, make, remove, or leave alone.
+    &[
+        (0, "WATCH a"),
+        (1, "SET a 1"),
+        (0, "MULTI"),
+        (0, "SET a 2"),
+        (0, "EXEC"),
+        (0, "GET a"),
+    ],
+    &[
+        (0, "WATCH a"),
+        (1, "SET b 1"),
+        (0, "MULTI"),
+        (0, "SET a 2"),
+        (0, "EXEC"),
+        (0, "GET a"),
+    ],
+    &[
+        (0, "SET a 1"),
+        (0, "WATCH a"),
+        (1, "DEL a"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "WATCH a"),
+        (1, "DEL a"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "WATCH a b"),
+        (1, "SET b 1"),
+        (0, "UNWATCH"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "WATCH a"),
+        (1, "SET a 1"),
+        (0, "MULTI"),
+        (0, "DISCARD"),
+        (0, "MULTI"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "WATCH a"),
+        (0, "SET a 1"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+    ],
+    &[(0, "MULTI"), (0, "WATCH a"), (0, "EXEC")],
+    &[
+        (0, "SET a 1"),
+        (0, "WATCH a"),
+        (1, "EXPIRE a 100"),
+        (0, "MULTI"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "SET a 1"),
+        (0, "WATCH a"),
+        (1, "FLUSHALL"),
+        (0, "MULTI"),
+        (0, "EXEC"),
+    ],
+    &[(0, "WATCH a"), (1, "FLUSHALL"), (0, "MULTI"), (0, "EXEC")],
+    &[
+        (0, "SET a 1"),
+        (0, "WATCH a"),
+        (1, "RENAME a b"),
+        (0, "MULTI"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "SET a 1"),
+        (0, "WATCH b"),
+        (1, "RENAME a b"),
+        (0, "MULTI"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "WATCH a"),
+        (1, "SELECT 1"),
+        (1, "SET a 1"),
+        (0, "MULTI"),
+        (0, "EXEC"),
+    ],
+    &[
+        (1, "SELECT 1"),
+        (1, "SET a 1"),
+        (0, "WATCH a"),
+        (1, "SWAPDB 0 1"),
+        (0, "MULTI"),
+        (0, "EXEC"),
+    ],
+    &[(0, "WATCH a"), (1, "SWAPDB 0 1"), (0, "MULTI"), (0, "EXEC")],
+    &[
+        (0, "MULTI"),
+        (0, "SELECT 3"),
+        (0, "SET a 1"),
+        (0, "EXEC"),
+        (0, "GET a"),
+        (1, "GET a"),
+    ],
+    &[
+        (0, "MULTI"),
+        (0, "FLUSHALL"),
+        (0, "SET a 1"),
+        (0, "DBSIZE"),
+        (0, "KEYS *"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "MULTI"),
+        (0, "SET a 1"),
+        (0, "RENAME a b"),
+        (0, "COPY b c"),
+        (0, "MGET a b c"),
+        (0, "EXEC"),
+    ],
+];
+
+#[test]
+fn scenes_play_as_in_redis() {
+    let Some(redis) = Redis::start(&[]) else {
+        return;
+    };
+    let running = server(Settings::default());
+    for (number, scene) in SCENES.iter().enumerate() {
+        let mut ours = [Client::of(&running), Client::of(&running)];
+        let mut theirs = [Client::connect(redis.addr), Client::connect(redis.addr)];
+        assert_eq!(ours[0].line("FLUSHALL"), theirs[0].line("FLUSHALL"));
+        for (step, (who, line)) in scene.iter().enumerate() {
+            let (ours, theirs) = (ours[*who].line(line), theirs[*who].line(line));
+            assert_eq!(ours, theirs, "scene {number}, step {step}: {line}");
+        }
+    }
+}
+
+/// A write that counts as one for WATCH although it changed nothing: RedisBloom's way.
+#[test]
+fn commands_on_filters_touch_what_they_name() {
+    let running = server(Settings::default());
+    let mut ours = [Client::of(&running), Client::of(&running)];
+    let touching = [
+        "BF.ADD k a",
+        "BF.ADD k a",
+        "BF.RESERVE k 0.01 100",
+        "BF.MADD s x",
+        "BF.INSERT none NOCREATE ITEMS a",
+    ];
+    let harmless = [
+        "BF.EXISTS k a",
+        "BF.ADD k",
+        "BF.RESERVE k 2 100",
+        "BF.CARD k",
+        "BF.INFO k",
+    ];
+    ours[0].line("SET s text");
+    let cases = touching
+        .map(|line| (line, false))
+        .into_iter()
+        .chain(harmless.map(|l| (l, true)));
+    for (line, holds) in cases {
+        ours[0].line("WATCH k s none");
+        ours[1].line(line);
+        ours[0].line("MULTI");
+        ours[0].line("PING");
+        assert_eq!(
+            ours[0].line("EXEC") != Reply::Null && holds,
+            holds,
+            "{line}"
+        );
+        ours[0].line("UNWATCH");
+    }
+}
+
+/// A batch in a transaction is there whole or not at all, whoever looks.
+#[test]
+fn nobody_sees_half_a_transaction() {
+    let running = server(Settings {
+        io_threads: 4,
+        ..Settings::default()
+    });
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let _stop = StopOnDrop(&done);
+            let mut client = Client::of(&running);
+            for value in 0..3000 {
+                for line in [
+                    "MULTI",
+                    &format!("MSET x {value} y {value}"),
+                    "BF.ADD f it",
+                    "EXEC",
+                ] {
+                    client.line(line);
+                }
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut client = Client::of(&running);
+                while !done.load(Ordering::Relaxed) {
+                    client.line("MULTI");
+                    client.line("GET x");
+                    client.line("GET y");
+                    match client.line("EXEC") {
+                        Reply::Array(both) => assert_eq!(both[0], both[1]),
+                        other => panic!("{other:?}"),
+                    }
+                    match client.line("MGET y x") {
+                        Reply::Array(both) => assert_eq!(both[0], both[1]),
+                        other => panic!("{other:?}"),
+                    }
+                }
+            });
+        }
+        writer.join().unwrap();
+    });
+}
