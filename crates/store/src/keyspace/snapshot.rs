@@ -61,7 +61,12 @@ impl Snapshot {
     pub fn walk(&self, keyspace: &Keyspace, shard: usize) -> bool {
         let mut budget = STEP;
         let mut shard = keyspace.shard(shard).write();
-        (0..keyspace.databases()).all(|db| shard.db_mut(db).keep_some(&mut budget))
+        (0..keyspace.databases()).all(|db| {
+            let db = shard.db_mut(db);
+            let all = db.keep_some(&mut budget);
+            keyspace.settle(db);
+            all
+        })
     }
 
     /// The entries kept since this was asked last.
