@@ -327,8 +327,8 @@ fn everysec_over_rounds_longer_than_a_second() {
     play("everysec", rounds() / 20 + 1, 2500);
 }
 
-/// Adds items in pipelines of 200 until writes are refused to any client, or the server is gone; returns how many
-/// were acknowledged.
+/// Adds items in pipelines of 200 until a client is refused, or the server is gone; returns how
+/// many were acknowledged.
 fn add(port: u16, client: usize, refused: &AtomicBool) -> usize {
     let mut connection = Client::connect(("127.0.0.1", port));
     let mut acknowledged = 0;
@@ -355,8 +355,23 @@ fn add(port: u16, client: usize, refused: &AtomicBool) -> usize {
     acknowledged
 }
 
+/// Whether the server cannot write its log, or is gone. No client needs to have been refused: the
+/// replies of all may wait for the log.
+fn is_full(port: u16) -> bool {
+    let Ok(mut control) = Client::try_connect(("127.0.0.1", port)) else {
+        return true;
+    };
+    let asked = control.try_send(&["INFO", "persistence"]);
+    match asked.ok().and_then(|()| control.try_reply()) {
+        Some(Reply::Bulk(text)) => {
+            String::from_utf8_lossy(&text).contains("aof_last_write_status:err")
+        }
+        _ => true,
+    }
+}
+
 /// A server whose log has grown up to the limit of its disk, and how many items of each of 32
-/// clients it has acknowledged. `then` is called when writes are refused.
+/// clients it has acknowledged. `then` is called when the disk is full.
 fn fill<T>(folder: &Path, fsync: &str, then: impl FnOnce(Server) -> T) -> (T, Vec<usize>) {
     let words = ["--appendfsync", fsync, "--save", "", "--io-threads", "2"];
     let server = Server::on_small_disk(folder, 1024, &words);
@@ -367,10 +382,7 @@ fn fill<T>(folder: &Path, fsync: &str, then: impl FnOnce(Server) -> T) -> (T, Ve
         let refused = &refused;
         let clients = (0..32).map(|client| scope.spawn(move || add(port, client, refused)));
         let clients: Vec<_> = clients.collect();
-        wait_for("a full disk", || {
-            let ended = Client::try_connect(("127.0.0.1", port)).is_err();
-            ended || refused.load(Ordering::Relaxed)
-        });
+        wait_for("a full disk", || is_full(port));
         let done = then(server);
         let acknowledged = clients.into_iter().map(|client| client.join().unwrap());
         (done, acknowledged.collect())

@@ -15,7 +15,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::mem::size_of;
+use core::mem::size_of_val;
 
 use smallvec::SmallVec;
 
@@ -65,53 +65,50 @@ pub(super) fn are_closed(table: &Table, two: [u64; 2]) -> bool {
 
 /// What is known of the newest table. It says nothing about the filter's value.
 #[derive(Default)]
-pub(crate) struct DeadEnds(Option<Box<Known>>);
-
-#[derive(Default)]
-struct Known {
+pub(crate) struct DeadEnds {
     /// Kicks in vain since the buckets were looked for.
     vain_kicks: u64,
     /// A bit for each bucket, or none at all.
-    buckets: Vec<u64>,
+    buckets: Box<[u64]>,
 }
 
 impl DeadEnds {
     /// Whether it is known that no kick makes room for the fingerprint.
     #[inline]
     pub(super) fn contain(&self, table: &Table, place: Place) -> bool {
-        let has = |bucket| {
-            let known = self.0.as_ref();
-            known.is_some_and(|known| is_one(&known.buckets, table.reduce(bucket)))
-        };
-        place.buckets().into_iter().all(has)
+        !self.buckets.is_empty()
+            && place
+                .buckets()
+                .into_iter()
+                .all(|bucket| is_one(&self.buckets, table.reduce(bucket)))
     }
 
     /// So many kicks did not find an empty slot.
     pub(super) fn add_vain(&mut self, table: &Table, kicks: usize) {
-        let known = self.0.get_or_insert_default();
-        known.vain_kicks += kicks as u64;
-        if known.vain_kicks / VAIN_KICKS_PER_SLOT >= table.len() {
-            known.vain_kicks = 0;
-            known.buckets = find(table).unwrap_or_default();
+        self.vain_kicks += kicks as u64;
+        if self.vain_kicks / VAIN_KICKS_PER_SLOT >= table.len() {
+            self.vain_kicks = 0;
+            self.buckets = find(table).unwrap_or_default().into_boxed_slice();
         }
     }
 
     /// A slot was emptied or overwritten, or another table is the newest.
     #[inline]
     pub(crate) fn forget(&mut self) {
-        self.0 = None;
+        if self.vain_kicks > 0 || !self.buckets.is_empty() {
+            *self = DeadEnds::default();
+        }
     }
 
     /// Bytes of memory.
     pub(super) fn memory_usage(&self) -> usize {
-        let bytes = |known: &Known| size_of::<Known>() + known.buckets.capacity() * 8;
-        self.0.as_deref().map_or(0, bytes)
+        size_of_val(&*self.buckets)
     }
 }
 
 impl Clone for DeadEnds {
     fn clone(&self) -> Self {
-        DeadEnds(None)
+        DeadEnds::default()
     }
 }
 

@@ -27,7 +27,7 @@ const PAGE_BYTES: u64 = 64 << 10;
 /// A change of more bytes copies its page.
 const MAX_NOTED_BYTES: u64 = 16;
 /// A page with more notes is copied: they take no more memory than the copy.
-const MAX_NOTES: usize = PAGE_BYTES as usize / size_of::<Note>();
+const MAX_NOTES: usize = (64 << 10) / size_of::<Note>();
 
 /// A byte's place in its page, and what it was.
 type Note = (u16, u8);

@@ -102,7 +102,9 @@ fn execute_runs<T: Stored>(
             break;
         }
     }
-    turn.session.wrote(store.journal.append(record));
+    if exclusive {
+        turn.session.wrote(store.journal.append(record));
+    }
     (done, answers.failed)
 }
 

@@ -132,8 +132,10 @@ impl Db {
             }
             None => {
                 self.captures.removed_all(|id, hash, key| {
-                    let is_it = |entry: &Box<Entry>| entry.is(hash, key) && entry.is_read_by(id);
-                    let (entry, _) = held.table.find_entry(hash, is_it).ok()?.remove();
+                    let found = held
+                        .table
+                        .find_entry(hash, |e| e.is(hash, key) && e.is_read_by(id));
+                    let (entry, _) = found.ok()?.remove();
                     Some(entry.value)
                 });
                 (keys, Some(held))
@@ -219,8 +221,9 @@ impl Db {
         id: u64,
         work: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
-        let is_it = |entry: &Box<Entry>| entry.is(hash, key) && entry.is_read_by(id);
-        let entry = self.table.find_mut(hash, is_it)?;
+        let entry = self
+            .table
+            .find_mut(hash, |e| e.is(hash, key) && e.is_read_by(id))?;
         Some(self.sums.change(entry, |entry| work(&mut entry.value)))
     }
 
@@ -392,8 +395,10 @@ impl Db {
             && let Some(hash) = self.expiries.pop_due(now)
         {
             *budget -= 1;
-            let due = |entry: &Box<Entry>| entry.hash == hash && entry.is_expired(now);
-            if let Ok(found) = self.table.find_entry(hash, due) {
+            let found = self
+                .table
+                .find_entry(hash, |e| e.hash == hash && e.is_expired(now));
+            if let Ok(found) = found {
                 let entry = *found.remove().0;
                 self.sums.remove(Sums::of(&entry));
                 self.expiry_changed(hash, entry.expires_at(), None);

@@ -8,8 +8,8 @@ use everbloom_server::Settings;
 
 use super::common::{info, logging, run, until};
 use super::crashing::CrashingDisk;
-use crate::support::Client;
 use super::trouble::start_on;
+use crate::support::Client;
 
 /// Waits until DBSIZE says so.
 fn until_keys(client: &mut Client, wanted: i64) {

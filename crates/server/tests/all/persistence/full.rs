@@ -12,8 +12,8 @@ use everbloom_store::Fsync;
 
 use super::common::{digest, info, logging, run, until, with};
 use super::crashing::CrashingDisk;
-use crate::support::{Client, OfRunning};
 use super::trouble::{LOG_TROUBLE, begin, start_on};
+use crate::support::{Client, OfRunning};
 
 /// Whether a client has got no reply, though it waited for a while.
 pub(crate) fn is_unanswered(client: &Client) -> bool {
