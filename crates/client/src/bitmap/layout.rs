@@ -1,4 +1,4 @@
-//! Where the bits of an item are, in our own layout and in those of others.
+//! The positions of an item's bits, in our own layout and in those of other programs.
 
 use everbloom::hash::{HashPair, HashWidth, murmur64a};
 
