@@ -13,9 +13,9 @@
 //! | `Funnels.byteArrayFunnel()` | `contains(bytes)` |
 //! | `Funnels.integerFunnel()` | `contains(7_i32.to_le_bytes())` |
 //! | `Funnels.longFunnel()` | `contains(7_i64.to_le_bytes())` |
-//! | a funnel of one's own | `contains` of all that it puts, one after another, without lengths |
+//! | your own funnel | `contains` of all bytes that it puts, concatenated, without lengths |
 //!
-//! In a funnel of one's own `putInt` and the other numbers are little-endian, `putChar` is two
+//! In your own funnel `putInt` and the other numbers are little-endian, `putChar` is two
 //! bytes, `putBoolean` is a byte 0 or 1, `putUnencodedChars` is UTF-16 little-endian, and
 //! `putString` is the text in its charset. A sequential funnel puts its elements one after another.
 //!

@@ -106,7 +106,7 @@ mod tests {
             let enough = 4 * (bytes / SMALL as u64) / u64::from(touched);
             let start = enough.next_multiple_of(STEP);
             assert_eq!(due(bytes, start - 1, touched), 0);
-            // Whoever asks at the multiples alone misses none.
+            // Checks at the multiples alone miss none.
             let next = |items| due(bytes, items, touched) - due(bytes, items - 1, touched);
             let expected = |items: u64| u64::from(items.is_multiple_of(STEP));
             assert!((start..start + 9 * STEP).all(|items| next(items) == expected(items)));

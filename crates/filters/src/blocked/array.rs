@@ -202,7 +202,7 @@ impl BlockArray {
     ///
     /// # Safety
     ///
-    /// As long as they are borrowed, nobody borrows blocks or bytes of the array.
+    /// While they are borrowed, no other code borrows blocks or bytes of the array.
     #[inline]
     pub(super) unsafe fn words_of(&self, a: u64) -> &Words {
         let block = self.start.as_ptr().wrapping_add(self.index_of(a));
@@ -242,7 +242,7 @@ fn allocation(blocks: usize) -> Option<Layout> {
 
 impl Drop for BlockArray {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the array after this.
+        // SAFETY: the array is not used after this.
         let bytes = unsafe { self.allocation() };
         pages::give_back(bytes.into_vec());
     }

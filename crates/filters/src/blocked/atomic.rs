@@ -13,9 +13,9 @@ use crate::stats::Fill;
 
 /// The bits of a filter, which change through a shared reference.
 ///
-/// Here is why the unsafe code below is right. Nobody else has the bits inside, and through a
-/// shared reference nothing here reads or writes their blocks except as atomic words. Whoever uses
-/// them as [`BlockedBits`] has them alone.
+/// The unsafe code below is sound for this reason: the bits inside are private, and through a
+/// shared reference this module accesses their blocks only as atomic words. Code that uses them as
+/// [`BlockedBits`] has exclusive access.
 pub(crate) struct AtomicBits(BlockedBits);
 
 impl From<BlockedBits> for AtomicBits {
@@ -103,7 +103,7 @@ impl AtomicBits {
 }
 
 impl Clone for AtomicBits {
-    /// The bits that are 1; of those that become 1 meanwhile perhaps some.
+    /// A copy of the bits. It may or may not include bits that are set meanwhile.
     fn clone(&self) -> AtomicBits {
         let bytes = self.0.array().bytes();
         let Ok(array) = BlockArray::zeroed(bytes as u64) else {

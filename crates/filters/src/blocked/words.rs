@@ -13,8 +13,8 @@
 //!   insert the same item, each bit that was still 0 has such a first one: if that is not one of
 //!   these threads, it inserted another item with the same bit, and came before them.
 //!
-//! A stronger order would tell a thread what others did before their inserts, which is no business
-//! of a filter.
+//! A stronger order would also publish what other threads did before their inserts. A filter does
+//! not promise that.
 
 /// A word that threads share.
 pub(crate) trait Word {
@@ -48,7 +48,7 @@ pub(crate) fn load<const N: usize>(words: &[impl Word; N]) -> [u64; N] {
 /// Makes all bits of the mask 1; whether one of them was 0.
 ///
 /// A word that has its bits is not written: its cache line may stay with every core that reads it.
-/// Which words lack a bit is found without a branch, because no processor can guess it.
+/// The words that lack a bit are found without a branch, because a processor cannot predict it.
 #[inline]
 #[expect(
     clippy::indexing_slicing,

@@ -171,8 +171,8 @@ impl ScalableBuilder {
 
 #[cfg(feature = "std")]
 impl<T: Item> FromIterator<T> for ScalableBloomFilter {
-    /// A filter of these items with an error rate of 0.01. The capacity is the iterator's size
-    /// hint.
+    /// A filter of these items with an error rate of 0.01. The capacity is the iterator's lower
+    /// size hint, at least 100.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! The header of version 3 and its table of layers: everything but the bits.
+//! The header of version 3 and its table of layers: everything except the bits.
 
 use alloc::vec::Vec;
 
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Fails unless it is the type that is asked for.
+    /// Fails unless it is this type.
     pub(super) fn expect(self, asked: Kind) -> Result<(), BytesError> {
         if self != asked {
             return Err(BytesError::Kind);

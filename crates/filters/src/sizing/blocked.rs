@@ -158,8 +158,8 @@ impl BlockedSize {
             .or(Some(best))
     }
 
-    /// Dimensions of the layer after this one, when `left` of the error rate asked
-    /// for is not taken by the layers there are; `None` when there is none.
+    /// Dimensions of the layer after this one, when the existing layers leave `left` of the given
+    /// error rate; `None` when no layer fits.
     ///
     /// While layers are small, the next one has [`SMALL_EXPANSION`] times the capacity, or
     /// `expansion` times if that is more: a chain of small layers costs lookups more than memory.
@@ -216,8 +216,8 @@ pub const SMALL_EXPANSION: u32 = 18;
 /// The part that a layer of such a capacity takes of the error rate that the layers before it have
 /// left. The sum stays below the whole, however many layers there will be.
 ///
-/// A small layer of a chain will be a small part of the filter, and bits spent on its error rate
-/// are few: it leaves most to those that come. A large one takes half, as in the classic layout.
+/// A small layer becomes a small part of the filter, so a low error rate costs it few bits: it
+/// leaves most of the rate to later layers. A large one takes half, as in the classic layout.
 ///
 /// ```
 /// # use everbloom::sizing::blocked;
@@ -229,9 +229,9 @@ pub fn share(capacity: u64) -> f64 {
     if capacity < LARGE { 0.125 } else { 0.5 }
 }
 
-/// The error rate asked for of a filter whose first layer has this capacity and error rate.
+/// The given error rate of a filter whose first layer has this capacity and error rate.
 pub(crate) fn whole_rate(capacity: u64, error_rate: f64) -> f64 {
-    // A share is a power of two, so that this is exactly what was asked for.
+    // A share is a power of two, so this is exactly the given rate.
     error_rate / share(capacity)
 }
 
