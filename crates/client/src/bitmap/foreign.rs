@@ -35,8 +35,8 @@ impl BitmapFilter {
 
     /// The filter of the well-known recipe in Java: a bitmap of the key `bf-` and the given one, in
     /// which an item's bits are `(item.hashCode() >>> shift) % 10_000_000` for the shifts 1, 2 and
-    /// 3. All three come from one number of 32 bits, so its error rate is far above what three
-    /// hashes could have.
+    /// 3. All three come from one number of 32 bits, so its error rate is far above that of
+    /// three independent hashes.
     ///
     /// An item is text. In bytes that are not UTF-8, U+FFFD replaces each invalid part before
     /// hashing.

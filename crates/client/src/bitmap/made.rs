@@ -107,7 +107,7 @@ impl BitmapFilter {
             Some(text) => {
                 BitmapParameters::parse(&text).ok_or(Error::Unreadable { key, found: text })?
             }
-            // Bits alone are not our filter. The error names the keys of bits that exist.
+            // Without parameters it is not our filter; any dimensions show whether bits exist.
             None => BitmapParameters::new(1, 0.5)?,
         };
         let filter = BitmapFilter::ours(name, parameters)?;
