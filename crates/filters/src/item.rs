@@ -1,4 +1,4 @@
-//! What can be put into a filter.
+//! The items of filters.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;
@@ -10,7 +10,7 @@ use core::hash::{Hash, Hasher};
 
 use crate::hash::{HashPair, ItemHasher, Kind};
 
-/// What can be put into a filter and looked up in it.
+/// A value that can be inserted into a filter and looked up in it.
 ///
 /// | type | what the item is |
 /// |---|---|
@@ -132,7 +132,7 @@ impl<H: ItemHasher> Hasher for Stream<'_, H> {
         self.take(&bytes);
     }
 
-    // What the trait does by itself is to write the bytes of this platform.
+    // By default the trait writes the bytes of this platform.
     take_numbers! {
         write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128,
         write_usize: usize,

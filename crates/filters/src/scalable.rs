@@ -308,8 +308,9 @@ impl ScalableBloomFilter {
             let found = now.contained_before_insert(&self.layers, far);
             let newest = self.layers.len().saturating_sub(1);
             for (index, &pair) in now.pairs().iter().enumerate() {
-                // What was found stays found. What was not can only be in the layer that was the
-                // newest and its successors: an item before this one may have brought it there.
+                // Items found before are still found. The others can only be in the layer that was
+                // the newest and in later ones: an earlier item of the group may have set their
+                // bits there.
                 let reply = if found >> index & 1 == 1 {
                     Ok(false)
                 } else if let Some(new) = self.insert_where_room(newest, pair) {

@@ -36,7 +36,7 @@ impl AtomicBits {
         self.0.key()
     }
 
-    /// What hashes items as the key says.
+    /// The hash function of the key.
     #[inline]
     pub(crate) fn secrets(&self) -> &Secrets {
         self.0.secrets()
@@ -67,7 +67,7 @@ impl AtomicBits {
         words::insert(self.words_of(pair), &self.0.mask_words(pair))
     }
 
-    /// What the bits that are 1 tell.
+    /// What the number of ones says.
     pub(crate) fn fill(&self) -> Fill {
         Fill::of_blocks(self.ones(), self.0.hashes())
     }

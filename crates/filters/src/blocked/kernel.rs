@@ -143,7 +143,7 @@ impl From<&'static Functions> for Kernel {
 }
 
 impl Kernel {
-    /// The functions of [`Instructions::current`] for layers with so many hashes.
+    /// The functions of [`Instructions::current`] for layers with this many hashes.
     pub(super) fn new(hashes: u32) -> Kernel {
         let kernel = Kernel::with(Instructions::current(), hashes);
         kernel.unwrap_or(Kernel::from(&portable::FUNCTIONS))

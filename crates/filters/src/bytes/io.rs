@@ -27,7 +27,7 @@ pub enum ReadError {
     /// The reader failed.
     #[error(transparent)]
     Io(io::Error),
-    /// What it gave is not a filter, or it ended too early.
+    /// The bytes are not a filter, or they ended too early.
     #[error(transparent)]
     Bytes(#[from] BytesError),
 }
@@ -158,7 +158,7 @@ fn read(kind: Kind, mut reader: impl Read) -> Result<ScalableBloomFilter, ReadEr
     Ok(filter)
 }
 
-/// As many of the bytes as stand behind so many bytes of bits.
+/// The padding after this many bytes of bits.
 fn padding(block: &mut [u8; BLOCK], bits: usize) -> &mut [u8] {
     let len = bits.next_multiple_of(BLOCK) - bits;
     block.get_mut(..len).unwrap_or_default()

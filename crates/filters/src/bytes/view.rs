@@ -87,7 +87,7 @@ impl<'a> BloomView<'a> {
     /// [`BytesError`] says what is wrong with the header. Bytes of versions 1 and 2 have no view:
     /// [`BytesError::Old`] says how to convert them to version 3.
     pub fn new(bytes: &'a [u8]) -> Result<BloomView<'a>, BytesError> {
-        // What is shorter than a header may be something else.
+        // Bytes shorter than a header may be something else.
         head::version(bytes)?;
         let mut input = Input(bytes);
         let head = Head::read(|place| {

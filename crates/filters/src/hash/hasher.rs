@@ -1,10 +1,10 @@
-//! What hashes the items of a filter, whatever its layout.
+//! The hash functions for the items of a filter, in either layout.
 
 use super::keyed::Secrets;
 use super::murmur::murmur64a;
 use super::pair::{HashPair, HashWidth};
 
-/// What hashes the items of a filter.
+/// Hashes the items of a filter.
 #[derive(Clone, Copy)]
 pub(crate) enum Hasher {
     Classic(HashWidth),
@@ -21,7 +21,7 @@ pub enum Kind {
     Negative = 0x81,
     /// A tuple, so far.
     Tuple = 0x82,
-    /// What a `Hash` implementation writes, so far.
+    /// The writes of a `Hash` implementation so far.
     Stream = 0x83,
 }
 

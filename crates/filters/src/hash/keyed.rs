@@ -31,7 +31,7 @@ const PI: [u64; 16] = [
     0x6369_20d8_7157_4e69,
 ];
 
-/// What makes the hash of one filter unlike that of any other: 128 bits.
+/// The key of a filter's hash, 128 bits. Filters with different keys have different hashes.
 ///
 /// An attacker who knows the key of a filter can craft items that collide in it; without the key
 /// that is not possible. Filters with the same key can be united.

@@ -206,7 +206,7 @@ impl Layer {
         }
     }
 
-    /// What the bits that are 1 tell. Takes time linear in the length.
+    /// What the number of ones says. Takes time linear in the length.
     pub(crate) fn fill(&self) -> Fill {
         let hashes = self.hashes();
         match &self.bits {
