@@ -56,7 +56,7 @@ pub enum Error {
     Unreadable {
         /// The key.
         key: String,
-        /// What it holds.
+        /// The value of the key.
         found: String,
     },
     /// One part of a filter exists and another is missing. A program that used the rest would treat
@@ -75,7 +75,7 @@ pub enum Error {
     WrongType {
         /// The filter.
         name: String,
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
     /// The server is a replica, or refuses writes for another reason. Look-ups still work.
@@ -128,7 +128,7 @@ impl Error {
         }
     }
 
-    /// What an error of the connection means to a filter.
+    /// Converts an error of the connection.
     pub(crate) fn of(error: RedisError, name: &str) -> Error {
         if error.is_timeout() {
             return Error::TimedOut(error);
@@ -180,7 +180,7 @@ fn is_wrong_type(error: &ServerError) -> bool {
 pub struct BatchError {
     /// One answer per item, in the order of the items; `None` where it is unknown.
     pub answers: Vec<Option<bool>>,
-    /// What went wrong first.
+    /// The first error.
     #[source]
     pub error: Error,
 }

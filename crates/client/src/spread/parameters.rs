@@ -106,7 +106,7 @@ impl SpreadParameters {
         usize::try_from((hash * u128::from(self.shards)) >> 64).unwrap_or(0)
     }
 
-    /// What a text says; `None` when it is another format's or a later version's.
+    /// Parses the text; `None` when its format or version is unknown.
     pub(super) fn parse(text: &str) -> Option<SpreadParameters> {
         let text = text.strip_prefix(FORMAT)?.strip_prefix("capacity ")?;
         let (capacity, text) = text.split_once(", error rate ")?;

@@ -101,7 +101,7 @@ async fn window<W: SideBySide, T: AsRef<[u8]>>(
             let left = match replies {
                 Ok(replies) => part.take(filter, action, &replies, answers),
                 // A cluster's blocking connection returns the first error in the place of all
-                // replies. What this call added is then found as known.
+                // replies. Items that this call added are then reported as known.
                 Err(error) if part.adding && is_full(&error) => part.refused(filter).map(Some),
                 Err(error) => Err(Error::of(error, &filter.name)),
             };
