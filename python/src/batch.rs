@@ -81,7 +81,7 @@ pub(crate) fn contains<F: Filter>(filter: &Shared<F>, item: &Bound<'_, PyAny>) -
     Ok(filter.read(py, |filter| filter.contains(&value)))
 }
 
-/// What is done with each item.
+/// The operation on each item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Insert it.
@@ -320,7 +320,7 @@ fn insert_each<F: Filter>(filter: &mut F, items: &[impl Item], task: Task, answe
     }
 }
 
-/// What the elements of an array are.
+/// The type of an array's elements.
 #[derive(Clone, Copy)]
 enum Kind {
     /// As wide as an element.

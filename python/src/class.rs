@@ -1,4 +1,4 @@
-//! What both classes of filters have in common.
+//! The common methods of both classes of filters.
 
 /// The methods of a class of filters: those in braces, and those that both classes have.
 ///
