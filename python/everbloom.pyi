@@ -36,7 +36,7 @@ class BloomFilter:
         layout: _Layout = "blocked",
     ) -> BloomFilter: ...
     def add(self, item: _Item) -> bool:
-        """Adds an item; True if it is new, which is to say that `item in filter` was False."""
+        """Adds an item; True if it is new: `item in filter` was False before."""
 
     def update(self, items: _Items) -> None:
         """Adds all items of an iterable or an array."""
@@ -75,25 +75,25 @@ class BloomFilter:
         """Makes the filter smaller; the error rate to expect now."""
 
     def to_bytes(self) -> bytes:
-        """The filter as bytes, which from_bytes reads, and everbloom's Rust library."""
+        """The filter as bytes. from_bytes and everbloom's Rust library read them."""
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> BloomFilter:
-        """The filter that to_bytes made into these bytes."""
+        """Reads a filter from the bytes of to_bytes."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the filter to a file. The file is replaced as a whole, or stays as it was."""
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> BloomFilter:
-        """The filter that save wrote."""
+        """Reads a filter that save wrote."""
 
     def chunks(self) -> Iterator[tuple[int, bytes]]:
         """The filter in pieces, for BF.LOADCHUNK of a server."""
 
     @property
     def capacity(self) -> int:
-        """How many items it is made for."""
+        """How many items the filter is made for."""
 
     @property
     def error_rate(self) -> float:
@@ -134,7 +134,7 @@ class ScalableBloomFilter:
         layout: _Layout = "blocked",
     ) -> ScalableBloomFilter: ...
     def add(self, item: _Item) -> bool:
-        """Adds an item; True if it is new, which is to say that `item in filter` was False."""
+        """Adds an item; True if it is new: `item in filter` was False before."""
 
     def update(self, items: _Items) -> None:
         """Adds all items of an iterable or an array."""
@@ -163,18 +163,18 @@ class ScalableBloomFilter:
         """A filter like this one, with the same items."""
 
     def to_bytes(self) -> bytes:
-        """The filter as bytes, which from_bytes reads, and everbloom's Rust library."""
+        """The filter as bytes. from_bytes and everbloom's Rust library read them."""
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> ScalableBloomFilter:
-        """The filter that to_bytes made into these bytes."""
+        """Reads a filter from the bytes of to_bytes."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the filter to a file. The file is replaced as a whole, or stays as it was."""
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> ScalableBloomFilter:
-        """The filter that save wrote."""
+        """Reads a filter that save wrote."""
 
     def chunks(self) -> Iterator[tuple[int, bytes]]:
         """The filter in pieces, for BF.LOADCHUNK of a server."""
@@ -185,7 +185,7 @@ class ScalableBloomFilter:
 
     @property
     def capacity(self) -> int:
-        """How many items the layers are made for, together."""
+        """The sum of the layers' capacities."""
 
     @property
     def error_rate(self) -> float:
@@ -193,7 +193,7 @@ class ScalableBloomFilter:
 
     @property
     def expansion(self) -> int:
-        """How many times the items of a layer the next one is made for; 0: it does not grow."""
+        """The growth factor from one layer's capacity to the next; 0: it does not grow."""
 
     @property
     def layers(self) -> int:

@@ -12,11 +12,11 @@ use crate::item::Value;
 use crate::raw::{self, Buffer, Elements};
 use crate::shared::{Detached, Shared};
 
-/// Items of a chunk: enough for the filter to have always some memory asked for, and few enough to
-/// stay in the first cache.
+/// Items of a chunk: enough for the filter to prefetch all the time, and few enough to stay in the
+/// first cache.
 const CHUNK: usize = raw::TEXTS;
 
-/// What both classes of filters can do.
+/// The operations of both classes of filters.
 pub(crate) trait Filter: Send + Sync + Sized {
     fn insert(&mut self, item: &(impl Item + ?Sized)) -> bool;
     fn contains(&self, item: &(impl Item + ?Sized)) -> bool;
@@ -69,7 +69,7 @@ pub(crate) fn add<F: Filter>(filter: &Shared<F>, item: &Bound<'_, PyAny>) -> PyR
     Ok(filter.write(py, |filter| filter.insert(&value)))
 }
 
-/// Whether one item is there.
+/// Whether one item is in the filter.
 #[inline]
 pub(crate) fn contains<F: Filter>(filter: &Shared<F>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
     let (py, item) = (item.py(), item.as_borrowed());
@@ -81,7 +81,7 @@ pub(crate) fn contains<F: Filter>(filter: &Shared<F>, item: &Bound<'_, PyAny>) -
     Ok(filter.read(py, |filter| filter.contains(&value)))
 }
 
-/// What is done with each item.
+/// The operation on each item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Insert it.
@@ -143,7 +143,7 @@ fn numpy_of<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     if items.is_instance_of::<PyList>() {
         return Ok(None);
     }
-    // Whoever has an array has imported numpy.
+    // A program with an array has imported numpy.
     let modules = items.py().import("sys")?.getattr("modules")?;
     let Ok(numpy) = modules.get_item("numpy") else {
         return Ok(None);
@@ -320,7 +320,7 @@ fn insert_each<F: Filter>(filter: &mut F, items: &[impl Item], task: Task, answe
     }
 }
 
-/// What the elements of an array are.
+/// The type of an array's elements.
 #[derive(Clone, Copy)]
 enum Kind {
     /// As wide as an element.

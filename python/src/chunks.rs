@@ -48,7 +48,7 @@ impl Chunks {
     }
 }
 
-/// The filter of these pieces, all of which must be there, in order.
+/// The filter of these pieces, which must be complete and in order.
 pub(crate) fn collect(chunks: &Bound<'_, PyAny>) -> PyResult<Inner> {
     let mut filter: Option<Inner> = None;
     // How far the pieces have come.

@@ -1,4 +1,4 @@
-//! What both classes of filters have in common.
+//! The common methods of both classes of filters.
 
 /// The methods of a class of filters: those in braces, and those that both classes have.
 ///
@@ -15,7 +15,7 @@ macro_rules! filter_class {
         impl $class {
             $($own)*
 
-            /// Adds an item; True if it is new, which is to say that `item in filter` was False.
+            /// Adds an item; True if it is new: `item in filter` was False before.
             fn add(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
                 $crate::batch::add(&self.0, item)
             }
@@ -81,7 +81,7 @@ macro_rules! filter_class {
                 self.copy(py)
             }
 
-            /// The filter as bytes, which from_bytes reads, and everbloom's Rust library.
+            /// The filter as bytes. from_bytes and everbloom's Rust library read them.
             fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
                 let bytes = self
                     .0
@@ -89,7 +89,7 @@ macro_rules! filter_class {
                 PyBytes::new(py, &bytes)
             }
 
-            /// The filter that to_bytes made into these bytes. FormatError when they are not one.
+            /// Reads a filter from the bytes of to_bytes. FormatError when they are not a filter.
             #[classmethod]
             fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
                 $crate::argument::from_bytes_like::<$inner>(data).map(Self::from)
@@ -103,7 +103,7 @@ macro_rules! filter_class {
                 })
             }
 
-            /// The filter that save wrote. FormatError when the file holds something else.
+            /// Reads a filter that save wrote. FormatError when the file holds something else.
             #[classmethod]
             fn load(class: &Bound<'_, PyType>, path: std::path::PathBuf) -> PyResult<Self> {
                 $crate::argument::from_file::<$inner>(class.py(), &path).map(Self::from)
@@ -116,7 +116,7 @@ macro_rules! filter_class {
                 Ok((this.get_type().getattr("from_bytes")?, (bytes,)))
             }
 
-            /// How many items it is made for; a filter that grows, all layers together.
+            /// How many items the filter is made for; the sum of all layers if it grows.
             #[getter]
             fn capacity(&self, py: Python<'_>) -> u64 {
                 self.0.read(py, <$inner>::capacity)

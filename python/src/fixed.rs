@@ -19,7 +19,7 @@ use crate::shared::Shared;
 /// capacity: for how many items it is made. It takes more, but errs more often then.
 /// error_rate: for which part of the items that were not added `in` says True, when it is full.
 /// seed: an int. Filters with one seed, capacity and error rate can be united; without a seed each
-///   filter has a secret random key, so that nobody can make items that collide.
+///   filter has a secret random key, so that an attacker cannot make items that collide.
 /// layout: 'blocked' (fast) or 'classic' (bit for bit RedisBloom's).
 #[pyclass(module = "everbloom", frozen, weakref)]
 pub(crate) struct BloomFilter(Shared<Inner>);
@@ -74,7 +74,7 @@ filter_class!(BloomFilter(Inner) {
     /// Makes the filter smaller: as large as one of this capacity and the same error rate, about,
     /// with the same items. Returns the error rate to expect now.
     ///
-    /// For a filter that was made for far too many items. Only in the blocked layout.
+    /// Use it for a filter that was made for far too many items. Only in the blocked layout.
     fn shrink_to(&self, py: Python<'_>, capacity: &Bound<'_, PyAny>) -> PyResult<f64> {
         let capacity = whole(capacity, "capacity")?;
         let shrunk = self.0.detach(py, |shared| {

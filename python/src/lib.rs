@@ -35,8 +35,8 @@ mod shared;
 /// >>> "https://b.example/" in seen
 /// False
 ///
-/// "Never added" is certain. "Added" is wrong for a small part of the items, the error rate that
-/// was asked for.
+/// "Never added" is certain. "Added" is wrong for a small part of the other items: the error rate
+/// that you choose.
 ///
 /// An item is a str (its UTF-8 bytes), a bytes, bytearray or memoryview, an int of at most 128
 /// bits, or a tuple of one to eight items. "a" and b"a" are one item; 1, "1" and (1,) are three.

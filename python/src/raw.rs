@@ -1,9 +1,9 @@
-//! What of Python's C interface the stable one has from 3.11 on only: buffers, and text without a
+//! The parts of Python's C interface that are stable only from 3.11 on: buffers, and text without a
 //! copy.
 //!
-//! CPython 3.9 and 3.10 have the same functions and the same `Py_buffer`, and export them; they had
-//! not promised yet to keep them. So one extension serves all versions. (On Windows, where the
-//! stable interface is a library of its own, they are there from 3.11 on.)
+//! CPython 3.9 and 3.10 export the same functions and the same `Py_buffer`, but do not guarantee
+//! them. So one extension serves all versions. (On Windows, where the stable interface is a library
+//! of its own, they are there from 3.11 on.)
 #![allow(unsafe_code, reason = "this is the interface to C")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -104,13 +104,13 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Asks for the two cache lines that most strings lie in.
+/// Prefetches the two cache lines that hold most strings.
 #[inline]
 fn prefetch(object: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: asking for memory that is not there does nothing.
+        // SAFETY: a prefetch of unmapped memory does nothing.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(object.cast());
             _mm_prefetch::<_MM_HINT_T0>(object.wrapping_add(64).cast());

@@ -20,7 +20,7 @@ use crate::shared::Shared;
 ///   times as many. A filter that begins with the right capacity is smaller and faster.
 /// error_rate: for which part of the items that were not added `in` says True. At most 0.25.
 /// seed: an int, for the same filter in every run; without a seed each filter has a secret random
-///   key, so that nobody can make items that collide.
+///   key, so that an attacker cannot make items that collide.
 /// layout: 'blocked' (fast) or 'classic' (bit for bit RedisBloom's).
 #[pyclass(module = "everbloom", frozen, weakref)]
 pub(crate) struct ScalableBloomFilter(Shared<Inner>);
@@ -63,7 +63,7 @@ filter_class!(ScalableBloomFilter(Inner) {
     /// The filter in pieces, for a server: pairs of an iterator and bytes, as BF.SCANDUMP gives
     /// them and BF.LOADCHUNK takes them.
     ///
-    /// It is the filter of this moment, whatever is added to it later.
+    /// The pieces hold the filter as it is now; later items are not in them.
     fn chunks(&self, py: Python<'_>) -> Chunks {
         Chunks::new(self.copy_of(py))
     }
@@ -74,7 +74,7 @@ filter_class!(ScalableBloomFilter(Inner) {
         chunks::collect(chunks).map(Self::from)
     }
 
-    /// How many times the items of a layer the next one is made for; 0 when it does not grow.
+    /// The growth factor from one layer's capacity to the next; 0 when the filter does not grow.
     #[getter]
     fn expansion(&self, py: Python<'_>) -> u32 {
         self.0.read(py, |filter| match filter.is_fixed() {

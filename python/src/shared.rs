@@ -1,7 +1,7 @@
 //! The lock of a filter.
 //!
-//! Threads may use one filter at once; they wait for each other, and never see an exception because
-//! of it. Long work is done detached: without the interpreter, so that others have it meanwhile.
+//! Threads may use one filter at the same time; they wait for each other and get no exception. Long
+//! work runs detached, without the interpreter, so that other threads can use it.
 //!
 //! Attached threads take turns by themselves, because only one has the interpreter. So a thread
 //! takes the lock only if it is detached, or while another one is detached with this filter. That
@@ -9,10 +9,10 @@
 //!
 //! Three rules keep this sound, and threads from waiting for ever:
 //!
-//! - Who uses a filter attached runs no Python code meanwhile, and does not detach. Objects become
-//!   items before.
-//! - Who waits for the lock is detached meanwhile.
-//! - Who needs the locks of two filters takes them in the order of their addresses.
+//! - A thread that uses a filter attached runs no Python code meanwhile, and does not detach. It
+//!   converts objects to items first.
+//! - A thread is detached while it waits for the lock.
+//! - A thread that needs the locks of two filters takes them in the order of their addresses.
 //!
 //! The module says `gil_used`, so Python without a global lock gets one when it is imported.
 #![allow(unsafe_code, reason = "the interpreter is the lock")]

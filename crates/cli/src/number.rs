@@ -37,15 +37,6 @@ pub(crate) fn whole<T: TryFrom<u64>>(
     }
 }
 
-/// Reads a share, which may also be none or all.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
-    let share = rounded(evaluate(text, Units::Part)?);
-    if !(0.0..=1.0).contains(&share) {
-        return Err("a share is from 0 to 1: for one half write 50% or 0.5".into());
-    }
-    Ok(share)
-}
-
 /// Whether a filter of either layout can keep such an error rate.
 pub(crate) fn is_rate(rate: f64) -> bool {
     (MIN_RATE..1.0).contains(&rate)
@@ -342,10 +333,6 @@ mod tests {
                 .unwrap_err()
                 .contains("from 2 to 10")
         );
-        assert_eq!(share("0"), Ok(0.0));
-        assert_eq!(share("50%"), Ok(0.5));
-        assert_eq!(share("1"), Ok(1.0));
-        assert!(share("1.1").is_err() && share("-0.1").is_err() && share("0/0").is_err());
     }
 
     #[test]

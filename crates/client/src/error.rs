@@ -1,10 +1,10 @@
-//! Why a filter on a server does not answer.
+//! Errors of filters on a server.
 
 use redis::{ErrorKind, RedisError, ServerError, ServerErrorKind};
 
 use crate::name::NameError;
 
-/// Why a filter cannot be made, opened or asked. The messages are sentences for people.
+/// Why a filter cannot be created, opened or queried. The messages are sentences for people.
 ///
 /// ```
 /// use everbloom_client::{BitmapFilter, Error};
@@ -22,15 +22,15 @@ pub enum Error {
     /// No filter has such a capacity and error rate.
     #[error("no filter has a capacity of {capacity} and an error rate of {error_rate}")]
     Size {
-        /// The capacity that was asked for.
+        /// The requested capacity.
         capacity: u64,
-        /// The error rate that was asked for.
+        /// The requested error rate.
         error_rate: f64,
     },
-    /// The bits, hashes, keys or shards that were given cannot be.
+    /// The number of bits, hashes, keys or shards is invalid.
     #[error("{0}")]
     Shape(&'static str),
-    /// The name of a filter cannot be one.
+    /// The filter name is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// There is no such filter.
@@ -41,33 +41,33 @@ pub enum Error {
         /// The key that would hold its parameters.
         key: String,
     },
-    /// Another program made the filter otherwise.
+    /// Another program created the filter with other parameters.
     #[error("the filter {name:?} was made as `{found}`, and this program wants `{wanted}`")]
     OtherParameters {
         /// The filter.
         name: String,
-        /// What this program asked for.
+        /// The parameters of this program.
         wanted: String,
-        /// What the server has.
+        /// The parameters on the server.
         found: String,
     },
-    /// The parameters on the server are of a later version, or not of such a filter at all.
+    /// The parameters on the server have a later version, or are not parameters of such a filter.
     #[error("the key {key:?} does not hold parameters that this version reads: {found:?}")]
     Unreadable {
         /// The key.
         key: String,
-        /// What it holds.
+        /// The value of the key.
         found: String,
     },
-    /// One part of a filter is there and the other is not. Whoever would go on with what is there
-    /// would take known items for new ones.
+    /// One part of a filter exists and another is missing. A program that used the rest would treat
+    /// known items as new.
     #[error("of the filter {name:?} the key {present:?} is there, and {missing:?} is missing")]
     Incomplete {
         /// The filter.
         name: String,
-        /// A key that is there.
+        /// A key that exists.
         present: String,
-        /// A key that is not.
+        /// A key that is missing.
         missing: String,
     },
     /// A key of the filter holds a value of another type.
@@ -75,29 +75,29 @@ pub enum Error {
     WrongType {
         /// The filter.
         name: String,
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
     /// The server is a replica, or refuses writes for another reason. Look-ups still work.
     #[error("the server takes no writes: {0}")]
     ReadOnly(#[source] RedisError),
-    /// The key is on another node of a cluster, and the connection does not follow there. While a
-    /// slot moves, a cluster's client may hand this on, too: its next call finds the node.
+    /// The key is on another node of a cluster, and the connection does not follow redirections. A
+    /// cluster client may also return this while a slot moves; its next call finds the node.
     #[error("the key is on the node {node:?} of a cluster: use a cluster's client")]
     Moved {
         /// Where the server said that the key is.
         node: String,
     },
-    /// The server did not answer in time. It may or may not have done what it was asked.
+    /// The server did not answer in time. It may or may not have executed the command.
     #[error("the server did not answer in time")]
     TimedOut(#[source] RedisError),
-    /// There is no connection, or it broke. The server may or may not have done what it was asked.
+    /// There is no connection, or it broke. The server may or may not have executed the command.
     #[error("the connection to the server is lost: {0}")]
     Lost(#[source] RedisError),
     /// Any other error of the server or of the connection.
     #[error("the server refused: {0}")]
     Server(#[source] RedisError),
-    /// The server answered something that is no answer to the question.
+    /// The server's reply does not fit the command.
     #[error("the server's reply makes no sense here: {0}")]
     Reply(String),
 }
@@ -128,7 +128,7 @@ impl Error {
         }
     }
 
-    /// What an error of the connection means to a filter.
+    /// Converts an error of the connection.
     pub(crate) fn of(error: RedisError, name: &str) -> Error {
         if error.is_timeout() {
             return Error::TimedOut(error);
@@ -162,10 +162,10 @@ fn is_wrong_type(error: &ServerError) -> bool {
             .is_some_and(|text| text.contains("WRONGTYPE"))
 }
 
-/// Why not all items of a batch have an answer, and the answers there are.
+/// Why some items of a batch have no answer, and the answers so far.
 ///
-/// An item without an answer may have been added or not. To try it again is safe: at worst an item
-/// that this batch added is then called seen.
+/// An item without an answer may have been added or not. A retry is safe: at worst it reports an
+/// item as seen that this batch added.
 ///
 /// ```
 /// use everbloom_client::{BatchError, Error};
@@ -178,15 +178,15 @@ fn is_wrong_type(error: &ServerError) -> bool {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{} of {} items have no answer: {error}", self.unknown().count(), self.answers.len())]
 pub struct BatchError {
-    /// An answer an item, in the order of the items; `None` where it is not known.
+    /// One answer per item, in the order of the items; `None` where it is unknown.
     pub answers: Vec<Option<bool>>,
-    /// What went wrong first.
+    /// The first error.
     #[source]
     pub error: Error,
 }
 
 impl BatchError {
-    /// The places of the items without an answer. [Example](Self).
+    /// The indices of the items without an answer. [Example](Self).
     pub fn unknown(&self) -> impl Iterator<Item = usize> {
         let answers = self.answers.iter().enumerate();
         answers.filter_map(|(place, answer)| answer.is_none().then_some(place))

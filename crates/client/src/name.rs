@@ -1,6 +1,6 @@
 //! The names of keys that belong together: in a cluster they must be in one slot.
 
-/// Why a name cannot be that of a filter.
+/// Why a name is not valid for a filter.
 ///
 /// ```
 /// use everbloom_client::{BitmapFilter, Error, NameError};
@@ -52,7 +52,7 @@ pub(crate) fn beside(name: &str, suffix: &str) -> Result<String, NameError> {
     Ok(format!("{{{name}}}:{suffix}"))
 }
 
-/// The name of a key of its own slot, of several that share a name.
+/// The name of a key in its own slot, one of several keys that share a name.
 pub(crate) fn shard(name: &str, shard: u32) -> Result<String, NameError> {
     if name.is_empty() {
         return Err(NameError::Empty);
@@ -67,7 +67,7 @@ pub(crate) fn shard(name: &str, shard: u32) -> Result<String, NameError> {
 mod tests {
     use super::{NameError, beside};
 
-    /// What a cluster hashes of a key.
+    /// The part of a key that a cluster hashes.
     fn hashed(key: &str) -> &str {
         let Some(open) = key.find('{') else {
             return key;

@@ -1,7 +1,7 @@
-//! The way to a server: everything else here is written once, for both kinds of connections.
+//! The connection to a server. It lets all other code serve blocking and async connections alike.
 //!
-//! What a filter does is an `async` function over a [`Wire`]. A synchronous connection is a wire
-//! that is never waited for, so [`now`] runs such a function to its end at once.
+//! Each operation of a filter is an `async` function over a [`Wire`]. A blocking connection is a
+//! wire whose futures are always ready, so [`now`] polls such a function once.
 
 use std::future::{Future, ready};
 use std::pin::pin;
@@ -11,8 +11,7 @@ use redis::{ConnectionLike, FromRedisValue, Pipeline, RedisResult, Value};
 
 use crate::Error;
 
-/// A reply a command, in order; an error in the place of a whole pipeline tells nothing about any
-/// of its commands.
+/// One reply per command, in order. An error for a whole pipeline says nothing about its commands.
 pub(crate) type Replies = RedisResult<Vec<RedisResult<Value>>>;
 
 /// A connection to a server.
@@ -21,7 +20,7 @@ pub(crate) trait Wire {
     fn ask(&mut self, pipeline: &Pipeline) -> impl Future<Output = Replies> + Send;
 }
 
-/// A connection over which several pipelines can be on their way at once.
+/// A connection that can send several pipelines at the same time.
 pub(crate) trait SideBySide: Wire {
     /// Sends each pipeline, and returns the replies in the same order.
     fn ask_each(&mut self, pipelines: &[Pipeline]) -> impl Future<Output = Vec<Replies>> + Send;
@@ -65,7 +64,7 @@ impl SideBySide for Blocking<'_> {
     }
 }
 
-/// A connection that is waited for.
+/// An async connection.
 #[cfg(feature = "async")]
 pub(crate) struct Waiting<'a, C>(pub(crate) &'a mut C);
 
@@ -99,13 +98,13 @@ pub(crate) async fn ask<W: Wire>(
     replies.map_err(|error| Error::of(error, name))
 }
 
-/// What a reply says.
+/// The value of a reply.
 pub(crate) fn read<T: FromRedisValue>(reply: Option<&Value>) -> Result<T, Error> {
     let reply = reply.ok_or_else(|| Error::Reply("a reply is missing".into()))?;
     redis::from_redis_value_ref(reply).map_err(|error| Error::Reply(error.to_string()))
 }
 
-/// The outcome of what never waits.
+/// Polls a future that is always ready.
 pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
@@ -113,8 +112,8 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The public methods of a filter, from what is written over a [`Wire`]: each one for blocking
-/// connections and for those that are waited for, of which more can be asked, such as `Clone`.
+/// Makes the public methods of a filter from functions over a [`Wire`]: each one for blocking and
+/// for async connections. Async connections may need further traits, such as `Clone`.
 macro_rules! doors {
     ([$bound:ident] $($(#[$doc:meta])* $sync:ident, $async:ident($($arg:ident: $type:ty),*)
         -> $result:ty = $core:ident;)*) => {
@@ -142,7 +141,7 @@ macro_rules! doors {
     };
 }
 
-/// As [`doors`], for what makes or opens a filter.
+/// As [`doors`], for functions that create or open a filter.
 macro_rules! entrances {
     ([$bound:ident] $($(#[$doc:meta])* $sync:ident, $async:ident($($arg:ident: $type:ty),*)
         = $core:ident;)*) => {

@@ -1,4 +1,4 @@
-//! A blacklist of a million mail addresses, as a file of bytes that is looked up as it is.
+//! A blacklist of a million mail addresses, as a file whose bytes serve lookups directly.
 //!
 //! `cargo run --release --example blacklist`, or with `-- --list FILE`, a text file with an address
 //! or a URL on each line. `-- --items 20000` makes it smaller.
@@ -39,7 +39,8 @@ fn run(folder: &Path) -> Outcome {
         bloom.display()
     );
 
-    // A program that only asks starts here. A memory map does as well as the bytes of a file.
+    // A program that only looks up starts here. It may use a memory map instead of the file's
+    // bytes.
     let bytes = fs::read(&bloom)?;
     let blacklist = BloomView::new(&bytes)?;
     blacklist.verify()?;

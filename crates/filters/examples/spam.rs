@@ -1,5 +1,5 @@
-//! Repeated content is stopped, also when it comes a little changed: the runs of four words of each
-//! message go into a filter that forgets what is old.
+//! Detects repeated content, even with small changes: the runs of four words of each message go
+//! into a filter that forgets old ones.
 //!
 //! `cargo run --release --example spam`; `-- --items 20000` makes it smaller.
 
@@ -21,8 +21,8 @@ const WINDOW: u64 = 100_000;
 const WORDS_IN_MESSAGE: usize = 14;
 const ADVERTISEMENTS: u64 = 100;
 
-/// Two filters: what came since the last change, and what came before it. When the newer one is
-/// full, the older one is dropped. So every run is known for one window at least, for two at most.
+/// Two filters: the runs since the last change, and those before it. When the newer one is full,
+/// the older one is dropped. So every run is known for one window at least, for two at most.
 struct Recent {
     newer: BloomFilter,
     older: BloomFilter,
@@ -43,7 +43,7 @@ impl Recent {
         })
     }
 
-    /// Whether a message repeats what was there lately. It is remembered either way.
+    /// Whether a message repeats recent content. It is added either way.
     fn is_repeat(&mut self, message: &str) -> Result<bool, BuildError> {
         if self.messages == self.window {
             let empty = self.newer.empty_like()?;

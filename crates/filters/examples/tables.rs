@@ -1,5 +1,5 @@
-//! A lookup in sorted tables, as a storage engine has them: a filter for each table says which need
-//! not be read.
+//! A lookup in sorted tables, as a storage engine has them: a filter for each table tells which
+//! tables to skip.
 //!
 //! `cargo run --release --example tables`; `-- --items 20000` makes it smaller.
 
@@ -96,7 +96,7 @@ fn main() -> Outcome {
 
     let differences = found.iter().zip(&again).filter(|(a, b)| a != b).count();
     let bytes: usize = tables.iter().map(|table| table.filter.memory_usage()).sum();
-    // Each table that did not have a key was asked in vain, or was spared it.
+    // Each table without the key was read in vain or skipped.
     let spared = without.in_vain;
     println!("\nFigures");
     figure("items", in_each * TABLES);

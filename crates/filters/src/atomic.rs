@@ -31,8 +31,8 @@ use crate::stats::Stats;
 /// assert!(!seen.contains("c"));
 /// ```
 ///
-/// It is a [`BloomFilter`] in the blocked layout: sizes, bits and answers are the same. The one
-/// becomes the other without a copy, and one builder makes both:
+/// It is a [`BloomFilter`] in the blocked layout: sizes, bits and answers are the same. Each type
+/// converts to the other without a copy, and one builder makes both:
 ///
 /// ```
 /// use everbloom::{AtomicBloomFilter, BloomFilter};
@@ -48,19 +48,19 @@ use crate::stats::Stats;
 ///
 /// # What threads see
 ///
-/// An insert is there for every later lookup of the same thread, and for those of other threads
-/// once they have heard of it in another way, as by a channel or by joining the thread. All by
-/// itself it does not tell other threads what its own did before.
+/// Every later lookup of the same thread finds an inserted item. Lookups of other threads find it
+/// after the threads have synchronised in another way, such as by a channel or by joining the
+/// thread. The insert itself does not order other memory accesses of its thread.
 ///
-/// Of several threads that insert the same new item at once at least one is told that it is new.
-/// It may be more than one.
+/// When several threads insert the same new item at once, at least one gets `true`. More than one
+/// may get it.
 ///
 /// # What is not there
 ///
-/// No thread counts items, because all others would wait for that counter. So there is no `len`;
-/// [`stats`](Self::stats) estimates it. And as it is not known when the memory
-/// of a filter of many megabytes is worth huge pages, it gets them only by way of a
-/// [`BloomFilter`]: when that one was filled, or when a filled filter becomes one.
+/// The filter does not count its items, because all threads would wait for that counter. So there
+/// is no `len`; [`stats`](Self::stats) estimates it. Without a count the filter does not know when
+/// huge pages pay. It gets them only through a [`BloomFilter`]: when it is made from a filled one,
+/// or when it becomes one.
 ///
 /// The type exists where the platform has atomic operations on 64 bits.
 #[derive(Clone, Debug)]
@@ -70,8 +70,9 @@ pub struct AtomicBloomFilter {
 }
 
 impl AtomicBloomFilter {
-    /// A filter for so many items, of which, when it holds them, this part of all others seems to
-    /// be in it: 0.01 is one in a hundred. It has a random key.
+    /// A filter for this many items and this error rate, with a random key. The error rate is the
+    /// part of items never inserted for which the full filter answers `true`: 0.01 is one in a
+    /// hundred.
     ///
     /// ```
     /// use everbloom::AtomicBloomFilter;
@@ -92,8 +93,7 @@ impl AtomicBloomFilter {
         or_panic(builder.error_rate(error_rate).build_atomic())
     }
 
-    /// Inserts an item; true when it is new, which is to say that [`contains`](Self::contains)
-    /// was false.
+    /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
     ///
     /// ```
     /// # use everbloom::AtomicBloomFilter;
@@ -121,8 +121,8 @@ impl AtomicBloomFilter {
     }
 
     /// [`insert`](Self::insert) for each item in turn, faster than one by one where the filter is
-    /// larger than the processor's caches. Calls `emit` with whether the item is new. Items are
-    /// taken from the iterator ahead.
+    /// larger than the processor's caches. Calls `emit` with whether the item is new. It reads
+    /// ahead in the iterator.
     ///
     /// ```
     /// # use everbloom::AtomicBloomFilter;
@@ -136,8 +136,8 @@ impl AtomicBloomFilter {
     }
 
     /// [`contains`](Self::contains) for each item in turn, faster than one by one where the filter
-    /// is larger than the processor's caches. Calls `emit` with each answer. Items are taken from
-    /// the iterator ahead.
+    /// is larger than the processor's caches. Calls `emit` with each answer. It reads ahead in the
+    /// iterator.
     ///
     /// ```
     /// # use everbloom::AtomicBloomFilter;
@@ -190,7 +190,7 @@ impl AtomicBloomFilter {
     }
 
     /// [`insert`](Self::insert) for an item that is hashed already: by [`hash`](Self::hash), or by
-    /// a 128-bit hash function of one's own, all bits of which must be evenly spread.
+    /// your own 128-bit hash function, whose bits must all be evenly spread.
     #[inline]
     pub fn insert_hash(&self, hash: HashPair) -> bool {
         self.bits.insert(hash)
@@ -204,7 +204,7 @@ impl AtomicBloomFilter {
         self.bits.contains(hash)
     }
 
-    /// Items it is made for.
+    /// The number of items the filter is made for.
     ///
     /// ```
     /// # use everbloom::AtomicBloomFilter;
@@ -240,8 +240,8 @@ impl AtomicBloomFilter {
         self.bits.key()
     }
 
-    /// What it was made for, what it holds, and how often it errs. Takes time linear in the number
-    /// of bits; items that are inserted meanwhile may or may not be in it. [Example](Stats).
+    /// The parameters, contents and error rate of the filter. Takes time linear in the number of
+    /// bits. Items that are inserted meanwhile may or may not be counted. [Example](Stats).
     #[must_use]
     pub fn stats(&self) -> Stats {
         let fill = self.bits.fill();
@@ -249,7 +249,7 @@ impl AtomicBloomFilter {
         Stats::of_layers(fill.items, self.error_rate(), layers)
     }
 
-    /// What it occupies in memory, in bytes, itself included.
+    /// The memory of the filter in bytes, the struct included.
     ///
     /// ```
     /// # use everbloom::AtomicBloomFilter;
@@ -260,7 +260,7 @@ impl AtomicBloomFilter {
         size_of::<Self>() + self.bits.memory()
     }
 
-    /// Removes all items. The filter keeps its shape and its key. No other thread has it meanwhile.
+    /// Removes all items. The filter keeps its shape and its key.
     ///
     /// ```
     /// # use everbloom::AtomicBloomFilter;

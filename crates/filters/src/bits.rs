@@ -6,9 +6,9 @@
 //! weight     1 2 4 8 ... 128   1 2 ...      least significant bit first
 //! ```
 //!
-//! Bits are kept as bytes, because a loaded filter may have a length that is no multiple of 8; of a
-//! small array with few ones, their positions are kept instead. The
-//! unsafe code here is zeroed allocation that may fail, advice to the system, and prefetching.
+//! Bits are kept as bytes, because a loaded filter may have a length that is not a multiple of 8. A
+//! small array with few ones keeps their positions instead. The unsafe code here is zeroed
+//! allocation that may fail, advice to the system, and prefetching.
 #![allow(unsafe_code)]
 
 use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -22,7 +22,7 @@ use core::ops::{Deref, DerefMut, Range};
 
 use crate::pages::{self, HUGE};
 
-/// The allocator could not give so many bytes.
+/// The allocator could not provide this many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AllocError;
 
@@ -31,7 +31,7 @@ pub(crate) struct AllocError;
 pub(crate) struct Bytes(Box<[u8]>);
 
 impl Bytes {
-    /// Lets the bytes be moved to another place; they must stay as many.
+    /// Passes the bytes to `relocate`, which may move them; their number must not change.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         let len = self.len();
         self.0 = relocate(mem::take(&mut self.0));
@@ -71,10 +71,10 @@ impl Drop for Bytes {
 pub(crate) struct BitArray(Repr);
 
 enum Repr {
-    /// All of them.
+    /// The whole array.
     Dense(Bytes),
-    /// The positions of those that are 1, in an array that is small and has few of them: most
-    /// filters of many never get more than an item, and this way they need no memory for bits.
+    /// The positions of the ones, in a small array with few ones. In a program with many filters,
+    /// most never hold more than one item; they then need no memory for bits.
     Few(Few),
 }
 
@@ -102,7 +102,7 @@ impl Few {
         })
     }
 
-    /// The bits of an array that is small and has few that are 1.
+    /// The bits of a small array with few ones.
     fn of(bytes: &[u8]) -> Option<Few> {
         let mut few = Few::none(bytes.len())?;
         for (at, byte) in bytes.iter().enumerate().filter(|(_, byte)| **byte != 0) {
@@ -201,7 +201,7 @@ impl BitArray {
         }
     }
 
-    /// Gives memory back that few bits do not need.
+    /// Frees memory that few bits do not need.
     pub(crate) fn shrink(&mut self) {
         if let Repr::Dense(bytes) = &self.0
             && let Some(few) = Few::of(bytes)
@@ -210,7 +210,8 @@ impl BitArray {
         }
     }
 
-    /// Lets the bytes be moved to another place, if there are any; they must stay as many.
+    /// Passes the bytes to `relocate`, which may move them, if there are any; their number must not
+    /// change.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         if let Repr::Dense(bytes) = &mut self.0 {
             bytes.relocate(relocate);
@@ -352,7 +353,7 @@ pub(crate) fn boxed(bytes: Vec<u8>) -> Box<[u8]> {
     bytes.into_boxed_slice()
 }
 
-/// So many zeros, if there is memory for them. Large arrays get their pages from the system only
+/// This many zeros, if there is memory for them. Large arrays get their pages from the system only
 /// when they are written.
 pub(crate) fn zeroed(len: usize) -> Result<Box<[u8]>, AllocError> {
     if len == 0 {
@@ -415,7 +416,7 @@ pub(crate) fn huge_pages(bytes: &[u8], end: usize) -> usize {
 }
 
 /// Asks the system to put these of the array's huge pages, by number, each into one piece of
-/// memory. A system that cannot, or has no such piece, leaves them as they are.
+/// memory. A system that cannot do this, or has no such piece, leaves them as they are.
 #[allow(unused_variables, reason = "not every system can be asked")]
 pub(crate) fn collapse(bytes: &[u8], pages: Range<usize>) {
     #[cfg(all(feature = "std", target_os = "linux"))]
@@ -505,8 +506,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is set, an array that may keep positions says what plain bytes say: a short
-        /// one, and one whose length is about the longest.
+        /// An array that may keep positions answers like plain bytes, whichever bits are set: a
+        /// short array, and one of about the longest length.
         #[test]
         fn few_and_dense_agree(
             bytes in prop_oneof![4 => 1_usize..40, 1 => LONGEST - 1..=LONGEST + 1],

@@ -1,4 +1,4 @@
-//! Testing for items in RedisBloom's bit layout: an item's bits lie all over the bit array.
+//! Testing for items in RedisBloom's bit layout, which spreads an item's bits over the whole array.
 
 use crate::bits::BitArray;
 use crate::hash::{HashPair, Modulus};
@@ -7,10 +7,10 @@ use crate::shape::Shape;
 /// How many bits of an item are tested before the first branch.
 pub(crate) const RUN: u32 = 4;
 
-/// From how many bytes on a bit array counts as far away.
+/// The least size in bytes from which a bit array counts as far away.
 const FAR: u64 = 4 << 20;
 
-/// The bits of a layer, and what says which of them are an item's.
+/// The bits of a layer, and what determines the positions of an item.
 #[derive(Clone, Copy)]
 pub(crate) struct ClassicBits<'a> {
     bits: &'a BitArray,

@@ -2,8 +2,8 @@
 //! flor reads it in Python.
 //!
 //! [`DcsoView`] finds items in the bytes, where they are, with the tool's answers. [`DcsoHeader`]
-//! says where the bits of an item are, for bytes that are elsewhere. [`DcsoFilter`] makes a new
-//! filter, which the tool reads. Unpack a file first that the tool packed with `--gzip`.
+//! gives the positions of an item's bits, for bytes that are stored elsewhere. [`DcsoFilter`] makes
+//! a new filter, which the tool reads. If the tool packed a file with `--gzip`, unpack it first.
 //!
 //! The tool takes each line as an item, without its line feed. CIRCL's items are SHA-1 sums in
 //! hexadecimal, in capitals.
@@ -41,20 +41,20 @@ use crate::math::{ceil, whole};
 use crate::sizing::textbook;
 use crate::stats::{Fill, Stats};
 
-/// The only version there is.
+/// The only version that exists.
 const VERSION: u64 = 1;
 
-/// As many hashes as the smallest double gives as an error rate. More would only take time.
+/// The number of hashes for the smallest double as an error rate. More would only take time.
 const MAX_HASHES: u64 = 1075;
 
 /// `M`, the largest prime below 2^64, and `g`.
 const PRIME: u64 = 0xffff_ffff_ffff_ffc5;
 const MULTIPLIER: u64 = 0xffff_ffff_ffff_fa43;
 
-/// Where the header has the number of items.
+/// The offset of the number of items in the header.
 const LEN_AT: usize = 40;
 
-/// What the first bytes of a filter tell, and where the bits of an item are.
+/// The header of a filter. It gives the parameters and the positions of an item's bits.
 ///
 /// ```
 /// use everbloom::dcso::{DcsoFilter, DcsoHeader};
@@ -93,7 +93,7 @@ pub struct DcsoHeader {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum DcsoError {
-    /// They are fewer than the [48](DcsoHeader::SIZE) before the bits.
+    /// There are fewer bytes than the header has: [48](DcsoHeader::SIZE).
     #[error("the bytes end before the header does")]
     Truncated,
     /// The version is not 1.
@@ -105,8 +105,8 @@ pub enum DcsoError {
     /// The error rate is not greater than 0 and less than 1.
     #[error("{0} is no error rate")]
     ErrorRate(f64),
-    /// The hashes are none, so that every item would be found, or more than 1075, which the
-    /// smallest error rate gives.
+    /// The hash count is 0, so that every item would be found, or above 1075, the hash count of the
+    /// smallest error rate.
     #[error("{0} hashes are none or too many")]
     Hashes(u64),
     /// There are no bits.
@@ -131,7 +131,7 @@ impl DcsoHeader {
     ///
     /// # Errors
     ///
-    /// [`DcsoError`] says what is wrong, if that is not the length.
+    /// [`DcsoError`] says what is wrong with the first 48 bytes. The rest is not checked.
     pub fn new(bytes: &[u8]) -> Result<DcsoHeader, DcsoError> {
         let (fields, _) = bytes.as_chunks::<8>();
         let [version, capacity, rate, hashes, bits, len, ..] = *fields else {
@@ -194,9 +194,9 @@ impl DcsoHeader {
         }
     }
 
-    /// The bits that are 1 once the item is in, in the order in which the tool tests them. Bit
-    /// `8 i + j` is in byte `i` behind the header and has the weight `2^j` there. Takes time linear
-    /// in the item's bytes, and constant time for each position. [Example](Self).
+    /// The positions of the item's bits, in the order in which the tool tests them. Bit `8 i + j`
+    /// is in byte `i` behind the header and has the weight `2^j` there. Takes time linear in the
+    /// item's bytes, and constant time for each position. [Example](Self).
     pub fn positions(&self, item: impl AsRef<[u8]>) -> impl Iterator<Item = u64> {
         let (bits, hash) = (self.bits, fnv1(item.as_ref()) % PRIME);
         let next = |hash: &u64| Some(MULTIPLIER.wrapping_mul(*hash) % PRIME);
@@ -230,28 +230,26 @@ impl DcsoHeader {
         self.bits.get()
     }
 
-    /// How many items were put in that changed a bit, as the tool wrote it down.
-    /// [Example](Self).
+    /// The number of inserted items that changed a bit, as the tool recorded it. [Example](Self).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether no item was put in.
+    /// Whether no item was inserted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes of the header and the bits. What follows them was attached.
+    /// The length of the header and the bits. Any bytes after them are attached data.
     /// [Example](Self).
     #[must_use]
     pub fn filter_len(&self) -> u64 {
         Self::SIZE as u64 + self.bits().div_ceil(64) * 8
     }
 
-    /// What the filter was made for, what it holds, and how often it errs, when so many of its bits
-    /// are 1.
+    /// The parameters, contents and error rate of the filter when this many of its bits are 1.
     ///
     /// ```
     /// # use everbloom::dcso::DcsoHeader;
@@ -306,7 +304,7 @@ impl DcsoHeader {
 /// # Ok::<(), everbloom::dcso::DcsoError>(())
 /// ```
 ///
-/// The bytes have no checksum. A view of changed bits answers wrongly, and does nothing worse.
+/// The bytes have no checksum. A view of changed bits gives wrong answers, but is otherwise safe.
 #[derive(Clone, Copy, PartialEq)]
 pub struct DcsoView<'a> {
     header: DcsoHeader,
@@ -315,8 +313,8 @@ pub struct DcsoView<'a> {
 }
 
 impl<'a> DcsoView<'a> {
-    /// A view of the filter that these bytes are. Looks at the header and at how many bytes there
-    /// are. [Example](Self).
+    /// A view of the filter in these bytes. Checks the header and the number of bytes.
+    /// [Example](Self).
     ///
     /// # Errors
     ///
@@ -343,20 +341,19 @@ impl<'a> DcsoView<'a> {
         positions.all(|position| test_bit(self.words, position))
     }
 
-    /// What the first bytes tell. [Example](Self).
+    /// The header. [Example](Self).
     #[must_use]
     pub fn header(&self) -> &DcsoHeader {
         &self.header
     }
 
-    /// What `bloom set-data` attached. [Example](Self).
+    /// The data that `bloom set-data` attached. [Example](Self).
     #[must_use]
     pub fn data(&self) -> &'a [u8] {
         self.data
     }
 
-    /// What the filter was made for, what it holds, and how often it errs. Takes time linear in the
-    /// bits.
+    /// The parameters, contents and error rate of the filter. Takes time linear in the bits.
     ///
     /// ```
     /// # use everbloom::dcso::{DcsoFilter, DcsoView};
@@ -397,8 +394,8 @@ impl fmt::Debug for DcsoView<'_> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Its hash has no key, so anyone can choose items that are found though they were never put in.
-/// Where the format is free to choose, take a [`BloomFilter`](crate::BloomFilter).
+/// Its hash has no key, so anyone can choose items that are found although they were never
+/// inserted. If you can choose the format, use a [`BloomFilter`](crate::BloomFilter).
 #[derive(Clone)]
 pub struct DcsoFilter {
     header: DcsoHeader,
@@ -407,7 +404,7 @@ pub struct DcsoFilter {
 }
 
 impl DcsoFilter {
-    /// An empty filter for so many items, of the size that the tool gives it. [Example](Self).
+    /// An empty filter for this many items, of the same size as the tool's. [Example](Self).
     ///
     /// # Errors
     ///
@@ -424,8 +421,8 @@ impl DcsoFilter {
         Ok(DcsoFilter { header, bytes })
     }
 
-    /// Puts an item in. Whether it was new: it was certainly not in before. Takes time linear in
-    /// its bytes and in the hashes. [Example](Self).
+    /// Inserts an item; true when it is new: it was certainly not in the filter before. Takes time
+    /// linear in its bytes and in the hashes. [Example](Self).
     pub fn insert(&mut self, item: impl AsRef<[u8]>) -> bool {
         let mut is_new = false;
         let words = self.bytes.get_mut(DcsoHeader::SIZE..).unwrap_or_default();
@@ -447,7 +444,7 @@ impl DcsoFilter {
         is_new
     }
 
-    /// The filter to look into, without a copy. [Example](Self).
+    /// A view of the filter, without a copy. [Example](Self).
     #[must_use]
     pub fn view(&self) -> DcsoView<'_> {
         DcsoView {

@@ -1,4 +1,4 @@
-//! Why a filter is not made, or does not take an item.
+//! Errors of making a filter and of inserting an item.
 
 /// Why a filter cannot be made.
 ///
@@ -39,10 +39,10 @@ pub enum BuildError {
     /// A key or a seed was given for the classic layout, whose hash has none.
     #[error("a key or a seed is for the blocked layout")]
     UnexpectedKey,
-    /// The blocked layout needs a key or a seed where there is no system to ask for a random one.
+    /// The blocked layout needs a key or a seed where no system provides random numbers.
     #[error("the blocked layout needs a key or a seed")]
     NoKey,
-    /// The classic layout was asked for, or is there, where only the blocked one can be.
+    /// The classic layout was given where only the blocked one is possible.
     #[error("only a filter in the blocked layout can be changed by several threads at once")]
     Layout,
     /// A layer would be larger than the limit.
@@ -71,8 +71,8 @@ pub enum BuildError {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InsertError {
-    /// The filter does not grow and has taken as many items as its capacity; or, a cuckoo filter,
-    /// has no room for this one.
+    /// The filter does not grow and has reached its capacity; or it is a cuckoo filter without room
+    /// for this item.
     #[error("the filter is full")]
     Full,
     /// The newest layer is full and no further one can be made: its error rate or its capacity
@@ -81,7 +81,7 @@ pub enum InsertError {
     CannotGrow,
 }
 
-/// Why there is no such cuckoo filter: parameters that none has, or parts from outside.
+/// Why a cuckoo filter cannot be made from these parameters or from these parts.
 ///
 /// ```
 /// use everbloom::{CuckooError, CuckooFilter};
@@ -104,7 +104,7 @@ pub enum CuckooError {
     /// There is no table, or there are several although the expansion is 0.
     #[error("a filter has one table, or several when it grows")]
     Tables,
-    /// The slots of a table are not as many as its buckets have.
+    /// The number of slots of a table does not match its buckets.
     #[error("table {table}: the slots are not as many as its buckets have")]
     Slots {
         /// Which table, from 0.
@@ -121,7 +121,7 @@ pub enum CuckooError {
     OutOfMemory,
 }
 
-/// The filter, or a panic with the reason there is none.
+/// Returns the filter, or panics with the error.
 #[cfg(feature = "std")]
 #[track_caller]
 #[expect(clippy::panic, reason = "the constructors that call this say so")]

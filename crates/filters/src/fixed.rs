@@ -1,4 +1,4 @@
-//! One layer on its own: a filter of fixed size.
+//! A filter of fixed size: a single layer.
 
 use alloc::borrow::Cow;
 use alloc::vec;
@@ -35,11 +35,10 @@ use crate::stats::Stats;
 ///
 /// It takes any [`Item`]: text, bytes, numbers, tuples, and more through [`Hashed`](crate::Hashed).
 /// In the classic layout its bits are those of a non-scaling filter of RedisBloom with the same
-/// parameters; `From` makes it one that dumps.
+/// parameters; `From` converts it to a scalable filter, which has dumps.
 ///
-/// It never refuses an item. Beyond its capacity the error rate rises: at twice the capacity from
-/// 0.1 % to 5.6 %, see
-/// [`textbook::error_rate`](crate::sizing::textbook::error_rate).
+/// It never refuses an item. Beyond its capacity the error rate rises: from 0.1 % to 5.6 % at twice
+/// the capacity, see [`textbook::error_rate`](crate::sizing::textbook::error_rate).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BloomFilter {
     pub(crate) layer: Layer,
@@ -68,8 +67,8 @@ impl BloomFilter {
         self.layer.key()
     }
 
-    /// Inserts an item; true when it is new, which is to say that [`contains`](Self::contains)
-    /// was false. [Example](Self).
+    /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
+    /// [Example](Self).
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
         self.layer.insert_item(item)
     }
@@ -81,7 +80,7 @@ impl BloomFilter {
     }
 
     /// [`insert`](Self::insert) for each item in turn, faster than one by one. Calls `emit` with
-    /// whether the item is new. Items are taken from the iterator ahead.
+    /// whether the item is new. It reads ahead in the iterator.
     ///
     /// ```
     /// # use everbloom::BloomFilter;
@@ -102,8 +101,8 @@ impl BloomFilter {
     }
 
     /// [`contains`](Self::contains) for each item in turn, several times faster than one by one
-    /// where the filter is larger than the processor's caches. Calls `emit` with each answer. Items
-    /// are taken from the iterator ahead.
+    /// where the filter is larger than the processor's caches. Calls `emit` with each answer. It
+    /// reads ahead in the iterator.
     ///
     /// ```
     /// # use everbloom::BloomFilter;
@@ -138,8 +137,7 @@ impl BloomFilter {
     }
 
     /// [`insert`](Self::insert) for an item that is hashed already: by [`hash`](Self::hash), or by
-    /// a 128-bit hash function of one's own, all bits of which must be evenly spread.
-    /// [Example](Self::hash).
+    /// your own 128-bit hash function, whose bits must all be evenly spread. [Example](Self::hash).
     pub fn insert_hash(&mut self, hash: HashPair) -> bool {
         self.layer.insert_if_new(hash)
     }
@@ -150,8 +148,8 @@ impl BloomFilter {
         self.layer.contains(hash)
     }
 
-    /// Items inserted, not counting those that were there already or seemed to be. After a
-    /// [`union`](Self::union) an estimate. [Example](Self).
+    /// The number of items inserted, without those that [`contains`](Self::contains) found already.
+    /// After a [`union`](Self::union) it is an estimate. [Example](Self).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.layer.len()
@@ -163,7 +161,7 @@ impl BloomFilter {
         self.layer.is_empty()
     }
 
-    /// Items it is made for.
+    /// The number of items the filter is made for.
     ///
     /// ```
     /// # use everbloom::{BloomFilter, Layout};
@@ -199,7 +197,7 @@ impl BloomFilter {
 
     /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
     ///
-    /// Borrowed, but for a small array with few ones, of which only their positions are kept.
+    /// Borrowed, except for a small array with few ones, which keeps only their positions.
     ///
     /// ```
     /// # use everbloom::BloomFilter;
@@ -243,8 +241,8 @@ impl BloomFilter {
         self.stats().estimated_items
     }
 
-    /// What it was made for, what it holds, and how often it errs. Takes time linear in the number
-    /// of bits. [Example](Stats).
+    /// The parameters, contents and error rate of the filter. Takes time linear in the number of
+    /// bits. [Example](Stats).
     #[must_use]
     pub fn stats(&self) -> Stats {
         let layer = &self.layer;
@@ -252,7 +250,7 @@ impl BloomFilter {
         Stats::of_layers(self.len(), self.error_rate(), layers)
     }
 
-    /// What it occupies in memory, in bytes, itself included.
+    /// The memory of the filter in bytes, the struct included.
     ///
     /// ```
     /// # use everbloom::BloomFilter;
@@ -277,7 +275,7 @@ impl<T: Item> Extend<T> for BloomFilter {
 }
 
 impl From<BloomFilter> for ScalableBloomFilter {
-    /// A filter of that one layer, which does not grow.
+    /// A filter of this single layer, which does not grow.
     fn from(filter: BloomFilter) -> ScalableBloomFilter {
         let items = filter.len();
         ScalableBloomFilter::from_layers(vec![filter.layer], items, Options::modern(false), 0)

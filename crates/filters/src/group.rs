@@ -60,7 +60,7 @@ pub(crate) fn contained_groups(
     );
 }
 
-/// Inserts each group of items in turn into a layer that nobody captures, and calls `emit` with the
+/// Inserts each group of items in turn into a layer without captures, and calls `emit` with the
 /// mask of those that are new, and how many items there are.
 #[inline]
 pub(crate) fn insert_groups(
@@ -90,7 +90,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Hashes the next items, as many as there are and fit; false when there are none.
+    /// Hashes as many of the next items as fit; false when there are none.
     #[inline]
     pub(crate) fn fill(&mut self, items: &mut impl Iterator<Item: Item>, hasher: &Hasher) -> bool {
         self.len = match hasher {

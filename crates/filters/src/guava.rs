@@ -3,8 +3,8 @@
 //! [`GuavaView`] finds items in the bytes, where they are, with Guava's answers. It only reads. To
 //! add items, make a [`BloomFilter`](crate::BloomFilter) and insert all items into it.
 //!
-//! Guava hashes what a `Funnel` makes of an item, and does not write down which funnel it was. The
-//! program that made the filter tells:
+//! Guava hashes the bytes that a `Funnel` makes of an item, and does not record the funnel. Look it
+//! up in the program that made the filter:
 //!
 //! | in Java | here |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! | `Funnels.byteArrayFunnel()` | `contains(bytes)` |
 //! | `Funnels.integerFunnel()` | `contains(7_i32.to_le_bytes())` |
 //! | `Funnels.longFunnel()` | `contains(7_i64.to_le_bytes())` |
-//! | a funnel of one's own | `contains` of all that it puts, one after another, without lengths |
+//! | your own funnel | `contains` of all bytes that it puts, concatenated, without lengths |
 //!
-//! In a funnel of one's own `putInt` and the other numbers are little-endian, `putChar` is two
+//! In your own funnel `putInt` and the other numbers are little-endian, `putChar` is two
 //! bytes, `putBoolean` is a byte 0 or 1, `putUnencodedChars` is UTF-16 little-endian, and
 //! `putString` is the text in its charset. A sequential funnel puts its elements one after another.
 //!
@@ -105,7 +105,7 @@ pub enum GuavaError {
 }
 
 impl<'a> GuavaView<'a> {
-    /// A view of the filter that these bytes are. Looks at the first six and at how many there are.
+    /// A view of the filter in these bytes. Checks the first six bytes and the number of bytes.
     /// [Example](Self).
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl<'a> GuavaView<'a> {
         self.contains(chars.collect::<SmallVec<[u8; 128]>>())
     }
 
-    /// The strategy with which it was made. [Example](Self).
+    /// The hash strategy of the filter. [Example](Self).
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy
@@ -189,7 +189,7 @@ impl<'a> GuavaView<'a> {
         self.bits.get()
     }
 
-    /// What it holds, and how often it errs; Guava does not say what it was made for. The estimated
+    /// The contents and error rate of the filter; Guava does not store the capacity. The estimated
     /// items are those of `approximateElementCount`, and the error rate is that of `expectedFpp`.
     /// Takes time linear in the bits.
     ///

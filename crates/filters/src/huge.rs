@@ -1,4 +1,4 @@
-//! When the memory of an array goes to huge pages: one at a time, while the array is filled.
+//! Moves the memory of an array to huge pages, one at a time while the array fills.
 
 use core::ops::Range;
 
@@ -13,13 +13,13 @@ pub(crate) struct HugePages<'a> {
 }
 
 impl HugePages<'_> {
-    /// Collapses what has become due since there were so many items before.
+    /// Collapses the pages that have become due since the previous item count.
     #[cold]
     pub(crate) fn collapse_since(&self, before: u64, items: u64) {
         bits::collapse(self.bytes, self.due(before)..self.due(items));
     }
 
-    /// Collapses what is due with so many items, after they were loaded.
+    /// Collapses the pages that are due at this item count, after a load.
     pub(crate) fn collapse_loaded(&self, items: u64) {
         bits::collapse(self.bytes, 0..self.due(items));
     }

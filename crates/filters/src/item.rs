@@ -1,4 +1,4 @@
-//! What can be put into a filter.
+//! The items of filters.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;
@@ -10,7 +10,7 @@ use core::hash::{Hash, Hasher};
 
 use crate::hash::{HashPair, ItemHasher, Kind};
 
-/// What can be put into a filter and looked up in it.
+/// A value that can be inserted into a filter and looked up in it.
 ///
 /// | type | what the item is |
 /// |---|---|
@@ -21,17 +21,16 @@ use crate::hash::{HashPair, ItemHasher, Kind};
 /// | [`Hashed<T>`](Hashed) | what the `Hash` of `T` writes |
 ///
 /// An item means the same on every platform and in every version of this library: `7_u8`, `7_i64`
-/// and Python's `7` are one. A number is never
-/// the item of its bytes, nor of its digits: who wants to ask a server for it with `BF.EXISTS`
-/// inserts `number.to_string()`. A tuple is never the item of its parts put together: `("ab", "c")`
-/// and `("a", "bc")` are two items.
+/// and Python's `7` are one. A number is not the same item as its bytes or its digits. To find it
+/// on a server with `BF.EXISTS`, insert `number.to_string()`. A tuple is not the same item as its
+/// parts joined: `("ab", "c")` and `("a", "bc")` are two items.
 ///
-/// In the blocked layout all of an item goes through the hash that the filter's
-/// [`Key`](crate::hash::Key) makes. Two items agree in both hash values for about one key in 2^60,
-/// whoever chose them, as long as they were chosen without knowing the key. In the classic layout
-/// the hash is known to all, and whoever chooses the items can make as many collide as they like.
+/// In the blocked layout the filter's [`Key`](crate::hash::Key) determines the hash of the whole
+/// item. Any two items that were chosen without knowledge of the key agree in both hash values for
+/// about one key in 2^60. In the classic layout the hash is public, so an attacker can choose any
+/// number of items that collide.
 ///
-/// A type of one's own is an item by being made of items:
+/// Your own type becomes an item by hashing the items it consists of:
 ///
 /// ```
 /// use everbloom::hash::{HashPair, ItemHasher};
@@ -54,7 +53,7 @@ pub trait Item {
     /// The two hash values of the item.
     fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair;
 
-    /// The bytes, if the item is nothing else: they have a shorter way.
+    /// The bytes, if the item is only bytes: these take a faster path.
     #[doc(hidden)]
     #[inline]
     fn as_item_bytes(&self) -> Option<&[u8]> {
@@ -64,13 +63,13 @@ pub trait Item {
 
 /// A value of any type with [`Hash`] as an item.
 ///
-/// What the `Hash` implementation writes goes through the filter's own hash, write by write. The
-/// item depends on that implementation and on nothing else, so a filter in a file still fits its
-/// items after a restart, as long as the type and its `Hash` stay as they are. Numbers are taken by
-/// their value, whatever their width and the platform's byte order; but slices of numbers wider
-/// than a byte write their memory as it is, and such items stay on their kind of platform.
+/// Each write of the `Hash` implementation goes through the filter's own hash. The item depends
+/// only on that implementation. So a filter in a file still fits its items after a restart, as long
+/// as the type and its `Hash` do not change. Numbers are hashed by value, regardless of width and
+/// byte order. But slices of numbers wider than a byte write their memory as it is, so such items
+/// are not portable between platforms.
 ///
-/// A `Hashed("a")` is another item than `"a"`.
+/// `Hashed("a")` and `"a"` are different items.
 ///
 /// ```
 /// use everbloom::{BloomFilter, Hashed};
@@ -97,7 +96,7 @@ impl<T: Hash> Item for Hashed<T> {
     }
 }
 
-/// Takes what a `Hash` implementation writes. Each write is an item of its own, so that "ab", "c"
+/// Receives the writes of a `Hash` implementation. Each write is a separate item, so that "ab", "c"
 /// and "a", "bc" differ.
 struct Stream<'a, H> {
     hasher: &'a H,
@@ -133,7 +132,7 @@ impl<H: ItemHasher> Hasher for Stream<'_, H> {
         self.take(&bytes);
     }
 
-    // What the trait does by itself is to write the bytes of this platform.
+    // By default the trait writes the bytes of this platform.
     take_numbers! {
         write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128,
         write_usize: usize,
@@ -255,7 +254,7 @@ mod tests {
     use super::{Hashed, Item};
     use crate::hash::{HashPair, HashWidth, Key, Secrets};
 
-    /// The hash in either layout; the classic one's is what must not change by itself.
+    /// The hash in either layout; the hash of the classic layout must never change.
     fn hash(item: &(impl Item + ?Sized)) -> [HashPair; 2] {
         let secrets = Secrets::new(Key::from_seed(0));
         [item.hash_with(&HashWidth::Bits64), item.hash_with(&secrets)]

@@ -15,7 +15,7 @@ use crate::sizing::blocked;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// RedisBloom's, bit for bit: all over the bit array.
+    /// RedisBloom's layout, bit for bit: spread over the whole bit array.
     Classic,
     /// All in one block of 512 bits, which is a cache line, chosen by a keyed hash: several times
     /// faster, and safe from items crafted to collide, for a few per cent more bits. The default.
@@ -33,8 +33,8 @@ impl Layout {
         }
     }
 
-    /// The key of a filter to be, when `given` was asked for: none in the classic layout, a random
-    /// one in the blocked layout unless one is given.
+    /// The key of a new filter: none in the classic layout; in the blocked layout the given key, or
+    /// else a random one.
     pub(crate) fn key(self, given: Option<Key>) -> Result<Option<Key>, BuildError> {
         match (self, given) {
             (Layout::Classic, None) => Ok(None),

@@ -37,7 +37,7 @@ mod imp {
     pub(crate) use libm::{ceil, exp, expm1 as exp_m1, log1p as ln_1p, pow as powf, sqrt};
 }
 
-/// The natural logarithm, correctly rounded but for cases too close to call.
+/// The natural logarithm, correctly rounded except in cases too close to decide.
 ///
 /// `libm`'s differs from common C libraries already for 0.01, and one last bit would make a dump
 /// that RedisBloom would not have written. Theirs are within 0.52 units of the last place, so this

@@ -1,4 +1,4 @@
-//! Memory of large bit arrays follows what is used.
+//! Small and huge pages for the memory of large bit arrays.
 //!
 //! The system gives an array memory by small pages, each when it is first written. So a large
 //! filter of few items takes little. But with small pages nearly every lookup in a large filter
@@ -15,7 +15,7 @@ const SMALL: usize = 4096;
 /// Bytes of a huge page.
 pub(crate) const HUGE: usize = 2 << 20;
 
-/// So many bytes are given back at once.
+/// The number of bytes freed in one step.
 const FREED: usize = 8 << 20;
 
 /// One huge page is collapsed at every so many items. A collapse takes as long as a thousand
@@ -34,8 +34,8 @@ pub(crate) fn due(bytes: u64, items: u64, touched: u32) -> u64 {
     steps.map_or(0, |more| 1 + more)
 }
 
-/// Frees bytes. Many are given back to the system in steps: while Linux takes back a gigabyte at
-/// once, which is some 50 milliseconds, every other thread waits that asks it for memory.
+/// Frees bytes. Many are given back to the system in steps: when Linux takes back a gigabyte at
+/// once, which takes about 50 milliseconds, every other thread that allocates waits.
 ///
 /// It helps where the allocator shrinks an allocation in place, as that of the C library does. With
 /// one that copies it to another place, the rest is freed at once after the first step.
@@ -47,8 +47,8 @@ pub fn give_back(mut bytes: Vec<u8>) {
     }
 }
 
-/// Copies bytes to as many. Zeros are not written over zeros where that would make a small page
-/// resident.
+/// Copies bytes to an equally long slice. Zeros are not written over zeros where that would make a
+/// small page resident.
 pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     for (to, from) in pairs(to, from) {
         if !is_zero(from) || !is_zero(to) {
@@ -106,7 +106,7 @@ mod tests {
             let enough = 4 * (bytes / SMALL as u64) / u64::from(touched);
             let start = enough.next_multiple_of(STEP);
             assert_eq!(due(bytes, start - 1, touched), 0);
-            // Whoever asks at the multiples alone misses none.
+            // Checks at the multiples alone miss none.
             let next = |items| due(bytes, items, touched) - due(bytes, items - 1, touched);
             let expected = |items: u64| u64::from(items.is_multiple_of(STEP));
             assert!((start..start + 9 * STEP).all(|items| next(items) == expected(items)));

@@ -1,9 +1,9 @@
 //! A chain of layers that grows with its items.
 //!
 //! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.) Each layer has half
-//! the error rate of the one before, and as 1/2 + 1/4 + ... = 1 the whole keeps the rate asked for,
-//! as far as double hashing is as good as independent hashes. In the blocked layout each layer
-//! takes a part of what the layers before it have left, see
+//! the error rate of the one before, and as 1/2 + 1/4 + ... = 1 the whole keeps the given rate, as
+//! far as double hashing is as good as independent hashes. In the blocked layout each layer takes a
+//! part of the error rate that the layers before it left, see
 //! [`sizing::blocked`](crate::sizing::blocked).
 
 use core::convert::Infallible;
@@ -25,7 +25,7 @@ use crate::sizing::blocked::BlockedSize;
 use crate::stats::Stats;
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
-/// error rate. It is what a key of the `BF.*` commands holds.
+/// error rate. A key of the `BF.*` commands holds such a filter.
 ///
 /// ```
 /// use everbloom::ScalableBloomFilter;
@@ -72,11 +72,10 @@ impl ScalableBloomFilter {
         }
     }
 
-    /// Inserts an item; true when it is new, which is to say that [`contains`](Self::contains)
-    /// was false.
+    /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
     ///
-    /// A filter that cannot grow, or may not, takes the item all the same: the item will be found,
-    /// and the error rate rises. [`try_insert`](Self::try_insert) refuses instead. [Example](Self).
+    /// A filter that cannot grow, or must not, still takes the item: lookups find it, and the error
+    /// rate rises. [`try_insert`](Self::try_insert) returns an error instead. [Example](Self).
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
         let pair = self.hash(item);
         let Ok(new) = self.insert_if_new(pair, Self::insert_surely);
@@ -99,7 +98,7 @@ impl ScalableBloomFilter {
     }
 
     /// [`insert`](Self::insert) for each item in turn, faster than one by one. Calls `emit` with
-    /// whether the item is new. Items are taken from the iterator ahead.
+    /// whether the item is new. It reads ahead in the iterator.
     /// [Example](crate::BloomFilter::insert_each).
     pub fn insert_each(
         &mut self,
@@ -115,8 +114,8 @@ impl ScalableBloomFilter {
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.
     ///
     /// A group of items is hashed and its memory prefetched before the first of them is tested, so
-    /// that the waits for a large filter's cache lines overlap. Items are taken from the iterator
-    /// ahead. [Example](crate::BloomFilter::contains_each).
+    /// that the waits for a large filter's cache lines overlap. It reads ahead in the iterator.
+    /// [Example](crate::BloomFilter::contains_each).
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
         let items = items.into_iter();
         if is_one_at_most(&items) {
@@ -128,8 +127,8 @@ impl ScalableBloomFilter {
     }
 
     /// Calls `emit` with [`try_insert`](Self::try_insert) of each item in turn; when `emit` breaks,
-    /// the items after that one are not inserted. Items may be taken from the iterator ahead. An
-    /// item that would need a new layer of more than `max_layer_bytes` is refused.
+    /// the items after that one are not inserted. It may read ahead in the iterator. An item that
+    /// would need a new layer of more than `max_layer_bytes` is refused.
     ///
     /// ```
     /// use everbloom::{InsertError, ScalableBloomFilter};
@@ -154,7 +153,7 @@ impl ScalableBloomFilter {
         self.insert_groups(items.into_iter(), insert, emit);
     }
 
-    /// Items inserted, not counting those that were there already or seemed to be.
+    /// The number of items inserted, without those that [`contains`](Self::contains) found already.
     ///
     /// ```
     /// # use everbloom::{Layout, ScalableBloomFilter, hash::Key};
@@ -178,7 +177,7 @@ impl ScalableBloomFilter {
         self.items == 0
     }
 
-    /// Items the layers are made for, together; `u64::MAX` when that is more. [Example](Self::len).
+    /// The sum of the layers' capacities; `u64::MAX` when that is more. [Example](Self::len).
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.layers
@@ -186,7 +185,7 @@ impl ScalableBloomFilter {
             .fold(0, |sum, layer| sum.saturating_add(layer.capacity()))
     }
 
-    /// The error rate asked for, after the cap. [Example](Self::len).
+    /// The error rate given at creation, after the cap. [Example](Self::len).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         let rate = |first: &Layer| {
@@ -233,8 +232,8 @@ impl ScalableBloomFilter {
         self.options
     }
 
-    /// What it was made for, what it holds, and how often it errs. Takes time linear in the number
-    /// of bits; [`sample`](Self::sample) reads some of them. [Example](Stats).
+    /// The parameters, contents and error rate of the filter. Takes time linear in the number of
+    /// bits; [`sample`](Self::sample) reads some of them. [Example](Stats).
     #[must_use]
     pub fn stats(&self) -> Stats {
         let layers = self.layers.iter();
@@ -242,7 +241,7 @@ impl ScalableBloomFilter {
         Stats::of_layers(self.items, self.error_rate(), layers)
     }
 
-    /// What the filter occupies in memory, in bytes, itself included. [Example](Self::len).
+    /// The memory of the filter in bytes, the struct included. [Example](Self::len).
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         let layers: usize = self.layers.iter().map(Layer::heap_bytes).sum();
@@ -309,8 +308,9 @@ impl ScalableBloomFilter {
             let found = now.contained_before_insert(&self.layers, far);
             let newest = self.layers.len().saturating_sub(1);
             for (index, &pair) in now.pairs().iter().enumerate() {
-                // What was found stays found. What was not can only be in the layer that was the
-                // newest and its successors: an item before this one may have brought it there.
+                // Items found before are still found. The others can only be in the layer that was
+                // the newest and in later ones: an earlier item of the group may have set their
+                // bits there.
                 let reply = if found >> index & 1 == 1 {
                     Ok(false)
                 } else if let Some(new) = self.insert_where_room(newest, pair) {
@@ -329,8 +329,8 @@ impl ScalableBloomFilter {
         }
     }
 
-    /// Inserts an item that is in none of the layers before number `newest`, if that is still the
-    /// newest, has room, and nobody wants to know what changes; whether the item was new.
+    /// Inserts an item that is in none of the layers before number `newest`, if that layer is still
+    /// the newest, has room and has no captures; whether the item was new.
     #[inline]
     fn insert_where_room(&mut self, newest: usize, pair: HashPair) -> Option<bool> {
         let is_newest = self.layers.len() == newest + 1;
@@ -412,7 +412,7 @@ impl ScalableBloomFilter {
                     layer.insert(pair);
                     self.items = items;
                 }
-                // The counts of the layers must stay what adds up to the filter's.
+                // The sum of the layers' counts must stay the filter's count.
                 None => layer.insert_uncounted(pair),
             }
         }
@@ -428,7 +428,7 @@ impl ScalableBloomFilter {
             }
             Some(key) => {
                 let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
-                // Filters that were put together may have taken more than was asked for.
+                // A union may have exceeded the given error rate.
                 let left = (self.error_rate() - taken).max(newest.error_rate() / 2.0);
                 let size = BlockedSize::of_layer(newest.size()).next(self.expansion, left);
                 Layer::blocked(&size.ok_or(InsertError::CannotGrow)?, key, max_bytes)
@@ -443,7 +443,7 @@ impl ScalableBloomFilter {
     }
 }
 
-/// Whether there is no group to be made: an item alone has none to wait for memory with.
+/// Whether there is at most one item: a single item gains nothing from a group.
 #[inline]
 fn is_one_at_most(items: &impl Iterator) -> bool {
     items.size_hint().1.is_some_and(|most| most <= 1)

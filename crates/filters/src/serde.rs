@@ -15,7 +15,7 @@ use crate::bytes::BytesError;
 use crate::fixed::BloomFilter;
 use crate::scalable::ScalableBloomFilter;
 
-/// The most bytes reserved on the word of the input alone.
+/// The most bytes reserved for a length that only the input claims.
 const CAUTIOUS: usize = 1 << 16;
 
 trait FromBytes: Sized {

@@ -1,4 +1,4 @@
-//! Filters as sets: united, intersected, made smaller, and emptied.
+//! Set operations: union, intersection, shrinking and clearing.
 
 use core::cmp::Ordering;
 
@@ -13,9 +13,9 @@ use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
 /// Bytes of a block.
 const BLOCK: usize = BLOCK_BITS as usize / 8;
 
-/// Why two filters cannot be put together: a parameter in which they differ.
+/// Why two filters cannot be united or intersected: a parameter in which they differ.
 ///
-/// [`BloomFilter::empty_like`] makes a filter that can be put together with another one.
+/// [`BloomFilter::empty_like`] makes a filter that can be united with another one.
 /// [Example](BloomFilter::union).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnionError {
@@ -40,7 +40,7 @@ pub enum UnionError {
     /// The error rates differ.
     #[error("the filters have different error rates")]
     ErrorRate,
-    /// One has the hash of 64 bits, the other that of 32, which RedisBloom had long ago.
+    /// One has the 64-bit hash, the other the 32-bit hash of early RedisBloom versions.
     #[error("the filters have different hashes")]
     Hash,
     /// One grows, and the other is of fixed size.
@@ -64,8 +64,8 @@ fn first_broken(rules: impl IntoIterator<Item = (bool, UnionError)>) -> Result<(
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShrinkError {
-    /// In the classic layout an item's bits lie all over the array, and cannot be found again in a
-    /// smaller one.
+    /// The classic layout spreads an item's bits over the whole array, so their positions in a
+    /// smaller array are unknown.
     #[error("only a filter in the blocked layout can be made smaller")]
     Layout,
     /// The smaller filter cannot be made.
@@ -97,8 +97,8 @@ impl BloomFilter {
     /// Adds all items of another filter, which must have the same parameters and, in the blocked
     /// layout, the same key: [`empty_like`](Self::empty_like) makes such a filter.
     ///
-    /// How many items the two have in common is not known, so [`len`](Self::len) is afterwards
-    /// what the fill suggests, at least the larger of both and at most their sum.
+    /// The number of common items is unknown. So [`len`](Self::len) becomes an estimate from the
+    /// fill ratio, at least the larger of both counts and at most their sum.
     ///
     /// ```
     /// # use everbloom::{BloomFilter, UnionError};
@@ -121,12 +121,12 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Keeps what is in another filter, too, which must have the same parameters and key, as for
-    /// [`union`](Self::union).
+    /// Keeps only the items that are also in another filter, which must have the same parameters
+    /// and key, as for [`union`](Self::union).
     ///
-    /// No item that is in both is lost. Some that were in one only are found still, a few more than
-    /// the error rate says. [`len`](Self::len) is afterwards what the fill suggests, at most the
-    /// smaller of both.
+    /// It keeps every item that is in both. Some items that were in only one are still found,
+    /// slightly more than the error rate says. [`len`](Self::len) becomes an estimate from the fill
+    /// ratio, at most the smaller of both counts.
     ///
     /// ```
     /// # use everbloom::BloomFilter;
@@ -156,7 +156,7 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Whether the filters can be put together bit by bit.
+    /// Whether the filters can be combined bit by bit.
     fn check_fits(&self, other: &BloomFilter) -> Result<(), UnionError> {
         first_broken([
             (self.layout() == other.layout(), UnionError::Layout),
@@ -171,14 +171,14 @@ impl BloomFilter {
         ])
     }
 
-    /// Makes the filter smaller: about as large as one of this capacity and the same error rate,
-    /// with the same items. Returns the error rate to expect now. A filter that would not become
-    /// smaller stays as it is.
+    /// Makes the filter smaller and keeps its items: about as large as a filter of this capacity
+    /// and the same error rate. Returns the error rate to expect now. If the filter would not
+    /// become smaller, it does not change.
     ///
-    /// This is for a filter that was made for ten times too many items. An item's block is chosen
-    /// by a multiplication, so that neighbouring blocks become one: where the smaller number of
-    /// blocks divides the larger one, the filter is bit for bit the one that the smaller size would
-    /// have given. Otherwise a block on a boundary goes into both, and the filter becomes a little
+    /// Use it for a filter that was made for far too many items. A multiplication chooses an item's
+    /// block, so neighbouring blocks merge into one. If the smaller number of blocks divides the
+    /// larger one, the result equals, bit for bit, a filter that was made with the smaller size.
+    /// Otherwise a block on a boundary goes into both neighbours, and the filter becomes slightly
     /// larger to keep its rate. Takes time linear in the size.
     ///
     /// ```
@@ -263,13 +263,12 @@ impl ScalableBloomFilter {
     /// Adds all items of another filter, which must be made for the same error rate, with the same
     /// layout and key: [`empty_like`](Self::empty_like) makes such a filter. Capacities may differ.
     ///
-    /// A layer is united with one of the same size, if that has room for the items of both, or
-    /// errs no more often than the two side by side, as it is with layers of the same items.
-    /// Otherwise it becomes one more layer. So the error rates of the two add up, at most, and may
-    /// be more than what each was made for:
-    /// [`stats`](Self::stats) says how much that is now.
-    /// [`len`](Self::len) counts an item twice that is in two layers. A [capture](crate::host) in
-    /// progress is given up.
+    /// A layer is merged into one of the same size if that one has room for the items of both, or
+    /// if the merged layer errs no more often than the two layers apart (layers of the same items,
+    /// for example). Otherwise it becomes an additional layer. So the new error rate is at most the
+    /// sum of both, which may exceed the given rate: [`stats`](Self::stats) estimates it.
+    /// [`len`](Self::len) counts an item twice if it is in two layers. A [capture](crate::host) in
+    /// progress ends.
     ///
     /// ```
     /// use everbloom::ScalableBloomFilter;
@@ -291,7 +290,7 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`UnionError`] names what the filters do not have in common; nothing has changed then.
+    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
     pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<(), UnionError> {
         let widths = [self, other].map(|filter| filter.options().hash_width());
         first_broken([
@@ -315,14 +314,14 @@ impl ScalableBloomFilter {
         self.layers.sort_by(growth);
         self.items = 0;
         for layer in &mut self.layers {
-            // The counts of the layers must stay what adds up to the filter's.
+            // The sum of the layers' counts must stay the filter's count.
             layer.set_len(layer.len().min(u64::MAX - self.items));
             self.items += layer.len();
         }
         Ok(())
     }
 
-    /// Unites one of the layers with this one, if that is no worse than both side by side.
+    /// Merges this layer into one of the layers, if the result is no worse than both apart.
     fn unite_with_any(&mut self, layer: &Layer) -> bool {
         let alike = self.layers.iter_mut();
         for mine in alike.filter(|mine| mine.size() == layer.size()) {
@@ -341,8 +340,8 @@ impl ScalableBloomFilter {
         false
     }
 
-    /// Removes all items, and all layers but the first. A [capture](crate::host) in progress is
-    /// given up.
+    /// Removes all items, and all layers except the first. A [capture](crate::host) in progress
+    /// ends.
     ///
     /// ```
     /// # use everbloom::ScalableBloomFilter;
@@ -358,8 +357,8 @@ impl ScalableBloomFilter {
     }
 }
 
-/// Adds the items of a layer of the same size and key. How many there are then is what the fill
-/// suggests, at least the larger of both and at most their sum.
+/// Adds the items of a layer of the same size and key. The new count is an estimate from the fill
+/// ratio, at least the larger of both counts and at most their sum.
 fn unite(mine: &mut Layer, other: &Layer) {
     let least = mine.len().max(other.len());
     let most = mine.len().saturating_add(other.len());
@@ -377,8 +376,8 @@ fn growth(one: &Layer, other: &Layer) -> Ordering {
     larger.then_with(stricter).then_with(emptier)
 }
 
-/// How many bytes a filter is folded into that would have `wanted` if it were made anew: more where
-/// blocks on a boundary go into two, so that the blocks are no fuller than they would be.
+/// The bytes of a folded filter that would have `wanted` bytes if it were newly made. They are more
+/// where blocks on a boundary go into two, so that the blocks are no fuller than in a new filter.
 fn folded_bytes(bytes: u64, wanted: u64) -> u64 {
     let block = BLOCK as u64;
     let (many, few) = (bytes / block, wanted / block);

@@ -1,7 +1,7 @@
-//! What many layers have in common, kept once.
+//! Shares the parameters that many layers have in common.
 //!
-//! Programs that keep a filter for each of a million users make them all alike. What a layer was
-//! made for takes more memory than the bits of its first item, so layers of one shape share it.
+//! A program that keeps a filter for each of a million users makes them all alike. A layer's
+//! parameters take more memory than the bits of its first item, so layers of one shape share them.
 
 use alloc::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::error::BuildError;
 use crate::hash::{HashPair, Modulus};
 use crate::sizing::LayerSize;
 
-/// What a layer was made for, and what its bit positions are taken modulo of.
+/// The parameters of a layer, and the modulus of its bit positions.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) size: LayerSize,
@@ -30,7 +30,7 @@ impl Shape {
         })
     }
 
-    /// The shape in a place of its own, or the one of one of the last layers, if it is the same.
+    /// The shape of one of the last layers if it is equal, or else a new allocation.
     pub(crate) fn shared(self) -> Arc<Shape> {
         #[cfg(feature = "std")]
         return recent::find_or_keep(self);
@@ -64,7 +64,7 @@ mod recent {
     });
 
     pub(super) fn find_or_keep(shape: Shape) -> Arc<Shape> {
-        // Whatever a thread that panicked has left is a valid list.
+        // The list stays valid even when a thread panics.
         let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
         let known = recent.shapes.iter().flatten();
         if let Some(same) = known.into_iter().find(|known| ***known == shape) {

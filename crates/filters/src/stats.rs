@@ -1,11 +1,11 @@
-//! What a filter holds, and how often it errs.
+//! The contents of a filter and its error rate.
 
 use crate::math::{exp_m1, ln_1p, powf, whole};
 use crate::sizing::blocked::BLOCK_BITS;
 use crate::sizing::{LayerSize, textbook};
 
-/// What a filter was made for, what it holds, and how often it errs now. Every kind of filter has a
-/// method `stats`.
+/// The parameters, contents and current error rate of a filter. Every kind of filter has a method
+/// `stats`.
 ///
 /// ```
 /// use everbloom::{AtomicBloomFilter, BloomFilter, CuckooFilter, ScalableBloomFilter};
@@ -37,12 +37,12 @@ use crate::sizing::{LayerSize, textbook};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Items inserted, not counting those that were there already or seemed to be; where nothing
-    /// counts them, the estimated ones.
+    /// The number of items inserted, without those that a lookup found already; an estimate where
+    /// the filter keeps no count.
     pub items: u64,
     /// How many different items were inserted, estimated from the bits that are 1.
     pub estimated_items: u64,
-    /// Items it was made for, if it tells.
+    /// The number of items the filter was made for, if it is known.
     pub capacity: Option<u64>,
     /// Bits of all layers or tables.
     pub bits: u64,
@@ -50,18 +50,19 @@ pub struct Stats {
     pub hashes: u32,
     /// The part of the bits that are 1, or of the slots that are in use.
     pub fill_ratio: f64,
-    /// The error rate that was asked for, if one was and it tells.
+    /// The error rate given at creation, if there was one and it is known.
     pub error_rate: Option<f64>,
     /// The error rate to expect now, from the bits that are 1.
     ///
-    /// Of several layers it is the probability that any of them errs. It takes the positions of an
-    /// item for independent. In the classic layout they are not, and small layers err more often:
-    /// `examples/rates.rs` measures how much.
+    /// With several layers it is the probability that any of them errs. It assumes that the
+    /// positions of an item are independent. In the classic layout they are not, and small layers
+    /// err more often: `examples/rates.rs` measures how much.
     pub estimated_error_rate: f64,
 }
 
 impl Stats {
-    /// Of a filter of these layers, oldest first, each with the bits that an item may set.
+    /// The statistics of these layers, oldest first, each with the number of bits that an item may
+    /// set.
     pub(crate) fn of_layers(
         items: u64,
         error_rate: f64,
@@ -104,19 +105,20 @@ impl Stats {
     }
 }
 
-/// What the bits that are 1 tell of an array.
+/// What the number of ones says about an array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fill {
     /// The part of the bits that are 1.
     pub(crate) ratio: f64,
     /// The error rate to expect.
     pub(crate) error_rate: f64,
-    /// How many different items were inserted; a full array counts as many as a fill can tell.
+    /// How many different items were inserted; for a full array, the largest number that a fill
+    /// ratio can show.
     pub(crate) items: u64,
 }
 
 impl Fill {
-    /// Of an array over which the bits of an item are spread.
+    /// For an array over which the bits of an item are spread.
     pub(crate) fn of_array(ones: u64, bits: u64, hashes: u32) -> Fill {
         let (bits, hashes) = (bits as f64, f64::from(hashes));
         let ratio = (ones as f64 / bits).min(1.0);
@@ -128,10 +130,10 @@ impl Fill {
         }
     }
 
-    /// Of an array of blocks, given by how many bits of each are 1. The error rate is the mean of
-    /// those of the blocks.
+    /// For an array of blocks, from the number of ones in each. The error rate is the mean of the
+    /// blocks' rates.
     pub(crate) fn of_blocks(ones_of_each: impl Iterator<Item = u32>, hashes: u32) -> Fill {
-        // How many blocks there are with so many ones.
+        // The number of blocks for each number of ones.
         let mut blocks = [0_u64; BLOCK_BITS as usize + 1];
         for ones in ones_of_each {
             if let Some(count) = blocks.get_mut(ones as usize) {
@@ -145,7 +147,7 @@ impl Fill {
             all += count;
             ones += count * in_block;
             rates += count * powf(in_block / bits, hashes);
-            // So many throws leave so many of 512 cells occupied on average.
+            // This many throws leave this many of 512 cells occupied on average.
             throws += count * ln_1p(-in_block.min(bits - 1.0) / bits) / ln_1p(-1.0 / bits);
         }
         Fill {

@@ -8,8 +8,8 @@
 //!
 //! The style: every line and bar is labelled where it is, so there is no legend. Colours can be
 //! told apart by people who are colour-blind. A SVG follows the reader's light or dark theme; a PNG
-//! is dark on white, with a background of its own. No font of the system is needed: text of a PNG
-//! is drawn with a part of DejaVu Sans that is in this crate.
+//! is dark on white, with its own background. No font of the system is needed: text of a PNG is
+//! drawn with a part of DejaVu Sans that is in this crate.
 //!
 //! ```
 //! use everbloom_plot::{Axis, Chart, Line, label};

@@ -35,7 +35,7 @@ impl Picture {
         self.shapes.push(shape);
     }
 
-    /// Where the next shape can be: below all there is.
+    /// The position of the next shape: below all others.
     pub(crate) fn bottom(&self) -> f64 {
         self.height
     }

@@ -155,7 +155,7 @@ impl Canvas {
         encoder.set_color(::png::ColorType::Rgb);
         encoder.set_depth(::png::BitDepth::Eight);
         encoder.set_compression(::png::Compression::High);
-        // Writing to memory cannot fail, and the dots are as many as the header says.
+        // Writing to memory cannot fail, and the number of dots matches the header.
         let written = encoder
             .write_header()
             .and_then(|mut writer| writer.write_image_data(self.dots.as_flattened()));

@@ -7,7 +7,7 @@ pub(crate) enum Ink {
     Text,
     Muted,
     Grid,
-    /// The colour of a line or bar. Numbers beyond the last one begin anew.
+    /// The colour of a line or bar. Numbers beyond the last one start again.
     Series(usize),
 }
 

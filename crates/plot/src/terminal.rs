@@ -109,7 +109,7 @@ impl Bars {
                 let long = whole(bar.value / self.most() * most as f64);
                 let drawn = match (bar.mark, long) {
                     (true, _) => format!("{}▏", " ".repeat(long)),
-                    // Whatever is there can be seen.
+                    // A bar is always visible.
                     (false, 0) => "▏".to_owned(),
                     (false, _) => "█".repeat(long),
                 };

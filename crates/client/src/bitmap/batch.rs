@@ -1,9 +1,9 @@
 //! Items as commands, and replies as answers.
 //!
 //! An item is one `BITFIELD`, which sets its bits and answers what they were before, or one
-//! `BITFIELD_RO`. A command is executed as a whole: of two programs that add an item at the same
-//! time, exactly one finds a bit that was not set. A pipeline of one `GETBIT` a bit costs this side
-//! more than it saves a server that executes such a run as one.
+//! `BITFIELD_RO`. A command is atomic: when two programs add an item at the same time, exactly one
+//! finds a bit that was not set. A pipeline of one `GETBIT` per bit costs the client more than it
+//! saves on a server that executes such a pipeline as one batch.
 
 use redis::{Cmd, Pipeline, Value};
 
@@ -12,12 +12,12 @@ use crate::{BatchError, Error};
 
 /// The most items of a pipeline.
 const ITEMS: usize = 1000;
-/// About the most bytes of a pipeline, so that neither side has to hold more.
+/// About the most bytes of a pipeline. It limits the memory of both sides.
 const BYTES: usize = 512 << 10;
-/// About the bytes of one bit in a command: its operation, its type, its offset and its value.
+/// The approximate bytes of one bit in a command: its operation, type, offset and value.
 const BYTES_OF_BIT: usize = 40;
 
-/// What is done with the bits of an item.
+/// The operation on the bits of an item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Add,
@@ -42,7 +42,7 @@ impl Action {
         command
     }
 
-    /// Whether an item was new, or is known, from the bits that the reply says it had.
+    /// Whether an item was new, or is known, from the old bits in the reply.
     pub(super) fn answer(self, reply: &Value, hashes: u32) -> Result<bool, Error> {
         let set: Vec<u8> = redis::from_redis_value_ref(reply)
             .map_err(|_| Error::Reply(format!("{reply:?} is no list of bits")))?;

@@ -8,18 +8,20 @@ use super::layout::Layout;
 use crate::wire::{Wire, ask, doors, read};
 use crate::{BatchError, Error};
 
-/// A Bloom filter in bitmaps of a server. It needs no module: any Redis from 6.0 on, or Valkey.
+/// A Bloom filter in bitmaps of a server. It needs no module: any Valkey works, and any Redis from
+/// 6.0 on.
 ///
-/// The value is the filter's name and dimensions, without a connection: share it, clone it, and
-/// hand each call a connection of its own. An item is one round trip; many items are pipelines of a
-/// bounded length. An item is always bytes, and text is its UTF-8.
+/// The value holds the filter's name and dimensions, but no connection: share it, clone it, and
+/// pass a connection to each call. One item takes one round trip; many items are sent in pipelines
+/// of a bounded length. An item is always bytes; text is its UTF-8.
 ///
 /// [`create`](Self::create) and [`open`](Self::open) keep the dimensions beside the bits and check
-/// them. [`python`](Self::python), [`java`](Self::java) and [`redisson`](Self::redisson) go on with
+/// them. [`python`](Self::python), [`java`](Self::java) and [`redisson`](Self::redisson) open
 /// filters that other programs made.
 ///
-/// A server that evicts keys when its memory is full evicts the bits, too: give it a policy, or a
-/// memory, that spares them. Items are then not known any more, and `create` and `open` say so.
+/// A server that evicts keys when its memory is full may evict the bits, too. Their items are then
+/// lost, and `create` and `open` return an error. Choose an eviction policy or a memory limit that
+/// protects the bits.
 ///
 /// ```
 /// use everbloom_client::BitmapFilter;
@@ -43,37 +45,36 @@ pub struct BitmapFilter {
     pub(super) layout: Layout,
     /// The keys of the bits.
     pub(super) bits: Vec<String>,
-    /// The key of what says how large the filter is, if there is one.
+    /// The key of the filter's parameters, if there is one.
     pub(super) parameters: Option<String>,
 }
 
 /// Items.
 impl BitmapFilter {
     doors! { [Send]
-        /// Adds an item, and tells whether it was new: of any number of programs that add it at
-        /// the same time, exactly one is told so. [Example](Self).
+        /// Adds an item, and returns whether it was new: when several programs add it at the same
+        /// time, exactly one gets `true`. [Example](Self).
         ///
         /// # Errors
         ///
-        /// Those of the connection and of the server. After [`Error::Lost`] and
-        /// [`Error::TimedOut`] the item may have been added or not; to add it again is safe.
+        /// Those of the connection and of the server. After [`Error::Lost`] and [`Error::TimedOut`]
+        /// the item may have been added or not; it is safe to add it again.
         add, add_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = add_one;
 
         /// Whether an item is known: `false` is certain, and `true` is wrong for a small part of
-        /// the others. [Example](Self).
+        /// the items that were never added. [Example](Self).
         ///
         /// # Errors
         ///
         /// Those of the connection and of the server.
         contains, contains_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = look_up_one;
 
-        /// Adds items in few round trips, and tells of each whether it was new.
-        /// [Example](Self).
+        /// Adds items in few round trips, and returns for each whether it was new. [Example](Self).
         ///
         /// # Errors
         ///
         /// When the server or the connection fails in the middle, the [`BatchError`] has the
-        /// answers up to there, and tells which items may have been added or not.
+        /// answers so far, and says which items may have been added or not.
         add_all, add_all_async(items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, BatchError>
             = add_many;
 
@@ -82,13 +83,13 @@ impl BitmapFilter {
         /// # Errors
         ///
         /// When the server or the connection fails in the middle, the [`BatchError`] has the
-        /// answers up to there.
+        /// answers so far.
         contains_all, contains_all_async(items: &[impl AsRef<[u8]>])
             -> Result<Vec<bool>, BatchError> = look_up_many;
 
         /// About how many different items were added, from the part of the bits that are set
         /// (Swamidass and Baldi, "Mathematical correction for fingerprint similarity measures",
-        /// 2007). The server counts all bits for this: some ten milliseconds for 512 MiB.
+        /// 2007). The server counts all bits for this: about ten milliseconds for 512 MiB.
         /// [Example](Self).
         ///
         /// # Errors
@@ -96,8 +97,8 @@ impl BitmapFilter {
         /// Those of the connection and of the server.
         count, count_async() -> Result<u64, Error> = estimate;
 
-        /// Forgets all items. A program that adds at the same time finds the filter empty, or
-        /// its item is forgotten, too.
+        /// Removes all items. An item that another program adds at the same time may be removed,
+        /// too.
         ///
         /// ```
         /// use everbloom_client::BitmapFilter;
@@ -118,7 +119,7 @@ impl BitmapFilter {
         /// Those of the connection and of the server.
         clear, clear_async() -> Result<(), Error> = empty;
 
-        /// Deletes the filter: its bits, and what is beside them. [Example](Self::clear).
+        /// Deletes the filter: its bits and its parameters. [Example](Self::clear).
         ///
         /// # Errors
         ///
@@ -197,11 +198,11 @@ impl BitmapFilter {
         Ok(items.round() as u64)
     }
 
-    /// Commands that make the bits, and change none that are there.
+    /// Commands that create missing bits and change no existing ones.
     pub(super) fn make_bits(&self, pipeline: &mut Pipeline) {
         let last = self.layout.key_bits() - 1;
         for key in &self.bits {
-            // Nothing is added to the last bit, and so all up to it are there.
+            // Adding 0 to the last bit creates all bits up to it.
             pipeline
                 .cmd("BITFIELD")
                 .arg(key)
@@ -228,7 +229,7 @@ impl BitmapFilter {
     }
 }
 
-/// For programs that send the commands themselves, in pipelines or over connections of their own.
+/// For programs that send the commands themselves, in their own pipelines or connections.
 impl BitmapFilter {
     /// The name.
     ///

@@ -35,10 +35,11 @@ impl BitmapFilter {
 
     /// The filter of the well-known recipe in Java: a bitmap of the key `bf-` and the given one, in
     /// which an item's bits are `(item.hashCode() >>> shift) % 10_000_000` for the shifts 1, 2 and
-    /// 3. All three come from one number of 32 bits, so its error rate is far above what three
-    /// hashes could have.
+    /// 3. All three come from one number of 32 bits, so its error rate is far above that of
+    /// three independent hashes.
     ///
-    /// An item is text. One that is not UTF-8 is hashed with U+FFFD in the place of what is wrong.
+    /// An item is text. In bytes that are not UTF-8, U+FFFD replaces each invalid part before
+    /// hashing.
     ///
     /// ```
     /// use everbloom_client::BitmapFilter;
@@ -59,8 +60,8 @@ impl BitmapFilter {
         /// The filter of this name that Redisson's `RBloomFilter` made, with the dimensions in
         /// `{name}:config`.
         ///
-        /// What Redisson hashes is what its codec makes of an item. With `StringCodec` that is the
-        /// text itself. Its default codec writes more around a text:
+        /// Redisson hashes the bytes that its codec makes of an item. With `StringCodec` these are
+        /// the text itself. The default codec adds bytes to a text:
         /// [`redisson_default_item`](crate::redisson_default_item) does the same.
         ///
         /// ```no_run
@@ -74,7 +75,7 @@ impl BitmapFilter {
         /// # Errors
         ///
         /// [`Error::NotFound`] when there are no dimensions, [`Error::Unreadable`] when they are
-        /// none, and others of the connection.
+        /// invalid, and others of the connection.
         redisson, redisson_async(name: &str) = find_redisson;
     }
 
@@ -135,7 +136,7 @@ impl BitmapFilter {
     }
 }
 
-/// Whether a bitmap of a server can be so.
+/// Checks that a server's bitmap can have these dimensions.
 fn checked(bits: u64, hashes: u32) -> Result<(), Error> {
     if !(1..=MAX_KEY_BITS).contains(&bits) {
         return Err(Error::Shape("a bitmap has from 1 bit to 2^32"));

@@ -1,4 +1,4 @@
-//! Where the bits of an item are, in our own layout and in those of others.
+//! The positions of an item's bits, in our own layout and in those of other programs.
 
 use everbloom::hash::{HashPair, HashWidth, murmur64a};
 
@@ -69,7 +69,7 @@ impl Layout {
     }
 }
 
-/// Which of so many keys an item belongs to: its hash as a fraction of 2^64, times their number.
+/// The key of an item among this many: its hash as a fraction of 2^64, times the number of keys.
 fn key_of(item: &[u8], keys: u32) -> usize {
     let hash = u128::from(murmur64a(item, KEY_SEED));
     usize::try_from((hash * u128::from(keys)) >> 64).unwrap_or(0)

@@ -7,24 +7,24 @@ use crate::Error;
 use crate::name::beside;
 use crate::wire::{Wire, ask, entrances, read};
 
-/// What stands behind the name in the key of the parameters.
+/// The suffix of the parameters' key after the name.
 const PARAMETERS: &str = "parameters";
 
 /// Making and opening filters of our own layout.
 impl BitmapFilter {
     entrances! { [Send]
-        /// The filter of this name, which is made if it is not there. [Example](Self).
+        /// Opens the filter of this name, or creates it if it does not exist. [Example](Self).
         ///
         /// Its dimensions are in `{name}:parameters`; in a cluster all its keys are in the slot of
-        /// the name. On a replica that takes no writes this opens a filter that is there.
+        /// the name. On a read-only replica this opens an existing filter.
         ///
         /// # Errors
         ///
-        /// [`Error::OtherParameters`] when another program made it otherwise,
+        /// [`Error::OtherParameters`] when another program created it with other parameters,
         /// [`Error::Incomplete`] when a part of it is missing, and others of the connection.
         create, create_async(name: &str, capacity: u64, error_rate: f64) = make;
 
-        /// As [`create`](Self::create), with dimensions that were chosen one by one.
+        /// As [`create`](Self::create), with explicit dimensions.
         ///
         /// ```
         /// use everbloom_client::{BitmapFilter, BitmapParameters};
@@ -42,7 +42,7 @@ impl BitmapFilter {
         /// As those of [`create`](Self::create).
         create_with, create_with_async(name: &str, parameters: BitmapParameters) = make_with;
 
-        /// The filter of this name, whatever its dimensions.
+        /// Opens the filter of this name, with any dimensions.
         ///
         /// ```
         /// use everbloom_client::{BitmapFilter, Error};
@@ -58,7 +58,7 @@ impl BitmapFilter {
         ///
         /// # Errors
         ///
-        /// [`Error::NotFound`] when it is not there, [`Error::Incomplete`] when a part of it is
+        /// [`Error::NotFound`] when it does not exist, [`Error::Incomplete`] when a part of it is
         /// missing, and others of the connection.
         open, open_async(name: &str) = find;
     }
@@ -79,7 +79,7 @@ impl BitmapFilter {
         wanted: BitmapParameters,
     ) -> Result<Self, Error> {
         let filter = BitmapFilter::ours(name, wanted)?;
-        // First without a write: the filter is mostly there, and a replica can only tell.
+        // Reads first: the filter usually exists, and a replica allows only reads.
         let mut found = filter.found(wire).await?;
         if found.is_nothing() {
             let mut pipeline = redis::pipe();
@@ -107,8 +107,7 @@ impl BitmapFilter {
             Some(text) => {
                 BitmapParameters::parse(&text).ok_or(Error::Unreadable { key, found: text })?
             }
-            // Bits alone are no filter of ours; whatever its dimensions, it is told whether they
-            // are there.
+            // Without parameters it is not our filter; any dimensions show whether bits exist.
             None => BitmapParameters::new(1, 0.5)?,
         };
         let filter = BitmapFilter::ours(name, parameters)?;
@@ -131,7 +130,7 @@ impl BitmapFilter {
         })
     }
 
-    /// What is on the server.
+    /// The state on the server.
     async fn found<W: Wire>(&self, wire: &mut W) -> Result<Found, Error> {
         let mut pipeline = redis::pipe();
         pipeline
@@ -149,7 +148,7 @@ impl BitmapFilter {
         })
     }
 
-    /// The filter, if it is on the server as it should be.
+    /// The filter, if its state on the server is valid.
     fn judged(self, found: Found, wanted: BitmapParameters) -> Result<Self, Error> {
         let key = self.parameters.clone().unwrap_or_default();
         let bits = |there: bool| {
@@ -183,11 +182,11 @@ impl BitmapFilter {
     }
 }
 
-/// What is on a server of a filter.
+/// The state of a filter on the server.
 struct Found {
     /// Its parameters.
     text: Option<String>,
-    /// Whether each key of bits is there.
+    /// Whether each key of bits exists.
     bits: Vec<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! How large a filter is, and the text that says so beside its bits.
+//! The dimensions of a filter, and the text that stores them beside its bits.
 //!
 //! ```text
 //! everbloom bitmap 1: capacity 1000000, error rate 0.01, 7 hashes, 9585088 bits in each of 1 keys
@@ -10,7 +10,7 @@ use everbloom::sizing::{LayerSize, Rounding};
 
 use crate::Error;
 
-/// The bits that a value of a server may have: 512 MiB of them.
+/// The most bits of a server's value: 512 MiB.
 pub(crate) const MAX_KEY_BITS: u64 = 1 << 32;
 /// More keys than anyone has memory for: 32 TiB.
 const MAX_KEYS: u32 = 1 << 16;
@@ -38,18 +38,18 @@ pub struct BitmapParameters {
 }
 
 impl BitmapParameters {
-    /// The dimensions for a capacity and an error rate, in as few keys as hold the bits.
+    /// The dimensions for a capacity and an error rate, in the fewest keys that hold the bits.
     /// [Example](Self).
     ///
     /// # Errors
     ///
-    /// [`Error::Size`] when no filter has them.
+    /// [`Error::Size`] when no filter can have them.
     pub fn new(capacity: u64, error_rate: f64) -> Result<BitmapParameters, Error> {
         BitmapParameters::sized(capacity, error_rate, None)
     }
 
-    /// The same dimensions in more keys, each smaller than it would be: for servers on which large
-    /// values are a burden. The keys are in one slot of a cluster, whatever their number.
+    /// The same dimensions in more and smaller keys, for servers on which large values cause
+    /// trouble. All keys are in one slot of a cluster.
     ///
     /// ```
     /// use everbloom_client::BitmapParameters;
@@ -60,7 +60,7 @@ impl BitmapParameters {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] when these keys are fewer than hold the bits, or more than 65 536.
+    /// [`Error::Shape`] when the bits do not fit in this many keys, or there are more than 65 536.
     pub fn in_keys(self, keys: u32) -> Result<BitmapParameters, Error> {
         BitmapParameters::sized(self.capacity, self.error_rate, Some(keys))
     }
@@ -129,8 +129,8 @@ impl BitmapParameters {
         self.bits
     }
 
-    /// What a text says; `None` when it is another format's or a later version's, or says what no
-    /// filter has.
+    /// Parses the text; `None` when its format or version is unknown, or no filter can have its
+    /// dimensions.
     pub(crate) fn parse(text: &str) -> Option<BitmapParameters> {
         let text = text.strip_prefix(FORMAT)?.strip_prefix("capacity ")?;
         let (capacity, text) = text.split_once(", error rate ")?;

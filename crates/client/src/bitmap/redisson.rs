@@ -12,7 +12,7 @@ const KEY: Key = Key([
     0xf86c_6a11_d0c1_8e95,
 ]);
 
-/// Where Redisson keeps the dimensions of a filter.
+/// The key in which Redisson keeps the dimensions of a filter.
 pub(super) fn config_key(name: &str) -> String {
     if name.contains('{') {
         format!("{name}:config")
@@ -33,8 +33,8 @@ pub(super) fn positions(item: &[u8], hashes: u32, bits: u64) -> Vec<u64> {
     (0..hashes).map(position).collect()
 }
 
-/// The bytes that Redisson's default codec, Kryo5, makes of a text: those to add and to look up in
-/// a filter that a Java program fills with strings without naming a codec.
+/// The bytes that Redisson's default codec, Kryo5, makes of a text. Add and look up these in a
+/// filter that a Java program fills with strings without choosing a codec.
 ///
 /// ```
 /// use everbloom_client::redisson_default_item;

@@ -1,15 +1,14 @@
-//! A load that is under way, and those who wait for it: threads that block, and tasks.
+//! A running load, and the threads and tasks that wait for it.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-/// What a load came to; `None` when whoever did it gave up, by a panic or because its task was
-/// dropped.
+/// The result of a load; `None` when the loading thread panicked or the loading task was dropped.
 type Outcome<T> = Option<T>;
 
-/// How somebody waits.
+/// A waiting thread or task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
     Blocking,
@@ -26,7 +25,7 @@ struct Flight<T> {
     done: Condvar,
 }
 
-/// What a panic left behind is as good as before: nothing here is half done under a lock.
+/// Ignores poison: a panic leaves no change half done under a lock.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -63,7 +62,7 @@ impl<T: Clone> Flight<T> {
     }
 }
 
-/// The loads that are under way, by key.
+/// The running loads, by key.
 pub(super) struct Flights<T>(Mutex<HashMap<String, Arc<Flight<T>>>>);
 
 impl<T: Clone> Flights<T> {
@@ -71,7 +70,7 @@ impl<T: Clone> Flights<T> {
         Flights(Mutex::new(HashMap::new()))
     }
 
-    /// The right to load a key, or else what another one's load of it came to.
+    /// The right to load a key, or else the result of another caller's load.
     pub(super) async fn join(
         &self,
         key: &str,
@@ -103,7 +102,7 @@ impl<T: Clone> Flights<T> {
     }
 }
 
-/// The one who loads a key. When it is dropped, those who wait learn what it came to.
+/// The right to load a key. When it is dropped, all waiting callers get the result.
 pub(super) struct Leader<'a, T: Clone> {
     flights: &'a Flights<T>,
     key: String,
@@ -119,7 +118,8 @@ impl<T: Clone> Leader<'_, T> {
 
 impl<T: Clone> Drop for Leader<'_, T> {
     fn drop(&mut self) {
-        // First out of the map: who comes now loads anew, and is not given what may be old.
+        // Removes the key from the map first, so that a later caller loads again and gets no old
+        // value.
         locked(&self.flights.0).remove(&self.key);
         self.flight.end(self.outcome.take());
     }

@@ -1,4 +1,4 @@
-//! A filter before a cache before a database: what does not exist never reaches the database.
+//! A filter and a cache in front of a database: requests for absent keys stop at the filter.
 
 mod flight;
 mod source;
@@ -12,7 +12,7 @@ use flight::{Flights, Manner};
 use source::Immediate;
 pub use source::{AsyncSource, Source};
 
-/// What happens when the filter cannot be asked. It is the caller's choice, because both hurt.
+/// What happens when the filter fails. The caller chooses, because both choices have a cost.
 ///
 /// ```
 /// use everbloom_client::{FilterFailure, Guard};
@@ -21,19 +21,19 @@ pub use source::{AsyncSource, Source};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterFailure {
-    /// The guard goes on as if there was no filter ("open"): everything is answered, and a flood of
-    /// absent keys reaches the database.
+    /// The guard continues without the filter ("open"): it answers all calls, and a flood of absent
+    /// keys reaches the database.
     AskOn,
-    /// The caller gets the error ("closed"): the database is safe, and nothing is answered.
+    /// The caller gets the error ("closed"): the database is protected, and calls fail.
     Refuse,
 }
 
-/// Stands before a database: it asks a filter, then a cache, and then loads, at most once at a time
-/// for each key in this process. Callers that come meanwhile wait and share what it came to.
+/// Protects a database: it checks a filter, then a cache, and then loads, with at most one running
+/// load for each key in this process. Other callers of that key wait and share the result.
 ///
-/// A key that does not exist ends at the filter, but for the part that is the filter's error rate:
-/// a flood of absent keys is no load (the "cache penetration" of the articles). Many callers for
-/// one key that just left the cache are one load.
+/// The filter stops requests for absent keys, except for its error rate. So a flood of absent keys
+/// ("cache penetration") does not reach the database. Many callers for a key that just left the
+/// cache cause one load.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -86,10 +86,10 @@ pub struct Guard<V, E> {
     tallies: Tallies,
 }
 
-/// What a load came to, for all who waited for it.
+/// The result of a load, shared by all waiting callers.
 type Loaded<V, E> = Result<Option<V>, Arc<E>>;
 
-/// What a guard did so far. [Example](Guard).
+/// Counters of a guard. [Example](Guard).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -101,19 +101,19 @@ pub struct Counts {
     pub cached: u64,
     /// Calls that waited for the load of another one, and shared it.
     pub shared: u64,
-    /// Loads: what reached the database.
+    /// Loads: calls that reached the database.
     pub loaded: u64,
     /// Loads that found nothing: the filter's false positives, and all absent keys while the filter
     /// fails open.
     pub nothing: u64,
     /// Calls in which the filter failed.
     pub filter_errors: u64,
-    /// Values that could not be put into the cache.
+    /// Values that could not be stored in the cache.
     pub cache_errors: u64,
 }
 
 impl Counts {
-    /// The calls that would have reached the database without the guard, and did not.
+    /// The calls that the guard kept from the database.
     ///
     /// ```
     /// use everbloom_client::Counts;
@@ -142,7 +142,7 @@ fn count(tally: &AtomicU64) {
 }
 
 impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
-    /// A guard that has nothing to do yet. [Example](Self).
+    /// A guard without running loads. [Example](Self).
     #[must_use]
     pub fn new(failure: FilterFailure) -> Self {
         Guard {
@@ -156,7 +156,7 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
     ///
     /// # Errors
     ///
-    /// Those of the source. The error of a load is shared by all who waited for it.
+    /// Those of the source. All callers that waited for a load share its error.
     pub fn get<S>(&self, source: &S, key: &str) -> Result<Option<V>, Arc<E>>
     where
         S: Source<Value = V, Error = E>,
@@ -164,8 +164,8 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
         now(self.ask(&Immediate(source), key, Manner::Blocking))
     }
 
-    /// As [`get`](Self::get), over calls that are waited for. When the task that loads is dropped,
-    /// another one that waits loads in its place.
+    /// As [`get`](Self::get), for async sources. When the loading task is dropped, another waiting
+    /// task loads instead.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
                     count(&tallies.shared);
                     return loaded;
                 }
-                // Whoever loaded gave up: this caller may.
+                // The other load was abandoned, so this caller tries.
                 Err(None) => {}
             }
         }
@@ -234,7 +234,7 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
         Ok(value)
     }
 
-    /// What it did so far. [Example](Self).
+    /// The counters so far. [Example](Self).
     #[must_use]
     pub fn counts(&self) -> Counts {
         let read = |tally: &AtomicU64| tally.load(Ordering::Relaxed);

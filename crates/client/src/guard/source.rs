@@ -1,51 +1,51 @@
-//! What a guard stands before.
+//! The filter, cache and database behind a guard.
 
 use std::future::{Future, ready};
 
-/// A filter, a cache and what is behind them, over blocking calls. [Example](crate::Guard).
+/// A filter, a cache and a database, with blocking calls. [Example](crate::Guard).
 ///
-/// The key is that of the cache. The filter knows the keys of all that exists: **a new one is added
-/// to the filter before it is stored**, or a reader is told that it does not exist.
+/// The filter contains the cache keys of everything that exists. **Add a new key to the filter
+/// before you store it**, or readers are told that it does not exist.
 pub trait Source {
-    /// What is loaded.
+    /// The loaded value.
     type Value: Clone + Send;
-    /// What can go wrong, in any of the three.
+    /// The error type of all three.
     type Error: Send + Sync;
 
-    /// Asks the filter: `false` when nothing of this key exists.
+    /// Looks the key up in the filter: `false` when it does not exist.
     ///
     /// # Errors
     ///
     /// As the filter's. [`FilterFailure`](crate::FilterFailure) says what then happens.
     fn may_exist(&self, key: &str) -> Result<bool, Self::Error>;
 
-    /// Asks the cache.
+    /// Looks the key up in the cache.
     ///
     /// # Errors
     ///
     /// As the cache's; the caller of the guard gets it.
     fn cached(&self, key: &str) -> Result<Option<Self::Value>, Self::Error>;
 
-    /// Loads from where it is slow; `None` when nothing of this key exists.
+    /// Loads from the database; `None` when the key does not exist.
     ///
     /// # Errors
     ///
     /// As the database's; all callers that waited for this load get it.
     fn load(&self, key: &str) -> Result<Option<Self::Value>, Self::Error>;
 
-    /// Puts what was loaded into the cache.
+    /// Stores a loaded value in the cache.
     ///
     /// # Errors
     ///
-    /// As the cache's. It is counted, and the caller of the guard gets the value all the same.
+    /// As the cache's. The guard counts it, and its caller still gets the value.
     fn keep(&self, key: &str, value: &Self::Value) -> Result<(), Self::Error>;
 }
 
-/// As [`Source`], over calls that are waited for.
+/// As [`Source`], with async calls.
 pub trait AsyncSource {
-    /// What is loaded.
+    /// The loaded value.
     type Value: Clone + Send;
-    /// What can go wrong, in any of the three.
+    /// The error type of all three.
     type Error: Send + Sync;
 
     /// As [`Source::may_exist`].
@@ -71,7 +71,7 @@ pub trait AsyncSource {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
-/// A source over blocking calls as one that is never waited for.
+/// A blocking source as an async one whose futures are always ready.
 pub(super) struct Immediate<'a, S>(pub(super) &'a S);
 
 impl<S: Source> AsyncSource for Immediate<'_, S> {

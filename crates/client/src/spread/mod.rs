@@ -1,4 +1,4 @@
-//! One filter over many keys, which a cluster spreads over its nodes.
+//! One filter in many keys, which a cluster spreads over its nodes.
 
 mod parameters;
 mod round;
@@ -15,20 +15,19 @@ pub use parameters::SpreadParameters;
 use round::Action;
 use shards::Shards;
 
-/// What stands behind the name in the key of the parameters.
+/// The suffix of the parameters' key after the name.
 const PARAMETERS: &str = "parameters";
 
-/// One Bloom filter over many `BF` filters, the shards: `{name:0}`, `{name:1}`, ... It is for a
-/// filter that is too large, or too busy, for one node.
+/// One Bloom filter over many `BF` filters, the shards: `{name:0}`, `{name:1}`, ... Use it for a
+/// filter that is too large or too busy for one node.
 ///
-/// An item belongs to one shard, by a hash that the filters of the server do not use. So an item is
-/// one round trip to one node, and the error rate is that of a single filter. A batch is split by
-/// shard, and the parts are sent side by side over connections that are waited for.
+/// A hash that the server's filters do not use assigns each item to one shard. So an item takes one
+/// round trip to one node, and the error rate is that of a single filter. A batch is split by
+/// shard; async connections send the parts in parallel.
 ///
-/// A shard that is full grows by a filter of twice its capacity in front, `{name:0}:1` and so on.
-/// Programs do not have to agree on it: every size follows from the parameters, which are in
-/// `{name}:parameters`, and a program that does not know of a newer filter finds it at its next
-/// look-up.
+/// A full shard grows by a further filter of twice the capacity, `{name:0}:1` and so on. Programs
+/// need no coordination: every size follows from the parameters, which are in `{name}:parameters`,
+/// and a program finds a newer filter at its next look-up.
 ///
 /// The server needs the `BF` commands: everbloom, its module, RedisBloom, or valkey-bloom.
 ///
@@ -55,15 +54,15 @@ pub struct SpreadFilter {
 
 impl SpreadFilter {
     entrances! { [Clone]
-        /// The filter of this name, which is made if it is not there. [Example](Self).
+        /// Opens the filter of this name, or creates it if it does not exist. [Example](Self).
         ///
         /// # Errors
         ///
-        /// [`Error::OtherParameters`] when another program made it otherwise, and others of the
-        /// connection.
+        /// [`Error::OtherParameters`] when another program created it with other parameters, and
+        /// others of the connection.
         create, create_async(name: &str, capacity: u64, error_rate: f64, shards: u32) = make;
 
-        /// The filter of this name, whatever its dimensions.
+        /// Opens the filter of this name, with any dimensions.
         ///
         /// ```
         /// use everbloom_client::{Error, SpreadFilter};
@@ -80,31 +79,31 @@ impl SpreadFilter {
         ///
         /// # Errors
         ///
-        /// [`Error::NotFound`] when it is not there, and others of the connection.
+        /// [`Error::NotFound`] when it does not exist, and others of the connection.
         open, open_async(name: &str) = find;
     }
 
     doors! { [Clone]
-        /// Adds an item, and tells whether it was new: of any number of programs that add it at
-        /// the same time, exactly one is told so. [Example](Self). (A cluster's blocking connection
-        /// hides some answers of a shard in the moment it is full: an item may then be called seen
-        /// by whoever added it.)
+        /// Adds an item, and returns whether it was new: when several programs add it at the same
+        /// time, exactly one gets `true`. [Example](Self). (A cluster's blocking connection hides
+        /// some answers at the moment a shard becomes full. An item that this call added may then
+        /// be reported as seen.)
         ///
         /// # Errors
         ///
-        /// Those of the connection and of the server. After [`Error::Lost`] and
-        /// [`Error::TimedOut`] the item may have been added or not; to add it again is safe.
+        /// Those of the connection and of the server. After [`Error::Lost`] and [`Error::TimedOut`]
+        /// the item may have been added or not; it is safe to add it again.
         add, add_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = add_one;
 
         /// Whether an item is known: `false` is certain, and `true` is wrong for a small part of
-        /// the others. [Example](Self::add_all).
+        /// the items that were never added. [Example](Self::add_all).
         ///
         /// # Errors
         ///
         /// Those of the connection and of the server.
         contains, contains_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = look_up_one;
 
-        /// Adds items, and tells of each whether it was new.
+        /// Adds items, and returns for each whether it was new.
         ///
         /// ```
         /// use everbloom_client::SpreadFilter;
@@ -121,7 +120,7 @@ impl SpreadFilter {
         /// # Errors
         ///
         /// When a node or the connection fails, the [`BatchError`] has the answers of the other
-        /// nodes, and tells which items may have been added or not.
+        /// nodes, and says which items may have been added or not.
         add_all, add_all_async(items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, BatchError>
             = add_many;
 
@@ -134,8 +133,7 @@ impl SpreadFilter {
         contains_all, contains_all_async(items: &[impl AsRef<[u8]>])
             -> Result<Vec<bool>, BatchError> = look_up_many;
 
-        /// How many different items were added, but for those that looked like known ones.
-        /// [Example](Self).
+        /// How many different items were added, except false positives. [Example](Self).
         ///
         /// # Errors
         ///
@@ -196,7 +194,7 @@ impl SpreadFilter {
         let parameters = SpreadParameters::new(capacity, error_rate, shards)?;
         let (wanted, key) = (parameters.to_string(), beside(name, PARAMETERS)?);
         let filter = SpreadFilter::of(name, parameters)?;
-        // First without a write: the filter is mostly there, and a replica can only tell.
+        // Reads first: the filter usually exists, and a replica allows only reads.
         let mut found = text(wire, name, &key).await?;
         if found.is_none() {
             let mut set = redis::pipe();
@@ -304,7 +302,7 @@ impl SpreadFilter {
         ask(wire, &self.name, &last).await.map(drop)
     }
 
-    /// Asks something of every filter there is; the replies by shard.
+    /// Sends a command to every filter that exists; the replies by shard.
     async fn of_each_shard<W: SideBySide>(
         &self,
         wire: &mut W,

@@ -1,4 +1,4 @@
-//! How a spread filter is made, and the text that says so.
+//! The parameters of a spread filter, and the text that stores them.
 //!
 //! ```text
 //! everbloom spread 1: capacity 1000000, error rate 0.01, 16 shards
@@ -36,12 +36,12 @@ pub struct SpreadParameters {
 }
 
 impl SpreadParameters {
-    /// The dimensions for a capacity and an error rate, over a number of shards: some times as many
-    /// as the cluster will ever have nodes. [Example](Self).
+    /// The dimensions for a capacity, an error rate and a number of shards. Choose a few times the
+    /// largest number of nodes that the cluster will have. [Example](Self).
     ///
     /// # Errors
     ///
-    /// [`Error::Size`] when no filter has them; [`Error::Shape`] without a shard or with over
+    /// [`Error::Size`] when no filter can have them; [`Error::Shape`] without a shard or with over
     /// 16 384.
     pub fn new(capacity: u64, error_rate: f64, shards: u32) -> Result<SpreadParameters, Error> {
         if capacity == 0 || !(error_rate > 0.0 && error_rate < 1.0) {
@@ -85,7 +85,8 @@ impl SpreadParameters {
     }
 
     /// The capacity of a shard's filter: its part of the whole and four standard deviations,
-    /// because items are not dealt out evenly; each generation has twice that of the one before.
+    /// because items are not spread evenly; each generation has twice the capacity of the one
+    /// before.
     pub(super) fn capacity_of(&self, generation: u32) -> usize {
         let part = self.capacity.div_ceil(u64::from(self.shards));
         let first = part.saturating_add(part.isqrt().saturating_mul(4));
@@ -105,7 +106,7 @@ impl SpreadParameters {
         usize::try_from((hash * u128::from(self.shards)) >> 64).unwrap_or(0)
     }
 
-    /// What a text says; `None` when it is another format's or a later version's.
+    /// Parses the text; `None` when its format or version is unknown.
     pub(super) fn parse(text: &str) -> Option<SpreadParameters> {
         let text = text.strip_prefix(FORMAT)?.strip_prefix("capacity ")?;
         let (capacity, text) = text.split_once(", error rate ")?;

@@ -1,9 +1,9 @@
-//! Batches of items, dealt out to their shards and asked side by side.
+//! Batches of items, split by shard and sent in parallel.
 //!
 //! The filters of a shard are its generations. All but the newest are full, and a full filter
-//! refuses every new item for ever. So an item goes into a generation only after the one before it
-//! has refused it, and then it is in none before: of any number of programs that add an item at the
-//! same time, exactly one is told that it is new, although none knows of the others.
+//! always refuses new items. So an item goes into a generation only after the one before has
+//! refused it, and then no earlier generation has it. When several programs add an item at the same
+//! time, exactly one gets "new", although the programs do not coordinate.
 
 use redis::bloom::{BloomFilterInsertOptions, BloomFilterScalingOptions};
 use redis::{Pipeline, RedisError, RedisResult, Value};
@@ -12,12 +12,12 @@ use super::shards::Shards;
 use crate::wire::{SideBySide, read};
 use crate::{BatchError, Error};
 
-/// The most items that are on their way at once.
+/// The most items in flight.
 const ITEMS: usize = 16_384;
-/// About the most bytes that are on their way at once.
+/// About the most bytes in flight.
 const BYTES: usize = 4 << 20;
 
-/// What is done with items.
+/// The operation on the items.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Add,
@@ -28,7 +28,7 @@ pub(super) enum Action {
 struct Part {
     shard: usize,
     places: Vec<usize>,
-    /// The newest generation that this part was asked of.
+    /// The newest generation that this part was sent to.
     newest: u32,
     /// Whether the items were looked up in all generations so far, and are in none: they are to be
     /// added to the newest.
@@ -101,7 +101,7 @@ async fn window<W: SideBySide, T: AsRef<[u8]>>(
             let left = match replies {
                 Ok(replies) => part.take(filter, action, &replies, answers),
                 // A cluster's blocking connection returns the first error in the place of all
-                // replies. What this call added is then found as known.
+                // replies. Items that this call added are then reported as known.
                 Err(error) if part.adding && is_full(&error) => part.refused(filter).map(Some),
                 Err(error) => Err(Error::of(error, &filter.name)),
             };
@@ -137,7 +137,7 @@ impl Part {
         pipeline
     }
 
-    /// Takes the answers there are; what is left is to be asked once more.
+    /// Takes the available answers; the remaining items are sent again.
     fn take(
         self,
         filter: &Shards,

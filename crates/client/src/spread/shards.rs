@@ -1,4 +1,4 @@
-//! The keys of a spread filter, and how far each shard is known to have grown.
+//! The keys of a spread filter, and the known generations of each shard.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};

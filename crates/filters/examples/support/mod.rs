@@ -39,7 +39,7 @@ pub(crate) fn rate(some: u64, all: u64) -> f64 {
     some as f64 / all.max(1) as f64
 }
 
-/// Prints a figure. Figures stand at the end, each on a line of its own.
+/// Prints a figure. All figures are printed at the end, one on each line.
 pub(crate) fn figure(name: &str, value: impl Display) {
     println!("  {name:<42} {value}");
 }

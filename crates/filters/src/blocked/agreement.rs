@@ -77,7 +77,7 @@ fn shared_agrees(
     })
 }
 
-/// The words that lie in memory as these bytes do.
+/// The words with these bytes in memory.
 fn words(bytes: &[u8; 64]) -> [u64; 8] {
     let (words, _) = bytes.as_chunks();
     let word = |index| words.get(index).copied().unwrap_or_default();

@@ -202,7 +202,7 @@ impl BlockArray {
     ///
     /// # Safety
     ///
-    /// As long as they are borrowed, nobody borrows blocks or bytes of the array.
+    /// While they are borrowed, no other code borrows blocks or bytes of the array.
     #[inline]
     pub(super) unsafe fn words_of(&self, a: u64) -> &Words {
         let block = self.start.as_ptr().wrapping_add(self.index_of(a));
@@ -223,8 +223,8 @@ impl BlockArray {
     }
 }
 
-/// The number of the block, of so many, that a hash value chooses: the part of them that the value
-/// is of 2^64. (Lemire, "Fast random integer generation in an interval", 2019, section 3.)
+/// The index of a hash value's block, among this many: the value as a fraction of 2^64, times the
+/// number of blocks. (Lemire, "Fast random integer generation in an interval", 2019, section 3.)
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -234,7 +234,7 @@ pub(super) fn index_of(a: u64, blocks: usize) -> usize {
     ((u128::from(a) * blocks as u128) >> 64) as usize
 }
 
-/// The allocation that so many blocks are part of.
+/// The layout of the allocation for this many blocks.
 fn allocation(blocks: usize) -> Option<Layout> {
     let bytes = blocks.checked_mul(BLOCK)?.checked_add(BLOCK - 1)?;
     Layout::array::<u8>(bytes).ok()
@@ -242,7 +242,7 @@ fn allocation(blocks: usize) -> Option<Layout> {
 
 impl Drop for BlockArray {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the array after this.
+        // SAFETY: the array is not used after this.
         let bytes = unsafe { self.allocation() };
         pages::give_back(bytes.into_vec());
     }

@@ -13,9 +13,9 @@ use crate::stats::Fill;
 
 /// The bits of a filter, which change through a shared reference.
 ///
-/// Here is why the unsafe code below is right. Nobody else has the bits inside, and through a
-/// shared reference nothing here reads or writes their blocks except as atomic words. Whoever uses
-/// them as [`BlockedBits`] has them alone.
+/// The unsafe code below is sound for this reason: the bits inside are private, and through a
+/// shared reference this module accesses their blocks only as atomic words. Code that uses them as
+/// [`BlockedBits`] has exclusive access.
 pub(crate) struct AtomicBits(BlockedBits);
 
 impl From<BlockedBits> for AtomicBits {
@@ -36,7 +36,7 @@ impl AtomicBits {
         self.0.key()
     }
 
-    /// What hashes items as the key says.
+    /// The hash function of the key.
     #[inline]
     pub(crate) fn secrets(&self) -> &Secrets {
         self.0.secrets()
@@ -67,7 +67,7 @@ impl AtomicBits {
         words::insert(self.words_of(pair), &self.0.mask_words(pair))
     }
 
-    /// What the bits that are 1 tell.
+    /// What the number of ones says.
     pub(crate) fn fill(&self) -> Fill {
         Fill::of_blocks(self.ones(), self.0.hashes())
     }
@@ -103,7 +103,7 @@ impl AtomicBits {
 }
 
 impl Clone for AtomicBits {
-    /// The bits that are 1; of those that become 1 meanwhile perhaps some.
+    /// A copy of the bits. It may or may not include bits that are set meanwhile.
     fn clone(&self) -> AtomicBits {
         let bytes = self.0.array().bytes();
         let Ok(array) = BlockArray::zeroed(bytes as u64) else {

@@ -50,7 +50,7 @@ fn contains_item_of<const MOST: u32>(bits: &BlockedBits, item: &[u8]) -> bool {
 /// block is found once for all arrays.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
 fn contained(arrays: &[&BlockArray], pairs: &[HashPair; 32], mask: u32, lanes: &Lanes) -> u32 {
-    // The loop over the arrays is unrolled for as many as there usually are.
+    // The loop over the arrays is unrolled for their usual number.
     match *arrays {
         [a] => contained_in([a], pairs, mask, lanes),
         [a, b] => contained_in([a, b], pairs, mask, lanes),

@@ -20,7 +20,7 @@ const FAR: usize = 2 << 20;
 #[derive(Clone)]
 pub(crate) struct BlockedBits {
     pub(super) array: BlockArray,
-    /// What says which bits of a block are an item's.
+    /// Determines an item's bits in a block.
     pub(super) lanes: &'static Lanes,
     secrets: Secrets,
     pub(super) kernel: Kernel,
@@ -70,7 +70,7 @@ impl BlockedBits {
         self.array.memory_usage()
     }
 
-    /// What the bits that are 1 tell.
+    /// What the number of ones says.
     pub(crate) fn fill(&self) -> Fill {
         Fill::of_blocks(self.ones(), self.hashes())
     }
@@ -84,7 +84,7 @@ impl BlockedBits {
         self.lanes.hashes
     }
 
-    /// What hashes items as the key says.
+    /// The hash function of the key.
     #[inline]
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
@@ -172,7 +172,7 @@ impl BlockedBits {
     }
 }
 
-/// What [`AtomicBits`](super::AtomicBits) needs, which borrows no block.
+/// Methods for [`AtomicBits`](super::AtomicBits), which borrows no block.
 #[cfg(target_has_atomic = "64")]
 impl BlockedBits {
     /// The blocks.

@@ -1,4 +1,4 @@
-//! The blocks of a layer in somebody else's bytes, which need not be aligned.
+//! The blocks of a layer in borrowed bytes, which need not be aligned.
 
 use super::array::{BLOCK, Block, index_of};
 use super::kernel::Kernel;

@@ -31,7 +31,7 @@ use crate::hash::HashPair;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instructions {
-    /// Those that every processor has.
+    /// Instructions that every processor has.
     Portable,
     /// AVX2, of x86-64.
     Avx2,
@@ -66,13 +66,13 @@ macro_rules! has {
 }
 
 impl Instructions {
-    /// Those that the processor has, the fastest first. [Example](Self).
+    /// The instructions that the processor has, the fastest first. [Example](Self).
     pub fn available() -> impl Iterator<Item = Instructions> {
         ALL.into_iter()
             .filter(|set| Kernel::with(*set, u32::MAX).is_some())
     }
 
-    /// Those that new filters use. [Example](Self).
+    /// The instructions that new filters use. [Example](Self).
     #[must_use]
     pub fn current() -> Instructions {
         let selected = ALL.get(usize::from(SELECTED.load(Ordering::Relaxed)));
@@ -83,7 +83,7 @@ impl Instructions {
             .unwrap_or(Instructions::Portable)
     }
 
-    /// Lets filters use these that are made from now on; false when the processor does not have
+    /// Sets the instructions for filters made from now on; false when the processor does not have
     /// them. [Example](Self).
     #[must_use]
     pub fn select(self) -> bool {
@@ -143,7 +143,7 @@ impl From<&'static Functions> for Kernel {
 }
 
 impl Kernel {
-    /// The functions of [`Instructions::current`] for layers with so many hashes.
+    /// The functions of [`Instructions::current`] for layers with this many hashes.
     pub(super) fn new(hashes: u32) -> Kernel {
         let kernel = Kernel::with(Instructions::current(), hashes);
         kernel.unwrap_or(Kernel::from(&portable::FUNCTIONS))

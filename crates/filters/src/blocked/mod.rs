@@ -2,13 +2,12 @@
 //!
 //! The naive Bloom filter reads one cache line for each bit. Here the first hash value chooses a
 //! block, and the second one the bits in it, so that a lookup waits for memory once. (Putze,
-//! Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007.) What that costs
-//! in bits, as some blocks get more items than others, is in
+//! Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007.) It needs more
+//! bits, because some blocks get more items than others: see
 //! [`sizing::blocked`](crate::sizing::blocked).
 //!
-//! Each way to test a block has a file of its own: `portable`, which is the definition, and one for
-//! each set of instructions. All give the same answers. Which one is used is decided in
-//! [`kernel::Kernel::new`].
+//! Each way to test a block has its own file: `portable`, which is the definition, and one for each
+//! set of instructions. All give the same answers. [`kernel::Kernel::new`] chooses one.
 #![allow(unsafe_code)]
 
 #[cfg(any(test, fuzzing))]

@@ -1,4 +1,5 @@
-//! Testing and setting bits of a block on any processor. What the other kernels must agree with.
+//! Testing and setting bits of a block on any processor. The other kernels must agree with this
+//! one.
 
 use core::mem::offset_of;
 
@@ -12,8 +13,8 @@ use crate::sizing::blocked::{MAX_HASHES, MIN_HASHES};
 /// The most bits of an item, as a length.
 const MOST: usize = MAX_HASHES as usize;
 
-/// What an item's second hash value is multiplied by, for each of its bits: the upper halves of the
-/// first numbers of SplitMix64 with state 0, made odd.
+/// The multipliers of an item's second hash value, one for each bit: the upper halves of the first
+/// numbers of SplitMix64 with state 0, made odd.
 const MULTIPLIERS: [u32; MOST] = [
     0xe220_a839,
     0x6e78_9e6b,
@@ -49,7 +50,7 @@ const MULTIPLIERS: [u32; MOST] = [
     0x377d_35df,
 ];
 
-/// The multipliers of so many hashes, in 32 lanes. The lanes that are left over repeat the first
+/// The multipliers of this many hashes, in 32 lanes. The lanes that are left over repeat the first
 /// two in turn, so that a kernel that works on all lanes of a vector tests no bit more.
 #[derive(Debug)]
 #[repr(C, align(64))]

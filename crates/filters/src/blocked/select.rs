@@ -1,4 +1,4 @@
-//! What all kernels have in common: the loops around a test, over the items of a group and over the
+//! The common parts of all kernels: the loops around a test, over the items of a group and over the
 //! arrays of several layers, and the functions around `contains`, `insert` and `mask`.
 
 use super::array::{Block, BlockArray};

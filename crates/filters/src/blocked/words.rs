@@ -3,8 +3,8 @@
 //! The words are generic, so that a model can try every order in which threads may meet. The test
 //! `atomic_model` includes this file for that.
 //!
-//! All accesses are relaxed. What the protocol promises follows from the order of the changes of
-//! each word alone, which relaxed accesses keep:
+//! All accesses are relaxed. The guarantees of the protocol follow only from the order of the
+//! changes of each word, which relaxed accesses keep:
 //!
 //! - A bit that is 1 stays 1, because nothing but an OR changes a shared word. So an item whose
 //!   bits were all seen is never missing later.
@@ -13,12 +13,12 @@
 //!   insert the same item, each bit that was still 0 has such a first one: if that is not one of
 //!   these threads, it inserted another item with the same bit, and came before them.
 //!
-//! A stronger order would tell a thread what others did before their inserts, which is no business
-//! of a filter.
+//! A stronger order would also publish what other threads did before their inserts. A filter does
+//! not promise that.
 
 /// A word that threads share.
 pub(crate) trait Word {
-    /// What the word is now.
+    /// The current value of the word.
     fn load(&self) -> u64;
 
     /// Makes bits 1 in one step; what the word was before.
@@ -38,8 +38,8 @@ impl Word for core::sync::atomic::AtomicU64 {
     }
 }
 
-/// What the words are now, for a lookup. They are read one after the other, and others may change
-/// meanwhile; but a bit that was 1 before is 1 in what is read.
+/// The current words, for a lookup. They are read one after the other, and other threads may change
+/// them meanwhile; but a bit that was 1 before is read as 1.
 #[inline]
 pub(crate) fn load<const N: usize>(words: &[impl Word; N]) -> [u64; N] {
     words.each_ref().map(Word::load)
@@ -48,7 +48,7 @@ pub(crate) fn load<const N: usize>(words: &[impl Word; N]) -> [u64; N] {
 /// Makes all bits of the mask 1; whether one of them was 0.
 ///
 /// A word that has its bits is not written: its cache line may stay with every core that reads it.
-/// Which words lack a bit is found without a branch, because no processor can guess it.
+/// The words that lack a bit are found without a branch, because a processor cannot predict it.
 #[inline]
 #[expect(
     clippy::indexing_slicing,

@@ -6,7 +6,7 @@ use crate::error::CuckooError;
 use crate::error::or_panic;
 use crate::redisbloom::CuckooParts;
 
-/// Parameters of a [`CuckooFilter`] to be.
+/// Parameters of a new [`CuckooFilter`].
 ///
 /// ```
 /// use everbloom::{CuckooError, CuckooFilter, InsertError};
@@ -31,7 +31,7 @@ pub struct CuckooBuilder {
 }
 
 impl CuckooFilter {
-    /// A filter that begins with at least so many slots, in buckets of 2, and grows.
+    /// A filter that begins with at least this many slots, in buckets of 2, and grows.
     /// [Example](CuckooFilter).
     ///
     /// # Panics
@@ -79,8 +79,8 @@ impl CuckooBuilder {
         self
     }
 
-    /// How many times the buckets of a table the next one has, 1 by default, rounded up to a power
-    /// of two. 0 makes a filter that does not grow. [Example](Self).
+    /// The growth factor from one table's bucket count to the next, 1 by default, rounded up to a
+    /// power of two. 0 makes a filter that does not grow. [Example](Self).
     pub fn expansion(mut self, factor: u16) -> Self {
         self.expansion = factor;
         self
@@ -96,12 +96,12 @@ impl CuckooBuilder {
     ///
     /// # Errors
     ///
-    /// [`CuckooError`] says which parameter is out of its range, or that memory is missing.
+    /// [`CuckooError`] says which parameter is out of range, or that there is no memory.
     pub fn build(self) -> Result<CuckooFilter, CuckooError> {
         CuckooFilter::from_parts(&self.parts()?, self.max_bytes)
     }
 
-    /// What the filter to be is but its slots. [Example](CuckooParts).
+    /// Everything about the new filter except its slots. [Example](CuckooParts).
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use crate::math::whole;
 use crate::sizing::blocked::{self, BlockedSize};
 use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
 
-/// Parameters of a [`BloomFilter`] to be.
+/// Parameters of a new [`BloomFilter`].
 ///
 /// | given | the rest follows |
 /// |---|---|
@@ -53,8 +53,9 @@ pub struct BloomBuilder {
 }
 
 impl BloomFilter {
-    /// A filter for so many items, of which, when it holds them, this part of all others seems to
-    /// be in it: 0.01 is one in a hundred. In the blocked layout, with a random key.
+    /// A filter for this many items and this error rate, in the blocked layout, with a random key.
+    /// The error rate is the part of items never inserted for which the full filter answers `true`:
+    /// 0.01 is one in a hundred.
     ///
     /// ```
     /// use everbloom::BloomFilter;
@@ -116,15 +117,14 @@ impl BloomBuilder {
         self
     }
 
-    /// The key of the blocked layout's hash; by default a random one. Filters can be united that
-    /// have the same key. [Example](Self).
+    /// The key of the blocked layout's hash; by default a random one. Filters with the same key can
+    /// be united. [Example](Self).
     pub fn key(mut self, key: Key) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// The key that a seed stands for: filters with the same seed and parameters that get the same
-    /// items are the same.
+    /// Derives the key from a seed: filters with the same seed, parameters and items are equal.
     ///
     /// ```
     /// # use everbloom::BloomFilter;
@@ -155,8 +155,7 @@ impl BloomBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] says which parameter is missing or out of its range, or that memory is
-    /// missing.
+    /// [`BuildError`] says which parameter is missing or out of range, or that there is no memory.
     pub fn build(self) -> Result<BloomFilter, BuildError> {
         self.check()?;
         let max_bytes = self.max_bytes.unwrap_or(u64::MAX);
@@ -208,7 +207,8 @@ impl BloomBuilder {
             }
             (Some(bits), None, None, Some(rate)) => {
                 let bits = whole_blocks(bits);
-                // At a low rate not even one item may have room; it still gets a filter for one.
+                // At a low rate there may not be room for one item; the filter is then made for
+                // one.
                 let capacity = blocked::capacity(bits, rate).max(1);
                 BlockedSize::new(capacity, rate).map(|size| BlockedSize {
                     bytes: size.bytes.max(bits / 8),
@@ -246,7 +246,8 @@ impl BloomBuilder {
             }
             (Some(bits), None, None, Some(rate)) => {
                 let bits = bits.div_ceil(64).saturating_mul(64);
-                // At a low rate not even one item may have room; it still gets a filter for one.
+                // At a low rate there may not be room for one item; the filter is then made for
+                // one.
                 let capacity = sizing::capacity(bits, rate).max(1);
                 LayerSize::new(capacity, rate, Rounding::Words).map(|size| LayerSize {
                     bytes: size.bytes.max(bits / 8),

@@ -1,4 +1,4 @@
-//! The parameters of a filter to be, and its first layer or table.
+//! The parameters of a new filter, and its first layer or table.
 
 mod cuckoo;
 mod fixed;

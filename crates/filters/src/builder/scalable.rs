@@ -13,7 +13,7 @@ use crate::scalable::ScalableBloomFilter;
 use crate::sizing::LayerSize;
 use crate::sizing::blocked::BlockedSize;
 
-/// Parameters of a [`ScalableBloomFilter`] to be.
+/// Parameters of a new [`ScalableBloomFilter`].
 ///
 /// ```
 /// use everbloom::hash::Key;
@@ -43,8 +43,8 @@ pub struct ScalableBuilder {
 }
 
 impl ScalableBloomFilter {
-    /// A filter that begins with room for so many items and grows, and keeps this error rate. In
-    /// the blocked layout, with a random key. [Example](ScalableBloomFilter).
+    /// A filter that begins with room for this many items, grows, and keeps this error rate. In the
+    /// blocked layout, with a random key. [Example](ScalableBloomFilter).
     ///
     /// # Panics
     ///
@@ -92,15 +92,15 @@ impl ScalableBuilder {
         self
     }
 
-    /// How many times the capacity of a layer the next one has, 2 by default. 0 makes a filter
-    /// that does not grow. In the blocked layout this is for large layers, and small ones grow by
-    /// more, see [`BlockedSize::next`]. [Example](Self).
+    /// The growth factor from one layer's capacity to the next, 2 by default. 0 disables growth. In
+    /// the blocked layout this applies to large layers; small ones grow by more, see
+    /// [`BlockedSize::next`]. [Example](Self).
     pub fn expansion(mut self, factor: u32) -> Self {
         self.expansion = factor;
         self
     }
 
-    /// Makes a filter that does not grow. It keeps the expansion as a number without effect.
+    /// Makes a filter that does not grow. It stores the expansion, which then has no effect.
     /// [Example](Self).
     pub fn fixed(mut self) -> Self {
         self.fixed = true;
@@ -119,8 +119,8 @@ impl ScalableBuilder {
         self
     }
 
-    /// The key that a seed stands for: filters with the same seed and parameters that get the same
-    /// items in the same order are the same. [Example](Self).
+    /// Derives the key from a seed: filters with the same seed and parameters are equal after the
+    /// same items in the same order. [Example](Self).
     pub fn seed(self, seed: u64) -> Self {
         self.key(Key::from_seed(seed))
     }
@@ -135,7 +135,7 @@ impl ScalableBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] says which parameter is out of its range, or that memory is missing.
+    /// [`BuildError`] says which parameter is out of range, or that there is no memory.
     pub fn build(self) -> Result<ScalableBloomFilter, BuildError> {
         if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
             return Err(BuildError::ErrorRate);
@@ -171,8 +171,8 @@ impl ScalableBuilder {
 
 #[cfg(feature = "std")]
 impl<T: Item> FromIterator<T> for ScalableBloomFilter {
-    /// A filter of these items with an error rate of 0.01, made for as many as the iterator
-    /// promises.
+    /// A filter of these items with an error rate of 0.01. The capacity is the iterator's lower
+    /// size hint, at least 100.
     ///
     /// # Panics
     ///

@@ -31,13 +31,13 @@ impl ScalableBloomFilter {
         to_bytes(Kind::Scalable, &self.parts(), self.layers())
     }
 
-    /// The filter that [`to_bytes`](Self::to_bytes) made into these bytes, in this version of the
-    /// library or in one before it.
+    /// Reads the filter from bytes that [`to_bytes`](Self::to_bytes) made, in this or an earlier
+    /// version of the library.
     ///
     /// # Errors
     ///
-    /// [`BytesError`] says what is wrong with the bytes. No input makes this panic, or ask for
-    /// memory for more bits than it has.
+    /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
+    /// for more bits than the input has.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
         from_bytes(Kind::Scalable, bytes)
     }
@@ -61,13 +61,13 @@ impl BloomFilter {
         to_bytes(Kind::Fixed, &fixed_parts(self), layers)
     }
 
-    /// The filter that [`to_bytes`](Self::to_bytes) made into these bytes, in this version of the
-    /// library or in one before it.
+    /// Reads the filter from bytes that [`to_bytes`](Self::to_bytes) made, in this or an earlier
+    /// version of the library.
     ///
     /// # Errors
     ///
-    /// [`BytesError`] says what is wrong with the bytes. No input makes this panic, or ask for
-    /// memory for more bits than it has.
+    /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
+    /// for more bits than the input has.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
         fixed(from_bytes(Kind::Fixed, bytes)?)
     }
@@ -113,7 +113,7 @@ impl TryFrom<ScalableBloomFilter> for BloomFilter {
     }
 }
 
-/// Everything about the filter but its bits.
+/// Everything about the filter except its bits.
 pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
     FilterParts {
         items: filter.len(),

@@ -1,4 +1,4 @@
-//! The header of version 3 and its table of layers: everything but the bits.
+//! The header of version 3 and its table of layers: everything except the bits.
 
 use alloc::vec::Vec;
 
@@ -11,13 +11,13 @@ use crate::redisbloom::Options;
 use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
 
-/// What every version starts with.
+/// The magic of every version.
 const MAGIC: [u8; 8] = *b"EVRBLOOM";
 /// The version that is written.
 const VERSION: u16 = 3;
 /// The header, the entry of a layer, and what bit arrays start at multiples of.
 pub(super) const BLOCK: usize = 64;
-/// What a checksum at the end of a block leaves.
+/// The bytes of a block before its checksum.
 const CONTENT: usize = BLOCK - size_of::<u64>();
 
 /// The type of a filter.
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Fails unless it is the type that is asked for.
+    /// Fails unless it is this type.
     pub(super) fn expect(self, asked: Kind) -> Result<(), BytesError> {
         if self != asked {
             return Err(BytesError::Kind);

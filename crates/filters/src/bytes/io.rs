@@ -27,7 +27,7 @@ pub enum ReadError {
     /// The reader failed.
     #[error(transparent)]
     Io(io::Error),
-    /// What it gave is not a filter, or it ended too early.
+    /// The bytes are not a filter, or they ended too early.
     #[error(transparent)]
     Bytes(#[from] BytesError),
 }
@@ -66,14 +66,14 @@ impl ScalableBloomFilter {
     /// Reads the filter that [`write_to`](Self::write_to) or [`to_bytes`](Self::to_bytes) wrote,
     /// and not a byte more. A reader need not be buffered.
     ///
-    /// Memory is asked for once, for as many bits as the header says. Where the bytes may be an
-    /// attacker's, have them in memory or in a map first: [`from_bytes`](Self::from_bytes)
-    /// compares the header with what there is.
+    /// It allocates once, for the number of bits in the header. If the bytes may come from an
+    /// attacker, load or map them first: [`from_bytes`](Self::from_bytes) compares the header with
+    /// their length.
     ///
     /// # Errors
     ///
-    /// That of the reader, or [`BytesError`]. Bytes of versions 1 and 2 are read by
-    /// [`from_bytes`](Self::from_bytes) alone.
+    /// That of the reader, or [`BytesError`]. Only [`from_bytes`](Self::from_bytes) reads bytes of
+    /// versions 1 and 2.
     pub fn read_from(reader: impl Read) -> Result<Self, ReadError> {
         read(Kind::Scalable, reader)
     }
@@ -105,14 +105,14 @@ impl BloomFilter {
     /// Reads the filter that [`write_to`](Self::write_to) or [`to_bytes`](Self::to_bytes) wrote,
     /// and not a byte more. A reader need not be buffered.
     ///
-    /// Memory is asked for once, for as many bits as the header says. Where the bytes may be an
-    /// attacker's, have them in memory or in a map first: [`from_bytes`](Self::from_bytes)
-    /// compares the header with what there is.
+    /// It allocates once, for the number of bits in the header. If the bytes may come from an
+    /// attacker, load or map them first: [`from_bytes`](Self::from_bytes) compares the header with
+    /// their length.
     ///
     /// # Errors
     ///
-    /// That of the reader, or [`BytesError`]. Bytes of versions 1 and 2 are read by
-    /// [`from_bytes`](Self::from_bytes) alone.
+    /// That of the reader, or [`BytesError`]. Only [`from_bytes`](Self::from_bytes) reads bytes of
+    /// versions 1 and 2.
     pub fn read_from(reader: impl Read) -> Result<Self, ReadError> {
         Ok(fixed(read(Kind::Fixed, reader)?)?)
     }
@@ -158,7 +158,7 @@ fn read(kind: Kind, mut reader: impl Read) -> Result<ScalableBloomFilter, ReadEr
     Ok(filter)
 }
 
-/// As many of the bytes as stand behind so many bytes of bits.
+/// The padding after this many bytes of bits.
 fn padding(block: &mut [u8; BLOCK], bits: usize) -> &mut [u8] {
     let len = bits.next_multiple_of(BLOCK) - bits;
     block.get_mut(..len).unwrap_or_default()

@@ -39,7 +39,7 @@
 //! are the sum of the layers' items. Readers refuse every value that is never written, so that
 //! equal filters have equal bytes and a byte never changes its meaning.
 //!
-//! Versions 1 and 2 are still read, by [`from_bytes`] alone.
+//! [`from_bytes`] also reads versions 1 and 2; the other functions do not.
 //!
 //! [`to_bytes`]: crate::BloomFilter::to_bytes
 //! [`from_bytes`]: crate::BloomFilter::from_bytes

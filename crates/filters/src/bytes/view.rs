@@ -21,8 +21,8 @@ use crate::shape::Shape;
 use crate::sizing::blocked::BLOCK_BITS;
 use crate::stats::{Fill, Stats};
 
-/// A filter that is looked up where its bytes are: in a file that is mapped into memory, in the
-/// program itself, in a message. Nothing is copied, so that a filter of any size is there at once.
+/// A filter in borrowed bytes: in a file that is mapped into memory, in the program itself, or in a
+/// message. Nothing is copied, so a filter of any size is ready at once.
 ///
 /// The bytes are those of [`BloomFilter::to_bytes`](crate::BloomFilter::to_bytes) or
 /// [`ScalableBloomFilter::to_bytes`], in either layout and at any address.
@@ -51,14 +51,14 @@ use crate::stats::{Fill, Stats};
 /// ```
 ///
 /// [`new`](Self::new) checks the header, in time that does not depend on the number of bits.
-/// Whether a bit was changed is what [`verify`](Self::verify) says, which reads all of them.
-/// Without it a view of changed bits answers wrongly, and does nothing worse. So it does when the
-/// bytes of a mapped file are changed by somebody else meanwhile.
+/// [`verify`](Self::verify) reads all bits and checks that none was changed. A view of changed bits
+/// gives wrong answers, but is otherwise safe. The same holds when another program changes a mapped
+/// file.
 #[derive(Clone)]
 pub struct BloomView<'a> {
     head: Head,
     hasher: Hasher,
-    /// Oldest first, as many as the head has.
+    /// Oldest first, one for each layer of the header.
     layers: Vec<LayerView<'a>>,
 }
 
@@ -79,15 +79,15 @@ enum Test<'a> {
 }
 
 impl<'a> BloomView<'a> {
-    /// A view of the filter that these bytes are. Takes time linear in the number of layers, and
-    /// reads no bits. [Example](Self).
+    /// A view of the filter in these bytes. Takes time linear in the number of layers, and reads no
+    /// bits. [Example](Self).
     ///
     /// # Errors
     ///
     /// [`BytesError`] says what is wrong with the header. Bytes of versions 1 and 2 have no view:
-    /// [`BytesError::Old`] says how to make bytes of version 3 of them.
+    /// [`BytesError::Old`] says how to convert them to version 3.
     pub fn new(bytes: &'a [u8]) -> Result<BloomView<'a>, BytesError> {
-        // What is shorter than a header may be something else.
+        // Bytes shorter than a header may be something else.
         head::version(bytes)?;
         let mut input = Input(bytes);
         let head = Head::read(|place| {
@@ -127,8 +127,8 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// [`BytesError::BitsChecksum`] names the layer that has other bits than were written;
-    /// [`BytesError::Reserved`] when something else is between the layers than zeros.
+    /// [`BytesError::BitsChecksum`] names the layer whose bits were changed;
+    /// [`BytesError::Reserved`] when the bytes between the layers are not zeros.
     pub fn verify(&self) -> Result<(), BytesError> {
         for (number, layer) in self.layers.iter().enumerate() {
             self.head.check_bits(number, layer.bits)?;
@@ -139,7 +139,7 @@ impl<'a> BloomView<'a> {
         Ok(())
     }
 
-    /// The filter, if it is of the type that is asked for.
+    /// The filter, if it has this type.
     pub(super) fn load(&self, kind: Kind) -> Result<ScalableBloomFilter, BytesError> {
         self.head.kind.expect(kind)?;
         self.verify()?;
@@ -159,7 +159,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// [`contains`](Self::contains) for each item in turn, faster than one by one. Calls `emit`
-    /// with each answer. Items are taken from the iterator ahead. [Example](Self).
+    /// with each answer. It reads ahead in the iterator. [Example](Self).
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
         let mut items = items.into_iter();
         let mut group = Group::default();
@@ -209,7 +209,8 @@ impl<'a> BloomView<'a> {
             .for_each(|layer| layer.prefetch(pair));
     }
 
-    /// Items inserted, not counting those that were there already or seemed to be. [Example](Self).
+    /// The number of items inserted, without those that [`contains`](Self::contains) found already.
+    /// [Example](Self).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.head.parts.items
@@ -228,7 +229,7 @@ impl<'a> BloomView<'a> {
         self.head.kind == Kind::Scalable
     }
 
-    /// Everything about the filter but its bits, layer by layer.
+    /// Everything about the filter except its bits, layer by layer.
     ///
     /// ```
     /// use everbloom::{BloomView, ScalableBloomFilter};
@@ -257,14 +258,14 @@ impl<'a> BloomView<'a> {
         self.parts().key
     }
 
-    /// Items the layers are made for, together; `u64::MAX` when that is more. [Example](Self).
+    /// The sum of the layers' capacities; `u64::MAX` when that is more. [Example](Self).
     #[must_use]
     pub fn capacity(&self) -> u64 {
         let layers = self.parts().layers.iter();
         layers.fold(0, |sum, layer| sum.saturating_add(layer.capacity))
     }
 
-    /// The error rate asked for: at its capacity, or of a filter that grows at any size.
+    /// The given error rate: at the capacity, or at any size for a filter that grows.
     /// [Example](Self).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
@@ -276,8 +277,8 @@ impl<'a> BloomView<'a> {
         })
     }
 
-    /// What the filter was made for, what it holds, and how often it errs. Takes time linear in the
-    /// number of bits. [Example](Self).
+    /// The parameters, contents and error rate of the filter. Takes time linear in the number of
+    /// bits. [Example](Self).
     #[must_use]
     pub fn stats(&self) -> Stats {
         let parts = self.parts();
@@ -314,7 +315,7 @@ impl<'a> LayerView<'a> {
         })
     }
 
-    /// How many bits items may set, and what those that are 1 tell.
+    /// How many bits items may set, and what the number of ones says.
     fn fill(&self, hashes: u32) -> (u64, Fill) {
         let ones = |bytes: &[u8]| bytes.iter().map(|byte| byte.count_ones()).sum::<u32>();
         match &self.test {

@@ -6,7 +6,7 @@ use super::place::Place;
 use super::table::{Table, Watch};
 use super::{CuckooFilter, Stuck};
 
-/// With so many tables, it is worth to know for each bucket which of them has room in it.
+/// With this many tables, it pays to record for each bucket which table has room in it.
 const MANY_TABLES: usize = 8;
 
 impl CuckooFilter {
@@ -67,12 +67,11 @@ impl CuckooFilter {
     }
 }
 
-/// For each bucket, a table before which none has room in it.
+/// For each bucket, a table number; no older table has room in that bucket.
 ///
-/// While a table is emptied, those before it are only filled, and those behind it get nothing any
-/// more. So these numbers only rise, and a compaction takes as many steps as there are slots. (If
-/// each item was looked for room in each table, it would be items times tables, of which a filter
-/// that was loaded may have 65 535.)
+/// While a table is emptied, older tables only gain fingerprints, and newer ones get no more. So
+/// these numbers only rise, and a compaction takes one step per slot. (A search of each table for
+/// each item would take items times tables, and a loaded filter may have 65 535 tables.)
 struct Rooms(Vec<u16>);
 
 impl Rooms {

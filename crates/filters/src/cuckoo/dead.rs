@@ -1,17 +1,17 @@
 //! Buckets from which no kick leads to an empty slot.
 //!
-//! A table that cannot take an item need not be full: most buckets may be full of fingerprints
-//! whose other buckets are among them, too, and the empty slots lie elsewhere. Then each insert
-//! fails, and only after the most kicks. So when many kicks were in vain, those buckets are looked
-//! for: full ones of which each fingerprint has its other bucket among them. An item both of whose
-//! buckets are there finds no room, however often it kicks.
+//! A table that cannot take an item is not always full. Most buckets may be full of fingerprints
+//! whose other buckets are full, too, while the empty slots are elsewhere. Then each insert fails,
+//! but only after the maximum number of kicks. So after many failed kicks the filter searches for a
+//! closed set: full buckets whose fingerprints all have their other bucket in the set. An item with
+//! both buckets in the set finds no room, however many kicks it tries.
 //!
-//! A few of them, such as the two of one item that is inserted again and again, are noticed after a
-//! few kicks ([`are_closed`]). For more of them the table is searched, and what was found is kept.
+//! A few kicks find a small set ([`are_closed`]), such as the two buckets of one item that is
+//! inserted repeatedly. For a larger set the filter searches the table and keeps the result.
 //!
-//! Inserts do not change which these are. Nothing is put into them, because they are full; and
-//! when kicks from outside come through them, they leave by the only fingerprint that can: the one
-//! that came. So they stay what they are until a slot is emptied or overwritten.
+//! Inserts do not change the set. Its buckets are full, so they take nothing; and a chain of kicks
+//! from outside leaves them with the same fingerprint that came in. So the set stays the same until
+//! a slot is emptied or overwritten.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,19 +22,19 @@ use smallvec::SmallVec;
 use super::place::{Place, other};
 use super::table::Table;
 
-/// They are looked for when so many kicks for each slot were in vain: that took longer.
+/// The search starts after this many failed kicks per slot, which took longer than the search.
 const VAIN_KICKS_PER_SLOT: u64 = 8;
 
-/// They are not looked for in tables of more slots: to look once would take too long.
+/// Tables with more slots are not searched: one search would take too long.
 const MAX_SLOTS: u64 = 1 << 24;
 
-/// The most passes over the buckets; few are enough for what comes by chance.
+/// The most passes over the buckets; a few are enough for sets that arise by chance.
 const MAX_PASSES: usize = 32;
 
-/// After so many kicks in vain it is looked whether a few buckets are closed.
+/// After this many failed kicks the filter checks whether a few buckets are closed.
 pub(super) const KICKS_BEFORE_LOOK: usize = 64;
 
-/// The most buckets of that look.
+/// The most buckets of that check.
 const MAX_LOOK: usize = 32;
 
 /// Whether no kick leads out of a few buckets, which contain these two and are full.
@@ -63,10 +63,10 @@ pub(super) fn are_closed(table: &Table, two: [u64; 2]) -> bool {
     true
 }
 
-/// What is known of the newest table. It says nothing about the filter's value.
+/// What is known about the newest table. It is not part of the filter's value.
 #[derive(Default)]
 pub(crate) struct DeadEnds {
-    /// Kicks in vain since the buckets were looked for.
+    /// Failed kicks since the last search.
     vain_kicks: u64,
     /// A bit for each bucket, or none at all.
     buckets: Box<[u64]>,
@@ -83,7 +83,7 @@ impl DeadEnds {
                 .all(|bucket| is_one(&self.buckets, table.reduce(bucket)))
     }
 
-    /// So many kicks did not find an empty slot.
+    /// Counts kicks that did not find an empty slot.
     pub(super) fn add_vain(&mut self, table: &Table, kicks: usize) {
         self.vain_kicks += kicks as u64;
         if self.vain_kicks / VAIN_KICKS_PER_SLOT >= table.len() {

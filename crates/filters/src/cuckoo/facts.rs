@@ -1,4 +1,4 @@
-//! What can be asked of a cuckoo filter as a whole.
+//! Properties of a whole cuckoo filter.
 
 use core::mem::size_of;
 
@@ -51,14 +51,14 @@ impl CuckooFilter {
         self.tables.first().map_or(0, Table::buckets)
     }
 
-    /// The slots of all tables, which are as many bytes. [Example](Self::len).
+    /// The slots of all tables. A slot is one byte. [Example](Self::len).
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.tables.iter().map(Table::len).sum()
     }
 
-    /// The bytes of all tables, as limits count them: the slots, and of each table but the first
-    /// what it takes [beside](Self::BYTES_BESIDE_SLOTS).
+    /// The bytes of all tables, as limits count them: the slots, and for each table except the
+    /// first its [overhead](Self::BYTES_BESIDE_SLOTS).
     ///
     /// ```
     /// # use everbloom::CuckooFilter;
@@ -88,7 +88,8 @@ impl CuckooFilter {
         self.max_kicks
     }
 
-    /// How many times the buckets of a table the next one has; 0 when the filter does not grow.
+    /// The growth factor from one table's bucket count to the next; 0 when the filter does not
+    /// grow.
     ///
     /// ```
     /// # use everbloom::{CuckooError, CuckooFilter};
@@ -109,7 +110,7 @@ impl CuckooFilter {
         self.tables.iter().map(Table::used).sum()
     }
 
-    /// What it holds, and how often it errs. Takes time linear in the number of tables.
+    /// The contents and error rate of the filter. Takes time linear in the number of tables.
     /// [Example](Stats).
     ///
     /// The error rate to expect is 1 − (1 − 1/255)<sup>2bl</sup>, where l is the load of all tables
@@ -151,7 +152,7 @@ impl CuckooFilter {
         error_rate(self.bucket_size, self.tables.len() as f64)
     }
 
-    /// What the filter occupies in memory, in bytes, itself included. [Example](Self::len).
+    /// The memory of the filter in bytes, the struct included. [Example](Self::len).
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         let slots: usize = self.tables.iter().map(|table| table.slots().len()).sum();

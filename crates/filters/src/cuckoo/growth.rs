@@ -1,8 +1,8 @@
-//! How many items more until a filter grows.
+//! A forecast of how many more items a filter takes before it grows.
 //!
-//! It grows when an item finds no room after the most kicks, and that is chance. How full a table
-//! is by then was measured: [`MEAN_LOADS`] has means for filters of one table. Two facts make a
-//! forecast of them.
+//! A filter grows when an item finds no room after the maximum number of kicks, which is a matter
+//! of chance. The load of a table at that moment was measured: [`MEAN_LOADS`] has means for filters
+//! of one table. The forecast combines them with two facts.
 //!
 //! - **The larger a table, the earlier it grows.** Between two columns the mean load falls as a
 //!   power of the number of slots, S<sup>−1/k</sup>. That is the law of the weakest of S links
@@ -10,10 +10,9 @@
 //!   not grown at load x with probability exp(−(x/λ)<sup>k</sup>). The mean is λ·Γ(1 + 1/k), so
 //!   both columns give k and λ.
 //! - **Older tables help.** An item that finds both of its buckets full in the newest table, which
-//!   happens with probability x<sup>2b</sup>, goes to an older table that has room. That t older
-//!   tables of load l have none happens with probability l<sup>c</sup>, where c is
-//!   5·t<sup>0.75</sup>. This was measured of filters of up to four tables, growing by factors of 1
-//!   and 2.
+//!   happens with probability x<sup>2b</sup>, goes to an older table that has room. With
+//!   probability l<sup>c</sup>, where c is 5·t<sup>0.75</sup>, t older tables of load l have no
+//!   room. This was measured in filters of up to four tables that grow by factors of 1 and 2.
 //!
 //! The forecast goes through the filling step by step, and adds up the items of each step times the
 //! probability that it is reached. On average it is right to a few percent for one table, and to a
@@ -73,11 +72,11 @@ const KICKS: [f64; 4] = [1.609, 2.996, 4.605, 6.215];
 const STEPS: u32 = 128;
 
 impl CuckooFilter {
-    /// How many more items are to be expected until the filter grows by a table; `None` for one
-    /// that does not grow. An expected value: one filter may take a tenth more or less, and a large
-    /// one with a bucket size of 1 or 2 a quarter. Takes time linear in the number of tables.
+    /// The expected number of further items until the filter grows by a table; `None` if it does
+    /// not grow. An expected value: one filter may take a tenth more or less, and a large one with
+    /// a bucket size of 1 or 2 a quarter. Takes time linear in the number of tables.
     ///
-    /// It supposes that all items are different. An item that is inserted again and again makes the
+    /// It assumes that all items are different. An item that is inserted repeatedly makes the
     /// filter grow at once.
     ///
     /// ```
@@ -109,7 +108,7 @@ impl CuckooFilter {
             let next = f64::min(load + step, 1.0);
             let hazard = survival.hazard(next) - survival.hazard(load);
             let passed = reached * exp(-hazard * older.full());
-            // Of the items that come meanwhile, so many find room in older tables only.
+            // The number of items of this step that find room only in older tables.
             let past = powf((load + next) / 2.0, both_full) * (1.0 - older.full());
             let items = (next - load) * slots / f64::max(1.0 - past, 0.01);
             older.take(items * past);

@@ -1,9 +1,9 @@
 //! A filter whose items can be removed.
 //!
 //! (Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom",
-//! 2014.) Of each item a fingerprint of one byte is kept, in one of two buckets. When both are
-//! full, another fingerprint of the bucket makes room and goes to its own other bucket. That bucket
-//! is found from the fingerprint alone, so the item is not needed for it.
+//! 2014.) The filter keeps a fingerprint of one byte for each item, in one of two buckets. When
+//! both are full, another fingerprint of the bucket makes room and goes to its own other bucket.
+//! That bucket is found from the fingerprint alone, so the item is not needed for it.
 
 mod compact;
 mod dead;
@@ -33,11 +33,11 @@ pub(crate) const MAX_EXPANSION: u16 = 32768;
 /// The most tables a filter grows to.
 pub(crate) const MAX_TABLES: usize = u16::MAX as usize;
 
-/// Items of a batch whose memory is asked for at once.
+/// The number of items of a batch that are prefetched together.
 const GROUP: usize = 32;
 
-/// A filter whose items can be removed, and that counts how often it has each: what a key of the
-/// `CF.*` commands holds, bit for bit.
+/// A filter whose items can be removed, and that counts how often it has each. It equals, bit for
+/// bit, the value of a key of the `CF.*` commands.
 ///
 /// ```
 /// use everbloom::CuckooFilter;
@@ -58,17 +58,17 @@ const GROUP: usize = 32;
 ///   all slots of buckets of size b are in use. That is 0.78 % for size 1, 1.56 % for size 2, 3.1 %
 ///   for size 4, and never less than 0.78 % in a full filter. Each table that it grows by adds as
 ///   much. A [Bloom filter](crate::BloomFilter) takes any rate.
-/// - **Remove only what was inserted.** An item that was never inserted but seems to be there
-///   shares its fingerprint and bucket with another one, and removing it removes that other item,
-///   which is then missed. It is the only way in which a filter misses an item.
-/// - **An item inserted again is kept again.** A table holds at most 2b copies of an item. One more
-///   makes the filter grow by a table, also when all other buckets are empty, and each lookup then
-///   reads two more buckets. [`insert_if_absent`](Self::insert_if_absent) keeps one copy only.
-/// - **The hash is known to all.** Whoever chooses the items can make as many of them share their
-///   buckets as they like. In the blocked layout of Bloom filters nobody can.
+/// - **Remove only what was inserted.** If an item was never inserted but the filter finds it, it
+///   shares its fingerprint and bucket with another item. Removing it removes that other item,
+///   which lookups then miss. This is the only way in which a filter misses an item.
+/// - **An item inserted again is stored again.** A table holds at most 2b copies of an item. One
+///   more makes the filter grow by a table, even when all other buckets are empty, and each lookup
+///   then reads two more buckets. [`insert_if_absent`](Self::insert_if_absent) keeps one copy only.
+/// - **The hash is public.** An attacker who chooses the items can make any number of them share
+///   their buckets. The blocked layout of Bloom filters prevents this.
 ///
-/// How full a first table is on average when an item finds no room in it, of 1024 slots and of a
-/// million ([`expected_until_growth`](Self::expected_until_growth) tells it of a filter):
+/// The average load of the first table when an item finds no room in it, for 1024 slots and for a
+/// million ([`expected_until_growth`](Self::expected_until_growth) is the forecast for one filter):
 ///
 /// | bucket size | 20 kicks | 500 kicks | error rate when full |
 /// |--:|--:|--:|--:|
@@ -89,7 +89,7 @@ pub struct CuckooFilter {
     pub(crate) dead_ends: DeadEnds,
 }
 
-/// What happens to a table in a compaction that some of the items cannot leave.
+/// What a compaction does after a table that some of the items cannot leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stuck {
     /// The older tables are emptied as far as possible, too.
@@ -102,8 +102,8 @@ impl CuckooFilter {
     /// The largest expansion. [Example](Self::expansion).
     pub const MAX_EXPANSION: u16 = MAX_EXPANSION;
 
-    /// The bytes that each table but the first takes beside its slots. Limits count them: small
-    /// tables take memory, too. [Example](Self::table_bytes).
+    /// The bytes of each table except the first in addition to its slots. Limits count them,
+    /// because small tables take memory, too. [Example](Self::table_bytes).
     pub const BYTES_BESIDE_SLOTS: u64 = size_of::<Table>() as u64;
 
     /// The item's place in every table.
@@ -117,7 +117,7 @@ impl CuckooFilter {
         item.hash_with(&CuckooHash)
     }
 
-    /// Inserts an item once more. [Example](Self).
+    /// Inserts an item, even if it is there already. [Example](Self).
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl CuckooFilter {
     }
 
     /// How often the item was inserted and not removed, or more when other items share its
-    /// fingerprint and buckets. Where both of its buckets are one, each copy counts twice.
+    /// fingerprint and buckets. If both of its buckets are the same one, each copy counts twice.
     ///
     /// ```
     /// # let mut filter = everbloom::CuckooFilter::new(1000);
@@ -175,8 +175,8 @@ impl CuckooFilter {
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn. The memory of a group
-    /// of items is asked for before the first of them is looked up. Items are taken from the
-    /// iterator ahead.
+    /// of items is prefetched before the first of them is looked up. It reads ahead in the
+    /// iterator.
     ///
     /// ```
     /// # let mut filter = everbloom::CuckooFilter::new(1000);
@@ -202,10 +202,9 @@ impl CuckooFilter {
 
     /// Calls `emit` with [`insert`](Self::insert) of each item in turn, or, if `absent`, with
     /// [`insert_if_absent`](Self::insert_if_absent); `Ok(false)` is an item that seems to be there.
-    /// When `emit` breaks, the items after that one are not inserted. Items are taken from the
-    /// iterator ahead. New tables may take `max_growth` bytes together, those
-    /// [beside their slots](Self::BYTES_BESIDE_SLOTS) included; an item that would need more is
-    /// refused.
+    /// When `emit` breaks, the items after that one are not inserted. It reads ahead in the
+    /// iterator. New tables may take `max_growth` bytes together, those [beside their
+    /// slots](Self::BYTES_BESIDE_SLOTS) included; an item that would need more is refused.
     ///
     /// ```
     /// # let mut filter = everbloom::CuckooFilter::new(1000);
@@ -388,8 +387,8 @@ impl CuckooFilter {
     }
 }
 
-/// The buckets of a table by its number, when the first has so many. `None` when they are not
-/// countable, or none.
+/// The bucket count of a table, from its number and the bucket count of the first. `None` when it
+/// overflows or is 0.
 pub(crate) fn buckets_of(first: u64, expansion: u16, number: usize) -> Option<NonZeroU64> {
     let number = u32::try_from(number).ok()?;
     let factor = u64::from(expansion).checked_pow(number)?;

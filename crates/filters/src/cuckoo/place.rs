@@ -1,14 +1,14 @@
-//! Where an item lies: its fingerprint, and the two buckets that may hold it.
+//! The place of an item: its fingerprint, and the two buckets that may hold it.
 
 use crate::hash::HashPair;
 
 /// The number of fingerprints: a byte without 0, which is an empty slot.
 pub(super) const FINGERPRINTS: u64 = 255;
 
-/// What a fingerprint is multiplied with, so that buckets of near fingerprints lie apart.
+/// The multiplier of a fingerprint. It separates the buckets of similar fingerprints.
 const SPREAD: u64 = 0x5bd1_e995;
 
-/// A fingerprint, and what one of its two buckets is found by.
+/// A fingerprint, and the value that determines one of its two buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The first bucket before reduction.

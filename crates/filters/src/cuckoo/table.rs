@@ -22,7 +22,7 @@ use crate::pages::{self, STEP};
 
 #[cfg(test)]
 std::thread_local! {
-    /// Buckets looked through, and slots changed, by this thread: what work costs.
+    /// Counts the buckets searched and the slots changed by this thread, for tests of cost.
     pub(super) static LOOKED: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
     pub(super) static EXCHANGED: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
 }
@@ -36,7 +36,7 @@ pub(crate) struct Table {
     used: u64,
 }
 
-/// Notes what changes in a table, for the readers of the filter.
+/// Notes the changes in a table, for the readers of the filter.
 pub(crate) struct Watch<'a> {
     pub(crate) capture: &'a mut Capture,
     /// The table's number.
@@ -64,7 +64,7 @@ impl Table {
         })
     }
 
-    /// These slots, which must be as many as buckets and bucket size say.
+    /// A table of these slots. Their number must match the buckets and the bucket size.
     pub(crate) fn with_slots(
         buckets: NonZeroU64,
         bucket_size: u8,
@@ -310,7 +310,7 @@ impl Table {
         true
     }
 
-    /// Lets the slots be moved to another place in memory; they must stay as many.
+    /// Passes the slots to `relocate`, which may move them; their number must not change.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         self.slots.relocate(relocate);
     }

@@ -1,18 +1,18 @@
-//! What hashes the items of a filter, whatever its layout.
+//! The hash functions for the items of a filter, in either layout.
 
 use super::keyed::Secrets;
 use super::murmur::murmur64a;
 use super::pair::{HashPair, HashWidth};
 
-/// What hashes the items of a filter.
+/// Hashes the items of a filter.
 #[derive(Clone, Copy)]
 pub(crate) enum Hasher {
     Classic(HashWidth),
     Blocked(Secrets),
 }
 
-/// What an item is, if it is not bytes: it enters the hash, so that no such item is an item of
-/// bytes. A length of bytes never has the highest bit.
+/// The kind of an item that is not bytes. It enters the hash, so that no such item equals an item
+/// of bytes. A length of bytes never has the highest bit.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A whole number of at least 0.
@@ -21,7 +21,7 @@ pub enum Kind {
     Negative = 0x81,
     /// A tuple, so far.
     Tuple = 0x82,
-    /// What a `Hash` implementation writes, so far.
+    /// The writes of a `Hash` implementation so far.
     Stream = 0x83,
 }
 
@@ -33,11 +33,10 @@ impl Kind {
     }
 }
 
-/// The hash of a filter, as an [`Item`](crate::Item) sees it: it hashes items, and nothing else can
-/// be done with it.
+/// The hash of a filter, as an [`Item`](crate::Item) sees it. It only hashes items.
 ///
-/// An item of a type of one's own hashes itself by handing this on to the items it consists of. The
-/// trait cannot be implemented elsewhere.
+/// An item of your own type passes this to the items it consists of. Other crates cannot implement
+/// the trait.
 pub trait ItemHasher: sealed::Scheme {}
 
 impl ItemHasher for HashWidth {}
@@ -56,10 +55,10 @@ pub(crate) mod sealed {
         /// The hash of an item that is bytes.
         fn bytes(&self, item: &[u8]) -> HashPair;
 
-        /// The hash of two or four numbers, little-endian, that are no bytes.
+        /// The hash of two or four numbers, little-endian, that are not an item of bytes.
         fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair;
 
-        /// The hash of what was hashed to `self` so far and of a further part.
+        /// The hash of everything hashed into `self` so far and of a further part.
         #[inline]
         fn chain(&self, so_far: HashPair, part: HashPair, kind: Kind) -> HashPair {
             let mut numbers = [0; 32];

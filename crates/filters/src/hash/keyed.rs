@@ -1,11 +1,11 @@
 //! The keyed hash of the blocked layout.
 //!
-//! It is this library's own, so that it never changes: `docs/formats.md` defines it, with test
+//! It is specific to this library and never changes: `docs/formats.md` defines it, with test
 //! vectors. Its building block is the folded multiplication: the 128-bit product of two 64-bit
 //! numbers, the upper half added to the lower one without carries. Each 16 bytes of an item are two
-//! numbers, each made unknown with a secret of its own, and multiplied. For two different pairs
-//! the products agree for about one key in 2^62, whoever chose them, as long as the key is unknown;
-//! an item's length and one more multiplication do the rest.
+//! numbers. Each number is combined with a different secret, and the two results are multiplied. As
+//! long as the key is unknown, the products of any two different pairs agree for about one key in
+//! 2^62. The item's length and one more multiplication complete the hash.
 
 use core::fmt;
 
@@ -31,10 +31,10 @@ const PI: [u64; 16] = [
     0x6369_20d8_7157_4e69,
 ];
 
-/// What makes the hash of one filter unlike that of any other: 128 bits.
+/// The key of a filter's hash, 128 bits. Filters with different keys have different hashes.
 ///
-/// Whoever knows the key of a filter can craft items that it takes for known ones; whoever does not
-/// cannot. Filters with the same key can be united.
+/// An attacker who knows the key of a filter can craft items that collide in it; without the key
+/// that is not possible. Filters with the same key can be united.
 ///
 /// ```
 /// use everbloom::hash::Key;
@@ -54,15 +54,15 @@ impl Key {
         Key([low(key), high(key)])
     }
 
-    /// The bytes that [`from_bytes`](Self::from_bytes) makes this key of. [Example](Self).
+    /// The bytes from which [`from_bytes`](Self::from_bytes) makes this key. [Example](Self).
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.0[0]) | u128::from(self.0[1]) << 64).to_le_bytes()
     }
 
-    /// The key that a seed stands for: the first two numbers of SplitMix64 (Steele, Lea and Flood,
-    /// "Fast splittable pseudorandom number generators", 2014) with the seed as its state. A seed
-    /// makes a filter reproducible, and no secret. [Example](Self).
+    /// The key of a seed: the first two numbers of SplitMix64 (Steele, Lea and Flood, "Fast
+    /// splittable pseudorandom number generators", 2014) with the seed as its state. A seed makes a
+    /// filter reproducible; it is not a secret. [Example](Self).
     #[must_use]
     pub fn from_seed(seed: u64) -> Key {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -70,11 +70,10 @@ impl Key {
         Key([first, first.wrapping_add(STEP)].map(split_mix))
     }
 
-    /// A key that nobody can guess, from the system's random numbers.
+    /// An unpredictable key from the system's random numbers.
     ///
     /// It comes from the keys of the standard library's hash maps, through their SipHash: each call
-    /// gives another key, and one that becomes known tells nothing about the others.
-    /// [Example](Self).
+    /// gives a new key, and a known key reveals nothing about the other keys. [Example](Self).
     #[cfg(feature = "std")]
     #[must_use]
     pub fn random() -> Key {
@@ -154,8 +153,8 @@ impl Secrets {
         Some(self.finish(product(first ^ s0, last ^ s1), item.len() as u64))
     }
 
-    /// The two values of numbers that are no item of bytes: the tag, which no length has, says what
-    /// they are.
+    /// The two values of numbers that are not an item of bytes: the tag, which no length equals,
+    /// gives their kind.
     #[inline]
     pub(super) fn hash_tagged<const N: usize>(&self, numbers: &[u8; N], tag: u64) -> HashPair {
         self.finish(self.product_of(numbers), tag)
@@ -368,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Items as people have them, which differ little, all in one set: no value comes twice.
+    /// Typical items, which differ little, all in one set: no value occurs twice.
     #[test]
     fn no_collisions() {
         let secrets = Secrets::new(Key::from_seed(1));

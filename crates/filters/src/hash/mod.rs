@@ -1,12 +1,12 @@
 //! The two hash values of an item, and the bit positions they give.
 //!
-//! In the classic layout an item is hashed twice, the second time with the first value as the
-//! seed, and the positions are `(a + i * b) mod 2^64 mod m` for `i = 0, 1, ...` (double hashing:
-//! Kirsch and Mitzenmacher, "Less hashing, same performance", 2006). The functions are Austin
-//! Appleby's MurmurHash64A and, for filters of early RedisBloom versions, his 32-bit MurmurHash2.
-//! The blocked layout has a keyed hash of this library's own, see [`Key`].
+//! In the classic layout an item is hashed twice, the second time with the first value as the seed,
+//! and the positions are `(a + i * b) mod 2^64 mod m` for `i = 0, 1, ...` (double hashing: Kirsch
+//! and Mitzenmacher, "Less hashing, same performance", 2006). The functions are Austin Appleby's
+//! MurmurHash64A and, for filters of early RedisBloom versions, his 32-bit MurmurHash2. The blocked
+//! layout uses this library's keyed hash, see [`Key`].
 //!
-//! [`murmur3_x64_128`] is what the filters of [another library](crate::guava) need.
+//! [`murmur3_x64_128`] is the hash of [Guava's filters](crate::guava).
 
 mod hasher;
 mod keyed;

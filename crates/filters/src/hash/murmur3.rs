@@ -81,7 +81,7 @@ mod tests {
     }
 
     /// The number that SMHasher, the author's test suite, gives for this function: keys of every
-    /// length up to 255, each with a seed of its own, and the hash of all their hashes.
+    /// length up to 255, each with a different seed, and the hash of all their hashes.
     #[test]
     fn it_is_the_authors() {
         let key: Vec<u8> = (0..=254).collect();

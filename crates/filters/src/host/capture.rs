@@ -1,14 +1,14 @@
-//! Reading a value in pieces, as it was at one moment, while it goes on changing.
+//! Reading a value in pieces, as it was at one moment, while it changes.
 //!
-//! A snapshot of a large filter takes seconds, and so does its dump. The filter must go on answering
-//! and growing meanwhile, and several readers may be at work. So a reader copies the bits a page at
-//! a time. What changes in a page that a reader has not passed is kept as it was: a few bytes are
-//! noted and undone later, of more the page is copied. It is kept once for all readers, until the
-//! last one that needs it has passed the page or has ended.
+//! A snapshot or a dump of a large filter takes seconds. The filter must still answer and grow
+//! during that time, and there may be several readers. So a reader copies the bits a page at a
+//! time. Before a page changes that a reader has not passed, its old bytes are kept: a small change
+//! is noted and undone later; for a larger one the whole page is copied. One copy serves all
+//! readers. It is freed when the last reader that needs it has passed the page or has ended.
 //!
 //! [`Capture`] is the part of a value that does this. Its `moment` counts the readers that have
-//! begun. What changes is kept under the present moment, so a reader that began at moment 3 undoes
-//! what is kept under 3 and later.
+//! begun. Old bytes are kept under the current moment, so a reader that began at moment 3 undoes
+//! the changes of moments 3 and later.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -29,14 +29,14 @@ const MAX_NOTED_BYTES: u64 = 16;
 /// A page with more notes is copied: they take no more memory than the copy.
 const MAX_NOTES: usize = (64 << 10) / size_of::<Note>();
 
-/// A byte's place in its page, and what it was.
+/// A byte's position in its page, and its old value.
 type Note = (u16, u8);
 /// A byte of a value: the number of its array, and its place there.
 type Position = (usize, u64);
 /// A page of a value at a moment: the number of its array, its number there, the moment.
 type Version = (usize, u64, u64);
 
-/// What a value keeps for those who read it in pieces. Nearly always there are none.
+/// The data that a value keeps for its readers. Nearly always there are none.
 ///
 /// The value consists of arrays of bytes, such as the layers of a filter, laid end to end. Its
 /// owner calls [`note`](Self::note) before each change. A clone of the value has no readers, and
@@ -66,11 +66,11 @@ struct State {
     readers: Vec<Reader>,
     /// How many readers have begun.
     moment: u64,
-    /// What has changed in pages that some reader has not passed.
+    /// The old bytes of changed pages that some reader has not passed.
     kept: BTreeMap<Version, Kept>,
-    /// Bytes of what is kept.
+    /// Bytes of the kept data.
     kept_bytes: usize,
-    /// Arrays that the value has dropped, by number and moment, as they were then.
+    /// Arrays that the value has dropped, by number and moment.
     dropped: BTreeMap<(usize, u64), Bytes>,
 }
 
@@ -84,7 +84,7 @@ struct Reader {
     changed: Option<BTreeSet<u64>>,
 }
 
-/// What has changed in a page while a moment lasted.
+/// The changes of a page during one moment.
 enum Kept {
     /// Bytes that changed, with what they were, oldest first.
     Notes(Vec<Note>),
@@ -100,9 +100,9 @@ impl Capture {
         self.0.is_some()
     }
 
-    /// Begins to read a part of the value, whose arrays have these lengths. They keep them until
-    /// they are dropped; only a value of one array may grow. `id` is the caller's, and no other
-    /// reader's.
+    /// Begins to read a part of the value, whose arrays have these lengths. The length of an array
+    /// must not change until it is dropped; only a value of one array may grow. The caller chooses
+    /// `id`, which must be unique among the readers.
     pub fn begin(&mut self, id: u64, lengths: impl Iterator<Item = u64>, part: Range<u64>) {
         let lengths: Vec<u64> = lengths.collect();
         let state = self.0.get_or_insert_default();
@@ -186,7 +186,7 @@ impl Capture {
         Some(pages.map(|page| page * PAGE_BYTES..(page + 1) * PAGE_BYTES))
     }
 
-    /// Heap bytes of what is kept.
+    /// Heap bytes of the kept data.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.0.as_ref().map_or(0, |state| {
@@ -320,7 +320,7 @@ impl State {
         true
     }
 
-    /// Forgets those of these versions that no reader needs, and dropped arrays.
+    /// Frees the page versions that no reader needs, and dropped arrays.
     fn release(&mut self, versions: impl RangeBounds<Version>) {
         let readers = &self.readers;
         let is_needed = |(array, page, moment): &Version| {
@@ -412,8 +412,8 @@ impl fmt::Debug for Capture {
 
 impl ScalableBloomFilter {
     /// Begins to read a part of the bits as they are now: of the bytes of all layers laid end to
-    /// end, as [`stream_chunk`](Self::stream_chunk) reads them. `id` is the caller's, and no other
-    /// reader's.
+    /// end, as [`stream_chunk`](Self::stream_chunk) reads them. The caller chooses `id`, which must
+    /// be unique among the readers.
     ///
     /// ```
     /// # let mut filter = everbloom::ScalableBloomFilter::builder().build()?;

@@ -11,9 +11,8 @@ use crate::error::InsertError;
 use crate::item::Item;
 
 impl CuckooFilter {
-    /// Prefetches what lies between the filter and its slots, if there is anything. It reads the
-    /// filter itself, which [`prefetch`](super::prefetch) should have fetched.
-    /// [Example](Self::prepare).
+    /// Prefetches the headers of the slots, if there are any. It reads the filter struct, so call
+    /// [`prefetch`](super::prefetch) for that first. [Example](Self::prepare).
     #[inline]
     pub fn prefetch_tables(&self) {
         if self.tables.spilled() {
@@ -85,7 +84,8 @@ impl CuckooFilter {
     }
 
     /// Begins to read a part of the slots as they are now: of all tables laid end to end, as
-    /// [`stream_chunk`](Self::stream_chunk) reads them. `id` is the caller's, and no other reader's.
+    /// [`stream_chunk`](Self::stream_chunk) reads them. The caller chooses `id`, which must be
+    /// unique among the readers.
     ///
     /// ```
     /// use everbloom::CuckooFilter;
@@ -130,8 +130,8 @@ impl CuckooFilter {
         &mut self.capture
     }
 
-    /// Hands the slots of a table, by its number from 0, to `relocate` and takes back what that
-    /// gives: the same bytes, at another place perhaps. Nothing happens without such a table.
+    /// Passes the slots of a table (numbered from 0) to `relocate`, which returns the same bytes,
+    /// perhaps at another address. Does nothing if there is no such table.
     ///
     /// ```
     /// # let mut filter = everbloom::CuckooFilter::new(1000);
@@ -143,7 +143,7 @@ impl CuckooFilter {
     ///
     /// # Panics
     ///
-    /// When it gives back another number of bytes; the table is of no use then.
+    /// When `relocate` returns another number of bytes; the table is then unusable.
     pub fn relocate_slots(&mut self, table: usize, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         if let Some(table) = self.tables.get_mut(table) {
             table.relocate(relocate);

@@ -1,17 +1,18 @@
 //! For hosts of many filters, such as a server.
 //!
 //! - prefetching the memory of several filters, see below
-//! - [`begin_capture`](crate::ScalableBloomFilter::begin_capture): a filter read in pieces, as it
-//!   was at one moment, while it goes on changing, by any number of readers
+//! - [`begin_capture`](crate::ScalableBloomFilter::begin_capture): any number of readers read a
+//!   filter in pieces, as it was at one moment, while it changes
 //! - [`sample`](crate::ScalableBloomFilter::sample): a large filter measured by some of its bits
 //! - [`try_insert_each`](crate::ScalableBloomFilter::try_insert_each): a batch with a limit on
 //!   growth
-//! - [`relocate_bits`](crate::ScalableBloomFilter::relocate_bits): bits moved to another place
+//! - [`relocate_bits`](crate::ScalableBloomFilter::relocate_bits): moves bits to another address
 //! - [`give_back`]: much memory freed in steps, so that other threads need not wait
 //!
-//! A filter for each of a million users lies somewhere in memory, and so do its bits. A host that
-//! executes requests one by one waits for each of these places in turn. It waits once for all of
-//! them when it prefetches all before it executes the first request:
+//! When a host has a filter for each of a million users, every filter and its bits are at a
+//! different place in memory. A host that executes requests one by one waits for each of these
+//! reads in turn. If it prefetches all of them before it executes the first request, it waits only
+//! once:
 //!
 //! ```
 //! use everbloom::{ScalableBloomFilter, host};

@@ -13,14 +13,13 @@ pub fn prefetch<T: ?Sized>(value: &T) {
     bits::prefetch_value(value);
 }
 
-/// An item as one filter sees it: hashed. In another filter it may be another item.
-/// [Example](crate::host).
+/// An item hashed for one filter. For another filter its hash may differ. [Example](crate::host).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prepared(pub(super) HashPair);
 
 impl ScalableBloomFilter {
-    /// Prefetches what lies between the filter and its bits, if there is anything. It reads the
-    /// filter itself, which [`prefetch`] should have fetched. [Example](crate::host).
+    /// Prefetches the headers of the bits, if there are any. It reads the filter struct, so call
+    /// [`prefetch`] for that first. [Example](crate::host).
     #[inline]
     pub fn prefetch_layers(&self) {
         if self.layers.spilled() {

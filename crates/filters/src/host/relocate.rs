@@ -5,9 +5,9 @@ use alloc::boxed::Box;
 use crate::scalable::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
-    /// Hands the bit array of a layer, by its number from 0, to `relocate` and takes back what that
-    /// gives: the same bytes, at another place perhaps. Nothing happens without such a layer. Of
-    /// the blocked layout it is some bytes more, among which the blocks lie where they are aligned.
+    /// Passes the bit array of a layer (numbered from 0) to `relocate`, which returns the same
+    /// bytes, perhaps at another address. Does nothing if there is no such layer. In the blocked
+    /// layout the array is a few bytes longer, so that the blocks in it can be aligned.
     ///
     /// ```
     /// # use everbloom::ScalableBloomFilter;
@@ -20,7 +20,7 @@ impl ScalableBloomFilter {
     ///
     /// # Panics
     ///
-    /// When it gives back another number of bytes; the layer is of no use then.
+    /// When `relocate` returns another number of bytes; the layer is then unusable.
     pub fn relocate_bits(&mut self, layer: usize, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         if let Some(layer) = self.layers.get_mut(layer) {
             layer.relocate(relocate);

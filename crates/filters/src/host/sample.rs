@@ -1,8 +1,8 @@
-//! Measuring a large filter by some of its bits.
+//! Estimating the error rate of a large filter from some of its bits.
 //!
-//! Items lie evenly over a layer, so that blocks taken at even distances stand for all of them. In
-//! the blocked layout the error rate is a mean over the blocks: crowded ones err most, and the mean
-//! fill alone would give too low a rate. Hence each sampled block is measured on its own.
+//! Items are spread evenly over a layer, so blocks at even distances represent all of them. In the
+//! blocked layout the error rate is a mean over the blocks: crowded blocks err most, and the mean
+//! fill ratio alone would give too low a rate. So each sampled block is measured separately.
 
 use crate::layer::Layer;
 use crate::layout::Layout;
@@ -15,10 +15,10 @@ const MOST_BLOCKS: u64 = 16_384;
 const BLOCK_BYTES: usize = 64;
 const BLOCK_BITS: f64 = 512.0;
 
-/// How many standard errors the named error is: 99.7 % of all samples are nearer to the truth.
+/// The reported error in standard errors: 99.7 % of all samples are closer to the true value.
 const STANDARD_ERRORS: f64 = 3.0;
 
-/// What some of a filter's bits tell of all of them. [Example](ScalableBloomFilter::sample).
+/// An estimate for a whole filter from some of its bits. [Example](ScalableBloomFilter::sample).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// As [`Stats::fill_ratio`](crate::Stats::fill_ratio).
@@ -31,9 +31,9 @@ pub struct Sample {
 }
 
 impl ScalableBloomFilter {
-    /// The fill ratio and the error rate to expect now, from at most a megabyte of the bits: all
-    /// of them if they are no more, otherwise blocks of 64 bytes at even distances. Takes the same
-    /// time for all large filters.
+    /// The fill ratio and the error rate to expect now, from at most a megabyte of the bits. A
+    /// smaller filter is read completely; of a larger one, blocks of 64 bytes at even distances.
+    /// Takes the same time for all large filters.
     ///
     /// ```
     /// # use everbloom::ScalableBloomFilter;
@@ -49,9 +49,9 @@ impl ScalableBloomFilter {
         self.sample_blocks(MOST_BLOCKS)
     }
 
-    /// The same from at most so many blocks of 64 bytes, or one of each layer if those are more.
-    /// The fewer, the larger is the [error](Sample::error): of a full filter, 256 blocks tell the
-    /// rate to some ten percent.
+    /// The same from at most this many blocks of 64 bytes, or from one block of each layer if those
+    /// are more. Fewer blocks give a larger [error](Sample::error): 256 blocks of a full filter
+    /// give the rate to about ten percent.
     #[must_use]
     pub fn sample_blocks(&self, most: u64) -> Sample {
         self.sample_counted(most).0
@@ -153,8 +153,8 @@ impl Mean {
         }
         let count = share as f64;
         let mean = sum / count;
-        // As if one more block had been met, with one item more than the fullest: that the sample
-        // met none does not prove that there is none, and crowded blocks are few and weigh much.
+        // Adds a block with one item more than the fullest sampled one. Crowded blocks are rare and
+        // matter much, so the filter may have one that the sample missed.
         let unseen = (measure((fullest + item).min(1.0)) - mean).max(0.0);
         let variance = (squares / count - mean * mean).max(0.0) + unseen * unseen / count;
         let rest = (1.0 - count / blocks.len() as f64).max(0.0);
@@ -238,8 +238,7 @@ mod tests {
         }
     }
 
-    /// One item somewhere in a large filter: the sample does not meet it, and does not claim to
-    /// know.
+    /// One item somewhere in a large filter: the sample misses it, and its error allows for that.
     #[test]
     fn an_almost_empty_filter_is_not_said_to_be_empty_for_sure() {
         for layout in [Layout::Classic, Layout::Blocked] {

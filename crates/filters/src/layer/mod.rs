@@ -1,4 +1,4 @@
-//! One layer of a filter: what it was made for, how many items it has, and its bits.
+//! One layer of a filter: its parameters, its item count and its bits.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -180,7 +180,8 @@ impl Layer {
         self.shape.size.hashes
     }
 
-    /// What it was made for. Bits per item are in the classic layout those before any rounding.
+    /// The parameters of the layer. In the classic layout, bits per item are the value before any
+    /// rounding.
     pub(crate) fn size(&self) -> &LayerSize {
         &self.shape.size
     }
@@ -205,7 +206,7 @@ impl Layer {
         }
     }
 
-    /// What the bits that are 1 tell. Takes time linear in the length.
+    /// What the number of ones says. Takes time linear in the length.
     pub(crate) fn fill(&self) -> Fill {
         let hashes = self.hashes();
         match &self.bits {
@@ -228,7 +229,7 @@ impl Layer {
         HugePages { bytes, touched }
     }
 
-    /// Puts on huge pages what should be there with so many items, after bits were loaded.
+    /// Moves the pages that are due at this item count to huge pages, after bits were loaded.
     pub(crate) fn collapse_loaded(&self) {
         self.huge_pages().collapse_loaded(self.items);
     }

@@ -1,4 +1,4 @@
-//! A cuckoo filter taken apart, and put together again.
+//! Splitting a cuckoo filter into parts, and rebuilding it.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -12,14 +12,14 @@ use crate::cuckoo::{CuckooFilter, DeadEnds, MAX_EXPANSION, Table, Watch, buckets
 use crate::error::CuckooError;
 use crate::host::Capture;
 
-/// Everything about a cuckoo filter but its slots.
+/// Everything about a cuckoo filter except its slots.
 ///
 /// Table i, from 0, has `buckets * expansion^i` buckets, of `bucket_size` slots of a byte.
 ///
 /// The expansion of a filter made by [`CuckooBuilder`](crate::CuckooBuilder) is a power of two.
-/// Others are taken from outside, as RedisBloom takes them. Such a filter misses items, there and
-/// here: the two buckets of a fingerprint do not lead to each other, and one that was moved is not
-/// found.
+/// Parts from outside may have other values, as in RedisBloom. Such a filter misses items, in
+/// RedisBloom and here: the two buckets of a fingerprint do not lead to each other, so lookups miss
+/// a moved fingerprint.
 ///
 /// ```
 /// use everbloom::CuckooFilter;
@@ -133,7 +133,7 @@ impl CuckooParts {
 }
 
 impl CuckooFilter {
-    /// Everything about the filter but its slots. [Example](CuckooParts).
+    /// Everything about the filter except its slots. [Example](CuckooParts).
     #[must_use]
     pub fn parts(&self) -> CuckooParts {
         CuckooParts {
@@ -148,12 +148,12 @@ impl CuckooFilter {
         }
     }
 
-    /// A filter of these parts, all its slots empty; [`load_chunk`](Self::load_chunk) brings them.
+    /// A filter of these parts, all its slots empty; [`load_chunk`](Self::load_chunk) fills them.
     /// `limit` is the most bytes all tables may take together. [Example](CuckooParts).
     ///
     /// # Errors
     ///
-    /// The first rule that the parts break, or that memory is missing.
+    /// The first rule that the parts break, or that there is no memory.
     pub fn from_parts(parts: &CuckooParts, limit: u64) -> Result<CuckooFilter, CuckooError> {
         parts.validate(limit)?;
         Self::assembled(parts, |buckets, _| {
@@ -176,7 +176,7 @@ impl CuckooFilter {
     ///
     /// # Errors
     ///
-    /// The first rule that the parts break, or that memory is missing.
+    /// The first rule that the parts break, or that there is no memory.
     pub fn from_parts_and_slots(
         parts: &CuckooParts,
         slots: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! A filter taken apart, and put together again.
+//! Splitting a filter into parts, and rebuilding it.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::pages;
 use crate::scalable::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
-    /// Everything about the filter but its bits. [Example](FilterParts).
+    /// Everything about the filter except its bits. [Example](FilterParts).
     #[must_use]
     pub fn parts(&self) -> FilterParts {
         FilterParts {
@@ -24,22 +24,22 @@ impl ScalableBloomFilter {
         }
     }
 
-    /// A filter of these parts, all its bits 0; [`load_chunk`](Self::load_chunk) brings the bits.
+    /// A filter of these parts, all its bits 0; [`load_chunk`](Self::load_chunk) loads the bits.
     /// `limit` is the most bytes all bit arrays may have together. [Example](crate::redisbloom).
     ///
     /// # Errors
     ///
-    /// The first rule that the parts break, or that memory is missing.
+    /// The first rule that the parts break, or that there is no memory.
     pub fn from_parts(parts: &FilterParts, limit: u64) -> Result<Self, PartsError> {
         Self::from_parts_checked(parts, limit, Check::DumpHeader)
     }
 
-    /// As [`from_parts`](Self::from_parts), with the checks for parts of that origin.
+    /// As [`from_parts`](Self::from_parts), with the checks for this origin.
     /// [Example](FilterParts::validate).
     ///
     /// # Errors
     ///
-    /// The first rule that the parts break, or that memory is missing.
+    /// The first rule that the parts break, or that there is no memory.
     pub fn from_parts_checked(
         parts: &FilterParts,
         limit: u64,
@@ -196,7 +196,7 @@ fn empty_layer(
 }
 
 impl Layer {
-    /// Everything about the layer but its bits. [Example](FilterParts).
+    /// Everything about the layer except its bits. [Example](FilterParts).
     #[must_use]
     pub fn parts(&self) -> LayerParts {
         let size = self.size();

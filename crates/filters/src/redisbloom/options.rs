@@ -5,8 +5,8 @@ use crate::sizing::Rounding;
 
 /// The option bits kept with a filter.
 ///
-/// Filters made here have `NO_ROUND` and `FORCE_64`, and `NO_SCALING` when they do not grow.
-/// Others come from outside, made by old versions of RedisBloom.
+/// Filters made here have `NO_ROUND` and `FORCE_64`, and `NO_SCALING` when they do not grow. Other
+/// options come from filters of old RedisBloom versions.
 ///
 /// ```
 /// use everbloom::ScalableBloomFilter;

@@ -1,4 +1,4 @@
-//! Everything about a filter but its bits, and what of it is checked.
+//! Everything about a filter except its bits, and the checks of these parts.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use crate::hash::Key;
 use crate::layout::Layout;
 use crate::sizing::{self, LayerSize, blocked};
 
-/// Everything about a filter but its bits.
+/// Everything about a filter except its bits.
 ///
 /// ```
 /// use everbloom::{Layout, ScalableBloomFilter};
@@ -30,7 +30,7 @@ pub struct FilterParts {
     pub layers: Vec<LayerParts>,
 }
 
-/// Everything about a layer but its bits. [Example](FilterParts).
+/// Everything about a layer except its bits. [Example](FilterParts).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerParts {
     /// Length of the bit array in bytes.
@@ -51,7 +51,7 @@ pub struct LayerParts {
     pub log2_bits: u8,
 }
 
-/// Where parts come from, which decides what is checked of them. [Example](FilterParts::validate).
+/// The source of parts, which determines the checks. [Example](FilterParts::validate).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Check {
     /// The header of a dump: everything.
@@ -241,7 +241,7 @@ impl FilterParts {
                 .iter()
                 .try_fold(0_u64, |sum, layer| sum.checked_add(field(layer)))
         };
-        // Nobody else writes the blocked layout, so that nothing odd in it is let pass.
+        // Only this library writes the blocked layout, so every unusual value is refused.
         let blocked = self.layout() == Layout::Blocked;
         if blocked && self.options & !Options::NO_SCALING != Options::modern(true).bits() {
             return Err(PartsError::Options);

@@ -23,8 +23,8 @@ use crate::math::{ln, sqrt, whole};
 
 /// Bits of a block. [Example](BlockedSize::new).
 pub const BLOCK_BITS: u32 = 512;
-/// The least bits that an item sets. One would do for error rates above a third, which nobody
-/// wants. [Example](BlockedSize::from_bits).
+/// The least bits that an item sets. One would be enough only for error rates above a third, which
+/// are of no use. [Example](BlockedSize::from_bits).
 pub const MIN_HASHES: u32 = 2;
 /// The most bits that an item sets. [Example](BlockedSize::from_bits).
 pub const MAX_HASHES: u32 = 32;
@@ -88,8 +88,9 @@ impl BlockedSize {
         })
     }
 
-    /// Dimensions of a layer of at least so many bits and exactly so many hashes; `None` when there
-    /// are no bits or more than 2^63, or the hashes are not from [`MIN_HASHES`] to [`MAX_HASHES`].
+    /// Dimensions of a layer of at least this many bits and exactly this many hashes; `None` when
+    /// there are no bits or more than 2^63, or the hashes are not from [`MIN_HASHES`] to
+    /// [`MAX_HASHES`].
     ///
     /// The capacity is the given one, or else the largest for which the hash count is the best; the
     /// error rate is the one expected at that capacity.
@@ -144,8 +145,8 @@ impl BlockedSize {
         BlockedSize::in_chain(capacity, rate * share(capacity), hashes)
     }
 
-    /// As [`new`](Self::new), with so many hashes unless that takes many more bits. Layers with the
-    /// same hashes are tested together, so that a chain is worth a few bits.
+    /// As [`new`](Self::new), with this many hashes unless that takes many more bits. Layers with
+    /// the same hash count are tested together, which is worth a few bits.
     fn in_chain(capacity: u64, error_rate: f64, hashes: u32) -> Option<BlockedSize> {
         let best = BlockedSize::new(capacity, error_rate)?;
         if best.hashes == hashes {
@@ -158,8 +159,8 @@ impl BlockedSize {
             .or(Some(best))
     }
 
-    /// Dimensions of the layer after this one, when `left` of the error rate asked
-    /// for is not taken by the layers there are; `None` when there is none.
+    /// Dimensions of the layer after this one, when the existing layers leave `left` of the given
+    /// error rate; `None` when no layer fits.
     ///
     /// While layers are small, the next one has [`SMALL_EXPANSION`] times the capacity, or
     /// `expansion` times if that is more: a chain of small layers costs lookups more than memory.
@@ -207,17 +208,17 @@ impl BlockedSize {
     }
 }
 
-/// From which capacity on a layer is large. [Example](BlockedSize::next).
+/// The least capacity of a large layer. [Example](BlockedSize::next).
 pub const LARGE: u64 = 1 << 20;
-/// How many times the capacity of a small layer the next one has at least. Four such steps lead
-/// from the default capacity of 100 to ten million: 10^(5/4) = 17.8. [Example](BlockedSize::next).
+/// The least growth factor from a small layer's capacity to the next. Four such steps lead from the
+/// default capacity of 100 to ten million: 10^(5/4) = 17.8. [Example](BlockedSize::next).
 pub const SMALL_EXPANSION: u32 = 18;
 
 /// The part that a layer of such a capacity takes of the error rate that the layers before it have
 /// left. The sum stays below the whole, however many layers there will be.
 ///
-/// A small layer of a chain will be a small part of the filter, and bits spent on its error rate
-/// are few: it leaves most to those that come. A large one takes half, as in the classic layout.
+/// A small layer becomes a small part of the filter, so a low error rate costs it few bits: it
+/// leaves most of the rate to later layers. A large one takes half, as in the classic layout.
 ///
 /// ```
 /// # use everbloom::sizing::blocked;
@@ -229,14 +230,14 @@ pub fn share(capacity: u64) -> f64 {
     if capacity < LARGE { 0.125 } else { 0.5 }
 }
 
-/// The error rate asked for of a filter whose first layer has this capacity and error rate.
+/// The given error rate of a filter whose first layer has this capacity and error rate.
 pub(crate) fn whole_rate(capacity: u64, error_rate: f64) -> f64 {
-    // A share is a power of two, so that this is exactly what was asked for.
+    // A share is a power of two, so this is exactly the given rate.
     error_rate / share(capacity)
 }
 
-/// The most items that a layer of at most so many bits is made for at an error rate; 0 when there
-/// is no room for one.
+/// The largest capacity of a layer of at most this many bits at an error rate; 0 when not even one
+/// item fits.
 ///
 /// ```
 /// # use everbloom::sizing::blocked;
@@ -257,7 +258,7 @@ pub fn capacity(bits: u64, error_rate: f64) -> u64 {
     items
 }
 
-/// The error rate of a layer of so many bits, hashes and items; bits count in whole blocks.
+/// The error rate of a layer with this many bits, hashes and items; bits count in whole blocks.
 ///
 /// ```
 /// use everbloom::sizing::blocked;
@@ -273,7 +274,7 @@ pub fn error_rate(bits: u64, hashes: u32, items: u64) -> f64 {
     block_error_rate(items as f64 / blocks as f64, hashes)
 }
 
-/// The hash count with the lowest error rate for so many bits and items.
+/// The hash count with the lowest error rate for this many bits and items.
 ///
 /// ```
 /// # use everbloom::sizing::blocked;

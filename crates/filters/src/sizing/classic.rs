@@ -100,8 +100,8 @@ impl LayerSize {
         })
     }
 
-    /// Dimensions of a layer that has at least so many bits and exactly so many hashes; `None`
-    /// when a count is 0, the bits are more than 2^63 or the hashes more than [`MAX_HASHES`].
+    /// Dimensions of a layer with at least this many bits and exactly this many hashes; `None` when
+    /// a count is 0, the bits are more than 2^63 or the hashes more than [`MAX_HASHES`].
     ///
     /// The capacity is the given one, or else the one for which the hash count is the best; the
     /// error rate is the expected one at that capacity.
@@ -208,8 +208,8 @@ pub fn hashes(bits_per_entry: f64) -> Option<u32> {
     u32::try_from(whole(count)).ok()
 }
 
-/// The most items that a layer of at most so many bits is made for at an error rate; 0 when there
-/// is no room for one.
+/// The largest capacity of a layer of at most this many bits at an error rate; 0 when not even one
+/// item fits.
 ///
 /// ```
 /// use everbloom::sizing;
@@ -234,8 +234,8 @@ pub fn capacity(bits: u64, error_rate: f64) -> u64 {
     low
 }
 
-/// The error rate for which a layer of so many bits and items is made:
-/// `e^(-bits / items * (ln 2)^2)`.
+/// The error rate for which a layer with this many bits and items is made: `e^(-bits / items * (ln
+/// 2)^2)`.
 ///
 /// ```
 /// # use everbloom::sizing;

@@ -21,7 +21,7 @@ pub fn bits(items: f64, error_rate: f64) -> f64 {
     -items * ln(error_rate) / (LN_2 * LN_2)
 }
 
-/// The best hash count for so many bits and items: `k = m / n * ln 2`.
+/// The best hash count for this many bits and items: `k = m / n * ln 2`.
 ///
 /// ```
 /// # use everbloom::sizing::textbook;
@@ -43,8 +43,7 @@ pub fn error_rate(bits: f64, hashes: f64, items: f64) -> f64 {
     powf(fill_ratio(bits, hashes, items), hashes)
 }
 
-/// Items for so many bits at an error rate, with the best hash count:
-/// `n = -m (ln 2)^2 / ln p`.
+/// Items for this many bits at an error rate, with the best hash count: `n = -m (ln 2)^2 / ln p`.
 ///
 /// ```
 /// # use everbloom::sizing::textbook;

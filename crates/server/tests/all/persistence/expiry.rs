@@ -9,7 +9,7 @@ use everbloom_server::Settings;
 use super::common::{info, logging, run, until};
 use super::crashing::CrashingDisk;
 use super::trouble::start_on;
-use crate::support::Client;
+use crate::support::{Client, OfRunning};
 
 /// Waits until DBSIZE says so.
 fn until_keys(client: &mut Client, wanted: i64) {
@@ -76,7 +76,9 @@ fn expired_keys_stay_unseen_while_their_removal_cannot_be_logged() {
     }
     until(&mut client, "aof_buffer_length", "0");
     disk.fail_writes_after(20);
-    client.line("SET other 2");
+    // Its reply waits for the log.
+    let mut waiting = Client::of(&running);
+    waiting.send(&["SET", "other", "2"]);
     until(&mut client, "aof_last_write_status", "err");
     let there = client.line("DBSIZE");
     run(&mut client, &["DEBUG SET-ACTIVE-EXPIRE 1"]);
