@@ -110,6 +110,18 @@ mod tests {
     use super::super::random_items;
     use super::*;
 
+    /// Checks that every measured rate is within five deviations of the expected one.
+    fn check_points(filling: &Filling) {
+        for point in &filling.points {
+            let away = (point.measured - point.expected.unwrap()).abs();
+            assert!(
+                away <= 5.0 * point.deviation.max(1e-4),
+                "{away} at {}",
+                point.added
+            );
+        }
+    }
+
     #[test]
     fn what_is_measured_is_what_is_expected() {
         let items = random_items(40_000, 3).unwrap();
@@ -118,14 +130,7 @@ mod tests {
             let subject = Subject::reserved(None, 0.01, 10_000, Some(layout)).unwrap();
             let filling = fill("filter".into(), subject, added, probed, true).unwrap();
             assert_eq!(filling.points.len(), STEPS);
-            for point in &filling.points {
-                let away = (point.measured - point.expected.unwrap()).abs();
-                assert!(
-                    away <= 5.0 * point.deviation.max(1e-4),
-                    "{away} at {}",
-                    point.added
-                );
-            }
+            check_points(&filling);
             let chart = chart(&[filling], Some(0.01), 10_000, "here");
             assert_eq!(chart.lines.len(), 3);
         }
@@ -138,14 +143,7 @@ mod tests {
         for bucket_size in [1, 4] {
             let subject = Subject::cuckoo(None, 10_000, bucket_size).unwrap();
             let filling = fill("filter".into(), subject, added, probed, true).unwrap();
-            for point in &filling.points {
-                let away = (point.measured - point.expected.unwrap()).abs();
-                assert!(
-                    away <= 5.0 * point.deviation.max(1e-4),
-                    "{away} at {}",
-                    point.added
-                );
-            }
+            check_points(&filling);
             assert_eq!(chart(&[filling], None, 10_000, "here").lines.len(), 2);
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::support::{EVERBLOOM, Outcome, Server, folder, run, run_with_input};
 use everbloom::{BloomFilter, ScalableBloomFilter};
-use everbloom_dev::wait_for;
+use everbloom_dev::{peers, wait_for};
 
 fn dedup(args: &[&str]) -> Command {
     let mut command = Command::new(EVERBLOOM);
@@ -635,9 +635,7 @@ fn a_filter_that_is_too_full_warns() {
 
 #[test]
 fn progress_is_for_a_terminal() {
-    let python = Command::new("python3").arg("--version").output();
-    if !python.is_ok_and(|outcome| outcome.status.success()) {
-        eprintln!("skipped: python3 is missing");
+    if !peers::is_there(Command::new("python3").arg("--version"), "install python3") {
         return;
     }
     let folder = folder("dedup-pty");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at once")]
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{EVERBLOOM, Outcome, folder, root, run};
@@ -11,6 +12,12 @@ use serde_json::Value;
 
 fn plan(args: &[&str]) -> Outcome {
     run(Command::new(EVERBLOOM).arg("plan").args(args))
+}
+
+/// Draws a picture into a file.
+fn draw(what: &str, file: &Path) {
+    let file = file.to_str().unwrap();
+    plan(&["1e6", "1%", "--picture", what, "--plot", file]).success();
 }
 
 fn json(args: &[&str]) -> Value {
@@ -269,15 +276,7 @@ fn every_picture_can_be_drawn() {
         let svg = folder.join(format!("{what}.svg"));
         let png = folder.join(format!("{what}.PNG"));
         for file in [&svg, &png] {
-            plan(&[
-                "1e6",
-                "1%",
-                "--picture",
-                what,
-                "--plot",
-                file.to_str().unwrap(),
-            ])
-            .success();
+            draw(what, file);
         }
         let text = fs::read_to_string(&svg).unwrap();
         let is_labelled = text.contains(">classic</text>") || text.contains(">1 % classic</text>");
@@ -342,15 +341,7 @@ fn the_guides_pictures() {
     let folder = folder("guide-pictures");
     for what in ["overfill", "memory"] {
         let file = folder.join("picture.svg");
-        plan(&[
-            "1e6",
-            "1%",
-            "--picture",
-            what,
-            "--plot",
-            file.to_str().unwrap(),
-        ])
-        .success();
+        draw(what, &file);
         let kept = root().join(format!("docs/guide/{what}.svg"));
         let same = fs::read(&file).unwrap() == fs::read(&kept).unwrap();
         assert!(

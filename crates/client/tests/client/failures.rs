@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use everbloom_client::{BitmapFilter, Error};
 use everbloom_dev::{Redis, wait_for};
 
-use crate::support::{Host, connect, items, with_bitmaps};
+use crate::support::{Host, connect, items, replica_of, with_bitmaps};
 
 #[test]
 fn another_type_of_value() {
@@ -115,16 +115,7 @@ fn a_replica_that_takes_no_writes() {
     };
     let seen = BitmapFilter::create(&mut connect(primary.addr), "seen", 1000, 0.01).unwrap();
     seen.add(&mut connect(primary.addr), "a").unwrap();
-    let port = primary.addr.port().to_string();
-    let dir = tempfile::tempdir().unwrap();
-    let settings = [
-        "--replicaof",
-        "127.0.0.1",
-        &port,
-        "--dir",
-        dir.path().to_str().unwrap(),
-    ];
-    let replica = Redis::start(&settings).unwrap();
+    let (replica, _dir) = replica_of(&primary);
     let mut connection = connect(replica.addr);
     let exists = redis::cmd("EXISTS").arg("seen").take();
     wait_for("the replica", || {

@@ -5,23 +5,15 @@ use everbloom_dev::{Process, Redis, free_port, wait_for};
 use redis::sentinel::{SentinelClient, SentinelServerType};
 use std::process::Command;
 
-use crate::support::connect;
+use crate::support::{connect, replica_of};
 
 #[test]
 fn the_filter_is_there_after_a_failover() {
     let Some(mut primary) = Redis::start(&["--repl-diskless-sync-delay", "0"]) else {
         return;
     };
-    let port = primary.addr.port().to_string();
-    let dir = tempfile::tempdir().unwrap();
-    let settings = [
-        "--replicaof",
-        "127.0.0.1",
-        &port,
-        "--dir",
-        dir.path().to_str().unwrap(),
-    ];
-    let replica = Redis::start(&settings).unwrap();
+    let (replica, dir) = replica_of(&primary);
+    let port = primary.addr.port();
     let own_port = free_port();
     let settings = format!(
         "port {own_port}\nsentinel monitor main 127.0.0.1 {port} 1\n\

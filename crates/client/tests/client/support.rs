@@ -6,6 +6,7 @@ use std::time::Duration;
 use everbloom_client::redis::{Client, Connection};
 use everbloom_dev::Redis;
 use everbloom_server::{Running, Server, Settings};
+use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 /// A server that runs until it is dropped.
@@ -59,6 +60,15 @@ pub(crate) fn with_bitmaps() -> Vec<Host> {
 /// The servers with the `BF` commands.
 pub(crate) fn with_filters() -> Vec<Host> {
     vec![Host::serve()]
+}
+
+/// A replica of a redis-server, and its folder.
+pub(crate) fn replica_of(primary: &Redis) -> (Redis, TempDir) {
+    let port = primary.addr.port().to_string();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let replica = Redis::start(&["--replicaof", "127.0.0.1", &port, "--dir", path]);
+    (replica.unwrap(), dir)
 }
 
 /// The runtime of a test.
