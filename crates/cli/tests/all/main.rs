@@ -1,5 +1,14 @@
 //! The tests of the binary `everbloom`, in one binary of tests: it builds faster than twelve.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    missing_docs
+)]
+
 mod cli;
 mod clients;
 mod copy;

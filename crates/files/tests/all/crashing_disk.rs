@@ -2,13 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-#[path = "../support/crashing.rs"]
-mod crashing;
-
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 
-use crashing::CrashingDisk;
+use crate::crashing::CrashingDisk;
 use everbloom_files::storage::Storage;
 
 const SEEDS: u64 = 400;

@@ -469,7 +469,7 @@ mod tests {
     use super::*;
     use crate::{CuckooFilter, Layout};
 
-    const PAGE: usize = PAGE_BYTES as usize;
+    const PAGE: usize = 64 << 10;
 
     /// What happens to a value of several arrays, and to its readers.
     #[derive(Clone, Debug)]

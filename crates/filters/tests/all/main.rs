@@ -3,6 +3,15 @@
 //! Apart: `atomic_model` is built for loom only, `memory` measures its own process, and the published
 //! package leaves `examples` out.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    missing_docs
+)]
+
 mod atomic;
 mod blocked;
 mod bytes;

@@ -181,10 +181,7 @@ fn unknown_command(args: &[&[u8]]) -> Reply {
         .split_first()
         .map_or((&b""[..], args), |(name, rest)| (*name, rest));
     let is_named = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
-    if let Some((_, text)) = INSTEAD
-        .iter()
-        .find(|(names, _)| names.iter().any(|known| is_named(&known)))
-    {
+    if let Some((_, text)) = INSTEAD.iter().find(|(names, _)| names.iter().any(is_named)) {
         return Reply::error(*text);
     }
     let mut listed = String::new();

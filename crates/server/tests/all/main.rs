@@ -3,6 +3,15 @@
 //! Apart: `greedy_clients` and `sparse_filters` measure the memory of their own process, and `corpus`
 //! takes files of the fuzzers, which name modules of its root.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    missing_docs
+)]
+
 mod batches;
 mod bit_batches;
 mod bitmaps_beside_redis;

@@ -8,8 +8,8 @@ use everbloom_files::aof::{BaseFormat, FileInfo, Manifest, ReadManifestError};
 use everbloom_files::storage::{Disk, Storage};
 use proptest::prelude::*;
 
-use super::crashing::CrashingDisk;
 use super::{GOLDEN, golden, names};
+use crate::crashing::CrashingDisk;
 
 fn parse(text: impl AsRef<[u8]>) -> Result<Manifest, Problem> {
     Manifest::parse(text.as_ref(), "m").map_err(|error| error.problem)

@@ -8,8 +8,6 @@
     missing_docs
 )]
 
-#[path = "../../support/crashing.rs"]
-mod crashing;
 mod manifest;
 mod peers;
 mod reader;
