@@ -1,4 +1,4 @@
-//! Where clients are, and where they are let in.
+//! Addresses of clients and of listening sockets.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,18 +9,19 @@ use std::sync::Arc;
 pub enum Address {
     /// An address and a port.
     Ip(SocketAddr),
-    /// The path of a Unix socket. Both ends show it: the client's has no name.
+    /// The path of a Unix socket. Both ends show the server's path, because the client's socket has
+    /// no name.
     Unix(Arc<str>),
 }
 
 impl Address {
-    /// The address of nobody.
+    /// The address for commands without a client.
     pub const NOBODY: Address = Address::Ip(SocketAddr::new(
         std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         0,
     ));
 
-    /// Whether it is on this machine.
+    /// Whether the address is on this machine.
     pub fn is_local(&self) -> bool {
         match self {
             Address::Ip(address) => address.ip().to_canonical().is_loopback(),
@@ -46,12 +47,12 @@ impl fmt::Display for Address {
     }
 }
 
-/// A way into the server.
+/// An address on which the server listens.
 #[derive(Debug, Clone)]
 pub struct Entrance {
-    /// Where it is.
+    /// The address.
     pub address: Address,
-    /// Whether clients must shake hands first.
+    /// Whether clients need a TLS handshake first.
     pub tls: bool,
 }
 

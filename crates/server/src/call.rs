@@ -1,4 +1,4 @@
-//! A command as dispatch sees it: its row, the registry of all rows, and one call.
+//! A command in dispatch: its row, the registry of all rows, and one call.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -20,11 +20,11 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
 
-/// A command of the server, as the registry has them all.
+/// A command of the server, as a row of the registry.
 pub type Command = everbloom_commands::Command<Handler>;
 
-/// What a command needs to run, and the function that runs it. An error is a reply, too: the
-/// refusal of a call that has changed nothing.
+/// What a command needs to run, and the function that runs it. An error is a reply, too: it refuses
+/// a call that has changed nothing.
 #[derive(Debug, Clone, Copy)]
 pub enum Handler {
     /// The one key of a command on filters.
@@ -33,15 +33,15 @@ pub enum Handler {
     Text(Action<Text>),
     /// No key: only the connection and the server.
     Plain(fn(&mut Call<'_>) -> Result<Reply, Reply>),
-    /// Its keys, to be read.
+    /// Its keys, for reading.
     Read(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
-    /// Its keys, to be changed.
+    /// Its keys, for changes.
     Write(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
-    /// All keys, to be read a shard at a time with [`View::with_shard`].
+    /// All keys, for reading one shard at a time with [`View::with_shard`].
     ReadEach(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
-    /// All keys, to be changed.
+    /// All keys, for changes.
     WriteAll(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
-    /// What the commands queued since MULTI need: dispatch itself runs them.
+    /// All keys of the commands queued since MULTI; dispatch itself runs them.
     Exec,
 }
 
@@ -78,23 +78,23 @@ pub struct Call<'a> {
     pub session: &'a mut Session,
     /// The figures of the worker that runs the call.
     pub stats: &'a WorkerStats,
-    /// The settings in force.
+    /// The current settings.
     pub settings: &'a Settings,
-    /// Which command; once it runs, which of its subcommands.
+    /// The command; once it runs, its subcommand.
     pub command: &'static Command,
     /// All arguments, the name first.
     pub args: &'a [&'a [u8]],
-    /// When.
+    /// The time of the call.
     pub now: Now,
 }
 
 impl<'a> Call<'a> {
-    /// What a command on a filter must know.
+    /// The limits and settings for commands on filters.
     pub fn context(&self) -> Context {
         context(self.server, self.settings, self.session)
     }
 
-    /// The arguments behind the name, or behind both names of a subcommand.
+    /// The arguments after the name, or after both names of a subcommand.
     #[inline]
     pub fn args(&self) -> Args<'a> {
         let names = usize::from(self.command.name.contains('|'));
@@ -102,15 +102,15 @@ impl<'a> Call<'a> {
         Args::new(self.command.name, args)
     }
 
-    /// The entry of a key for a command that reads: Redis counts these look-ups, and only these, as
-    /// hits and misses.
+    /// The entry of a key for a command that reads. Redis counts only these look-ups as hits and
+    /// misses.
     pub fn look_up<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
         let entry = view.get(self.session.db, key);
         self.count_look_up(entry.is_some());
         entry
     }
 
-    /// As [`Call::look_up`], for a command that asks about a key and does not use it.
+    /// Like [`Call::look_up`], for a command that only inspects a key.
     pub fn peek<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
         let entry = view.peek(self.session.db, key);
         self.count_look_up(entry.is_some());
@@ -133,7 +133,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What a command on a filter must know.
+/// The limits and settings for commands on filters.
 pub fn context(server: &Server, settings: &Settings, session: &Session) -> Context {
     Context {
         defaults: settings.bf,
@@ -147,10 +147,10 @@ pub fn context(server: &Server, settings: &Settings, session: &Session) -> Conte
     }
 }
 
-/// A command with its place in the registry.
+/// A command with its index in the registry.
 #[derive(Debug)]
 pub struct Registered {
-    /// The place: statistics are kept by it.
+    /// The index, by which statistics are kept.
     pub index: usize,
     /// Its row.
     pub row: Command,
@@ -165,7 +165,7 @@ impl Deref for Registered {
 }
 
 impl Registered {
-    /// Whether it works on the value of one key, and answers at once.
+    /// Whether it works on the value of one key, and replies at once.
     #[inline]
     pub fn is_on_value(&self) -> bool {
         matches!(self.handler, Handler::Filter(_) | Handler::Text(_))
@@ -180,11 +180,11 @@ pub struct Registry {
     by_name: HashMap<&'static [u8], usize, foldhash::fast::FixedState>,
 }
 
-/// Names are no longer than this.
+/// The maximum length of a name.
 pub(crate) const LONGEST: usize = 32;
 
 impl Registry {
-    /// These commands.
+    /// A registry of these commands.
     pub fn new(rows: impl Iterator<Item = Command>) -> Self {
         let commands: Vec<Registered> = rows
             .enumerate()
@@ -209,7 +209,7 @@ impl Registry {
             .and_then(|index| self.commands.get(*index))
     }
 
-    /// The row with this place.
+    /// The row at this index.
     #[expect(
         clippy::indexing_slicing,
         reason = "places come from the registry itself"

@@ -1,4 +1,4 @@
-//! The connections that are open: what CLIENT LIST shows, and how one is ended from outside.
+//! The open connections: what CLIENT LIST shows, and how other connections close one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use everbloom_store::clock::Now;
 
 use crate::address::Address;
 
-/// What others may see of a connection. The connection itself writes it once per batch.
+/// The public state of a connection. The connection itself updates it once per batch.
 #[derive(Debug, Clone, Default)]
 pub struct ClientState {
     /// The name given by CLIENT SETNAME or HELLO.
@@ -24,9 +24,9 @@ pub struct ClientState {
     pub db: usize,
     /// Commands queued by MULTI, if it is open.
     pub queued: Option<usize>,
-    /// Keys that are watched.
+    /// Watched keys.
     pub watched: usize,
-    /// 2 or 3.
+    /// The protocol version: 2 or 3.
     pub resp: u8,
     /// The last command's name in lower case.
     pub last_command: &'static str,
@@ -40,7 +40,7 @@ pub struct ClientState {
     pub no_evict: bool,
 }
 
-/// One connection, as the others see it.
+/// One connection, as other connections see it.
 #[derive(Debug)]
 pub struct Client {
     /// Unique as long as the server runs.
@@ -51,7 +51,7 @@ pub struct Client {
     pub laddr: Address,
     /// When it connected, Unix time in milliseconds.
     pub created: u64,
-    /// The rest.
+    /// The state that changes.
     pub state: Mutex<ClientState>,
     active: AtomicU64,
     killed: AtomicBool,
@@ -59,7 +59,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A connection that is in no list: commands that the server runs by itself come from it.
+    /// A connection that is in no list: the source of commands that the server runs by itself.
     pub fn unlisted() -> Self {
         Self::new(0, Address::NOBODY, Address::NOBODY, Now::default())
     }
@@ -82,33 +82,34 @@ impl Client {
         }
     }
 
-    /// When the connection sent something last, Unix time in milliseconds.
+    /// When the connection last sent something, Unix time in milliseconds.
     pub fn active(&self) -> u64 {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// Notes that it sent something.
+    /// Records that it sent something.
     pub fn set_active(&self, now: Now) {
         self.active.store(now.ms, Ordering::Relaxed);
     }
 
-    /// Notes that the server works for it: until it sends something again, it is not silent.
+    /// Records that the server works for it. Until it sends something again, it does not count as
+    /// idle.
     pub fn set_busy(&self) {
         self.active.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Asks the connection to end itself as soon as it has finished what it does.
+    /// Asks the connection to close after its current work.
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Release);
         self.wake.notify_one();
     }
 
-    /// Whether it was asked to end.
+    /// Whether it was asked to close.
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Acquire)
     }
 
-    /// Returns once the connection was asked to end.
+    /// Returns once the connection was asked to close.
     pub async fn killed(&self) {
         while !self.is_killed() {
             self.wake.notified().await;
@@ -126,21 +127,21 @@ pub struct Clients {
 #[derive(Debug, Default)]
 struct List {
     open: BTreeMap<u64, Arc<Client>>,
-    /// Set once: the server stops.
+    /// Set once the server stops.
     closed: bool,
 }
 
-/// Why a connection is not let in.
+/// Why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// As many as may be are open.
+    /// `maxclients` are open.
     Full,
     /// The server stops.
     Closed,
 }
 
 impl Clients {
-    /// Enters a connection, unless `max` are open already or the list is closed.
+    /// Adds a connection, unless `max` are open already or the list is closed.
     pub fn enter(
         &self,
         addr: Address,
@@ -161,8 +162,8 @@ impl Clients {
         Ok(client)
     }
 
-    /// Asks all connections to end, and lets no further one in. Both happen under one lock: a
-    /// connection that is accepted at this moment is either asked to end or refused.
+    /// Asks all connections to close, and refuses any more. Both happen under one lock, so a
+    /// connection accepted at this moment is either asked to close or refused.
     pub fn close(&self) {
         let mut list = self.list.lock();
         list.closed = true;
@@ -181,7 +182,7 @@ impl Clients {
         self.list.lock().open.values().cloned().collect()
     }
 
-    /// How many are open.
+    /// The number of open connections.
     pub fn len(&self) -> usize {
         self.list.lock().open.len()
     }
@@ -215,8 +216,8 @@ mod tests {
         assert!(clients.is_empty());
     }
 
-    /// Whoever enters while the list is closed is asked to end or does not get in: one that were
-    /// let in and not asked would keep the server from stopping.
+    /// A connection that enters while the list is closed is either asked to close or refused.
+    /// Otherwise it would keep the server from stopping.
     #[test]
     fn whoever_enters_while_the_list_closes_is_asked_to_end() {
         for _ in 0..200 {

@@ -1,20 +1,20 @@
 //! Redis's glob patterns: `*`, `?`, `[a-z]`, `[^a-z]` and `\` before a character that is meant
 //! literally.
 //!
-//! The edges are Redis's: a class that is not closed ends with the pattern, a range may be given
-//! backwards, bytes compare as signed numbers in a range, and an empty text matches nothing but the
-//! empty pattern.
+//! Edge cases follow Redis: a class that is not closed ends with the pattern, a range may be
+//! backwards, bytes in a range compare as signed numbers, and an empty text matches only the empty
+//! pattern.
 
 /// Whether all of `text` matches `pattern`.
 ///
-/// Only the last `*` is ever returned to, so that the time is at most the product of the two
-/// lengths: a pattern of many stars cannot stop a worker.
+/// The search returns only to the last `*`, so the time is at most the product of the two lengths.
+/// A pattern of many stars cannot block a worker.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     if text.is_empty() {
         return pattern.is_empty();
     }
     let (mut pattern, mut text) = (pattern, text);
-    // Every element but `*` takes one byte, so it is enough to return to the last star.
+    // Every element except `*` takes one byte, so it is enough to return to the last star.
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
         if let [b'*', rest @ ..] = pattern {
@@ -23,8 +23,8 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
             continue;
         }
         let Some((byte, following)) = text.split_first() else {
-            // Stars were skipped above: whatever is left wants another byte, and a longer match of
-            // an earlier star leaves still fewer.
+            // Stars were skipped above. The rest needs another byte, and a longer match of an
+            // earlier star leaves still fewer.
             return pattern.is_empty();
         };
         if let Some(rest) = element(pattern, *byte) {
@@ -44,7 +44,7 @@ pub fn matches_any_case(pattern: &[u8], text: &[u8]) -> bool {
     matches(&pattern.to_ascii_lowercase(), &text.to_ascii_lowercase())
 }
 
-/// The pattern behind its first element, if that matches the byte.
+/// The pattern after its first element, if that matches the byte.
 fn element(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     match pattern {
         [] => None,
@@ -61,7 +61,7 @@ fn element(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// Whether the byte is in the class, and the pattern behind it.
+/// Whether the byte is in the class, and the pattern after the class.
 fn class(mut pattern: &[u8], byte: u8) -> (bool, &[u8]) {
     let mut found = false;
     loop {
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// The obvious way: a star tries every length.
+    /// The naive way: a star tries every length.
     fn by_definition(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([b'*', rest @ ..], _) => {

@@ -1,6 +1,6 @@
 //! A server that speaks RESP and the `BF.*` commands: the first host of `everbloom-commands`.
 //!
-//! The way of a request:
+//! A request takes these steps:
 //!
 //! | step | module |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | the request is found, admitted, run under its locks, recorded | `dispatch` |
 //! | Redis's own commands | `native` |
 //! | a command's row, and one call of it | `call` |
-//! | the figures for those who watch, over HTTP | `watch` |
-//! | keys, and where effects go | [`everbloom_store`] |
+//! | the figures for monitoring, over HTTP | `watch` |
+//! | keys, and the journal of effects | [`everbloom_store`] |
 //!
 //! Around it: `start`, [`config`], `session` and `clients` (a connection from inside and from
 //! outside), `address`, `tls`, `watches`, `stats`, `slowlog`, `glob`, `system`.
@@ -45,7 +45,7 @@ pub use server::Server;
 pub use start::{Running, StartError};
 pub use tls::TlsError;
 
-/// For tests and fuzzers: what it takes to run requests without sockets. It may change at any time.
+/// For tests and fuzzers: runs requests without sockets. It may change at any time.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::clients::Client;

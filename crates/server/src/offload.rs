@@ -1,9 +1,9 @@
-//! Work that takes long, offloaded to another thread before its command runs.
+//! Long work, offloaded to another thread before its command runs.
 //!
-//! A worker runs each command to its end, and the other connections of the worker wait. So a
-//! command that must copy or read megabytes offloads that first ([`Offload::request`]) and does
-//! nothing. Its connection waits for a thread, and the worker serves the others. Then the command
-//! runs once more, and finds the result here.
+//! A worker runs each command to its end, while its other connections wait. So a command that must
+//! copy or read megabytes offloads that first ([`Offload::request`]) and returns. Its connection
+//! waits for a thread, and the worker serves the others. Then the command runs again, and finds the
+//! result here.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -28,9 +28,9 @@ pub enum Done {
     Encoded(Vec<u8>),
     /// The reply.
     Reply(Reply),
-    /// A copy of a string, until it is taken, and the reader that knows what has changed since.
+    /// A copy of a string, until it is taken, and the reader that has the later changes.
     Copied(Option<Text>, Reader),
-    /// A value made of the arguments, or their refusal, until it is taken.
+    /// A value made from the arguments, or their refusal, until it is taken.
     Made(Option<Result<Value, Reply>>),
 }
 
@@ -40,7 +40,7 @@ pub struct Offload(RefCell<State>);
 
 #[derive(Default)]
 enum State {
-    /// Nobody can wait: the log gives the commands, not a connection.
+    /// No connection can wait: the command comes from the log.
     #[default]
     Disabled,
     Idle,
@@ -54,7 +54,7 @@ impl Offload {
         self.0.replace(State::Idle);
     }
 
-    /// Offloads work. Then the caller does nothing. False if nobody can wait, or the work was
+    /// Offloads work; the caller then returns. False if no connection can wait, or the work was
     /// offloaded before.
     pub fn request(&self, work: impl FnOnce() -> Work) -> bool {
         let mut state = self.0.borrow_mut();
@@ -71,7 +71,7 @@ impl Offload {
         matches!(*self.0.borrow(), State::Requested(_))
     }
 
-    /// The work, to be done.
+    /// Takes the work, to run it.
     pub fn take_work(&self) -> Option<Work> {
         match self.0.replace(State::Idle) {
             State::Requested(work) => Some(work),
@@ -82,7 +82,7 @@ impl Offload {
         }
     }
 
-    /// Hands over the result of the work, and how long that took.
+    /// Stores the result of the work, and how long it took.
     pub fn set_done(&self, done: Done, took: Duration) {
         self.0.replace(State::Done(done, took));
     }
@@ -102,7 +102,7 @@ impl Offload {
         }
     }
 
-    /// Looks for something in the result of the work of the command that runs.
+    /// Extracts a value from the result of the running command's work.
     pub fn find<R>(&self, find: impl FnOnce(&mut Done) -> Option<R>) -> Option<R> {
         match &mut *self.0.borrow_mut() {
             State::Done(done, _) => find(done),
@@ -110,7 +110,7 @@ impl Offload {
         }
     }
 
-    /// How long the work of the command that runs took.
+    /// How long the work of the running command took.
     #[inline]
     pub fn took(&self) -> Duration {
         match &*self.0.borrow() {
@@ -119,11 +119,11 @@ impl Offload {
         }
     }
 
-    /// Forgets the result, once the command has run. No shard may be locked.
+    /// Drops the result, once the command has run. No shard may be locked.
     #[inline]
     pub fn forget(&self) {
         if matches!(*self.0.borrow(), State::Done(..)) {
-            // Dropped when the cell is free again.
+            // Dropped after the cell is released.
             let _done = self.0.replace(State::Idle);
         }
     }

@@ -5,13 +5,13 @@ use everbloom_resp::Reply;
 /// The result of a command that may write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The answer for the client.
+    /// The reply for the client.
     pub reply: Reply,
-    /// What a log must replay.
+    /// The commands that a log must replay.
     pub effect: Effect,
 }
 
-/// What a log must replay so that it ends with the same keys.
+/// What a log must replay to reach the same keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing changed.
@@ -31,7 +31,7 @@ impl Outcome {
         }
     }
 
-    /// A call that a log must repeat word for word.
+    /// A call that a log must replay word for word.
     pub fn verbatim(reply: impl Into<Reply>) -> Self {
         Self {
             reply: reply.into(),

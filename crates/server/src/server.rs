@@ -1,4 +1,4 @@
-//! The server: what all connections and workers share.
+//! The server: the state that all connections and workers share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,16 +18,16 @@ use crate::slowlog::SlowLog;
 use crate::stats::{ServerStats, WorkerStats};
 use crate::tls::{self, TlsError};
 
-/// What all connections and workers share.
+/// The state that all connections and workers share.
 #[derive(Debug)]
 pub struct Server {
     /// The settings.
     pub config: Config,
-    /// All that is remembered.
+    /// The data.
     pub store: Arc<Store>,
     /// The open connections.
     pub clients: Clients,
-    /// Commands that took long.
+    /// Slow commands.
     pub slowlog: SlowLog,
     /// Figures of the whole server.
     pub stats: ServerStats,
@@ -35,13 +35,13 @@ pub struct Server {
     pub workers: Box<[Arc<WorkerStats>]>,
     /// When the server started.
     pub started: Instant,
-    /// 40 random hexadecimal digits that name this run.
+    /// 40 random hexadecimal digits that identify this run.
     pub run_id: String,
     /// Bytes of memory of this machine.
     pub total_memory: u64,
-    /// Whether keys whose time has come are removed before anybody asks for them.
+    /// Whether expired keys are removed in the background.
     pub active_expire: AtomicBool,
-    /// Whether the end is to save a snapshot, if a client has said so.
+    /// Whether to save a snapshot at the end, if a client has said so.
     save_at_end: Mutex<Option<bool>>,
     entrances: OnceLock<Vec<Entrance>>,
     tls: Mutex<Option<Arc<ServerConfig>>>,
@@ -49,13 +49,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with these settings and `workers` workers, which count for so many commands. It
+    /// A server with these settings and `workers` workers, with figures for this many commands. It
     /// does not listen yet, and has no data directory.
     pub fn new(settings: Settings, workers: usize, commands: usize) -> Arc<Self> {
         Self::with_persistence(settings, workers, commands, None)
     }
 
-    /// The same, with a data directory that is yet to be loaded.
+    /// The same, with a data directory to load.
     pub fn with_persistence(
         settings: Settings,
         workers: usize,
@@ -81,29 +81,29 @@ impl Server {
         })
     }
 
-    /// Where it listens; empty before it does.
+    /// The addresses it listens on; empty before that.
     pub fn entrances(&self) -> &[Entrance] {
         self.entrances.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Notes where it listens, once.
+    /// Sets the addresses it listens on, once.
     pub(crate) fn set_entrances(&self, entrances: Vec<Entrance>) {
-        // A server is started once; a second list would be a second server's.
+        // A server starts once; a second list would belong to a second server.
         let _ = self.entrances.set(entrances);
     }
 
-    /// How clients over TLS are met, if they are.
+    /// TLS settings for new connections.
     pub(crate) fn tls(&self) -> Option<Arc<ServerConfig>> {
         self.tls.lock().clone()
     }
 
-    /// Meets further clients so.
+    /// Sets TLS for new connections.
     pub(crate) fn set_tls(&self, config: Option<Arc<ServerConfig>>) {
         *self.tls.lock() = config;
     }
 
-    /// Reads the files of TLS anew, and answers whether there are any. When they are wrong, those
-    /// that were read before hold.
+    /// Reads the TLS files again, and returns whether there are any. If they are invalid, the
+    /// current ones stay.
     pub fn read_tls_files(&self) -> Result<bool, TlsError> {
         let config = tls::read(&self.config.snapshot().tls)?;
         let any = config.is_some();
@@ -111,14 +111,15 @@ impl Server {
         Ok(any)
     }
 
-    /// Asks the server to stop: no new connections, the open ones end after the batch they are at.
+    /// Asks the server to stop: it refuses new connections, and closes the open ones after their
+    /// current batch.
     pub fn stop(&self) {
         self.store.stop();
         self.stop.send_replace(true);
         self.clients.close();
     }
 
-    /// Changes the settings: `change` works on a copy, which is put in force when it succeeds.
+    /// Changes the settings: `change` works on a copy, which replaces them when it succeeds.
     pub fn update_settings<E>(
         &self,
         change: impl FnOnce(&mut Settings) -> Result<(), E>,
@@ -130,17 +131,17 @@ impl Server {
         })
     }
 
-    /// Says whether a snapshot is to be saved at the end, whatever the save points say.
+    /// Sets whether to save a snapshot at the end, whatever the save points say.
     pub fn set_save_at_end(&self, save: bool) {
         *self.save_at_end.lock() = Some(save);
     }
 
-    /// Whether a client has said that a snapshot is to be saved at the end, or that none is.
+    /// Whether a client has said to save a snapshot at the end, or not to.
     pub fn save_at_end(&self) -> Option<bool> {
         *self.save_at_end.lock()
     }
 
-    /// Whether it was asked to stop.
+    /// Whether the server was asked to stop.
     pub fn is_stopping(&self) -> bool {
         *self.stop.borrow()
     }
@@ -155,19 +156,19 @@ impl Server {
     pub fn used_memory(&self) -> u64 {
         let keys = u64::try_from(self.store.keyspace.memory()).unwrap_or(u64::MAX);
         let used = keys.saturating_add(self.stats.buffers.load(Ordering::Relaxed));
-        // Mostly a read: workers that only look must not fight for the cache line.
+        // Mostly a read: workers that only read must not compete for the cache line.
         if used > self.stats.peak_memory.load(Ordering::Relaxed) {
             self.stats.peak_memory.fetch_max(used, Ordering::Relaxed);
         }
         used
     }
 
-    /// Whether more memory is taken than `maxmemory` allows.
+    /// Whether the memory in use exceeds `maxmemory`.
     pub fn over_memory_limit(&self, settings: &Settings) -> bool {
         settings.maxmemory > 0 && self.used_memory() > settings.maxmemory
     }
 
-    /// Bytes of memory that are left, of `maxmemory` or of the machine's.
+    /// Bytes of free memory, of `maxmemory` or of the machine's.
     pub fn free_memory(&self, settings: &Settings) -> u64 {
         let most = if settings.maxmemory > 0 {
             settings.maxmemory
@@ -177,7 +178,7 @@ impl Server {
         most.saturating_sub(self.used_memory())
     }
 
-    /// Bytes that one filter may take.
+    /// The maximum bytes of one filter.
     pub fn max_filter_bytes(&self, settings: &Settings) -> u64 {
         match settings.bf_max_filter_bytes {
             0 => u64::MAX,

@@ -1,4 +1,4 @@
-//! What the server remembers of one connection.
+//! The state of one connection.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ pub enum ReplyMode {
     On,
     /// None.
     Off,
-    /// Not that of the command that set it, nor the next.
+    /// Not the reply to the command that set it, nor the next.
     SkipNext,
-    /// Not this one.
+    /// Not this reply.
     Skip,
 }
 
 /// A command waiting for EXEC.
 #[derive(Debug)]
 pub struct Queued {
-    /// Which command: its place in the registry.
+    /// The command's index in the registry.
     pub command: usize,
     /// Its arguments, the name first.
     pub args: Vec<Vec<u8>>,
@@ -53,7 +53,7 @@ impl Transaction {
         self.queued.push(Queued { command, args });
     }
 
-    /// Lets EXEC refuse all; nothing of it is needed any more.
+    /// Makes EXEC refuse the transaction, and drops the queued commands.
     pub fn abort(&mut self) {
         *self = Transaction {
             aborted: true,
@@ -71,7 +71,7 @@ pub struct Watch {
     pub key: Vec<u8>,
     /// Its version when the watch began.
     pub version: u64,
-    /// Whether it was there then.
+    /// Whether it existed then.
     pub present: bool,
 }
 
@@ -82,28 +82,28 @@ pub struct Session {
     pub client: Arc<Client>,
     /// The selected database.
     pub db: usize,
-    /// What the client wants replies in.
+    /// The protocol of the replies.
     pub protocol: Protocol,
     /// Whether the password was given, or none is needed.
     pub authenticated: bool,
     /// The open MULTI.
     pub transaction: Option<Transaction>,
-    /// The keys watched.
+    /// The watched keys.
     pub watches: Vec<Watch>,
     /// Whether replies are sent.
     pub reply_mode: ReplyMode,
-    /// The position in the journal behind the last change this connection made.
+    /// The position in the journal after the last change of this connection.
     pub written: u64,
-    /// EXEC is running: the shards that the queued commands name are locked already.
+    /// Whether EXEC is running: the shards of the queued commands are locked already.
     pub executing: bool,
     /// The offloaded work of the command that runs next.
     pub offload: Offload,
-    /// Close the connection once the replies so far are sent.
+    /// Whether to close the connection once the replies so far are sent.
     pub closing: bool,
 }
 
 impl Session {
-    /// A connection that was just opened.
+    /// A new connection.
     pub fn new(client: Arc<Client>, authenticated: bool) -> Self {
         Session {
             client,
@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Notes how far the journal must be in the log before this connection's replies may leave.
+    /// Records how far the log must be written before this connection's replies may be sent.
     #[inline]
     pub fn wrote(&mut self, position: u64) {
         self.written = self.written.max(position);

@@ -1,4 +1,4 @@
-//! Commands that took long: SLOWLOG.
+//! Slow commands: SLOWLOG.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ pub struct SlowLog(Mutex<State>);
 struct State {
     /// Newest first.
     entries: VecDeque<SlowEntry>,
-    /// The number of the next one.
+    /// The number of the next entry.
     next_id: u64,
 }
 
@@ -43,7 +43,7 @@ const MOST_ARGS: usize = 32;
 const MOST_BYTES: usize = 128;
 
 impl SlowLog {
-    /// Enters a command.
+    /// Adds a command.
     pub fn note(
         &self,
         settings: &Settings,
@@ -71,17 +71,17 @@ impl SlowLog {
         self.0.lock().entries.iter().take(count).cloned().collect()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.0.lock().entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets all entries.
+    /// Removes all entries.
     pub fn reset(&self) {
         self.0.lock().entries.clear();
     }

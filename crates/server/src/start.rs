@@ -1,4 +1,4 @@
-//! Starting a server, and ending it.
+//! Starts and stops a server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,37 +28,37 @@ use crate::watch::watch;
 /// Why a server did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// An address cannot be listened on.
+    /// The server cannot listen on an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// TLS cannot be spoken with these settings.
+    /// Invalid TLS settings.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The data directory cannot be used.
     #[error(transparent)]
     Data(#[from] OpenError),
-    /// A thread or an event loop cannot be made.
+    /// A thread or an event loop cannot be created.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
 }
 
-/// A server that runs. Dropping it stops it and waits for its end.
+/// A running server. Dropping it stops it and waits for its end.
 #[derive(Debug)]
 pub struct Running {
     server: Arc<Server>,
     threads: Vec<JoinHandle<()>>,
-    /// Ends after the others, when the log is complete.
+    /// Stopped after the others, when the log is complete.
     keeper: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Starts a server: when this returns, connections to its addresses are accepted.
+    /// Starts a server. When this returns, it accepts connections to its addresses.
     pub fn start(settings: Settings) -> Result<Running, StartError> {
         let persistence = Persistence::open(&settings.data)?;
         Self::start_on(settings, persistence)
     }
 
-    /// The same, with a data directory that is open already, or none.
+    /// The same, with an open data directory, or none.
     pub fn start_on(
         settings: Settings,
         persistence: Option<Persistence>,
@@ -121,7 +121,7 @@ fn keep(server: &Arc<Server>) {
     let store = &*server.store;
     match load::load(store, persistence, &mut Replayer::new(server)) {
         Ok(log) => log::run(store, persistence, log),
-        // What is there is not everything: it stays marked as loading and is saved nowhere.
+        // The data is incomplete, so it stays marked as loading and is never saved.
         Err(load::LoadError::Stopped) => info!("stopped while loading"),
         Err(problem) => server.store.fail(problem.to_string()),
     }
@@ -192,7 +192,7 @@ fn spawn(
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // For the long work of a worker.
+        // For the worker's long work.
         .max_blocking_threads(1)
         .build()?;
     std::thread::Builder::new()
@@ -200,7 +200,7 @@ fn spawn(
         .spawn(move || work(runtime))
 }
 
-/// The main thread's work: accepts connections and does what must be done now and then.
+/// The main thread's work: accepts connections and runs periodic tasks.
 async fn attend(
     server: Arc<Server>,
     listeners: Vec<Listener>,
@@ -221,12 +221,12 @@ async fn attend(
         () = server.stopping() => {}
         () = server.store.failed() => server.stop(),
     }
-    // Dropping the acceptors drops the channels, and with the last connection each worker ends.
+    // Dropping the acceptors closes the channels. Each worker ends with its last connection.
     tasks.shutdown().await;
 }
 
-/// Removes expired keys, on a thread of its own: looks for them `hz` times a second, and goes on at
-/// once while it finds some.
+/// Removes expired keys on a separate thread. It looks for them `hz` times a second, and continues
+/// at once while it finds some.
 async fn remove_expired(server: &Server) {
     while !server.is_stopping() {
         let active = server.active_expire.load(Ordering::Relaxed);
@@ -244,7 +244,7 @@ async fn remove_expired(server: &Server) {
     }
 }
 
-/// How often what recurs is done.
+/// The interval of periodic tasks.
 fn period(settings: &Settings) -> Duration {
     Duration::from_secs(1) / settings.hz.clamp(1, 500)
 }

@@ -1,5 +1,5 @@
-//! Figures for INFO. Each worker counts for itself, so that counting costs no shared cache line;
-//! whoever asks adds up.
+//! Figures for INFO. Each worker counts for itself, so that counting needs no shared cache line;
+//! readers add up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use parking_lot::Mutex;
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds to it. Only the worker that owns the counter may: the sum is not atomic.
+    /// Adds to it. Only the worker that owns the counter may call this: the addition is not atomic.
     #[inline]
     pub fn add(&self, n: u64) {
         let sum = self.get().wrapping_add(n);
         self.0.store(sum, Ordering::Relaxed);
     }
 
-    /// What it stands at.
+    /// Its current value.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Back to zero.
+    /// Resets it to zero.
     pub fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -34,16 +34,16 @@ impl Counter {
 
 /// Buckets of a histogram of times.
 pub const BUCKETS: usize = 26;
-/// The bound of the first is 2^8 nanoseconds. Each further one is twice the one before, and the
-/// last has none.
+/// The bound of the first bucket is 2^8 nanoseconds. Each further bound is twice the one before;
+/// the last bucket has none.
 const FIRST_BOUND: u32 = 8;
 
-/// How many commands took how long, in buckets that are bounded by powers of two.
+/// A histogram of command times, with buckets bounded by powers of two.
 #[derive(Debug, Default)]
 pub struct Histogram([Counter; BUCKETS]);
 
 impl Histogram {
-    /// Counts commands that took so many nanoseconds each.
+    /// Counts commands that took this many nanoseconds each.
     #[inline]
     fn add(&self, nanos: u64, commands: u64) {
         let doubled = (u64::BITS - nanos.saturating_sub(1).leading_zeros()).max(FIRST_BOUND);
@@ -53,7 +53,7 @@ impl Histogram {
         }
     }
 
-    /// The commands of each bucket.
+    /// The number of commands in each bucket.
     pub fn counts(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(Counter::get)
     }
@@ -66,29 +66,29 @@ impl Histogram {
     }
 }
 
-/// What is counted of one command.
+/// The figures of one command.
 #[derive(Debug, Default)]
 pub struct CommandStats {
     /// Times it ran.
     pub calls: Counter,
-    /// Nanoseconds it took in all.
+    /// Total nanoseconds.
     pub nanos: Counter,
-    /// How long it took each time. What is executed at once counts as equal parts of the whole.
+    /// The times of its runs. Requests executed together count as equal parts of the whole time.
     pub times: Histogram,
     /// Times it was refused before it ran.
     pub rejected: Counter,
-    /// Times it ran and answered an error.
+    /// Times it ran and replied with an error.
     pub failed: Counter,
 }
 
 impl CommandStats {
-    /// Counts calls that ran, and took so many nanoseconds together.
+    /// Counts calls that ran, and took this many nanoseconds together.
     #[inline]
     pub fn ran(&self, calls: u64, nanos: u64, failed: u64) {
         self.calls.add(calls);
         self.nanos.add(nanos);
         self.failed.add(failed);
-        // Mostly one call, which saves a division.
+        // Usually one call, which saves a division.
         let each = if calls == 1 {
             nanos
         } else {
@@ -105,7 +105,7 @@ impl CommandStats {
     }
 }
 
-/// What one worker counts.
+/// The figures of one worker.
 #[derive(Debug)]
 pub struct WorkerStats {
     /// By the command's number in the registry.
@@ -114,9 +114,9 @@ pub struct WorkerStats {
     pub net_input: Counter,
     /// Bytes written to clients.
     pub net_output: Counter,
-    /// Keys that reads found.
+    /// Keys that existed when read.
     pub keyspace_hits: Counter,
-    /// Keys that reads did not find.
+    /// Keys that did not exist when read.
     pub keyspace_misses: Counter,
     /// Error replies.
     pub errors: Counter,
@@ -124,11 +124,11 @@ pub struct WorkerStats {
     pub error_codes: Mutex<BTreeMap<String, u64>>,
 }
 
-/// Error replies are counted by so many codes; Redis keeps as many.
+/// The number of error codes that are counted; the same as in Redis.
 const MOST_CODES: usize = 128;
 
 impl WorkerStats {
-    /// Zeroes for a server of `commands` commands.
+    /// Zeros for a server with `commands` commands.
     pub fn new(commands: usize) -> Arc<Self> {
         Arc::new(WorkerStats {
             commands: (0..commands).map(|_| CommandStats::default()).collect(),
@@ -161,7 +161,7 @@ impl WorkerStats {
         }
     }
 
-    /// Back to zero.
+    /// Resets all to zero.
     pub fn reset(&self) {
         self.error_codes.lock().clear();
         for command in &self.commands {
@@ -175,31 +175,31 @@ impl WorkerStats {
     }
 }
 
-/// What the server as a whole counts, seldom enough for shared counters.
+/// The figures of the whole server, changed rarely enough for shared counters.
 #[derive(Debug, Default)]
 pub struct ServerStats {
     /// Connections accepted.
     pub connections: AtomicU64,
     /// Connections refused because `maxclients` were open.
     pub rejected_connections: AtomicU64,
-    /// Keys removed because their time had come.
+    /// Expired keys removed.
     pub expired_keys: AtomicU64,
-    /// The most memory that keys and buffers took.
+    /// The peak memory of keys and buffers.
     pub peak_memory: AtomicU64,
     /// Bytes that the buffers of connections take now.
     pub buffers: AtomicU64,
-    /// Commands a second, of late.
+    /// Recent commands per second.
     pub commands_per_second: AtomicU64,
-    /// Bytes read a second, of late.
+    /// Recent bytes read per second.
     pub input_per_second: AtomicU64,
-    /// Bytes written a second, of late.
+    /// Recent bytes written per second.
     pub output_per_second: AtomicU64,
     /// Connections closed because of a protocol error, or of buffers over their limit.
     pub protocol_errors: AtomicU64,
 }
 
 impl ServerStats {
-    /// Counts keys that were removed because their time had come.
+    /// Counts expired keys that were removed.
     pub fn expired(&self, keys: usize) {
         if keys > 0 {
             self.expired_keys
@@ -207,7 +207,7 @@ impl ServerStats {
         }
     }
 
-    /// Back to zero, but for memory and what is measured anew every second.
+    /// Resets to zero, except memory and the figures measured every second.
     pub fn reset(&self) {
         for counter in [
             &self.connections,
@@ -236,7 +236,7 @@ impl Sampler {
         }
     }
 
-    /// Notes the rates, when a second has passed since it did so last.
+    /// Updates the rates, if a second has passed since the last update.
     pub fn tick(&mut self, workers: &[Arc<WorkerStats>], stats: &ServerStats) {
         let elapsed = self.at.elapsed();
         if elapsed < Duration::from_secs(1) {
@@ -250,7 +250,7 @@ impl Sampler {
             &stats.output_per_second,
         ];
         for ((rate, now), before) in rates.into_iter().zip(totals).zip(self.totals) {
-            // CONFIG RESETSTAT may have set the counters back.
+            // CONFIG RESETSTAT may have reset the counters.
             let grown = now.saturating_sub(before);
             rate.store(grown.saturating_mul(1000) / millis, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! What only the operating system knows.
+//! Information from the operating system.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -20,8 +20,8 @@ pub fn random_below(bound: usize) -> usize {
     usize::try_from(random % bound).unwrap_or(0)
 }
 
-/// Bytes of memory of this machine, or of the control group that limits the process; without
-/// knowledge, no limit.
+/// Bytes of memory of this machine, or of the control group that limits the process; no limit if
+/// unknown.
 pub fn total_memory() -> u64 {
     let machine = kib_field("/proc/meminfo", "MemTotal:").unwrap_or(u64::MAX);
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
@@ -31,7 +31,7 @@ pub fn total_memory() -> u64 {
     machine.min(group)
 }
 
-/// Resident bytes of this process, if the system tells.
+/// Resident bytes of this process, if the system provides them.
 pub fn resident_memory() -> Option<u64> {
     kib_field("/proc/self/status", "VmRSS:")
 }

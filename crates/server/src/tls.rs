@@ -1,4 +1,4 @@
-//! TLS: what the server shows to clients, and what it wants to see of them.
+//! TLS: the server's certificate, and the checks of clients' certificates.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,34 +13,34 @@ use tokio_rustls::rustls::{self, RootCertStore, ServerConfig, version};
 
 use crate::config::settings::{AuthClients, TlsSettings};
 
-/// Why TLS cannot be spoken with these settings.
+/// Why TLS settings are invalid.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// The cryptography needs another processor.
+    /// The cryptography does not support this processor.
     #[error("TLS needs a processor with AES, AVX2 and ADX, or a 64-bit ARM with AES")]
     Processor,
     /// A setting is missing.
     #[error("tls-port needs {0}")]
     Missing(&'static str),
-    /// Clients are to show certificates that nobody vouches for.
+    /// Clients must show certificates, but no authorities are set.
     #[error("tls-auth-clients needs tls-ca-cert-file; `tls-auth-clients no` asks for none")]
     NobodyVouches,
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has the wrong content.
     #[error("{}: no {what} in PEM form: {source}", path.display())]
     Pem {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// What should be there.
+        /// The expected content.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         source: pem::Error,
     },
     /// The certificates or the key cannot be used, or do not belong together.
@@ -48,20 +48,20 @@ pub enum TlsError {
     Unusable {
         /// The file they are from.
         path: PathBuf,
-        /// What is wrong with them.
+        /// The problem.
         source: rustls::Error,
     },
-    /// The certificates that vouch for clients cannot be used.
+    /// The certificates of the authorities cannot be used.
     #[error("{}: {source}", path.display())]
     Verifier {
         /// The file they are from.
         path: PathBuf,
-        /// What is wrong with them.
+        /// The problem.
         source: VerifierBuilderError,
     },
 }
 
-/// Reads the files that the settings name; `None` if they ask for no TLS.
+/// Reads the files in the settings; `None` if TLS is off.
 pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsError> {
     if settings.port == 0 {
         return Ok(None);
@@ -115,7 +115,7 @@ pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsErro
     Ok(Some(Arc::new(config.map_err(unusable)?)))
 }
 
-/// The certificates of a file, one at least.
+/// The certificates of a file, at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let wrong = |error| failed(path, "certificate", error);
     let found = CertificateDer::pem_file_iter(path).map_err(wrong)?;

@@ -1,4 +1,4 @@
-//! Ending what WATCH began.
+//! Ends the watches of WATCH.
 
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Footprint, Keyspace, View};
@@ -14,7 +14,7 @@ pub fn forget(session: &mut Session, keyspace: &Keyspace, now: Now) {
     });
 }
 
-/// Ends all watches of a session; `with_view` lends the shard of a key.
+/// Ends all watches of a session; `with_view` locks the shard of a key.
 pub fn end(session: &mut Session, mut with_view: impl FnMut(&[u8], &mut dyn FnMut(&mut View<'_>))) {
     for watch in session.watches.drain(..) {
         with_view(&watch.key, &mut |view| {

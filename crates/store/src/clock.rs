@@ -1,4 +1,4 @@
-//! The time as commands see it: read once per batch, the same for all its commands.
+//! The time as commands see it: read once per batch, and the same for all its commands.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,9 +1,8 @@
-//! What keeps some commands from running: data that is still being loaded, files that cannot be
-//! written.
+//! The reasons why some commands are refused: data is still loading, or files cannot be written.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A cause of trouble: one bit of [`Health`].
+/// A reason for refusing commands: one bit of [`Health`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     Loading = 1,
@@ -15,8 +14,8 @@ enum Cause {
 /// The state of the data and of its files.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// The causes that hold now. They are one number, so that the end of one cannot hide another,
-    /// and every command looks at one place.
+    /// The current causes. They share one number, so clearing one keeps the others, and a command
+    /// needs to read only one place.
     causes: AtomicU8,
 }
 
@@ -32,7 +31,7 @@ impl Health {
         self.has(Cause::Loading)
     }
 
-    /// Whether the log cannot be written, or so slowly that too much waits.
+    /// Whether the log cannot be written, or too many bytes wait for it.
     pub fn is_log_failing(&self) -> bool {
         self.has(Cause::LogFailing) || self.has(Cause::LogBehind)
     }
@@ -42,7 +41,7 @@ impl Health {
         self.has(Cause::SaveFailing)
     }
 
-    /// Says whether data is being loaded.
+    /// Sets whether data is being loaded.
     pub fn set_loading(&self, on: bool) {
         self.set(Cause::Loading, on);
     }

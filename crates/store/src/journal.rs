@@ -1,8 +1,8 @@
-//! Where effects go: what a log or a replica must replay, in the order in which it happened.
+//! The queue of effects that a log or a replica must replay, in the order in which they happened.
 //!
-//! A command writes its effects into a [`Record`]; the record enters the [`Journal`] as a whole
-//! while the shards it changed are still locked, so that the order of the records of a key is the
-//! order of its changes, and nothing comes between the commands of one record.
+//! A command writes its effects into a [`Record`]. The record enters the [`Journal`] as a whole
+//! while the shards it changed are still locked. So the records of a key are in the order of its
+//! changes, and the commands of one record stay together.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -20,16 +20,16 @@ pub struct Record {
     commands: Vec<u8>,
     /// The database of the first command, which the journal selects.
     first_db: Option<usize>,
-    /// The database of the last command, which the next need not select again.
+    /// The database of the last command; the next command need not select it again.
     db: Option<usize>,
     changes: u64,
     in_transaction: bool,
-    /// Whether anybody will read the commands; changes are counted in any case.
+    /// Whether the commands are recorded. Changes are counted in any case.
     wanted: bool,
 }
 
 impl Record {
-    /// Notes commands that together have one effect in database `db`.
+    /// Records commands that together have one effect in database `db`.
     pub fn commands<T: AsRef<[u8]>>(&mut self, db: usize, commands: &[impl AsRef<[T]>]) {
         self.together(commands.len() > 1, |record| {
             for command in commands {
@@ -38,8 +38,8 @@ impl Record {
         });
     }
 
-    /// Notes commands of one effect. A log that ends between two of them must not hold half of it,
-    /// so if there are `several` they are a transaction, unless they are in one already.
+    /// Records commands of one effect. A log that ends between two of them must not hold half of
+    /// it. So if there are `several`, they become a transaction, unless they are in one already.
     fn together(&mut self, several: bool, note: impl FnOnce(&mut Self)) {
         let bracketed = several && !self.in_transaction && self.wanted;
         if bracketed {
@@ -51,7 +51,7 @@ impl Record {
         }
     }
 
-    /// Notes that a key was removed because its time had come.
+    /// Records that a key was removed because it expired.
     pub fn expired(&mut self, db: usize, key: &[u8]) {
         self.command(db, &[b"DEL".as_slice(), key]);
     }
@@ -69,12 +69,12 @@ impl Record {
         self.in_transaction = false;
     }
 
-    /// Whether nothing was noted.
+    /// Whether the record is empty.
     pub fn is_empty(&self) -> bool {
         self.changes == 0
     }
 
-    /// Notes a command in database `db`.
+    /// Records a command in database `db`.
     pub fn command<T: AsRef<[u8]>>(&mut self, db: usize, args: &[T]) {
         self.changes += 1;
         if !self.wanted {
@@ -96,32 +96,32 @@ impl Record {
     }
 }
 
-/// The record of all changes: a queue between the commands, which append to it under the locks of
-/// what they changed, and the log. While no log is kept, it only counts.
+/// The record of all changes: a queue between the commands and the log. Commands append to it under
+/// the locks of what they changed. Without a log it only counts changes.
 ///
-/// Nobody waits here for the writer while shards are locked. The queue stays within bounds for
-/// another reason: a connection runs nothing more before the log has what it ran, and no change is
-/// made while the log fails ([`Store::can_log`](crate::Store::can_log)). So there are at most the
+/// No command waits here for the writer while shards are locked. Two rules bound the queue: a
+/// connection runs nothing more until the log has its earlier commands, and no change is made while
+/// the log fails ([`Store::can_log`](crate::Store::can_log)). So the queue holds at most the
 /// records of one turn of each connection.
 #[derive(Debug)]
 pub struct Journal {
     queue: Mutex<Queue>,
-    /// The writer waits here for something to write.
+    /// The writer waits here for new records.
     filled: Condvar,
     changes: AtomicU64,
     logging: AtomicBool,
-    /// The position behind everything taken in.
+    /// The position after the last record.
     end: AtomicU64,
     /// Everything before this position is written; with `appendfsync always` it is on the disk.
     /// Replies to changes before it may leave.
     written: AtomicU64,
-    /// How many connections wait for that.
+    /// How many connections wait for `written` to advance.
     waiting: AtomicUsize,
-    /// Tells them when more is written.
+    /// Notifies them when it advances.
     further: watch::Sender<()>,
 }
 
-/// Somebody waits for [`Journal::written`] to go further.
+/// Whether a connection waits for [`Journal::written`] to advance.
 #[derive(Debug)]
 pub struct Waiting<'j>(&'j Journal);
 
@@ -131,28 +131,28 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// What waits to be written.
+/// The data that waits to be written.
 #[derive(Debug, Default)]
 struct Queue {
     unwritten: Unwritten,
-    /// A buffer to go on with when `unwritten` is taken: one that has its pages already.
+    /// The next buffer when `unwritten` is taken. Its pages are already allocated.
     spare: Vec<u8>,
-    /// How often the log has gone on in a new file, over the whole life of the journal.
+    /// How often the log has switched to a new file, over the whole life of the journal.
     switched: u64,
     /// The database that the log has selected last.
     db: Option<usize>,
-    /// The writer is not to wait for more.
+    /// The writer must stop waiting.
     urgent: bool,
     closed: bool,
 }
 
-/// With so many bytes waiting, the writer is woken at once: a batch is not yet at its end.
+/// At this many waiting bytes the writer is woken at once, before the end of the batch.
 const PLENTY: usize = 1 << 20;
 
-/// An argument takes at most so many bytes beside its own: `$`, its length, two line ends.
+/// The most bytes that an argument takes besides its own: `$`, its length, two line ends.
 const MOST_FRAMING: usize = 25;
 
-/// A buffer that grew beyond this is not kept.
+/// A buffer that grew beyond this is dropped.
 const MOST_SPARE: usize = 8 << 20;
 
 impl Default for Journal {
@@ -171,8 +171,8 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// An empty record. The shards that it will speak of must be locked already, for whether a log
-    /// is kept changes only while all of them are.
+    /// An empty record. The shards that it will describe must be locked already: logging is
+    /// switched on or off only while all shards are locked.
     pub fn record(&self) -> Record {
         Record {
             wanted: self.logging.load(Ordering::Relaxed),
@@ -180,11 +180,11 @@ impl Journal {
         }
     }
 
-    /// Takes a record in, and returns the position that the reply must wait for, 0 while no log is
-    /// kept. The shards that the record speaks of must still be locked.
+    /// Appends a record and returns the position that the reply must wait for, or 0 without a log.
+    /// The shards that the record describes must still be locked.
     ///
-    /// An empty record waits, too: "it was there already" is a promise, and what put it there may
-    /// not be written yet.
+    /// The reply to an empty record waits, too. "It was there already" is a promise, and the record
+    /// of the earlier change may not be written yet.
     pub fn append(&self, record: Record) -> u64 {
         if !record.is_empty() {
             self.changes.fetch_add(record.changes, Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Journal {
         end
     }
 
-    /// The position behind everything taken in so far.
+    /// The position after the last record so far.
     pub fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
@@ -225,8 +225,8 @@ impl Journal {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Wakes the writer for what has gathered. Records do not wake it one by one: those of all
-    /// connections that are served in one turn of an event loop share one write, and one fsync.
+    /// Wakes the writer for the new records. It is not woken for each record: all connections
+    /// served in one turn of an event loop share one write and one fsync.
     pub fn nudge(&self) {
         let mut queue = self.queue.lock();
         if !queue.unwritten.is_empty() {
@@ -234,7 +234,7 @@ impl Journal {
         }
     }
 
-    /// Wakes the writer to look around.
+    /// Wakes the writer to check its state.
     pub(crate) fn wake(&self) {
         self.wake_writer(&mut self.queue.lock());
     }
@@ -251,7 +251,7 @@ impl Journal {
         self.logging.load(Ordering::Relaxed)
     }
 
-    /// Begins or ends to keep a log. All shards must be locked.
+    /// Starts or stops logging. All shards must be locked.
     pub fn set_logging(&self, on: bool) {
         let mut queue = self.queue.lock();
         queue.db = None;
@@ -262,8 +262,8 @@ impl Journal {
         }
     }
 
-    /// What comes from now on goes into a new file. All shards must be locked, so that the file
-    /// begins at one moment of the whole keyspace. Returns how many times this was done.
+    /// Starts a new file for all later records. All shards must be locked, so that the file begins
+    /// at one moment of the whole keyspace. Returns how many times this was done.
     pub fn switch_file(&self) -> u64 {
         let mut queue = self.queue.lock();
         queue.unwritten.mark(Mark::NewFile);
@@ -273,7 +273,7 @@ impl Journal {
         queue.switched
     }
 
-    /// Returns once there is something to write that somebody waits for, or after `patience`.
+    /// Waits until a connection waits for new data to be written, or until `patience` is over.
     pub fn wait(&self, patience: Duration) {
         let mut queue = self.queue.lock();
         if !queue.urgent && !queue.closed {
@@ -281,14 +281,14 @@ impl Journal {
         }
     }
 
-    /// What waits to be written, if it is nothing but commands.
+    /// Takes the data that waits to be written, if it holds only commands.
     pub fn take_commands(&self) -> Option<Unwritten> {
         let queue = self.queue.lock();
         let waits = !queue.unwritten.is_empty();
         (waits && !queue.unwritten.has_marks() && !queue.closed).then(|| self.take_from(queue))
     }
 
-    /// What waits to be written.
+    /// Takes the data that waits to be written.
     pub fn take(&self) -> Unwritten {
         self.take_from(self.queue.lock())
     }
@@ -304,7 +304,7 @@ impl Journal {
         unwritten
     }
 
-    /// Takes a buffer back that was written.
+    /// Returns a buffer for reuse after it was written.
     pub fn return_buffer(&self, mut bytes: Vec<u8>) {
         if bytes.capacity() <= MOST_SPARE {
             bytes.clear();
@@ -312,34 +312,34 @@ impl Journal {
         }
     }
 
-    /// Nothing will follow: the writer writes what waits and ends.
+    /// No more records follow: the writer writes what waits and ends.
     pub fn close(&self) {
         self.queue.lock().closed = true;
         self.filled.notify_one();
     }
 
-    /// Everything before `position` is written now, and with `appendfsync always` on the disk, or no
-    /// log is kept that would need it.
+    /// Everything before `position` is now written, and with `appendfsync always` it is on the
+    /// disk; or no log is kept that would need it.
     pub fn set_written(&self, position: u64) {
         let before = self.written.fetch_max(position, Ordering::SeqCst);
-        // Whoever is not counted here looks at the position after this.
+        // A connection not counted here reads the position after this.
         if position > before && self.waiting.load(Ordering::SeqCst) > 0 {
             self.further.send_replace(());
         }
     }
 
-    /// The position before which everything is written: replies to changes before it may leave.
+    /// The position before which everything is written. Replies to changes before it may be sent.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::SeqCst)
     }
 
-    /// From now on [`Journal::each_further`] is told. Look at the position after this.
+    /// From now on [`Journal::each_further`] is notified. Read the position after this call.
     pub fn expect_further(&self) -> Waiting<'_> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         Waiting(self)
     }
 
-    /// Calls `further` each time more is written and some wait for it; never returns.
+    /// Calls `further` each time more is written while connections wait for it; never returns.
     pub async fn each_further(&self, further: impl Fn()) {
         let mut changes = self.further.subscribe();
         // The sender lives in `self`, so the channel does not close.
@@ -430,7 +430,7 @@ mod tests {
         let text = logged(&journal);
         let words: Vec<&str> = text.split(' ').filter(|w| w.len() > 2).collect();
         assert_eq!(words, ["SELECT", "MULTI", "SET", "SET", "EXEC"]);
-        // Those of a transaction are within its piece.
+        // The commands of a transaction are within its piece.
         let mut record = journal.record();
         record.begin_transaction();
         record.commands(2, &two);

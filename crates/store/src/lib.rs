@@ -1,4 +1,4 @@
-//! What the server remembers: keys, the journal of their changes, and the files of both.
+//! The server's data: keys, the journal of their changes, and the files of both.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | [`replay`] | what a host must do so that a log can be read |
 //! | [`settings`], [`clock`] | what the files are called; the time |
 //!
-//! It knows no session and no command: the host runs commands on the shards that it locks, and the
-//! store reads a log back through the host's [`Replay`](replay::Replay).
+//! This crate knows nothing of sessions or commands. The host runs commands on the shards that it
+//! locks, and the store reads back a log through the host's [`Replay`](replay::Replay).
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Work that goes on for seconds beside threads that answer clients.
+//! Pauses for long background work, so that threads that answer clients are not delayed.
 
 use std::cell::Cell;
 use std::thread;
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 /// How long the thread works at a time.
 const WORK: Duration = Duration::from_micros(500);
-/// How long it rests in between.
+/// How long it pauses in between.
 const REST: Duration = Duration::from_micros(100);
 
-/// Lets a thread rest now and then: on a core that it shares with a worker it would run to the end
-/// of its time slice, some milliseconds, before a request is answered.
+/// Pauses a thread now and then. On a core shared with a worker, it would otherwise run to the end
+/// of its time slice, some milliseconds, before the worker answers a request.
 #[derive(Debug)]
 pub(crate) struct Pace {
     rested: Cell<Instant>,
@@ -24,7 +24,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Rests when that is due.
+    /// Pauses when that is due.
     pub(crate) fn rest(&self) {
         if self.rested.get().elapsed() >= WORK {
             thread::sleep(REST);

@@ -1,5 +1,5 @@
-//! Reading a large value in pieces, as it was when the reader began. The lock of its shard is held
-//! for one piece at a time, so that commands go on, and what they change is kept for the reader
+//! Reads a large value in pieces, as it was when the reader began. The lock of its shard is held
+//! for one piece at a time, so that commands can run. What they change is kept for the reader
 //! ([`everbloom::host::Capture`]).
 
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::keyspace::Keyspace;
 use crate::pace::Pace;
 use crate::store::Store;
 
-/// A reader of a value, which ends when it is dropped: no shard may be locked then.
+/// A reader of a value. It ends when it is dropped, while no shard may be locked.
 #[derive(Debug)]
 pub struct Reader {
     store: Arc<Store>,
@@ -22,8 +22,9 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Begins to read the value under a key. `begin` looks at it and says which bytes: of a string,
-    /// or of the arrays of a filter laid end to end. `None` when `begin` says so, or without a key.
+    /// Begins to read the value under a key. `begin` inspects it and returns which bytes to read:
+    /// of a string, or of the arrays of a filter laid end to end. `None` when `begin` returns that,
+    /// or the key does not exist.
     pub fn begin<T>(
         store: &Arc<Store>,
         db: usize,
@@ -54,13 +55,13 @@ impl Reader {
         Some((result, reader))
     }
 
-    /// The id by which the value knows the reader.
+    /// The reader's id in the value.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Gives the bytes that are left to `put`, piece by piece, while nothing is locked; false as
-    /// soon as `put` says so.
+    /// Passes the remaining bytes to `put`, piece by piece, while nothing is locked. Returns false
+    /// as soon as `put` does.
     pub fn read_all(&mut self, mut put: impl FnMut(&[u8]) -> bool) -> bool {
         let mut piece = Vec::new();
         while self.left > 0 {

@@ -1,11 +1,11 @@
-//! Running the commands of a log again. The store knows no command: its host does.
+//! Runs the commands of a log again. The store knows no commands; its host does.
 
 use thiserror::Error;
 
 /// Why a command could not be run again.
 #[derive(Debug, Error)]
 pub enum ReplayError {
-    /// There is none of this name.
+    /// The command is unknown.
     #[error(
         "unknown command '{0}' (to leave such commands out, start with --rdb-unknown-values skip)"
     )]
@@ -13,23 +13,23 @@ pub enum ReplayError {
     /// It has too many arguments, or too few.
     #[error("wrong number of arguments for '{0}'")]
     Arity(&'static str),
-    /// It selects a database that is not there.
+    /// It selects a database that does not exist.
     #[error("it selects a database beyond the {0} that the setting `databases` gives")]
     Database(usize),
 }
 
-/// Runs commands one after the other, as a client with all rights would.
+/// Runs commands one after the other, with the rights of an unrestricted client.
 pub trait Replay {
     /// Begins a file: in database 0, and with no command answered with an error yet.
     fn begin(&mut self);
 
-    /// Runs a command. An error that it answers is counted only, for Redis does not look at it.
+    /// Runs a command. If it replies with an error, that is only counted, because Redis ignores it.
     ///
     /// # Errors
     ///
-    /// It could not be run.
+    /// The command could not be run.
     fn run(&mut self, args: &[&[u8]]) -> Result<(), ReplayError>;
 
-    /// How many commands were answered with an error, and the first of them with its answer.
+    /// How many commands replied with an error, and the first of them with its reply.
     fn refusals(&self) -> Option<(u64, &str)>;
 }

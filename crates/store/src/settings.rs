@@ -1,15 +1,15 @@
-//! What the files of the data are called, and when they are written.
+//! Names of the data files, and when they are written.
 
 use std::path::PathBuf;
 
-/// When the log is forced to the disk.
+/// When fsync runs on the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fsync {
     /// Before the reply to a change leaves.
     Always,
     /// Once a second.
     EverySecond,
-    /// When the system sees fit.
+    /// Left to the system.
     No,
 }
 
@@ -18,11 +18,11 @@ pub enum Fsync {
 pub struct Settings {
     /// Databases.
     pub databases: usize,
-    /// The data directory; none = nothing is read from files nor written to any.
+    /// The data directory. Without one, no files are read or written.
     pub dir: Option<PathBuf>,
     /// The snapshot's file name in it.
     pub dbfilename: String,
-    /// A snapshot is made when so many seconds have passed with at least so many changes.
+    /// A snapshot is made after this many seconds with at least this many changes.
     pub save: Vec<(u64, u64)>,
     /// Compress strings in snapshots.
     pub rdbcompression: bool,
@@ -30,22 +30,22 @@ pub struct Settings {
     pub rdbchecksum: bool,
     /// Refuse writes after a snapshot has failed, until one succeeds.
     pub stop_writes_on_bgsave_error: bool,
-    /// What a file holds of types that this server does not have: true = leave it out with a
-    /// warning, false = do not start.
+    /// What to do with values of unknown types in a file: true = skip them with a warning, false =
+    /// do not start.
     pub rdb_skip_unknown_values: bool,
     /// Keep a log of all changes.
     pub appendonly: bool,
     /// The log's directory in the data directory.
     pub appenddirname: String,
-    /// What the log's files are named after.
+    /// The prefix of the log's file names.
     pub appendfilename: String,
-    /// When the log is forced to the disk.
+    /// When fsync runs on the log.
     pub appendfsync: Fsync,
-    /// Take a log whose end is cut off as it is; otherwise do not start.
+    /// Accept a log with a truncated end; otherwise do not start.
     pub aof_load_truncated: bool,
-    /// Rewrite the log when it has grown by so many percent; 0 = never.
+    /// Rewrite the log when it has grown by this percentage; 0 = never.
     pub auto_aof_rewrite_percentage: u64,
-    /// Do not rewrite a log of fewer bytes of itself.
+    /// Do not rewrite a log that is smaller than this, in bytes.
     pub auto_aof_rewrite_min_size: u64,
 }
 

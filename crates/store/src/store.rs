@@ -1,4 +1,4 @@
-//! All that is remembered: keys, the journal of their changes, and the files of both.
+//! The server's data: keys, the journal of their changes, and the files of both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +14,23 @@ use crate::pace::Pace;
 use crate::persistence::Persistence;
 use crate::settings::Settings;
 
-/// So many entries are looked at under one lock to remove those that have expired: some 100 µs.
+/// How many entries are visited under one lock to remove expired ones: some 100 µs.
 const EXPIRY_STEP: usize = 64;
 
-/// While more bytes than this wait to be written to the log, expired keys stay.
+/// While more bytes than this wait for the log, expired keys are not removed.
 const MOST_UNWRITTEN: u64 = 4 << 20;
 
-/// All that is remembered.
+/// The server's data.
 #[derive(Debug)]
 pub struct Store {
     /// The keys.
     pub keyspace: Keyspace,
-    /// Where effects go.
+    /// The queue of effects.
     pub journal: Journal,
     /// Whether data is being loaded, and whether files can be written.
     pub health: Health,
-    /// Bytes of memory of this machine: no filter and no argument of a command that is read from a
-    /// file may take more.
+    /// Bytes of memory of this machine. No filter and no command argument from a file may be
+    /// larger.
     pub memory: u64,
     persistence: Option<Persistence>,
     settings: Mutex<Arc<Settings>>,
@@ -39,7 +39,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// No keys yet, and a data directory that is to be loaded, if there is one.
+    /// A store without keys, and a data directory to load, if there is one.
     pub fn new(settings: Settings, persistence: Option<Persistence>, memory: u64) -> Arc<Self> {
         let store = Store {
             keyspace: Keyspace::new(settings.databases),
@@ -55,12 +55,12 @@ impl Store {
         Arc::new(store)
     }
 
-    /// The settings in force.
+    /// The current settings.
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.lock())
     }
 
-    /// Puts other settings in force.
+    /// Replaces the settings.
     pub fn set_settings(&self, settings: Settings) {
         *self.settings.lock() = Arc::new(settings);
     }
@@ -76,7 +76,7 @@ impl Store {
         !self.health.is_log_failing()
     }
 
-    /// The host is about to end: loading is given up.
+    /// The host is about to stop: loading is cancelled.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -85,7 +85,7 @@ impl Store {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// The host must end, because of something that nobody can go on after.
+    /// Records an error after which the host must stop.
     pub fn fail(&self, why: String) {
         tracing::error!("{why}");
         self.failure.send_modify(|failure| {
@@ -104,9 +104,9 @@ impl Store {
         let _ = self.failure.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Removes keys that have expired, some of each shard, so that no lock is held for long. Returns
-    /// how many; more may be left unless that is zero. While their removal cannot be logged soon,
-    /// all stay: whoever asks for one is told all the same that it is gone.
+    /// Removes expired keys, some of each shard, so that no lock is held for long. Returns how
+    /// many; more may be left unless that is zero. While their removal cannot be logged soon, all
+    /// stay, but commands treat them as removed.
     pub fn remove_expired(&self, now: Now) -> usize {
         if !self.keyspace.may_have_expired(now.ms) || !self.can_log_expiry() {
             return 0;
@@ -125,7 +125,7 @@ impl Store {
         removed
     }
 
-    /// Whether the log takes what is changed, and is not far behind.
+    /// Whether the log accepts changes, and is not far behind.
     fn can_log_expiry(&self) -> bool {
         let unwritten = || self.journal.end().saturating_sub(self.journal.written());
         self.can_log() && !(self.journal.is_logging() && unwritten() > MOST_UNWRITTEN)
@@ -154,7 +154,7 @@ impl Store {
         self.journal.append(record);
         self.keyspace
             .note_expiry(earliest(&shard).unwrap_or(u64::MAX));
-        // What was removed is freed without the lock.
+        // Removed values are freed without the lock.
         drop(shard);
         let (count, bytes) = (gone.len(), gone.iter().map(|(_, left)| left.memory()).sum());
         self.keyspace.free(gone, bytes);

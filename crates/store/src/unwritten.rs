@@ -1,4 +1,4 @@
-//! What waits to be written to the log, and where its files begin and end in it.
+//! The data that waits to be written to the log, with marks where its files begin and end.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub struct Unwritten {
     bytes: Vec<u8>,
-    /// So many bytes at the front are done with.
+    /// How many bytes at the front are written.
     done: usize,
     /// Files that begin or end, in order.
     marks: VecDeque<(usize, Mark)>,
-    /// Position in the journal of the end of `bytes`.
+    /// The journal's position at the end of `bytes`.
     end: u64,
-    /// Nothing will follow.
+    /// Whether no more data follows.
     last: bool,
 }
 
@@ -21,12 +21,12 @@ pub struct Unwritten {
 pub enum Mark {
     /// The log goes on in a new file.
     NewFile,
-    /// No log is kept from here on: nobody needs what comes before.
+    /// The log ends here: the data before it is no longer needed.
     LogEnds,
 }
 
 impl Unwritten {
-    /// Nothing yet, from this position of the journal on, in a buffer that is empty.
+    /// An empty queue, from this position of the journal on, in an empty buffer.
     pub(crate) fn after(end: u64, buffer: Vec<u8>) -> Self {
         Unwritten {
             bytes: buffer,
@@ -35,7 +35,7 @@ impl Unwritten {
         }
     }
 
-    /// Puts commands behind the others.
+    /// Appends commands.
     pub(crate) fn push(&mut self, parts: [&[u8]; 2]) {
         for part in parts {
             self.bytes.extend_from_slice(part);
@@ -43,22 +43,22 @@ impl Unwritten {
         }
     }
 
-    /// Marks the end of what is there.
+    /// Marks the current end.
     pub(crate) fn mark(&mut self, mark: Mark) {
         self.marks.push_back((self.bytes.len(), mark));
     }
 
-    /// Says that nothing will follow.
+    /// Marks that no more data follows.
     pub(crate) fn set_last(&mut self) {
         self.last = true;
     }
 
-    /// Bytes in all.
+    /// Total bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is nothing to write and no mark.
+    /// Whether there are no bytes and no marks.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.marks.is_empty()
     }
@@ -68,22 +68,22 @@ impl Unwritten {
         !self.marks.is_empty()
     }
 
-    /// Whether the log goes on in a new file before anything else happens to it.
+    /// Whether the next mark switches the log to a new file.
     pub fn has_new_file(&self) -> bool {
         matches!(self.marks.front(), Some((_, Mark::NewFile)))
     }
 
-    /// Position in the journal of the end.
+    /// The journal's position at the end.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Whether nothing will follow.
+    /// Whether no more data follows.
     pub fn is_last(&self) -> bool {
         self.last
     }
 
-    /// Puts what came later behind it.
+    /// Appends later data.
     pub fn append(&mut self, later: Unwritten) {
         let before = self.bytes.len();
         self.bytes.extend_from_slice(&later.bytes);
@@ -94,13 +94,13 @@ impl Unwritten {
         self.last |= later.last;
     }
 
-    /// What is to be written before the next mark.
+    /// The bytes before the next mark.
     pub fn next_bytes(&self) -> &[u8] {
         let until = self.next_offset();
         self.bytes.get(self.done..until).unwrap_or_default()
     }
 
-    /// [`Unwritten::next_bytes`] are done with.
+    /// Marks [`Unwritten::next_bytes`] as written.
     pub fn skip_bytes(&mut self) {
         self.done = self.next_offset();
     }
@@ -109,14 +109,14 @@ impl Unwritten {
         self.marks.front().map_or(self.bytes.len(), |mark| mark.0)
     }
 
-    /// The mark behind [`Unwritten::next_bytes`], and how many there are of it in one place.
+    /// The mark after [`Unwritten::next_bytes`], and how many of the same are at its offset.
     pub fn next_mark(&self) -> Option<(Mark, u64)> {
         let first = self.marks.front()?;
         let same = self.marks.iter().take_while(|mark| *mark == first).count();
         Some((first.1, u64::try_from(same).unwrap_or(0)))
     }
 
-    /// What [`Unwritten::next_mark`] returns is done with.
+    /// Removes the mark that [`Unwritten::next_mark`] returns.
     pub fn skip_mark(&mut self) {
         if let Some(first) = self.marks.pop_front() {
             while self.marks.front() == Some(&first) {
@@ -125,8 +125,8 @@ impl Unwritten {
         }
     }
 
-    /// Drops what is before the last end of the log, if it ends; returns how many files should have
-    /// begun there.
+    /// Drops the data before the last end of the log, if it ends. Returns how many files should
+    /// have begun there.
     pub fn drop_ended_log(&mut self) -> Option<u64> {
         let ends = |mark: &(usize, Mark)| mark.1 == Mark::LogEnds;
         let last = self.marks.iter().rposition(ends)?;
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(unwritten.next_bytes(), b"ab");
         unwritten.skip_bytes();
         assert_eq!(unwritten.next_bytes(), b"");
-        // Two new files in one place are one.
+        // Two new files at one offset are one.
         assert_eq!(unwritten.next_mark(), Some((Mark::NewFile, 2)));
         unwritten.skip_mark();
         assert_eq!(unwritten.next_bytes(), b"cd");

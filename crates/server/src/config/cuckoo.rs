@@ -15,7 +15,7 @@ pub(super) const BUCKET_SIZE: Parameter = Parameter::new(
     (
         |s| s.cf.bucket_size.to_string(),
         |s, text| {
-            // A table has two buckets at least.
+            // A table has at least two buckets.
             let most = u8::try_from(s.cf.initial_size / 2).unwrap_or(u8::MAX);
             let value = ranged("cf-bucket-size", text, 1..=most);
             put(&mut s.cf.bucket_size, value)

@@ -7,14 +7,14 @@ use super::parameter::PARAMETERS;
 pub enum Foreign {
     /// It tunes something that does not exist here: a warning in the log is enough.
     Ignored,
-    /// Users rely on its effect, for example on a list of users: the server refuses to start.
+    /// Users rely on its effect, for example on a list of users, so the server refuses to start.
     Refused {
         /// The value that has no effect.
         unless: &'static str,
     },
 }
 
-/// All of them; the file says how to read it.
+/// All of them; the file explains its format.
 fn all() -> impl Iterator<Item = (&'static str, Foreign)> {
     let lines = include_str!("foreign.txt").lines();
     let rows = lines.filter(|line| !line.starts_with('#'));
@@ -24,7 +24,7 @@ fn all() -> impl Iterator<Item = (&'static str, Foreign)> {
     })
 }
 
-/// Looks a setting up by its name, in any case.
+/// Finds a setting by its name, in any case.
 pub fn find(name: &str) -> Option<Foreign> {
     all()
         .find(|(known, _)| known.eq_ignore_ascii_case(name))

@@ -1,4 +1,4 @@
-//! Settings from files and the command line, in redis-server's manner.
+//! Reads settings from files and the command line, as redis-server does.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::parameter::Parameter;
 use super::text::split_words;
 use crate::glob;
 
-/// Settings, and what the log should say about how they were given.
+/// Settings, and messages for the log about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// The settings.
@@ -27,7 +27,7 @@ pub struct Loaded {
 pub struct ConfigError {
     /// Where the error is.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 
@@ -54,10 +54,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// Files may include each other so deep.
+/// The maximum depth of included files.
 const DEEPEST: usize = 16;
 
-/// Loads settings from the words of a command line: perhaps a file (`-` is the standard input),
+/// Loads settings from the words of a command line: an optional file (`-` is the standard input),
 /// then settings as `--name value ...` or `--name=value`, which override it.
 pub fn load(args: &[OsString]) -> Result<Loaded, ConfigError> {
     let mut loader = Loader::new(Settings::serving());
@@ -90,7 +90,7 @@ pub fn load(args: &[OsString]) -> Result<Loaded, ConfigError> {
     })
 }
 
-/// Loads the text of a file over `settings`, as its lines stand.
+/// Loads the text of a file over `settings`, line by line.
 pub(super) fn load_text(
     settings: Settings,
     text: &str,
@@ -104,7 +104,7 @@ pub(super) fn load_text(
 /// Sorts the words of a command line into settings, each a name with its values.
 fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, ConfigError> {
     let mut settings: Vec<Vec<String>> = Vec::new();
-    // Behind a name stands a value even if it looks like a name.
+    // The word after a name is a value even if it looks like a name.
     let mut value_due = false;
     for arg in args {
         let wrong = |reason: &str| ConfigError {
@@ -113,7 +113,7 @@ fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, ConfigError> {
         };
         let text = arg.to_str().ok_or_else(|| wrong("not UTF-8"))?;
         let name = text.strip_prefix("--");
-        // `--save --port 7000` is as old as redis-server, and means: no save.
+        // `--save --port 7000` is an old form of redis-server, and means: no save.
         let last_is_save = settings.last().is_some_and(|words| words == &["save"]);
         match name.filter(|_| !value_due || last_is_save) {
             Some(name) => {
@@ -157,7 +157,8 @@ fn push_value(settings: &mut [Vec<String>], value: &str) {
 struct Loader {
     settings: Settings,
     warnings: Vec<String>,
-    /// Save points were given: a further line of them adds to them, the first replaces the default.
+    /// Whether save points were given: the first line replaces the default, further lines add to
+    /// it.
     save_given: bool,
 }
 
@@ -252,7 +253,7 @@ impl Loader {
         save.set(&mut self.settings, &text)
     }
 
-    /// RedisBloom is built in: its arguments are settings. Other modules cannot be had.
+    /// RedisBloom is built in: its arguments are settings. Other modules are not available.
     fn load_module(&mut self, values: &[String]) -> Result<(), String> {
         let Some((path, arguments)) = values.split_first() else {
             return Err("wrong number of arguments".into());
@@ -268,7 +269,7 @@ impl Loader {
             let name = match name.to_ascii_uppercase().as_str() {
                 "ERROR_RATE" => "bf-error-rate",
                 "INITIAL_SIZE" => "bf-initial-size",
-                // The other filters' settings have nothing to apply to.
+                // The settings of other filters have no effect here.
                 _ => {
                     self.warnings
                         .push(format!("the module argument '{name}' has no effect here"));

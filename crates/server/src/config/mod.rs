@@ -6,7 +6,7 @@
 //! - [`text`]: numbers, amounts of memory, quoted words
 //! - [`load()`]: a file in the format of redis.conf, and the command line
 //! - [`rewrite()`]: the settings back into their file, and [`explained`] in a new one
-//! - [`foreign`]: the settings of Redis that this server has not
+//! - [`foreign`]: the settings of Redis that this server does not support
 
 mod cuckoo;
 pub mod foreign;
@@ -31,8 +31,8 @@ pub use load::{ConfigError, Loaded, Place, load};
 pub use rewrite::{RewriteError, explained, rewrite};
 pub use settings::Settings;
 
-/// The settings in force. Readers keep the snapshot they have until [`Config::version`] says that
-/// there is a newer one.
+/// The current settings. A reader keeps its snapshot until [`Config::version`] shows that there is
+/// a newer one.
 #[derive(Debug)]
 pub struct Config {
     current: Mutex<Arc<Settings>>,
@@ -40,7 +40,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// These settings, in force from now on.
+    /// Begins with these settings.
     pub fn new(settings: Settings) -> Self {
         Config {
             current: Mutex::new(Arc::new(settings)),
@@ -48,17 +48,17 @@ impl Config {
         }
     }
 
-    /// The settings in force.
+    /// The current settings.
     pub fn snapshot(&self) -> Arc<Settings> {
         Arc::clone(&self.current.lock())
     }
 
-    /// Changes when the settings do.
+    /// Changes whenever the settings change.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Changes the settings: `change` works on a copy, which is put in force when it succeeds.
+    /// Changes the settings: `change` works on a copy, which replaces them when it succeeds.
     pub fn update<E>(&self, change: impl FnOnce(&mut Settings) -> Result<(), E>) -> Result<(), E> {
         let mut current = self.current.lock();
         let mut copy = Settings::clone(&current);

@@ -2,18 +2,18 @@
 
 use super::text::{memory, number};
 
-/// The limit of one kind of clients. 0 is no limit.
+/// The limit of one kind of clients. 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLimit {
     /// With more bytes than this a client is disconnected at once.
     pub hard: usize,
     /// With more bytes than this it is disconnected after `seconds`.
     pub soft: usize,
-    /// How long it may be over the soft limit.
+    /// How many seconds it may be over the soft limit.
     pub seconds: u64,
 }
 
-/// The limits of all kinds that Redis knows. Here all clients are normal ones.
+/// The limits of all kinds that Redis knows. In this server all clients are normal ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputLimits {
     /// Clients that send commands.

@@ -16,7 +16,7 @@ use super::text::refused;
 use super::text::{choice, number, show_yes_no, yes_no};
 
 impl Parameter {
-    /// The setting of this name, in any case.
+    /// The setting with this name, in any case.
     pub fn find(name: &str) -> Option<&'static Parameter> {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
         PARAMETERS
@@ -56,7 +56,7 @@ pub const PARAMETERS: &[Parameter] = &[
         number!(io_threads, 0, 1024),
     )
     .fixed(IMMUTABLE),
-    // Every one of the shards holds its part of every database: more would be memory wasted.
+    // Each shard holds a part of every database, so more would waste memory.
     Parameter::new(
         "databases",
         "Number of databases.",
@@ -120,7 +120,7 @@ pub const PARAMETERS: &[Parameter] = &[
         ),
     )
     .protected()
-    // It is locked, and the log that is being written is in it.
+    // The directory is locked and holds the current log.
     .fixed(IMMUTABLE),
     Parameter::new(
         "dbfilename",
@@ -204,7 +204,7 @@ pub const PARAMETERS: &[Parameter] = &[
         "Load a log whose end is incomplete, as after a power failure, with a warning.",
         yes_no!(data.aof_load_truncated),
     ),
-    // A base that is not an RDB file is read, and never written.
+    // A base that is not an RDB file can be read, but is never written.
     Parameter::new(
         "aof-use-rdb-preamble",
         "Only yes: a rewritten log begins with a snapshot.",
@@ -273,7 +273,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "hz",
         "How many times a second keys whose time is over are looked for.",
-        // Redis takes any number and then keeps to these bounds.
+        // Redis accepts any number and then clamps it to these bounds.
         read!(hz, text => number(text, 0, INT).map(|hz: u32| hz.clamp(1, 500))),
     ),
     Parameter::new(

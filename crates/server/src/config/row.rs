@@ -1,4 +1,4 @@
-//! What a setting is.
+//! The row of a setting.
 
 use super::settings::Settings;
 
@@ -13,18 +13,18 @@ pub struct Parameter {
     pub alias: Option<&'static str>,
     /// Why CONFIG SET cannot change it, if it cannot.
     pub fixed: Option<&'static str>,
-    /// A remote client that changed it could write files anywhere.
-    /// `enable-protected-configs` says who may.
+    /// A remote client that changed it could write files anywhere. `enable-protected-configs`
+    /// controls who may change it.
     pub protected: bool,
-    /// Whether it takes any number of words, not one.
+    /// Whether it takes any number of words instead of one.
     pub list: bool,
-    /// Its value as text; [`Parameter::set`] gives the same value back from it.
+    /// Its value as text; [`Parameter::set`] turns the text back into the value.
     pub get: fn(&Settings) -> String,
     set: fn(&mut Settings, &str) -> Result<(), String>,
 }
 
 impl Parameter {
-    /// Sets it from text; an error is what the text must be instead.
+    /// Sets it from text; an error says what the text must be.
     pub fn set(&self, settings: &mut Settings, text: &str) -> Result<(), String> {
         (self.set)(settings, text)
     }
@@ -36,7 +36,7 @@ pub(super) const IMMUTABLE: &str = "can't set immutable config";
 /// The maximum of a C int.
 pub(super) const INT: i64 = 2_147_483_647;
 
-/// How a setting is shown, and how it is read.
+/// How a setting is shown and read.
 pub(super) type Access = (
     fn(&Settings) -> String,
     fn(&mut Settings, &str) -> Result<(), String>,
@@ -77,13 +77,13 @@ impl Parameter {
     }
 }
 
-/// Puts a value that was read into its field.
+/// Stores a value in its field.
 pub(super) fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
     *field = value?;
     Ok(())
 }
 
-/// The access to a field that shows itself, and how it is read.
+/// The access to a field that implements `Display`, with a function that reads it.
 macro_rules! read {
     ($field:ident $(.$inner:ident)?, $text:ident => $value:expr) => {
         (
@@ -126,7 +126,7 @@ macro_rules! yes_no {
     };
 }
 
-/// The access to a path; an empty one is none.
+/// The access to a path; an empty one means none.
 macro_rules! file_path {
     ($($field:ident).+) => {
         (

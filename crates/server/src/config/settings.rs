@@ -7,15 +7,15 @@ use everbloom_commands::context::{CuckooDefaults, Defaults};
 use super::output_limit::OutputLimits;
 pub use super::tls::{AuthClients, Protocols, TlsSettings};
 
-/// Every setting. The default is a server in memory alone, which reads and writes no file;
-/// [`Settings::serving`] is what `everbloom serve` starts with.
+/// Every setting. The default is a server in memory only, which reads and writes no file;
+/// [`Settings::serving`] has the defaults of `everbloom serve`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Addresses to listen on; one that begins with `-` may be unavailable.
     pub bind: Vec<String>,
     /// TCP port; 0 lets the system choose.
     pub port: u16,
-    /// The path of a Unix socket; none = TCP alone.
+    /// The path of a Unix socket; none = TCP only.
     pub unixsocket: Option<PathBuf>,
     /// Its permission bits; 0 leaves them to the umask.
     pub unixsocketperm: u32,
@@ -31,13 +31,13 @@ pub struct Settings {
     pub metrics_bind: Vec<String>,
     /// Seconds after which a silent client is disconnected; 0 = never.
     pub timeout: u64,
-    /// Worker threads; 0 = as many as there are cores.
+    /// Worker threads; 0 = one per core.
     pub io_threads: usize,
     /// Refuse connections from other machines while there is no password.
     pub protected_mode: bool,
     /// The password; empty = none.
     pub requirepass: String,
-    /// Connections that may be open at a time.
+    /// Maximum number of open connections.
     pub maxclients: usize,
     /// Bytes that keys and buffers may take; 0 = no limit.
     pub maxmemory: u64,
@@ -63,11 +63,11 @@ pub struct Settings {
     pub bf: Defaults,
     /// Defaults of new cuckoo filters.
     pub cf: CuckooDefaults,
-    /// `bf-error-rate` as it was written: CONFIG GET shows it so.
+    /// `bf-error-rate` in its original form, for CONFIG GET.
     pub bf_error_rate_text: String,
     /// Maximum bytes of one filter; 0 means the machine's memory.
     pub bf_max_filter_bytes: u64,
-    /// Where the data is kept, and when it is written.
+    /// Where the data is stored, and when it is written.
     pub data: everbloom_store::Settings,
     /// Who may use DEBUG: `no`, `yes` or `local`.
     pub enable_debug_command: String,
@@ -117,8 +117,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What `everbloom serve` starts with: a log in `everbloom-data`, forced to the disk once a
-    /// second, and snapshots as Redis makes them.
+    /// The defaults of `everbloom serve`: a log in `everbloom-data`, synced once a second, and
+    /// snapshots as in Redis.
     pub fn serving() -> Self {
         Settings {
             data: everbloom_store::Settings {

@@ -1,4 +1,4 @@
-//! How values are written: numbers, yes and no, amounts of memory, words from a list.
+//! Text forms of values: numbers, yes and no, amounts of memory, words from a list.
 
 use std::path::Path;
 
@@ -53,17 +53,17 @@ pub fn yes_no(text: &str) -> Result<bool, String> {
     }
 }
 
-/// How a path is shown; none is empty.
+/// A path as text; none is empty.
 pub fn show_path(path: Option<&Path>) -> String {
     path.map_or_else(String::new, |path| path.to_string_lossy().into())
 }
 
-/// How a truth value is shown.
+/// A truth value as text.
 pub fn show_yes_no(value: bool) -> String {
     if value { "yes" } else { "no" }.into()
 }
 
-/// One of some words, in any case.
+/// One word of a list, in any case.
 pub fn choice(text: &str, words: &[&'static str]) -> Result<&'static str, String> {
     words
         .iter()
@@ -84,7 +84,7 @@ pub fn split_words(line: &str) -> Option<Vec<String>> {
     words.map(|word| String::from_utf8(word).ok()).collect()
 }
 
-/// A word as it must stand in a line so that [`split_words`] gives it back.
+/// A word in the form from which [`split_words`] gives it back.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| !c.is_whitespace() && !c.is_control() && !"\"'\\#".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -105,7 +105,7 @@ pub fn quote(word: &str) -> String {
     quoted
 }
 
-/// What RedisBloom says to a value of its own settings.
+/// RedisBloom's error for a wrong value of its own settings.
 pub(super) fn refused(error: NumberError, name: &str, range: &str) -> String {
     match error {
         NumberError::Syntax => format!("Invalid value for `{name}`"),

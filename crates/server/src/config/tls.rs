@@ -41,7 +41,7 @@ pub enum AuthClients {
     No,
     /// Yes.
     Yes,
-    /// No; one that is shown must be valid.
+    /// No, but one that is sent must be valid.
     Optional,
 }
 
@@ -64,7 +64,7 @@ const AUTH_CLIENTS: [(&str, AuthClients); 3] = [
     ("optional", AuthClients::Optional),
 ];
 
-/// Accepted versions of TLS. Older ones are broken, and no setting brings them back.
+/// Accepted versions of TLS. Older ones are broken and cannot be enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protocols {
     /// TLS 1.2.
@@ -96,7 +96,7 @@ impl Protocols {
                 _ => return Err("argument must be words of 'TLSv1.2' and 'TLSv1.3'".into()),
             }
         }
-        // As in Redis, nothing is the default.
+        // As in Redis, an empty value means the default.
         Ok(if words.is_empty() {
             Protocols::default()
         } else {

@@ -14,7 +14,7 @@ use crate::native::{debug, error};
 use crate::server::Server;
 use crate::session::Session;
 
-/// The checks that come before a command is run or queued.
+/// The checks before a command is run or queued.
 pub fn admit(
     server: &Server,
     settings: &Settings,
@@ -34,7 +34,7 @@ pub fn admit(
     if let Some(refusal) = refused_now(server, settings, command) {
         return Err(refusal);
     }
-    // What is queued takes memory, whatever it does later.
+    // Queued commands use memory.
     if is_queued(session, command) && server.over_memory_limit(settings) {
         return Err(error::out_of_memory());
     }
@@ -44,8 +44,8 @@ pub fn admit(
     Ok(())
 }
 
-/// Why a command may not run in the state that the server is in, if so: it would take memory that
-/// is not allowed, the data is being loaded, or a write could not be made to last.
+/// Why a command may not run in the server's current state, if so: it would take memory beyond the
+/// limit, the data is being loaded, or a write could not be made durable.
 pub fn refused_now(server: &Server, settings: &Settings, command: &Command) -> Option<Reply> {
     if let Some(refusal) = refused_for_memory(server, settings, command) {
         return Some(refusal);
@@ -94,7 +94,7 @@ fn refused_in_trouble(server: &Server, settings: &Settings, command: &Command) -
     misconf(server, settings).map(Reply::error)
 }
 
-/// Why no write is taken, if so: the disk is in trouble.
+/// Why writes are refused, if so: the disk has a problem.
 pub fn misconf(server: &Server, settings: &Settings) -> Option<Cow<'static, str>> {
     if server.store.health.is_log_failing() {
         let figures = server.store.persistence().map(|p| &p.figures);

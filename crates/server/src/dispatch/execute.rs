@@ -1,4 +1,4 @@
-//! From a request to its reply: find the command, check it, lock what it names, run it, record its
+//! From a request to its reply: find the command, check it, lock its keys, run it, record its
 //! effect.
 
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::native::table::registry;
 use crate::offload::Done;
 use crate::session::Session;
 
-/// When so many bytes of replies wait, no further request of the connection is run.
+/// At this many bytes of waiting replies, no further request of the connection is run.
 const MOST_WAITING: usize = 4 << 20;
 
-/// When a connection has run requests for so long, the others of its worker have their turn.
+/// After this time, the other connections of the worker have their turn.
 const LONGEST: Duration = Duration::from_millis(5);
 
-/// Runs the requests of a batch in order, from `first` on; returns the number of the first that is
-/// left because too many replies wait, time is up, or its command asked for work to be done
-/// first. When the connection is to be closed, none is left.
+/// Runs the requests of a batch in order, starting at `first`. Returns the number of the first that
+/// is left, because too many replies wait, time is up, or its command offloaded work. If the
+/// connection is to be closed, none is left.
 pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usize) -> usize {
     let mut next = first;
     while next < requests.len()
@@ -89,8 +89,8 @@ fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: 
     turn.session.offload.forget();
 }
 
-/// Runs a command that was admitted. There is no reply left to send when it was sent, or when the
-/// command has offloaded work.
+/// Runs a command that was admitted. Returns no reply if it was already written, or if the command
+/// has offloaded work.
 fn run_admitted(
     turn: &mut Turn<'_>,
     command: &'static Registered,
@@ -134,7 +134,7 @@ fn call<'c>(
     }
 }
 
-/// Whether a word begins a line of HTTP: a page in somebody's browser may send requests to servers
+/// Whether a word begins a line of HTTP. A page in somebody's browser may send requests to servers
 /// on that machine, with commands in the body.
 fn is_of_http(name: &[u8]) -> bool {
     [&b"POST"[..], b"Host:"]
@@ -142,7 +142,7 @@ fn is_of_http(name: &[u8]) -> bool {
         .any(|word| name.eq_ignore_ascii_case(word))
 }
 
-/// Ends a connection without a reply, and before anything else that it sent is looked at.
+/// Ends a connection without a reply, and ignores its other requests.
 fn hang_up(session: &mut Session) {
     warn!(
         "disconnected {}, which looks like a browser: a web page may be sending commands here",
@@ -158,8 +158,8 @@ fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) ->
     Reply::Simple("QUEUED".into())
 }
 
-/// What tools send to any server, and what they are told here: the first in Redis's words, as it
-/// answers without a cluster.
+/// Commands that tools send to any server, and the replies here. The first has Redis's reply
+/// without a cluster.
 const INSTEAD: [(&[&str], &str); 2] = [
     (
         &["cluster", "readonly", "readwrite", "asking"],

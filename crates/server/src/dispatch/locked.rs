@@ -1,4 +1,4 @@
-//! Running a command on shards that are locked already.
+//! Runs a command on shards that are locked already.
 
 use everbloom::{CuckooFilter, ScalableBloomFilter};
 use everbloom_commands::flags::GIVES_PIECES;
@@ -13,8 +13,8 @@ use crate::call::{Call, Handler};
 use crate::native::{long, subcommand};
 use crate::outcome::{Effect, Outcome};
 
-/// Goes from a container to the subcommand that is named. An error is the reply to a call that
-/// needs no running.
+/// Resolves a container command to the named subcommand. An error is the reply to a call that needs
+/// no running.
 #[inline]
 pub fn choose_subcommand(call: &mut Call<'_>) -> Result<(), Reply> {
     if !call.command.subcommands.is_empty() {
@@ -23,8 +23,8 @@ pub fn choose_subcommand(call: &mut Call<'_>) -> Result<(), Reply> {
     Ok(())
 }
 
-/// Runs a command on shards that are locked already, exclusively if it may write, and notes its
-/// effect in `record`.
+/// Runs a command on shards that are locked already, exclusively if it may write, and adds its
+/// effect to `record`.
 pub fn run(call: &mut Call<'_>, view: &mut View<'_>, record: &mut Record) -> Reply {
     if let Err(reply) = choose_subcommand(call) {
         return reply;
@@ -71,7 +71,7 @@ fn run_on<T: Stored>(
     replies.into_last().unwrap_or(Reply::Null)
 }
 
-/// Whether a command asked for its work to be done on another thread first.
+/// Whether a command has offloaded its work to another thread.
 fn offloads(call: &Call<'_>, function: Function, view: &View<'_>) -> bool {
     if !call.command.flags.has(GIVES_PIECES) {
         return false;

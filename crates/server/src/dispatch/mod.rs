@@ -1,12 +1,12 @@
 //! From a request to its reply.
 //!
 //! - [`execute`]: the requests of a batch in order
-//! - [`turn`]: what they share
+//! - [`turn`]: the state that they share
 //! - [`admission`]: whether a command may run now
-//! - [`pipeline`]: requests of a command on one value, those that follow each other together
+//! - [`pipeline`]: requests of a command on one value, grouped when they follow each other
 //! - [`run`]: any other command, under the locks of what it names; [`transaction`]: those that EXEC
 //!   runs; [`locked`]: any command on shards that are locked
-//! - [`value`]: a command on the value of its one key; [`sinks`]: where its answers and changes go
+//! - [`value`]: a command on the value of its one key; [`sinks`]: receive its replies and changes
 //! - [`replay`]: the commands of the log, which no client sent
 
 pub mod admission;

@@ -1,10 +1,10 @@
-//! Commands on the value of one key: the requests of a pipeline that are executed together, and the
-//! request that is alone.
+//! Commands on the value of one key: requests of a pipeline are executed together; a single request
+//! is a group of one.
 //!
-//! Requests of one command on one key are a [`Run`]. Runs on several keys (a filter a user) are
-//! executed together: all their shards are locked, in the one order that cannot deadlock, and the
-//! memory of every entry, filter and bit is prefetched before the first request is executed, so
-//! that the waits overlap. The replies are those of one-by-one execution.
+//! Requests of one command on one key are a [`Run`]. Runs on several keys (for example one filter
+//! per user) are executed together. All their shards are locked in one order, so that they cannot
+//! deadlock. The memory of every entry, filter and bit is prefetched before the first request is
+//! executed, so that the waits overlap. The replies are those of one-by-one execution.
 
 use everbloom_commands::{Action, Function, Run};
 use everbloom_files::Value;
@@ -20,12 +20,12 @@ use crate::call::{Handler, Registered};
 use crate::native::bitmaps::single;
 use crate::session::ReplyMode;
 
-/// Requests on several keys that are executed together: enough that the waits for memory overlap,
-/// and few enough that their shards are not locked for long.
+/// The maximum number of requests on several keys that are executed together. It is large enough
+/// that the waits for memory overlap, and small enough that the shards are not locked for long.
 const WINDOW: usize = 64;
 
-/// Executes requests from number `first` on, if they are of a command on one value; returns how
-/// many.
+/// Executes the requests starting at number `first`, if they are of a command on one value. Returns
+/// how many.
 pub fn execute(
     turn: &mut Turn<'_>,
     command: &'static Registered,
@@ -38,7 +38,7 @@ pub fn execute(
         || turn.session.reply_mode != ReplyMode::On
         || !turn.session.authenticated
         || !command.accepts(request.len())
-        // What one request would be refused for, each must be: one by one, then.
+        // If one request would be refused, each must be refused one by one.
         || refused_now(turn.server, turn.settings, command).is_some()
     {
         return 0;
@@ -55,7 +55,7 @@ pub fn execute(
     done
 }
 
-/// Returns how many requests were executed, and how many of them were answered with an error.
+/// Returns how many requests were executed, and how many of them failed.
 #[inline]
 fn execute_runs<T: Stored>(
     turn: &mut Turn<'_>,
@@ -108,8 +108,8 @@ fn execute_runs<T: Stored>(
     (done, answers.failed)
 }
 
-/// Prefetches the memory that the runs will touch: first all entries, then what their values hold
-/// outside of them.
+/// Prefetches the memory that the runs use: first all entries, then the parts of their values
+/// outside the entries.
 fn prefetch(view: &View<'_>, places: &[Place<'_>], runs: &Runs<'_>) {
     for place in places {
         view.prefetch(place);
@@ -123,17 +123,17 @@ fn prefetch(view: &View<'_>, places: &[Place<'_>], runs: &Runs<'_>) {
     }
 }
 
-/// Requests of one command, each of as many words: a run, or several on different keys.
+/// Requests of one command with the same number of words: one run, or several on different keys.
 struct Runs<'a> {
     words: &'a [&'a [u8]],
     width: usize,
-    /// Where each run ends, in requests.
+    /// The end of each run, in requests.
     ends: SmallVec<[usize; 16]>,
 }
 
 impl<'a> Runs<'a> {
-    /// The requests from number `first` on that can be executed together: any number on one key, or
-    /// [`WINDOW`] at most on several.
+    /// The requests starting at number `first` that can be executed together: any number on one
+    /// key, or at most [`WINDOW`] on several.
     fn find(command: &Registered, requests: &Batch, args: &'a [&'a [u8]], first: usize) -> Self {
         let words = args.get(requests.range(first).start..).unwrap_or_default();
         let width = requests.range(first).len();
@@ -145,7 +145,7 @@ impl<'a> Runs<'a> {
             1
         };
         let name = words.first();
-        // As long as each request has as many words, they lie in rows.
+        // Requests with the same number of words form rows.
         for (at, request) in words.chunks_exact(width.max(1)).take(left).enumerate() {
             if requests.range(first + at).len() != width || request.first() != name {
                 break;

@@ -1,4 +1,4 @@
-//! Running the commands of the log, which no client sent.
+//! Runs the commands of the log, which have no client.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
 
-/// Runs commands one after the other, as a client with all rights would.
+/// Runs commands one after the other, with the rights of an unrestricted client.
 #[derive(Debug)]
 pub struct Replayer<'s> {
     server: &'s Arc<Server>,
     settings: Settings,
     session: Session,
     stats: Arc<WorkerStats>,
-    /// Commands that were answered with an error.
+    /// Commands that replied with an error.
     refused: u64,
     first_refusal: Option<String>,
 }
@@ -34,11 +34,11 @@ impl<'s> Replayer<'s> {
     /// Runs commands on the keys of this server.
     pub fn new(server: &'s Arc<Server>) -> Self {
         let settings = server.config.snapshot();
-        // What was accepted once is not refused now because of a setting.
+        // A command that was accepted once must not be refused now because of a setting.
         let settings = Settings {
             maxmemory: 0,
             bf_max_filter_bytes: 0,
-            // Our own log says the layout of every filter. One that does not is RedisBloom's.
+            // Our own log has the layout of every filter. A filter without one is RedisBloom's.
             bf: Defaults {
                 layout: Layout::Classic,
                 ..settings.bf
@@ -61,7 +61,7 @@ impl<'s> Replayer<'s> {
     }
 }
 
-/// The session of no client, in database 0.
+/// A session without a client, in database 0.
 fn nobody() -> Session {
     Session::new(Arc::new(Client::unlisted()), true)
 }
@@ -90,14 +90,14 @@ impl Replay for Replayer<'_> {
             session: &mut self.session,
             command: &command.row,
             args,
-            // Nothing expires meanwhile: a key whose time has come by now had not expired for the
-            // commands that found it.
+            // Keys do not expire during the replay: a key that has expired by now was still alive
+            // for the commands that used it.
             now: Now {
                 ms: 0,
                 ..Now::read()
             },
         });
-        // What follows would change the keys of another database.
+        // The commands after a bad SELECT would change the keys of another database.
         if command.flags.has(SELECTS) && reply.is_error() {
             return Err(ReplayError::Database(self.settings.data.databases));
         }

@@ -1,4 +1,4 @@
-//! Running a command that was admitted: under the locks of what it names, with its effect recorded.
+//! Runs an admitted command: under the locks of its keys, with its effect recorded.
 
 use everbloom_commands::flags::WRITE;
 use everbloom_resp::Reply;
@@ -7,7 +7,7 @@ use everbloom_store::keyspace::Footprint;
 use super::{locked, transaction};
 use crate::call::{Call, Handler};
 
-/// Runs a command that was admitted: locks what it names, runs it there, records its effect.
+/// Runs an admitted command: locks its keys, runs it, and records its effect.
 pub fn run(call: &mut Call<'_>) -> Reply {
     if let Err(reply) = locked::choose_subcommand(call) {
         return reply;
@@ -26,7 +26,7 @@ pub fn run(call: &mut Call<'_>) -> Reply {
         Handler::ReadEach(_) => {}
         Handler::WriteAll(_) => {
             footprint = Footprint::Whole;
-            // DEBUG changes keys and does not count as a command that writes.
+            // DEBUG changes keys, although it does not count as a command that writes.
             exclusive = true;
         }
     }

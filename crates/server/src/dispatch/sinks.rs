@@ -1,4 +1,4 @@
-//! The server's sinks: answers are bytes for a connection, changes go into the journal.
+//! The server's sinks: replies are bytes for a connection, changes go into the journal.
 
 use everbloom_commands::{Answers, Changes, CommandError};
 use everbloom_resp::encode::{encode_array_len, encode_boolean, encode_error, encode_integer};
@@ -7,13 +7,13 @@ use everbloom_store::journal::Record;
 
 use crate::stats::WorkerStats;
 
-/// Encodes answers behind those that a connection has already.
+/// Appends encoded replies to those of a connection.
 #[derive(Debug)]
 pub struct Encoded<'a> {
     pub out: &'a mut Vec<u8>,
     pub protocol: Protocol,
     pub stats: &'a WorkerStats,
-    /// How many requests were answered with an error.
+    /// How many requests failed.
     pub failed: u64,
 }
 
@@ -45,7 +45,7 @@ impl Answers for Encoded<'_> {
     }
 }
 
-/// Notes the changes of one database.
+/// Records the changes of one database.
 #[derive(Debug)]
 pub struct Noted<'a> {
     pub record: &'a mut Record,

@@ -1,5 +1,5 @@
-//! EXEC: locks everything that the queued commands and the watched keys name at once, in the order
-//! of the shards, so that nobody sees half a transaction and two transactions cannot deadlock.
+//! EXEC: locks all keys of the queued commands and the watched keys at once, in the order of the
+//! shards. So nobody sees half a transaction, and two transactions cannot deadlock.
 
 use everbloom_commands::flags::{CHANGES_SETTINGS, WRITE};
 use everbloom_resp::Reply;
@@ -14,7 +14,7 @@ use crate::config::Settings;
 use crate::session::{Queued, ReplyMode, Session, Watch};
 use crate::watches;
 
-/// Runs what was queued since MULTI.
+/// Runs the commands queued since MULTI.
 pub fn exec(call: &mut Call<'_>) -> Reply {
     let Some(transaction) = call.session.transaction.take() else {
         return Reply::error("ERR EXEC without MULTI");
@@ -82,7 +82,7 @@ pub fn exec(call: &mut Call<'_>) -> Reply {
     Reply::Array(replies)
 }
 
-/// Bytes that the replies of a transaction may take, for they leave as one.
+/// The maximum bytes of a transaction's replies, which are sent as one.
 fn most_bytes(call: &Call<'_>) -> usize {
     match call.settings.client_output_buffer_limit.normal.hard {
         0 => default_most(call.server.free_memory(call.settings)),
@@ -90,10 +90,10 @@ fn most_bytes(call: &Call<'_>) -> usize {
     }
 }
 
-/// The limit where the settings have none: a part of the memory that is left.
+/// The limit if the settings have none: a part of the free memory.
 fn default_most(free: u64) -> usize {
     const ALWAYS: usize = 64 << 20;
-    // They are there twice while they are encoded, in a buffer that doubles as it grows.
+    // The replies are in memory twice while their buffer is doubled.
     usize::try_from(free / 4).unwrap_or(usize::MAX).max(ALWAYS)
 }
 
@@ -126,7 +126,7 @@ fn hang_up(session: &mut Session) {
     session.closing = true;
 }
 
-/// The reply to an EXEC that is refused, which ends the transaction.
+/// The reply to an EXEC that is refused. The transaction ends.
 pub fn discarded(call: &mut Call<'_>, reason: &Reply) -> Reply {
     call.session.transaction = None;
     watches::forget(call.session, &call.server.store.keyspace, call.now);
@@ -155,7 +155,7 @@ fn run(
         args: &args,
         now: call.now,
     };
-    // The commands before it may have taken all memory that is allowed.
+    // The earlier commands may have used all allowed memory.
     let refused = refused_for_memory(inner.server, inner.settings, inner.command);
     let reply = refused.unwrap_or_else(|| locked::run(&mut inner, view, record));
     if let Reply::Error(text) = &reply {
@@ -168,7 +168,7 @@ fn run(
     reply
 }
 
-/// Everything that the queued commands and the watches name.
+/// All keys of the queued commands and the watches.
 fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
     let keyspace = &call.server.store.keyspace;
     let mut footprint = Footprint::none();
@@ -186,7 +186,7 @@ fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
     footprint
 }
 
-/// Whether a watched key is as it was. A key that expired since counts as changed.
+/// Whether a watched key is unchanged. A key that expired meanwhile counts as changed.
 fn holds(watch: &Watch, view: &mut View<'_>) -> bool {
     let version = view
         .shard_of_key(&watch.key)

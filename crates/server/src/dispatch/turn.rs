@@ -1,4 +1,4 @@
-//! What the commands of one batch share.
+//! The state that the commands of one batch share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,37 +14,37 @@ use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use crate::stats::WorkerStats;
 
-/// What the commands of one batch share.
+/// The state that the commands of one batch share.
 #[derive(Debug)]
 pub struct Turn<'t> {
     /// The server.
     pub server: &'t Arc<Server>,
     /// The figures of the worker that runs the batch.
     pub stats: &'t WorkerStats,
-    /// The settings in force.
+    /// The current settings.
     pub settings: &'t mut Arc<Settings>,
     /// The connection.
     pub session: &'t mut Session,
-    /// When the batch began.
+    /// The start of the batch.
     pub now: Now,
-    /// When the connection began to run requests without giving way.
+    /// When the connection began to run requests without giving others a turn.
     pub begun: Instant,
-    /// When the last command ended, and the next began.
+    /// The end of the last command, and the start of the next.
     pub mark: Instant,
-    /// The command that was run or refused last.
+    /// The last command, run or refused.
     pub last: Option<&'static Registered>,
     /// Replies so far.
     pub out: &'t mut Vec<u8>,
 }
 
 impl Turn<'_> {
-    /// What a command on a filter must know.
+    /// The limits and settings for commands on filters.
     pub fn context(&self) -> Context {
         context(self.server, self.settings, self.session)
     }
 
-    /// Leaves out the time since the last mark: what was refused or queued has no figures of its
-    /// own, and the next command shall not have it in its.
+    /// Skips the time since the last mark: refused and queued commands have no timing figures, and
+    /// their time must not count for the next command.
     pub fn skip_time(&mut self) {
         self.mark = Instant::now();
     }
@@ -77,7 +77,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The same for a long reply that is encoded already: it is not copied if it is the first.
+    /// The same for a long reply that is already encoded: it is not copied if it is the first.
     pub fn send_encoded(&mut self, mut reply: Vec<u8>) {
         if !self.is_wanted() {
             return;

@@ -1,4 +1,4 @@
-//! Running a command on the value of its one key, in shards that are locked.
+//! Runs a command on the value of its one key, in locked shards.
 
 use std::ops::ControlFlow;
 
@@ -14,12 +14,12 @@ use crate::config::Settings;
 use crate::server::Server;
 use crate::stats::WorkerStats;
 
-/// A type of values that commands of this shape work on. To them, other values are of another type.
+/// A type of values that commands of this shape work on. To them, other values have the wrong type.
 pub trait Stored: Sized {
     /// The value, if it is of this type.
     fn of(value: &Value) -> Option<&Self>;
 
-    /// The same, to be changed.
+    /// The same, for changes.
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
 
     /// The value of a new key.
@@ -77,7 +77,7 @@ impl Stored for Text {
     }
 }
 
-/// What commands on values get from the server.
+/// What the server provides to commands on values.
 #[derive(Debug)]
 pub struct Runner<'r> {
     pub server: &'r Server,
@@ -87,9 +87,8 @@ pub struct Runner<'r> {
 }
 
 impl Runner<'_> {
-    /// Runs requests on the key at a place, which the view must hold exclusively if they may
-    /// write. They end early, and nothing is to follow them, when they have taken the last memory
-    /// that is allowed.
+    /// Runs requests on the key at a place. The view must hold it exclusively if they may write.
+    /// They stop early, and no others may follow, when they have used up the allowed memory.
     #[inline]
     pub fn run<T: Stored>(
         &mut self,
@@ -161,7 +160,7 @@ impl Runner<'_> {
                 view.touch_at(place);
             }
             if grown {
-                // The next request, of this key or of another, gets what is left.
+                // The next request, of this key or of another, gets what is left of it.
                 self.context.free_bytes = self.server.free_memory(self.settings);
                 if self.server.over_memory_limit(self.settings) {
                     return ControlFlow::Break(());
@@ -174,7 +173,7 @@ impl Runner<'_> {
     }
 }
 
-/// Notes the keys that were found expired. It comes before what was done to them.
+/// Records the keys that were found expired, before the changes made to them.
 pub fn note_expired(server: &Server, view: &mut View<'_>, record: &mut Record) {
     let expired = view.take_expired();
     if !expired.is_empty() {

@@ -1,4 +1,4 @@
-//! CLIENT: the connections that are open, and this one among them.
+//! CLIENT: the open connections, including this one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -92,7 +92,7 @@ pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Reply> {
     ))
 }
 
-/// Whether text can stand in a line of CLIENT LIST.
+/// Whether text may appear in a line of CLIENT LIST.
 fn is_one_word(text: &[u8]) -> bool {
     text.iter().all(|byte| (b'!'..=b'~').contains(byte))
 }
@@ -118,7 +118,7 @@ fn set_info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
-/// One of two words, in any case: whether it is the first.
+/// Parses one of two words, in any case: true for the first.
 fn either(word: &[u8], yes: &str, no: &str) -> Result<bool, Reply> {
     let is = |known: &str| known.as_bytes().eq_ignore_ascii_case(word);
     if is(yes) || is(no) {
@@ -137,11 +137,11 @@ fn reply(call: &mut Call<'_>) -> Result<Reply, Reply> {
         b"SKIP" => *mode = ReplyMode::SkipNext,
         _ => return Err(error::syntax()),
     }
-    // Sent only if the mode now lets it.
+    // Sent only if the new mode allows it.
     Ok(Reply::OK)
 }
 
-/// A cache that is never told of a change would be wrong for ever.
+/// A client's cache without notices of changes would stay wrong.
 fn tracking(call: &mut Call<'_>) -> Result<Reply, Reply> {
     match call.args().rest() {
         [word] if word.eq_ignore_ascii_case(b"OFF") => Ok(Reply::OK),
@@ -178,10 +178,10 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::verbatim(text))
 }
 
-/// Which clients an option chooses.
+/// The clients that an option selects.
 type Choice = Box<dyn Fn(&Client) -> bool>;
 
-/// All clients are normal ones: those of the other types have no place here.
+/// All clients are normal ones: this server has no other types.
 fn of_type(kind: &[u8]) -> Result<Choice, Reply> {
     let word = String::from_utf8_lossy(kind);
     match word.to_ascii_lowercase().as_str() {
@@ -191,7 +191,7 @@ fn of_type(kind: &[u8]) -> Result<Choice, Reply> {
     }
 }
 
-/// Those with this address; none, if it is no address.
+/// The clients with this address; none, if it is not an address.
 fn at(address: &[u8], of: fn(&Client) -> &Address) -> Choice {
     let address = address.to_vec();
     Box::new(move |client| of(client).to_string().as_bytes() == address)
@@ -268,7 +268,7 @@ fn kill(call: &mut Call<'_>) -> Result<Reply, Reply> {
     }
 }
 
-/// What CLIENT KILL chooses by, and whether it spares the client that calls it.
+/// The filter of CLIENT KILL, and whether it spares the calling client.
 fn kill_options(mut args: Args<'_>, now: Now) -> Result<(Vec<Choice>, bool), Reply> {
     let (mut choices, mut keep_self) = (BTreeMap::new(), true);
     while let Some(option) = args.next_optional() {
@@ -298,7 +298,7 @@ fn kill_options(mut args: Args<'_>, now: Now) -> Result<(Vec<Choice>, bool), Rep
             }
             _ => return Err(error::syntax()),
         };
-        // The last of several equal options counts, as in Redis.
+        // The last of several equal options is used, as in Redis.
         choices.insert(option, choice);
     }
     Ok((choices.into_values().collect(), keep_self))

@@ -1,4 +1,4 @@
-//! COMMAND: the table of commands, for clients that ask what there is.
+//! COMMAND: the table of commands, for clients that read it.
 
 use everbloom_commands::command::{Argument, ArgumentKind, KeySpec};
 use everbloom_commands::flags::{
@@ -11,7 +11,7 @@ use super::subcommand::subcommand;
 use super::{Call, Command, count, error, map};
 use crate::call::Registry;
 
-/// The row of COMMAND, which alone among the containers does something by itself.
+/// The row of COMMAND, the only container that also runs without a subcommand.
 pub const COMMAND: Command = Command::new("command", -1, Plain(info))
     .flags(&[LOADING, STALE])
     .docs("2.8.13", "Returns detailed information about all commands.")
@@ -59,7 +59,7 @@ fn find(registry: &'static Registry, name: &[u8]) -> Option<Found> {
     command.subcommands().find(is_named)
 }
 
-/// The subcommands of a command, but for HELP.
+/// The subcommands of a command, without HELP.
 fn shown_subcommands(command: &Command) -> &'static [Command] {
     if command.flags.has(HIDES_SUBCOMMANDS) {
         return &[];
@@ -144,7 +144,7 @@ impl Found {
     }
 }
 
-/// The commands that were named, or all.
+/// The named commands, or all.
 fn asked(call: &Call<'_>) -> Vec<Option<Found>> {
     match call.args().rest() {
         [] => all(call.registry).map(Some).collect(),
@@ -164,7 +164,7 @@ fn docs(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Map(found.map(|found| found.document()).collect()))
 }
 
-/// Redis derives most categories from flags and group, and so do we. They stand in Redis's order.
+/// Redis derives most categories from flags and group, and so does this server, in Redis's order.
 fn categories_of(flags: Flags, group: &str) -> Vec<&'static str> {
     let all = [
         ("@keyspace", group == "generic"),
@@ -291,7 +291,8 @@ mod tests {
 
     use super::super::testing::Bench;
 
-    /// What clients read at their start: flags, keys, categories and documentation, word for word.
+    /// The replies that clients read at their start: flags, keys, categories and documentation,
+    /// word for word.
     #[test]
     fn what_clients_ask_for_first_is_what_it_was() {
         let mut bench = Bench::default();
@@ -306,7 +307,7 @@ mod tests {
             encode(&bench.run(line), Protocol::Resp3, &mut bytes);
         }
         let text = String::from_utf8(bytes).unwrap();
-        // The lengths of strings make no difference that the strings do not.
+        // The lengths of strings are redundant in a comparison of strings.
         let words = text.split("\r\n").filter(|word| !word.starts_with('$'));
         // One line for each command, and for each of its parts that is a map.
         let starts_line = |word: &str| word == "*10" || word.starts_with(['>', '%']);

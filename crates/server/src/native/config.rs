@@ -33,12 +33,12 @@ pub const SUBCOMMANDS: &[Command] = &[
         .docs("2.8.0", "Rewrite the configuration file."),
 ];
 
-/// The settings may have been changed by an earlier command of the same batch, so these commands
-/// look at those in force, not at the batch's.
+/// An earlier command of the same batch may have changed the settings, so these commands read the
+/// current ones, not those of the batch.
 fn get(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let settings = call.server.config.snapshot();
     let patterns = call.args().rest();
-    // A name is shown as it was asked for, which may be in upper case.
+    // A name is shown as the client wrote it, possibly in upper case.
     let asked = |name: &'static str| {
         let found = patterns
             .iter()
@@ -87,7 +87,7 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
         }
         Ok(())
     };
-    // Nothing is begun before all of it is known to be right.
+    // Nothing is applied before all of it is known to be valid.
     let before = call.server.config.snapshot();
     let mut after = Settings::clone(&before);
     apply(&mut after)?;
@@ -108,7 +108,7 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
-/// Whether a setting that is `no`, `yes` or `local` lets this client do what it guards.
+/// Whether a setting that is `no`, `yes` or `local` allows this client the guarded operation.
 pub fn is_let(session: &Session, word: &str) -> bool {
     word == "yes" || word == "local" && session.client.addr.is_local()
 }
@@ -235,7 +235,7 @@ mod tests {
         }
         let empty = failed_because("dbfilename", "dbfilename can't be empty");
         assert_eq!(bench.run("CONFIG SET dbfilename ''"), empty);
-        // The directory is locked, and the log in it is being written.
+        // The directory is locked and holds the current log.
         let fixed = failed_because("dir", "can't set immutable config");
         assert_eq!(bench.run("CONFIG SET dir /tmp"), fixed);
     }

@@ -1,4 +1,4 @@
-//! HELLO, AUTH, SELECT, PING, ECHO, QUIT, RESET: what a connection says of itself.
+//! HELLO, AUTH, SELECT, PING, ECHO, QUIT, RESET: commands on the connection itself.
 
 use std::hint::black_box;
 
@@ -16,7 +16,7 @@ use crate::session::ReplyMode;
 use crate::version::REDIS_VERSION;
 use crate::watches;
 
-/// Flags of what must work at any time, even before AUTH.
+/// Flags of commands that must work at any time, even before AUTH.
 const FREE: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST, NO_AUTH, ALLOW_BUSY]);
 
 /// The rows of this family.
@@ -101,7 +101,7 @@ fn auth(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
-/// There is one user; without a password set, any password is its password.
+/// There is one user. If no password is set, any password is valid.
 fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Reply> {
     let wanted = call.settings.requirepass.as_bytes();
     let right = wanted.is_empty() || same_secret(wanted, password);
@@ -114,7 +114,8 @@ fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), Reply
     Ok(())
 }
 
-/// Compares in a time that depends on the length of `given` alone: it tells nothing of `secret`.
+/// Compares in a time that depends only on the length of `given`, so it reveals nothing of
+/// `secret`.
 fn same_secret(secret: &[u8], given: &[u8]) -> bool {
     let pairs = given.iter().zip(secret.iter().cycle());
     let different = pairs.fold(0, |sum, (a, b)| black_box(sum | (a ^ b)));

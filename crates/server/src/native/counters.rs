@@ -1,4 +1,4 @@
-//! INCR, DECR, INCRBY, DECRBY: strings that are numbers.
+//! INCR, DECR, INCRBY, DECRBY: strings that hold numbers.
 
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{DENYOOM, FAST};
@@ -27,7 +27,7 @@ pub const COMMANDS: &[Command] = &[
         .docs("1.0.0", "Subtracts from a key's integer."),
 ];
 
-/// The number behind the key.
+/// The number argument after the key.
 fn step(call: &Call<'_>) -> Result<i64, Reply> {
     let mut args = call.args();
     args.next_bytes()?;

@@ -1,6 +1,6 @@
-//! DEBUG: what tests of servers and clients need. Refused unless `enable-debug-command` allows it.
+//! DEBUG: for tests of servers and clients. Refused unless `enable-debug-command` allows it.
 //!
-//! It holds the whole keyspace, so that the others wait meanwhile, as they do in Redis.
+//! It holds the whole keyspace, so other commands wait meanwhile, as in Redis.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -90,7 +90,7 @@ fn debug(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     reply.map(Outcome::unchanged)
 }
 
-/// What is no number is no time, as in Redis.
+/// An invalid number counts as no time, as in Redis.
 fn duration(seconds: &[u8]) -> Duration {
     let seconds = str::from_utf8(seconds).ok().and_then(|s| s.parse().ok());
     Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default()
@@ -130,13 +130,12 @@ fn object(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Result<Reply, Reply> 
     )))
 }
 
-/// A fingerprint of keys and values that depends on nothing else: not on the order in which they
-/// came, nor on the process, nor on the version of the server. It is 160 bits of MurmurHash64A,
-/// for keys nobody made to collide.
+/// A fingerprint that depends only on keys and values: not on their order, the process, or the
+/// version of the server. It is 160 bits of MurmurHash64A, for keys that are not made to collide.
 ///
-/// Of a value: its type, then a string's bytes, or a filter's fields and bit arrays. Of a key:
-/// database, name, expiry (Unix time in milliseconds, or none) and value. Of the keyspace: those
-/// of its keys, xored.
+/// For a value it covers its type, then a string's bytes, or a filter's fields and bit arrays. For
+/// a key it covers database, name, expiry (Unix time in milliseconds, or none) and value. For the
+/// keyspace it is the xor over its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Digest([u64; 3]);
 
@@ -149,7 +148,7 @@ impl Digest {
 
     fn bytes(&mut self, bytes: &[u8]) {
         for lane in &mut self.0 {
-            // The length goes in too, so that pieces cannot run into each other.
+            // The length is included, so that pieces cannot run into each other.
             *lane = murmur64a(bytes, *lane);
         }
     }

@@ -1,4 +1,4 @@
-//! Redis's own words for what can go wrong.
+//! Redis's own error texts.
 
 use everbloom_resp::Reply;
 
@@ -10,17 +10,17 @@ pub fn wrong_type() -> Reply {
     Reply::error(WRONG_TYPE)
 }
 
-/// Arguments that do not fit together.
+/// Conflicting arguments.
 pub fn syntax() -> Reply {
     Reply::error("ERR syntax error")
 }
 
-/// An argument that is no integer, or too large a one.
+/// An argument that is not an integer, or is out of range.
 pub fn not_an_integer() -> Reply {
     Reply::error("ERR value is not an integer or out of range")
 }
 
-/// A key that must be there and is not.
+/// A missing key that is required.
 pub fn no_such_key() -> Reply {
     Reply::error("ERR no such key")
 }
@@ -38,7 +38,7 @@ pub fn shown(argument: &[u8]) -> String {
     String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
 }
 
-/// A word that is no subcommand.
+/// An unknown subcommand.
 pub fn unknown_subcommand(word: &[u8], container: &str) -> Reply {
     let shown = shown(word.get(..128).unwrap_or(word));
     let container = container.to_ascii_uppercase();
@@ -47,22 +47,22 @@ pub fn unknown_subcommand(word: &[u8], container: &str) -> Reply {
     ))
 }
 
-/// A database that is not there.
+/// A database number out of range.
 pub fn bad_db_index() -> Reply {
     Reply::error("ERR DB index is out of range")
 }
 
-/// An integer that does not fit where it is wanted.
+/// An integer out of the allowed range.
 pub fn out_of_int_range() -> Reply {
     Reply::error("ERR value is out of range, value must between -2147483648 and 2147483647")
 }
 
-/// A key that would be moved or copied onto itself.
+/// A source key that equals the destination.
 pub fn same_object() -> Reply {
     Reply::error("ERR source and destination objects are the same")
 }
 
-/// An expiry before the beginning of time, or after its end; `command` in lower case.
+/// An expiry out of range; `command` in lower case.
 pub fn invalid_expire_time(command: &str) -> Reply {
     Reply::error(format!("ERR invalid expire time in '{command}' command"))
 }
@@ -72,7 +72,7 @@ pub fn string_too_long() -> Reply {
     Reply::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 }
 
-/// A write that would take memory above `maxmemory`.
+/// A write that would exceed `maxmemory`.
 pub fn out_of_memory() -> Reply {
     Reply::error("OOM command not allowed when used memory > 'maxmemory'.")
 }

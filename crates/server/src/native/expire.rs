@@ -1,6 +1,7 @@
-//! EXPIRE, TTL and their kin.
+//! EXPIRE, TTL and related commands.
 //!
-//! A log gets every expiry as a point in time: a relative one would start anew when it is replayed.
+//! A log gets every expiry as a point in time, because a relative one would start again during a
+//! replay.
 
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::FAST;
@@ -68,7 +69,7 @@ pub const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// What a time is counted in.
+/// The unit of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
@@ -76,7 +77,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// How many milliseconds one of it has.
+    /// The number of milliseconds in a unit.
     pub(super) fn millis(self) -> i64 {
         match self {
             Unit::Seconds => 1000,
@@ -85,7 +86,7 @@ impl Unit {
     }
 }
 
-/// What a time is counted from.
+/// The start from which a time counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
     Now,
@@ -93,7 +94,7 @@ pub(super) enum Base {
 }
 
 impl Base {
-    /// It as a Unix time in milliseconds.
+    /// The time as a Unix time in milliseconds.
     pub(super) fn millis(self, now: Now) -> i64 {
         match self {
             Base::Now => i64::try_from(now.ms).unwrap_or(i64::MAX),
@@ -150,7 +151,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// Whether they allow `next` in place of `present`. No expiry is later than any.
+    /// Whether they allow `next` to replace `present`. No expiry counts as later than any.
     fn allow(&self, present: Option<i64>, next: i64) -> bool {
         !(self.none && present.is_some()
             || self.some && present.is_none()
@@ -187,12 +188,12 @@ fn expire(call: &Call<'_>, view: &mut View<'_>, unit: Unit, base: Base) -> Resul
     }
 }
 
-/// A Unix time in milliseconds, if it is still to come.
+/// A Unix time in milliseconds, if it is in the future.
 pub(super) fn future(at: i64, now: Now) -> Option<u64> {
     u64::try_from(at).ok().filter(|at| *at > now.ms)
 }
 
-/// The outcome of a command that gave a key an expiry.
+/// The outcome of a command that set a key's expiry.
 pub(super) fn expires_at(reply: impl Into<Reply>, key: &[u8], at: u64) -> Outcome {
     Outcome::replaced(reply, &[b"PEXPIREAT", key, at.to_string().as_bytes()])
 }
@@ -216,7 +217,7 @@ fn expiry(call: &Call<'_>, view: &View<'_>, unit: Unit, base: Base) -> Result<Re
     };
     let at = i64::try_from(at).unwrap_or(i64::MAX);
     let ms = at.saturating_sub(base.millis(call.now)).max(0);
-    // To the nearest second, as Redis rounds.
+    // Rounded to the nearest second, as in Redis.
     let half = unit.millis() / 2;
     Ok(Reply::Integer(ms.saturating_add(half) / unit.millis()))
 }

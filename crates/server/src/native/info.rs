@@ -14,7 +14,7 @@ use crate::version::{BLOOM_VERSION, REDIS_VERSION};
 use everbloom_store::keyspace::{SHARDS, View};
 use everbloom_store::persistence::figures::Figures;
 
-/// A section: its title, and what writes it.
+/// A section: its title, and the function that writes it.
 type Section = (
     &'static str,
     fn(&Report<'_, '_, '_>, &mut String) -> fmt::Result,
@@ -35,7 +35,7 @@ const SECTIONS: &[Section] = &[
     ("Keyspace", keyspace),
 ];
 
-/// The section that is shown only when it is asked for.
+/// The section that is shown only on request.
 const ON_DEMAND: &str = "Commandstats";
 
 struct Report<'r, 'c, 'k> {
@@ -44,7 +44,7 @@ struct Report<'r, 'c, 'k> {
     settings: &'r Settings,
 }
 
-/// INFO. It asks the shards one after another, which inside EXEC are all held already.
+/// INFO. It reads the shards one after another. Inside EXEC all are locked already.
 pub fn info(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let names: Vec<String> = call
         .args()
@@ -82,7 +82,7 @@ fn writeln(out: &mut String, name: &str, value: impl fmt::Display) -> fmt::Resul
     write!(out, "{name}:{value}\r\n")
 }
 
-/// Bytes as people read them: `1.50M`.
+/// Bytes in readable form: `1.50M`.
 struct Human(u64);
 
 impl fmt::Display for Human {
@@ -243,7 +243,7 @@ fn status(failed: &AtomicBool) -> &'static str {
     }
 }
 
-/// Seconds since a job began, -1 when it does not run.
+/// Seconds since a job began, -1 if it is not running.
 fn running_for(report: &Report<'_, '_, '_>, since: &AtomicU64) -> i64 {
     match since.load(Ordering::Relaxed) {
         0 => -1,
@@ -478,7 +478,7 @@ fn keyspace(report: &Report<'_, '_, '_>, out: &mut String) -> fmt::Result {
 mod tests {
     use super::super::testing::Bench;
 
-    /// What redis_exporter looks for by name, and the usual dashboards show.
+    /// The fields that redis_exporter and the usual dashboards use.
     const SHOWN: &str = "uptime_in_seconds process_id connected_clients blocked_clients maxclients \
         used_memory used_memory_rss used_memory_peak used_memory_dataset used_memory_overhead \
         maxmemory total_system_memory mem_fragmentation_ratio mem_fragmentation_bytes loading \

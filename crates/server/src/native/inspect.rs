@@ -1,4 +1,4 @@
-//! OBJECT and MEMORY: what a key's value is made of.
+//! OBJECT and MEMORY: details of how a key's value is stored.
 
 use everbloom_commands::command::KeySpec;
 use everbloom_commands::flags::HIDES_SUBCOMMANDS;
@@ -59,7 +59,7 @@ const NO_FREQUENCY: &str = "ERR An LFU maxmemory policy is not selected, access 
     tracked. Please note that when switching between policies at runtime LRU and LFU data will \
     take some time to adjust.";
 
-/// What a subcommand says of the entry of its key.
+/// The reply of a subcommand for the entry of its key.
 fn of_entry(
     call: &Call<'_>,
     view: &View<'_>,
@@ -69,8 +69,8 @@ fn of_entry(
     entry.map_or(Ok(Reply::Null), answer)
 }
 
-/// The name of the form in which Redis keeps a value just set. (It keeps one that was appended to
-/// as `raw`, however short it is; here that leaves no trace.)
+/// The name of Redis's encoding for a value that was just set. (After APPEND, Redis uses `raw`,
+/// however short the string is; this server does not record that.)
 pub(super) fn encoding(entry: &Entry) -> &'static str {
     const LONGEST_EMBEDDED: usize = 44;
     match &entry.value {
@@ -88,7 +88,7 @@ fn usage(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
             .next_optional()
             .filter(|_| word.eq_ignore_ascii_case(b"SAMPLES"))
             .ok_or_else(error::syntax)?;
-        // Nothing is sampled, all is counted; the number must be one all the same.
+        // Everything is counted without sampling, but the number must still be valid.
         if integer(samples).ok_or_else(error::not_an_integer)? < 0 {
             return Err(error::syntax());
         }

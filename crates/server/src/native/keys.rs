@@ -109,14 +109,14 @@ fn copy(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         return Ok(Outcome::unchanged(0));
     }
     let (Value::Text(text), expires_at) = (&entry.value, entry.expires_at()) else {
-        // RedisBloom gives its host no way to copy a filter, and clients may rely on the refusal.
+        // RedisBloom does not support copying a filter, and clients may rely on the refusal.
         return Err(Reply::error("ERR not supported for this module key"));
     };
     if long::offloads_copy(call, text.len()) {
         return Ok(Outcome::unchanged(0));
     }
-    // The string may have changed while it was copied: the copy is of the moment at which it
-    // appears, as a reader of the log will make it.
+    // The string may have changed while it was copied. The copy has the state of the moment at
+    // which it appears, as in a replay of the log.
     let copied = call.session.offload.find(|done| match done {
         Done::Copied(copy, reader) => {
             let mut copy = copy.take()?;
@@ -174,7 +174,7 @@ fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     })
 }
 
-/// The number of one of the databases.
+/// The number of an existing database.
 pub(super) fn db_index(text: &[u8], databases: usize) -> Result<usize, Reply> {
     usize::try_from(int(text)?)
         .ok()
@@ -182,7 +182,7 @@ pub(super) fn db_index(text: &[u8], databases: usize) -> Result<usize, Reply> {
         .ok_or_else(error::bad_db_index)
 }
 
-/// A number of 32 bits.
+/// A 32-bit number.
 pub(super) fn int(text: &[u8]) -> Result<i32, Reply> {
     let number = integer(text).ok_or_else(error::not_an_integer)?;
     i32::try_from(number).map_err(|_| error::out_of_int_range())

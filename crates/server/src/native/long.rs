@@ -17,7 +17,7 @@ use super::{Call, error};
 use crate::offload::{Done, MIN_OFFLOADED_BYTES, Work};
 use crate::server::Server;
 
-/// The value that the work reads.
+/// The value to read.
 struct Source {
     server: Arc<Server>,
     db: usize,
@@ -35,8 +35,7 @@ impl Source {
         }
     }
 
-    /// Reads a part of the value as it is now. `begin` says which, and what `put` adds the pieces
-    /// to.
+    /// Reads a part of the current value. `begin` selects the part, and `put` appends the pieces.
     fn read<T>(
         &self,
         begin: impl FnOnce(&Value) -> Option<(T, Range<u64>)>,
@@ -87,7 +86,7 @@ impl Source {
     }
 }
 
-/// Offloads the copy of a string of so many bytes, if it is a long one.
+/// Offloads the copy of a string of this many bytes, if it is long.
 pub fn offloads_copy(call: &Call<'_>, bytes: usize) -> bool {
     bytes > MIN_OFFLOADED_BYTES
         && call.offload(|| {
@@ -107,8 +106,8 @@ pub fn offloads_copy(call: &Call<'_>, bytes: usize) -> bool {
         })
 }
 
-/// Offloads a reply that is a part of a string of `len` bytes, if it is a long one. `part` says
-/// which part, for the string may have another length by then.
+/// Offloads a reply with a part of a string of `len` bytes, if it is long. `part` selects the part
+/// again, because the string may have another length by then.
 pub fn offloads_text(
     call: &Call<'_>,
     len: usize,
@@ -130,7 +129,7 @@ pub fn offloads_text(
         })
 }
 
-/// Offloads a piece of the arrays of a filter, if it is a long one.
+/// Offloads a piece of the arrays of a filter, if it is long.
 pub fn offloads_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool {
     let [_, _, iterator] = call.args else {
         return false;
@@ -139,7 +138,7 @@ pub fn offloads_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool
         return false;
     };
     let piece = move |value: &Value| match value {
-        // RedisBloom gives nothing of a cuckoo filter without items.
+        // RedisBloom returns nothing for a cuckoo filter without items.
         Value::Filter(Filter::Cuckoo(filter)) if filter.is_empty() => None,
         Value::Filter(filter) if F::of(filter).is_some() => {
             let piece = filter.stream_chunk(from, MAX_CHUNK)?;
@@ -168,9 +167,8 @@ pub fn offloads_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool
     })
 }
 
-/// Offloads the payload of a value, if it is a large one. The value is copied for it: one that does
-/// not fit twice, or whose payload is hardly short enough, is not, and its payload is made in
-/// source.
+/// Offloads the payload of a value, if it is large. The value is copied for it. If two copies do
+/// not fit in memory, or the payload may be too long, the payload is made in place.
 pub fn offloads_payload(call: &Call<'_>, value: &Value) -> bool {
     let (compression, most) = limits(call);
     let room = usize::try_from(call.context().free_bytes).unwrap_or(usize::MAX);
@@ -198,13 +196,13 @@ pub fn offloads_payload(call: &Call<'_>, value: &Value) -> bool {
         })
 }
 
-/// The payload of a value, made here and now.
+/// Makes the payload of a value immediately.
 pub fn payload(call: &Call<'_>, value: &Value) -> Result<Vec<u8>, Reply> {
     let (compression, most) = limits(call);
     payload_of(value, compression, most)
 }
 
-/// Whether payloads are compressed, and how long they may be.
+/// Whether payloads are compressed, and their maximum length.
 fn limits(call: &Call<'_>) -> (bool, usize) {
     (
         call.settings.data.rdbcompression,
@@ -223,7 +221,7 @@ fn payload_of(value: &Value, compression: bool, most: usize) -> Result<Vec<u8>, 
     })
 }
 
-/// The value in a payload; `None` when the work is offloaded, and the caller does nothing.
+/// The value in a payload; `None` when the work is offloaded, and the caller returns.
 pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>> {
     let made = call.session.offload.find(|done| match done {
         Done::Made(value) => value.take(),
@@ -231,7 +229,7 @@ pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>>
     });
     let context = call.context();
     let most = context.max_new_filter_bytes();
-    // Meanwhile memory may have become short.
+    // Memory may have become short meanwhile.
     let fits = |value: &Value| match value {
         Value::Filter(filter) => filter.stream_len() <= most,
         Value::Text(_) => true,
@@ -257,7 +255,7 @@ pub fn restored(call: &Call<'_>, payload: &[u8]) -> Option<Result<Value, Reply>>
     (!offloads).then(|| restore(payload))
 }
 
-/// The reply for a filter that may not be as large as it is.
+/// The reply for a filter that is larger than allowed.
 fn too_large(context: &Context) -> Reply {
     if context.free_bytes < context.max_filter_bytes {
         error::out_of_memory()
@@ -276,7 +274,7 @@ mod tests {
 
     const LEN: usize = 2 * MIN_OFFLOADED_BYTES;
 
-    /// A connection that may wait, to a server with a string and a filter that are long.
+    /// A connection that may wait, to a server with a long string and a long filter.
     fn bench() -> Bench {
         let mut bench = Bench::default();
         bench.run_words(&[b"SET", b"a", &[b'a'; LEN]]);
@@ -298,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Runs a command that must offload work, and does that work; `meddle` runs before.
+    /// Runs a command that must offload work, and does that work; `meddle` runs before it.
     fn offload(bench: &mut Bench, words: &[&[u8]], meddle: impl FnOnce(&mut Bench)) {
         bench.run_words(words);
         let work = bench
@@ -310,7 +308,7 @@ mod tests {
         bench.session.offload.set_done(work(words), Duration::ZERO);
     }
 
-    /// The reply that the work made.
+    /// The reply from the offloaded work.
     fn made(bench: &Bench) -> Vec<u8> {
         let made = bench.session.offload.take_reply();
         let Some(Done::Encoded(reply)) = made else {
@@ -375,7 +373,7 @@ mod tests {
 
         let words: &[&[u8]] = &[b"COPY", b"a", b"c"];
         offload(&mut bench, words, |_| ());
-        // The copy is made, and not yet there.
+        // The copy is finished, but not yet stored.
         assert_eq!(other(&bench).run("EXISTS c"), int(0));
         other(&bench).run("SETRANGE a 7 changed");
         assert_eq!(bench.run("COPY a c"), int(1));

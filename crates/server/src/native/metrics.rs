@@ -1,13 +1,13 @@
-//! The sections of INFO on filters, which a host of the module has as well.
+//! The sections of INFO on filters, which the module has as well.
 
 use everbloom_commands::metrics::{CORE, DEFRAGMENTATION, Metrics, PREFIX, Section};
 use everbloom_store::keyspace::{SHARDS, View};
 
-/// Appends the sections that were asked for. As in a host of the module, these are the names that
-/// ask: of a section, of the module, and two that stand for the sections of all modules.
+/// Appends the requested sections. As in the module, they can be requested by the name of a
+/// section, by the name of the module, and by two names for the sections of all modules.
 pub fn append(names: &[String], view: &View<'_>, out: &mut String) {
     section(names, &CORE, out, || sums(view).figures());
-    // Nothing is defragmented. Whoever watches both hosts finds the fields here as well.
+    // Nothing is defragmented. The fields exist so that both hosts have the same ones.
     section(names, &DEFRAGMENTATION, out, || [0; 2]);
 }
 
@@ -32,7 +32,7 @@ fn section<const N: usize>(
     }
 }
 
-/// The sums over all filters, one shard after another.
+/// The totals over all filters, one shard after another.
 fn sums(view: &View<'_>) -> Metrics {
     let mut sums = Metrics::default();
     for index in 0..SHARDS {

@@ -1,20 +1,20 @@
 //! The commands of Redis itself that clients need around the filters.
 //!
-//! One family a file, each with its rows of the table and its functions:
+//! Each family has a file with its rows of the table and its functions:
 //!
 //! - [`connection`]: HELLO, AUTH, SELECT, PING, ..., and [`client`]
 //! - [`transaction`]: MULTI, EXEC, DISCARD, WATCH
 //! - [`keys`]: DEL, EXISTS, TYPE, RENAME, COPY, ...
 //! - [`inspect`]: OBJECT, MEMORY
-//! - [`expire`]: EXPIRE, TTL and their kin
+//! - [`expire`]: EXPIRE, TTL and related commands
 //! - [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL, ...
 //! - [`strings`]: GET, MGET, APPEND, ...; [`set`]: SET, GETEX and their kin; [`counters`]: INCR and
 //!   its kin; [`bitmaps`]: SETBIT, BITCOUNT, BITFIELD, ...
 //! - [`persistence`]: SAVE, BGREWRITEAOF, DUMP, RESTORE, ...; [`debug`]: DEBUG
 //! - [`server`]: SLOWLOG, TIME, SHUTDOWN, ..., and [`info`], [`config`], [`command`]
 //!
-//! [`table`] has all their rows. [`subcommand`] is what commands with subcommands have in common,
-//! [`mod@error`] what all have. [`long`] is what some do on another thread.
+//! [`table`] has all their rows. [`subcommand`] is shared by commands with subcommands,
+//! [`mod@error`] by all. [`long`] is the work that some do on another thread.
 
 pub mod bitmaps;
 pub mod client;
@@ -64,7 +64,7 @@ pub fn map(fields: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
     Reply::Map(named.collect())
 }
 
-/// Yes or no as Redis's own commands say it, in both protocols.
+/// Yes or no in the form of Redis's own commands, in both protocols.
 pub fn flag(yes: bool) -> Reply {
     Reply::Integer(i64::from(yes))
 }

@@ -1,7 +1,7 @@
 //! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, and DUMP and RESTORE.
 //!
-//! A log gets RESTORE with the expiry as a point in time, and so that it takes the place of
-//! whatever is there: replayed twice, it leaves what it left the first time.
+//! A log gets RESTORE with the expiry as a point in time and with REPLACE. So replaying it twice
+//! has the same result as once.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -130,7 +130,7 @@ fn rewrite_log(call: &Call<'_>) -> Result<Reply, Reply> {
     }
 }
 
-/// Without a data directory, the time of the start, as Redis says before its first snapshot.
+/// Without a data directory, this is the time of the start, as in Redis before its first snapshot.
 fn last_save(call: &mut Call<'_>) -> Reply {
     let time = match call.server.store.persistence() {
         Some(persistence) => persistence.figures.last_save.load(Relaxed),
@@ -185,7 +185,7 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         entry.access(accessed.clock);
     }
     if !call.server.store.journal.is_logging() {
-        // What a log would get is not copied: the payload may be long.
+        // The command for the log is not copied here, because the payload may be long.
         return Ok(Outcome::verbatim(Reply::OK));
     }
     let at = expires_at.unwrap_or(0).to_string();
@@ -198,7 +198,7 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
 #[derive(Debug, Default)]
 struct RestoreOptions {
     replace: bool,
-    /// The expiry is a point in time.
+    /// Whether the expiry is a point in time.
     absolute: bool,
     /// Seconds since the last access.
     idle: Option<u32>,
@@ -219,7 +219,7 @@ impl RestoreOptions {
                         .map_err(|_| Reply::error("ERR Invalid IDLETIME value, must be >= 0"))?;
                     options.idle = Some(u32::try_from(idle).unwrap_or(u32::MAX));
                 }
-                // There is no LFU policy: the value is checked, and that is all.
+                // There is no LFU policy: the value is only checked.
                 b"FREQ" if options.idle.is_none() => {
                     let given = args.next_optional().ok_or_else(error::syntax)?;
                     let given = integer(given).ok_or_else(error::not_an_integer)?;
@@ -271,7 +271,7 @@ mod tests {
             assert_eq!(restore(&mut bench, &at, options), Reply::OK);
             assert_eq!(bench.run(&format!("PTTL {to}")), int(7000));
             assert_eq!(bench.run(&format!("OBJECT IDLETIME {to}")), int(100));
-            // A time that has passed removes what was there.
+            // An expiry in the past removes the existing key.
             assert_eq!(
                 restore(&mut bench, "1", &[b"ABSTTL", b"REPLACE"]),
                 Reply::OK
@@ -302,7 +302,7 @@ mod tests {
             )
         );
         assert!(matches!(bench.run("DUMP sparse"), Reply::Bulk(bytes) if bytes.len() < 3000));
-        // The envelope counts, too: what is answered has the length allowed at most.
+        // The envelope counts, too: the reply has at most the allowed length.
         let text = Value::Text(b"0123456789-text"[..].into());
         let len = payload::dump(&text, true, usize::MAX).unwrap().len();
         assert_eq!(payload::dump(&text, true, len).unwrap().len(), len);

@@ -1,4 +1,4 @@
-//! TIME, ROLE, WAIT, SHUTDOWN, SLOWLOG, MODULE, ACL: the server as a whole.
+//! TIME, ROLE, WAIT, SHUTDOWN, SLOWLOG, MODULE, ACL: commands on the server as a whole.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -83,7 +83,7 @@ const MODULE: &[Command] = &[Command::new("module|list", 2, Plain(|_| Ok(modules
 const ACL: &[Command] = &[subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("default")))
     .docs("6.0.0", "Return the current connection username.")];
 
-/// What MODULE LIST shows: the filters are built in, and clients ask here whether they are there.
+/// The list of MODULE LIST. The filters are built in, and clients check for them here.
 pub fn modules() -> Reply {
     Reply::Array(vec![map([
         ("name", Reply::bulk("bf")),
@@ -111,7 +111,7 @@ fn role(_: &mut Call<'_>) -> Result<Reply, Reply> {
     ]))
 }
 
-/// There are no replicas to wait for, so the answer is there at once.
+/// There are no replicas to wait for, so the reply is immediate.
 fn wait(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
     next_integer(&mut args)?;
@@ -124,7 +124,7 @@ fn wait(call: &mut Call<'_>) -> Result<Reply, Reply> {
     }
 }
 
-/// The words of SHUTDOWN.
+/// The options of SHUTDOWN.
 #[derive(Debug, Default)]
 struct Shutdown {
     save: bool,
@@ -167,8 +167,8 @@ fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
         return Err(failed());
     }
     let wanted = said.save || (!said.nosave && saves_at_end(call));
-    // Saved at once, so that a server whose keys cannot be saved goes on. What changes between now
-    // and the end is saved then, and so is everything when a snapshot is being made already.
+    // Saved at once, so that the server goes on if its keys cannot be saved. Later changes are
+    // saved at the end. If a snapshot is being made already, everything is saved then.
     if wanted && !said.force {
         match jobs::save(&call.server.store) {
             Ok(()) | Err(JobError::Busy) => {}
@@ -188,8 +188,7 @@ fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
-/// Whether save points say that snapshots are wanted. While the data is being loaded there is
-/// nothing to save.
+/// Whether there are save points. While the data is being loaded there is nothing to save.
 fn saves_at_end(call: &Call<'_>) -> bool {
     let settings = call.server.config.snapshot();
     let directory = call.server.store.persistence().is_some();

@@ -51,7 +51,7 @@ pub const COMMANDS: &[Command] = &[
         .docs("6.2.0", "Returns a key's string and deletes the key."),
 ];
 
-/// A time as an option gives it: EX, PX, EXAT or PXAT and a number.
+/// A time option: EX, PX, EXAT or PXAT and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Time<'a> {
     number: &'a [u8],
@@ -60,7 +60,7 @@ struct Time<'a> {
 }
 
 impl<'a> Time<'a> {
-    /// What a word counts in and from, if it is one of the four.
+    /// The unit and the start of a time, if the word is one of the four.
     fn kind(word: &[u8]) -> Option<(Unit, Base)> {
         match word {
             b"EX" => Some((Unit::Seconds, Base::Now)),
@@ -71,7 +71,7 @@ impl<'a> Time<'a> {
         }
     }
 
-    /// It as a Unix time in milliseconds. Neither the number nor the time may be 0 or less.
+    /// The time as a Unix time in milliseconds. Neither the number nor the time may be 0 or less.
     fn resolve(self, call: &Call<'_>) -> Result<i64, Reply> {
         let number = integer(self.number).ok_or_else(error::not_an_integer)?;
         Some(number)
@@ -82,22 +82,22 @@ impl<'a> Time<'a> {
     }
 }
 
-/// What becomes of a key's expiry.
+/// What happens to a key's expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lifetime<'a> {
-    /// No word about it.
+    /// No option.
     Unsaid,
     /// KEEPTTL.
     Kept,
     /// PERSIST.
     Removed,
-    /// One of the times.
+    /// One of the time options.
     Until(Time<'a>),
 }
 
 impl<'a> Lifetime<'a> {
-    /// Takes a time word and its number. The same word may come again and then replaces the
-    /// earlier, but no other may join it.
+    /// Reads a time option and its number. The same option may be repeated and then replaces the
+    /// earlier one; no other may be combined with it.
     fn take_time(&mut self, word: &[u8], number: Option<&'a [u8]>) -> Result<(), Reply> {
         let (unit, base) = Time::kind(word).ok_or_else(error::syntax)?;
         match *self {
@@ -110,7 +110,7 @@ impl<'a> Lifetime<'a> {
         Ok(())
     }
 
-    /// Takes a word that says all by itself.
+    /// Reads an option without a value.
     fn take_word(&mut self, word: Lifetime<'a>) -> Result<(), Reply> {
         if *self != Lifetime::Unsaid && *self != word {
             return Err(error::syntax());
@@ -125,7 +125,7 @@ struct Options<'a> {
     lifetime: Lifetime<'a>,
     /// NX: only a key that does not exist; XX: only one that does.
     wanted: Option<Presence>,
-    /// GET: answer with the string that was there.
+    /// GET: reply with the old string.
     get: bool,
 }
 
@@ -191,7 +191,7 @@ fn set(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     Ok(store(view, db, key, text, until, reply))
 }
 
-/// Puts a string under a key, until a Unix time in milliseconds or for ever.
+/// Stores a string under a key, until a Unix time in milliseconds or without an expiry.
 fn store(
     view: &mut View<'_>,
     db: usize,

@@ -48,7 +48,7 @@ pub const COMMANDS: &[Command] = &[
         .docs("2.2.0", "Overwrites a part of a key's string."),
 ];
 
-/// The string of an entry, or the error of a command that wants one.
+/// The string of an entry, or the error of a command that needs one.
 pub(super) fn text_of(entry: Option<&Entry>) -> Result<Option<&[u8]>, Reply> {
     match entry.map(|entry| &entry.value) {
         None => Ok(None),
@@ -76,7 +76,7 @@ fn mget(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Array(texts.map(bulk_or_null).collect()))
 }
 
-/// What a key that exists already means to MSET and MSETNX.
+/// What MSET and MSETNX do if a key exists.
 #[derive(PartialEq, Eq)]
 enum Existing {
     Replaced,
@@ -103,7 +103,7 @@ fn strlen(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(count(text.map_or(0, <[u8]>::len)))
 }
 
-/// The length of a string that would be written, if it is allowed.
+/// The length of a string to be written, if it is allowed.
 fn checked_len(call: &Call<'_>, len: usize, more: usize) -> Result<usize, Reply> {
     len.checked_add(more)
         .filter(|total| *total <= call.settings.proto_max_bulk_len)
@@ -138,7 +138,7 @@ fn getrange(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(Reply::bulk(text.get(part(text.len())).unwrap_or_default()))
 }
 
-/// What GETRANGE gives of a string of this length.
+/// The part that GETRANGE returns of a string of this length.
 fn part(start: i64, end: i64, len: usize) -> Range<usize> {
     // Redis's own rule: without it -1 -2 would be clamped to a range of one byte in a short string.
     let backwards = start < 0 && end < 0 && start > end;
@@ -150,7 +150,7 @@ fn part(start: i64, end: i64, len: usize) -> Range<usize> {
     }
 }
 
-/// An index that may count from the end, as one from the start; before the start is the start.
+/// Converts an index that may count from the end to one from the start. Before the start becomes 0.
 fn clamp(index: i64, len: usize) -> usize {
     let distance = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
     if index < 0 {
@@ -192,7 +192,8 @@ mod tests {
     use super::*;
     use crate::config::Settings;
 
-    /// Redis takes 1 MiB ahead; before, a string that grew by a byte counted twice.
+    /// As in Redis, a long string reserves up to 1 MiB more than it holds. If it doubled, a string
+    /// that grew by a byte would count twice.
     #[test]
     fn a_long_string_that_grows_counts_little_more_than_it_holds() {
         let mut bench = Bench::default();

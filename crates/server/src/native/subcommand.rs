@@ -1,17 +1,17 @@
-//! Commands that hold subcommands: CLIENT, CONFIG, COMMAND, SLOWLOG, ...
+//! Commands with subcommands: CLIENT, CONFIG, COMMAND, SLOWLOG, ...
 
 use everbloom_commands::flags::{LOADING, NOSCRIPT, STALE};
 use everbloom_resp::Reply;
 
 use super::{Call, Command, Handler, error};
 
-/// A command that only holds subcommands.
+/// A command that only has subcommands.
 pub const fn container(name: &'static str, subcommands: &'static [Command]) -> Command {
     let handler = Handler::Plain(|call| Err(call.command.wrong_arity().into()));
     Command::new(name, -2, handler).subcommands(subcommands)
 }
 
-/// A subcommand that needs no key, with the flags that most have.
+/// A subcommand without a key, with the usual flags.
 pub const fn subcommand(
     name: &'static str,
     arity: i32,
@@ -20,8 +20,8 @@ pub const fn subcommand(
     Command::new(name, arity, Handler::Plain(function)).flags(&[NOSCRIPT, LOADING, STALE])
 }
 
-/// The row of the subcommand that a call of a container names. What is not to be run has its reply
-/// at once: HELP, which every container has, and mistakes.
+/// The row of the subcommand that a call of a container names. HELP, which every container has, and
+/// errors have their reply at once.
 pub fn choose(container: &'static Command, args: &[&[u8]]) -> Result<&'static Command, Reply> {
     let Some(word) = args.get(1).copied() else {
         return Ok(container);
@@ -37,7 +37,7 @@ pub fn choose(container: &'static Command, args: &[&[u8]]) -> Result<&'static Co
     }
 }
 
-/// What Redis says when the arity of a subcommand fits and its arguments still make no sense.
+/// Redis's error when the arity of a subcommand is right but its arguments are invalid.
 pub fn wrong_use(call: &Call<'_>) -> Reply {
     let word = call.args.get(1).copied().unwrap_or_default();
     let container = call.command.name.split('|').next().unwrap_or_default();

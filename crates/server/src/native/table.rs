@@ -10,7 +10,7 @@ use super::{
 };
 use crate::call::Registry;
 
-/// The registry of all commands, made at the first call.
+/// The registry of all commands, created at the first call.
 pub fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
     REGISTRY.get_or_init(|| Registry::new(on_filters().chain(natives())))
@@ -27,7 +27,7 @@ fn on_filters() -> impl Iterator<Item = Command> {
     })
 }
 
-/// The families with their groups, which hold for the rows that name none.
+/// The families with their groups, the default for rows without a group.
 const FAMILIES: &[(&str, &[Command])] = &[
     ("connection", connection::COMMANDS),
     ("transactions", transaction::COMMANDS),

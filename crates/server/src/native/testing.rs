@@ -1,4 +1,4 @@
-//! Running command lines without sockets, for the tests of the families.
+//! Runs command lines without sockets, for the tests of the families.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::server::Server;
 use crate::session::Session;
 use everbloom_store::clock::Now;
 
-/// A connection to a server of its own.
+/// A connection to its own server.
 #[derive(Debug)]
 pub struct Bench {
     /// The server.
     pub server: Arc<Server>,
     /// The connection.
     pub session: Session,
-    /// The time of the commands, which stands still between them.
+    /// The time of the commands. It does not advance by itself.
     pub now: Now,
 }
 
@@ -60,12 +60,12 @@ impl Bench {
         })
     }
 
-    /// What a log gets of a line: `None` for nothing, otherwise the command as words.
+    /// The command that a log gets for a line, as words: `None` for nothing.
     pub fn logged(&mut self, line: &str) -> Option<String> {
         self.logged_words(&words(line))
     }
 
-    /// The same of a command of any bytes.
+    /// The same for a command of any bytes.
     pub fn logged_words(&mut self, args: &[&[u8]]) -> Option<String> {
         self.server.store.journal.set_logging(true);
         self.server.store.journal.take();
@@ -85,7 +85,7 @@ impl Bench {
         lines.reduce(|all, line| format!("{all} {line}"))
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn wait(&mut self, ms: u64) {
         self.now.ms += ms;
         self.now.clock += u32::try_from(ms / 1000).unwrap();

@@ -1,4 +1,4 @@
-//! MULTI, DISCARD, WATCH, UNWATCH. EXEC is the work of [`dispatch`](crate::dispatch).
+//! MULTI, DISCARD, WATCH, UNWATCH. [`dispatch`](crate::dispatch) runs EXEC.
 
 use everbloom_commands::command::ALL_KEYS;
 use everbloom_commands::flags::{
@@ -86,7 +86,7 @@ fn watch(call: &mut Call<'_>) -> Reply {
 }
 
 fn unwatch(call: &mut Call<'_>) -> Reply {
-    // Inside a transaction it is queued, and EXEC has dropped the watches before it runs.
+    // Inside a transaction it is queued, and EXEC drops the watches before it runs.
     forget(call.session, &call.server.store.keyspace, call.now);
     Reply::OK
 }

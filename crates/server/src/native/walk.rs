@@ -1,4 +1,4 @@
-//! KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB: what works on all keys.
+//! KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB: commands on all keys.
 
 use everbloom_commands::Args;
 use everbloom_commands::flags::{FAST, READONLY, WRITE};
@@ -42,14 +42,15 @@ pub const COMMANDS: &[Command] = &[
         .docs("4.0.0", "Exchanges two databases."),
 ];
 
-/// A pattern; none when every name matches it.
+/// A pattern; `None` when every name matches it.
 fn pattern(text: &[u8]) -> Option<&[u8]> {
     (text != b"*").then_some(text)
 }
 
 fn name_matches(entry: &Entry, pattern: Option<&[u8]>) -> bool {
     pattern.is_none_or(|pattern| match entry.key() {
-        // In Redis a pattern of stars does not find the key without a name, but for `*` itself.
+        // In Redis only the pattern `*` itself finds the key with the empty name; other patterns of
+        // stars do not.
         [] => pattern.is_empty(),
         name => glob::matches(pattern, name),
     })
@@ -72,13 +73,13 @@ fn db_size(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(count(len(view, call.session.db)))
 }
 
-/// The number of keys in a database, expired ones that are not yet removed included.
+/// The number of keys in a database, including expired ones that are not yet removed.
 fn len(view: &View<'_>, db: usize) -> usize {
     let of = |index| view.with_shard(index, |shard| shard.db(db).len());
     (0..SHARDS).map(of).sum()
 }
 
-/// What SCAN looks for.
+/// The filters of SCAN.
 struct Search<'a> {
     pattern: Option<&'a [u8]>,
     type_name: Option<&'a [u8]>,
@@ -115,7 +116,7 @@ impl<'a> Search<'a> {
             return false;
         }
         self.type_name.is_none_or(|wanted| {
-            // Redis looks the key up to learn its type, and counts that.
+            // Redis looks up the key to learn its type, and counts that.
             stats.keyspace_hits.add(1);
             let name = entry.value.type_name().as_bytes();
             name.eq_ignore_ascii_case(wanted)
@@ -140,8 +141,8 @@ fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     ]))
 }
 
-/// A cursor as C's `strtoul` reads it, since Redis does: a sign is allowed, nothing at all is 0,
-/// and a zero byte is the end.
+/// A cursor as C's `strtoul` reads it, as in Redis: a sign is allowed, an empty text is 0, and a
+/// zero byte is the end.
 fn cursor(text: &[u8]) -> Option<u64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let (negative, digits) = match text {
@@ -162,7 +163,7 @@ fn cursor(text: &[u8]) -> Option<u64> {
 
 fn random_key(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let db = call.session.db;
-    // A few tries at keys that have not expired; then the first one that has not.
+    // A few random tries to find a live key; then the first live one.
     const TRIES: usize = 16;
     let len = len(view, db);
     let any = (0..TRIES)
@@ -171,7 +172,7 @@ fn random_key(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(any.unwrap_or(Reply::Null))
 }
 
-/// The name of the `n`-th key, expired ones counted, or `None` if no key alive is there.
+/// The name of the `n`-th key, counting expired ones, or `None` if that key is not alive.
 fn nth_key(view: &View<'_>, db: usize, n: usize) -> Option<Reply> {
     let mut left = n;
     for index in 0..SHARDS {
@@ -202,7 +203,7 @@ fn name((_, entry): (u64, &Entry)) -> Reply {
     Reply::bulk(entry.key())
 }
 
-/// ASYNC and SYNC are the same here: much memory is freed by a thread of its own.
+/// ASYNC and SYNC do the same here: a separate thread frees large amounts of memory.
 fn check_flush_mode(call: &Call<'_>) -> Result<(), Reply> {
     match call.args().rest() {
         [] => Ok(()),

@@ -1,4 +1,4 @@
-//! Letting connections in.
+//! Accepts connections.
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) async fn accept(
         let (stream, addr, laddr) = match door.next(&server).await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Mostly too many open files: wait until some are closed.
+                // The usual cause is too many open files: wait until some are closed.
                 warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -49,8 +49,8 @@ pub(crate) async fn accept(
 enum Door {
     Tcp(TcpListener),
     Tls(TcpListener),
-    /// The file is removed before the listener is closed: a server that finds nobody there would
-    /// put its own file at the path.
+    /// The file is removed before the listener is closed. Otherwise another server could find
+    /// nobody listening and create its own file at the path, which would then be removed.
     Unix(SocketFile, UnixListener),
 }
 
@@ -77,7 +77,7 @@ impl Door {
         })
     }
 
-    /// The next connection, where it is from, and where it came in.
+    /// The next connection, its address, and the address it connected to.
     async fn next(&self, server: &Server) -> io::Result<(Incoming, Address, Address)> {
         let (listener, tls) = match self {
             Door::Tcp(listener) => (listener, false),
@@ -101,7 +101,7 @@ impl Door {
     }
 }
 
-/// Lets a connection in, or tells it why not.
+/// Accepts a connection, or tells the client why it is refused.
 fn admit(server: &Server, stream: &Incoming, addr: Address, laddr: Address) -> Option<Arc<Client>> {
     let settings = server.config.snapshot();
     if is_denied(&settings, &addr) {
@@ -123,7 +123,7 @@ fn admit(server: &Server, stream: &Incoming, addr: Address, laddr: Address) -> O
     Some(client)
 }
 
-/// Protected mode: without a password, only this machine gets in.
+/// Protected mode: without a password, only clients on this machine are accepted.
 fn is_denied(settings: &Settings, addr: &Address) -> bool {
     settings.protected_mode && settings.requirepass.is_empty() && !addr.is_local()
 }

@@ -1,7 +1,7 @@
-//! One connection: read what has come, parse all of it, run it as one batch, write the replies.
+//! One connection: read bytes, parse them all, run them as one batch, write the replies.
 //!
-//! A batch whose replies are many is run in parts: the next part when the socket took the replies
-//! to the one before.
+//! Batches with large replies run in parts: the next part runs when the socket has taken the
+//! replies to the one before.
 
 use std::future::poll_fn;
 use std::io;
@@ -56,16 +56,16 @@ struct Connection {
     parser: RequestParser,
     /// Bytes of a request that is not complete yet.
     pending: Vec<u8>,
-    /// Requests that came before those bytes and wait for the socket to take replies.
+    /// Earlier requests, which wait for the socket to take replies.
     left: Option<Left>,
-    /// Bytes of its buffers as the server's figures have them.
+    /// Bytes of its buffers, as counted in the server's figures.
     counted: usize,
     worker: Rc<Worker>,
 }
 
 /// The rest of a batch.
 struct Left {
-    /// The bytes that the batch was found in, from `start` on.
+    /// The bytes of the batch, from `start`.
     input: Vec<u8>,
     start: usize,
     batch: Batch,
@@ -79,9 +79,9 @@ impl Connection {
         while let Some(shared) = self.read(stream).await? {
             let mut replies = self.turn(shared);
             loop {
-                // Replies leave when every connection that has something to say was heard: a
-                // client's thread is then woken once for all of its connections, and not for each
-                // anew. Their changes are written to the log together, too.
+                // Replies are sent after every ready connection was read. So a client's thread is
+                // woken once for all of its connections, not once for each. Their changes are
+                // written to the log together, too.
                 yield_now().await;
                 self.wait_for_log().await;
                 self.write(stream, replies).await?;
@@ -106,10 +106,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has come. Few bytes of an incomplete request, as nearly always, move to the front
-    /// of the worker's buffer, which all its connections share: this returns how many bytes are
-    /// there then. More of them stay where they are, and what has come is put behind them. `None`
-    /// is the end.
+    /// Reads from the socket. A few bytes of an incomplete request, the usual case, move to the
+    /// front of the worker's buffer, which all its connections share; the result is how many bytes
+    /// are there then. More bytes stay where they are, and new ones are appended. `None` means the
+    /// end.
     async fn read(&mut self, stream: &mut Stream) -> io::Result<Option<usize>> {
         let kept = self.pending.len();
         let (read, shared) = if kept <= KEPT_MOST {
@@ -129,14 +129,15 @@ impl Connection {
             pending.clear();
             (read, kept + read)
         } else {
-            // No more room than what has come already: a client may announce any length.
+            // The buffer grows by no more than the bytes received: a client may announce any
+            // length.
             let room = self.parser.bytes_wanted().clamp(KEPT_MOST, READ_MOST);
             self.pending.reserve(room.min(kept));
             self.count_buffers(0);
             let read = stream.read_buf(&mut self.pending).await?;
-            // Of a long request there is always more to read, and the others have their turn.
+            // A long request always has more to read, so the other connections get a turn.
             yield_now().await;
-            // Of short arguments, what is known of them takes more memory than they themselves.
+            // For short arguments, the parser's data takes more memory than the arguments.
             let held = self.pending.len() + self.parser.memory();
             if held > self.worker.settings().client_query_buffer_limit {
                 return Err(self.over_limit("query buffer over its limit"));
@@ -150,15 +151,15 @@ impl Connection {
         Ok((read > 0).then_some(shared))
     }
 
-    /// The end of a connection whose buffers are too long.
+    /// Closes a connection whose buffers are too long.
     fn over_limit(&self, what: &'static str) -> io::Error {
         let errors = &self.worker.server.stats.protocol_errors;
         errors.fetch_add(1, Ordering::Relaxed);
         io::Error::other(what)
     }
 
-    /// Parses and runs what was read, and returns the replies, which the caller gives back to the
-    /// worker when they are sent. `shared` bytes of it are in the worker's buffer.
+    /// Parses and runs the bytes read, and returns the replies. The caller returns the buffer to
+    /// the worker when they are sent. `shared` bytes of the input are in the worker's buffer.
     fn turn(&mut self, shared: usize) -> Vec<u8> {
         let worker = Rc::clone(&self.worker);
         let mut part = Part::new(&worker);
@@ -178,12 +179,12 @@ impl Connection {
         self.end_turn(part)
     }
 
-    /// Does work for the first request of what was left, on the worker's thread for it.
+    /// Does the work of the first remaining request, on the worker's thread for it.
     async fn do_offloaded(&mut self, left: Left, work: Work) -> io::Result<Left> {
         let worker = Rc::clone(&self.worker);
         let client = Arc::clone(&self.session.client);
         client.set_busy();
-        // Until its turn comes the work is held here, and ends with the connection.
+        // Until its turn, the work is held here, and is dropped with the connection.
         let _turn = worker.long_work.lock().await;
         let work = move || {
             let begun = Instant::now();
@@ -201,7 +202,7 @@ impl Connection {
         Ok(left)
     }
 
-    /// Runs what was left of a batch, and then what was read behind it.
+    /// Runs the rest of a batch, and then the requests read after it.
     fn go_on(&mut self, mut left: Left) -> Vec<u8> {
         let worker = Rc::clone(&self.worker);
         let mut part = Part::new(&worker);
@@ -240,8 +241,8 @@ impl Connection {
         part.out
     }
 
-    /// Runs the complete requests of `input`, as many as [`execute`] does; returns how many bytes
-    /// they took, with those that are left.
+    /// Runs the complete requests of `input`, as many as [`execute`] does. Returns how many bytes
+    /// they took, including the remaining ones.
     fn run_all(&mut self, input: &[u8], part: &mut Part) -> usize {
         let mut used = 0;
         loop {
@@ -258,7 +259,7 @@ impl Connection {
             let start = used;
             used += self.parser.consume();
             if next < batch.len() {
-                // An error that was found behind the batch is found again.
+                // An error after the batch is found again later.
                 self.left = Some(Left {
                     input: Vec::new(),
                     start,
@@ -280,7 +281,8 @@ impl Connection {
         }
     }
 
-    /// Runs the requests of a batch from `first` on; returns the number of the first that is left.
+    /// Runs the requests of a batch, starting at `first`. Returns the number of the first that is
+    /// left.
     fn run_batch(&mut self, input: &[u8], batch: &Batch, first: usize, part: &mut Part) -> usize {
         if batch.is_empty() {
             return 0;
@@ -327,8 +329,8 @@ impl Connection {
         }
     }
 
-    /// Replies leave only when the changes they speak of are in the log, and with `appendfsync
-    /// always` on the disk.
+    /// Replies are sent only when their changes are in the log, and with `appendfsync always` on
+    /// the disk.
     async fn wait_for_log(&mut self) {
         let written = mem::take(&mut self.session.written);
         if written > 0 {
@@ -336,7 +338,7 @@ impl Connection {
         }
     }
 
-    /// Sends replies: at once if the socket takes them, as it nearly always does.
+    /// Sends replies: at once if the socket takes them, as it usually does.
     async fn write(&mut self, stream: &mut Stream, replies: Vec<u8>) -> io::Result<()> {
         if replies.len() > NEVER_LIMITED {
             let most = self
@@ -375,7 +377,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends as the socket takes it. What is over the soft limit must be gone in time.
+    /// Sends at the socket's pace. The excess over the soft limit must be sent in time.
     async fn write_slowly(&mut self, stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
         let limit = self.worker.settings().client_output_buffer_limit.normal;
         let over = match limit.soft {
@@ -392,8 +394,8 @@ impl Connection {
         write_in_turn(stream, rest).await
     }
 
-    /// Shows the others what they may know of this connection: `unsent` bytes of replies, in a
-    /// buffer that takes `held`.
+    /// Updates this connection's public state: `unsent` bytes of replies, in a buffer that takes
+    /// `held`.
     fn publish(&mut self, now: Now, unsent: usize, held: usize) {
         self.count_buffers(held);
         let session = &self.session;
@@ -406,7 +408,7 @@ impl Connection {
         state.output_buffer = unsent;
     }
 
-    /// Counts what this connection holds, with `output` bytes for replies.
+    /// Counts the memory of this connection, with `output` bytes for replies.
     fn count_buffers(&mut self, output: usize) {
         let left = self.left.as_ref().map_or(0, |left| left.input.capacity());
         let queued = self.session.transaction.as_ref().map_or(0, |t| t.bytes);
@@ -414,7 +416,7 @@ impl Connection {
         self.set_counted(input + queued + output);
     }
 
-    /// Mostly nothing has changed, and no shared counter is written.
+    /// Usually nothing has changed, and no shared counter is written.
     fn set_counted(&mut self, bytes: usize) {
         if bytes == self.counted {
             return;
@@ -431,7 +433,7 @@ impl Connection {
     }
 }
 
-/// Whatever ends a connection, nothing of it stays.
+/// Whatever ends a connection, all its state is removed.
 impl Drop for Connection {
     fn drop(&mut self) {
         self.set_counted(0);
@@ -441,7 +443,7 @@ impl Drop for Connection {
     }
 }
 
-/// Sends all, and lets the others have their turn now and then, however fast the client reads.
+/// Sends all bytes. Other connections get a turn now and then, however fast the client reads.
 async fn write_in_turn(stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
     for part in replies.chunks(WRITE_MOST) {
         stream.write_all(part).await?;
@@ -450,13 +452,13 @@ async fn write_in_turn(stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What the requests that are run without giving way share.
+/// The state shared by requests that run without giving others a turn.
 struct Part {
     settings: Arc<Settings>,
     now: Now,
     /// When its first request was run.
     begun: Option<Instant>,
-    /// The worker's, for the requests that are found.
+    /// The worker's buffer for parsed requests.
     batch: Batch,
     /// The replies so far.
     out: Vec<u8>,
@@ -476,11 +478,11 @@ impl Part {
 
 /// Redis 7's limit on the arguments of a request.
 const MOST_ARGS: usize = 0x7fff_ffff;
-/// The most bytes that are made room for at once, whatever length a client has announced.
+/// The most bytes allocated at once, whatever length a client has announced.
 const READ_MOST: usize = 1 << 20;
-/// The most bytes that are written at once: the system copies them meanwhile.
+/// The most bytes written at once, because the system copies them meanwhile.
 const WRITE_MOST: usize = 256 << 10;
-/// So few bytes of replies are within every limit, as in Redis.
+/// Replies of at most this many bytes are within every limit, as in Redis.
 const NEVER_LIMITED: usize = 16 << 10;
 /// The most bytes of an incomplete request that are moved to the worker's buffer: half of it.
 const KEPT_MOST: usize = INPUT / 2;

@@ -8,13 +8,13 @@ use tokio::task::LocalSet;
 use super::connection;
 use super::worker::{Accepted, Worker};
 
-/// Serves the connections that arrive from `accepted`, until no more can and all are closed.
+/// Serves the connections from `accepted`, until the channel and all connections are closed.
 pub(crate) async fn serve(worker: Worker, accepted: mpsc::UnboundedReceiver<Accepted>) {
     let worker = Rc::new(worker);
     let journal = &worker.server.store.journal;
     tokio::select! {
         () = serve_all(&worker, accepted) => {}
-        // One wake-up of this thread for all connections that wait; they wake each other here.
+        // This thread is woken once for all waiting connections; they wake each other here.
         () = journal.each_further(|| worker.logged.notify_waiters()) => {}
     }
 }

@@ -13,13 +13,13 @@ use tracing::info;
 use crate::address::{Address, Entrance};
 use crate::config::Settings;
 
-/// An address cannot be listened on.
+/// The server cannot listen on an address.
 #[derive(Debug, Error)]
 #[error("cannot listen on {address}: {source}")]
 pub struct ListenError {
     /// The address as it was given.
     pub address: String,
-    /// What the system says.
+    /// The system's error.
     pub source: io::Error,
 }
 
@@ -40,10 +40,11 @@ impl Listener {
     }
 }
 
-/// Listens on the addresses that the settings name.
+/// Listens on the addresses in the settings.
 pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, ListenError> {
     let mut listeners = Vec::new();
-    // With another way in, 0 is no port, as in Redis. Without one, such a server were of no use.
+    // If there is another socket, port 0 means none, as in Redis. Without one, a server would be
+    // unreachable.
     if settings.port > 0 || (settings.tls.port == 0 && settings.unixsocket.is_none()) {
         let found = listen_on_all(&settings.bind, settings.port, settings.tcp_backlog)?;
         listeners.extend(found.into_iter().map(|it| Listener::over_tcp(it, false)));
@@ -67,10 +68,10 @@ pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, ListenError> 
     Ok(listeners)
 }
 
-/// A socket of TCP, and its address.
+/// A TCP socket, and its address.
 pub(crate) type Bound = (Socket, SocketAddr);
 
-/// Listens on a port of every address that a setting like `bind` names.
+/// Listens on a port of every address in a setting like `bind`.
 pub(crate) fn listen_on_all(
     addresses: &[String],
     port: u16,
@@ -123,7 +124,7 @@ fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<Bound> {
     Ok((socket, bound))
 }
 
-/// Listens at a path. A socket that an earlier server has left there is removed, and nothing else.
+/// Listens at a path. Removes a socket left by an earlier server, but no other file.
 fn listen_at(path: &Path, settings: &Settings) -> io::Result<Socket> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => remove_stale(path)?,
@@ -146,7 +147,7 @@ fn listen_at(path: &Path, settings: &Settings) -> io::Result<Socket> {
 /// Removes a socket on which nobody listens.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // A server that is too busy to take the connection is not waited for.
+    // Do not wait for a server that is too busy to accept the connection.
     socket.set_nonblocking(true)?;
     match socket.connect(&SockAddr::unix(path)?) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),

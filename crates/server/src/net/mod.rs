@@ -1,10 +1,10 @@
 //! Sockets: connections are accepted, read, and written to.
 //!
 //! - [`listen`]: the sockets that clients connect to
-//! - [`accept`]: who is let in, and which worker gets the connection
-//! - [`worker`]: what the connections of one thread share
+//! - [`accept`]: accepts connections and gives each to a worker
+//! - [`worker`]: the state that the connections of one thread share
 //! - [`connections`]: the connections of one thread
-//! - [`stream`]: the connections that there are
+//! - [`stream`]: the kinds of connections
 //! - [`connection`]: one of them: its requests and replies
 
 pub mod accept;

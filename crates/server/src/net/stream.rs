@@ -1,4 +1,4 @@
-//! The connections that there are: over TCP, with and without TLS, and over a Unix socket.
+//! The kinds of connections: over TCP, with and without TLS, and over a Unix socket.
 
 use std::io::{self, Write};
 use std::net;
@@ -15,20 +15,21 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
-/// A connection as it was accepted: it belongs to no event loop yet.
+/// An accepted connection that belongs to no event loop yet.
 pub enum Incoming {
     /// Over TCP.
     Tcp(net::TcpStream),
-    /// Over TCP, and encrypted once the client has shaken hands.
+    /// Over TCP, and encrypted after the handshake.
     Tls(net::TcpStream, Arc<ServerConfig>),
     /// Over a Unix socket.
     Unix(unix::net::UnixStream),
 }
 
 impl Incoming {
-    /// Says why the connection is not let in. A client that waits for a handshake is told nothing.
+    /// Tells the client why the connection is refused. A client that waits for a handshake is told
+    /// nothing.
     pub fn refuse(&self, why: &str) {
-        // Whether the client hears it makes no difference.
+        // It does not matter whether the client receives it.
         let _ = match self {
             Incoming::Tcp(stream) => (&*stream).write(why.as_bytes()),
             Incoming::Unix(stream) => (&*stream).write(why.as_bytes()),
@@ -36,8 +37,8 @@ impl Incoming {
         };
     }
 
-    /// Has replies leave at once, and a silent client asked every so many seconds whether it is
-    /// there. Without that a connection is slower, or is found dead later.
+    /// Makes TCP send replies at once, and probe a silent client at this interval in seconds. If
+    /// this fails, the connection is slower, or is found dead later.
     pub fn tune(&self, keepalive: u32) {
         let (Incoming::Tcp(stream) | Incoming::Tls(stream, _)) = self else {
             return;
@@ -52,7 +53,7 @@ impl Incoming {
         }
     }
 
-    /// The connection in the event loop that runs; with TLS it is ready after the handshake.
+    /// The connection in the current event loop; with TLS it is ready after the handshake.
     pub async fn open(self) -> io::Result<Stream> {
         Ok(match self {
             Incoming::Tcp(stream) => Stream::Tcp(TcpStream::from_std(stream)?),
@@ -75,7 +76,7 @@ pub enum Stream {
     Unix(UnixStream),
 }
 
-/// Calls the same method of the stream that it is.
+/// Calls the same method of the variant's stream.
 macro_rules! each {
     ($stream:expr, $method:ident $(, $arg:expr)*) => {
         match $stream.get_mut() {

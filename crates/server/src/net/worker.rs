@@ -1,7 +1,7 @@
-//! A worker: one thread with one event loop, and what its connections share.
+//! A worker: one thread with one event loop, and the state that its connections share.
 //!
-//! A connection runs a batch without giving way, so that the buffers of the worker serve them all
-//! in turn.
+//! A connection runs a batch without giving others a turn, so all connections can use the worker's
+//! buffers in turn.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -16,34 +16,34 @@ use crate::config::Settings;
 use crate::server::Server;
 use crate::stats::WorkerStats;
 
-/// Bytes read from a socket at once: some thousand small commands, and still within the L2 cache.
+/// Bytes read from a socket at once: some thousand small commands that still fit in the L2 cache.
 pub const INPUT: usize = 64 << 10;
-/// An output buffer that grew beyond this is not kept.
+/// An output buffer that grew beyond this is dropped.
 const OUTPUT_KEPT: usize = 256 << 10;
-/// Nor are more of them than this.
+/// The maximum number of spare buffers.
 const OUTPUTS_KEPT: usize = 64;
 
-/// A connection as the main thread hands it over.
+/// A connection from the main thread.
 pub type Accepted = (Incoming, Arc<Client>);
 
-/// What the connections of one thread share.
+/// The state that the connections of one thread share.
 pub struct Worker {
     /// The server.
     pub server: Arc<Server>,
     /// This worker's figures.
     pub stats: Arc<WorkerStats>,
-    /// Where bytes are read to.
+    /// The read buffer.
     pub input: RefCell<Box<[u8]>>,
-    /// The requests found in them.
+    /// The requests found in it.
     pub batch: Cell<Batch>,
     /// Their arguments; empty between batches, kept for its allocation.
     pub args: Cell<Vec<&'static [u8]>>,
-    /// Buffers for replies, as many as there were connections with unsent ones.
+    /// Buffers for replies, at most as many as there were connections with unsent ones.
     outputs: RefCell<Vec<Vec<u8>>>,
     settings: RefCell<(u64, Arc<Settings>)>,
     /// Connections wait here for the log.
     pub(super) logged: Notify,
-    /// Who holds it has its long work done. One after the other, so that its memory is bounded.
+    /// The right to run long work. One holder at a time, so that memory is bounded.
     pub(super) long_work: Mutex<()>,
 }
 
@@ -64,7 +64,7 @@ impl Worker {
         }
     }
 
-    /// Returns once replies to changes before this position of the journal may leave.
+    /// Returns once replies to changes before this position of the journal may be sent.
     pub async fn logged(&self, position: u64) {
         let store = &self.server.store;
         if store.journal.written() >= position {
@@ -73,7 +73,7 @@ impl Worker {
         log::write_now(store);
         let _waiting = store.journal.expect_further();
         loop {
-            // In this order no step forward is missed.
+            // This order misses no progress.
             let further = self.logged.notified();
             if store.journal.written() >= position {
                 return;
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// The settings in force.
+    /// The current settings.
     pub fn settings(&self) -> Arc<Settings> {
         let version = self.server.config.version();
         let mut known = self.settings.borrow_mut();
@@ -98,7 +98,7 @@ impl Worker {
         self.outputs.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Gives a buffer back.
+    /// Returns a buffer.
     pub fn give_output(&self, mut output: Vec<u8>) {
         let mut outputs = self.outputs.borrow_mut();
         if output.capacity() <= OUTPUT_KEPT && outputs.len() < OUTPUTS_KEPT {
@@ -109,7 +109,7 @@ impl Worker {
         }
     }
 
-    /// Frees a buffer, on another thread if it is a long one: the system takes its time.
+    /// Frees a buffer, on another thread if it is long, because that is slow.
     pub fn free(&self, buffer: Vec<u8>) {
         let bytes = buffer.capacity();
         if bytes > OUTPUT_KEPT {

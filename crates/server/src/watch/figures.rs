@@ -1,4 +1,4 @@
-//! What is known of one filter, and what it is called.
+//! The figures and the label of one filter.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,15 +6,15 @@ use everbloom_commands::filter::{Filter, Kind};
 use everbloom_commands::format::layout;
 use everbloom_commands::metrics::Metrics;
 
-/// Bytes of a key that its label shows. A longer key is told apart by a hash.
+/// Bytes of a key that its label shows. A hash distinguishes longer keys.
 const SHOWN: usize = 100;
-/// Bytes of a key that the hash is of: to hash all of a long one takes too long under a lock.
+/// Bytes of a key that are hashed: hashing all of a long one under a lock takes too long.
 const HASHED: usize = 4096;
 
-/// So many times the error rate that was asked for is clearly above it.
+/// An error rate this many times the requested one is clearly above it.
 const CLEARLY: f64 = 1.25;
 
-/// What is known of one filter.
+/// The figures of one filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
     /// Its kind.
@@ -23,19 +23,19 @@ pub struct Figures {
     pub metrics: Metrics,
     /// New items until it adds a layer or, if it does not grow, is full.
     pub room: u64,
-    /// The share of its bits that are set, or of its slots in use.
+    /// The share of its bits that are set, or of its slots that are used.
     pub fill_ratio: f64,
-    /// The error rate that was asked for. Cuckoo filters are not asked for any.
+    /// The requested error rate. Cuckoo filters have none.
     pub asked: Option<f64>,
     /// The error rate to expect now.
     pub expected: f64,
-    /// Whether that is clearly more than was asked for. Of small filters that are full, many err
-    /// somewhat more or less often than asked, by chance.
+    /// Whether that is clearly above the requested rate. Many small full filters are somewhat above
+    /// or below it by chance.
     pub is_above: bool,
 }
 
 impl Figures {
-    /// Of a large filter it reads so many blocks of 64 bytes.
+    /// The number of 64-byte blocks read from a large filter.
     pub fn of(filter: &Filter, blocks: u64) -> Self {
         let (kind, metrics) = (filter.kind(), Metrics::of(filter));
         match filter {
@@ -71,7 +71,7 @@ impl Figures {
     }
 }
 
-/// The name of a kind, as the settings and replies have it.
+/// The name of a kind, as in settings and replies.
 pub fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bloom(it) => layout::name(it),
@@ -79,8 +79,8 @@ pub fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// A key as text: what is no text or cannot be seen is escaped. No two keys of at most [`SHOWN`]
-/// bytes have the same.
+/// A key as text: invalid text and invisible characters are escaped. Two different keys of at most
+/// [`SHOWN`] bytes have different texts.
 pub fn label(key: &[u8]) -> String {
     let mut text = String::new();
     for chunk in key.get(..SHOWN).unwrap_or(key).utf8_chunks() {
@@ -103,7 +103,7 @@ pub fn label(key: &[u8]) -> String {
     text
 }
 
-/// Whether a letter is not seen, or moves those beside it.
+/// Whether a letter is invisible, or moves its neighbours.
 fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -138,7 +138,7 @@ mod tests {
             assert!(label.chars().count() <= SHOWN + 17, "{label}");
             assert!(!label.contains(char::is_control), "{label}");
         }
-        // A letter that is cut in two at the end of what is shown.
+        // A letter that is cut at the end of the shown part.
         let cut = "k".repeat(SHOWN - 1) + "ü";
         assert!(label(cut.as_bytes()).contains("k\\xc3…"));
     }

@@ -1,8 +1,8 @@
-//! What the filters come to, and those an operator should know: found by walks over the keys.
+//! Totals over all filters, and lists of those an operator should know, from walks over the keys.
 //!
-//! A walk looks at some keys at a time, each time under the lock of one shard and at a few blocks
-//! of a filter's bits. Then it rests. So it takes a fiftieth of one core at most. A scrape reads
-//! what the last walk found, and takes the same time however many keys there are.
+//! A walk looks at some keys at a time, under the lock of one shard, and at a few blocks of a
+//! filter's bits. Then it pauses, so it takes at most a fiftieth of one core. A scrape reads the
+//! results of the last walk, so its time does not depend on the number of keys.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,33 +19,33 @@ use super::table::Table;
 
 /// The time from the start of one walk to that of the next, if it does not take longer.
 pub const INTERVAL: Duration = Duration::from_secs(15);
-/// How many filters each list names.
+/// The number of filters in each list.
 pub const NAMED: usize = 20;
-/// About so many keys are looked at before the lock is let go, some hundred microseconds,
+/// About how many keys are visited under one lock, some hundred microseconds,
 const KEYS_A_STEP: u64 = 1024;
-/// or fewer, so that about so many bytes of filters are read: a millisecond or two.
+/// or fewer, so that about this many bytes of filters are read: a millisecond or two.
 const BYTES_A_STEP: u64 = 1 << 20;
-/// So many blocks of 64 bytes are read of a large filter.
+/// The number of 64-byte blocks read from a large filter.
 const BLOCKS_A_FILTER: u64 = 256;
 const BYTES_A_FILTER: u64 = 64 * BLOCKS_A_FILTER;
-/// A small filter takes as long as so many bytes, some microseconds.
+/// Reading a small filter takes as long as reading this many bytes, some microseconds.
 const LEAST_A_FILTER: u64 = 4 << 10;
-/// After so much work the walk rests, for so many times as long.
+/// After this much work the walk pauses, for this many times as long.
 const WORK: Duration = Duration::from_micros(200);
 const REST: u32 = 49;
 const LONGEST_STEP: Duration = Duration::from_millis(5);
 
-/// What a walk found.
+/// The results of a walk.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The sums of each kind, in the order of [`Kind::ALL`].
+    /// The totals of each kind, in the order of [`Kind::ALL`].
     pub kinds: [Sums; Kind::ALL.len()],
     largest: List,
     nearest: List,
     above: List,
     /// Filters one by one, for the page.
     pub table: Table,
-    /// How many keys the walk looked at.
+    /// The number of keys visited.
     pub keys: u64,
     /// When it ended, in Unix time.
     pub ended: u64,
@@ -53,23 +53,23 @@ pub struct Found {
     pub took: Duration,
 }
 
-/// The sums of all filters of a kind.
+/// The totals over all filters of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Bytes, filters, layers, items and capacity.
     pub metrics: Metrics,
-    /// How many err more often than they were asked to.
+    /// The number of filters above their requested error rate.
     pub above: u64,
 }
 
-/// A filter with its database and a label made of its key.
+/// A filter with its database and a label from its key.
 #[derive(Debug)]
 pub struct Named {
     /// The number of the database.
     pub db: usize,
     /// The key, readable.
     pub label: String,
-    /// What is known of it.
+    /// Its figures.
     pub figures: Figures,
 }
 
@@ -96,12 +96,13 @@ impl Found {
         by_key.collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
-    /// Looks at a few keys of a database, from `cursor` on; returns the next cursor, 0 at the end.
+    /// Visits a few keys of a database, starting at `cursor`; returns the next cursor, 0 at the
+    /// end.
     pub fn step(&mut self, store: &Store, db: usize, cursor: u64) -> u64 {
         let view = Footprint::none().lock(&store.keyspace, false, Now::read());
         let count = |keys: &Db| keys_a_step(keys.len(), keys.sums().filters);
         let next = scan::step_where(&view, db, cursor, count, |entry| self.note(db, entry));
-        // It takes time, so not under a lock.
+        // This takes time, so it runs without a lock.
         drop(view);
         self.table.trim();
         next
@@ -136,8 +137,8 @@ impl Found {
     }
 }
 
-/// How many keys to look at in one step, in a part of the keyspace with so many, and these filters
-/// among them: 0 where there are none.
+/// How many keys to visit in one step, in a part of the keyspace with this many keys, of which this
+/// many are filters; 0 if it is empty.
 fn keys_a_step(keys: usize, filters: Metrics) -> usize {
     let [bytes, filters, ..] = filters.figures();
     if filters == 0 {
@@ -152,7 +153,7 @@ fn keys_a_step(keys: usize, filters: Metrics) -> usize {
     usize::try_from(count.clamp(1, KEYS_A_STEP)).unwrap_or(1)
 }
 
-/// Walks over all keys again and again, and hands over what each walk found. It never ends.
+/// Walks over all keys again and again, and publishes the results of each walk. It never returns.
 pub async fn walk(store: &Store, found: impl Fn(Found)) {
     loop {
         let begun = Instant::now();
@@ -175,7 +176,7 @@ async fn walk_once(store: &Store) -> Found {
         loop {
             let begun = Instant::now();
             cursor = walk.step(store, db, cursor);
-            // What is more was spent waiting for a lock or for a core.
+            // Any further time was spent waiting for a lock or a core.
             worked += begun.elapsed().min(LONGEST_STEP);
             if worked >= WORK {
                 tokio::time::sleep(worked * REST).await;
@@ -208,7 +209,7 @@ mod tests {
         view.insert(db, key, value, None);
     }
 
-    /// A blocked filter of this capacity and error rate with so many items.
+    /// A blocked filter with this capacity, error rate and number of items.
     fn filter(capacity: u64, rate: f64, items: u64) -> Value {
         let builder = ScalableBloomFilter::builder().layout(Layout::Blocked);
         let builder = builder.seed(1).capacity(capacity).error_rate(rate);
@@ -219,7 +220,7 @@ mod tests {
         Value::Filter(filter.into())
     }
 
-    /// Walks over all keys, and returns how many the step looked at that looked at most.
+    /// Walks over all keys, and returns the largest number of keys visited in one step.
     fn walk(store: &Store) -> (Found, u64) {
         let (mut found, mut most) = (Found::default(), 0);
         for db in 0..store.keyspace.databases() {
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(found.named().len(), 10);
         // Ten shards of 1024, each of about 977 keys.
         assert!((1000..15_000).contains(&found.keys), "{}", found.keys);
-        // One key too few for a step, and then a slice of less than twice as many as asked for.
+        // A step that is one key short, and then a slice with less than twice the requested number.
         assert!(most <= 3 * KEYS_A_STEP, "{most}");
     }
 
@@ -310,7 +311,7 @@ mod tests {
             let found = named.iter().find(|named| named.label == label);
             found.unwrap_or_else(|| panic!("{label} is not named"))
         };
-        // Some items may be taken for known.
+        // Some items may already seem present.
         assert!((10..30).contains(&find("full").figures.room));
         assert_eq!(find("large").figures.room, 999_000);
         assert_eq!(find("cuckoo").db, 1);

@@ -1,17 +1,17 @@
-//! What a filter comes to as items are added, by the formulas by which it was sized: up to the
-//! point where it grows or is full.
+//! The state of a filter after more items are added, by the formulas that sized it, up to the point
+//! where it grows or is full.
 
 use everbloom::Layout;
 use everbloom::redisbloom::LayerParts;
 use everbloom::sizing::{blocked, textbook};
 use everbloom_commands::filter::{Kind, Parts};
 
-/// About so many points make a curve.
+/// About how many points make a curve.
 const POINTS: u64 = 100;
-/// With more layers, their steps are too small to be seen.
+/// With more layers than this, their steps are too small to be seen.
 const MOST_STEPS: usize = 100;
 
-/// For growing numbers of items, each with the fill ratio and the error rate to expect.
+/// The expected fill ratio and error rate for growing numbers of items.
 pub fn curve(parts: &Parts) -> Vec<(u64, f64, f64)> {
     let layers = layers(parts);
     let ends = layers.iter().scan(0_u64, |sum, layer| {
@@ -41,12 +41,12 @@ struct Layer {
     size: u64,
     /// Bits that an item sets, or slots of a bucket.
     hashes: u32,
-    /// Items that it takes.
+    /// Its capacity in items.
     most: u64,
 }
 
 impl Layer {
-    /// The fill ratio and the error rate with so many items.
+    /// The fill ratio and the error rate with this many items.
     #[expect(clippy::cast_precision_loss, reason = "for a picture")]
     fn state(&self, items: u64) -> (f64, f64) {
         let (size, hashes) = (self.size as f64, f64::from(self.hashes));
@@ -57,7 +57,7 @@ impl Layer {
                 (fill, blocked::error_rate(self.size, self.hashes, items))
             }
             Kind::Cuckoo => {
-                // As `CuckooFilter::stats` has it.
+                // The same as in `CuckooFilter::stats`.
                 let load = items as f64 / size;
                 (load, 1.0 - (254.0_f64 / 255.0).powf(2.0 * hashes * load))
             }
@@ -65,12 +65,12 @@ impl Layer {
     }
 }
 
-/// A filter that grows to more and more items.
+/// A filter to which more and more items are added.
 struct Climb<'l> {
-    /// Those that are not full yet.
+    /// The layers that are not full yet.
     layers: &'l [Layer],
-    /// The items of the full ones, their bits that are set, all their bits, and how probable it is
-    /// that none of them errs.
+    /// The items of the full layers, their set bits, their total bits, and the probability that
+    /// none of them errs.
     items: u64,
     ones: f64,
     size: f64,
@@ -89,7 +89,7 @@ impl<'l> Climb<'l> {
         }
     }
 
-    /// The fill ratio and the error rate with so many items, no fewer than before.
+    /// The fill ratio and the error rate with this many items, no fewer than before.
     fn to(&mut self, items: u64) -> (f64, f64) {
         while let [layer, rest @ ..] = self.layers
             && !rest.is_empty()
@@ -119,7 +119,7 @@ fn layers(parts: &Parts) -> Vec<Layer> {
         Parts::Bloom(parts) => parts,
         Parts::Cuckoo(parts) => {
             let slots = (0..parts.tables).filter_map(|number| parts.table(number));
-            // Items go into the newest first. For the whole it comes to the same.
+            // Items go into the newest layer first. For the totals the order does not matter.
             let table = |(_, slots)| Layer {
                 kind,
                 size: slots,
@@ -139,7 +139,7 @@ fn layers(parts: &Parts) -> Vec<Layer> {
         most: it.items,
     };
     let mut layers: Vec<Layer> = parts.layers.iter().map(layer).collect();
-    // The older ones take no further items.
+    // The older layers take no further items.
     if let (Some(last), Some(newest)) = (layers.last_mut(), parts.layers.last()) {
         last.most = newest.items.max(newest.capacity);
     }
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// The curve that was drawn before the items of a layer came says what they come to.
+    /// The curve drawn before a layer's items were added agrees with the state after them.
     #[test]
     fn a_curve_comes_true() {
         for layout in [Layout::Classic, Layout::Blocked] {
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(fill, filter.stats().fill_ratio);
         assert!((rate - filter.stats().estimated_error_rate).abs() < 1e-12);
     }
-    /// A header from outside may speak of very many.
+    /// A header from outside may claim very many.
     #[test]
     fn a_curve_of_very_many_layers_is_soon_made_and_short() {
         let mut parts = ScalableBloomFilter::builder().build().unwrap().parts();

@@ -11,13 +11,13 @@ use crate::system;
 
 /// The time from one sample to the next.
 pub const STEP: Duration = Duration::from_secs(2);
-/// Ten minutes of them.
+/// The number of samples: ten minutes.
 const KEPT: usize = 300;
 
-/// What happened since the sample before, as the page has it: its end in Unix time; commands a
-/// second; the mean time of a command, and the times that half of them and 99 of 100 kept; the
-/// bytes of keys, values and buffers; the bytes of the process. Times are in seconds, and there are
-/// none if there was no command.
+/// The activity since the previous sample, in the page's format: the end in Unix time; commands per
+/// second; the mean, median and 99th percentile of the command times; the bytes of keys, values and
+/// buffers; the bytes of the process. Times are in seconds, and are missing if there was no
+/// command.
 pub type Sample = [Option<f64>; 7];
 
 /// The samples of the last minutes, the oldest first.
@@ -31,7 +31,7 @@ pub struct History {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
-    /// Those within EXEC, too, which are not timed one by one.
+    /// Commands within EXEC, too, which are not timed one by one.
     calls: u64,
     nanos: u64,
     counts: [u64; BUCKETS],
@@ -51,7 +51,7 @@ impl Totals {
         totals
     }
 
-    /// What came since. CONFIG RESETSTAT may have set the counters back.
+    /// The difference since then. CONFIG RESETSTAT may have reset the counters.
     fn since(&self, before: &Totals) -> Totals {
         let mut grown = *self;
         grown.calls = grown.calls.saturating_sub(before.calls);
@@ -62,7 +62,7 @@ impl Totals {
         grown
     }
 
-    /// The mean time of a command, the median, and the time that 99 of 100 kept, in seconds.
+    /// The mean, the median and the 99th percentile of the command times, in seconds.
     fn times(&self) -> Option<[f64; 3]> {
         let commands: u64 = self.counts.iter().sum();
         let mean = float(self.nanos) / float(commands);
@@ -70,13 +70,13 @@ impl Totals {
         (commands > 0).then(|| times.map(|nanos| nanos / 1e9))
     }
 
-    /// The time that this part of the commands kept, in nanoseconds. Within a bucket the commands
-    /// are taken for evenly spread on a logarithmic scale.
+    /// The percentile of the command times for this share, in nanoseconds. Within a bucket the
+    /// commands count as evenly spread on a logarithmic scale.
     fn quantile(&self, part: f64) -> f64 {
         let mut left = part * float(self.counts.iter().sum());
         let mut longest = 0.0;
         for (bound, count) in Histogram::bounds().zip(self.counts.map(float)) {
-            // What took longer than all bounds is taken for up to twice the last one.
+            // A time above all bounds counts as up to twice the last bound.
             longest = if bound.is_finite() {
                 bound
             } else {
@@ -97,7 +97,7 @@ fn float(count: u64) -> f64 {
 }
 
 impl History {
-    /// Begins.
+    /// Begins the history.
     pub fn new(server: &Server) -> Self {
         History {
             samples: VecDeque::new(),
@@ -144,7 +144,7 @@ mod tests {
         assert!((512e-9..1024e-9).contains(&median), "{median}");
         assert!((1024e-9..=2048e-9).contains(&longest), "{longest}");
         assert!(totals.quantile(1.0) > 524_288.0);
-        // There is no longer time than the last bound.
+        // No time is longer than the last bound.
         totals.counts[BUCKETS - 1] = 1000;
         assert!(totals.quantile(0.99) <= 2_f64.powi(33));
     }

@@ -1,4 +1,4 @@
-//! The HTTP of the port of the metrics: what there is to read, and bounds on who reads it.
+//! The HTTP server of the metrics port: its pages, and limits on its clients.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -26,19 +26,19 @@ use crate::dispatch::admission;
 use crate::server::Server;
 use crate::system;
 
-/// The most connections at a time; a further one takes the place of the oldest.
+/// The maximum number of connections; a further one replaces the oldest.
 const MAX_CONNECTIONS: usize = 64;
 /// A connection is closed after this time, whatever it does.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most bytes of a request's head.
+/// The maximum bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 16 << 10;
-/// A connection is closed whose request's head has not come within this time.
+/// A connection is closed if its request's head is not complete within this time.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Answers those who connect.
+/// Serves the clients.
 pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let mut connections = Connections::default();
@@ -51,7 +51,7 @@ pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::R
                 });
             }
             Err(error) => {
-                // Mostly too many open files: wait until some are closed.
+                // The usual cause is too many open files: wait until some are closed.
                 warn!("cannot accept a connection to the metrics: {error}");
                 sleep(Duration::from_millis(100)).await;
             }
@@ -59,8 +59,8 @@ pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::R
     }
 }
 
-/// The open connections. Nobody waits for a place: clients that send half a request and no more
-/// would hold all of them, and a probe of the server's health would come too late. A request is
+/// The open connections. A new connection never waits: otherwise clients that send half a request
+/// could take all the room, and a probe of the server's health would come too late. A request is
 /// answered as soon as it is read, so the oldest connection is the one to close.
 #[derive(Default)]
 struct Connections {
@@ -104,8 +104,8 @@ async fn converse(stream: TcpStream, watch: &Arc<Watch>) -> Result<(), hyper::Er
 const FOREIGN: &str = "here, ask for an IP address or a name without a dot, such as localhost";
 const NOT_FOR_PAGES: &str = "only the page of this server may ask for this";
 
-/// Refuses what a web page somewhere makes its visitor's browser ask for: the names of keys, and
-/// work under locks. Prometheus may ask for another machine by any name.
+/// Refuses requests that another web page makes its visitor's browser send. They could read the
+/// names of keys, and cause work under locks. Prometheus may request another machine by any name.
 fn refuse<B>(request: &Request<B>, is_local: bool) -> Option<Page> {
     let path = request.uri().path();
     let is_guarded = match path {
@@ -121,9 +121,9 @@ fn refuse<B>(request: &Request<B>, is_local: bool) -> Option<Page> {
     (path.ends_with(".json") && !is_ours).then(|| Page::plain(StatusCode::FORBIDDEN, NOT_FOR_PAGES))
 }
 
-/// Whether a request is for a name that somebody else may have given to this machine. A web page
-/// can have its own name point here, and then it reads what is answered. Names without a dot are
-/// given by those who run the network.
+/// Whether a request uses a host name that somebody else may control. A web page can point its own
+/// name at this machine, and then read the responses. Names without a dot are assigned by those who
+/// run the network.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST) else {
         // Browsers send one.
@@ -132,7 +132,7 @@ fn is_foreign(headers: &HeaderMap) -> bool {
     let host = host.to_str().ok().and_then(|it| it.parse().ok());
     !host.is_some_and(|host: Authority| {
         let name = host.host();
-        // `host` ends at a bracket, whatever follows it; and no browser sends a user's name here.
+        // `host` ends at a bracket, whatever follows it; and browsers send no user name here.
         let port = host.as_str().strip_prefix(name);
         let is_plain = port.is_some_and(|port| port.is_empty() || port.starts_with(':'));
         let address = name.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
@@ -164,7 +164,7 @@ fn respond<B>(request: &Request<B>, watch: &Arc<Watch>) -> Page {
             return Page::plain(StatusCode::NOT_FOUND, there);
         }
     };
-    // Of a response to HEAD, hyper sends the head alone.
+    // For HEAD, hyper sends only the head of the response.
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let refusal = Page::plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
         return refusal.with(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -172,7 +172,7 @@ fn respond<B>(request: &Request<B>, watch: &Arc<Watch>) -> Page {
     page(watch, &Query::new(request.uri().query().unwrap_or("")))
 }
 
-/// What a response says.
+/// The content of a response.
 struct Page {
     status: StatusCode,
     headers: HeaderMap,
@@ -217,7 +217,7 @@ impl From<Page> for Response<Full<Bytes>> {
     }
 }
 
-/// The page for people. Only the style and the script that carry its nonce are in force.
+/// The page for people. Only the style and the script with its nonce are active.
 fn html() -> Page {
     let nonce = system::random_hex(32);
     let policy = format!(
@@ -233,7 +233,7 @@ fn html() -> Page {
     page.with(header::CONTENT_SECURITY_POLICY, policy)
 }
 
-/// Whether a client says that it reads OpenMetrics. Others read the older format.
+/// Whether a client accepts OpenMetrics. Others get the older format.
 fn accepts_open_metrics(headers: &HeaderMap) -> bool {
     let mut accepted = headers.get_all(header::ACCEPT).iter();
     accepted.any(|it| it.to_str().is_ok_and(|it| it.contains("openmetrics-text")))

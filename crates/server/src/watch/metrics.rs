@@ -1,7 +1,7 @@
 //! The figures of the server in the text format of OpenMetrics, and in the older one of Prometheus.
 //!
-//! A scrape adds counters up and asks each shard for its sums, as INFO does. It looks at no key.
-//! What the figures are called and what they tell is in `metrics.txt`.
+//! A scrape adds up counters and reads the totals of each shard, as INFO does. It visits no key.
+//! `metrics.txt` has the names of the figures and their meaning.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ use crate::system;
 /// A line for each family: its name and its help.
 const HELP: &str = include_str!("metrics.txt");
 
-/// The server, what the last walk over its filters found, and its last minutes.
+/// The server, the results of the last walk over its filters, and its last minutes.
 #[derive(Debug)]
 pub struct Watch {
     /// The server.
@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// Notes what a walk found.
+    /// Stores the results of a walk.
     pub fn set_filters(&self, mut found: Found) {
         let earlier = self.filters();
         let earlier = earlier.as_ref().map(|earlier| &earlier.table);
@@ -65,7 +65,7 @@ impl Watch {
         *self.filters.lock() = Some(Arc::new(found));
     }
 
-    /// What the last walk found.
+    /// The results of the last walk.
     pub fn filters(&self) -> Option<Arc<Found>> {
         self.filters.lock().clone()
     }
@@ -81,8 +81,8 @@ impl Watch {
     }
 }
 
-/// The same figures in the text format of Prometheus, which all readers know. It calls a family of
-/// counters what its samples are called, and has no lines for units and for the end.
+/// The same figures in the text format of Prometheus, which all readers accept. In it, a family of
+/// counters has the name of its samples, and there are no lines for units and for the end.
 pub fn prometheus_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = None;
@@ -121,7 +121,7 @@ impl<N: EncodeGaugeValue + EncodeCounterValue> Number for N {}
 
 type Labels<'l, const N: usize> = [(&'static str, Cow<'l, str>); N];
 
-/// The text that grows.
+/// The text so far.
 struct Page<'e>(DescriptorEncoder<'e>);
 
 impl Page<'_> {
@@ -146,7 +146,7 @@ impl Page<'_> {
         })
     }
 
-    /// A family of counters or gauges. Its name tells which.
+    /// A family of counters or gauges. Its name determines which.
     fn numbers(
         &mut self,
         name: &str,
@@ -160,7 +160,7 @@ impl Page<'_> {
         self.family(name, kind, |encoder| samples(encoder, is_counter))
     }
 
-    /// Begins a family. Its name tells its unit.
+    /// Begins a family. Its name determines its unit.
     fn family(
         &mut self,
         name: &str,
@@ -234,7 +234,7 @@ fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
         workers.filter_map(move |worker| worker.commands.get(index))
     };
     let rows = registry().commands().iter();
-    // A command that nobody has sent has no line.
+    // A command that was never sent has no line.
     let sent = rows.filter(|row| stats(row.index).any(|it| it.calls.get() + it.rejected.get() > 0));
     let sums = |of: fn(&CommandStats) -> &Counter| {
         sent.clone().map(move |row| {
@@ -357,7 +357,7 @@ fn persistence(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     page.put("everbloom_log_delayed_fsyncs_total", delayed)
 }
 
-/// What the last walk over the filters found.
+/// The results of the last walk over the filters.
 fn walked(page: &mut Page<'_>, found: &Found) -> fmt::Result {
     page.put("everbloom_filters_walk_timestamp_seconds", found.ended)?;
     page.put("everbloom_filters_walk_keys", found.keys)?;

@@ -1,14 +1,14 @@
-//! What watches the server from outside: a page, `/metrics`, `/health` and `/ready` over HTTP.
+//! Monitoring over HTTP: a page, `/metrics`, `/health` and `/ready`.
 //!
-//! All of it runs on a thread of its own, and nothing of it runs unless `metrics-port` is set.
+//! All of it runs on a separate thread, and only if `metrics-port` is set.
 //!
 //! - [`http`]: requests and responses
-//! - [`page`]: the page for people, and the figures that its script asks for
+//! - [`page`]: the page for people, and the figures that its script requests
 //! - [`metrics`]: the figures in the format of OpenMetrics
-//! - [`filters`]: what is known of the filters, found by walks over the keys
-//! - [`figures`]: what is known of one filter
+//! - [`filters`]: the figures of the filters, found by walks over the keys
+//! - [`figures`]: the figures of one filter
 //! - [`table`]: the filters one by one
-//! - [`forecast`]: what a filter comes to as it grows
+//! - [`forecast`]: the state of a filter as it grows
 //! - [`history`]: the last minutes of the server
 
 pub mod figures;
@@ -29,7 +29,7 @@ use crate::net::listen::Bound;
 use crate::server::Server;
 use metrics::Watch;
 
-/// Answers on these sockets until the server stops.
+/// Serves these sockets until the server stops.
 pub async fn watch(server: Arc<Server>, sockets: Vec<Bound>) {
     let watch = Arc::new(Watch::new(Arc::clone(&server)));
     let mut listeners = JoinSet::new();
@@ -49,7 +49,7 @@ pub async fn watch(server: Arc<Server>, sockets: Vec<Bound>) {
     }
 }
 
-/// Notes how the server does, now and then. It never ends.
+/// Samples the server's figures periodically. It never returns.
 async fn sample(watch: &Watch) {
     loop {
         tokio::time::sleep(history::STEP).await;

@@ -1,6 +1,6 @@
-//! The page for people: HTML with its script, and the figures as JSON that the script asks for.
+//! The page for people: HTML with its script, and the figures as JSON that the script requests.
 //!
-//! The name of a key is bytes. As `name` it is readable, as `key` it is percent-encoded and whole.
+//! The name of a key is bytes. `name` is a readable form; `key` is percent-encoded and complete.
 
 use everbloom::redisbloom::Options;
 use everbloom_commands::filter::Parts;
@@ -17,20 +17,20 @@ use super::metrics::Watch;
 use super::table::{self, Reading, Row};
 use crate::server::Server;
 
-/// The page. NONCE stands where that of a response comes.
+/// The page. NONCE is replaced by the nonce of a response.
 pub const HTML: &str = include_str!("page.html");
 
 /// The most rows in one answer, and the most layers of a filter.
 const MOST_ROWS: usize = 200;
 
-/// So many blocks of 64 bytes are read of a filter that is looked at.
+/// The number of 64-byte blocks read from the selected filter.
 const MOST_BLOCKS: u64 = 16_384;
 
 /// The part of an address after the question mark, decoded.
 pub struct Query(Vec<(String, Vec<u8>)>);
 
 impl Query {
-    /// Reads it.
+    /// Decodes it.
     pub fn new(text: &str) -> Self {
         let pairs = text.split('&').map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -39,7 +39,7 @@ impl Query {
         Query(pairs.collect())
     }
 
-    /// What has this name; nothing if there is none.
+    /// The value of this name, if there is one.
     fn bytes(&self, name: &str) -> &[u8] {
         let mut pairs = self.0.iter();
         let found = pairs.find(|(it, _)| it == name);
@@ -63,7 +63,7 @@ impl Query {
     }
 }
 
-/// How the server does, and how it did in the last minutes.
+/// The server's state, now and in the last minutes.
 pub fn now(watch: &Watch, trouble: Option<String>) -> Value {
     let server = &*watch.server;
     let history = watch.history.lock();
@@ -114,7 +114,7 @@ fn describe(db: usize, key: &[u8], figures: &Figures) -> Value {
     })
 }
 
-/// One filter as it is now, and as it will be; `null` if there is none of that name.
+/// The current state of one filter, and its forecast; `null` if no filter has that name.
 pub fn filter(watch: &Watch, query: &Query) -> Value {
     let key = query.bytes("key");
     let found = query.database().and_then(|db| {

@@ -1,16 +1,16 @@
-//! Filters one by one, for the page: those of the last walk, and how many items they had earlier.
+//! Filters one by one, for the page: those of the last walk, with their earlier numbers of items.
 //!
-//! The table has a bound in bytes. Where not all filters have a place, the largest have.
+//! The table has a limit in bytes. If not all filters fit, it keeps the largest.
 
 use std::cmp::{Ordering, Reverse};
 
 use super::figures::{Figures, kind_name, label};
 
-/// Bytes that a table may take. While a walk makes the next one, there are two.
+/// The maximum bytes of a table. While a walk makes the next one, there are two.
 const MOST_BYTES: usize = 16 << 20;
-/// A filter with a longer key has no place.
+/// The maximum length of the key of a filter in the table.
 const LONGEST_KEY: usize = 1024;
-/// Seconds after which a first, second and so on earlier reading makes place for a later one.
+/// The ages in seconds at which the first, second, ... earlier reading is replaced by a later one.
 const AGES: [u64; 5] = [60, 240, 960, 3840, 15360];
 
 /// When a filter was read, in Unix time, and the items that it had.
@@ -23,7 +23,7 @@ pub struct Row {
     pub db: usize,
     /// Its key.
     pub key: Box<[u8]>,
-    /// What is known of it.
+    /// Its figures.
     pub figures: Figures,
     /// When it was read, in Unix time.
     at: u64,
@@ -42,7 +42,7 @@ impl Row {
         self.past.iter().flatten().copied()
     }
 
-    /// Whether this may be the same filter later, and not just one of the same name.
+    /// Whether this may be the same filter at a later time, and not only one of the same name.
     fn may_be(&self, earlier: &Row) -> bool {
         let (now, then) = (&self.figures, &earlier.figures);
         let (sizes, earlier) = (now.metrics.figures(), then.metrics.figures());
@@ -50,8 +50,8 @@ impl Row {
             && sizes.iter().zip(earlier).all(|(now, then)| *now >= then)
     }
 
-    /// Takes over what an earlier walk knew. Then notes a reading, each in the place of a later one
-    /// that has become old enough for the next place.
+    /// Takes over the readings of an earlier walk. Then adds a reading. Each slot takes the reading
+    /// of the slot before, once that is old enough.
     fn follow(&mut self, earlier: Option<&Row>) {
         if let Some(row) = earlier.filter(|row| self.may_be(row)) {
             self.past = row.past;
@@ -76,9 +76,9 @@ impl Row {
 pub struct Table {
     rows: Vec<Row>,
     bytes: usize,
-    /// Filters of so many bytes or less have no place any more.
+    /// Filters of this many bytes or fewer no longer fit.
     too_small: u64,
-    /// How many filters had no place.
+    /// The number of filters that did not fit.
     pub left_out: u64,
 }
 
@@ -94,7 +94,7 @@ pub struct Query<'q> {
 }
 
 impl Table {
-    /// Notes a filter, if there may be place for it.
+    /// Adds a filter, if it may fit.
     pub fn offer(&mut self, db: usize, key: &[u8], figures: Figures, at: u64) {
         let [bytes, ..] = figures.metrics.figures();
         if bytes <= self.too_small || key.len() > LONGEST_KEY {
@@ -111,12 +111,12 @@ impl Table {
         });
     }
 
-    /// When it has grown too large, lets the smallest filters go.
+    /// If the table is too large, removes the smallest filters.
     pub fn trim(&mut self) {
         if self.bytes <= MOST_BYTES {
             return;
         }
-        // More than must go, so that this is done seldom.
+        // More than necessary, so that this happens rarely.
         let kept = self.rows.len() / 4 * 3;
         self.rows.sort_unstable_by_key(|row| Reverse(row.bytes()));
         self.too_small = self.rows.get(kept).map_or(0, Row::bytes);
@@ -126,7 +126,7 @@ impl Table {
         }
     }
 
-    /// Ends the walk: takes over what the table of an earlier walk knew.
+    /// Ends the walk: takes over the readings from the table of an earlier walk.
     pub fn finish(&mut self, earlier: Option<&Table>) {
         self.rows.sort_unstable_by(|a, b| order(a, b.db, &b.key));
         for row in &mut self.rows {
@@ -135,21 +135,21 @@ impl Table {
         }
     }
 
-    /// How many filters it has.
+    /// The number of filters.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// A filter, in a table that is finished.
+    /// A filter, in a finished table.
     pub fn find(&self, db: usize, key: &[u8]) -> Option<&Row> {
         let at = self.rows.binary_search_by(|row| order(row, db, key)).ok()?;
         self.rows.get(at)
     }
 
-    /// The rows that a query asks for. A number that a filter has not is taken for 0.
+    /// The rows for a query. A missing number counts as 0.
     pub fn select(&self, query: &Query<'_>) -> Vec<&Row> {
         let found = |row: &&Row| {
-            // The label shows what is no text, and the key has what the label leaves out.
+            // The label shows escaped text, and the key has the parts that the label leaves out.
             query.search.is_empty()
                 || label(&row.key).to_lowercase().contains(query.search)
                 || String::from_utf8_lossy(&row.key)
@@ -171,7 +171,7 @@ impl Table {
                 _ => bytes,
             })
         };
-        // They are in the order of their names, and a stable sort keeps it among equals.
+        // They are in the order of their names, and a stable sort keeps that order among equals.
         match query.sort {
             "layout" => rows.sort_by_key(|row| kind_name(row.figures.kind)),
             "name" => rows.sort_by(|a, b| a.key.cmp(&b.key)),
@@ -272,7 +272,7 @@ mod tests {
             let ages: Vec<u64> = past(&table).iter().map(|at| now - at).collect();
             assert!(ages.is_sorted(), "{ages:?}");
             for (number, age) in ages.iter().enumerate() {
-                // None is older than its place and those before it allow.
+                // None is older than its slot and those before it allow.
                 let most: u64 = AGES[..=number].iter().map(|age| age + 15).sum();
                 assert!(*age <= most, "{ages:?}");
             }
@@ -283,7 +283,7 @@ mod tests {
         // Fewer items: another filter.
         let other = after(Some(&table), start + 30_015, 1);
         assert_eq!(past(&other), [start + 30_015]);
-        // One that was asked for another rate is another one, too.
+        // A filter with another requested rate is another one, too.
         let mut other = Table::default();
         let builder = everbloom::ScalableBloomFilter::builder().capacity(100_000);
         let mut filter = builder.error_rate(0.5).seed(1).build().unwrap();

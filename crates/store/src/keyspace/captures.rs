@@ -1,7 +1,7 @@
-//! Where the large values are that readers read in pieces.
+//! The locations of large values that are being read in pieces.
 //!
 //! A value may be renamed, moved or removed while it is read. So a reader finds it by the reader's
-//! id: in the keyspace, or here once it was removed ([`Keyspace::capture_next`]).
+//! id: in the keyspace, or here after its removal ([`Keyspace::capture_next`]).
 //!
 //! [`Keyspace::capture_next`]: super::sharded::Keyspace::capture_next
 
@@ -19,7 +19,7 @@ pub(super) struct Captures {
     locations: Mutex<HashMap<u64, Location>>,
 }
 
-/// Where a value with readers is.
+/// The location of a value with readers.
 #[derive(Clone, Debug)]
 pub(super) enum Location {
     /// In the keyspace, under the key of this hash.
@@ -29,30 +29,32 @@ pub(super) enum Location {
 }
 
 impl Captures {
-    /// An id for a reader.
+    /// Creates an id for a reader.
     pub(super) fn new_id(&self) -> u64 {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Notes where the value of a new reader is. Its shard is locked.
+    /// Records the location of a new reader's value. Its shard is locked.
     pub(super) fn begin(&self, id: u64, hash: u64, key: &[u8]) {
         let location = Location::Keyspace(hash, key.into());
         self.locations.lock().insert(id, location);
     }
 
-    /// Where the value of a reader is.
+    /// The location of a reader's value.
     pub(super) fn find(&self, id: u64) -> Option<Location> {
         self.locations.lock().get(&id).cloned()
     }
 
-    /// Forgets a reader that has ended. A value that was removed is dropped with its last reader.
+    /// Removes a reader that has ended. A value removed from the keyspace is dropped with its last
+    /// reader.
     pub(super) fn end(&self, id: u64) {
         let location = self.locations.lock().remove(&id);
-        // It may be large, and is dropped without the lock.
+        // It may be large, so it is dropped without the lock.
         drop(location);
     }
 
-    /// Notes where a value with readers has gone. Readers that have ended meanwhile are ended there.
+    /// Records the new location of a value with readers. Ends the readers that were dropped
+    /// meanwhile.
     #[cold]
     pub(super) fn moved(&self, value: &mut Value, hash: u64, key: &[u8]) {
         let mut locations = self.locations.lock();
@@ -76,8 +78,8 @@ impl Captures {
         }
     }
 
-    /// Takes over the values with readers of a table that was emptied; `take` takes the value of
-    /// this reader out, if it is there.
+    /// Takes over the values with readers of a table that was emptied. `take` returns the value of
+    /// this reader, if the table had it.
     pub(super) fn removed_all(&self, mut take: impl FnMut(u64, u64, &[u8]) -> Option<Value>) {
         let locations = self.locations.lock().clone();
         for (id, location) in locations {

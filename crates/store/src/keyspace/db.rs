@@ -15,8 +15,8 @@ use super::snapshot_queue::SnapshotQueue;
 use super::sums::Sums;
 use crate::clock::Now;
 
-/// Entries found by the hash of their key. Every method that takes a `hash` wants the keyspace's
-/// hash of that same key.
+/// Entries found by the hash of their key. Every `hash` parameter is the keyspace's hash of that
+/// same key.
 #[derive(Debug, Default)]
 pub struct Db {
     table: HashTable<Box<Entry>>,
@@ -27,11 +27,11 @@ pub struct Db {
     captures: Arc<Captures>,
 }
 
-/// What a database knows of the snapshot being made.
+/// A database's state within the snapshot being made.
 #[derive(Debug)]
 struct Joined {
     queue: Arc<SnapshotQueue>,
-    /// This database's number at the snapshot's moment.
+    /// This database's number when the snapshot began.
     number: usize,
     /// How many entries of the table the snapshot still needs.
     unkept: usize,
@@ -58,15 +58,16 @@ impl Joined {
     }
 }
 
-/// The budget of a snapshot's step that an entry takes at least, and a bucket with nothing to keep.
+/// The least budget that an entry takes in a snapshot's step, and the cost of a bucket with nothing
+/// to keep.
 const ENTRY_COST: usize = 64;
 const BUCKET_COST: usize = 8;
 
-/// So many bytes of an expired key's name take as much of the budget as another entry.
+/// The bytes of an expired key's name that take as much of the budget as another entry.
 const NAME_COST: usize = 4 << 10;
 
-/// What is left of a removed entry, to be freed when no lock is held. A snapshot may have taken the
-/// entry over.
+/// The remains of a removed entry, to be freed when no lock is held. A snapshot may have taken over
+/// the entry.
 #[derive(Debug)]
 pub struct Leftover(Option<Entry>);
 
@@ -78,7 +79,7 @@ impl Leftover {
 }
 
 impl Db {
-    /// No entries, in a keyspace of these readers.
+    /// An empty database in a keyspace with these readers.
     pub(super) fn new(captures: &Arc<Captures>) -> Self {
         Db {
             captures: Arc::clone(captures),
@@ -86,7 +87,7 @@ impl Db {
         }
     }
 
-    /// The number of keys, those included that have expired but are not yet removed.
+    /// The number of keys, including those that have expired but are not yet removed.
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -101,24 +102,24 @@ impl Db {
         self.expiries.keys()
     }
 
-    /// What all entries come to.
+    /// The totals over all entries.
     pub fn sums(&self) -> &Sums {
         &self.sums
     }
 
-    /// Bytes of the entries, and of what is known of their expiries.
+    /// Bytes of the entries and of the heap of expiries.
     pub fn memory(&self) -> isize {
         self.sums.memory + self.expiries.memory().cast_signed()
     }
 
-    /// What the memory changed by since this was asked last.
+    /// The change in memory since the last call.
     #[inline]
     pub fn take_memory_delta(&mut self) -> isize {
         let memory = self.memory();
         memory - std::mem::replace(&mut self.settled, memory)
     }
 
-    /// Empties the database; returns how many keys it held, and what is left of them to be freed.
+    /// Empties the database. Returns how many keys it held, and their remains to be freed.
     pub fn take_all(&mut self) -> (usize, Option<Db>) {
         let mut held = std::mem::replace(self, Db::new(&self.captures));
         self.settled = held.settled;
@@ -143,7 +144,7 @@ impl Db {
         }
     }
 
-    /// Makes a snapshot the one that changes are kept for; the database has this number in it.
+    /// Begins to keep entries for a snapshot, in which the database has this number.
     pub(super) fn join_snapshot(&mut self, queue: Arc<SnapshotQueue>, number: usize) {
         self.snapshot = Some(Joined {
             queue,
@@ -153,13 +154,13 @@ impl Db {
         });
     }
 
-    /// Nothing is kept any more.
+    /// Stops keeping entries for a snapshot.
     pub(super) fn leave_snapshot(&mut self) {
         self.snapshot = None;
     }
 
-    /// Keeps entries for the snapshot until `budget` bytes are used up; true when all are kept. The
-    /// next call goes on where this one ended.
+    /// Keeps entries for the snapshot until `budget` bytes are used; true when all are kept. The
+    /// next call continues where this one ended.
     pub(super) fn keep_some(&mut self, budget: &mut usize) -> bool {
         let Some(joined) = &mut self.snapshot else {
             return true;
@@ -193,7 +194,7 @@ impl Db {
             .map(|joined| Arc::clone(&joined.queue))
     }
 
-    /// Lets a reader of the value under `key` begin, if the key is alive; `begin` gets its id.
+    /// Begins a reader of the value under `key`, if the key is alive. `begin` gets the reader's id.
     pub(crate) fn begin_capture<R>(
         &mut self,
         hash: u64,
@@ -213,7 +214,7 @@ impl Db {
         Some(begun)
     }
 
-    /// Works on the value under `key`, if it has this reader.
+    /// Runs work on the value under `key`, if it has this reader.
     pub(super) fn with_captured<R>(
         &mut self,
         hash: u64,
@@ -227,7 +228,7 @@ impl Db {
         Some(self.sums.change(entry, |entry| work(&mut entry.value)))
     }
 
-    /// Whether an entry of this key is there, expired or not.
+    /// Whether there is an entry of this key, expired or not.
     pub fn contains(&self, hash: u64, key: &[u8]) -> bool {
         self.table.find(hash, |e| e.is(hash, key)).is_some()
     }
@@ -240,20 +241,20 @@ impl Db {
             .map(|e| (e.hash, &**e))
     }
 
-    /// Calls `look` with the entries of a slice of the [`order`], expired ones included. It takes
-    /// time in proportion to how many there are.
+    /// Calls `look` with the entries of a slice of the [`order`], including expired ones. The time
+    /// is proportional to their number.
     pub(super) fn slice(&self, positions: Range<u64>, look: impl FnMut(&Entry)) {
         order::slice(&self.table, positions, look);
     }
 
-    /// The sum of the times left until expiry, in milliseconds, of the keys that have one. A key
-    /// that has expired and is not yet removed counts less than nothing.
+    /// The sum of the times left until expiry, in milliseconds, over the keys that have one. An
+    /// expired key that is not yet removed counts as negative.
     pub fn time_left(&self, now: u64) -> u64 {
         self.expiries.time_left(now)
     }
 
-    /// Asks the processor for the memory of the entry with this hash, if there is one. It reads the
-    /// table alone, and so it may ask for another entry instead, one in 128 times.
+    /// Prefetches the memory of the entry with this hash, if there is one. It reads only the table,
+    /// so in one of 128 cases it prefetches another entry.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if let Some(likely) = self.table.find(hash, |_| true) {
@@ -278,7 +279,7 @@ impl Db {
             .filter(|entry| !entry.is_expired(now))
     }
 
-    /// Whether `key` is there but has expired.
+    /// Whether `key` has expired but is not yet removed.
     pub fn has_expired(&self, hash: u64, key: &[u8], now: u64) -> bool {
         self.expiring() > 0
             && self
@@ -287,7 +288,7 @@ impl Db {
                 .is_some_and(|e| e.is_expired(now))
     }
 
-    /// Changes the value of `key` in place, if it is alive, and keeps account of it.
+    /// Changes the value of `key` in place, if it is alive, and updates the totals.
     #[inline]
     pub fn modify<R>(
         &mut self,
@@ -308,7 +309,7 @@ impl Db {
         }))
     }
 
-    /// Puts an entry in, in place of an older one of the same key, which is removed for good.
+    /// Inserts an entry. An older one of the same key is removed for good.
     pub fn insert(&mut self, hash: u64, mut entry: Entry) -> Option<Leftover> {
         entry.hash = hash;
         let old = self.remove(hash, entry.key());
@@ -327,7 +328,7 @@ impl Db {
         old
     }
 
-    /// Takes an entry out, expired or not, to be put elsewhere.
+    /// Takes an entry out, expired or not, so that it can be inserted elsewhere.
     pub fn take(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let mut entry = self.remove(hash, key)?;
         self.expiry_changed(hash, entry.expires_at(), None);
@@ -342,7 +343,7 @@ impl Db {
         Some(self.leave(entry))
     }
 
-    /// Takes an entry out of the table and the sums. Its expiry is still counted.
+    /// Takes an entry out of the table and the totals. Its expiry is still counted.
     fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let found = self.table.find_entry(hash, |e| e.is(hash, key)).ok()?;
         let (entry, _) = found.remove();
@@ -350,7 +351,7 @@ impl Db {
         Some(*entry)
     }
 
-    /// Lets a removed entry go, to the snapshot or to the readers that need it.
+    /// Passes a removed entry to the snapshot or to the readers that need it, or else frees it.
     fn leave(&mut self, entry: Entry) -> Leftover {
         match &mut self.snapshot {
             Some(joined) => Leftover(joined.adopt(entry)),
@@ -376,7 +377,7 @@ impl Db {
         true
     }
 
-    /// The earliest expiry that a key was given since this was asked last.
+    /// The earliest expiry that a key was given since the last call.
     #[inline]
     pub(super) fn take_added_expiry(&mut self) -> Option<u64> {
         self.expiries.take_added()
@@ -387,8 +388,8 @@ impl Db {
         self.expiries.earliest()
     }
 
-    /// Removes expired entries until `budget` is used up: each look for an entry takes one, and a
-    /// long name more. Returns their keys, with what is left of each.
+    /// Removes expired entries until `budget` is used up. Each look-up of an entry takes one, and a
+    /// long name more. Returns their keys and their remains.
     pub fn remove_expired(&mut self, now: u64, budget: &mut usize) -> Vec<(Box<[u8]>, Leftover)> {
         let mut gone = Vec::new();
         while *budget > 0
@@ -415,13 +416,13 @@ impl Db {
         gone
     }
 
-    /// When the keys of this hash expire that have an expiry: one key, but for a rare chance.
+    /// The expiries of the keys with this hash that have one. There is rarely more than one key.
     fn expiries_of(&self, hash: u64) -> impl Iterator<Item = u64> {
         let of_hash = self.table.iter_hash(hash).filter(move |e| e.hash == hash);
         of_hash.filter_map(|entry| entry.expires_at())
     }
 
-    /// Notes that the expiry of a key has changed. The table is as it is after the change.
+    /// Updates the expiries after that of a key changed. The table already has the change.
     fn expiry_changed(&mut self, hash: u64, before: Option<u64>, after: Option<u64>) {
         self.expiries.change(hash, before, after);
         if self.expiries.is_stale() {
@@ -517,14 +518,14 @@ mod tests {
         assert!(db.contains(2, b"b"));
     }
 
-    /// How many entries were removed, and how many looked at.
+    /// How many entries were removed, and how many were looked up.
     fn remove_expired(db: &mut Db, now: u64) -> (usize, usize) {
         let mut budget = usize::MAX;
         let removed = db.remove_expired(now, &mut budget).len();
         (removed, usize::MAX - budget)
     }
 
-    /// Each key that expires has an item in the heap that is not late, and there are not many more.
+    /// Each key that expires has an item in the heap that is not late, and the heap has few others.
     fn check_expiries(db: &Db) {
         let expiring: Vec<_> = db
             .table
@@ -641,8 +642,8 @@ mod tests {
         }
     }
 
-    /// To keep all entries of a table for a snapshot takes work in proportion to them, in however
-    /// many steps, whatever changes in between.
+    /// Keeping all entries of a table for a snapshot takes work in proportion to their number. The
+    /// number of steps and the changes between them do not matter.
     #[test]
     fn a_snapshot_looks_at_every_entry_about_once() {
         for changes in [false, true] {
@@ -662,7 +663,7 @@ mod tests {
                 }
                 steps += 1;
                 if changes {
-                    // One is removed, one changed, and many come: the table is rebuilt.
+                    // One is removed, one changed, and many are added: the table is rebuilt.
                     db.discard(steps, b"a");
                     assert!(db.set_expiry(10_000 + steps, b"a", Some(1), 0));
                     for hash in 0..20 {

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 /// No expiry.
 const NEVER: u64 = u64::MAX;
 
-/// One key of one database. A key of a usual length and a small filter lie within it, so that they
-/// cost no allocations of their own.
+/// One key of one database. A key of usual length and a small filter are stored inline, without
+/// allocations.
 #[derive(Debug)]
 pub struct Entry {
     /// The keyspace's hash of the key.
@@ -17,15 +17,15 @@ pub struct Entry {
     key: SmallVec<[u8; 16]>,
     /// The value.
     pub value: Value,
-    /// Unix time in milliseconds from which the key is gone.
+    /// Unix time in milliseconds at which the key expires.
     expires_at: u64,
     accessed: AtomicU32,
-    /// The number of the last snapshot that has kept this entry, or is older than it.
+    /// The number of the last snapshot that kept this entry or began before it was created.
     pub(super) epoch: u32,
 }
 
 impl Entry {
-    /// A key made now; `clock` is the server's clock in seconds.
+    /// Creates an entry; `clock` is the server's clock in seconds.
     pub fn new(key: &[u8], value: Value, expires_at: Option<u64>, clock: u32) -> Self {
         Entry {
             hash: 0,
@@ -43,7 +43,7 @@ impl Entry {
         &self.key
     }
 
-    /// Whether it is the entry of this key, which has this hash.
+    /// Whether this is the entry of this key, which has this hash.
     #[inline]
     pub(super) fn is(&self, hash: u64, key: &[u8]) -> bool {
         self.hash == hash && self.key() == key
@@ -54,13 +54,13 @@ impl Entry {
         self.value.capture().ids().any(|id| id == reader)
     }
 
-    /// Whether the key is gone at `now`, milliseconds of Unix time.
+    /// Whether the key has expired at `now`, milliseconds of Unix time.
     #[inline]
     pub fn is_expired(&self, now: u64) -> bool {
         self.expires_at <= now
     }
 
-    /// Unix time in milliseconds from which the key is gone, if it has an expiry.
+    /// Unix time in milliseconds at which the key expires, if it has an expiry.
     #[inline]
     pub fn expires_at(&self) -> Option<u64> {
         (self.expires_at != NEVER).then_some(self.expires_at)
@@ -71,13 +71,13 @@ impl Entry {
         self.expires_at = at.unwrap_or(NEVER);
     }
 
-    /// Notes an access at `clock`, seconds of the server's clock.
+    /// Records an access at `clock`, seconds of the server's clock.
     #[inline]
     pub fn access(&self, clock: u32) {
         self.accessed.store(clock, Ordering::Relaxed);
     }
 
-    /// When the key was accessed last, in seconds of the server's clock.
+    /// The time of the last access, in seconds of the server's clock.
     pub fn accessed(&self) -> u32 {
         self.accessed.load(Ordering::Relaxed)
     }
@@ -108,7 +108,7 @@ mod tests {
         filter.insert("item");
         let entry = Entry::new(b"twelve bytes", Value::Filter(filter.into()), None, 0);
         assert_eq!(entry.memory(), size_of::<Entry>());
-        // With its place in a half-empty table and the allocator's word it is under 200 bytes.
+        // With its slot in a half-empty table and the allocator's word it takes under 200 bytes.
         assert!(size_of::<Entry>() <= 160, "{}", size_of::<Entry>());
     }
 }

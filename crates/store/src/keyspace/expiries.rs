@@ -1,19 +1,18 @@
-//! When the keys of a database expire: a heap of their times, of 16 bytes for each key that has an
-//! expiry and nothing for any other.
+//! The expiry times of a database's keys: a heap with 16 bytes for each key that has an expiry.
 //!
-//! Items are not looked for in the heap. An item whose key was removed, or expires later by now, is
-//! noticed when its time comes. For every key with an expiry there is an item of its hash whose
-//! time is not after the key's; a key that is renewed again and again needs no second one. When most
-//! items are of no use any more, the heap is rebuilt.
+//! The heap is never searched. An item is out of date if its key was removed or now expires later;
+//! this is noticed when the item's time comes. Every key with an expiry has an item with its hash
+//! and a time not after the key's, so a key that is renewed again and again needs only one. When
+//! most items are out of date, the heap is rebuilt.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The heap is rebuilt when it has more than twice as many items as there are keys, and so many
-/// beyond: a few keys are not worth it.
+/// The heap is rebuilt when it has more than twice as many items as there are keys, and this many
+/// more. A few keys are not worth it.
 const SPARE_ITEMS: usize = 16;
 
-/// When the keys of a database expire.
+/// The expiry times of a database's keys.
 #[derive(Debug, Default)]
 pub(super) struct Expiries {
     /// Times with the hashes of their keys, the earliest on top.
@@ -22,7 +21,7 @@ pub(super) struct Expiries {
     keys: usize,
     /// The sum of their times.
     sum: u128,
-    /// The earliest time that was added and not asked for since.
+    /// The earliest time added since it was last taken.
     added: Option<u64>,
 }
 
@@ -52,7 +51,8 @@ impl Expiries {
         u64::try_from(self.sum.saturating_sub(passed)).unwrap_or(u64::MAX)
     }
 
-    /// The expiry of a key has changed. Call [`Expiries::rebuild`] if that says so.
+    /// Records that the expiry of a key has changed. If this returns true, call
+    /// [`Expiries::rebuild`].
     pub(super) fn change(&mut self, hash: u64, before: Option<u64>, after: Option<u64>) {
         if let Some(before) = before {
             self.keys -= 1;
@@ -76,13 +76,13 @@ impl Expiries {
         self.added = Some(self.added.map_or(at, |added| added.min(at)));
     }
 
-    /// The earliest time that was added since this was asked last.
+    /// The earliest time added since the last call.
     #[inline]
     pub(super) fn take_added(&mut self) -> Option<u64> {
         self.added.take()
     }
 
-    /// Takes an item out whose time has come, and returns its hash.
+    /// Takes out an item whose time has come, and returns its hash.
     pub(super) fn pop_due(&mut self, now: u64) -> Option<u64> {
         if self.earliest()? > now {
             return None;
@@ -94,13 +94,13 @@ impl Expiries {
         Some(hash)
     }
 
-    /// Whether most items are of no use any more.
+    /// Whether most items are out of date.
     #[inline]
     pub(super) fn is_stale(&self) -> bool {
         self.heap.len() > 2 * self.keys + SPARE_ITEMS
     }
 
-    /// Keeps one item for each key; `times` tells when the keys of a hash expire.
+    /// Keeps one item for each key; `times` returns the expiries of the keys with a hash.
     pub(super) fn rebuild<I: Iterator<Item = u64>>(&mut self, times: impl Fn(u64) -> I) {
         let items = std::mem::take(&mut self.heap).into_iter();
         let mut hashes: Vec<u64> = items.map(|Reverse((_, hash))| hash).collect();

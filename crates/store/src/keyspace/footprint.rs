@@ -1,4 +1,4 @@
-//! Which shards a command needs, locked in the one order that cannot deadlock.
+//! The shards that a command needs, locked in one order, so that commands cannot deadlock.
 
 use smallvec::SmallVec;
 

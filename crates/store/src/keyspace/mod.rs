@@ -1,22 +1,22 @@
-//! Where keys live: a map in many shards, each behind a lock of its own.
+//! The keys: a map in many shards, each with its own lock.
 //!
-//! A key's hash names its shard, the same for all databases, so that a command on one key takes one
-//! lock whatever database it works in. Commands on several keys take several locks, always in the
-//! order of the shards' numbers ([`footprint`]), so that no two of them wait for each other.
+//! A key's hash determines its shard, the same in all databases. So a command on one key takes one
+//! lock, whatever its database. Commands on several keys take several locks, always in the order of
+//! the shards' numbers ([`footprint`]), so that they cannot deadlock.
 //!
 //! - [`sharded`]: the shards and their locks
 //! - [`entry`]: a key with its value, expiry and time of last access
-//! - `sums`: what entries come to, in bytes, filters, items
+//! - `sums`: totals over entries: bytes, filters, items
 //! - `expiries`: when the keys of a database expire
 //! - [`db`]: the entries of one database within one shard
 //! - [`shard`]: the databases of one shard, and the keys that clients watch there
 //! - [`footprint`]: which shards a command needs
-//! - [`view`]: what a command that holds some shards may do with them
+//! - [`view`]: what a command can do with the shards it has locked
 //! - `order`: the order in which keys are walked
-//! - `release`: freeing what was removed, on a thread of its own
+//! - `release`: frees removed values on a separate thread
 //! - [`snapshot_queue`]: the entries that a snapshot has kept, until they are written
-//! - `captures`: where the large values are that are read in pieces
-//! - [`snapshot`]: all keys as they were at one moment, collected while commands go on
+//! - `captures`: the locations of large values that are read in pieces
+//! - [`snapshot`]: all keys as they were at one moment, collected while commands run
 //! - [`scan`]: walking all keys with a cursor while they change
 
 mod captures;

@@ -1,9 +1,9 @@
-//! The order in which keys are walked: that of their hashes, the lowest bit first.
+//! The order in which keys are walked: by the bits of their hashes, the lowest bit first.
 //!
-//! A table looks for an entry from the bucket on that the lowest bits of the hash name, and passes
-//! over entries whose seven highest bits, the tag, differ. So the entries of a narrow slice of this
-//! order are found by looking for every tag from a few buckets on, and the others are not visited.
-//! The order itself depends on nothing but the hashes, however the table is rebuilt.
+//! A table looks for an entry from the bucket that the lowest bits of the hash name. It skips
+//! entries whose seven highest bits, the tag, differ. So the entries of a narrow slice of this
+//! order are found by looking for every tag from a few buckets, without visiting the others. The
+//! order depends only on the hashes, however the table is rebuilt.
 
 use std::ops::Range;
 
@@ -20,10 +20,10 @@ pub(super) const POSITIONS: u64 = 1 << POSITION_BITS;
 const TAG_SHIFT: u32 = 64 - 7;
 const TAGS: u64 = 1 << 7;
 
-/// To look for all tags from one bucket on takes as long as to visit so many entries.
+/// Looking for all tags from one bucket takes as long as visiting this many entries.
 const ENTRIES_PER_BUCKET: u64 = 16;
 
-/// The place of a hash in the order.
+/// The position of a hash in the order.
 fn position(hash: u64) -> u64 {
     hash.reverse_bits() >> (64 - POSITION_BITS)
 }
@@ -40,8 +40,8 @@ pub(super) fn slice(table: &HashTable<Box<Entry>>, slice: Range<u64>, look: impl
     }
 }
 
-/// How many bits name a bucket, and the buckets to look from, their bits in reverse; `None` when it
-/// takes less time to visit all entries.
+/// How many bits name a bucket, and the buckets to look from, with their bits reversed. `None` when
+/// visiting all entries is faster.
 fn buckets(buckets: usize, len: usize, slice: &Range<u64>) -> Option<(u32, Range<u64>)> {
     // Where a hash has 32 bits, the table takes tags from other bits.
     if cfg!(not(target_pointer_width = "64")) || slice.is_empty() {
@@ -65,7 +65,7 @@ fn from_buckets(
         let low = bucket.reverse_bits() >> (64 - bits);
         for tag in 0..TAGS {
             let found = table.iter_hash(tag << TAG_SHIFT | low);
-            // The table may hand out others, too.
+            // The table may return other entries, too.
             let right = found.filter(|entry| {
                 let at = position(entry.hash);
                 entry.hash >> TAG_SHIFT == tag
@@ -98,7 +98,7 @@ mod tests {
         (z ^ (z >> 31)) & !(0xf << 53)
     }
 
-    /// The slices together hand out every entry, each once and in its slice, in tables of all
+    /// The slices together return every entry, each once and in its slice. The tables have all
     /// sizes, with and without the traces of removed entries.
     #[test]
     fn slices_hold_all_entries_once() {
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// Slices that begin and end within a bucket's.
+    /// Slices that begin and end within a bucket's slice.
     #[test]
     fn any_slice_is_what_a_visit_of_all_entries_finds() {
         let mut table = HashTable::new();
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// What is looked at grows with the slice and not with the table.
+    /// The number of entries looked at grows with the slice and not with the table.
     #[test]
     fn a_slice_costs_what_it_holds() {
         for keys in [100_usize, 3000, 100_000, 10_000_000] {

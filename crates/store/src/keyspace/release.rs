@@ -1,7 +1,7 @@
-//! Freeing what was removed, on a thread of its own.
+//! Frees removed values on a separate thread.
 //!
-//! To free millions of small values, or one of gigabytes, takes longer than clients may wait. The
-//! thread starts when it is needed first and ends with its keyspace.
+//! Freeing millions of small values, or one of gigabytes, takes longer than clients may wait. The
+//! thread starts at the first use and ends with its keyspace.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
@@ -9,31 +9,30 @@ use std::thread;
 
 use crate::pace::Pace;
 
-/// Fewer bytes than this are freed at once: it takes less time than to wake another thread.
+/// Fewer bytes than this are freed at once, because waking another thread takes longer.
 const LITTLE: usize = 256 << 10;
 
-/// The way to the thread; `None` inside when it could not be started.
+/// The channel to the thread; `None` inside when it could not be started.
 #[derive(Debug, Default)]
 pub(super) struct Release(OnceLock<Option<Sender<Work>>>);
 
-/// To free something, with rests: the workers' allocations wait for those who free.
+/// A value to free with pauses, because the workers' allocations wait for the thread that frees.
 type Work = Box<dyn FnOnce() + Send>;
 
 impl Release {
-    /// Whether there was anything for the thread to do.
+    /// Whether the thread had anything to do.
     #[cfg(test)]
     pub(super) fn is_started(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// Frees what is no longer needed and takes about so many bytes, one after the other. No lock
-    /// should be held.
+    /// Frees values of about this many bytes, one after the other. The caller should hold no lock.
     pub(super) fn free(&self, removed: impl IntoIterator + Send + 'static, bytes: usize) {
         if bytes < LITTLE {
             return;
         }
         if let Some(thread) = self.0.get_or_init(start) {
-            // If the thread has ended, the error holds what was sent, and frees it here.
+            // If the thread has ended, the error holds the values, and they are freed here.
             drop(thread.send(Box::new(move || {
                 let pace = Pace::default();
                 for one in removed {
@@ -58,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Says which thread frees it.
+    /// Reports which thread frees it.
     struct Witness(Sender<ThreadId>);
 
     impl Drop for Witness {

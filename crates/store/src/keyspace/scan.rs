@@ -1,10 +1,10 @@
-//! Walking all keys with a cursor while they change.
+//! Walks all keys with a cursor while they change.
 //!
-//! Keys are walked shard by shard, and within a shard in the order (`order.rs`) of their
-//! hashes: the shard's number and the position make the cursor. A key's place depends on nothing
-//! but its name, so a key that is there during the whole walk is seen exactly once, however much
-//! its table is rebuilt in between. One step looks at slices wide enough for about `count` keys,
-//! each under the lock of its shard.
+//! Keys are walked shard by shard, and within a shard in the order (`order.rs`) of their hashes.
+//! The shard's number and the position make the cursor. A key's position depends only on its name,
+//! so a key that exists during the whole walk is seen exactly once, however often its table is
+//! rebuilt. One step visits slices wide enough for about `count` keys, each under the lock of its
+//! shard.
 
 use super::db::Db;
 use super::entry::Entry;
@@ -12,9 +12,9 @@ use super::order::{POSITION_BITS, POSITIONS};
 use super::sharded::SHARDS;
 use super::view::View;
 
-/// One step of a walk over database `db` from `cursor` on (0 at first): hands about `count` keys,
-/// or more, to `found` and returns the cursor of the next step, 0 at the end. An unknown cursor is
-/// a place like any other.
+/// One step of a walk over database `db` from `cursor` (0 at first). Passes about `count` keys, or
+/// more, to `found` and returns the cursor of the next step, 0 at the end. Any cursor is a valid
+/// position.
 pub fn step(
     view: &View<'_>,
     db: usize,
@@ -25,8 +25,7 @@ pub fn step(
     step_where(view, db, cursor, |_| count.max(1), found)
 }
 
-/// The same with a count for each shard's part of the database: where that is 0, no key is looked
-/// at.
+/// The same with a count for each shard's part of the database. Where that is 0, no key is visited.
 pub fn step_where(
     view: &View<'_>,
     db: usize,
@@ -43,7 +42,7 @@ pub fn step_where(
             if count == 0 {
                 return (POSITIONS, usize::MAX);
             }
-            // A slice that holds `count` of the shard's evenly spread keys on the average.
+            // A slice that holds `count` of the shard's evenly spread keys on average.
             let slices = u64::try_from(keys.len() / count)
                 .unwrap_or(1)
                 .next_power_of_two();
@@ -97,7 +96,7 @@ mod tests {
         let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
         let (mut cursor, mut steps) = (0, 0);
         loop {
-            // No shard is held, or all of them, as in a transaction.
+            // Either no shard is held, or all are, as in a transaction.
             let footprint = match steps % 2 {
                 0 => Footprint::none(),
                 _ => Footprint::Whole,

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::captures::Captures;
 use super::db::Db;
 
-/// A watched key: how often it was touched since somebody began to watch it, and by how many
-/// clients it is watched.
+/// A watched key: how often it was touched since the first watch, and how many clients watch it.
 #[derive(Debug, Default)]
 struct Watched {
     version: u64,
@@ -19,7 +18,7 @@ struct Watched {
 pub struct Shard {
     dbs: Vec<Db>,
     watched: HashMap<(usize, Box<[u8]>), Watched>,
-    /// Grows with every watch that begins, so that a key watched anew never repeats a version.
+    /// Grows with every watch that begins, so that a key watched again never repeats a version.
     watch_clock: u64,
 }
 
@@ -33,14 +32,15 @@ impl Shard {
         }
     }
 
-    /// The entries of a database. `index` must be below the number of databases: SELECT sees to it.
+    /// The entries of a database. `index` must be below the number of databases; SELECT checks
+    /// this.
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "SELECT lets no other index in")]
     pub fn db(&self, index: usize) -> &Db {
         &self.dbs[index]
     }
 
-    /// The entries of a database, to be changed.
+    /// The entries of a database, for changes.
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "SELECT lets no other index in")]
     pub fn db_mut(&mut self, index: usize) -> &mut Db {
@@ -52,7 +52,7 @@ impl Shard {
         &self.dbs
     }
 
-    /// Exchanges two databases; keys watched in either that are there before or after are touched.
+    /// Exchanges two databases. Touches watched keys that exist in either, before or after.
     pub fn swap(&mut self, a: usize, b: usize, hash: impl Fn(&[u8]) -> u64) {
         let mut touched = self.watched_and_present(a, b, &hash);
         touched.extend(self.watched_and_present(b, a, &hash));
@@ -62,8 +62,8 @@ impl Shard {
         }
     }
 
-    /// Empties a database; returns how many keys it held, and what is left of them to be freed
-    /// without the lock.
+    /// Empties a database. Returns how many keys it held, and their remains, to be freed without
+    /// the lock.
     pub fn flush(&mut self, db: usize, hash: impl Fn(&[u8]) -> u64) -> (usize, Option<Db>) {
         for (db, key) in self.watched_and_present(db, db, &hash) {
             self.touch(db, &key);
@@ -71,7 +71,7 @@ impl Shard {
         self.db_mut(db).take_all()
     }
 
-    /// The keys watched in `db` that are there, or are in the database `other` about to replace it.
+    /// The keys watched in `db` that exist in it, or in the database `other` about to replace it.
     fn watched_and_present(
         &self,
         db: usize,
@@ -86,7 +86,7 @@ impl Shard {
             .collect()
     }
 
-    /// Begins to watch a key and returns its present version.
+    /// Begins to watch a key and returns its current version.
     pub fn watch(&mut self, db: usize, key: &[u8]) -> u64 {
         self.watch_clock += 1;
         let clock = self.watch_clock;
@@ -114,7 +114,7 @@ impl Shard {
         self.watched.get(&(db, key.into())).map(|w| w.version)
     }
 
-    /// Notes that a key was changed, for those who watch it.
+    /// Records that a key was changed, for the clients that watch it.
     #[inline]
     pub fn touch(&mut self, db: usize, key: &[u8]) {
         if !self.watched.is_empty()

@@ -13,18 +13,19 @@ use super::db::Db;
 use super::release::Release;
 use super::shard::Shard;
 
-/// Shards of the keyspace, as a power of two: enough that workers seldom meet, few enough that a
-/// command on the whole keyspace locks them all in some ten microseconds.
+/// The number of shards, as a power of two. It is large enough that workers rarely use the same
+/// shard, and small enough that a command on the whole keyspace locks all shards in some ten
+/// microseconds.
 pub const SHARD_BITS: u32 = 10;
 
 /// The number of shards.
 pub const SHARDS: usize = 1 << SHARD_BITS;
 
-/// Where the number of the shard is in a hash: below the seven highest bits.
+/// The position of the shard's number in a hash: below the seven highest bits.
 pub const SHARD_SHIFT: u32 = 64 - 7 - SHARD_BITS;
 
-/// How often a value with readers is looked for. It is found at the second look at the latest,
-/// unless it moves again in between.
+/// How often a value with readers is looked up. The second look-up finds it, unless it moves again
+/// in between.
 const MAX_LOOKS: usize = 10_000;
 
 /// All keys of all databases.
@@ -62,8 +63,8 @@ impl Keyspace {
         self.databases
     }
 
-    /// The hash that places a key. It differs from process to process, so that nobody can choose
-    /// keys that collide.
+    /// The hash of a key. It differs from process to process, so that nobody can choose keys that
+    /// collide.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key)
@@ -72,15 +73,15 @@ impl Keyspace {
     /// The number of the shard that holds keys of this hash.
     #[inline]
     pub fn shard_of(hash: u64) -> usize {
-        // Neither the low bits nor the seven highest: by these hashbrown tells the keys of a shard
-        // apart, so they must not be the same for all of them.
+        // These bits are neither the lowest nor the seven highest. hashbrown uses those to tell the
+        // keys of a shard apart, so they must differ within a shard.
         usize::try_from(hash >> SHARD_SHIFT).unwrap_or(0) & (SHARDS - 1)
     }
 
     /// The lock of shard `index`.
     #[inline]
     pub fn shard(&self, index: usize) -> &RwLock<Shard> {
-        // `index` is below SHARDS by construction; the mask lets nobody prove otherwise.
+        // `index` is below SHARDS by construction; the mask makes sure of it.
         #[expect(clippy::indexing_slicing, reason = "masked to the length of the array")]
         &self.shards[index & (SHARDS - 1)]
     }
@@ -90,32 +91,33 @@ impl Keyspace {
         self.memory.load(Ordering::Relaxed)
     }
 
-    /// Frees what was removed and takes about so many bytes: behind the caller's back if that takes
-    /// long. No shard should be locked.
+    /// Frees removed values of about this many bytes, in the background if that takes long. No
+    /// shard should be locked.
     pub fn free(&self, removed: impl IntoIterator + Send + 'static, bytes: usize) {
         self.release.free(removed, bytes);
     }
 
-    /// Whether a key may have expired that is not removed yet.
+    /// Whether a key may have expired that is not yet removed.
     pub fn may_have_expired(&self, now: u64) -> bool {
         self.earliest_expiry.load(Ordering::Relaxed) <= now
     }
 
-    /// A look at all shards begins, which notes the earliest expiry of each.
+    /// Begins a pass over all shards that records the earliest expiry of each.
     pub(crate) fn forget_earliest_expiry(&self) {
         self.earliest_expiry.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Notes that a key expires at this time and none of those that were looked at does before.
+    /// Records that a key expires at this time and that no key of the shards visited expires
+    /// earlier.
     pub(crate) fn note_expiry(&self, at: u64) {
-        // Mostly a read: most keys expire after others.
+        // Mostly a read: most keys expire later than others.
         if at < self.earliest_expiry.load(Ordering::Relaxed) {
             self.earliest_expiry.fetch_min(at, Ordering::Relaxed);
         }
     }
 
-    /// Appends the next bytes for a reader to `out`, wherever its value is; false when there are
-    /// none.
+    /// Appends the next bytes for a reader to `out`, wherever its value is; false when there are no
+    /// more.
     pub fn capture_next(&self, id: u64, out: &mut Vec<u8>) -> bool {
         let more = self.with_captured(id, |value| value.capture_next(id, out));
         more == Some(true)
@@ -143,8 +145,8 @@ impl Keyspace {
                     return result;
                 }
             }
-            // It was moved or removed since its location was read: the new one is known by now,
-            // unless it waits in a snapshot's queue.
+            // It was moved or removed after its location was read. The new location is known by
+            // now, unless the value waits in a snapshot's queue.
             let queue = shard.dbs().iter().find_map(Db::snapshot_queue);
             drop(shard);
             if let Some(queue) = queue {
@@ -154,8 +156,8 @@ impl Keyspace {
         None
     }
 
-    /// Takes over into the total what a database gained or lost, and returns that. Notes its
-    /// earliest expiry, too.
+    /// Adds the memory that a database gained or lost to the total, and returns it. Records the
+    /// database's earliest expiry, too.
     #[inline]
     pub fn settle(&self, db: &mut Db) -> isize {
         if let Some(at) = db.take_added_expiry() {
@@ -177,9 +179,9 @@ mod tests {
 
     use super::*;
 
-    /// A table looks at a hash's seven highest bits, its tag, before it compares a key, and at the
-    /// lowest for where to look. Were either the same for all keys of a shard, every look-up would
-    /// compare many.
+    /// A table compares a hash's seven highest bits, its tag, before it compares a key, and looks
+    /// in the bucket of the lowest bits. If either were the same for all keys of a shard, every
+    /// look-up would compare many keys.
     #[test]
     fn keys_of_one_shard_differ_in_tag_and_place() {
         // 256 keys a shard: of 128 equally likely values, 110.8 are expected, with a standard

@@ -1,10 +1,10 @@
-//! All keys as they were at one moment, collected while commands go on.
+//! All keys as they were at one moment, collected while commands run.
 //!
 //! At that moment every database is given the snapshot ([`Snapshot::begin`]). From then on an entry
-//! is *kept* once: before its first change, or when the walk over the shards comes to it, whichever
-//! is earlier. Entries made after the moment carry the snapshot's number from birth and are passed
-//! over. A small value is kept by copying it. A large one is kept by beginning to read it
-//! ([`everbloom::host::Capture`]); its pieces are read later, wherever the value has gone by then.
+//! is *kept* once: before its first change, or when the walk over the shards reaches it, whichever
+//! is earlier. Entries created later carry the snapshot's number and are skipped. A small value is
+//! kept as a copy. A large one is kept by beginning to read it ([`everbloom::host::Capture`]); its
+//! pieces are read later, wherever the value is by then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,10 +23,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Begins a snapshot of the present moment; `at_once` runs at that same moment, while nothing
-    /// can change.
+    /// Begins a snapshot of this moment; `at_once` runs at the same moment, while nothing can
+    /// change.
     pub fn begin(keyspace: &Keyspace, at_once: impl FnOnce()) -> Snapshot {
-        // Zero is the number of entries that no snapshot has seen.
+        // Entries that no snapshot has seen have the number zero.
         static LAST: AtomicU32 = AtomicU32::new(0);
         let epoch = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
         let queue = Arc::new(SnapshotQueue::new(epoch, &keyspace.captures));
@@ -42,9 +42,9 @@ impl Snapshot {
         Snapshot { queue }
     }
 
-    /// Ends it, finished or not: no entry is kept any more.
+    /// Ends the snapshot, finished or not. No more entries are kept.
     pub fn end(&self, keyspace: &Keyspace) {
-        // Before, so that readers of what was removed find it all the time.
+        // Done first, so that readers of removed values find them all the time.
         self.queue.adopt_emptied();
         for index in 0..SHARDS {
             let mut shard = keyspace.shard(index).write();
@@ -57,7 +57,7 @@ impl Snapshot {
         }
     }
 
-    /// Keeps entries of one shard, some 256 KiB; true when none is left to keep.
+    /// Keeps entries of one shard, some 256 KiB; true when none is left.
     pub fn walk(&self, keyspace: &Keyspace, shard: usize) -> bool {
         let mut budget = STEP;
         let mut shard = keyspace.shard(shard).write();
@@ -69,7 +69,7 @@ impl Snapshot {
         })
     }
 
-    /// The entries kept since this was asked last.
+    /// The entries kept since the last call.
     pub fn take_kept(&self) -> Vec<Kept> {
         self.queue.take_kept()
     }

@@ -1,7 +1,7 @@
 //! The entries that a snapshot has kept, as they were at its moment, queued for its writer.
 //!
-//! [`snapshot`](super::snapshot) walks over the keyspace and hands them to the writer; a database
-//! knows no more of a snapshot than this.
+//! [`snapshot`](super::snapshot) walks over the keyspace and passes them to the writer. A database
+//! uses only this part of a snapshot.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use super::captures::Captures;
 use super::entry::Entry;
 
-/// A value of more bytes than this is captured in pieces; one of fewer is copied, which takes some
+/// A value of more bytes than this is captured in pieces. A smaller one is copied, which takes some
 /// ten microseconds.
 const LARGE: u64 = 64 << 10;
 
-/// What a snapshot has kept.
+/// The entries that a snapshot has kept.
 #[derive(Debug)]
 pub struct SnapshotQueue {
     epoch: u32,
@@ -35,7 +35,7 @@ struct State {
     emptied: Vec<(usize, HashTable<Box<Entry>>)>,
 }
 
-/// An entry as it was.
+/// An entry as it was at the snapshot's moment.
 #[derive(Debug)]
 pub struct Kept {
     /// Its database.
@@ -48,22 +48,22 @@ pub struct Kept {
     pub value: KeptValue,
 }
 
-/// A value as it was.
+/// A value as it was at the snapshot's moment.
 #[derive(Debug)]
 pub enum KeptValue {
-    /// All of it.
+    /// The whole value.
     Whole(Value),
-    /// A large one but for its bytes, which
-    /// [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) brings.
+    /// A large value without its bytes;
+    /// [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) reads those.
     Large {
         /// The id of its reader.
         id: u64,
-        /// The rest.
+        /// The rest of the value.
         rest: Rest,
     },
 }
 
-/// What there is of a large value besides its bytes.
+/// The parts of a large value besides its bytes.
 #[derive(Debug)]
 pub enum Rest {
     /// The length of a string.
@@ -82,13 +82,13 @@ impl SnapshotQueue {
         }
     }
 
-    /// Drops what is kept, and returns the readers of what is not yet written.
+    /// Drops all entries, and returns the readers of values that are not yet written.
     pub(super) fn clear(&self) -> HashSet<u64> {
         self.adopt_emptied();
         std::mem::take(&mut *self.state.lock()).readers
     }
 
-    /// Forgets the reader of a large value that is written, or lost.
+    /// Removes the reader of a large value that is written, or lost.
     pub(super) fn forget(&self, reader: u64) {
         self.state.lock().readers.remove(&reader);
     }
@@ -99,7 +99,7 @@ impl SnapshotQueue {
         std::mem::take(&mut self.state.lock().kept)
     }
 
-    /// Takes over, one by one, what the databases held that were emptied. Commands wait for one
+    /// Takes over the entries of emptied databases, one table at a time. Commands wait for one
     /// table of one shard at most.
     pub(super) fn adopt_emptied(&self) {
         loop {
@@ -113,7 +113,7 @@ impl SnapshotQueue {
         }
     }
 
-    /// The number that entries carry which are kept, or are younger than the snapshot.
+    /// The number carried by entries that are kept already or are newer than the snapshot.
     pub(super) fn epoch(&self) -> u32 {
         self.epoch
     }
@@ -132,7 +132,7 @@ impl SnapshotQueue {
         size + entry.key().len()
     }
 
-    /// Takes an entry over that leaves the keyspace for good, if the snapshot still needs it.
+    /// Takes over an entry that leaves the keyspace for good, if the snapshot still needs it.
     pub(super) fn adopt(&self, db: usize, entry: Entry) -> Option<Entry> {
         if entry.epoch == self.epoch && !entry.value.capture().is_active() {
             return Some(entry);
@@ -162,8 +162,8 @@ impl SnapshotQueue {
         self.state.lock().emptied.push((db, emptied));
     }
 
-    /// Begins to read the value of an entry if it is a large one, or has readers, which need it
-    /// when it is removed.
+    /// Begins to read the value of an entry if it is large or has readers, which need it when it is
+    /// removed.
     fn begin_capture(&self, state: &mut State, entry: &mut Entry) -> Option<KeptValue> {
         let len = entry.value.stream_len();
         if len <= LARGE && !entry.value.capture().is_active() {

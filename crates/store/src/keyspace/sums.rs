@@ -1,11 +1,11 @@
-//! What entries come to, kept up to date with every change so that nobody has to walk over them.
+//! Totals over entries. Every change updates them, so nothing has to walk over the entries.
 
 use everbloom_commands::metrics::Metrics;
 use everbloom_files::Value;
 
 use super::entry::Entry;
 
-/// The figures of an entry, or the sums of those of many.
+/// The figures of one entry, or the totals of many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Bytes of the entries, their keys and their values.
@@ -27,21 +27,21 @@ impl Sums {
         }
     }
 
-    /// Counts more entries.
+    /// Adds the figures of more entries.
     #[inline]
     pub fn add(&mut self, more: Sums) {
         self.memory += more.memory;
         self.filters = self.filters.plus(more.filters);
     }
 
-    /// Counts some entries no more.
+    /// Subtracts the figures of some entries.
     #[inline]
     pub fn remove(&mut self, less: Sums) {
         self.memory -= less.memory;
         self.filters = self.filters.minus(less.filters);
     }
 
-    /// Changes an entry that is counted.
+    /// Replaces the figures of an entry.
     #[inline]
     pub(super) fn change<R>(
         &mut self,

@@ -1,4 +1,4 @@
-//! What a command may do with the shards that were locked for it.
+//! The operations of a command on the shards that it has locked.
 
 use std::mem;
 
@@ -12,7 +12,7 @@ use super::sharded::Keyspace;
 use crate::clock::Now;
 use everbloom_files::Value;
 
-/// Where a key is in the shards of a view, or would be.
+/// The location of a key in the shards of a view, whether the key exists or not.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     db: usize,
@@ -29,12 +29,12 @@ impl Place<'_> {
     }
 }
 
-/// What a writing command finds.
+/// What a writing command finds under a key.
 #[derive(Debug)]
 pub enum Found<'v> {
     /// The value.
     Value(&'v mut Value),
-    /// Nothing: a key is made of what is put here.
+    /// No value. If the command puts one here, the key is created.
     Nothing(&'v mut Option<Value>),
 }
 
@@ -45,7 +45,7 @@ enum Held<'k> {
     Exclusive(RwLockWriteGuard<'k, Shard>),
 }
 
-/// What was removed from the keyspace: freed after the locks are, for it may take long.
+/// Values removed from the keyspace. They are freed after the locks, because that can take long.
 #[derive(Debug)]
 enum Removed {
     Entry(Leftover),
@@ -61,15 +61,16 @@ impl Removed {
     }
 }
 
-/// Some locked shards. A command that reads gets it as `&View`, one that writes as `&mut View`,
-/// and the lock of each is of the same kind.
+/// Some locked shards. A command that reads gets a `&View` with read locks, one that writes a `&mut
+/// View` with write locks.
 #[derive(Debug)]
 pub struct View<'k> {
     held: SmallVec<[(usize, Held<'k>); 2]>,
     removed: Vec<Removed>,
     keyspace: &'k Keyspace,
     now: Now,
-    /// Keys found expired and removed: the journal must say so before what the command did.
+    /// Keys found expired and removed. The journal must record this before the command's own
+    /// effects.
     expired: Vec<(usize, Box<[u8]>)>,
 }
 
@@ -116,7 +117,7 @@ impl<'k> View<'k> {
         self.keyspace.hash(key)
     }
 
-    /// Finds the place of a key whose shard the view must hold.
+    /// Finds the location of a key. The view must hold its shard.
     #[inline]
     pub fn place<'a>(&self, db: usize, key: &'a [u8]) -> Place<'a> {
         self.place_of_hash(db, key, self.keyspace.hash(key))
@@ -157,9 +158,8 @@ impl<'k> View<'k> {
         db.peek(place.hash, place.key, self.now.ms)
     }
 
-    /// Lets `work` change what is at a place, and makes the key if there was nothing and now is.
-    /// Returns, too, whether more memory is taken than before. [`View::remove_expired`] must come
-    /// first.
+    /// Lets `work` change the value at a place, and creates the key if `work` puts a value where
+    /// there was none. Also returns whether the memory grew. Call [`View::remove_expired`] first.
     #[inline]
     pub fn change_at<R>(
         &mut self,
@@ -177,7 +177,7 @@ impl<'k> View<'k> {
             .or_else(|| run(Found::Nothing(&mut created)));
         if let Some(value) = created {
             let entry = Entry::new(place.key, value, None, now.clock);
-            // Nothing was there.
+            // There was no value.
             let _ = db.insert(place.hash, entry);
         }
         let grown = keyspace.settle(db) > 0;
@@ -185,7 +185,7 @@ impl<'k> View<'k> {
         (result.expect("the work ran"), grown)
     }
 
-    /// Notes that the key at a place counts as changed for those who watch it.
+    /// Marks the key at a place as changed for the clients that watch it.
     #[inline]
     pub fn touch_at(&mut self, place: &Place<'_>) {
         self.held_shard_mut(place.held).touch(place.db, place.key);
@@ -217,7 +217,7 @@ impl<'k> View<'k> {
         self.peek_at(&self.place(db, key))
     }
 
-    /// Whether a live entry of this key is there.
+    /// Whether this key has a live entry.
     pub fn contains(&self, db: usize, key: &[u8]) -> bool {
         self.get(db, key).is_some()
     }
@@ -233,8 +233,7 @@ impl<'k> View<'k> {
         })
     }
 
-    /// Looks at one shard. A view that holds no shard at all locks it for so long; any other must
-    /// hold it.
+    /// Runs work on one shard. A view without any shard locks it meanwhile; any other must hold it.
     pub fn with_shard<R>(&self, index: usize, look: impl FnOnce(&Shard) -> R) -> R {
         if self.held.is_empty() {
             look(&self.keyspace.shard(index).read())
@@ -250,7 +249,7 @@ impl<'k> View<'k> {
             .flat_map(move |(_, shard)| shard.db(db).iter(self.now.ms))
     }
 
-    /// Works on the database of a live key, and takes over what it gained or lost.
+    /// Runs work on the database of a live key, and updates the memory total.
     fn with_live<R>(
         &mut self,
         place: &Place<'_>,
@@ -266,7 +265,7 @@ impl<'k> View<'k> {
         Some(result)
     }
 
-    /// Changes a value in place; `None` when the key is not there. Touches the key.
+    /// Changes a value in place; `None` when the key does not exist. Touches the key.
     pub fn modify<R>(
         &mut self,
         db: usize,
@@ -277,7 +276,7 @@ impl<'k> View<'k> {
         self.with_live(&place, |db, now| db.modify(place.hash, key, now, change))
     }
 
-    /// Puts a value under a key, in place of what was there.
+    /// Stores a value under a key and replaces the old one.
     pub fn insert(&mut self, db: usize, key: &[u8], value: Value, expires_at: Option<u64>) {
         let place = self.place(db, key);
         let old = self.with_live(&place, |db, now| {
@@ -295,7 +294,7 @@ impl<'k> View<'k> {
         deleted
     }
 
-    /// Takes a live entry out and returns it, to be put elsewhere.
+    /// Takes out a live entry and returns it, so that it can be inserted elsewhere.
     pub fn take(&mut self, db: usize, key: &[u8]) -> Option<Entry> {
         let place = self.place(db, key);
         self.with_live(&place, |db, _| db.take(place.hash, key))
@@ -310,7 +309,7 @@ impl<'k> View<'k> {
         set.is_some()
     }
 
-    /// Notes that a key counts as changed for those who watch it.
+    /// Marks a key as changed for the clients that watch it.
     pub fn touch(&mut self, db: usize, key: &[u8]) {
         self.touch_at(&self.place(db, key));
     }
@@ -338,12 +337,12 @@ impl<'k> View<'k> {
         }
     }
 
-    /// The shard of a key, to be changed.
+    /// The shard of a key, for changes.
     pub fn shard_of_key(&mut self, key: &[u8]) -> &mut Shard {
         self.held_shard_mut(self.place(0, key).held)
     }
 
-    /// The keys that were found expired and removed since this was asked last, with their database.
+    /// The keys found expired and removed since the last call, with their databases.
     pub fn take_expired(&mut self) -> Vec<(usize, Box<[u8]>)> {
         mem::take(&mut self.expired)
     }

@@ -1,4 +1,4 @@
-//! The data directory, and what is known of its files.
+//! The data directory and the state of its files.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ use super::figures::Figures;
 use super::log_writer::Writer;
 use crate::settings::Settings;
 
-/// The data directory and what is known of its files.
+/// The data directory and the state of its files.
 #[derive(Debug)]
 pub struct Persistence {
     /// The files.
@@ -29,38 +29,40 @@ pub struct Persistence {
     pub names: Names,
     /// The files of the log.
     pub(super) log: Mutex<LogFiles>,
-    /// Waits for the thread that writes the log to go on to a new file.
+    /// Wakes threads that wait for the log's writer to switch to a new file.
     pub(super) switched: Condvar,
-    /// A snapshot is being made, for whatever file.
+    /// Whether a snapshot is being made, for any file.
     pub(super) busy: AtomicBool,
-    /// A log is to be kept. Where none is, beginning it has failed and is tried again.
+    /// Whether a log is wanted. If none is kept meanwhile, beginning it has failed and is retried.
     pub(super) log_wanted: AtomicBool,
-    /// How many of the journal's switches to a new file a base must be behind, because what was
-    /// written before the last of them may be lost.
+    /// The least number of the journal's file switches that a base must include. What was written
+    /// before the last of them may be lost.
     pub(super) lost: AtomicU64,
-    /// How many the base is behind: what was written before the last of them does not count.
+    /// The number of file switches that the base includes. What was written before the last of them
+    /// is not used.
     pub(super) rewritten: AtomicU64,
-    /// The base that goes with this many is complete, and waits for the file that follows it.
+    /// The base that includes this many switches is complete, and waits for the file that follows
+    /// it.
     pub(super) based: AtomicU64,
     /// How often the log could not be written.
     pub(super) failed_turns: AtomicU64,
-    /// Who writes the log, once it is loaded.
+    /// The writer of the log, once it is loaded.
     pub(super) writer: Mutex<Option<Writer>>,
     /// The thread that makes a snapshot in the background.
     pub(super) job: Mutex<Option<JoinHandle<()>>>,
-    /// The server ends: a snapshot in the background is given up.
+    /// Whether the server is stopping: a background snapshot is then cancelled.
     pub(super) ending: AtomicBool,
-    /// What INFO says.
+    /// The figures for INFO.
     pub figures: Figures,
-    /// The directory itself, unless the storage is none.
+    /// The directory itself, unless there is no storage.
     home: Option<Home>,
 }
 
-/// The data directory as it was opened.
+/// The open data directory.
 #[derive(Debug)]
 struct Home {
     path: PathBuf,
-    /// Keeps other servers out of it.
+    /// The lock that keeps other servers out.
     _lock: File,
     /// While this is open, no other directory gets its identity.
     dir: File,
@@ -69,26 +71,26 @@ struct Home {
 /// The files of the log.
 #[derive(Debug, Default)]
 pub(super) struct LogFiles {
-    /// What they are.
+    /// The files.
     pub(super) manifest: Manifest,
-    /// How many of the journal's switches to a new file are done.
+    /// How many of the journal's file switches are done.
     pub(super) switches: u64,
-    /// Those up to this one, if any, came to nothing: the log went on in the file before.
+    /// The switches up to this one failed, if any: the log went on in the file before.
     pub(super) failed: u64,
 }
 
 /// Why a data directory cannot be used.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// It cannot be made, or nothing can be written there.
+    /// It cannot be created, or it is not writable.
     #[error("the data directory {} cannot be written: {source}", dir.display())]
     Unwritable {
         /// The directory.
         dir: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The folder that it would be made in is missing.
+    /// Its parent folder is missing.
     #[error(
         "the data directory {} cannot be made: the folder that it would lie in is missing; make \
          that first, or give another path with --dir",
@@ -114,9 +116,9 @@ pub enum OpenError {
 const LOCK: &str = "everbloom.lock";
 
 impl Persistence {
-    /// Opens the data directory that the settings name, if they name one: makes it when missing,
-    /// and locks it. The folder that it lies in must be there: a mistyped path would be a new and
-    /// empty directory.
+    /// Opens and locks the data directory from the settings, if there is one, and creates it when
+    /// missing. Its parent folder must exist: otherwise a mistyped path would become a new, empty
+    /// directory.
     pub fn open(settings: &Settings) -> Result<Option<Persistence>, OpenError> {
         let Some(dir) = settings.dir.clone() else {
             return Ok(None);
@@ -172,14 +174,14 @@ impl Persistence {
         }
     }
 
-    /// Whether the log must be rewritten from memory, because what is on the disk may
-    /// not be whole.
+    /// Whether the log must be rewritten from memory, because the log on the disk may be
+    /// incomplete.
     pub(super) fn is_lost(&self) -> bool {
         self.rewritten.load(Relaxed) < self.lost.load(Relaxed)
     }
 
-    /// An error if the data directory is gone, or another has its name: that one is not locked, and
-    /// may be another server's.
+    /// An error if the data directory is gone, or another directory has its name. That one is not
+    /// locked, and may belong to another server.
     pub(super) fn check_home(&self) -> io::Result<()> {
         let Some(home) = &self.home else {
             return Ok(());

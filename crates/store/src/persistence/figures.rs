@@ -1,4 +1,4 @@
-//! What INFO says of snapshots and the log.
+//! The figures of snapshots and the log for INFO.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -7,24 +7,24 @@ use parking_lot::Mutex;
 
 use super::syncing::Syncs;
 
-/// What INFO says of snapshots and the log. Times are in seconds.
+/// The figures of snapshots and the log for INFO. Times are in seconds.
 #[derive(Debug)]
 pub struct Figures {
-    /// Changes there were in all at the last snapshot.
+    /// The total number of changes at the last snapshot.
     pub saved_changes: AtomicU64,
     /// Unix time of the last good snapshot, or of the start.
     pub last_save: AtomicU64,
-    /// Unix time at which the last snapshot in the background was tried.
+    /// Unix time of the last attempt at a background snapshot.
     pub last_try: AtomicU64,
-    /// Unix time at which the last rewrite was tried.
+    /// Unix time of the last attempt at a rewrite.
     pub last_rewrite_try: AtomicU64,
     /// Good snapshots since the start.
     pub saves: AtomicU64,
     /// Good rewrites since the start.
     pub rewrites: AtomicU64,
-    /// A snapshot in the background is being made: since when; 0 = none.
+    /// The start of the running background snapshot; 0 = none.
     pub saving_since: AtomicU64,
-    /// The log is being rewritten: since when; 0 = not.
+    /// The start of the running rewrite; 0 = none.
     pub rewriting_since: AtomicU64,
     /// A snapshot waits for its turn.
     pub save_scheduled: AtomicBool,
@@ -40,23 +40,23 @@ pub struct Figures {
     pub rewrite_seconds: AtomicI64,
     /// Why the log cannot be written, while it cannot.
     pub log_error: Mutex<Option<String>>,
-    /// An fsync of the log is under way beside its writing.
+    /// Whether an fsync of the log is running in the background.
     pub log_syncing: AtomicBool,
-    /// How often the writing had to wait for such an fsync.
+    /// How often a write had to wait for such an fsync.
     pub delayed_syncs: AtomicU64,
     /// Its fsyncs.
     pub syncs: Arc<Syncs>,
     /// Bytes of all files of the log.
     pub log_size: AtomicU64,
-    /// Bytes of the file that the log is written to.
+    /// Bytes of the current file of the log.
     pub log_file_size: AtomicU64,
     /// Bytes of the log when it was begun or rewritten.
     pub log_base_size: AtomicU64,
-    /// How much of the journal was written when this was last looked at.
+    /// How much of the journal was written at the last check.
     pub seen_written: AtomicU64,
     /// Rewrites that failed since the last good one.
     pub rewrite_failures: AtomicU64,
-    /// Keys of the snapshots that were loaded last.
+    /// Keys of the snapshots in the last load.
     pub loaded_keys: AtomicU64,
     /// Keys in them that had expired.
     pub loaded_expired: AtomicU64,

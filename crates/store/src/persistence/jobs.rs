@@ -1,5 +1,5 @@
-//! SAVE, BGSAVE and BGREWRITEAOF, and what starts them by itself. At most one of them runs at a
-//! time; each works on a snapshot, so that commands go on meanwhile.
+//! SAVE, BGSAVE and BGREWRITEAOF, and their automatic start. At most one of them runs at a time.
+//! Each works on a snapshot, so that commands can run meanwhile.
 
 use std::io;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ pub enum JobError {
     /// The data is being loaded.
     #[error("the data is being loaded")]
     Loading,
-    /// A log was to be begun or rewritten, and meanwhile none is wanted any more.
+    /// The log was switched off before it could begin or be rewritten.
     #[error("no log is wanted any more")]
     Unwanted,
     /// The file was not written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The files could not be put in place.
+    /// The files could not be renamed into place.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -74,10 +74,10 @@ pub fn save(store: &Store) -> Result<(), JobError> {
     save_now(store, persistence)
 }
 
-/// Where INFO reads since when a job runs, and whether one waits for its turn.
+/// The figures of INFO with a job's start, and whether one waits for its turn.
 type Progress = fn(&Figures) -> (&AtomicU64, &AtomicBool);
 
-/// A job in the background. It ends when this is dropped, even by a panic.
+/// A background job. It ends when this is dropped, even by a panic.
 struct Job {
     store: Arc<Store>,
     progress: Progress,
@@ -93,7 +93,7 @@ impl Drop for Job {
     }
 }
 
-/// Starts a thread that does `work`, which is told when it began.
+/// Starts a thread that runs `work` with the time of its start.
 fn in_background(
     store: &Arc<Store>,
     name: &str,
@@ -101,7 +101,7 @@ fn in_background(
     work: impl FnOnce(&Store, &Persistence, u64) + Send + 'static,
 ) -> Result<(), JobError> {
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
-    // The job gives the turn back.
+    // The job returns the right to make a snapshot.
     std::mem::forget(persistence.turn()?);
     let store = Arc::clone(store);
     let job = Job { store, progress };
@@ -131,8 +131,8 @@ pub fn save_in_background(store: &Arc<Store>) -> Result<(), JobError> {
     })
 }
 
-/// Rewrites the log in the background: a new base, and increments from then on. Begins a log where
-/// none is kept, if `begin`.
+/// Rewrites the log in the background: a new base, followed by increments. With `begin`, starts a
+/// log if none is kept.
 pub fn rewrite_in_background(store: &Arc<Store>, begin: bool) -> Result<(), JobError> {
     let progress: Progress = |figures| (&figures.rewriting_since, &figures.rewrite_scheduled);
     in_background(
@@ -191,7 +191,7 @@ pub(super) fn save_view(
     finish_save(store, persistence, &settings, written, changes)
 }
 
-/// Puts a snapshot that was written in its place.
+/// Renames a finished snapshot into place.
 fn finish_save(
     store: &Store,
     persistence: &Persistence,
@@ -224,11 +224,11 @@ fn finish_save(
 fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<u64, JobError> {
     persistence.check_home()?;
     let settings = store.settings();
-    // Before the thread that writes the log makes a file there.
+    // Before the log's writer creates a file there.
     persistence.storage.create_dir(persistence.names.dir())?;
     persistence.storage.sync_dir("")?;
-    // Whatever log there was says nothing about what the keys are now. Until there is another, it
-    // stays on the disk as it is.
+    // An older log does not describe the current keys. It stays on the disk as it is until there is
+    // another.
     let retired = begin.then(|| persistence.retire_log());
     let mut switch = None;
     let snapshot = Snapshot::begin(&store.keyspace, || {
@@ -280,8 +280,7 @@ fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<
     result
 }
 
-/// Begins a log, or ends it. A log that begins does so in the background, where it is tried again
-/// until it succeeds.
+/// Starts or stops the log. A log starts in the background, with retries until it succeeds.
 pub fn turn_log(store: &Arc<Store>, on: bool) -> Result<(), JobError> {
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
     if store.health.is_loading() {
@@ -297,8 +296,8 @@ pub fn turn_log(store: &Arc<Store>, on: bool) -> Result<(), JobError> {
     })
 }
 
-/// Ends the log: the thread that writes it brings what waits to the disk, if that is possible. The
-/// caller must hold no shard.
+/// Stops the log. Its writer writes the remaining data to the disk, if possible. The caller must
+/// hold no shard.
 fn end_log(store: &Store) {
     let keyspace = &store.keyspace;
     let _all = Footprint::Whole.lock(keyspace, true, Now::read());
@@ -325,12 +324,12 @@ fn write_file(
 }
 
 impl Persistence {
-    /// Whether work in the background is to be given up.
+    /// Whether the background job must be cancelled.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.load(Relaxed)
     }
 
-    /// Gives work in the background up, and returns when it has ended.
+    /// Cancels the background job, and returns when it has ended.
     pub fn end_jobs(&self) {
         self.ending.store(true, Relaxed);
         let job = self.job.lock().take();

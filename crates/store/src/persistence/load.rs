@@ -1,6 +1,6 @@
-//! Reading the data directory at the start, before the first command.
+//! Reads the data directory at the start, before the first command.
 //!
-//! With a log, the log is what counts. Where `appendonly` is on and there is no log yet, the
+//! If there is a log, only the log is read. If `appendonly` is on and there is no log yet, the
 //! snapshot is loaded and becomes the log's first base, so that turning the log on loses nothing.
 //! (Redis starts empty then.)
 
@@ -26,7 +26,7 @@ use crate::replay::{Replay, ReplayError};
 use crate::settings::Settings;
 use crate::store::Store;
 
-/// Why the data of an earlier run could not be loaded. Nothing of it was changed on the disk.
+/// Why the data of an earlier run could not be loaded. The files on the disk are unchanged.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// A snapshot is damaged.
@@ -34,7 +34,7 @@ pub enum LoadError {
     Rdb {
         /// The file.
         file: String,
-        /// What is wrong, and where.
+        /// The problem, and where it is.
         source: rdb::ReadError,
     },
     /// A file of the log is damaged.
@@ -43,27 +43,27 @@ pub enum LoadError {
     /// The log's manifest is damaged.
     #[error(transparent)]
     Manifest(#[from] aof::ReadManifestError),
-    /// A command of the log cannot be run here.
+    /// A command of the log cannot be run by this server.
     #[error("{file}, byte {offset}: {problem}")]
     Command {
         /// The file.
         file: String,
-        /// Where the command begins.
+        /// The offset of the command.
         offset: u64,
-        /// Why not.
+        /// The reason.
         problem: ReplayError,
     },
-    /// A file has a database that this server does not.
+    /// A file has a database number that is too high for this server.
     #[error("{file}: it has a database {db}, and `databases` is {databases}")]
     Database {
         /// The file.
         file: String,
         /// Its database.
         db: u64,
-        /// How many there are here.
+        /// The number of databases of this server.
         databases: usize,
     },
-    /// A file has values of types that this server does not.
+    /// A file has values of unknown types.
     #[error(
         "{file}: it holds values of types that this server does not have: {types}. To leave them \
          out, start with --rdb-unknown-values skip (the file then loses them when it is saved \
@@ -72,7 +72,7 @@ pub enum LoadError {
     UnknownValues {
         /// The file.
         file: String,
-        /// How many keys of which type.
+        /// The number of keys of each type.
         types: String,
     },
     /// A file cannot be read or written.
@@ -80,10 +80,10 @@ pub enum LoadError {
     Io {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The server was asked to stop meanwhile.
+    /// The server was stopped meanwhile.
     #[error("asked to stop while loading")]
     Stopped,
     /// The first base of the log cannot be written.
@@ -91,8 +91,8 @@ pub enum LoadError {
     Begin(#[from] WriteError),
 }
 
-/// Loads what there is, and begins or goes on with the log if one is to be kept. Commands may run
-/// when this has returned `Ok`.
+/// Loads the data, and begins or continues the log if one is wanted. Commands may run when this has
+/// returned `Ok`.
 pub fn load(
     store: &Store,
     persistence: &Persistence,
@@ -108,7 +108,7 @@ pub fn load(
     let log = if settings.appendonly {
         Some(loader.load_log(replay)?)
     } else {
-        // A log of earlier is not looked at; its names are not given again.
+        // An older log is ignored; its file names are not reused.
         let manifest = Manifest::read(&*persistence.storage, &persistence.names)?;
         persistence.set_log(manifest);
         loader.load_snapshot()?;
@@ -144,7 +144,7 @@ impl Loader<'_> {
             .sum()
     }
 
-    /// Opens a file, or says that there is none.
+    /// Opens a file; `None` if it does not exist.
     fn open(&self, file: &str) -> Result<Option<Opened>, LoadError> {
         match self.persistence.storage.read(file) {
             Ok(opened) => Ok(Some(opened)),
@@ -196,7 +196,7 @@ impl Loader<'_> {
         Ok(last_len)
     }
 
-    /// Reads one file of the log; returns its length, after a cut if it had to be cut.
+    /// Reads one file of the log; returns its length, after truncation if that was needed.
     fn load_log_file(
         &self,
         file: &str,
@@ -223,7 +223,7 @@ impl Loader<'_> {
             .map_err(io)?;
         let is_rdb = rdb::MAGIC.iter().any(|known| magic == known[..]);
         let input = io::Cursor::new(magic).chain(input);
-        // What was accepted once is not refused now because of a setting.
+        // A command that was accepted once must not be refused now because of a setting.
         let budget = self.store.memory;
         let commands = if is_rdb {
             let (input, offset) =
@@ -249,8 +249,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Cuts a file to its first `len` bytes. The others are kept in a new file beside it, whose
-    /// name is returned.
+    /// Truncates a file to its first `len` bytes. The other bytes are kept in a new file beside it,
+    /// whose name is returned.
     fn cut(&self, file: &str, len: u64) -> io::Result<String> {
         let storage = &*self.persistence.storage;
         let mut number = 1;
@@ -307,7 +307,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// A server that is asked to stop need not load first.
+    /// Loading is cancelled when the server stops.
     fn stop_if_asked(&self) -> Result<(), LoadError> {
         if self.store.is_stopping() {
             return Err(LoadError::Stopped);
@@ -315,7 +315,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Reads an RDB file; returns what follows it, and where.
+    /// Reads an RDB file; returns the bytes after it, and their offset.
     fn read_rdb<'r, R: Read + 'r>(
         &self,
         file: &str,
@@ -329,7 +329,7 @@ impl Loader<'_> {
         };
         let now = Now::read();
         let databases = self.store.keyspace.databases();
-        // What was accepted once is not refused now because of a setting.
+        // A value that was accepted once must not be refused now because of a setting.
         let budget = self.store.memory;
         let mut reader = Reader::new(input, budget).map_err(rdb)?;
         let figures = &self.persistence.figures;
@@ -355,7 +355,7 @@ impl Loader<'_> {
                     ..
                 } => {
                     self.stop_if_asked()?;
-                    // A key that a log's base has may be made to live on by the commands behind it.
+                    // A command after the log's base may extend the life of a key in it.
                     if aof_base || expires_at.is_none_or(|at| at > now.ms) {
                         let entry = Entry::new(&key, value, expires_at, now.clock);
                         insert(db, entry);
@@ -365,7 +365,7 @@ impl Loader<'_> {
                     }
                 }
                 Event::Skipped { type_name, key } => {
-                    // What belongs to no key is settings of modules we do not have.
+                    // Records without a key are settings of modules that we do not have.
                     if key.is_some() || type_name == "function library" {
                         *unknown.entry(type_name.into_owned()).or_default() += 1;
                     }
@@ -401,7 +401,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Begins a log with what was loaded as its base.
+    /// Begins a log with the loaded data as its base.
     fn begin_log(&self, manifest: Manifest) -> Result<Log, LoadError> {
         let persistence = self.persistence;
         let file = persistence.names.manifest();
@@ -430,7 +430,7 @@ impl Loader<'_> {
         Ok(Log::new(file, 0))
     }
 
-    /// Goes on with the log that was read, whose last file has `len` bytes.
+    /// Continues the log that was read, whose last file has `len` bytes.
     fn go_on(&self, mut manifest: Manifest, len: u64) -> Result<Log, LoadError> {
         let persistence = self.persistence;
         let file = persistence.names.manifest();
@@ -440,7 +440,7 @@ impl Loader<'_> {
         };
         let storage = &*persistence.storage;
         // A process that was killed may have left names and bytes that were read now and are not
-        // yet on the disk: what is written from now on must not depend on them.
+        // yet on the disk. New data must not depend on them before they are.
         storage.sync_dir("").map_err(io)?;
         storage.sync_dir(persistence.names.dir()).map_err(io)?;
         persistence.remove_history(&mut manifest).map_err(io)?;
@@ -469,8 +469,8 @@ impl Loader<'_> {
     }
 }
 
-/// The keys of the snapshot file, in place of those that the view holds. If it cannot be read,
-/// those stay.
+/// Replaces the keys of the view with those of the snapshot file. If that cannot be read, the view
+/// keeps its keys.
 pub(super) fn load_snapshot_into(
     store: &Store,
     persistence: &Persistence,

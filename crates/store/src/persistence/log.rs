@@ -1,18 +1,18 @@
-//! Writes what the journal takes in.
+//! Writes the journal's records to the log.
 //!
-//! Whoever holds the `Writer` takes everything that waits and writes it at once; then all replies
-//! may leave that waited for it. Mostly this is the thread of an event loop, which has to wait for
-//! nobody then ([`write_now`]). Whatever can take long has a thread of its own ([`run`]): an fsync
-//! that replies wait for, the way to a new file, trouble.
+//! The holder of the `Writer` takes all waiting data and writes it at once. Then the replies that
+//! waited for it may be sent. Mostly the holder is the thread of an event loop, which then waits
+//! for no other thread ([`write_now`]). Slow work has its own thread ([`run`]): an fsync that
+//! replies wait for, a switch to a new file, errors.
 //!
-//! An fsync that fails is final: the system may have dropped what it was to write, and the next one
-//! would succeed all the same. So the log is *lost* then. Writes are refused until it was rewritten
-//! from memory, and meanwhile nothing is written.
+//! A failed fsync is final: the system may have dropped the data, and the next fsync would still
+//! succeed. The log is then *lost*. Writes are refused until it is rewritten from memory, and
+//! nothing is written meanwhile.
 //!
-//! A write that fails, on a full disk for one, is tried again as long as the log is kept. Replies to
-//! changes that it should have written wait, and further writes are refused. Two things end it
-//! without room on the disk: logging is switched off, or a rewrite has a new base, so that nobody
-//! needs what could not be written ([`Writer::give_up`]).
+//! A failed write, for example on a full disk, is retried as long as the log is kept. Replies to
+//! the changes in it wait, and further writes are refused. Two things end this without room on the
+//! disk: logging is switched off, or a rewrite has a new base, so the unwritten data is no longer
+//! needed ([`Writer::give_up`]).
 
 use std::io;
 use std::sync::Arc;
@@ -28,23 +28,23 @@ use crate::settings::Fsync;
 use crate::store::Store;
 use crate::unwritten::{Mark, Unwritten};
 
-/// How long to wait for something to write before looking whether it is time for an fsync, or for
-/// another try after a failed write.
+/// How long to wait for new data before checking whether an fsync or a retry of a failed write is
+/// due.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// With `everysec`, the time from one fsync to the next.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Why nothing is written to a log that is lost.
+/// The reason for refusing writes while the log is lost.
 const LOST: &str = "it may not be whole, so it is rewritten from memory first";
 
-/// Where a writer is at work.
+/// The state of a running writer.
 #[derive(Clone, Copy)]
 struct Place<'p> {
     store: &'p Store,
     persistence: &'p Persistence,
 }
 
-/// Writes the log until the journal is closed. `None` while no log is kept yet.
+/// Writes the log until the journal is closed. `None` before the log begins.
 pub fn run(store: &Store, persistence: &Persistence, log: Option<Log>) {
     let syncer = match Syncer::start(Arc::clone(&persistence.figures.syncs)) {
         Ok(syncer) => syncer,
@@ -69,8 +69,8 @@ pub fn run(store: &Store, persistence: &Persistence, log: Option<Log>) {
     }
 }
 
-/// Writes what waits, if that takes no time: no fsync is asked for nor under way, and nobody else
-/// is at it. Otherwise the thread does it that runs [`run`].
+/// Writes the waiting data, if that is quick: no fsync is due or running, and no other thread is
+/// writing. Otherwise the thread of [`run`] writes it.
 pub fn write_now(store: &Store) {
     let Some(persistence) = store.persistence() else {
         return;
@@ -96,7 +96,7 @@ impl Writer {
             return;
         };
         if let Err(problem) = log.write(unwritten.next_bytes()) {
-            // The thread tries again.
+            // The thread retries.
             self.unwritten = Some(unwritten);
             place.trouble(Some(problem.to_string()));
             return;
@@ -106,7 +106,7 @@ impl Writer {
         journal.return_buffer(unwritten.into_buffer());
     }
 
-    /// Writes what waits, or keeps it for the next turn; false when that was the end.
+    /// Writes the waiting data, or keeps it for the next turn; false at the end of the journal.
     fn turn(&mut self, place: Place<'_>) -> bool {
         let Place { store, persistence } = place;
         let mut unwritten = match self.unwritten.take() {
@@ -160,7 +160,8 @@ impl Writer {
             let bytes = unwritten.next_bytes();
             let mark = unwritten.next_mark();
             if self.lost {
-                // The base will have what is before a new file. What is behind waits for the base.
+                // The base will hold all data before a new file. Data after that waits for the
+                // base.
                 if mark.is_none() {
                     return Err(io::Error::other(LOST));
                 }
@@ -195,7 +196,8 @@ impl Writer {
         }
     }
 
-    /// After a failure: drops what nobody needs any more, if there is such; then it may go on.
+    /// After a failure: drops data that is no longer needed, if there is any. Then writing may go
+    /// on.
     fn give_up(&mut self, place: Place<'_>, unwritten: &mut Unwritten, fsync: Fsync) -> bool {
         if let Some(files) = unwritten.drop_ended_log() {
             self.end_log(place);
@@ -207,7 +209,7 @@ impl Writer {
         if self.lost || !based || !dispensable {
             return false;
         }
-        // The file gets another behind it, so its end must be sound, and on the disk.
+        // Another file follows, so the end of this one must be sound, and on the disk.
         let sound = self.log.as_mut().is_none_or(|log| log.write(&[]).is_ok());
         if !sound || self.sync(place, fsync).is_err() {
             return false;
@@ -216,7 +218,7 @@ impl Writer {
         true
     }
 
-    /// No log is kept any more.
+    /// Stops the log.
     fn end_log(&mut self, place: Place<'_>) {
         if self.log.take().is_some() {
             info!("the log ends here");
@@ -225,14 +227,14 @@ impl Writer {
         place.persistence.lost.store(0, Relaxed);
     }
 
-    /// From now on only a base behind the next file makes the log whole.
+    /// From now on only a base that precedes the next file makes the log complete.
     fn lose(&mut self, place: Place<'_>) {
         self.lost = true;
         place.persistence.lost.store(self.switches + 1, Relaxed);
     }
 
-    /// Goes on in a new file, asked for by so many rewrites. If there can be none, they fail, and
-    /// the log goes on where it is.
+    /// Switches to a new file, as this many rewrites requested. If none can be created, those
+    /// rewrites fail, and the log goes on in the current file.
     fn next_file(&mut self, place: Place<'_>, fsync: Fsync, rewrites: u64) -> io::Result<()> {
         self.sync(place, fsync)?;
         match place.persistence.next_file() {
@@ -254,8 +256,8 @@ impl Writer {
         persistence.switched.notify_all();
     }
 
-    /// Learns what has come of the fsync under way, for which it waits if that takes too long, and
-    /// of the rewrite of a log that is lost.
+    /// Takes the results of the running fsync and of the rewrite of a lost log. Waits for the fsync
+    /// if that takes too long.
     fn heed_syncer(
         &mut self,
         place: Place<'_>,
@@ -275,7 +277,7 @@ impl Writer {
         Ok(())
     }
 
-    /// With `everysec`: begins an fsync when it is time for one.
+    /// With `everysec`: begins an fsync when one is due.
     fn sync_meanwhile(&mut self, place: Place<'_>) -> io::Result<()> {
         let Some(log) = &mut self.log else {
             return Ok(());
@@ -303,7 +305,7 @@ impl Writer {
         self.judge(place, synced, fsync)
     }
 
-    /// With `always`, an fsync that fails is the end. Otherwise the log is lost until it was
+    /// With `always`, a failed fsync ends the server. Otherwise the log is lost until it is
     /// rewritten.
     fn judge(&mut self, place: Place<'_>, synced: io::Result<()>, fsync: Fsync) -> io::Result<()> {
         let Err(problem) = synced else { return Ok(()) };
@@ -319,7 +321,7 @@ impl Writer {
 }
 
 impl Place<'_> {
-    /// So much was written.
+    /// Records how much was written.
     fn count(self, bytes: usize) {
         let written = u64::try_from(bytes).unwrap_or(0);
         let figures = &self.persistence.figures;
@@ -327,7 +329,7 @@ impl Place<'_> {
         figures.log_file_size.fetch_add(written, Relaxed);
     }
 
-    /// Refuses writes from now on because of a problem, or takes them again.
+    /// Refuses writes from now on because of a problem, or accepts them again.
     fn trouble(self, problem: Option<String>) {
         let mut known = self.persistence.figures.log_error.lock();
         match (&*known, &problem) {

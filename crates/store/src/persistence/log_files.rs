@@ -1,4 +1,5 @@
-//! Which files the log has: changed in such steps that a crash at any point leaves a log.
+//! The list of the log's files. It changes in steps, so that a crash at any point leaves a valid
+//! log.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +12,7 @@ use tracing::warn;
 use super::directory::Persistence;
 
 impl Persistence {
-    /// Puts a new base in place, in the name of the log that the manifest describes from now on.
+    /// Puts a new base in place, under the log's name in the manifest from now on.
     pub(super) fn install_base(&self, from: &str, bytes: u64, logging: bool) -> io::Result<()> {
         let mut log = self.log.lock();
         let base = log.manifest.next_base(&self.names, BaseFormat::Rdb);
@@ -22,8 +23,8 @@ impl Persistence {
             next.history.append(&mut next.increments);
         }
         if let Err(problem) = next.store(&*self.storage, &self.names) {
-            // What failed may have been the last step, the sync, behind which the base counts.
-            // Otherwise its room is needed for the next.
+            // If the last step failed, the sync, the base may already be in use. Otherwise its room
+            // is needed for the next.
             let counts = |now: Manifest| now.files().any(|file| file.name == base.name);
             if Manifest::read(&*self.storage, &self.names).is_ok_and(|now| !counts(now)) {
                 drop(self.storage.remove(&self.names.path(&base)));
@@ -32,19 +33,19 @@ impl Persistence {
         }
         log.manifest = next;
         self.figures.log_base_size.store(bytes, Relaxed);
-        // What was logged since the base was begun is in the last increment.
+        // The records since the base was begun are in the last increment.
         let since = self.figures.log_file_size.load(Relaxed);
         let since = if logging { since } else { 0 };
         self.figures.log_size.store(bytes + since, Relaxed);
-        // The new log counts already; what is left over goes with the next.
+        // The new log is already valid. Any leftovers are removed with the next.
         if let Err(problem) = self.remove_history(&mut log.manifest) {
             warn!("files of the log before could not be removed: {problem}");
         }
         Ok(())
     }
 
-    /// Forgets the log, before another is begun: its files become history, on the disk once the
-    /// other has a base. Returns what the log was.
+    /// Retires the log before another begins. Its files become history, and the manifest on the
+    /// disk says so once the other log has a base. Returns the old log.
     pub(super) fn retire_log(&self) -> Manifest {
         let mut log = self.log.lock();
         let old = log.manifest.clone();
@@ -54,12 +55,12 @@ impl Persistence {
         old
     }
 
-    /// Takes [`Persistence::retire_log`] back after the other log came to nothing.
+    /// Undoes [`Persistence::retire_log`] after the other log failed.
     pub(super) fn restore_log(&self, old: Manifest, switch: u64) -> io::Result<()> {
         self.wait_for_switch(switch)?;
         let mut log = self.log.lock();
-        // What failed may have been the last step, the sync, behind which the new manifest counts:
-        // its files must stay.
+        // If the last step failed, the sync, the new manifest may already be in use, so its files
+        // must stay.
         let now = Manifest::read(&*self.storage, &self.names).unwrap_or(old);
         for unused in &log.manifest.increments {
             if now.files().all(|file| file.name != unused.name) {
@@ -70,7 +71,7 @@ impl Persistence {
         Ok(())
     }
 
-    /// Removes the files of history, then history itself.
+    /// Removes the files of the history, then the history itself.
     pub(super) fn remove_history(&self, manifest: &mut Manifest) -> io::Result<()> {
         if manifest.history.is_empty() {
             return Ok(());
@@ -88,8 +89,8 @@ impl Persistence {
         Ok(())
     }
 
-    /// Waits until the writer of the log has gone on to a new file for the `switch`-th time. On a
-    /// disk that is full, it may not.
+    /// Waits until the writer of the log has switched files for the `switch`-th time. On a full
+    /// disk, it may fail to.
     pub(super) fn wait_for_switch(&self, switch: u64) -> io::Result<()> {
         let failed = self.failed_turns.load(Relaxed);
         let mut log = self.log.lock();
@@ -97,7 +98,7 @@ impl Persistence {
             if self.is_ending() {
                 return Err(io::Error::other("the server ends"));
             }
-            // One may have begun before it was waited for.
+            // A switch may have happened before the wait.
             if self.failed_turns.load(Relaxed) >= failed + 2 {
                 let problem = self.figures.log_error.lock().clone();
                 return Err(io::Error::other(problem.unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! The file that the log is written to, and what is known of it.
+//! The current file of the log and its state.
 
 use std::io;
 use std::time::Instant;
@@ -8,20 +8,20 @@ use everbloom_files::storage::StorageFile;
 use super::syncing::{Syncer, Syncs};
 use crate::unwritten::Unwritten;
 
-/// The file that the log is written to.
+/// The current file of the log.
 #[derive(Debug)]
 pub struct Log {
     pub(super) file: Box<dyn StorageFile>,
     /// How much of the file is known to be good.
     len: u64,
-    /// Something behind that may have been written.
+    /// Whether bytes after that may have been written.
     torn: bool,
     pub(super) unsynced: bool,
     pub(super) last_sync: Instant,
 }
 
 impl Log {
-    /// A log that goes on in this file, which has `len` bytes.
+    /// A log that continues in this file, which has `len` bytes.
     pub fn new(file: Box<dyn StorageFile>, len: u64) -> Self {
         Log {
             file,
@@ -32,7 +32,7 @@ impl Log {
         }
     }
 
-    /// Writes all of `bytes`, or nothing that is left in the file.
+    /// Writes all of `bytes`, or leaves nothing of them in the file.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.torn {
             self.file.truncate(self.len)?;
@@ -40,9 +40,9 @@ impl Log {
         }
         if let Err(error) = self.file.write_all(bytes) {
             self.torn = true;
-            // The cut, too, must be on the disk before there is a file behind this one.
+            // The truncation, too, must be on the disk before another file follows.
             self.unsynced = true;
-            // Redis, too, cuts off what a full disk has let through. If that fails, the next try
+            // Redis, too, removes a partial write on a full disk. If that fails, the next try
             // begins with it.
             self.torn = self.file.truncate(self.len).is_err();
             return Err(error);
@@ -70,8 +70,8 @@ pub(super) struct Writer {
     pub(super) syncer: Syncer,
     /// The number of files that were begun.
     pub(super) switches: u64,
-    /// The log may not be whole, and nothing is written until it was rewritten.
+    /// Whether the log may be incomplete. If so, nothing is written until it is rewritten.
     pub(super) lost: bool,
-    /// What was taken from the journal and could not be written.
+    /// The data that was taken from the journal and could not be written.
     pub(super) unwritten: Option<Unwritten>,
 }

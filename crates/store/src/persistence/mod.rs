@@ -1,4 +1,4 @@
-//! What outlives the process: snapshots and the log, in Redis's own formats.
+//! Snapshots and the log: the data on the disk, in Redis's own formats.
 //!
 //! ```text
 //! commands -> journal -> log (a thread) -> appendonlydir/...incr.aof
@@ -7,16 +7,16 @@
 //! ```
 //!
 //! - [`directory`]: the data directory
-//! - `log_files`: which files the log has, as snapshots and rewrites change them
-//! - [`load`]: reading it all back at the start
-//! - [`log`]: writes what the journal takes in
-//! - `syncing`: the thread that forces the log to the disk meanwhile
-//! - [`log_writer`]: the file that it is written to
+//! - `log_files`: the list of the log's files, changed by snapshots and rewrites
+//! - [`load`]: reads the data at the start
+//! - [`log`]: writes the journal's records to the log
+//! - `syncing`: the thread that runs fsync on the log in the background
+//! - [`log_writer`]: the current file of the log
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
 //! - [`jobs`]: SAVE, BGSAVE, BGREWRITEAOF
-//! - [`schedule`]: what starts them by itself
-//! - [`reload`]: the keys as they come back from the snapshot file, for DEBUG RELOAD
-//! - [`figures`]: what INFO says of it
+//! - [`schedule`]: starts snapshots and rewrites automatically
+//! - [`reload`]: loads the keys again from the snapshot file, for DEBUG RELOAD
+//! - [`figures`]: the figures for INFO
 
 pub mod directory;
 pub mod figures;

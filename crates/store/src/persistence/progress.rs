@@ -1,4 +1,4 @@
-//! How far the loading has come: in the log and in INFO.
+//! The progress of loading, in the server's messages and in INFO.
 
 use std::io::{self, Read};
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::figures::Figures;
 
-/// A file being read, with its progress in the log and in INFO.
+/// A file being read, with its progress in the server's messages and in INFO.
 pub(super) struct Watched<'f, R> {
     inner: R,
     done: u64,

@@ -1,5 +1,5 @@
-//! DEBUG RELOAD: the keys as they come back from the snapshot file, while a view holds all of them,
-//! so that nothing else changes them.
+//! DEBUG RELOAD: loads the keys again from the snapshot file, while a view holds all of them, so
+//! that nothing else changes them.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,14 +21,14 @@ pub enum ReloadError {
     Load(#[from] LoadError),
 }
 
-/// Loads the keys from the snapshot file, after they were saved there, if `save`.
+/// Loads the keys from the snapshot file; with `save`, saves them there first.
 ///
-/// The log stays right: with `save` the keys are what they were. Without, it is rewritten as soon
-/// as the view is released.
+/// The log stays correct. With `save` the keys are the same as before. Without it, the log is
+/// rewritten as soon as the view is released.
 ///
 /// # Errors
 ///
-/// They could not be saved, or not be loaded. The view then holds what it held.
+/// The keys could not be saved or loaded. The view then keeps its keys.
 pub fn through_snapshot(store: &Store, view: &mut View<'_>, save: bool) -> Result<(), ReloadError> {
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
     if store.health.is_loading() {

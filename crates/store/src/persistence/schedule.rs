@@ -1,4 +1,4 @@
-//! What starts snapshots and rewrites by itself.
+//! Starts snapshots and rewrites automatically.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,7 @@ use crate::clock::unix_seconds;
 use crate::settings::Settings;
 use crate::store::Store;
 
-/// Starts what is due: save points, a log that has grown, and what waited for its turn.
+/// Starts the jobs that are due: save points, a log that has grown, and jobs that waited.
 pub fn attend(store: &Arc<Store>) {
     let Some(persistence) = store.persistence() else {
         return;
@@ -44,11 +44,11 @@ pub fn attend(store: &Arc<Store>) {
     }
 }
 
-/// With more bytes than this waiting for a log that is not being written, writes are refused.
+/// If more bytes than this wait while the log is not being written, writes are refused.
 const MOST_BACKLOG: u64 = 256 << 20;
 
-/// Sees whether the log is not written and does not fail either: an fsync or a write that the disk
-/// does not end. Clients that give up and come again would add to what waits without bounds.
+/// Checks for a log that is neither written nor failing, because the disk does not complete an
+/// fsync or a write. Clients that reconnect and retry would add waiting data without bounds.
 fn look_at_backlog(store: &Store, persistence: &Persistence) {
     let written = store.journal.written();
     let before = persistence.figures.seen_written.swap(written, Relaxed);
@@ -59,7 +59,7 @@ fn look_at_backlog(store: &Store, persistence: &Persistence) {
     store.health.set_log_behind(behind);
 }
 
-/// After a failure, a snapshot or a rewrite is not tried again for so many seconds.
+/// The seconds before a failed snapshot or rewrite is retried.
 const RETRY_AFTER: u64 = 5;
 
 fn rested(last_try: &AtomicU64, failed: &AtomicBool) -> bool {
@@ -96,7 +96,7 @@ fn log_has_grown(store: &Store, settings: &Settings) -> bool {
         && figures.log_growth() >= settings.auto_aof_rewrite_percentage
 }
 
-/// A snapshot at the end, where save points say that snapshots are wanted.
+/// Makes a last snapshot, if there are save points.
 pub fn save_at_end(store: &Store, wanted: Option<bool>) {
     let settings = store.settings();
     let Some(persistence) = store.persistence() else {

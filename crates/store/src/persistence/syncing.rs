@@ -1,4 +1,4 @@
-//! The thread that forces the log to the disk, while its writing goes on.
+//! The thread that runs fsync on the log while writing goes on.
 
 use std::io;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use everbloom_files::storage::Syncing;
 
-/// While an fsync takes longer than this, nothing more is written: what is not on the disk stays
-/// within bounds.
+/// While an fsync takes longer than this, nothing more is written, to limit the data that is not on
+/// the disk.
 const LONG: Duration = Duration::from_secs(2);
 
-/// What all fsyncs of the log come to.
+/// Totals over all fsyncs of the log.
 #[derive(Debug, Default)]
 pub struct Syncs {
     /// How many there were.
@@ -24,7 +24,7 @@ pub struct Syncs {
 }
 
 impl Syncs {
-    /// Does one, and counts it.
+    /// Runs one fsync, and counts it.
     pub(super) fn count(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let begun = Instant::now();
         let result = sync();
@@ -35,12 +35,12 @@ impl Syncs {
     }
 }
 
-/// The other side of the thread. It ends when this is dropped.
+/// The handle of the thread. The thread ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Syncer {
     orders: Sender<Syncing>,
     results: Receiver<io::Result<()>>,
-    /// When the fsync began that is under way.
+    /// The start of the running fsync.
     since: Option<Instant>,
 }
 
@@ -63,14 +63,14 @@ impl Syncer {
         })
     }
 
-    /// Begins an fsync; none may be under way.
+    /// Begins an fsync; none may be running.
     pub(super) fn begin(&mut self, sync: Syncing) -> io::Result<()> {
         self.orders.send(sync).map_err(|_| gone())?;
         self.since = Some(Instant::now());
         Ok(())
     }
 
-    /// Whether an fsync is under way, as far as is known.
+    /// Whether an fsync is running, as far as is known.
     pub(super) fn is_busy(&self) -> bool {
         self.since.is_some()
     }
@@ -80,7 +80,7 @@ impl Syncer {
         self.since.is_some_and(|since| since.elapsed() > LONG)
     }
 
-    /// What has come of the fsync that was under way, if it has ended.
+    /// The result of the running fsync, if it has ended.
     pub(super) fn look(&mut self) -> io::Result<()> {
         let result = match self.results.try_recv() {
             Ok(result) => result,
@@ -90,7 +90,7 @@ impl Syncer {
         result
     }
 
-    /// The same, once it has ended.
+    /// Waits for the running fsync and returns its result.
     pub(super) fn wait(&mut self) -> io::Result<()> {
         match self.since.take() {
             Some(_) => self.results.recv().unwrap_or_else(|_| Err(gone())),

@@ -1,4 +1,4 @@
-//! A snapshot of the keyspace as an RDB file.
+//! Writes a snapshot of the keyspace as an RDB file.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +14,14 @@ use crate::keyspace::{Keyspace, SHARDS, View};
 use crate::pace::Pace;
 use crate::settings::Settings;
 
-/// The version of Redis that we say we are compatible with.
+/// The version of Redis that we declare compatibility with.
 pub const COMPATIBLE_VERSION: &str = "7.4.0";
 
-/// So many bytes are written before they are forced to the disk, as Redis does it: a long write of
-/// the system at the very end would hold up everything else on that disk.
+/// After this many bytes the file is synced, as in Redis. One long write by the system at the very
+/// end would delay everything else on that disk.
 const SYNC_EVERY: u64 = 32 << 20;
 
-/// Writes everything that the snapshot holds, and syncs the file; returns its length.
+/// Writes the whole snapshot, and syncs the file; returns its length.
 pub fn write(
     keyspace: &Keyspace,
     snapshot: &Snapshot,
@@ -33,7 +33,7 @@ pub fn write(
     write_unless(&never, keyspace, snapshot, file, settings, aof_base)
 }
 
-/// The same; once `given_up` is set, it fails.
+/// The same, but fails once `given_up` is set.
 pub fn write_unless(
     given_up: &AtomicBool,
     keyspace: &Keyspace,
@@ -129,7 +129,7 @@ fn put<W: Write>(
     }
 }
 
-/// Where the entries come from.
+/// The source of the entries.
 struct Source<'s> {
     keyspace: &'s Keyspace,
     snapshot: &'s Snapshot,
@@ -145,10 +145,10 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Puts the next bytes of a large value in place of others.
+    /// Replaces the buffer with the next bytes of a large value.
     fn next_piece(&self, id: u64, piece: &mut Vec<u8>) -> Result<(), WriteError> {
         self.go_on()?;
-        // While a value is being compressed, nothing is written that would be a rest.
+        // While a value is being compressed, nothing is written, so the file does not pause.
         self.pace.rest();
         piece.clear();
         if self.snapshot.next_piece(self.keyspace, id, piece) {
@@ -158,7 +158,7 @@ impl Source<'_> {
         }
     }
 
-    /// Ends the capture of a large value, of which there are no more bytes.
+    /// Ends the capture of a large value after its last bytes.
     fn end(&self, id: u64) {
         self.snapshot.next_piece(self.keyspace, id, &mut Vec::new());
     }
@@ -202,7 +202,7 @@ impl SnapshotWriter<'_, '_> {
 
     fn write_large(&mut self) -> Result<(), WriteError> {
         loop {
-            // An emptied database may have brought some more.
+            // An emptied database may have added some more.
             self.write_kept()?;
             let Some(kept) = self.large.pop() else {
                 return Ok(());
@@ -244,8 +244,7 @@ impl SnapshotWriter<'_, '_> {
     }
 }
 
-/// A file that is forced to the disk now and then while it is written, by a thread that rests now
-/// and then.
+/// A file that is synced now and then while it is written, by a thread that pauses now and then.
 struct Paced<'f> {
     file: &'f mut dyn StorageFile,
     unsynced: u64,

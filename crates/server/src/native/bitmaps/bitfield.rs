@@ -16,7 +16,7 @@ use crate::outcome::Outcome;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kind {
     signed: bool,
-    /// 1 to 64, and to 63 without a sign.
+    /// The width: 1 to 64 bits, or 1 to 63 for an unsigned number.
     width: u32,
 }
 
@@ -33,7 +33,7 @@ impl Kind {
             .then_some(Kind { signed, width })
     }
 
-    /// The number that these bits are.
+    /// The number that these bits represent.
     fn number(self, bits: u64) -> i64 {
         let unused = 64 - self.width;
         if self.signed {
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// What becomes of a number that its type cannot hold.
+/// How a number that does not fit its type is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Wrap,
@@ -74,7 +74,7 @@ impl Overflow {
         }
     }
 
-    /// The number that is written in place of `wanted`, if one is.
+    /// The number to write instead of `wanted`, if any.
     fn settle(self, wanted: i128, kind: Kind) -> Option<i64> {
         let (least, greatest) = (kind.least(), kind.greatest());
         let settled = match self {
@@ -87,7 +87,7 @@ impl Overflow {
     }
 }
 
-/// Where a number is.
+/// The location of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Field {
     kind: Kind,
@@ -136,7 +136,7 @@ enum Operation {
 }
 
 impl Operation {
-    /// All that the arguments behind the key say.
+    /// The parsed arguments after the key.
     fn parse_all(mut args: Args<'_>, limit: usize) -> Result<Vec<Self>, Reply> {
         let mut operations = Vec::new();
         let mut overflow = Overflow::Wrap;
@@ -166,11 +166,11 @@ impl Operation {
         }
     }
 
-    /// The reply to it, and what it writes if that is another number than the one there.
+    /// Its reply, and the number to write if that differs from the current one.
     fn evaluate(&self, text: &[u8]) -> (Reply, Option<(Field, i64)>) {
         let (field, wanted, overflow) = match *self {
             Operation::Get(field) => return (Reply::Integer(field.get(text)), None),
-            // Without a sign, a number below 0 is one that is too large.
+            // For an unsigned type, a number below 0 counts as too large.
             Operation::Set(field, number, overflow) if !field.kind.signed => {
                 (field, i128::from(number.cast_unsigned()), overflow)
             }
@@ -227,7 +227,7 @@ pub fn bitfield(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> 
         Some(_) => {}
         None => view.insert(db, key, Value::Text(Text::default()), None),
     }
-    // The string grows also when every number fails to be written.
+    // The string grows even if no number is written.
     let replies = view.modify(db, key, |value| {
         let Value::Text(text) = value else {
             return Vec::new();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     proptest! {
-        /// Redis's way to add: by the lowest bits of the sum.
+        /// How Redis adds: by the lowest bits of the sum.
         #[test]
         fn sums_wrap_as_their_lowest_bits(
             signed: bool, width in 1_u32..=63, number: i64, step: i64, widest: bool,

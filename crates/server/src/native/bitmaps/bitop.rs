@@ -9,7 +9,7 @@ use super::super::{Call, count, error};
 use super::bits::{self, Junction};
 use crate::outcome::Outcome;
 
-/// What is done with the strings.
+/// The operation on the strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Join(Junction),
@@ -63,7 +63,7 @@ pub fn bitop(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let absent: Vec<&[u8]> = absent.map(|(key, _)| *key).collect();
     let texts: Vec<&[u8]> = texts.into_iter().map(Option::unwrap_or_default).collect();
     let result = operation.run(&texts);
-    // The log must say of a key that it had expired: it may not have when the log is replayed.
+    // The log must say that a key had expired: during a replay it may not have.
     for key in absent {
         view.delete(db, key);
     }

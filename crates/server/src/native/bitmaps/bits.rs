@@ -6,26 +6,26 @@
 //! weight   128 64 32 16 8 4 2 1    128 64 ...
 //! ```
 //!
-//! Bits behind the end are 0.
+//! Bits after the end are 0.
 
 use std::ops::Range;
 
 use everbloom::host;
 use everbloom_files::Text;
 
-/// How many bits there are.
+/// The number of bits.
 pub fn len(bytes: &[u8]) -> u64 {
     bytes.len() as u64 * 8
 }
 
-/// Where a bit is: the byte, and how far to shift it right.
+/// The location of a bit: the byte, and how far to shift it right.
 #[inline]
 fn place(offset: u64) -> (usize, u64) {
     let byte = usize::try_from(offset / 8).unwrap_or(usize::MAX);
     (byte, 7 - offset % 8)
 }
 
-/// Asks the processor for the memory of a bit that will be read soon.
+/// Prefetches the memory of a bit that will be read soon.
 #[inline]
 pub fn prefetch(bytes: &[u8], offset: u64) {
     if let Some(byte) = bytes.get(place(offset).0) {
@@ -40,7 +40,7 @@ pub fn get(bytes: &[u8], offset: u64) -> bool {
     bytes.get(byte).is_some_and(|byte| byte >> shift & 1 == 1)
 }
 
-/// Makes a bit 1 or 0, and returns what it was. The string must reach to it.
+/// Sets a bit to 1 or 0, and returns its old value. The string must reach to it.
 #[inline]
 pub fn set(text: &mut Text, offset: u64, on: bool) -> bool {
     let old = get(text, offset);
@@ -58,7 +58,7 @@ pub fn reaches(bytes: &[u8], offset: u64) -> bool {
     place(offset).0 < bytes.len()
 }
 
-/// Lets a string reach to a bit, with zeros; whether it had to grow.
+/// Extends a string with zeros up to a bit; returns whether it had to grow.
 #[inline]
 pub fn reach(text: &mut Text, offset: u64) -> bool {
     let grows = !reaches(text, offset);
@@ -68,7 +68,8 @@ pub fn reach(text: &mut Text, offset: u64) -> bool {
     grows
 }
 
-/// A range of bits as the bits before its first whole byte, its whole bytes, and the bits behind.
+/// A range of bits as the bits before its first whole byte, its whole bytes, and the bits after
+/// them.
 fn split(bits: Range<u64>) -> (Range<u64>, Range<usize>, Range<u64>) {
     let whole = bits.start.next_multiple_of(8).min(bits.end);
     let rest = (bits.end / 8 * 8).max(whole);
@@ -96,7 +97,7 @@ pub fn position(bytes: &[u8], range: Range<u64>, wanted: bool) -> Option<u64> {
     let first = |whole: Range<usize>| {
         let start = whole.start as u64 * 8;
         let bytes = bytes.get(whole)?;
-        // A byte without a wanted bit.
+        // A byte without the wanted bit.
         let without = if wanted { 0 } else { u8::MAX };
         let (words, _) = bytes.as_chunks::<8>();
         let skipped = words
@@ -113,18 +114,18 @@ pub fn position(bytes: &[u8], range: Range<u64>, wanted: bool) -> Option<u64> {
     found.or_else(|| tail.find(is_wanted))
 }
 
-/// How two strings are put together.
+/// How two strings are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Junction {
-    /// Bits that both have.
+    /// Bits that both strings have.
     And,
-    /// Bits that one has, or both.
+    /// Bits that at least one string has.
     Or,
-    /// Bits that only one has.
+    /// Bits that exactly one string has.
     Xor,
 }
 
-/// Puts another string into `bytes`, which must not be the shorter one.
+/// Combines another string into `bytes`, which must not be the shorter one.
 pub fn join(bytes: &mut [u8], other: &[u8], how: Junction) {
     let pairs = bytes.iter_mut().zip(other);
     match how {
@@ -138,15 +139,15 @@ pub fn join(bytes: &mut [u8], other: &[u8], how: Junction) {
     }
 }
 
-/// Makes each 0 a 1 and each 1 a 0.
+/// Inverts each bit.
 pub fn invert(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte = !*byte);
 }
 
-/// The bytes in which a number of up to 64 bits can lie, at the end of 16.
+/// The bytes that may hold a number of up to 64 bits, at the end of 16.
 const SPAN: usize = 9;
 
-/// The bytes around a number, as one; how far to shift it right.
+/// The bytes around a number as one integer, and how far to shift it right.
 fn window(bytes: &[u8], offset: u64, width: u32) -> (u128, u64) {
     let (first, _) = place(offset);
     let there = bytes.get(first..).unwrap_or_default().iter();
@@ -155,7 +156,7 @@ fn window(bytes: &[u8], offset: u64, width: u32) -> (u128, u64) {
     (window, SPAN as u64 * 8 - offset % 8 - u64::from(width))
 }
 
-/// So many ones.
+/// This many ones.
 fn mask(width: u32) -> u64 {
     u64::MAX.checked_shr(64 - width).unwrap_or(0)
 }

@@ -1,6 +1,6 @@
-//! Strings as rows of bits: SETBIT, GETBIT, BITCOUNT, BITPOS, BITOP, BITFIELD, BITFIELD_RO.
+//! Strings as arrays of bits: SETBIT, GETBIT, BITCOUNT, BITPOS, BITOP, BITFIELD, BITFIELD_RO.
 //!
-//! - [`bits`]: what there is to do with the bits of a string, without keys and arguments
+//! - [`bits`]: operations on the bits of a string, without keys and arguments
 //! - [`single`]: SETBIT and GETBIT
 //! - [`range`]: BITCOUNT and BITPOS
 //! - [`bitop`] and [`bitfield`]: the commands of these names

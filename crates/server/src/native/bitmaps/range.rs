@@ -11,7 +11,7 @@ use super::super::strings::text_of;
 use super::super::{Call, count, error, next_integer};
 use super::bits;
 
-/// What the ends of a range count.
+/// The unit of a range's ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Byte,
@@ -34,8 +34,8 @@ impl Unit {
         }
     }
 
-    /// The bits from `first` to `last`, both included. Either may count from the end of the string,
-    /// and what lies before its start is its start.
+    /// The bits from `first` to `last`, both included. Either may count from the end of the string.
+    /// A position before the start becomes the start.
     fn range(self, text: &[u8], first: i64, last: i64) -> Range<u64> {
         let units = bits::len(text) / self.bits();
         let from_start = |index: i64| match index {
@@ -61,7 +61,7 @@ pub fn bitcount(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Integer(bits::count(text, bits).cast_signed()))
 }
 
-/// The range that is counted.
+/// The range to count.
 fn counted(mut args: Args<'_>, text: &[u8]) -> Result<Range<u64>, Reply> {
     if !(2..=3).contains(&args.remaining()) {
         return Err(error::syntax());
@@ -90,13 +90,13 @@ pub fn bitpos(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let has_end = args.remaining() >= 2;
     let range = searched(args, text)?;
     let found = bits::position(text, range.clone(), wanted);
-    // Behind a string whose end is not asked for, there are zeros.
+    // After a string whose range has no end, there are zeros.
     let behind = !wanted && !has_end && !range.is_empty();
     let found = found.or_else(|| behind.then(|| bits::len(text)));
     Ok(Reply::Integer(found.map_or(-1, u64::cast_signed)))
 }
 
-/// The range that is searched.
+/// The range to search.
 fn searched(mut args: Args<'_>, text: &[u8]) -> Result<Range<u64>, Reply> {
     if args.remaining() > 3 {
         return Err(error::syntax());
@@ -106,7 +106,7 @@ fn searched(mut args: Args<'_>, text: &[u8]) -> Result<Range<u64>, Reply> {
     }
     let first = next_integer(&mut args)?;
     let last = args.next_optional();
-    // The word is looked at before the number ahead of it.
+    // The unit is checked before the number in front of it.
     let unit = args.next_optional().map_or(Ok(Unit::Byte), Unit::parse)?;
     let last = match last {
         Some(last) => integer(last).ok_or_else(error::not_an_integer)?,

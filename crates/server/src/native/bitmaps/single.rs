@@ -12,10 +12,10 @@ use super::bits;
 pub const SETBIT: &str = "setbit";
 pub const GETBIT: &str = "getbit";
 
-/// Why a call is refused, as the text of the reply.
+/// Why a call is refused; the text is the reply.
 pub type Refusal = &'static str;
 
-/// An offset that is no place in a string.
+/// An offset outside of any string.
 pub const BAD_OFFSET: Refusal = "ERR bit offset is not an integer or out of range";
 const BAD_BIT: Refusal = "ERR bit is not an integer or out of range";
 
@@ -29,7 +29,7 @@ pub fn parse_offset(text: &[u8], limit: usize) -> Result<u64, Refusal> {
     checked_offset(offset, limit)
 }
 
-/// An offset that lies in a string of up to `limit` bytes.
+/// An offset within a string of up to `limit` bytes.
 #[inline]
 pub fn checked_offset(offset: i64, limit: usize) -> Result<u64, Refusal> {
     let offset = u64::try_from(offset).map_err(|_| BAD_OFFSET)?;
@@ -37,7 +37,7 @@ pub fn checked_offset(offset: i64, limit: usize) -> Result<u64, Refusal> {
     inside.then_some(offset).ok_or(BAD_OFFSET)
 }
 
-/// A bit that is to be set: where, and to what.
+/// A bit to set: its location and its value.
 #[derive(Debug, Clone, Copy)]
 struct Change {
     offset: u64,
@@ -56,8 +56,8 @@ impl Change {
         Ok(Change { offset, on })
     }
 
-    /// Makes it in a string that grows if it must; returns what the bit was, and whether the string
-    /// is another now.
+    /// Sets it, and extends the string if needed. Returns the old bit, and whether the string has
+    /// changed.
     #[inline]
     fn make(self, text: &mut Text) -> (bool, bool) {
         let grown = bits::reach(text, self.offset);
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Runs requests of one command until all are answered.
+    /// Runs requests of one command until all have replies.
     fn answers(
         words: &[&[u8]],
         width: usize,
@@ -266,7 +266,7 @@ mod tests {
                 let memory = together.memory();
                 let mut slot = Slot::Held(&mut together);
                 setbit(&context, run, &mut slot, replies, &mut ());
-                // It goes on to the end unless the string has taken memory.
+                // It runs to the end unless the string has taken memory.
                 assert!(run.is_empty() || together.memory() > memory);
             });
             assert!(together.memory() >= before);
