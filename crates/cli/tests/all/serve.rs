@@ -7,6 +7,7 @@ use std::io::{self, PipeWriter, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -457,28 +458,36 @@ fn a_full_disk_refuses_writes_and_loses_none_that_was_acknowledged() {
     let words = ["--metrics-port", &metrics.to_string()];
     let (mut server, mut client) = started(shell, &folder, &words, Stdio::null(), Stdio::null());
     let item = |number: usize| format!("{number:0100}");
-    let mut add = |number| client.call(&["BF.ADD", "seen", &item(number)]);
-    let mut acknowledged = 0;
-    let refusal = loop {
-        match add(acknowledged) {
-            Reply::Integer(_) => acknowledged += 1,
-            other => break other,
-        }
-    };
-    assert!(
-        matches!(&refusal, Reply::Error(text) if text.starts_with("MISCONF")),
-        "{refusal:?}"
-    );
-    assert_eq!(ready(metrics), "HTTP/1.1 503 Service Unavailable");
-    let pid = server.id().to_string();
-    run(Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:"])).success();
-    wait_for("room", || matches!(add(acknowledged), Reply::Integer(_)));
+    let mut control = Client::connect(client.stream.peer_addr().unwrap());
+    let full = AtomicBool::new(false);
+    let acknowledged = thread::scope(|scope| {
+        let adding = scope.spawn(|| {
+            let mut acknowledged = 0;
+            while !full.load(Ordering::Relaxed) {
+                // The reply to the add that fills the disk comes when there is room.
+                match client.call(&["BF.ADD", "seen", &item(acknowledged)]) {
+                    Reply::Integer(_) => acknowledged += 1,
+                    refusal => panic!("{refusal:?}"),
+                }
+            }
+            acknowledged
+        });
+        control.until("aof_last_write_status", "err");
+        full.store(true, Ordering::Relaxed);
+        assert!(control.error("BF.ADD seen x").starts_with("MISCONF"));
+        assert_eq!(ready(metrics), "HTTP/1.1 503 Service Unavailable");
+        let pid = server.id().to_string();
+        run(Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:"])).success();
+        control.until("aof_last_write_status", "ok");
+        adding.join().unwrap()
+    });
+    assert!(acknowledged > 100, "{acknowledged}");
     assert_eq!(ready(metrics), "HTTP/1.1 200 OK");
     kill(&server, "KILL");
     server.wait().unwrap();
     let server = Server::on(&folder, &[]);
     let mut client = server.client();
-    for number in 0..=acknowledged {
+    for number in 0..acknowledged {
         let found = client.call(&["BF.EXISTS", "seen", &item(number)]);
         assert_eq!(found, Reply::Integer(1), "{number} of {acknowledged}");
     }

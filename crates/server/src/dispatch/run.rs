@@ -15,7 +15,8 @@ pub fn run(call: &mut Call<'_>) -> Reply {
     let command = call.command;
     let (keyspace, now) = (&call.server.store.keyspace, call.now);
     let mut footprint = Footprint::none();
-    let mut exclusive = command.flags.has(WRITE);
+    let writes = command.flags.has(WRITE);
+    let mut exclusive = writes;
     match command.handler {
         Handler::Exec => return transaction::exec(call),
         Handler::Plain(function) => return function(call).unwrap_or_else(|refusal| refusal),
@@ -33,7 +34,7 @@ pub fn run(call: &mut Call<'_>) -> Reply {
     let mut view = footprint.lock(keyspace, exclusive, now);
     let mut record = call.server.store.journal.record();
     let reply = locked::run(call, &mut view, &mut record);
-    if exclusive || !record.is_empty() {
+    if writes || !record.is_empty() {
         call.session.wrote(call.server.store.journal.append(record));
     }
     reply
