@@ -12,7 +12,7 @@
 //! A failed write, for example on a full disk, is retried as long as the log is kept. Replies to
 //! the changes in it wait, and further writes are refused. Two things end this without room on the
 //! disk: logging is switched off, or a rewrite has a new base, so the unwritten data is no longer
-//! needed ([`Writer::give_up`]).
+//! needed (`Writer::give_up`).
 
 use std::io;
 use std::sync::Arc;
