@@ -111,8 +111,8 @@ impl Filter {
         }
     }
 
-    /// The error rate to expect when each layer has the items it is made for, at most. Of filters
-    /// that were put together this may be more than the rate asked for.
+    /// The error rate expected when each layer holds its capacity. For merged filters this may exceed
+    /// the rate asked for.
     pub(crate) fn full_error_rate(&self) -> f64 {
         match self {
             Filter::Fixed(filter) => filter.error_rate(),

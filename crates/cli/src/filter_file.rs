@@ -319,7 +319,7 @@ impl FilterFile {
     }
 
     fn replace(&mut self, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-        // Who removed it may have begun another run, which has a lock of its own.
+        // It was removed; another run may have begun, with its own lock.
         if !is_at(&self.file, &self.path) {
             return Err(io::Error::other("it was removed or replaced meanwhile"));
         }
@@ -340,8 +340,8 @@ impl FilterFile {
         sync_folder(&self.path)
     }
 
-    /// The file that will take the place of this one. Only who has the lock calls this, so that one
-    /// name is enough, and what a killed run left is overwritten.
+    /// The file that will replace this one. Only the holder of the lock calls this, so one name is
+    /// enough, and leftovers of a killed run are overwritten.
     fn create_new(&self) -> io::Result<(PathBuf, File)> {
         let mut name = self.path.file_name().map_or_else(OsString::new, Into::into);
         name.push(".new");
@@ -471,7 +471,7 @@ mod tests {
         fs::remove_dir(folder).unwrap();
     }
 
-    /// Whoever has the lock has the newest file, though each save puts another in its place.
+    /// The holder of the lock has the newest file, although each save replaces it.
     #[test]
     fn what_each_of_many_adds_stays() {
         const THREADS: u32 = 4;

@@ -135,19 +135,19 @@ impl<H: Copy> Command<H> {
         }
     }
 
-    /// It with these flags, too.
+    /// Adds flags.
     pub const fn flags(mut self, flags: &[Flags]) -> Self {
         self.flags = Flags::of(&[self.flags, Flags::of(flags)]);
         self
     }
 
-    /// It with keys there.
+    /// Sets the positions of the keys.
     pub const fn keys(mut self, keys: KeySpec) -> Self {
         self.keys = keys;
         self
     }
 
-    /// It with what is said of every command.
+    /// Sets the documentation that every command has.
     pub const fn docs(mut self, since: &'static str, summary: &'static str) -> Self {
         self.docs.since = since;
         self.docs.summary = summary;
@@ -160,13 +160,13 @@ impl<H: Copy> Command<H> {
         self
     }
 
-    /// It with its arguments as HELP writes them.
+    /// Sets the arguments as HELP writes them.
     pub const fn usage(mut self, usage: &'static str) -> Self {
         self.docs.usage = usage;
         self
     }
 
-    /// It with its cost and its arguments.
+    /// Sets its complexity and its arguments.
     pub const fn takes(mut self, complexity: &'static str, arguments: &'static [Argument]) -> Self {
         self.docs.complexity = complexity;
         self.docs.arguments = arguments;
@@ -179,13 +179,13 @@ impl<H: Copy> Command<H> {
         self
     }
 
-    /// It with these tips.
+    /// Sets its tips.
     pub const fn tips(mut self, tips: &'static [&'static str]) -> Self {
         self.docs.tips = tips;
         self
     }
 
-    /// It as one whose pipelined requests on one key are one run.
+    /// Executes pipelined requests on one key as one run.
     pub const fn pipelines(mut self) -> Self {
         self.pipelines = true;
         self
@@ -303,7 +303,7 @@ impl Argument {
         Self::new(name, ArgumentKind::PureToken).token(token)
     }
 
-    /// It with a word that introduces it.
+    /// Sets the word that introduces it.
     pub const fn token(mut self, token: &'static str) -> Self {
         self.token = Some(token);
         self

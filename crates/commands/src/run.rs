@@ -1,8 +1,8 @@
-//! How a command is called: with a run of requests, and with two sinks for what comes of them.
+//! How a command is called: with a run of requests, and two sinks for answers and changes.
 //!
-//! A request alone is a run of one. Pipelined requests on one key are one run if their row
+//! A single request is a run of one. Pipelined requests on one key are one run if their row
 //! [says so](crate::command::Command::pipelines), and a command with many items is one request of
-//! many words. So each command is one function, whatever way its requests arrive.
+//! many words. So each command is one function, however its requests arrive.
 
 use everbloom_resp::Reply;
 
@@ -168,7 +168,7 @@ impl Changes for () {
     fn touch(&mut self) {}
 }
 
-/// Answers as values, for who does not send them at once.
+/// Collects answers as values, for callers that do not send them at once.
 #[derive(Clone, Debug, Default)]
 pub struct Replies {
     whole: Vec<Reply>,

@@ -142,7 +142,7 @@ impl Storage for Disk {
     }
 
     fn create_dir(&self, name: &str) -> io::Result<()> {
-        // Never the data directory itself: whoever makes that one locks it.
+        // Never the data directory itself: its creator locks it.
         match new_dir().create(self.path(name)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made,

@@ -218,7 +218,7 @@ pub(crate) fn defaults() -> Defaults {
 }
 
 /// How many bytes the bit arrays of one filter may take together, for clients. Without a limit that
-/// is the machine's memory: allocators promise more, and whoever uses it is killed.
+/// is the machine's memory: allocators promise more, and a process that uses it is killed.
 pub(crate) fn max_filter_bytes() -> u64 {
     let machine = MACHINE.load(Relaxed);
     match LIMIT.get() {

@@ -47,7 +47,7 @@ impl Counted {
         counted
     }
 
-    /// Counts a value anew that may have changed.
+    /// Counts a value again that may have changed.
     pub(crate) fn update(&mut self, filter: &Filter) {
         self.set(Metrics::of(filter));
     }

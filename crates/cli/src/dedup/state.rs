@@ -121,7 +121,7 @@ impl State {
     }
 }
 
-/// Whoever asks for other parameters than the file has would not get them.
+/// Refuses parameters that differ from the file's.
 fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), Failure> {
     let path = path.display();
     if let Some(rate) = args.error_rate

@@ -147,7 +147,7 @@ impl Reader {
                 whole = len + end + 1;
             }
             len += count;
-            // Who waits for a line shall see it when it is there.
+            // Somebody may wait for each line: pass it on when it arrives.
             if input.waits && whole > 0 {
                 break Ok(true);
             }

@@ -107,7 +107,7 @@ impl Signals {
     }
 }
 
-/// After a SIGHUP, files are read and written anew: somebody has put others in their place.
+/// After a SIGHUP, files are reopened: they may have been replaced.
 #[cfg(unix)]
 fn hang_up(server: &Server, log: &Log) {
     log.reopen();

@@ -23,8 +23,7 @@ pub(super) enum Which {
 /// How many items are hashed, and their memory prefetched, before the first is tried.
 pub(super) const GROUP: usize = 32;
 
-/// The filter in the slot, and what is to become of it: nothing yet but that it was made with
-/// `missing` if there was none.
+/// The filter in the slot, created with `missing` if there was none, and its changes so far.
 ///
 /// A filter that has as many tables as it may have is refused. RedisBloom asks this once for a
 /// request, also when there are free slots.

@@ -206,7 +206,7 @@ impl Manifest {
     }
 
     /// The first file with a number above `last` whose name is free: without a base, or without an
-    /// increment, counting begins anew, and history may still have the name.
+    /// increment, counting begins again, and history may still have the name.
     fn next(&self, names: &Names, last: u64, suffix: &str) -> FileInfo {
         let mut seq = last + 1;
         loop {

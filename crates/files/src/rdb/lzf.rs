@@ -48,7 +48,7 @@ pub(super) fn may_be(len: u64, packed: u64) -> bool {
 
 /// The plain form of `input`, which must be `len` bytes.
 ///
-/// Memory is asked for only when `input` is long enough to be that long. Runs of zeros are left as
+/// It allocates memory only when `input` can be that long. Runs of zeros are left as
 /// the allocator gave them, so they take no memory of the machine.
 ///
 /// # Errors
@@ -58,7 +58,7 @@ pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, Damaged> {
     if !may_be(len as u64, input.len() as u64) {
         return Err(Damaged);
     }
-    // Zeroed memory cannot be asked for in a way that may fail; so it is tried first.
+    // A zeroed allocation cannot fail with an error, so a plain one is tried first.
     Vec::<u8>::new()
         .try_reserve_exact(len)
         .map_err(|_| Damaged)?;
@@ -162,7 +162,7 @@ impl Compressor {
     }
 
     /// Begins a string of `len` bytes, whose compressed form may have `max`. False when the string
-    /// is too long: whoever decompresses it has 32 bits for its length.
+    /// is too long: readers have 32 bits for its length.
     pub(super) fn begin(&mut self, len: u64, max: usize) -> bool {
         let Ok(len) = u32::try_from(len) else {
             return false;

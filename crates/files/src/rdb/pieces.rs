@@ -5,8 +5,8 @@
 //! written, then what the buffer stands for, then the rest as it comes.
 //!
 //! Bits in use do not compress, and their writer must not wait for an attempt. The bits of a
-//! filter are alike everywhere, so the first few KiB tell what will become of them all. Of a string
-//! that a client has set they tell nothing.
+//! filter are alike everywhere, so the first few KiB show how all of them compress. For a string
+//! that a client has set they show nothing.
 
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ pub(super) struct Pieces {
     len: u64,
     /// The most bytes of the compressed form.
     most: usize,
-    /// Whether its beginning tells what will become of it.
+    /// Whether its beginning shows how all of it compresses.
     alike: bool,
     /// While it is being compressed, how many bytes have come. The compressor of the [`Strings`]
     /// has them.

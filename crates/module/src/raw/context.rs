@@ -104,7 +104,7 @@ pub(crate) struct HostContext<'a> {
     call: PhantomData<&'a ()>,
 }
 
-/// Who a call comes from. The host works for its answers, so they are asked for where they matter.
+/// The origin of a call. Its answers cost the host work, so callers ask only where they matter.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     raw: NonNull<Ctx>,
@@ -224,8 +224,8 @@ pub(crate) fn log_without_call(level: LogLevel, line: &str) {
     unsafe { log(null_mut(), level, line) };
 }
 
-/// Whether it is clients who ask the host for changes now: it is no replica, and loads nothing. For
-/// callbacks that no call belongs to.
+/// Whether changes come from clients now: the host is no replica, and loads nothing. For callbacks
+/// without a call.
 pub(crate) fn clients_decide() -> bool {
     // SAFETY: without a context the host says what is true of itself.
     let flags = unsafe { (api().get_context_flags)(null_mut()) };
