@@ -19,5 +19,5 @@ pub mod storage;
 mod text;
 mod value;
 
-pub use text::Text;
+pub use text::{OutOfMemory, Text};
 pub use value::Value;

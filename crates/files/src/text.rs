@@ -7,9 +7,15 @@ use std::ops::{Deref, Range};
 
 use everbloom::host::{self, Capture};
 use smallvec::SmallVec;
+use thiserror::Error;
 
 /// A string shorter than this grows to twice its length, as in Redis.
 const SHORT: usize = 1 << 20;
+
+/// There is no memory for a string, which is as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("there is no memory for the string")]
+pub struct OutOfMemory;
 
 /// A string of bytes; a short one costs no allocation. It is read as a slice, and each change has a
 /// method of its own.
@@ -20,9 +26,18 @@ pub struct Text {
 }
 
 impl Text {
-    /// An empty string with room for so many bytes.
-    pub fn with_capacity(len: usize) -> Self {
-        SmallVec::with_capacity(len).into()
+    /// An empty string with room for this many bytes.
+    pub fn with_capacity(len: usize) -> Result<Self, OutOfMemory> {
+        let mut text = Text::default();
+        text.make_room(len)?;
+        Ok(text)
+    }
+
+    /// A string of these bytes.
+    pub fn copy_of(bytes: &[u8]) -> Result<Self, OutOfMemory> {
+        let mut text = Text::with_capacity(bytes.len())?;
+        text.bytes.extend_from_slice(bytes);
+        Ok(text)
     }
 
     /// Some bytes of the string, to be changed; none if it is shorter.
@@ -34,18 +49,19 @@ impl Text {
     }
 
     /// Appends bytes.
-    pub fn append(&mut self, more: &[u8]) {
-        self.make_room(self.bytes.len().saturating_add(more.len()));
+    pub fn append(&mut self, more: &[u8]) -> Result<(), OutOfMemory> {
+        self.make_room(self.bytes.len().saturating_add(more.len()))?;
         // Behind the end there is nothing that a reader needs.
         self.bytes.extend_from_slice(more);
+        Ok(())
     }
 
     /// Makes room for a length, and ahead for some more: little enough that a long string takes
     /// hardly more memory than its length, and enough that one that grows byte by byte is not
     /// copied all the time. (Redis takes 1 MiB ahead, however long the string is.)
-    fn make_room(&mut self, len: usize) {
+    fn make_room(&mut self, len: usize) -> Result<(), OutOfMemory> {
         if len <= self.bytes.capacity() {
-            return;
+            return Ok(());
         }
         let ahead = match len {
             _ if self.bytes.is_empty() => 0,
@@ -53,20 +69,22 @@ impl Text {
             _ => SHORT.max(len / 16),
         };
         let more = len.saturating_add(ahead) - self.bytes.len();
-        self.bytes.reserve_exact(more);
+        let reserved = self.bytes.try_reserve_exact(more);
+        reserved.map_err(|_| OutOfMemory)
     }
 
     /// Fills a shorter string up with zeros. When most of it will be zeros, they are memory that
     /// the system gives once it is written.
-    pub fn fill_up(&mut self, len: usize) {
+    pub fn fill_up(&mut self, len: usize) -> Result<(), OutOfMemory> {
         if len <= self.bytes.len() {
-            return;
+            return Ok(());
         }
         if len / 2 < self.bytes.len() || len <= self.bytes.capacity() {
-            self.make_room(len);
-            return self.bytes.resize(len, 0);
+            self.make_room(len)?;
+            self.bytes.resize(len, 0);
+            return Ok(());
         }
-        let mut bytes = vec![0; len];
+        let mut bytes = host::zeros(len).ok_or(OutOfMemory)?;
         if let Some(start) = bytes.get_mut(..self.bytes.len()) {
             start.copy_from_slice(&self.bytes);
         }
@@ -74,6 +92,7 @@ impl Text {
         if old.spilled() {
             host::give_back(old.into_vec());
         }
+        Ok(())
     }
 
     /// Heap bytes: those of a long string, and those kept for readers.
@@ -123,8 +142,8 @@ impl Text {
             copy.part_mut(part).copy_from_slice(now);
         }
         // A string that is read never becomes shorter.
-        copy.append(self.bytes.get(len..).unwrap_or_default());
-        true
+        let more = self.bytes.get(len..).unwrap_or_default();
+        copy.append(more).is_ok()
     }
 }
 
@@ -235,11 +254,11 @@ mod tests {
                         now.get_mut(part).unwrap_or_default().fill(byte);
                     }
                     Change::Append(len) => {
-                        text.append(&vec![byte; len]);
+                        text.append(&vec![byte; len]).unwrap();
                         now.resize(now.len() + len, byte);
                     }
                     Change::FillUp(len) => {
-                        text.fill_up(len);
+                        text.fill_up(len).unwrap();
                         now.resize(now.len().max(len), 0);
                     }
                 }
@@ -293,9 +312,10 @@ mod tests {
     fn a_long_string_grows_by_little_and_seldom() {
         const MIB: usize = 1 << 20;
         type Grow = fn(&mut Text, usize);
-        let ways: [Grow; 2] = [Text::fill_up, |text, len| {
-            text.append(&vec![1; len - text.len()]);
-        }];
+        let ways: [Grow; 2] = [
+            |text, len| text.fill_up(len).unwrap(),
+            |text, len| text.append(&vec![1; len - text.len()]).unwrap(),
+        ];
         for grow in ways {
             let (memory, moves) = grown(30 * MIB, 60 * MIB, grow);
             assert!((60 * MIB - 1000..64 * MIB).contains(&memory), "{memory}");
@@ -308,8 +328,8 @@ mod tests {
         // A new one takes what it holds.
         for len in [100, SHORT, 3 * SHORT] {
             let (mut filled, mut appended) = (Text::default(), Text::default());
-            filled.fill_up(len);
-            appended.append(&vec![1; len]);
+            filled.fill_up(len).unwrap();
+            appended.append(&vec![1; len]).unwrap();
             assert_eq!((filled.memory(), appended.memory()), (len, len));
         }
     }

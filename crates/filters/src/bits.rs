@@ -353,6 +353,12 @@ pub(crate) fn boxed(bytes: Vec<u8>) -> Box<[u8]> {
     bytes.into_boxed_slice()
 }
 
+/// This many zeros; `None` when there is no memory for them. Large ones get their pages from the
+/// system only when they are written.
+pub fn zeros(len: usize) -> Option<Vec<u8>> {
+    zeroed(len).ok().map(<[u8]>::into_vec)
+}
+
 /// This many zeros, if there is memory for them. Large arrays get their pages from the system only
 /// when they are written.
 pub(crate) fn zeroed(len: usize) -> Result<Box<[u8]>, AllocError> {

@@ -1,5 +1,7 @@
 //! What a command of this server's own returns when it may write: a reply, and what to log.
 
+use std::collections::TryReserveError;
+
 use everbloom_resp::Reply;
 
 /// The result of a command that may write.
@@ -37,6 +39,20 @@ impl Outcome {
             reply: reply.into(),
             effect: Effect::Verbatim,
         }
+    }
+
+    /// The same as [`Outcome::replaced`], for arguments of any length: memory may be refused.
+    pub fn replaced_by_long(reply: Reply, command: &[&[u8]]) -> Result<Self, TryReserveError> {
+        let args = command.iter().map(|arg| {
+            let mut copy = Vec::new();
+            copy.try_reserve_exact(arg.len())?;
+            copy.extend_from_slice(arg);
+            Ok::<_, TryReserveError>(copy)
+        });
+        Ok(Self {
+            reply,
+            effect: Effect::Replace(args.collect::<Result<_, _>>()?),
+        })
     }
 
     /// A call for which a log must replay another command.

@@ -13,6 +13,9 @@ pub enum ReplayError {
     /// It has too many arguments, or too few.
     #[error("wrong number of arguments for '{0}'")]
     Arity(&'static str),
+    /// There is no memory for what it makes.
+    #[error("there is no memory to run '{0}'")]
+    OutOfMemory(&'static str),
     /// It selects a database that does not exist.
     #[error("it selects a database beyond the {0} that the setting `databases` gives")]
     Database(usize),

@@ -13,7 +13,7 @@ use crate::number;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::ScalableBloomFilter;
-use everbloom::redisbloom::ChunkError;
+use everbloom::redisbloom::{ChunkError, PartsError};
 use everbloom_resp::Reply;
 
 pub(crate) const SCANDUMP: &str = "bf.scandump";
@@ -109,8 +109,12 @@ impl<'a> LoadChunk<'a> {
         if context.classic_only && parts.key.is_some() {
             return Err(CommandError::ClassicOnly);
         }
-        ScalableBloomFilter::from_parts(&parts, context.max_new_filter_bytes())
-            .map_err(|_| CommandError::BadData)
+        ScalableBloomFilter::from_parts(&parts, context.max_new_filter_bytes()).map_err(|error| {
+            match error {
+                PartsError::OutOfMemory => CommandError::InsufficientMemory,
+                _ => CommandError::BadData,
+            }
+        })
     }
 
     fn load_data(&self, filter: &mut ScalableBloomFilter) -> Result<(), CommandError> {

@@ -13,7 +13,7 @@ use crate::format::header::cuckoo as header;
 use crate::number;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
-use everbloom::CuckooFilter;
+use everbloom::{CuckooError, CuckooFilter};
 use everbloom_resp::Reply;
 
 pub(crate) const SCANDUMP: &str = "cf.scandump";
@@ -109,7 +109,10 @@ impl<'a> LoadChunk<'a> {
         }
         let parts = header::decode(self.data).ok_or(CommandError::CuckooHeader)?;
         let filter = CuckooFilter::from_parts(&parts, context.max_new_filter_bytes());
-        **value = Some(filter.map_err(|_| CommandError::CuckooHeader)?);
+        **value = Some(filter.map_err(|error| match error {
+            CuckooError::OutOfMemory => CommandError::InsufficientMemory,
+            _ => CommandError::CuckooHeader,
+        })?);
         Ok(())
     }
 

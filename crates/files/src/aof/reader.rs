@@ -328,7 +328,7 @@ impl<R: Read> CommandReader<R> {
             if self.at == self.buf.len() && wanted >= BUFFER {
                 // Straight to where it belongs, a piece at a time.
                 let piece = wanted.min(PIECE);
-                bytes.reserve(piece);
+                reserve(&mut bytes, piece)?;
                 let read = (&mut self.input).take(piece as u64).read_to_end(&mut bytes);
                 let read = read.map_err(Stop::Io)? as u64;
                 if read == 0 {
@@ -343,6 +343,7 @@ impl<R: Read> CommandReader<R> {
             }
             let buffered = self.buf.get(self.at..).unwrap_or_default();
             let taken = buffered.get(..wanted).unwrap_or(buffered);
+            reserve(&mut bytes, taken.len())?;
             bytes.extend_from_slice(taken);
             let taken = taken.len();
             self.at += taken;
@@ -436,6 +437,12 @@ fn unexpected(command: &Command, expected: &'static str) -> Stop {
 }
 
 #[cold]
+/// Makes room for bytes of an argument.
+fn reserve(bytes: &mut Vec<u8>, more: usize) -> Result<(), Stop> {
+    let reserved = bytes.try_reserve(more);
+    reserved.map_err(|refused| Stop::Io(refused.into()))
+}
+
 fn damaged(offset: u64, expected: impl Into<Cow<'static, str>>, found: String) -> Stop {
     Stop::Damaged {
         offset,

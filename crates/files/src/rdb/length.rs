@@ -209,15 +209,16 @@ fn read<R: Read>(
             let packed_len = length(source, expected)?;
             let len = length(source, expected)?;
             check(len)?;
-            let damaged = |_| ReadError::unexpected(offset, expected, "damaged compressed data");
+            let damaged = || ReadError::unexpected(offset, expected, "damaged compressed data");
             if !lzf::may_be(len, packed_len) {
-                return Err(damaged(lzf::Damaged));
+                return Err(damaged());
             }
             let packed = source.bytes(packed_len, expected)?;
-            let plain = usize::try_from(len).map_err(|_| lzf::Damaged);
-            plain
-                .and_then(|len| lzf::decompress(&packed, len))
-                .map_err(damaged)
+            let len = usize::try_from(len).map_err(|_| damaged())?;
+            lzf::decompress(&packed, len).map_err(|error| match error {
+                lzf::UnpackError::Damaged => damaged(),
+                lzf::UnpackError::OutOfMemory => source.no_memory(len),
+            })
         }
     }
 }

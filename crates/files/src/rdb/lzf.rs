@@ -13,6 +13,8 @@
 use std::io::{self, Write};
 use std::mem;
 
+use everbloom::host;
+
 /// The longest distance of a reference.
 const WINDOW: usize = 1 << 13;
 /// The most bytes of one back reference.
@@ -35,6 +37,21 @@ const ZEROS: usize = 1 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
 
+/// Why compressed data has no plain form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnpackError {
+    /// It is damaged.
+    Damaged,
+    /// There is no memory for the plain form.
+    OutOfMemory,
+}
+
+impl From<Damaged> for UnpackError {
+    fn from(Damaged: Damaged) -> Self {
+        UnpackError::Damaged
+    }
+}
+
 impl From<Damaged> for io::Error {
     fn from(Damaged: Damaged) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidData, "damaged compressed data")
@@ -53,16 +70,12 @@ pub(super) fn may_be(len: u64, packed: u64) -> bool {
 ///
 /// # Errors
 ///
-/// [`Damaged`] when it is not, or when a reference points before the start.
-pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, Damaged> {
+/// [`UnpackError::Damaged`] when it is not, or when a reference points before the start.
+pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, UnpackError> {
     if !may_be(len as u64, input.len() as u64) {
-        return Err(Damaged);
+        return Err(UnpackError::Damaged);
     }
-    // A zeroed allocation cannot fail with an error, so a plain one is tried first.
-    Vec::<u8>::new()
-        .try_reserve_exact(len)
-        .map_err(|_| Damaged)?;
-    let mut out = vec![0; len];
+    let mut out = host::zeros(len).ok_or(UnpackError::OutOfMemory)?;
     let mut left = out.as_mut_slice();
     unpack(input, |plain| {
         let (place, rest) = mem::take(&mut left)
@@ -74,12 +87,12 @@ pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, Damaged> {
                 to.copy_from_slice(from);
             }
         }
-        Ok(())
+        Ok::<_, UnpackError>(())
     })?;
     if left.is_empty() {
         Ok(out)
     } else {
-        Err(Damaged)
+        Err(UnpackError::Damaged)
     }
 }
 

@@ -8,6 +8,7 @@
 //!   growth
 //! - [`relocate_bits`](crate::ScalableBloomFilter::relocate_bits): moves bits to another address
 //! - [`give_back`]: much memory freed in steps, so that other threads need not wait
+//! - [`zeros`]: memory that may be refused
 //!
 //! When a host has a filter for each of a million users, every filter and its bits are at a
 //! different place in memory. A host that executes requests one by one waits for each of these
@@ -37,6 +38,7 @@ mod prefetch;
 mod relocate;
 mod sample;
 
+pub use crate::bits::zeros;
 pub use crate::blocked::Instructions;
 pub use crate::pages::give_back;
 pub use capture::Capture;

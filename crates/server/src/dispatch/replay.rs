@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use everbloom::Layout;
 use everbloom_commands::flags::SELECTS;
-use everbloom_commands::{CuckooDefaults, Defaults};
+use everbloom_commands::{CommandError, CuckooDefaults, Defaults};
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::replay::{Replay, ReplayError};
@@ -13,6 +13,7 @@ use super::run;
 use crate::call::Call;
 use crate::clients::Client;
 use crate::config::Settings;
+use crate::native::error;
 use crate::native::table::registry;
 use crate::server::Server;
 use crate::session::Session;
@@ -61,6 +62,24 @@ impl<'s> Replayer<'s> {
     }
 }
 
+/// Whether a command, or a part of it, was refused for memory. It was not when it was logged, so
+/// without it something would be lost.
+fn lacks_memory(reply: &Reply) -> bool {
+    let refusals = [
+        CommandError::InsufficientMemory,
+        CommandError::CannotGrow,
+        CommandError::CuckooCannotGrow,
+    ];
+    match reply {
+        Reply::Error(_) => {
+            *reply == error::out_of_memory()
+                || refusals.into_iter().any(|refusal| *reply == refusal.into())
+        }
+        Reply::Array(replies) => replies.iter().any(lacks_memory),
+        _ => false,
+    }
+}
+
 /// A session without a client, in database 0.
 fn nobody() -> Session {
     Session::new(Arc::new(Client::unlisted()), true)
@@ -100,6 +119,9 @@ impl Replay for Replayer<'_> {
         // The commands after a bad SELECT would change the keys of another database.
         if command.flags.has(SELECTS) && reply.is_error() {
             return Err(ReplayError::Database(self.settings.data.databases));
+        }
+        if lacks_memory(&reply) {
+            return Err(ReplayError::OutOfMemory(command.name));
         }
         if let Reply::Error(text) = &reply {
             self.refused += 1;

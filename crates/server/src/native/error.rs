@@ -72,7 +72,7 @@ pub fn string_too_long() -> Reply {
     Reply::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 }
 
-/// A write that would exceed `maxmemory`.
+/// A write that would exceed `maxmemory`, or for which the system has no memory.
 pub fn out_of_memory() -> Reply {
     Reply::error("OOM command not allowed when used memory > 'maxmemory'.")
 }

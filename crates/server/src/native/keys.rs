@@ -6,6 +6,7 @@ use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
+use super::strings::new_text;
 use super::{Call, Command, count, error, flag, long, reads, writes};
 use crate::offload::Done;
 use crate::outcome::{Effect, Outcome};
@@ -124,8 +125,11 @@ fn copy(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         }
         _ => None,
     });
-    let copy = copied.unwrap_or_else(|| text.clone());
-    view.insert(options.db, to, Value::Text(copy), expires_at);
+    let copy = match copied {
+        Some(copy) => Value::Text(copy),
+        None => new_text(text)?,
+    };
+    view.insert(options.db, to, copy, expires_at);
     Ok(Outcome::verbatim(1))
 }
 

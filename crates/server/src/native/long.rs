@@ -51,7 +51,7 @@ impl Source {
     fn copy(&self) -> Option<Value> {
         let begin = |value: &Value| {
             let copy = match value {
-                Value::Text(text) => Value::Text(Text::with_capacity(text.len())),
+                Value::Text(text) => Value::Text(Text::with_capacity(text.len()).ok()?),
                 Value::Filter(filter) => Value::Filter(filter.try_clone_empty()?),
             };
             Some(((copy, 0), 0..value.stream_len()))
@@ -60,10 +60,7 @@ impl Source {
             let start = *at;
             *at += piece.len() as u64;
             match copy {
-                Value::Text(text) => {
-                    text.append(piece);
-                    true
-                }
+                Value::Text(text) => text.append(piece).is_ok(),
                 Value::Filter(filter) => filter.load_chunk(start, piece).is_ok(),
             }
         })?;
@@ -92,13 +89,13 @@ pub fn offloads_copy(call: &Call<'_>, bytes: usize) -> bool {
         && call.offload(|| {
             let source = Source::new(call);
             let begin = |value: &Value| match value {
-                Value::Text(text) => Some((Text::with_capacity(text.len()), 0..value.stream_len())),
+                Value::Text(text) => {
+                    let copy = Text::with_capacity(text.len()).ok()?;
+                    Some((copy, 0..value.stream_len()))
+                }
                 Value::Filter(_) => None,
             };
-            let put = |copy: &mut Text, piece: &[u8]| {
-                copy.append(piece);
-                true
-            };
+            let put = |copy: &mut Text, piece: &[u8]| copy.append(piece).is_ok();
             Box::new(move |_| match source.read(begin, put) {
                 Some((copy, reader)) => Done::Copied(Some(copy), reader),
                 None => Done::Nothing,

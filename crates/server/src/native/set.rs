@@ -7,10 +7,9 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::expire::{Base, Unit, expires_at, future};
-use super::strings::{bulk_or_null, text_of};
+use super::strings::{bulk_or_null, new_text, text_of};
 use super::{Call, Command, error, flag, writes};
 use crate::outcome::Outcome;
-use everbloom_files::Value;
 use everbloom_store::keyspace::View;
 
 /// The rows of this family.
@@ -185,10 +184,12 @@ fn set(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     }
     if options.lifetime == Lifetime::Kept {
         let kept = present.and_then(|entry| entry.expires_at());
-        view.insert(db, key, Value::Text(text.into()), kept);
-        return Ok(Outcome::replaced(reply, &[b"SET", key, text, b"KEEPTTL"]));
+        let value = new_text(text)?;
+        let outcome = logged(reply, &[b"SET", key, text, b"KEEPTTL"])?;
+        view.insert(db, key, value, kept);
+        return Ok(outcome);
     }
-    Ok(store(view, db, key, text, until, reply))
+    store(view, db, key, text, until, reply)
 }
 
 /// Stores a string under a key, until a Unix time in milliseconds or without an expiry.
@@ -199,16 +200,23 @@ fn store(
     text: &[u8],
     until: Option<i64>,
     reply: Reply,
-) -> Outcome {
+) -> Result<Outcome, Reply> {
     let at = until.and_then(|at| u64::try_from(at).ok());
-    view.insert(db, key, Value::Text(text.into()), at);
-    match at {
-        None => Outcome::replaced(reply, &[b"SET", key, text]),
+    let value = new_text(text)?;
+    let outcome = match at {
+        None => logged(reply, &[b"SET", key, text]),
         Some(at) => {
             let at = at.to_string();
-            Outcome::replaced(reply, &[b"SET", key, text, b"PXAT", at.as_bytes()])
+            logged(reply, &[b"SET", key, text, b"PXAT", at.as_bytes()])
         }
-    }
+    }?;
+    view.insert(db, key, value, at);
+    Ok(outcome)
+}
+
+/// The outcome that a log replays another command for, if there is memory for it.
+fn logged(reply: Reply, command: &[&[u8]]) -> Result<Outcome, Reply> {
+    Outcome::replaced_by_long(reply, command).map_err(|_| error::out_of_memory())
 }
 
 fn setnx(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
@@ -217,7 +225,7 @@ fn setnx(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     if view.contains(db, key) {
         return Ok(Outcome::unchanged(flag(false)));
     }
-    Ok(store(view, db, key, text, None, flag(true)))
+    store(view, db, key, text, None, flag(true))
 }
 
 fn setex(call: &Call<'_>, view: &mut View<'_>, unit: Unit) -> Result<Outcome, Reply> {
@@ -226,14 +234,14 @@ fn setex(call: &Call<'_>, view: &mut View<'_>, unit: Unit) -> Result<Outcome, Re
     let base = Base::Now;
     let time = Time { number, unit, base };
     let until = time.resolve(call)?;
-    Ok(store(view, db, key, text, Some(until), Reply::OK))
+    store(view, db, key, text, Some(until), Reply::OK)
 }
 
 fn getset(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, text) = (args.next_bytes()?, args.next_bytes()?);
     let reply = bulk_or_null(text_of(call.look_up(view, key))?);
-    Ok(store(view, db, key, text, None, reply))
+    store(view, db, key, text, None, reply)
 }
 
 fn getdel(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {

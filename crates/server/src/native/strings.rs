@@ -8,7 +8,7 @@ use everbloom_resp::Reply;
 
 use super::{Call, Command, count, error, flag, long, next_integer, reads, writes};
 use crate::outcome::Outcome;
-use everbloom_files::{Text, Value};
+use everbloom_files::{OutOfMemory, Text, Value};
 use everbloom_store::keyspace::{Entry, View};
 
 /// Every other argument is a key.
@@ -57,6 +57,12 @@ pub(super) fn text_of(entry: Option<&Entry>) -> Result<Option<&[u8]>, Reply> {
     }
 }
 
+/// A string as a value.
+pub(super) fn new_text(bytes: &[u8]) -> Result<Value, Reply> {
+    let text = Text::copy_of(bytes);
+    text.map(Value::Text).map_err(|_| error::out_of_memory())
+}
+
 /// A string as a reply, or a null.
 pub(super) fn bulk_or_null(text: Option<&[u8]>) -> Reply {
     text.map_or(Reply::Null, Reply::bulk)
@@ -89,8 +95,10 @@ fn mset(call: &Call<'_>, view: &mut View<'_>, existing: Existing) -> Result<Outc
     if existing == Existing::Forbids && pairs.iter().any(|[key, _]| view.contains(db, key)) {
         return Ok(Outcome::unchanged(flag(false)));
     }
-    for [key, text] in pairs {
-        view.insert(db, key, Value::Text((*text).into()), None);
+    let texts = pairs.iter().map(|[_, text]| new_text(text));
+    let texts: Vec<Value> = texts.collect::<Result<_, _>>()?;
+    for ([key, _], text) in pairs.iter().zip(texts) {
+        view.insert(db, key, text, None);
     }
     Ok(Outcome::verbatim(match existing {
         Existing::Replaced => Reply::OK,
@@ -110,19 +118,39 @@ fn checked_len(call: &Call<'_>, len: usize, more: usize) -> Result<usize, Reply>
         .ok_or_else(error::string_too_long)
 }
 
+/// Changes the string of a key that holds no filter, a new one if there is none. Without memory
+/// nothing changes.
+pub(super) fn change<R>(
+    view: &mut View<'_>,
+    (db, key): (usize, &[u8]),
+    change: impl FnOnce(&mut Text) -> Result<R, OutOfMemory>,
+) -> Result<R, Reply> {
+    let changed = if text_of(view.get(db, key))?.is_none() {
+        let mut text = Text::default();
+        let changed = change(&mut text);
+        if changed.is_ok() {
+            view.insert(db, key, Value::Text(text), None);
+        }
+        changed
+    } else {
+        let changed = view.modify(db, key, |value| match value {
+            Value::Text(text) => change(text),
+            Value::Filter(_) => Err(OutOfMemory),
+        });
+        changed.unwrap_or(Err(OutOfMemory))
+    };
+    changed.map_err(|_| error::out_of_memory())
+}
+
 fn append(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, more) = (args.next_bytes()?, args.next_bytes()?);
     let Some(text) = text_of(view.get(db, key))? else {
-        view.insert(db, key, Value::Text(more.into()), None);
+        view.insert(db, key, new_text(more)?, None);
         return Ok(Outcome::verbatim(count(more.len())));
     };
     let total = checked_len(call, text.len(), more.len())?;
-    view.modify(db, key, |value| {
-        if let Value::Text(text) = value {
-            text.append(more);
-        }
-    });
+    change(view, (db, key), |text| text.append(more))?;
     Ok(Outcome::verbatim(count(total)))
 }
 
@@ -174,16 +202,12 @@ fn setrange(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         return Ok(Outcome::unchanged(count(len)));
     }
     let end = checked_len(call, offset, part.len())?;
-    if text.is_none() {
-        view.insert(db, key, Value::Text(Text::default()), None);
-    }
-    let len = view.modify(db, key, |value| {
-        let Value::Text(text) = value else { return 0 };
-        text.fill_up(end);
+    let len = change(view, (db, key), |text| {
+        text.fill_up(end)?;
         text.part_mut(offset..end).copy_from_slice(part);
-        text.len()
-    });
-    Ok(Outcome::verbatim(count(len.unwrap_or(0))))
+        Ok(text.len())
+    })?;
+    Ok(Outcome::verbatim(count(len)))
 }
 
 #[cfg(test)]

@@ -132,7 +132,8 @@ impl Connection {
             // The buffer grows by no more than the bytes received: a client may announce any
             // length.
             let room = self.parser.bytes_wanted().clamp(KEPT_MOST, READ_MOST);
-            self.pending.reserve(room.min(kept));
+            let reserved = self.pending.try_reserve(room.min(kept));
+            reserved.map_err(io::Error::other)?;
             self.count_buffers(0);
             let read = stream.read_buf(&mut self.pending).await?;
             // A long request always has more to read, so the other connections get a turn.

@@ -151,7 +151,7 @@ impl Model {
             Event::Append(len) => change(&store, |view| {
                 view.modify(db, &key, |value| {
                     if let Value::Text(text) = value {
-                        text.append(&vec![byte; len]);
+                        text.append(&vec![byte; len]).unwrap();
                     }
                 });
             }),

@@ -238,7 +238,7 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
         Op::Append { db, key } => {
             view.modify(db, &name(key), |value| {
                 if let Value::Text(text) = value {
-                    text.append(b" and more");
+                    text.append(b" and more").unwrap();
                 }
             });
         }

@@ -2,11 +2,11 @@
 
 use everbloom_commands::Args;
 use everbloom_commands::number::integer;
-use everbloom_files::{Text, Value};
+use everbloom_files::Text;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
 
-use super::super::strings::text_of;
+use super::super::strings::{change, text_of};
 use super::super::{Call, error, next_integer};
 use super::bits;
 use super::single::{BAD_OFFSET, checked_offset};
@@ -220,22 +220,17 @@ pub fn bitfield(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> 
         let mut changes = operations.iter().map(|one| one.evaluate(text).1);
         !bits::reaches(text, last_bit) || changes.any(|change| change.is_some())
     };
-    match text_of(view.get(db, key))? {
-        Some(text) if !changes(text) => {
-            return Ok(Outcome::unchanged(replies(&operations, text)));
-        }
-        Some(_) => {}
-        None => view.insert(db, key, Value::Text(Text::default()), None),
+    if let Some(text) = text_of(view.get(db, key))?
+        && !changes(text)
+    {
+        return Ok(Outcome::unchanged(replies(&operations, text)));
     }
     // The string grows even if no number is written.
-    let replies = view.modify(db, key, |value| {
-        let Value::Text(text) = value else {
-            return Vec::new();
-        };
-        bits::reach(text, last_bit);
-        operations.iter().map(|one| one.run(text)).collect()
-    });
-    Ok(Outcome::verbatim(Reply::Array(replies.unwrap_or_default())))
+    let replies = change(view, (db, key), |text| {
+        bits::reach(text, last_bit)?;
+        Ok(operations.iter().map(|one| one.run(text)).collect())
+    })?;
+    Ok(Outcome::verbatim(Reply::Array(replies)))
 }
 
 /// `BITFIELD_RO key [GET type offset ...]`

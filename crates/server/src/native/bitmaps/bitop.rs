@@ -1,5 +1,7 @@
 //! BITOP.
 
+use std::collections::TryReserveError;
+
 use everbloom_files::Value;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
@@ -28,11 +30,12 @@ impl Operation {
     }
 
     /// The result, as long as the longest string.
-    fn run(self, texts: &[&[u8]]) -> Vec<u8> {
+    fn run(self, texts: &[&[u8]]) -> Result<Vec<u8>, TryReserveError> {
         let len = texts.iter().map(|text| text.len()).max().unwrap_or(0);
-        let mut result = Vec::with_capacity(len);
+        let mut result = Vec::new();
+        result.try_reserve_exact(len)?;
         let Some((first, others)) = texts.split_first() else {
-            return result;
+            return Ok(result);
         };
         result.extend_from_slice(first);
         result.resize(len, 0);
@@ -44,7 +47,7 @@ impl Operation {
                 }
             }
         }
-        result
+        Ok(result)
     }
 }
 
@@ -63,6 +66,7 @@ pub fn bitop(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let absent: Vec<&[u8]> = absent.map(|(key, _)| *key).collect();
     let texts: Vec<&[u8]> = texts.into_iter().map(Option::unwrap_or_default).collect();
     let result = operation.run(&texts);
+    let result = result.map_err(|_| error::out_of_memory())?;
     // The log must say that a key had expired: during a replay it may not have.
     for key in absent {
         view.delete(db, key);

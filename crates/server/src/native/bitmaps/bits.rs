@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use everbloom::host;
-use everbloom_files::Text;
+use everbloom_files::{OutOfMemory, Text};
 
 /// The number of bits.
 pub fn len(bytes: &[u8]) -> u64 {
@@ -60,12 +60,12 @@ pub fn reaches(bytes: &[u8], offset: u64) -> bool {
 
 /// Extends a string with zeros up to a bit; returns whether it had to grow.
 #[inline]
-pub fn reach(text: &mut Text, offset: u64) -> bool {
+pub fn reach(text: &mut Text, offset: u64) -> Result<bool, OutOfMemory> {
     let grows = !reaches(text, offset);
     if grows {
-        text.fill_up(place(offset).0.saturating_add(1));
+        text.fill_up(place(offset).0.saturating_add(1))?;
     }
-    grows
+    Ok(grows)
 }
 
 /// A range of bits as the bits before its first whole byte, its whole bytes, and the bits after
@@ -213,7 +213,7 @@ mod tests {
         for len in [0, 1, 100, 5000] {
             for byte in [0, 1, 99, 100, 112, 212, 12_500] {
                 let mut text = Text::from(vec![7; len]);
-                let grows = reach(&mut text, byte as u64 * 8 + 5);
+                let grows = reach(&mut text, byte as u64 * 8 + 5).unwrap();
                 let wanted = len.max(byte + 1);
                 assert_eq!((grows, text.len()), (wanted > len, wanted));
                 assert!(text[..len].iter().all(|byte| *byte == 7));
@@ -281,7 +281,7 @@ mod tests {
             };
             prop_assert_eq!(read(&bytes, offset, width), bit_by_bit(&bytes));
             let end = offset + u64::from(width);
-            reach(&mut bytes, end - 1);
+            reach(&mut bytes, end - 1).unwrap();
             let before = bits(&bytes);
             write(&mut bytes, offset, width, number);
             prop_assert_eq!(bit_by_bit(&bytes), number & mask(width));

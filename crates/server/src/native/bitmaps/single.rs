@@ -2,7 +2,7 @@
 
 use everbloom_commands::number::integer;
 use everbloom_commands::{Answers, Changes, Context, ReadSlot, Run, Slot};
-use everbloom_files::Text;
+use everbloom_files::{OutOfMemory, Text};
 use everbloom_resp::Reply;
 use smallvec::SmallVec;
 
@@ -59,10 +59,10 @@ impl Change {
     /// Sets it, and extends the string if needed. Returns the old bit, and whether the string has
     /// changed.
     #[inline]
-    fn make(self, text: &mut Text) -> (bool, bool) {
-        let grown = bits::reach(text, self.offset);
+    fn make(self, text: &mut Text) -> Result<(bool, bool), OutOfMemory> {
+        let grown = bits::reach(text, self.offset)?;
         let old = bits::set(text, self.offset, self.on);
-        (old, grown || old != self.on)
+        Ok((old, grown || old != self.on))
     }
 }
 
@@ -105,7 +105,11 @@ pub fn setbit(
                 }
             };
             let memory = text.memory();
-            let (old, changed) = change.make(text);
+            let Ok((old, changed)) = change.make(text) else {
+                forget_empty(slot);
+                answers.reply(error::out_of_memory());
+                continue;
+            };
             answers.integer(old.into());
             if changed {
                 changes.repeat(request);
@@ -115,6 +119,14 @@ pub fn setbit(
                 return;
             }
         }
+    }
+}
+
+/// A new string that could not grow to its first bit makes no key.
+#[cold]
+fn forget_empty(slot: &mut Slot<'_, Text>) {
+    if let Slot::Vacant(value) = slot {
+        **value = value.take().filter(|text| !text.is_empty());
     }
 }
 
@@ -272,7 +284,7 @@ mod tests {
             assert!(together.memory() >= before);
             let expected = words.chunks(4).map(|request| {
                 let change = Change::parse([request[2], request[3]], 100);
-                let old = change.map(|change| change.make(&mut single).0);
+                let old = change.map(|change| change.make(&mut single).unwrap().0);
                 old.map_or_else(Reply::error, flag)
             });
             assert_eq!(replies, expected.collect::<Vec<_>>());

@@ -1,0 +1,384 @@
+//! Each large allocation of an operation fails once: the first, then the second, until none is
+//! left that can fail. Every time the server stays up and says what is wrong, the keys are those of
+//! before, and the same operation succeeds when it is repeated.
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use everbloom_resp::{Reply, encode_request};
+use everbloom_server::{Running, Settings};
+use support::{Client, OfRunning, server};
+
+/// The allocator counts for the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// An allocation of so many bytes or more is a large one.
+const LARGE: usize = 1 << 20;
+
+/// The number of the large allocation that fails, counted down: 1 is the next one. Below that, no
+/// allocation fails.
+static COUNTDOWN: AtomicI64 = AtomicI64::new(0);
+
+/// The system's allocator, but for the allocation that fails.
+struct Failing;
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;
+
+fn fails(size: usize) -> bool {
+    size >= LARGE && COUNTDOWN.fetch_sub(1, Ordering::SeqCst) == 1
+}
+
+// SAFETY: every block is the system's. Null means that there is no memory.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if fails(layout.size()) {
+            return null_mut();
+        }
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if fails(layout.size()) {
+            return null_mut();
+        }
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if size > layout.size() && fails(size) {
+            return null_mut();
+        }
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+/// Runs something while the large allocation of that number fails; also returns whether one failed.
+fn failing<R>(number: i64, work: impl FnOnce() -> R) -> (R, bool) {
+    COUNTDOWN.store(number, Ordering::SeqCst);
+    let result = work();
+    (result, COUNTDOWN.swap(0, Ordering::SeqCst) < 1)
+}
+
+type Request = Vec<Vec<u8>>;
+
+fn words(line: &str) -> Request {
+    line.split(' ')
+        .map(|word| word.as_bytes().to_vec())
+        .collect()
+}
+
+fn settings() -> Settings {
+    Settings {
+        enable_debug_command: "yes".into(),
+        ..Settings::default()
+    }
+}
+
+/// Sends bytes and reads the reply; `None` when the server closed the connection.
+fn exchange(client: &mut Client, request: &[u8]) -> Option<Reply> {
+    client.stream.write_all(request).ok()?;
+    client.try_reply()
+}
+
+fn is_refusal(reply: &Reply) -> bool {
+    let texts = [
+        "OOM ",
+        "ERR Insufficient memory",
+        "ERR problem inserting into filter",
+    ];
+    let text = reply.as_error().unwrap_or_default();
+    texts.iter().any(|start| text.starts_with(start))
+}
+
+/// What there is, apart from what is random: the hashes of some filters are.
+fn seen(client: &mut Client) -> Vec<Reply> {
+    let mut seen = vec![client.line("DBSIZE")];
+    for key in ["k", "full", "short", "new", "other", "f"] {
+        for command in ["STRLEN", "BITCOUNT", "BF.INFO", "CF.INFO"] {
+            seen.push(client.line(&format!("{command} {key}")));
+        }
+    }
+    seen
+}
+
+/// A request runs on the keys that the setup makes, with every large allocation failing once.
+/// Returns how many of them did.
+fn check(running: &Running, setup: &[Request], request: &Request) -> i64 {
+    let mut client = Client::of(running);
+    let name = String::from_utf8_lossy(&request[..2].join(&b' ')).into_owned();
+    let mut encoded = Vec::new();
+    encode_request(request, &mut encoded);
+    let prepare = |client: &mut Client| {
+        client.ok("FLUSHALL");
+        for request in setup {
+            let reply = client.call(request);
+            assert!(!reply.is_error(), "{name}: {reply:?}");
+        }
+    };
+    prepare(&mut client);
+    let normal = exchange(&mut client, &encoded).unwrap();
+    assert!(!normal.is_error(), "{name}: {normal:?}");
+    let after = seen(&mut client);
+    for number in 1.. {
+        prepare(&mut client);
+        let before = client.digest();
+        let (reply, failed) = failing(number, || exchange(&mut client, &encoded));
+        if reply.is_none() {
+            client = Client::of(running);
+        }
+        let what = format!("{name}, allocation {number}: {reply:?}");
+        if reply.as_ref() == Some(&normal) {
+            // It went without.
+            assert_eq!(seen(&mut client), after, "{what}");
+        } else {
+            assert!(failed, "{what}");
+            // What cannot even be read is not answered.
+            assert!(reply.is_none_or(|reply| is_refusal(&reply)), "{what}");
+            assert_eq!(client.digest(), before, "{what}");
+            assert_eq!(
+                exchange(&mut client, &encoded),
+                Some(normal.clone()),
+                "{what}"
+            );
+            assert_eq!(seen(&mut client), after, "{what}");
+        }
+        if !failed {
+            return number - 1;
+        }
+    }
+    0
+}
+
+#[test]
+fn strings_that_cannot_grow_are_as_before() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let setup = [
+        words("SETBIT k 12000000 1"),
+        words("SETBIT full 25165823 1"),
+        words("SET short abc"),
+    ];
+    for line in [
+        "SETBIT new 16000000 1",
+        "SETBIT k 24000000 1",
+        "SETBIT k 12800000 1",
+        "SETBIT short 24000000 1",
+        "SETRANGE new 2000000 x",
+        "SETRANGE k 4000000 x",
+        "APPEND full x",
+        "BITFIELD new SET u8 16000000 1",
+        "BITFIELD k INCRBY u8 24000000 1",
+        "BITOP OR new k short",
+        "BITOP NOT k k",
+        "COPY k new",
+    ] {
+        assert!(check(&running, &setup, &words(line)) > 0, "{line}");
+    }
+}
+
+#[test]
+fn long_values_that_cannot_be_stored_change_nothing() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let setup = [words("SETBIT k 12000000 1"), words("SET short abc")];
+    let long = vec![b'x'; 3 << 20];
+    for start in [
+        "SET new",
+        "SET short",
+        "SETNX new",
+        "SETEX short 100",
+        "GETSET short",
+        "APPEND k",
+        "APPEND new",
+        "SETRANGE short 2",
+        "MSET k 1 short",
+        "MSETNX new 1 other",
+    ] {
+        let mut request = words(start);
+        request.push(long.clone());
+        assert!(check(&running, &setup, &request) > 1, "{start}");
+    }
+}
+
+/// The requests that fill a filter, one item each, up to the one that makes it grow.
+fn fill(client: &mut Client, reserve: &str, add: &str) -> (Vec<Request>, Request) {
+    client.ok("FLUSHALL");
+    client.ok(reserve);
+    let memory = |client: &mut Client| client.number("MEMORY USAGE f");
+    let small = memory(client);
+    let mut setup = vec![words(reserve)];
+    for item in 0..10_000 {
+        let request = words(&format!("{add} f {item}"));
+        client.call(&request);
+        if memory(client) > small + 1_000_000 {
+            return (setup, request);
+        }
+        setup.push(request);
+    }
+    panic!("{reserve}: it does not grow");
+}
+
+#[test]
+fn filters_that_cannot_be_had_change_nothing() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let mut client = Client::of(&running);
+    for line in [
+        "BF.RESERVE f 0.01 2000000",
+        "BF.RESERVE f 0.01 2000000 LAYOUT blocked",
+        "BF.INSERT f CAPACITY 2000000 ITEMS a b",
+        "CF.RESERVE f 4000000",
+        "CF.INSERT f CAPACITY 4000000 ITEMS a b",
+    ] {
+        assert!(check(&running, &[], &words(line)) > 0, "{line}");
+    }
+    for (reserve, add) in [
+        ("BF.RESERVE f 0.01 500 EXPANSION 8000", "BF.ADD"),
+        (
+            "BF.RESERVE f 0.01 500 EXPANSION 8000 LAYOUT blocked SEED 7",
+            "BF.ADD",
+        ),
+        ("CF.RESERVE f 510 BUCKETSIZE 255 EXPANSION 32768", "CF.ADD"),
+    ] {
+        let (setup, request) = fill(&mut client, reserve, add);
+        assert!(check(&running, &setup, &request) > 0, "{reserve}");
+    }
+}
+
+#[test]
+fn payloads_that_cannot_be_restored_change_nothing() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let mut client = Client::of(&running);
+    let mut made: Vec<Request> = [
+        "SETBIT f 32000000 1",
+        "BF.RESERVE f 0.01 2000000",
+        "BF.RESERVE f 0.01 2000000 LAYOUT blocked",
+        "CF.RESERVE f 4000000",
+    ]
+    .map(words)
+    .into();
+    // It cannot be compressed, and its payload is long.
+    made.push(vec![b"SET".to_vec(), b"f".to_vec(), noise(3 << 20)]);
+    for request in made {
+        let line = String::from_utf8_lossy(&request[..2].join(&b' ')).into_owned();
+        client.ok("FLUSHALL");
+        client.call(&request);
+        let payload = client.line("DUMP f").as_bytes().unwrap().to_vec();
+        let mut request = words("RESTORE f 0");
+        request.push(payload);
+        assert!(check(&running, &[], &request) > 0, "{line}");
+    }
+}
+
+/// Bytes that cannot be compressed.
+fn noise(len: usize) -> Vec<u8> {
+    let words = (1_u64..).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let words = words.map(|word| (word ^ word >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9));
+    words
+        .flat_map(|word| (word >> 32).to_le_bytes().into_iter().take(4))
+        .take(len)
+        .collect()
+}
+
+/// Starts a server on a directory, with that allocation failing; what the keys are, or why it does
+/// not start.
+fn load(settings: &Settings, number: i64) -> (Result<String, String>, bool) {
+    let (running, failed) = failing(number, || {
+        let running = server(settings.clone());
+        running.wait_until_loaded();
+        running
+    });
+    let loaded = if running.server().store.health.is_loading() {
+        Err(running.wait().unwrap_err())
+    } else {
+        Ok(Client::of(&running).digest())
+    };
+    (loaded, failed)
+}
+
+/// Every file of a directory with what it holds.
+fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path),
+            false => vec![(path.display().to_string(), fs::read(&path).unwrap())],
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn what_cannot_be_loaded_stays_in_the_files() {
+    let _alone = ALONE.lock();
+    let noise = noise(3 << 20);
+    for appendonly in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = settings();
+        settings.data.dir = Some(dir.path().into());
+        settings.data.appendonly = appendonly;
+        settings.data.save = Vec::new();
+        let running = server(settings.clone());
+        running.wait_until_loaded();
+        let mut client = Client::of(&running);
+        client.call(&[b"SET", &b"noise"[..], &noise]);
+        for line in [
+            "SETBIT zeros 16000000 1",
+            "SETBIT zeros 32000000 1",
+            "BF.RESERVE classic 0.01 2000000",
+            "BF.RESERVE blocked 0.01 2000000 LAYOUT blocked",
+            "CF.RESERVE cuckoo 4000000",
+            "BITOP NOT inverted zeros",
+            "APPEND zeros x",
+        ] {
+            client.ok(line);
+        }
+        if !appendonly {
+            client.ok("SAVE");
+        }
+        let digest = client.digest();
+        drop((client, running));
+        let stored = files(dir.path());
+        for number in 1.. {
+            let (loaded, failed) = load(&settings, number);
+            let what = format!("appendonly {appendonly}, allocation {number}");
+            match loaded {
+                Ok(loaded) => assert_eq!(loaded, digest, "{what}"),
+                Err(text) => assert!(text.contains("memory"), "{what}: {text}"),
+            }
+            assert!(files(dir.path()) == stored, "{what}");
+            if !failed {
+                assert!(number > 5, "{what}");
+                break;
+            }
+        }
+        assert_eq!(load(&settings, 0).0, Ok(digest));
+    }
+}
