@@ -46,6 +46,9 @@ pub enum UnionError {
     /// One grows, and the other is of fixed size.
     #[error("one of the filters grows, and the other does not")]
     Growth,
+    /// There is no memory for another layer. Some layers may have been added before.
+    #[error("there is no memory for the union")]
+    OutOfMemory,
 }
 
 /// The error of the first rule that is broken.
@@ -68,6 +71,9 @@ pub enum ShrinkError {
     /// smaller array are unknown.
     #[error("only a filter in the blocked layout can be made smaller")]
     Layout,
+    /// A filter that grows has more items than the capacity, or its older layers alone have.
+    #[error("the filter needs a capacity of {0}")]
+    Capacity(u64),
     /// The smaller filter cannot be made.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -205,21 +211,11 @@ impl BloomFilter {
         }
         let wanted = BlockedSize::new(capacity, self.error_rate())
             .and_then(|size| BlockedSize::from_bits(size.bits(), self.hashes(), Some(capacity)));
-        let mut size = wanted.ok_or(BuildError::Unsizable)?;
-        size.bytes = folded_bytes(self.bits() / 8, size.bytes);
-        if size.bits() < self.bits() {
-            self.fold_into(&size, key)?;
+        let size = wanted.ok_or(BuildError::Unsizable)?;
+        if let Some(layer) = folded(&self.layer, size, key)? {
+            self.layer = layer;
         }
         Ok(self.estimated_error_rate())
-    }
-
-    fn fold_into(&mut self, size: &BlockedSize, key: Key) -> Result<(), BuildError> {
-        let mut layer = Layer::blocked(size, key, u64::MAX)?;
-        fold(&self.layer.as_bytes(), layer.as_bytes_mut());
-        layer.set_len(self.len());
-        layer.collapse_loaded();
-        self.layer = layer;
-        Ok(())
     }
 
     /// Removes all items. The filter keeps its shape, its key and its memory.
@@ -260,15 +256,15 @@ impl ScalableBloomFilter {
         Ok(Self::from_layers([layer], 0, options, expansion))
     }
 
-    /// Adds all items of another filter, which must be made for the same error rate, with the same
-    /// layout and key: [`empty_like`](Self::empty_like) makes such a filter. Capacities may differ.
+    /// Adds all items of another filter, which must have the same layout and key:
+    /// [`empty_like`](Self::empty_like) makes such a filter. Capacities and error rates may differ.
+    /// Returns the error rate to expect, which may exceed the given one.
     ///
     /// A layer is merged into one of the same size if that one has room for the items of both, or
     /// if the merged layer errs no more often than the two layers apart (layers of the same items,
     /// for example). Otherwise it becomes an additional layer. So the new error rate is at most the
-    /// sum of both, which may exceed the given rate: [`stats`](Self::stats) estimates it.
-    /// [`len`](Self::len) counts an item twice if it is in two layers. A [capture](crate::host) in
-    /// progress ends.
+    /// sum of both. [`len`](Self::len) counts an item twice if it is in two layers. A
+    /// [capture](crate::host) in progress ends.
     ///
     /// ```
     /// use everbloom::ScalableBloomFilter;
@@ -276,7 +272,8 @@ impl ScalableBloomFilter {
     /// let (mut one, mut other) = (builder.build()?, builder.build()?);
     /// one.extend(0..20);
     /// other.extend(20..40);
-    /// one.union(&other)?;
+    /// let rate = one.union(&other)?;
+    /// assert!(rate < 0.01);
     /// assert_eq!(one.layers().len(), 1);
     ///
     /// // This one is full, and the other has no room for it.
@@ -291,53 +288,98 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
-    pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<(), UnionError> {
+    pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<f64, UnionError> {
         let widths = [self, other].map(|filter| filter.options().hash_width());
         first_broken([
             (self.layout() == other.layout(), UnionError::Layout),
             (self.key() == other.key(), UnionError::Key),
             (widths[0] == widths[1], UnionError::Hash),
             (self.is_fixed() == other.is_fixed(), UnionError::Growth),
-            (
-                self.error_rate() == other.error_rate(),
-                UnionError::ErrorRate,
-            ),
         ])?;
         self.capture = Capture::default();
         for layer in &other.layers {
             // The count of a layer that was loaded may be wrong; its bits decide.
             let is_empty = layer.is_empty() && layer.fill().ratio == 0.0;
-            if !is_empty && !self.unite_with_any(layer) {
-                self.layers.push(layer.clone());
+            if !is_empty && !self.unite_with_any(layer)? {
+                self.layers.push(layer.try_clone()?);
             }
         }
-        self.layers.sort_by(growth);
+        // The first layer says what error rate was given.
+        if let Some((_, later)) = self.layers.split_first_mut() {
+            later.sort_by(growth);
+        }
         self.items = 0;
         for layer in &mut self.layers {
             // The sum of the layers' counts must stay the filter's count.
             layer.set_len(layer.len().min(u64::MAX - self.items));
             self.items += layer.len();
         }
-        Ok(())
+        Ok(self.layers.iter().map(rate_now).sum())
     }
 
     /// Merges this layer into one of the layers, if the result is no worse than both apart.
-    fn unite_with_any(&mut self, layer: &Layer) -> bool {
+    fn unite_with_any(&mut self, layer: &Layer) -> Result<bool, UnionError> {
         let alike = self.layers.iter_mut();
         for mine in alike.filter(|mine| mine.size() == layer.size()) {
             if mine.len().saturating_add(layer.len()) <= mine.capacity() {
                 unite(mine, layer);
-                return true;
+                return Ok(true);
             }
-            let mut united = mine.clone();
+            let mut united = mine.try_clone()?;
             unite(&mut united, layer);
             let apart = mine.fill().error_rate + layer.fill().error_rate;
             if united.len() <= united.capacity() || united.fill().error_rate <= apart {
                 *mine = united;
-                return true;
+                return Ok(true);
             }
         }
-        false
+        Ok(false)
+    }
+
+    /// Makes the filter smaller and keeps its items: the newest layer becomes as large as one of a
+    /// filter of this capacity and the same error rate. Returns the error rate to expect now. If
+    /// the filter would not become smaller, it does not change. A [capture](crate::host) in
+    /// progress ends. See [`BloomFilter::shrink_to`].
+    ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen = ScalableBloomFilter::new(1_000_000, 0.01);
+    /// seen.extend(0..50_000);
+    /// let before = seen.memory_usage();
+    /// let rate = seen.shrink_to(50_000)?;
+    /// assert!(rate < 0.01 && seen.memory_usage() * 18 < before);
+    /// assert!((0..50_000).all(|number| seen.contains(&number)));
+    /// assert_eq!((seen.capacity(), seen.error_rate()), (50_000, 0.01));
+    /// # Ok::<(), everbloom::ShrinkError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ShrinkError`]; nothing has changed then.
+    pub fn shrink_to(&mut self, capacity: u64) -> Result<f64, ShrinkError> {
+        let (Some(key), Some((newest, older))) = (self.key(), self.layers.split_last()) else {
+            return Err(ShrinkError::Layout);
+        };
+        let others: u64 = older.iter().map(Layer::capacity).sum();
+        let least = others.saturating_add(newest.len().max(1));
+        let Some(capacity) = capacity.checked_sub(others).filter(|_| capacity >= least) else {
+            return Err(ShrinkError::Capacity(least));
+        };
+        let size = match (older, self.is_fixed()) {
+            ([], fixed) => BlockedSize::first(capacity, self.error_rate(), !fixed),
+            _ => BlockedSize::new(capacity, newest.error_rate()),
+        };
+        // A folded item has as many bits as before.
+        let size = size
+            .and_then(|size| size.with_hashes(newest.hashes()))
+            .ok_or(BuildError::Unsizable)?;
+        if let Some(layer) = folded(newest, size, key)?
+            && let Some(newest) = self.layers.last_mut()
+        {
+            self.capture = Capture::default();
+            *newest = layer;
+        }
+        Ok(self.layers.iter().map(rate_now).sum())
     }
 
     /// Removes all items, and all layers except the first. A [capture](crate::host) in progress
@@ -355,6 +397,29 @@ impl ScalableBloomFilter {
         self.layers.iter_mut().for_each(Layer::clear);
         self.items = 0;
     }
+}
+
+/// The error rate to expect of a layer: what it is made for, or what its bits say if it has more
+/// items than that.
+fn rate_now(layer: &Layer) -> f64 {
+    match layer.len() {
+        0 => 0.0,
+        items if items <= layer.capacity() => layer.error_rate(),
+        _ => layer.fill().error_rate,
+    }
+}
+
+/// The layer with its blocks put into those of a smaller one; `None` when it would not be smaller.
+fn folded(layer: &Layer, mut size: BlockedSize, key: Key) -> Result<Option<Layer>, BuildError> {
+    size.bytes = folded_bytes(layer.bytes(), size.bytes);
+    if size.bytes >= layer.bytes() {
+        return Ok(None);
+    }
+    let mut smaller = Layer::blocked(&size, key, u64::MAX)?;
+    fold(&layer.as_bytes(), smaller.as_bytes_mut());
+    smaller.set_len(layer.len());
+    smaller.collapse_loaded();
+    Ok(Some(smaller))
 }
 
 /// Adds the items of a layer of the same size and key. The new count is an estimate from the fill

@@ -16,6 +16,7 @@ use crate::huge::HugePages;
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::pages::{self, STEP};
+use crate::sets::UnionError;
 use crate::shape::Shape;
 use crate::sizing::LayerSize;
 use crate::sizing::blocked::BlockedSize;
@@ -461,6 +462,19 @@ impl Layer {
         };
         layer.collapse_loaded();
         layer
+    }
+}
+
+impl Layer {
+    /// A copy, if there is memory for it.
+    pub(crate) fn try_clone(&self) -> Result<Layer, UnionError> {
+        let copy = Layer::sized(self.size(), self.key(), u64::MAX);
+        let mut copy = copy.map_err(|_| UnionError::OutOfMemory)?;
+        pages::copy(copy.as_bytes_mut(), &self.as_bytes());
+        copy.shrink();
+        copy.items = self.items;
+        copy.collapse_loaded();
+        Ok(copy)
     }
 }
 

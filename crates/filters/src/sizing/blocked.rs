@@ -149,14 +149,18 @@ impl BlockedSize {
     /// the same hash count are tested together, which is worth a few bits.
     fn in_chain(capacity: u64, error_rate: f64, hashes: u32) -> Option<BlockedSize> {
         let best = BlockedSize::new(capacity, error_rate)?;
-        if best.hashes == hashes {
-            return Some(best);
-        }
-        let load = load_of(hashes, error_rate * SIZED_FOR);
-        let alike = BlockedSize::with_load(capacity, error_rate, load, hashes);
-        alike
+        best.with_hashes(hashes)
             .filter(|alike| alike.bytes <= best.bytes + best.bytes / 8)
             .or(Some(best))
+    }
+
+    /// Dimensions for the same capacity and error rate with this many hashes.
+    pub(crate) fn with_hashes(self, hashes: u32) -> Option<BlockedSize> {
+        if self.hashes == hashes {
+            return Some(self);
+        }
+        let load = load_of(hashes, self.error_rate * SIZED_FOR);
+        BlockedSize::with_load(self.capacity, self.error_rate, load, hashes)
     }
 
     /// Dimensions of the layer after this one, when the existing layers leave `left` of the given

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use everbloom::redisbloom::{Check, Options};
-use everbloom::{BloomFilter, Layer, Layout, ScalableBloomFilter, UnionError};
+use everbloom::{BloomFilter, Layer, Layout, ScalableBloomFilter, ShrinkError, UnionError};
 use proptest::prelude::*;
 
 const SEED: u64 = 7;
@@ -43,8 +43,9 @@ fn check_whole(filter: &ScalableBloomFilter) {
     let parts = filter.parts();
     assert_eq!(parts.validate(u64::MAX, Check::DumpHeader), Ok(()));
     assert!(ScalableBloomFilter::from_bytes(&filter.to_bytes()).unwrap() == *filter);
-    let capacities = filter.layers().iter().map(Layer::capacity);
-    assert!(capacities.is_sorted());
+    // The first layer says what rate was given; items go into the last.
+    let later = filter.layers().iter().skip(1).map(Layer::capacity);
+    assert!(later.is_sorted());
 }
 
 proptest! {
@@ -94,7 +95,9 @@ proptest! {
             let piece = ScalableBloomFilter::from(piece);
             match &mut all {
                 None => all = Some(piece),
-                Some(all) => all.union(&piece).unwrap(),
+                Some(all) => {
+                    all.union(&piece).unwrap();
+                }
             }
         }
         let all = all.unwrap();
@@ -197,7 +200,6 @@ fn what_cannot_be_united_stays() {
     let fixed = piece(Layout::Blocked, 100, 0.01).into();
     for (other, error) in [
         (made(Layout::Classic, 100, 0.01), UnionError::Layout),
-        (made(Layout::Blocked, 100, 0.001), UnionError::ErrorRate),
         (other_key.unwrap(), UnionError::Key),
         (fixed, UnionError::Growth),
     ] {
@@ -209,6 +211,71 @@ fn what_cannot_be_united_stays() {
     parts.options = Options::NO_ROUND;
     let narrow = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
     assert_eq!(classic.union(&narrow), Err(UnionError::Hash));
+}
+
+/// The destination keeps the rate that it was given, and says what rate to expect.
+#[test]
+fn filters_of_other_rates_are_united() {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        let mut all = made(layout, 1000, 0.08);
+        let mut expected = 0.0;
+        for day in 0..7_u32 {
+            let mut filter = made(layout, 1000, 0.01);
+            filter.extend(day * 900..day * 900 + 900);
+            expected = all.union(&filter).unwrap();
+        }
+        assert!(expected > 0.001 && expected <= 0.08, "{expected}");
+        assert_eq!(all.error_rate(), 0.08);
+        assert!((0..6300).all(|item| all.contains(&item)));
+        let wrong = (10_000..110_000).filter(|item| all.contains(item)).count();
+        assert!(
+            (wrong as f64) < 100_000.0 * expected * 1.3,
+            "{wrong} {expected}"
+        );
+        all.extend(20_000..30_000);
+        assert!((20_000..30_000).all(|item| all.contains(&item)));
+        check_whole(&all);
+    }
+}
+
+#[test]
+fn a_growing_filter_is_made_smaller() {
+    let mut filter = made(Layout::Blocked, 1_000_000, 0.01);
+    filter.extend(0..20_000_u32);
+    let large = filter.memory_usage();
+    assert_eq!(
+        filter.shrink_to(19_000),
+        Err(ShrinkError::Capacity(filter.len()))
+    );
+    let expected = filter.shrink_to(30_000).unwrap();
+    assert!(expected <= 0.01, "{expected}");
+    assert!(filter.memory_usage() * 25 < large);
+    assert_eq!((filter.capacity(), filter.error_rate()), (30_000, 0.01));
+    assert!((0..20_000).all(|item| filter.contains(&item)));
+    // The same size, and more than it has: nothing changes.
+    let before = filter.clone();
+    filter.shrink_to(30_000).unwrap();
+    filter.shrink_to(60_000).unwrap();
+    assert!(filter == before);
+    // It grows again, and only its newest layer can be made smaller.
+    filter.extend(100_000..200_000_u32);
+    assert_eq!(filter.layers().len(), 2);
+    let least = 30_000 + filter.layers()[1].len();
+    assert_eq!(filter.shrink_to(40_000), Err(ShrinkError::Capacity(least)));
+    filter.shrink_to(least).unwrap();
+    assert_eq!((filter.capacity(), filter.error_rate()), (least, 0.01));
+    assert!(
+        (0..20_000)
+            .chain(100_000..200_000)
+            .all(|item| filter.contains(&item))
+    );
+    let wrong = (1_000_000..1_100_000_u32)
+        .filter(|item| filter.contains(item))
+        .count();
+    assert!(wrong < 1300, "{wrong}");
+    check_whole(&filter);
+    let mut classic = made(Layout::Classic, 1000, 0.01);
+    assert_eq!(classic.shrink_to(100), Err(ShrinkError::Layout));
 }
 
 /// Counts from outside may be wrong. Bits that are there are united whatever the counts say.
