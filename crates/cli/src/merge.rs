@@ -65,9 +65,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         };
         match &mut merged {
             None => merged = Some((filter, path)),
-            Some((merged, first)) => merged
-                .union(&filter)
-                .map_err(|error| unlike(first, path, error))?,
+            Some((merged, first)) => {
+                let united = merged.union(&filter);
+                united.map_err(|error| unlike(first, path, error))?;
+            }
         }
         if let Some(code) = stopped() {
             return Ok(code);
@@ -93,6 +94,7 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::ErrorRate => "were made for different error rates",
         UnionError::Growth => "cannot be merged, because one of them grows and the other does not",
         UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
+        UnionError::OutOfMemory => return Failure::Server(error.to_string()),
     };
     let (first, path) = (first.display(), path.display());
     Failure::Usage(format!(

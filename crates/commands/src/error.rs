@@ -69,6 +69,9 @@ pub enum CommandError {
     /// A filter of the blocked layout, where RedisBloom may have to follow.
     #[error("ERR blocked filters are refused while bf-redisbloom-compatible is on")]
     ClassicOnly,
+    /// A command that RedisBloom lacks, where one may have to follow.
+    #[error("ERR '{0}' is refused while bf-redisbloom-compatible is on")]
+    OursOnly(&'static str),
     /// BF.INSERT: no layout has this name.
     #[error("Bad layout")]
     InsertLayout,

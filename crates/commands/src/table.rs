@@ -1,9 +1,10 @@
 //! The commands on filters as data. Hosts register, document and dispatch from this table; adding a
 //! command is one file under [`bf`](crate::bf) or [`cf`] and one row here.
 
+use crate::bf::replace::{self, Replaced};
 use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
 use crate::cf;
-use crate::command::{Argument, ArgumentKind, Command, ONE_KEY, OURS};
+use crate::command::{ALL_KEYS, Argument, ArgumentKind, Command, ONE_KEY, OURS};
 use crate::context::Context;
 use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, GIVES_PIECES, READONLY, WRITE};
 use crate::run::{Answers, Changes, Run};
@@ -17,7 +18,13 @@ pub enum Function {
     Bloom(Action<ScalableBloomFilter>),
     /// Works on cuckoo filters.
     Cuckoo(Action<CuckooFilter>),
+    /// Looks at its keys, and makes the Bloom filter of the first of them anew. The host stores it,
+    /// with the expiry that the key had, and records the request.
+    Replace(ReplaceFn),
 }
+
+/// A function that is given a request and what its keys hold, and makes a filter for the first.
+pub type ReplaceFn = fn(&Context, &[&[u8]], &[ReadSlot<'_>]) -> Replaced;
 
 /// What a command does to a value of one type, request by request of a run.
 #[derive(Debug)]
@@ -47,7 +54,10 @@ use Action::{Read, Write};
 impl Function {
     /// Whether it may change or create its key.
     pub fn is_write(self) -> bool {
-        matches!(self, Self::Bloom(Write(_)) | Self::Cuckoo(Write(_)))
+        matches!(
+            self,
+            Self::Bloom(Write(_)) | Self::Cuckoo(Write(_)) | Self::Replace(_)
+        )
     }
 }
 
@@ -78,6 +88,14 @@ const fn change(
 ) -> Command<Function> {
     Command::new(name, arity, Function::Bloom(Write(function)))
         .flags(&[WRITE, DENYOOM])
+        .keys(ONE_KEY)
+        .acl(&["@write", "@bloom"])
+}
+
+/// A command that makes the filter of its first key anew.
+const fn replace(name: &'static str, arity: i32, function: ReplaceFn) -> Command<Function> {
+    Command::new(name, arity, Function::Replace(function))
+        .flags(&[WRITE])
         .keys(ONE_KEY)
         .acl(&["@write", "@bloom"])
 }
@@ -264,6 +282,29 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes("O(m) for the m bytes of the filter", &[KEY])
         .tips(DONT_CACHE),
+    replace(replace::CLEAR, 2, replace::clear)
+        .docs(
+            OURS,
+            "Removes all items of a filter, and keeps its parameters",
+        )
+        .takes("O(m) for the m bytes of the first layer", &[KEY]),
+    replace(replace::MERGE, -3, replace::merge)
+        .flags(&[DENYOOM])
+        .keys(ALL_KEYS)
+        .docs(OURS, "Adds all items of some filters to another one")
+        .takes(
+            "O(m) for the m bytes of all filters",
+            &[
+                Argument::new("destination", ArgumentKind::Key),
+                Argument::new("source", ArgumentKind::Key).multiple(),
+            ],
+        ),
+    replace(replace::SHRINK, 3, replace::shrink)
+        .docs(
+            OURS,
+            "Makes a filter of the blocked layout smaller, for fewer items than it was made for",
+        )
+        .takes("O(m) for the m bytes of the filter", &[KEY, CAPACITY]),
     change_cuckoo(cf::reserve::RESERVE, -3, cf::reserve::reserve)
         .flags(&[DENYOOM])
         .docs("1.0.0", "Creates an empty cuckoo filter for a capacity")
@@ -399,7 +440,9 @@ mod tests {
             assert_eq!(command.is_write(), write, "{name}");
             assert_ne!(command.flags.has(READONLY), write, "{name}");
             assert_eq!(command.docs.acl.contains(&"@write"), write, "{name}");
-            assert_eq!(command.keys, ONE_KEY);
+            assert_eq!(command.keys.first, 1);
+            let several = command.name == "bf.merge";
+            assert_eq!(command.keys == ONE_KEY, !several, "{name}");
         }
     }
 
@@ -436,6 +479,10 @@ mod tests {
                     Function::Cuckoo(Write(function)) => {
                         let mut slot = Slot::Held(&mut cuckoo.clone());
                         function(&context, run, &mut slot, answers, &mut ());
+                    }
+                    Function::Replace(function) => {
+                        let made = function(&context, words, &[ReadSlot::Held(&bloom); 2]);
+                        answers.reply(made.map_or_else(|refusal| refusal, |(_, reply)| reply));
                     }
                 }
                 answers.clone().into_last().map(|reply| {

@@ -2,6 +2,8 @@
 
 use core::cmp::Ordering;
 
+use smallvec::SmallVec;
+
 use crate::error::BuildError;
 use crate::fixed::BloomFilter;
 use crate::hash::Key;
@@ -301,7 +303,7 @@ impl ScalableBloomFilter {
             // The count of a layer that was loaded may be wrong; its bits decide.
             let is_empty = layer.is_empty() && layer.fill().ratio == 0.0;
             if !is_empty && !self.unite_with_any(layer)? {
-                self.layers.push(layer.try_clone()?);
+                self.layers.push(copy(layer)?);
             }
         }
         // The first layer says what error rate was given.
@@ -314,7 +316,7 @@ impl ScalableBloomFilter {
             layer.set_len(layer.len().min(u64::MAX - self.items));
             self.items += layer.len();
         }
-        Ok(self.layers.iter().map(rate_now).sum())
+        Ok(self.expected_rate())
     }
 
     /// Merges this layer into one of the layers, if the result is no worse than both apart.
@@ -325,7 +327,7 @@ impl ScalableBloomFilter {
                 unite(mine, layer);
                 return Ok(true);
             }
-            let mut united = mine.try_clone()?;
+            let mut united = copy(mine)?;
             unite(&mut united, layer);
             let apart = mine.fill().error_rate + layer.fill().error_rate;
             if united.len() <= united.capacity() || united.fill().error_rate <= apart {
@@ -357,29 +359,59 @@ impl ScalableBloomFilter {
     ///
     /// [`ShrinkError`]; nothing has changed then.
     pub fn shrink_to(&mut self, capacity: u64) -> Result<f64, ShrinkError> {
-        let (Some(key), Some((newest, older))) = (self.key(), self.layers.split_last()) else {
-            return Err(ShrinkError::Layout);
-        };
-        let others: u64 = older.iter().map(Layer::capacity).sum();
-        let least = others.saturating_add(newest.len().max(1));
-        let Some(capacity) = capacity.checked_sub(others).filter(|_| capacity >= least) else {
-            return Err(ShrinkError::Capacity(least));
-        };
-        let size = match (older, self.is_fixed()) {
-            ([], fixed) => BlockedSize::first(capacity, self.error_rate(), !fixed),
-            _ => BlockedSize::new(capacity, newest.error_rate()),
-        };
-        // A folded item has as many bits as before.
-        let size = size
-            .and_then(|size| size.with_hashes(newest.hashes()))
-            .ok_or(BuildError::Unsizable)?;
-        if let Some(layer) = folded(newest, size, key)?
+        if let Some(layer) = self.smaller_newest(capacity)?
             && let Some(newest) = self.layers.last_mut()
         {
             self.capture = Capture::default();
             *newest = layer;
         }
-        Ok(self.layers.iter().map(rate_now).sum())
+        Ok(self.expected_rate())
+    }
+
+    /// A copy that [`shrink_to`](Self::shrink_to) made smaller, and its error rate: less memory
+    /// than a copy that is then made smaller.
+    ///
+    /// # Errors
+    ///
+    /// [`ShrinkError`].
+    pub fn shrunk_to(&self, capacity: u64) -> Result<(Self, f64), ShrinkError> {
+        let newest = self.smaller_newest(capacity)?;
+        let mut layers = SmallVec::new();
+        let copied = self.layers.len() - usize::from(newest.is_some());
+        for layer in self.layers.iter().take(copied) {
+            layers.push(layer.try_clone()?);
+        }
+        layers.extend(newest);
+        let copy = Self::from_layers(layers, self.items, self.options(), self.expansion());
+        let rate = copy.expected_rate();
+        Ok((copy, rate))
+    }
+
+    /// The newest layer as it must be for this capacity; `None` when it would not be smaller.
+    fn smaller_newest(&self, capacity: u64) -> Result<Option<Layer>, ShrinkError> {
+        let (Some(key), Some((newest, older))) = (self.key(), self.layers.split_last()) else {
+            return Err(ShrinkError::Layout);
+        };
+        let others = older
+            .iter()
+            .map(Layer::capacity)
+            .fold(0, u64::saturating_add);
+        let least = others.saturating_add(newest.len().max(1));
+        let Some(left) = capacity.checked_sub(others).filter(|_| capacity >= least) else {
+            return Err(ShrinkError::Capacity(least));
+        };
+        let size = match (older, self.is_fixed()) {
+            ([], fixed) => BlockedSize::first(left, self.error_rate(), !fixed),
+            _ => BlockedSize::new(left, newest.error_rate()),
+        };
+        // A folded item has as many bits as before.
+        let size = size.and_then(|size| size.with_hashes(newest.hashes()));
+        Ok(folded(newest, size.ok_or(BuildError::Unsizable)?, key)?)
+    }
+
+    /// The error rate to expect: the sum of the layers'.
+    fn expected_rate(&self) -> f64 {
+        self.layers.iter().map(rate_now).sum()
     }
 
     /// Removes all items, and all layers except the first. A [capture](crate::host) in progress
@@ -420,6 +452,10 @@ fn folded(layer: &Layer, mut size: BlockedSize, key: Key) -> Result<Option<Layer
     smaller.set_len(layer.len());
     smaller.collapse_loaded();
     Ok(Some(smaller))
+}
+
+fn copy(layer: &Layer) -> Result<Layer, UnionError> {
+    layer.try_clone().map_err(|_| UnionError::OutOfMemory)
 }
 
 /// Adds the items of a layer of the same size and key. The new count is an estimate from the fill

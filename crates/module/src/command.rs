@@ -8,7 +8,7 @@
 
 use everbloom::Layout;
 use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
-use everbloom_commands::table::{ReadFn, WriteFn};
+use everbloom_commands::table::{ReadFn, ReplaceFn, WriteFn};
 use everbloom_commands::{
     Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function, Kind,
     ReadSlot, Run, Slot,
@@ -17,11 +17,13 @@ use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
 use crate::raw::context::{Args, Caller, HostContext, HostStr, LogLevel, Output};
-use crate::raw::key::Key;
+use crate::raw::key::{Key, ReadKey};
 use crate::{config, types};
 
 /// As many arguments as most commands have, without an allocation.
 const FEW: usize = 8;
+
+const NOT_OPENED: &str = "ERR the key cannot be opened";
 
 /// Runs the command of this row for the host.
 pub(crate) fn run(host: &mut HostContext<'_>, row: &Command<Function>, args: Args<'_>) {
@@ -33,6 +35,7 @@ pub(crate) fn run(host: &mut HostContext<'_>, row: &Command<Function>, args: Arg
         Some(key) => match row.handler {
             Function::Bloom(action) => run_on(host, row, action, key, &words),
             Function::Cuckoo(action) => run_on(host, row, action, key, &words),
+            Function::Replace(function) => replace(host, row, function, args, &words),
         },
     }
 }
@@ -76,13 +79,65 @@ fn read<F: Family>(
     };
     let mut answers = host.output();
     let key = Key::open_to_read(host, name);
-    let slot = match key.as_ref().filter(|key| !key.is_empty()) {
+    let slot = slot(key.as_ref());
+    function(&context, &mut Run::one(words), slot, &mut answers);
+}
+
+/// Makes the filter of the first key anew.
+fn replace(
+    host: &mut HostContext<'_>,
+    row: &Command<Function>,
+    function: ReplaceFn,
+    args: Args<'_>,
+    words: &[&[u8]],
+) {
+    let mut context = Context::default();
+    limit(&mut context, host.caller());
+    let keys = row.keys.of(words).count();
+    let keys = (1..=keys).map(|at| Key::open_to_read(host, args.get(at)?));
+    let keys: SmallVec<[Option<ReadKey<'_>>; 2]> = keys.collect();
+    let slots: SmallVec<[ReadSlot<'_>; 2]> = keys.iter().map(|key| slot(key.as_ref())).collect();
+    let made = function(&context, words, &slots);
+    drop(slots);
+    drop(keys);
+    let mut answers = host.output();
+    let (filter, reply) = match made {
+        Ok(made) => made,
+        Err(refusal) => return answers.reply(refusal),
+    };
+    let Some(name) = args.get(1) else { return };
+    let Some(mut key) = Key::open_to_write(host, name) else {
+        return answers.reply(Reply::error(NOT_OPENED));
+    };
+    match types::kind_of(&key) {
+        // In its place the value keeps the expiry of its key.
+        Some(kind) => types::change(&mut key, kind, |held| *held = filter.into()),
+        None if types::set(&mut key, filter.into()) => {}
+        None => return answers.reply(Reply::error("ERR the host did not take the filter")),
+    }
+    drop(key);
+    answers.reply(reply);
+    host.output().replicate_verbatim();
+    host.signal_modified(name);
+}
+
+/// What a key holds.
+fn slot<'k, F: Family>(key: Option<&'k ReadKey<'_>>) -> ReadSlot<'k, F> {
+    match key.filter(|key| !key.is_empty()) {
         None => ReadSlot::Missing,
         Some(key) => types::kind_of(key)
             .and_then(|kind| types::filter(key, kind))
             .map_or(ReadSlot::OtherType, Into::into),
-    };
-    function(&context, &mut Run::one(words), slot, &mut answers);
+    }
+}
+
+/// Sets the limits for clients. What a primary has accepted, or the log, is not for its replica to
+/// refuse. Memory itself may run out all the same.
+fn limit(context: &mut Context, caller: Caller<'_>) {
+    if !caller.must_be_obeyed() {
+        context.max_filter_bytes = config::max_filter_bytes();
+        context.classic_only = config::redisbloom_compatible();
+    }
 }
 
 /// What a command did to its key: passed on at once, and remembered for the events.
@@ -131,7 +186,7 @@ impl<F: Family> Write<'_, F> {
             refused: false,
         };
         let Some(mut key) = Key::open_to_write(host, name) else {
-            return answers.reply(Reply::error("ERR the key cannot be opened"));
+            return answers.reply(Reply::error(NOT_OPENED));
         };
         let (mut created, mut added, mut kept) = (None, false, true);
         let (is_new, kind) = (key.is_empty(), types::kind_of(&key));
@@ -213,11 +268,8 @@ impl<F: Family> Write<'_, F> {
         if self.caller.must_be_obeyed() {
             context.cuckoo.max_expansions = u32::MAX;
         }
-        // What a primary has accepted, or the log, is not for its replica to refuse: a limit is for
-        // clients only. Memory itself may run out all the same.
-        if makes && !self.caller.must_be_obeyed() {
-            context.max_filter_bytes = config::max_filter_bytes();
-            context.classic_only = config::redisbloom_compatible();
+        if makes {
+            limit(&mut context, self.caller);
         }
         let mut run = Run::one(self.words);
         (self.function)(&context, &mut run, slot, answers, changes);

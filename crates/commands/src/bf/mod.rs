@@ -11,6 +11,7 @@ pub mod exists;
 pub mod info;
 pub mod insert;
 mod insertion;
+pub mod replace;
 pub mod reserve;
 pub mod stats;
 

@@ -3,8 +3,10 @@
 use everbloom::ScalableBloomFilter;
 use everbloom_commands::bf::dump::piece;
 use everbloom_commands::run::Replies;
+use everbloom_commands::table::{COMMANDS, ReplaceFn};
 use everbloom_commands::{
-    Action, Changes, Context, Defaults, Family, Filter, Function, ReadSlot, Run, Slot, cf, find,
+    Action, Answers, Changes, Command, Context, Defaults, Family, Filter, Function, ReadSlot, Run,
+    Slot, cf, find,
 };
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::BTreeMap;
@@ -89,6 +91,7 @@ impl Keyspace {
             match function {
                 Function::Bloom(action) => self.act(action, run, &mut replies),
                 Function::Cuckoo(action) => self.act(action, run, &mut replies),
+                Function::Replace(function) => self.replace(function, run, &mut replies),
             }
             if run.is_empty() {
                 return replies.into_vec();
@@ -101,12 +104,7 @@ impl Keyspace {
         let context = self.context;
         match action {
             Action::Read(function) => {
-                let slot = match self.keys.get(run.key()) {
-                    None => ReadSlot::Missing,
-                    Some(Value::Filter(filter)) => filter.into(),
-                    Some(Value::Other) => ReadSlot::OtherType,
-                };
-                function(&context, run, slot, replies);
+                function(&context, run, self.slot(run.key()), replies);
             }
             Action::Write(function) => {
                 let mut changes = Effects::default();
@@ -118,6 +116,37 @@ impl Keyspace {
                 assert!(changes.touched || changes.commands.is_empty());
                 self.log.extend(changes.commands);
             }
+        }
+    }
+
+    fn replace(&mut self, function: ReplaceFn, run: &mut Run<'_>, replies: &mut Replies) {
+        let request = run.first();
+        let is_row = |row: &&Command<Function>| matches!(row.handler, Function::Replace(of) if std::ptr::fn_addr_eq(of, function));
+        let row = COMMANDS
+            .iter()
+            .find(is_row)
+            .expect("a command of the table");
+        let slots: Vec<ReadSlot> = row.keys.of(request).map(|key| self.slot(key)).collect();
+        let made = function(&self.context, request, &slots);
+        match made {
+            Err(refusal) => replies.reply(refusal),
+            Ok((filter, reply)) => {
+                let key = run.key().to_vec();
+                self.keys.insert(key, Value::Filter(filter.into()));
+                self.touched += 1;
+                self.log
+                    .push(request.iter().map(|word| word.to_vec()).collect());
+                replies.reply(reply);
+            }
+        }
+        run.take(1);
+    }
+
+    fn slot<F: Family>(&self, key: &[u8]) -> ReadSlot<'_, F> {
+        match self.keys.get(key) {
+            None => ReadSlot::Missing,
+            Some(Value::Filter(filter)) => filter.into(),
+            Some(Value::Other) => ReadSlot::OtherType,
         }
     }
 

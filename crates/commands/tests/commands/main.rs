@@ -20,4 +20,5 @@ mod keyspace;
 mod layout;
 mod model;
 mod reads;
+mod replace;
 mod reserve;

@@ -36,6 +36,9 @@ enum Step {
     Madd(&'static str, Vec<String>),
     Insert(&'static str, Vec<String>),
     Ask(&'static str, Vec<String>),
+    Merge(&'static str, Vec<&'static str>),
+    Shrink(&'static str, u64),
+    Clear(&'static str),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -58,6 +61,10 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (key(), items()).prop_map(|(key, items)| Step::Madd(key, items)),
         2 => (key(), items()).prop_map(|(key, items)| Step::Insert(key, items)),
         4 => (key(), items()).prop_map(|(key, items)| Step::Ask(key, items)),
+        1 => (key(), prop::collection::vec(key(), 1..4))
+            .prop_map(|(key, sources)| Step::Merge(key, sources)),
+        1 => (key(), 1..1200_u64).prop_map(|(key, capacity)| Step::Shrink(key, capacity)),
+        1 => key().prop_map(Step::Clear),
     ]
 }
 
@@ -128,6 +135,37 @@ proptest! {
                         let certain = models.get(key).is_some_and(|m| m.certain.contains(item));
                         prop_assert!(!certain || *reply == Reply::Boolean(true), "lost {}", item);
                         prop_assert!(models.contains_key(key) || *reply == Reply::Boolean(false));
+                    }
+                    key
+                }
+                Step::Merge(key, sources) => {
+                    let before = keys.dumps();
+                    let reply = keys.say(&format!("BF.MERGE {key} {}", sources.join(" ")));
+                    if reply == "+OK" {
+                        let items = sources.iter().flat_map(|source| &models[source].certain);
+                        let items: Vec<String> = items.cloned().collect();
+                        let model = models.entry(key).or_default();
+                        model.certain.extend(items);
+                        // Common items make it an estimate.
+                        model.added = keys.filter(key).len() as i64;
+                    } else {
+                        prop_assert!(reply.starts_with("-ERR "), "{}", reply);
+                        prop_assert_eq!(keys.dumps(), before);
+                    }
+                    key
+                }
+                Step::Shrink(key, capacity) => {
+                    let before = keys.dumps();
+                    let reply = keys.say(&format!("BF.SHRINK {key} {capacity}"));
+                    prop_assert!(!reply.starts_with('-') || keys.dumps() == before);
+                    key
+                }
+                Step::Clear(key) => {
+                    let reply = keys.say(&format!("BF.CLEAR {key}"));
+                    let there = models.contains_key(key);
+                    prop_assert_eq!(reply, if there { "+OK" } else { "-ERR not found" });
+                    if there {
+                        models.insert(key, Model::default());
                     }
                     key
                 }

@@ -16,7 +16,6 @@ use crate::huge::HugePages;
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::pages::{self, STEP};
-use crate::sets::UnionError;
 use crate::shape::Shape;
 use crate::sizing::LayerSize;
 use crate::sizing::blocked::BlockedSize;
@@ -467,9 +466,8 @@ impl Layer {
 
 impl Layer {
     /// A copy, if there is memory for it.
-    pub(crate) fn try_clone(&self) -> Result<Layer, UnionError> {
-        let copy = Layer::sized(self.size(), self.key(), u64::MAX);
-        let mut copy = copy.map_err(|_| UnionError::OutOfMemory)?;
+    pub(crate) fn try_clone(&self) -> Result<Layer, BuildError> {
+        let mut copy = Layer::sized(self.size(), self.key(), u64::MAX)?;
         pages::copy(copy.as_bytes_mut(), &self.as_bytes());
         copy.shrink();
         copy.items = self.items;

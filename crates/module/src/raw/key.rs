@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::ffi::c_int;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::api::api;
@@ -10,12 +11,23 @@ use super::context::{HostContext, HostStr};
 use super::data_type::DataType;
 use super::ffi::{KEY_READ, KEY_WRITE, KEYTYPE_EMPTY, KeyHandle, OK, TypeHandle};
 
-/// A key that is open, as long as this lives. As it borrows the context of the call exclusively,
-/// there is no second one whose value could be the same.
+/// A key that is open, as long as this lives. One that is open to be changed borrows the context of
+/// the call exclusively, so there is no second one whose value could be the same.
 pub(crate) struct Key<'c> {
     raw: NonNull<KeyHandle>,
     holds: Holds,
     context: PhantomData<&'c mut ()>,
+}
+
+/// A key that is open to be read; there may be others.
+pub(crate) struct ReadKey<'c>(Key<'c>);
+
+impl<'c> Deref for ReadKey<'c> {
+    type Target = Key<'c>;
+
+    fn deref(&self) -> &Key<'c> {
+        &self.0
+    }
 }
 
 /// The type of what a key holds, asked for once.
@@ -49,10 +61,10 @@ impl Holds {
 impl<'c> Key<'c> {
     /// Opens a key to read it; `None` when it does not exist.
     pub(crate) fn open_to_read(
-        context: &'c mut HostContext<'_>,
+        context: &'c HostContext<'_>,
         name: HostStr<'_>,
-    ) -> Option<Self> {
-        Key::open(context, name, KEY_READ)
+    ) -> Option<ReadKey<'c>> {
+        Key::open(context, name, KEY_READ).map(ReadKey)
     }
 
     /// Opens a key to change it, whether it exists or not.
@@ -63,7 +75,7 @@ impl<'c> Key<'c> {
         Key::open(context, name, KEY_READ | KEY_WRITE)
     }
 
-    fn open(context: &'c mut HostContext<'_>, name: HostStr<'_>, mode: c_int) -> Option<Self> {
+    fn open(context: &'c HostContext<'_>, name: HostStr<'_>, mode: c_int) -> Option<Self> {
         // SAFETY: a valid context and a string of the host.
         let raw = NonNull::new(unsafe { (api().open_key)(context.raw(), name.raw(), mode) })?;
         Some(Key {

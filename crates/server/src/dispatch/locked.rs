@@ -3,10 +3,11 @@
 use everbloom::{CuckooFilter, ScalableBloomFilter};
 use everbloom_commands::flags::GIVES_PIECES;
 use everbloom_commands::run::Replies;
-use everbloom_commands::{Action, Function, Run};
+use everbloom_commands::table::ReplaceFn;
+use everbloom_commands::{Action, Function, ReadSlot, Run};
 use everbloom_resp::Reply;
 use everbloom_store::journal::Record;
-use everbloom_store::keyspace::View;
+use everbloom_store::keyspace::{Entry, View};
 
 use super::value::{Runner, Stored, note_expired};
 use crate::call::{Call, Handler};
@@ -33,6 +34,7 @@ pub fn run(call: &mut Call<'_>, view: &mut View<'_>, record: &mut Record) -> Rep
         Handler::Filter(function) if offloads(call, function, view) => return Reply::Null,
         Handler::Filter(Function::Bloom(action)) => return run_on(call, action, view, record),
         Handler::Filter(Function::Cuckoo(action)) => return run_on(call, action, view, record),
+        Handler::Filter(Function::Replace(function)) => replace(call, function, view),
         Handler::Text(action) => return run_on(call, action, view, record),
         Handler::Exec => return Reply::error("ERR EXEC without MULTI"),
         Handler::Plain(function) => return function(call).unwrap_or_else(|refusal| refusal),
@@ -71,6 +73,26 @@ fn run_on<T: Stored>(
     replies.into_last().unwrap_or(Reply::Null)
 }
 
+/// Makes the filter of the first key anew.
+fn replace(call: &Call<'_>, function: ReplaceFn, view: &mut View<'_>) -> Outcome {
+    let (db, key) = (call.session.db, Run::one(call.args).key());
+    let slot = |key| match view.get(db, key).map(|entry| &entry.value) {
+        None => ReadSlot::Missing,
+        Some(value) => Stored::of(value).map_or(ReadSlot::OtherType, ReadSlot::Held),
+    };
+    let slots: Vec<ReadSlot<'_>> = call.command.keys.of(call.args).map(slot).collect();
+    let made = function(&call.context(), call.args, &slots);
+    drop(slots);
+    match made {
+        Err(refusal) => Outcome::unchanged(refusal),
+        Ok((filter, reply)) => {
+            let expires_at = view.peek(db, key).and_then(Entry::expires_at);
+            view.insert(db, key, filter.into_value(), expires_at);
+            Outcome::verbatim(reply)
+        }
+    }
+}
+
 /// Whether a command has offloaded its work to another thread.
 fn offloads(call: &Call<'_>, function: Function, view: &View<'_>) -> bool {
     if !call.command.flags.has(GIVES_PIECES) {
@@ -81,5 +103,6 @@ fn offloads(call: &Call<'_>, function: Function, view: &View<'_>) -> bool {
     match function {
         Function::Bloom(_) => long::offloads_piece::<ScalableBloomFilter>(call, value),
         Function::Cuckoo(_) => long::offloads_piece::<CuckooFilter>(call, value),
+        Function::Replace(_) => false,
     }
 }

@@ -20,7 +20,7 @@ fn on_filters() -> impl Iterator<Item = Command> {
     let rows = FILTER_COMMANDS.iter();
     rows.map(|row| {
         let group = match row.handler {
-            Function::Bloom(_) => "bf",
+            Function::Bloom(_) | Function::Replace(_) => "bf",
             Function::Cuckoo(_) => "cf",
         };
         row.with_handler(Handler::Filter(row.handler)).group(group)

@@ -1,0 +1,104 @@
+//! BF.CLEAR, BF.MERGE and BF.SHRINK: commands that make a filter anew. RedisBloom has none of them.
+
+use crate::args::Args;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::format::g;
+use crate::number::{self, NumberError};
+use crate::slot::ReadSlot;
+use everbloom::{ScalableBloomFilter, ShrinkError, UnionError};
+use everbloom_resp::Reply;
+
+pub(crate) const CLEAR: &str = "bf.clear";
+pub(crate) const MERGE: &str = "bf.merge";
+pub(crate) const SHRINK: &str = "bf.shrink";
+
+/// The filter that the first key holds from now on, and the reply; or the reply that refuses.
+pub type Replaced = Result<(ScalableBloomFilter, Reply), Reply>;
+
+/// `BF.CLEAR key`
+pub fn clear(context: &Context, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
+    allowed(context, CLEAR)?;
+    let empty = first(slots)?.empty_like().map_err(CommandError::from)?;
+    Ok((empty, Reply::OK))
+}
+
+/// `BF.MERGE destination source [source ...]`
+///
+/// A destination that does not exist is made like the first source.
+pub fn merge(context: &Context, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
+    allowed(context, MERGE)?;
+    let (destination, sources) = slots.split_first().ok_or(CommandError::NotFound)?;
+    let sources = sources.iter().map(|slot| slot.required());
+    let sources: Vec<&ScalableBloomFilter> = sources.collect::<Result<_, _>>()?;
+    let first = match destination {
+        ReadSlot::Missing => *sources.first().ok_or(CommandError::NotFound)?,
+        slot => slot.required()?,
+    };
+    let bytes = [first].into_iter().chain(sources.iter().copied());
+    let bytes = bytes.fold(0_u64, |sum, filter| sum.saturating_add(filter.stream_len()));
+    if bytes > context.max_new_filter_bytes() {
+        return Err(CommandError::InsufficientMemory.into());
+    }
+    let mut merged = first.empty_like().map_err(CommandError::from)?;
+    let (mut expected, asked) = (0.0, first.error_rate());
+    let own = [first]
+        .into_iter()
+        .filter(|_| destination.lenient().is_some());
+    for source in own.chain(sources) {
+        expected = merged.union(source).map_err(differs)?;
+    }
+    if expected > asked {
+        return Err(Reply::error(format!(
+            "ERR the error rate would be {}, more than {}: merge into a key that BF.RESERVE made \
+             for the higher rate",
+            g::format(expected),
+            g::format(asked)
+        )));
+    }
+    Ok((merged, Reply::OK))
+}
+
+/// `BF.SHRINK key capacity`
+pub fn shrink(context: &Context, request: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
+    allowed(context, SHRINK)?;
+    let mut args = Args::new(SHRINK, request);
+    args.next_bytes()?;
+    let capacity = number::capacity(args.next_bytes()?);
+    args.finish()?;
+    let capacity = capacity.map_err(|error| match error {
+        NumberError::Syntax => CommandError::CapacitySyntax,
+        NumberError::Range => CommandError::CapacityRange,
+    })?;
+    let shrunk = first(slots)?.shrunk_to(capacity);
+    let (filter, expected) = shrunk.map_err(|error| match error {
+        ShrinkError::Build(error) => CommandError::from(error).into(),
+        error => Reply::error(format!("ERR {error}")),
+    })?;
+    Ok((filter, Reply::Double(expected)))
+}
+
+/// Refuses a command that RedisBloom cannot follow.
+fn allowed(context: &Context, command: &'static str) -> Result<(), CommandError> {
+    match context.classic_only {
+        true => Err(CommandError::OursOnly(command)),
+        false => Ok(()),
+    }
+}
+
+/// The filter of the first key.
+fn first<'f>(slots: &[ReadSlot<'f>]) -> Result<&'f ScalableBloomFilter, CommandError> {
+    slots
+        .first()
+        .copied()
+        .unwrap_or(ReadSlot::Missing)
+        .required()
+}
+
+/// The reply when two filters cannot be united.
+fn differs(error: UnionError) -> Reply {
+    match error {
+        UnionError::OutOfMemory => CommandError::InsufficientMemory.into(),
+        error => Reply::error(format!("ERR {error}")),
+    }
+}
