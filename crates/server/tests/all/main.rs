@@ -22,6 +22,7 @@ mod exactly_once;
 mod long_values;
 mod metrics;
 mod persistence;
+mod replace;
 #[path = "../support/mod.rs"]
 mod support;
 mod transactions;
