@@ -447,11 +447,16 @@ fn folded(layer: &Layer, mut size: BlockedSize, key: Key) -> Result<Option<Layer
     if size.bytes >= layer.bytes() {
         return Ok(None);
     }
-    let mut smaller = Layer::blocked(&size, key, u64::MAX)?;
+    folded_into(layer, &size, key).map(Some)
+}
+
+/// The layer with its blocks put into those of a layer of this size, which is no larger.
+fn folded_into(layer: &Layer, size: &BlockedSize, key: Key) -> Result<Layer, BuildError> {
+    let mut smaller = Layer::blocked(size, key, u64::MAX)?;
     fold(&layer.as_bytes(), smaller.as_bytes_mut());
     smaller.set_len(layer.len());
     smaller.collapse_loaded();
-    Ok(Some(smaller))
+    Ok(smaller)
 }
 
 fn copy(layer: &Layer) -> Result<Layer, UnionError> {
@@ -516,7 +521,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{BlockedSize, BloomFilter, ShrinkError};
+    use super::{BlockedSize, BloomFilter, ShrinkError, folded_into};
     use crate::{BuildError, Layout};
 
     fn with_blocks(blocks: u64, items: &[u64]) -> BloomFilter {
@@ -531,10 +536,8 @@ mod tests {
 
     fn folded(filter: &BloomFilter, blocks: u64) -> BloomFilter {
         let size = BlockedSize::from_bits(blocks * 512, 6, Some(1000)).unwrap();
-        let mut filter = filter.clone();
-        let key = filter.key().unwrap();
-        filter.fold_into(&size, key).unwrap();
-        filter
+        let layer = folded_into(filter.layer(), &size, filter.key().unwrap()).unwrap();
+        BloomFilter::from_layer(layer)
     }
 
     proptest! {
