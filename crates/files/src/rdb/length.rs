@@ -20,7 +20,7 @@ const COMPRESS_ABOVE: usize = 20;
 /// How many bytes compression must save.
 pub(super) const COMPRESS_SAVES: usize = 4;
 /// The most memory for the compressed form of a string that comes in pieces.
-pub(super) const MOST_PACKED: usize = 64 << 20;
+pub(super) const MAX_PACKED_BYTES: usize = 64 << 20;
 
 /// Writes a length in its shortest form.
 pub(crate) fn put_length(out: &mut impl Write, length: u64) -> io::Result<()> {
@@ -62,14 +62,14 @@ pub(super) fn put_packed(out: &mut impl Write, packed: &[u8], len: u64) -> io::R
 pub(crate) struct Strings {
     pub(super) compressor: Option<lzf::Compressor>,
     /// The most memory for the compressed form of a string that comes in pieces.
-    pub(super) most_packed: usize,
+    pub(super) max_packed_bytes: usize,
 }
 
 impl Strings {
     pub(crate) fn new(compression: bool) -> Strings {
         Strings {
             compressor: compression.then(lzf::Compressor::default),
-            most_packed: MOST_PACKED,
+            max_packed_bytes: MAX_PACKED_BYTES,
         }
     }
 

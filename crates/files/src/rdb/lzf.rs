@@ -16,20 +16,20 @@ use std::mem;
 use everbloom::host;
 
 /// The longest distance of a reference.
-const WINDOW: usize = 1 << 13;
+const WINDOW_BYTES: usize = 1 << 13;
 /// The most bytes of one back reference.
-const LONGEST: usize = 264;
+const MAX_REFERENCE_BYTES: usize = 264;
 /// The most bytes as they are behind one control byte.
-const LITERALS: usize = 32;
+const MAX_LITERALS: usize = 32;
 /// Slots of the compressor's table, as a power of two.
 const TABLE_BITS: u32 = 16;
 
-/// The most that compressed data can grow by: three bytes that stand for [`LONGEST`].
-const EXPANSION: u64 = LONGEST.div_ceil(3) as u64;
+/// The most that compressed data can grow by: three bytes that stand for [`MAX_REFERENCE_BYTES`].
+const EXPANSION: u64 = MAX_REFERENCE_BYTES.div_ceil(3) as u64;
 /// How many plain bytes are handled between two looks at the window.
 const STRIDE: usize = 64 << 10;
 /// A step of the compressor looks at so many bytes at most.
-const LOOKAHEAD: usize = LONGEST + 3;
+const LOOKAHEAD: usize = MAX_REFERENCE_BYTES + 3;
 /// So many bytes that are all zero are not written where zeros already are.
 const ZEROS: usize = 1 << 10;
 
@@ -107,7 +107,7 @@ fn unpack<E: From<Damaged>>(
     let mut rest = input.iter();
     while let Some(&control) = rest.next() {
         let control = usize::from(control);
-        if control < LITERALS {
+        if control < MAX_LITERALS {
             let (literals, tail) = rest
                 .as_slice()
                 .split_at_checked(control + 1)
@@ -123,10 +123,10 @@ fn unpack<E: From<Damaged>>(
             let back = ((control & 0x1f) << 8 | low) + 1;
             copy_back(&mut plain, back, count + 2)?;
         }
-        if plain.len() >= WINDOW + STRIDE {
+        if plain.len() >= WINDOW_BYTES + STRIDE {
             sink(plain.get(old..).unwrap_or_default())?;
-            plain.drain(..plain.len() - WINDOW);
-            old = WINDOW;
+            plain.drain(..plain.len() - WINDOW_BYTES);
+            old = WINDOW_BYTES;
         }
     }
     sink(plain.get(old..).unwrap_or_default())
@@ -202,11 +202,11 @@ impl Compressor {
         while self.window.len() - self.at >= LOOKAHEAD && self.packed.fits() {
             self.step();
         }
-        if self.at > WINDOW + STRIDE {
-            let forgotten = self.at - WINDOW;
+        if self.at > WINDOW_BYTES + STRIDE {
+            let forgotten = self.at - WINDOW_BYTES;
             self.window.drain(..forgotten);
             self.start += forgotten;
-            self.at = WINDOW;
+            self.at = WINDOW_BYTES;
         }
         self.packed.fits()
     }
@@ -239,7 +239,7 @@ impl Compressor {
         let at = self.start + self.at;
         let candidate = self.swap(self.at);
         // The first byte of all is never referred to: liblzf has its place mean "none".
-        let back = candidate.filter(|place| *place > 0 && at - place <= WINDOW);
+        let back = candidate.filter(|place| *place > 0 && at - place <= WINDOW_BYTES);
         let count = back.map_or(0, |place| common(&self.window, place - self.start, self.at));
         let Some(place) = back.filter(|_| count >= 3) else {
             self.packed
@@ -282,7 +282,7 @@ fn common(input: &[u8], place: usize, at: usize) -> usize {
     let (Some(old), Some(new)) = (input.get(place..), input.get(at..)) else {
         return 0;
     };
-    let most = match LONGEST.min(new.len().saturating_sub(2)) {
+    let most = match MAX_REFERENCE_BYTES.min(new.len().saturating_sub(2)) {
         most @ ..=16 => most.max(3),
         most => most.max(19),
     };
@@ -322,7 +322,7 @@ impl Packed {
         if let (Some(byte), Ok(count)) = (self.out.get_mut(control), u8::try_from(literals - 1)) {
             *byte = count;
         }
-        self.control = (literals < LITERALS).then_some(control);
+        self.control = (literals < MAX_LITERALS).then_some(control);
     }
 
     fn reference(&mut self, back: usize, count: usize) {

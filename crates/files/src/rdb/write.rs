@@ -10,7 +10,7 @@ use super::format::{WRITTEN_VERSION, kind, opcode};
 use super::length::{Strings, put_length};
 use super::output::Output;
 use super::pieces::Pieces;
-use super::value::{Fields, ModuleType, PIECES_ABOVE, begin_bytes, put_end, put_filter};
+use super::value::{Fields, MAX_WHOLE_BYTES, ModuleType, begin_bytes, put_end, put_filter};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +223,7 @@ impl<W: Write> Writer<W> {
         for number in 0..parts.arrays() {
             let len = parts.array_bytes(number).unwrap_or_default();
             save_array_head(parts, number, &mut self.fields())?;
-            if len > PIECES_ABOVE {
+            if len > MAX_WHOLE_BYTES {
                 let pieces = begin_bytes(&mut self.out, &mut self.strings, len)?;
                 self.put_pieces(pieces, len, &mut next)?;
             } else {
