@@ -10,7 +10,7 @@ use everbloom::CuckooFilter;
 pub(crate) const ADD: &str = "cf.add";
 pub(crate) const ADDNX: &str = "cf.addnx";
 
-/// CF.ADD key item and CF.ADDNX key item, which adds only an item that is `ABSENT`, as runs.
+/// `CF.ADD key item`, and CF.ADDNX, which adds only an item that is `ABSENT`.
 pub fn add<const ABSENT: bool>(
     context: &Context,
     run: &mut Run<'_>,

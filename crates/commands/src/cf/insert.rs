@@ -87,8 +87,8 @@ impl<'a> Insert<'a> {
     }
 }
 
-/// CF.INSERT key [options] ITEMS item ..., and CF.INSERTNX, which adds only items that are
-/// `ABSENT`.
+/// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item ...`, and CF.INSERTNX, which adds only items
+/// that are `ABSENT`.
 pub fn insert<const ABSENT: bool>(
     context: &Context,
     run: &mut Run<'_>,
