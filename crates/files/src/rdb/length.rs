@@ -199,9 +199,9 @@ fn read<R: Read>(
             }
             let packed = source.bytes(packed_len, expected)?;
             let len = usize::try_from(len).map_err(|_| damaged())?;
-            lzf::decompress(&packed, len).map_err(|error| match error {
-                lzf::UnpackError::Damaged => damaged(),
-                lzf::UnpackError::OutOfMemory => source.no_memory(len),
+            lzf::decompress(&packed, len).map_err(|error| match error.kind() {
+                io::ErrorKind::OutOfMemory => source.no_memory(len),
+                _ => damaged(),
             })
         }
     }

@@ -33,30 +33,8 @@ const LOOKAHEAD: usize = MAX_REFERENCE_BYTES + 3;
 /// So many bytes that are all zero are not written where zeros already are.
 const ZEROS: usize = 1 << 10;
 
-/// Compressed data is damaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damaged;
-
-/// Why compressed data has no plain form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnpackError {
-    /// It is damaged.
-    Damaged,
-    /// There is no memory for the plain form.
-    OutOfMemory,
-}
-
-impl From<Damaged> for UnpackError {
-    fn from(Damaged: Damaged) -> Self {
-        UnpackError::Damaged
-    }
-}
-
-impl From<Damaged> for io::Error {
-    fn from(Damaged: Damaged) -> io::Error {
-        io::Error::new(io::ErrorKind::InvalidData, "damaged compressed data")
-    }
-}
+/// The error of compressed data that has no plain form.
+const DAMAGED: io::ErrorKind = io::ErrorKind::InvalidData;
 
 /// Whether `packed` bytes may be the compressed form of `len` bytes.
 pub(super) fn may_be(len: u64, packed: u64) -> bool {
@@ -70,37 +48,35 @@ pub(super) fn may_be(len: u64, packed: u64) -> bool {
 ///
 /// # Errors
 ///
-/// [`UnpackError::Damaged`] when it is not, or when a reference points before the start.
-pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, UnpackError> {
+/// [`io::ErrorKind::InvalidData`] when it is not, or when a reference points before the start;
+/// [`io::ErrorKind::OutOfMemory`].
+pub fn decompress(input: &[u8], len: usize) -> io::Result<Vec<u8>> {
     if !may_be(len as u64, input.len() as u64) {
-        return Err(UnpackError::Damaged);
+        return Err(DAMAGED.into());
     }
-    let mut out = host::zeros(len).ok_or(UnpackError::OutOfMemory)?;
+    let mut out = host::zeros(len).ok_or(io::ErrorKind::OutOfMemory)?;
     let mut left = out.as_mut_slice();
     unpack(input, |plain| {
         let (place, rest) = mem::take(&mut left)
             .split_at_mut_checked(plain.len())
-            .ok_or(Damaged)?;
+            .ok_or(DAMAGED)?;
         left = rest;
         for (to, from) in place.chunks_mut(ZEROS).zip(plain.chunks(ZEROS)) {
             if from.iter().fold(0, |any, byte| any | byte) != 0 {
                 to.copy_from_slice(from);
             }
         }
-        Ok::<_, UnpackError>(())
+        Ok(())
     })?;
     if left.is_empty() {
         Ok(out)
     } else {
-        Err(UnpackError::Damaged)
+        Err(DAMAGED.into())
     }
 }
 
 /// Hands the plain form of `input` to `sink`, piece by piece.
-fn unpack<E: From<Damaged>>(
-    input: &[u8],
-    mut sink: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
+fn unpack(input: &[u8], mut sink: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     // The last bytes that were handed over, then those that were not.
     let mut plain = Vec::new();
     let mut old = 0;
@@ -111,15 +87,15 @@ fn unpack<E: From<Damaged>>(
             let (literals, tail) = rest
                 .as_slice()
                 .split_at_checked(control + 1)
-                .ok_or(Damaged)?;
+                .ok_or(DAMAGED)?;
             plain.extend_from_slice(literals);
             rest = tail.iter();
         } else {
             let mut count = control >> 5;
             if count == 7 {
-                count += usize::from(*rest.next().ok_or(Damaged)?);
+                count += usize::from(*rest.next().ok_or(DAMAGED)?);
             }
-            let low = usize::from(*rest.next().ok_or(Damaged)?);
+            let low = usize::from(*rest.next().ok_or(DAMAGED)?);
             let back = ((control & 0x1f) << 8 | low) + 1;
             copy_back(&mut plain, back, count + 2)?;
         }
@@ -134,8 +110,8 @@ fn unpack<E: From<Damaged>>(
 
 /// Appends `count` bytes from `back` bytes before the end, which may include bytes appended by
 /// this.
-fn copy_back(out: &mut Vec<u8>, back: usize, count: usize) -> Result<(), Damaged> {
-    let start = out.len().checked_sub(back).ok_or(Damaged)?;
+fn copy_back(out: &mut Vec<u8>, back: usize, count: usize) -> io::Result<()> {
+    let start = out.len().checked_sub(back).ok_or(DAMAGED)?;
     let mut left = count;
     while left > 0 {
         // What lies between is the same bytes over and over, so all of it may be repeated.
