@@ -325,14 +325,6 @@ impl BitArray {
             positions.for_each(|at| prefetch(bytes.as_ptr().wrapping_add(byte_of(at))));
         }
     }
-
-    /// Prefetches the cache line of a bit.
-    #[inline]
-    pub(crate) fn prefetch(&self, position: u64) {
-        if let Repr::Dense(bytes) = &self.0 {
-            prefetch(bytes.as_ptr().wrapping_add(byte_of(position)));
-        }
-    }
 }
 
 /// The bytes as they are. A vector without spare capacity is not copied, unless it is so long and
