@@ -45,6 +45,7 @@ impl InProcess {
             Some(command) if command.accepts(args.len()) => match command.handler {
                 Function::Bloom(action) => self.run(action, args),
                 Function::Cuckoo(action) => self.run(action, args),
+                Function::Replace(_) => panic!("RedisBloom has no such command"),
             },
             Some(command) => command.wrong_arity().into(),
             None => self.native(args),

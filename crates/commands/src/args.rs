@@ -70,24 +70,17 @@ impl<'a> Args<'a> {
     /// A cursor behind the first argument that is `word` in any case. The search includes arguments
     /// that were already taken: BF.RESERVE reads its options this way.
     pub fn after_word(&self, word: &[u8]) -> Option<Self> {
-        let at = self
-            .all
-            .iter()
-            .position(|arg| arg.eq_ignore_ascii_case(word))?;
-        let rest = self.all.get(at + 1..)?;
-        Some(Self {
-            rest,
-            ..self.clone()
-        })
+        self.after_word_of(self.all, word)
     }
 
     /// A cursor behind the first argument that is `word` in any case and was not taken yet.
     pub fn rest_after_word(&self, word: &[u8]) -> Option<Self> {
-        let at = self
-            .rest
-            .iter()
-            .position(|arg| arg.eq_ignore_ascii_case(word))?;
-        let rest = self.rest.get(at + 1..)?;
+        self.after_word_of(self.rest, word)
+    }
+
+    fn after_word_of(&self, args: &'a [&'a [u8]], word: &[u8]) -> Option<Self> {
+        let at = args.iter().position(|arg| arg.eq_ignore_ascii_case(word))?;
+        let rest = args.get(at + 1..)?;
         Some(Self {
             rest,
             ..self.clone()

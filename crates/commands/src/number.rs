@@ -6,6 +6,8 @@
 
 use std::ops::RangeInclusive;
 
+pub use everbloom_resp::integer;
+
 /// The range of capacities.
 pub const CAPACITY: RangeInclusive<u64> = 1..=1 << 30;
 /// The range of expansions. 0 means that the filter does not grow.
@@ -18,25 +20,6 @@ pub enum NumberError {
     Syntax,
     /// A number outside the allowed range.
     Range,
-}
-
-/// A canonical decimal integer: an optional `-`, a digit from 1 to 9 and more digits; or `0`.
-///
-/// ```
-/// # use everbloom_commands::number::integer;
-/// assert_eq!(integer(b"-17"), Some(-17));
-/// assert_eq!(integer(b"017"), None);
-/// assert_eq!(integer(b"+17"), None);
-/// ```
-pub fn integer(text: &[u8]) -> Option<i64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    match digits {
-        b"0" if text.len() == 1 => return Some(0),
-        [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {}
-        _ => return None,
-    }
-    // The text is ASCII digits with a sign, so only the size can still fail.
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// A capacity within [`CAPACITY`].

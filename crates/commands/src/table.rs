@@ -6,7 +6,7 @@ use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
 use crate::cf;
 use crate::command::{ALL_KEYS, Argument, ArgumentKind, Command, ONE_KEY, OURS};
 use crate::context::Context;
-use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, GIVES_PIECES, READONLY, WRITE};
+use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, Flags, GIVES_PIECES, READONLY, WRITE};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::{CuckooFilter, ScalableBloomFilter};
@@ -50,6 +50,7 @@ pub type WriteFn<F> =
     fn(&Context, &mut Run<'_>, &mut Slot<'_, F>, &mut dyn Answers, &mut dyn Changes);
 
 use Action::{Read, Write};
+use Function::{Bloom, Cuckoo, Replace};
 
 impl Function {
     /// Whether it may change or create its key.
@@ -68,60 +69,19 @@ pub fn find(name: &[u8]) -> Option<&'static Command<Function>> {
         .find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// A command that looks at its key.
-const fn look(
-    name: &'static str,
-    arity: i32,
-    function: ReadFn<ScalableBloomFilter>,
-) -> Command<Function> {
-    Command::new(name, arity, Function::Bloom(Read(function)))
-        .flags(&[READONLY])
+/// A command on the filter of one key.
+const fn row(name: &'static str, arity: i32, function: Function) -> Command<Function> {
+    let (flags, acl): (&[Flags], &'static [&'static str]) = match function {
+        Bloom(Read(_)) => (&[READONLY], &["@read", "@bloom"]),
+        Bloom(Write(_)) => (&[WRITE, DENYOOM], &["@write", "@bloom"]),
+        Cuckoo(Read(_)) => (&[READONLY, FAST], &["@read", "@cuckoo"]),
+        Cuckoo(Write(_)) => (&[WRITE], &["@write", "@cuckoo"]),
+        Replace(_) => (&[WRITE], &["@write", "@bloom"]),
+    };
+    Command::new(name, arity, function)
+        .flags(flags)
         .keys(ONE_KEY)
-        .acl(&["@read", "@bloom"])
-}
-
-/// A command that may change its key.
-const fn change(
-    name: &'static str,
-    arity: i32,
-    function: WriteFn<ScalableBloomFilter>,
-) -> Command<Function> {
-    Command::new(name, arity, Function::Bloom(Write(function)))
-        .flags(&[WRITE, DENYOOM])
-        .keys(ONE_KEY)
-        .acl(&["@write", "@bloom"])
-}
-
-/// A command that makes the filter of its first key anew.
-const fn replace(name: &'static str, arity: i32, function: ReplaceFn) -> Command<Function> {
-    Command::new(name, arity, Function::Replace(function))
-        .flags(&[WRITE])
-        .keys(ONE_KEY)
-        .acl(&["@write", "@bloom"])
-}
-
-/// The same for cuckoo filters.
-const fn look_cuckoo(
-    name: &'static str,
-    arity: i32,
-    function: ReadFn<CuckooFilter>,
-) -> Command<Function> {
-    Command::new(name, arity, Function::Cuckoo(Read(function)))
-        .flags(&[READONLY, FAST])
-        .keys(ONE_KEY)
-        .acl(&["@read", "@cuckoo"])
-}
-
-/// The same for cuckoo filters.
-const fn change_cuckoo(
-    name: &'static str,
-    arity: i32,
-    function: WriteFn<CuckooFilter>,
-) -> Command<Function> {
-    Command::new(name, arity, Function::Cuckoo(Write(function)))
-        .flags(&[WRITE])
-        .keys(ONE_KEY)
-        .acl(&["@write", "@cuckoo"])
+        .acl(acl)
 }
 
 const ACL_FAST_WRITE: &[&str] = &["@write", "@fast", "@bloom"];
@@ -185,14 +145,14 @@ const CUCKOO_INSERT: &[Argument] = &[
 
 /// All commands.
 pub static COMMANDS: &[Command<Function>] = &[
-    change(add::ADD, 3, add::add)
+    row(add::ADD, 3, Bloom(Write(add::add)))
         .docs(
             "1.0.0",
             "Adds an item to a filter, creating the filter when it is missing",
         )
         .takes(PER_ITEM, &[KEY, ITEM])
         .pipelines(),
-    look(exists::EXISTS, 3, exists::exists)
+    row(exists::EXISTS, 3, Bloom(Read(exists::exists)))
         .flags(&[FAST])
         .docs(
             "1.0.0",
@@ -200,20 +160,20 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes(PER_ITEM, &[KEY, ITEM])
         .pipelines(),
-    change(add::MADD, -3, add::madd)
+    row(add::MADD, -3, Bloom(Write(add::madd)))
         .docs(
             "1.0.0",
             "Adds items to a filter, creating the filter when it is missing",
         )
         .takes(PER_ITEMS, &[KEY, ITEM.multiple()]),
-    look(exists::MEXISTS, -3, exists::mexists)
+    row(exists::MEXISTS, -3, Bloom(Read(exists::mexists)))
         .flags(&[FAST])
         .docs(
             "1.0.0",
             "Tells for each of several items whether it may have been added to a filter",
         )
         .takes(PER_ITEMS, &[KEY, ITEM.multiple()]),
-    change(insert::INSERT, -4, insert::insert)
+    row(insert::INSERT, -4, Bloom(Write(insert::insert)))
         .docs(
             "1.0.0",
             "Adds items to a filter, creating it with the given parameters when missing",
@@ -232,7 +192,7 @@ pub static COMMANDS: &[Command<Function>] = &[
                 ITEM.token("ITEMS").multiple(),
             ],
         ),
-    change(reserve::RESERVE, -4, reserve::reserve)
+    row(reserve::RESERVE, -4, Bloom(Write(reserve::reserve)))
         .docs(
             "1.0.0",
             "Creates an empty filter for an error rate and a capacity",
@@ -242,7 +202,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             &[KEY, ERROR, CAPACITY, EXPANSION, NONSCALING, LAYOUT, SEED],
         )
         .acl(ACL_FAST_WRITE),
-    look(info::INFO, -2, info::info)
+    row(info::INFO, -2, Bloom(Read(info::info)))
         .flags(&[FAST, DEPENDS_ON_PROTOCOL])
         .docs(
             "1.0.0",
@@ -251,12 +211,12 @@ pub static COMMANDS: &[Command<Function>] = &[
         .takes("O(1)", &[KEY, INFO_FIELD])
         .acl(ACL_FAST_READ)
         .tips(DONT_CACHE),
-    look(info::CARD, 2, info::card)
+    row(info::CARD, 2, Bloom(Read(info::card)))
         .flags(&[FAST])
         .docs("2.4.4", "Counts the items that were added to a filter")
         .takes("O(1)", &[KEY])
         .acl(ACL_FAST_READ),
-    look(dump::SCANDUMP, 3, dump::scandump)
+    row(dump::SCANDUMP, 3, Bloom(Read(dump::scandump)))
         .flags(&[FAST, GIVES_PIECES])
         .docs(
             "1.0.0",
@@ -264,31 +224,31 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes("O(m) for the m bytes of the piece", &[KEY, ITERATOR])
         .tips(DONT_CACHE),
-    change(dump::LOADCHUNK, 4, dump::loadchunk)
+    row(dump::LOADCHUNK, 4, Bloom(Write(dump::loadchunk)))
         .docs(
             "1.0.0",
             "Restores a piece of a filter that BF.SCANDUMP gave",
         )
         .takes("O(m) for the m bytes of the piece", &[KEY, ITERATOR, DATA]),
-    look(debug::DEBUG, 2, debug::debug)
+    row(debug::DEBUG, 2, Bloom(Read(debug::debug)))
         .flags(&[FAST])
         .docs("1.0.0", "Shows every layer of a filter")
         .takes("O(l) for l layers", &[KEY])
         .tips(DONT_CACHE),
-    look(stats::STATS, 2, stats::stats)
+    row(stats::STATS, 2, Bloom(Read(stats::stats)))
         .docs(
             OURS,
             "Shows the layout, the fill and the expected error rate of a filter",
         )
         .takes("O(m) for the m bytes of the filter", &[KEY])
         .tips(DONT_CACHE),
-    replace(replace::CLEAR, 2, replace::clear)
+    row(replace::CLEAR, 2, Replace(replace::clear))
         .docs(
             OURS,
             "Removes all items of a filter, and keeps its parameters",
         )
         .takes("O(m) for the m bytes of the first layer", &[KEY]),
-    replace(replace::MERGE, -3, replace::merge)
+    row(replace::MERGE, -3, Replace(replace::merge))
         .flags(&[DENYOOM])
         .keys(ALL_KEYS)
         .docs(OURS, "Adds all items of some filters to another one")
@@ -299,21 +259,25 @@ pub static COMMANDS: &[Command<Function>] = &[
                 Argument::new("source", ArgumentKind::Key).multiple(),
             ],
         ),
-    replace(replace::SHRINK, 3, replace::shrink)
+    row(replace::SHRINK, 3, Replace(replace::shrink))
         .docs(
             OURS,
             "Makes a filter of the blocked layout smaller, for fewer items than it was made for",
         )
         .takes("O(m) for the m bytes of the filter", &[KEY, CAPACITY]),
-    change_cuckoo(cf::reserve::RESERVE, -3, cf::reserve::reserve)
-        .flags(&[DENYOOM])
-        .docs("1.0.0", "Creates an empty cuckoo filter for a capacity")
-        .takes(
-            "O(m) for the m bytes that are zeroed",
-            &[KEY, CAPACITY, BUCKET_SIZE, ITERATIONS, EXPANSION],
-        )
-        .acl(&["@write", "@fast", "@cuckoo"]),
-    change_cuckoo(cf::add::ADD, 3, cf::add::add)
+    row(
+        cf::reserve::RESERVE,
+        -3,
+        Cuckoo(Write(cf::reserve::reserve)),
+    )
+    .flags(&[DENYOOM])
+    .docs("1.0.0", "Creates an empty cuckoo filter for a capacity")
+    .takes(
+        "O(m) for the m bytes that are zeroed",
+        &[KEY, CAPACITY, BUCKET_SIZE, ITERATIONS, EXPANSION],
+    )
+    .acl(&["@write", "@fast", "@cuckoo"]),
+    row(cf::add::ADD, 3, Cuckoo(Write(cf::add::add::<false>)))
         .flags(&[DENYOOM])
         .docs(
             "1.0.0",
@@ -321,47 +285,55 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes(PER_CUCKOO_ADD, &[KEY, ITEM])
         .pipelines(),
-    change_cuckoo(cf::add::ADDNX, 3, cf::add::addnx)
+    row(cf::add::ADDNX, 3, Cuckoo(Write(cf::add::add::<true>)))
         .flags(&[DENYOOM])
         .docs(
             "1.0.0",
             "Adds an item to a cuckoo filter unless it seems to be there",
         )
         .takes(PER_CUCKOO_ADD, &[KEY, ITEM]),
-    change_cuckoo(cf::insert::INSERT, -4, cf::insert::insert)
-        .flags(&[DENYOOM, DEPENDS_ON_PROTOCOL])
-        .docs(
-            "1.0.0",
-            "Adds items to a cuckoo filter once more, creating it with a capacity when missing",
-        )
-        .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
-    change_cuckoo(cf::insert::INSERTNX, -4, cf::insert::insertnx)
-        .flags(&[DENYOOM])
-        .docs(
-            "1.0.0",
-            "Adds those of several items to a cuckoo filter that do not seem to be there",
-        )
-        .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
-    look_cuckoo(cf::exists::EXISTS, 3, cf::exists::exists)
+    row(
+        cf::insert::INSERT,
+        -4,
+        Cuckoo(Write(cf::insert::insert::<false>)),
+    )
+    .flags(&[DENYOOM, DEPENDS_ON_PROTOCOL])
+    .docs(
+        "1.0.0",
+        "Adds items to a cuckoo filter once more, creating it with a capacity when missing",
+    )
+    .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
+    row(
+        cf::insert::INSERTNX,
+        -4,
+        Cuckoo(Write(cf::insert::insert::<true>)),
+    )
+    .flags(&[DENYOOM])
+    .docs(
+        "1.0.0",
+        "Adds those of several items to a cuckoo filter that do not seem to be there",
+    )
+    .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
+    row(cf::exists::EXISTS, 3, Cuckoo(Read(cf::exists::exists)))
         .docs(
             "1.0.0",
             "Tells whether an item may have been added to a cuckoo filter",
         )
         .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
         .pipelines(),
-    look_cuckoo(cf::exists::MEXISTS, -3, cf::exists::mexists)
+    row(cf::exists::MEXISTS, -3, Cuckoo(Read(cf::exists::mexists)))
         .docs(
             "1.0.0",
             "Tells for each of several items whether it may have been added to a cuckoo filter",
         )
         .takes(PER_CUCKOO_ITEMS, &[KEY, ITEM.multiple()]),
-    look_cuckoo(cf::exists::COUNT, 3, cf::exists::count)
+    row(cf::exists::COUNT, 3, Cuckoo(Read(cf::exists::count)))
         .docs(
             "1.0.0",
             "Tells how often an item may have been added to a cuckoo filter",
         )
         .takes(PER_CUCKOO_ITEM, &[KEY, ITEM]),
-    change_cuckoo(cf::del::DEL, 3, cf::del::del)
+    row(cf::del::DEL, 3, Cuckoo(Write(cf::del::del)))
         .flags(&[FAST])
         .docs(
             "1.0.0",
@@ -369,13 +341,13 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
         .pipelines(),
-    change_cuckoo(cf::del::COMPACT, 2, cf::del::compact)
+    row(cf::del::COMPACT, 2, Cuckoo(Write(cf::del::compact)))
         .docs(
             "1.0.0",
             "Moves items to older tables of a cuckoo filter, and drops tables that are empty",
         )
         .takes("O(m) for the m bytes of the filter", &[KEY]),
-    look_cuckoo(cf::info::INFO, 2, cf::info::info)
+    row(cf::info::INFO, 2, Cuckoo(Read(cf::info::info)))
         .docs(
             "1.0.0",
             "Shows the parameters and the fill of a cuckoo filter",
@@ -383,18 +355,18 @@ pub static COMMANDS: &[Command<Function>] = &[
         .takes("O(1)", &[KEY])
         .acl(&["@read", "@fast", "@cuckoo"])
         .tips(DONT_CACHE),
-    look_cuckoo(cf::info::DEBUG, 2, cf::info::debug)
+    row(cf::info::DEBUG, 2, Cuckoo(Read(cf::info::debug)))
         .docs("1.0.0", "Shows the same in one line")
         .takes("O(1)", &[KEY])
         .tips(DONT_CACHE),
-    look_cuckoo(cf::info::STATS, 2, cf::info::stats)
+    row(cf::info::STATS, 2, Cuckoo(Read(cf::info::stats)))
         .docs(
             OURS,
             "Shows the load, the expected error rate and the room of a cuckoo filter",
         )
         .takes("O(t) for t tables", &[KEY])
         .tips(DONT_CACHE),
-    look_cuckoo(cf::dump::SCANDUMP, 3, cf::dump::scandump)
+    row(cf::dump::SCANDUMP, 3, Cuckoo(Read(cf::dump::scandump)))
         .flags(&[GIVES_PIECES])
         .docs(
             "1.0.0",
@@ -402,7 +374,7 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes("O(m) for the m bytes of the piece", &[KEY, POSITION])
         .tips(DONT_CACHE),
-    change_cuckoo(cf::dump::LOADCHUNK, 4, cf::dump::loadchunk)
+    row(cf::dump::LOADCHUNK, 4, Cuckoo(Write(cf::dump::loadchunk)))
         .flags(&[DENYOOM])
         .docs(
             "1.0.0",

@@ -73,26 +73,28 @@ enum Repr {
 }
 
 /// The most positions of [`Few`]: two items at an error rate of 0.01, one at any above 0.0001.
-const MOST: usize = 17;
+const MAX_POSITIONS: usize = 17;
 
 /// The longest array whose positions fit [`Few`], in bytes.
-const LONGEST: usize = 1 << 13;
+const MAX_FEW_BYTES: usize = 1 << 13;
 
 #[derive(Clone, Copy)]
 struct Few {
     len: u8,
     bytes: u16,
-    positions: [u16; MOST],
+    positions: [u16; MAX_POSITIONS],
 }
 
 impl Few {
     /// No bit is 1; `None` when the array is too long.
     fn none(bytes: usize) -> Option<Few> {
-        let short = u16::try_from(bytes).ok().filter(|_| bytes <= LONGEST)?;
+        let short = u16::try_from(bytes)
+            .ok()
+            .filter(|_| bytes <= MAX_FEW_BYTES)?;
         Some(Few {
             len: 0,
             bytes: short,
-            positions: [0; MOST],
+            positions: [0; MAX_POSITIONS],
         })
     }
 
@@ -323,14 +325,6 @@ impl BitArray {
             positions.for_each(|at| prefetch(bytes.as_ptr().wrapping_add(byte_of(at))));
         }
     }
-
-    /// Prefetches the cache line of a bit.
-    #[inline]
-    pub(crate) fn prefetch(&self, position: u64) {
-        if let Repr::Dense(bytes) = &self.0 {
-            prefetch(bytes.as_ptr().wrapping_add(byte_of(position)));
-        }
-    }
 }
 
 /// The bytes as they are. A vector without spare capacity is not copied, unless it is so long and
@@ -486,13 +480,13 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{BitArray, LONGEST, MOST};
+    use super::{BitArray, MAX_FEW_BYTES, MAX_POSITIONS};
 
     #[test]
     fn an_array_of_few_ones_takes_no_memory() {
         assert_eq!(size_of::<BitArray>(), 40);
         let mut bits = BitArray::zeroed(144).unwrap();
-        for position in 0..MOST as u64 {
+        for position in 0..MAX_POSITIONS as u64 {
             bits.set(position * 5);
             assert_eq!(bits.memory(), 0);
         }
@@ -500,8 +494,8 @@ mod tests {
         assert_eq!(bits.memory(), 0, "it was set before");
         bits.set(1);
         assert_eq!(bits.memory(), 144);
-        let long = BitArray::zeroed(LONGEST as u64 + 1).unwrap();
-        assert_eq!(long.memory(), LONGEST + 1);
+        let long = BitArray::zeroed(MAX_FEW_BYTES as u64 + 1).unwrap();
+        assert_eq!(long.memory(), MAX_FEW_BYTES + 1);
     }
 
     proptest! {
@@ -509,8 +503,8 @@ mod tests {
         /// short array, and one of about the longest length.
         #[test]
         fn few_and_dense_agree(
-            bytes in prop_oneof![4 => 1_usize..40, 1 => LONGEST - 1..=LONGEST + 1],
-            set in prop::collection::vec(prop::collection::vec(any::<u64>(), 1..4), 0..MOST),
+            bytes in prop_oneof![4 => 1_usize..40, 1 => MAX_FEW_BYTES - 1..=MAX_FEW_BYTES + 1],
+            set in prop::collection::vec(prop::collection::vec(any::<u64>(), 1..4), 0..MAX_POSITIONS),
         ) {
             let mut bits = BitArray::zeroed(bytes as u64).unwrap();
             let mut plain = alloc::vec![0_u8; bytes];
@@ -544,7 +538,7 @@ mod tests {
             }
             let loaded = BitArray::from_vec(plain.clone());
             prop_assert!(loaded == bits && bits.clone() == bits);
-            let is_few = ones <= MOST as u64 && bytes <= LONGEST;
+            let is_few = ones <= MAX_POSITIONS as u64 && bytes <= MAX_FEW_BYTES;
             prop_assert_eq!(loaded.memory() == 0, is_few);
             let mut shrunk = bits.clone();
             shrunk.as_bytes_mut();

@@ -103,9 +103,7 @@ impl<'a> ClassicBits<'a> {
     /// Prefetches the cache lines of these positions.
     #[inline]
     pub(crate) fn prefetch(self, positions: [u64; RUN as usize]) {
-        for position in positions {
-            self.bits.prefetch(position);
-        }
+        self.bits.prefetch_all(positions.into_iter());
     }
 
     /// Prefetches the cache lines of the item's bits, at most `most` of them.
@@ -119,8 +117,7 @@ impl<'a> ClassicBits<'a> {
     #[inline]
     pub(crate) fn prefetch_rest(self, pair: HashPair) {
         let rest = self.hashes.saturating_sub(RUN);
-        for position in pair.skip(RUN).reduced(rest, self.modulus) {
-            self.bits.prefetch(position);
-        }
+        let positions = pair.skip(RUN).reduced(rest, self.modulus);
+        self.bits.prefetch_all(positions);
     }
 }

@@ -39,7 +39,7 @@ use crate::error::BuildError;
 use crate::hash::Modulus;
 use crate::math::{ceil, whole};
 use crate::sizing::textbook;
-use crate::stats::{Fill, Stats};
+use crate::stats::Stats;
 
 /// The only version that exists.
 const VERSION: u64 = 1;
@@ -260,16 +260,11 @@ impl DcsoHeader {
     /// ```
     #[must_use]
     pub fn stats(&self, ones: u64) -> Stats {
-        let fill = Fill::of_array(ones, self.bits(), self.hashes);
         Stats {
             items: self.len,
-            estimated_items: fill.items,
             capacity: Some(self.capacity),
-            bits: self.bits(),
-            hashes: self.hashes,
-            fill_ratio: fill.ratio,
             error_rate: Some(self.error_rate),
-            estimated_error_rate: fill.error_rate,
+            ..Stats::of_array(ones, self.bits(), self.hashes)
         }
     }
 

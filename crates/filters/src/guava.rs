@@ -35,7 +35,7 @@ use smallvec::SmallVec;
 
 use crate::bits::test_bit;
 use crate::hash::{Modulus, murmur3_x64_128};
-use crate::stats::{Fill, Stats};
+use crate::stats::Stats;
 
 /// A filter of Guava in borrowed bytes.
 ///
@@ -204,17 +204,7 @@ impl<'a> GuavaView<'a> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let ones = self.words.iter().map(|byte| u64::from(byte.count_ones()));
-        let fill = Fill::of_array(ones.sum(), self.bits(), self.hashes.into());
-        Stats {
-            items: fill.items,
-            estimated_items: fill.items,
-            capacity: None,
-            bits: self.bits(),
-            hashes: self.hashes.into(),
-            fill_ratio: fill.ratio,
-            error_rate: None,
-            estimated_error_rate: fill.error_rate,
-        }
+        Stats::of_array(ones.sum(), self.bits(), self.hashes.into())
     }
 
     fn all_are_set(&self, positions: impl Iterator<Item = u64>) -> bool {

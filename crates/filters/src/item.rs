@@ -185,9 +185,9 @@ numbers! {
 }
 
 macro_rules! references {
-    ($($name:ty,)*) => {
+    ($($name:ty $(where $owned:ident)?,)*) => {
         $(
-            impl<T: Item + ?Sized> Item for $name {
+            impl<T: Item $(+ $owned)? + ?Sized> Item for $name {
                 #[inline]
                 fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
                     (**self).hash_with(hasher)
@@ -202,19 +202,7 @@ macro_rules! references {
     };
 }
 
-references! { &T, &mut T, Box<T>, Rc<T>, Arc<T>, }
-
-impl<T: Item + ToOwned + ?Sized> Item for Cow<'_, T> {
-    #[inline]
-    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
-        (**self).hash_with(hasher)
-    }
-
-    #[inline]
-    fn as_item_bytes(&self) -> Option<&[u8]> {
-        (**self).as_item_bytes()
-    }
-}
+references! { &T, &mut T, Box<T>, Rc<T>, Arc<T>, Cow<'_, T> where ToOwned, }
 
 macro_rules! tuples {
     ($($count:literal: $($name:ident)*,)*) => {

@@ -6,7 +6,6 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -18,25 +17,10 @@ use crate::scalable::ScalableBloomFilter;
 /// The most bytes reserved for a length that only the input claims.
 const CAUTIOUS: usize = 1 << 16;
 
-trait FromBytes: Sized {
-    fn read(bytes: &[u8]) -> Result<Self, BytesError>;
-}
+/// Reads a filter with this function.
+struct BytesVisitor<T>(fn(&[u8]) -> Result<T, BytesError>);
 
-impl FromBytes for BloomFilter {
-    fn read(bytes: &[u8]) -> Result<Self, BytesError> {
-        BloomFilter::from_bytes(bytes)
-    }
-}
-
-impl FromBytes for ScalableBloomFilter {
-    fn read(bytes: &[u8]) -> Result<Self, BytesError> {
-        ScalableBloomFilter::from_bytes(bytes)
-    }
-}
-
-struct BytesVisitor<T>(PhantomData<T>);
-
-impl<'de, T: FromBytes> Visitor<'de> for BytesVisitor<T> {
+impl<'de, T> Visitor<'de> for BytesVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,7 +28,7 @@ impl<'de, T: FromBytes> Visitor<'de> for BytesVisitor<T> {
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<T, E> {
-        T::read(bytes).map_err(E::custom)
+        (self.0)(bytes).map_err(E::custom)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
@@ -52,7 +36,7 @@ impl<'de, T: FromBytes> Visitor<'de> for BytesVisitor<T> {
         while let Some(byte) = seq.next_element()? {
             bytes.push(byte);
         }
-        T::read(&bytes).map_err(A::Error::custom)
+        (self.0)(&bytes).map_err(A::Error::custom)
     }
 }
 
@@ -70,12 +54,12 @@ impl Serialize for ScalableBloomFilter {
 
 impl<'de> Deserialize<'de> for BloomFilter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(BytesVisitor(PhantomData))
+        deserializer.deserialize_byte_buf(BytesVisitor(BloomFilter::from_bytes))
     }
 }
 
 impl<'de> Deserialize<'de> for ScalableBloomFilter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(BytesVisitor(PhantomData))
+        deserializer.deserialize_byte_buf(BytesVisitor(ScalableBloomFilter::from_bytes))
     }
 }

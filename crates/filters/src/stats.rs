@@ -92,6 +92,21 @@ impl Stats {
         }
     }
 
+    /// Of an array of bits with so many ones, where nothing else is known.
+    pub(crate) fn of_array(ones: u64, bits: u64, hashes: u32) -> Stats {
+        let fill = Fill::of_array(ones, bits, hashes);
+        Stats {
+            items: fill.items,
+            estimated_items: fill.items,
+            capacity: None,
+            bits,
+            hashes,
+            fill_ratio: fill.ratio,
+            error_rate: None,
+            estimated_error_rate: fill.error_rate,
+        }
+    }
+
     /// Bytes of all layers or tables.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -16,8 +16,7 @@
 //!
 //! Hosts before Redis 7.0 have no settings for modules; there the load arguments are all.
 
-use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use everbloom::sizing::RATE_CAP;
 use everbloom::{CuckooFilter, Layout};
@@ -25,140 +24,39 @@ use everbloom_commands::format::layout;
 use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
 use everbloom_commands::{CuckooDefaults, Defaults};
 
-use crate::raw::config::{self as host, NumberSetting, Setting, TextSetting, WordSetting};
+use crate::raw::config::{self as host, NumberSetting, Setting, SwitchSetting, TextSetting};
 use crate::raw::context::{Args, HostContext, LogLevel};
 use crate::raw::load::{is_valkey, machine_memory};
 
-/// A whole number.
-struct Number {
-    value: AtomicI64,
-    /// What it was when the host began to load settings.
-    start: AtomicI64,
-}
-
-impl Number {
-    const fn new(value: i64) -> Self {
-        Number {
-            value: AtomicI64::new(value),
-            start: AtomicI64::new(value),
-        }
-    }
-
-    fn get(&self) -> i64 {
-        self.value.load(Relaxed)
-    }
-
-    fn set(&self, value: i64) {
-        if !(LOADING.load(Relaxed) && value == self.start.load(Relaxed)) {
-            self.value.store(value, Relaxed);
-        }
-    }
-
-    /// Sets it by a load argument.
-    fn begin(&self, value: i64) {
-        self.start.store(value, Relaxed);
-        self.value.store(value, Relaxed);
-    }
-}
-
-static SIZE: Number = Number::new(100);
-static GROWTH: Number = Number::new(2);
-/// 0 stands for no limit.
-static LIMIT: Number = Number::new(0);
 /// An error rate and what it was at the start, as the bits of the numbers.
 static RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 static START_RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 
-/// Whether filters get the blocked layout that are created without saying which.
-static BLOCKED: AtomicBool = AtomicBool::new(false);
-
-/// Whether what RedisBloom could not follow is refused.
-static COMPATIBLE: AtomicBool = AtomicBool::new(false);
-
 /// How much memory the machine has, in bytes.
 static MACHINE: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Whether the host is setting every setting for the first time: to what its file says, or to the
-/// default. A setting with two names must not lose by the one what it got by the other.
-static LOADING: AtomicBool = AtomicBool::new(false);
-
-static INITIAL_SIZE: NumberSetting = NumberSetting {
-    range: (CAPACITY.start().cast_signed(), CAPACITY.end().cast_signed()),
-    memory: false,
-    get: || SIZE.get(),
-    set: |value| SIZE.set(value),
-};
-
-static EXPANSION_FACTOR: NumberSetting = NumberSetting {
-    range: (*EXPANSION.start() as i64, *EXPANSION.end() as i64),
-    memory: false,
-    get: || GROWTH.get(),
-    set: |value| GROWTH.set(value),
-};
-
-static CUCKOO_SIZE: Number = Number::new(1024);
-static CUCKOO_BUCKET: Number = Number::new(2);
-static CUCKOO_ITERATIONS: Number = Number::new(20);
-static CUCKOO_GROWTH: Number = Number::new(1);
-static CUCKOO_TABLES: Number = Number::new(32);
-
-static CUCKOO_INITIAL_SIZE: NumberSetting = NumberSetting {
-    range: (2, CAPACITY.end().cast_signed()),
-    memory: false,
-    get: || CUCKOO_SIZE.get(),
-    set: |value| CUCKOO_SIZE.set(value),
-};
-
-static CUCKOO_BUCKET_SIZE: NumberSetting = NumberSetting {
-    range: (1, u8::MAX as i64),
-    memory: false,
-    get: || CUCKOO_BUCKET.get(),
-    set: |value| CUCKOO_BUCKET.set(value),
-};
-
-static CUCKOO_MAX_ITERATIONS: NumberSetting = NumberSetting {
-    range: (1, u16::MAX as i64),
-    memory: false,
-    get: || CUCKOO_ITERATIONS.get(),
-    set: |value| CUCKOO_ITERATIONS.set(value),
-};
-
-static CUCKOO_EXPANSION_FACTOR: NumberSetting = NumberSetting {
-    range: (0, CuckooFilter::MAX_EXPANSION as i64),
-    memory: false,
-    get: || CUCKOO_GROWTH.get(),
-    set: |value| CUCKOO_GROWTH.set(value),
-};
-
-static CUCKOO_MAX_EXPANSIONS: NumberSetting = NumberSetting {
-    range: (1, 1 << 16),
-    memory: false,
-    get: || CUCKOO_TABLES.get(),
-    set: |value| CUCKOO_TABLES.set(value),
-};
-
-static MAX_FILTER_BYTES: NumberSetting = NumberSetting {
-    range: (0, i64::MAX),
-    memory: true,
-    get: || LIMIT.get(),
-    set: |value| LIMIT.set(value),
-};
-
-/// The number of a layout is whether it is the blocked one.
-static DEFAULT_LAYOUT: WordSetting = WordSetting {
-    words: &[("classic", 0), ("blocked", 1)],
-    get: || c_int::from(BLOCKED.load(Relaxed)),
-    set: |value| BLOCKED.store(value != 0, Relaxed),
-};
-
-/// RedisBloom may follow as a replica, so that a move to this module can be undone.
-static REDISBLOOM_COMPATIBLE: WordSetting = WordSetting {
-    words: &[("no", 0), ("yes", 1)],
-    get: || c_int::from(COMPATIBLE.load(Relaxed)),
-    set: |value| COMPATIBLE.store(value != 0, Relaxed),
-};
-
 static ERROR_RATE: TextSetting = TextSetting::new(set_rate);
+static INITIAL_SIZE: NumberSetting = NumberSetting::new(
+    100,
+    (CAPACITY.start().cast_signed(), CAPACITY.end().cast_signed()),
+);
+static EXPANSION_FACTOR: NumberSetting =
+    NumberSetting::new(2, (*EXPANSION.start() as i64, *EXPANSION.end() as i64));
+/// 0 means no limit.
+static MAX_FILTER_BYTES: NumberSetting = NumberSetting::new(0, (0, i64::MAX)).of_memory();
+/// The layout of filters that are created without a layout.
+static DEFAULT_LAYOUT: SwitchSetting = SwitchSetting::new(["classic", "blocked"]);
+/// Whether commands are refused that RedisBloom could not follow as a replica, so that a move to
+/// this module can be undone.
+static REDISBLOOM_COMPATIBLE: SwitchSetting = SwitchSetting::new(["no", "yes"]);
+
+static CUCKOO_INITIAL_SIZE: NumberSetting =
+    NumberSetting::new(1024, (2, CAPACITY.end().cast_signed()));
+static CUCKOO_BUCKET_SIZE: NumberSetting = NumberSetting::new(2, (1, u8::MAX as i64));
+static CUCKOO_MAX_ITERATIONS: NumberSetting = NumberSetting::new(20, (1, u16::MAX as i64));
+static CUCKOO_EXPANSION_FACTOR: NumberSetting =
+    NumberSetting::new(1, (0, CuckooFilter::MAX_EXPANSION as i64));
+static CUCKOO_MAX_EXPANSIONS: NumberSetting = NumberSetting::new(32, (1, 1 << 16));
 
 /// Our name, valkey-bloom's, and what they set.
 type Named = (&'static str, Option<&'static str>, &'static dyn Setting);
@@ -189,16 +87,16 @@ const SETTINGS: [Named; 11] = [
 /// filter has two buckets at least.
 pub(crate) fn cuckoo_defaults() -> CuckooDefaults {
     // Within their ranges, which are those of the settings.
-    let bucket_size = u8::try_from(CUCKOO_BUCKET.get()).unwrap_or(u8::MAX);
+    let bucket_size = u8::try_from(CUCKOO_BUCKET_SIZE.get()).unwrap_or(u8::MAX);
     CuckooDefaults {
-        initial_size: CUCKOO_SIZE
+        initial_size: CUCKOO_INITIAL_SIZE
             .get()
             .unsigned_abs()
             .max(2 * u64::from(bucket_size)),
         bucket_size,
-        max_iterations: u16::try_from(CUCKOO_ITERATIONS.get()).unwrap_or(u16::MAX),
-        expansion: u16::try_from(CUCKOO_GROWTH.get()).unwrap_or(0),
-        max_expansions: u32::try_from(CUCKOO_TABLES.get()).unwrap_or(u32::MAX),
+        max_iterations: u16::try_from(CUCKOO_MAX_ITERATIONS.get()).unwrap_or(u16::MAX),
+        expansion: u16::try_from(CUCKOO_EXPANSION_FACTOR.get()).unwrap_or(0),
+        max_expansions: u32::try_from(CUCKOO_MAX_EXPANSIONS.get()).unwrap_or(u32::MAX),
     }
 }
 
@@ -207,9 +105,9 @@ pub(crate) fn defaults() -> Defaults {
     Defaults {
         error_rate: f64::from_bits(RATE.load(Relaxed)),
         // Within their ranges, which are those of the settings.
-        initial_size: SIZE.get().unsigned_abs(),
-        expansion: u32::try_from(GROWTH.get()).unwrap_or(0),
-        layout: if BLOCKED.load(Relaxed) {
+        initial_size: INITIAL_SIZE.get().unsigned_abs(),
+        expansion: u32::try_from(EXPANSION_FACTOR.get()).unwrap_or(0),
+        layout: if DEFAULT_LAYOUT.is_second() {
             Layout::Blocked
         } else {
             Layout::Classic
@@ -221,7 +119,7 @@ pub(crate) fn defaults() -> Defaults {
 /// is the machine's memory: allocators promise more, and a process that uses it is killed.
 pub(crate) fn max_filter_bytes() -> u64 {
     let machine = MACHINE.load(Relaxed);
-    match LIMIT.get() {
+    match MAX_FILTER_BYTES.get() {
         0 => machine,
         limit => machine.min(limit.unsigned_abs()),
     }
@@ -230,7 +128,7 @@ pub(crate) fn max_filter_bytes() -> u64 {
 /// Whether clients are refused what RedisBloom as a replica could not follow: filters in the
 /// blocked layout, and copies, which it has none of.
 pub(crate) fn redisbloom_compatible() -> bool {
-    COMPATIBLE.load(Relaxed)
+    REDISBLOOM_COMPATIBLE.is_second()
 }
 
 /// Registers the settings, with the error rate that [`read_arguments`] found. An error is for the
@@ -256,10 +154,7 @@ pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), Stri
         let line = "no harm done: this host puts bf. in front of the names of settings";
         context.log(LogLevel::Notice, line);
     }
-    LOADING.store(true, Relaxed);
-    let loaded = host::load(context);
-    LOADING.store(false, Relaxed);
-    if loaded {
+    if host::load(context) {
         Ok(())
     } else {
         Err("a setting has a value that it cannot have".into())
@@ -296,21 +191,23 @@ pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Resul
             }
             "INITIAL_SIZE" => {
                 let size = number::capacity(value).map_err(|_| wrong())?;
-                SIZE.begin(i64::try_from(size).map_err(|_| wrong())?);
+                INITIAL_SIZE.begin(i64::try_from(size).map_err(|_| wrong())?);
             }
             "EXPANSION" => {
                 let expansion = number::expansion(value).map_err(|_| wrong())?;
-                GROWTH.begin(expansion.into());
+                EXPANSION_FACTOR.begin(expansion.into());
             }
             "LAYOUT" => {
                 let layout = layout::parse(value).ok_or_else(wrong)?;
-                BLOCKED.store(layout == Layout::Blocked, Relaxed);
+                DEFAULT_LAYOUT.set(layout == Layout::Blocked);
             }
             "REDISBLOOM_COMPATIBLE" => {
                 let text = value.to_ascii_lowercase();
-                let known = REDISBLOOM_COMPATIBLE.words.iter();
-                let mut found = known.filter(|(word, _)| word.as_bytes() == text);
-                (REDISBLOOM_COMPATIBLE.set)(found.next().ok_or_else(wrong)?.1);
+                match &*text {
+                    b"no" => REDISBLOOM_COMPATIBLE.set(false),
+                    b"yes" => REDISBLOOM_COMPATIBLE.set(true),
+                    _ => return Err(wrong()),
+                }
             }
             _ if word.starts_with("CF_") => {
                 // Arguments of RedisBloom's other filters, which are not here.
@@ -332,7 +229,7 @@ fn set_rate(name: &str, text: &[u8]) -> Result<bool, String> {
         }
     })?;
     let bits = rate.min(RATE_CAP).to_bits();
-    if LOADING.load(Relaxed) && bits == START_RATE.load(Relaxed) {
+    if host::is_loading() && bits == START_RATE.load(Relaxed) {
         return Ok(false);
     }
     RATE.store(bits, Relaxed);
@@ -348,17 +245,11 @@ mod tests {
     #[test]
     fn the_words_are_those_of_the_layouts() {
         let layouts = [Layout::Classic, Layout::Blocked];
-        assert_eq!(layouts.map(layout::name), ["classic", "blocked"]);
-        assert_eq!(DEFAULT_LAYOUT.words.len(), layouts.len());
-        for ((word, value), layout) in DEFAULT_LAYOUT.words.iter().zip(layouts) {
-            assert_eq!(*word, layout::name(layout));
-            (DEFAULT_LAYOUT.set)(*value);
-            assert_eq!(
-                ((DEFAULT_LAYOUT.get)(), defaults().layout),
-                (*value, layout)
-            );
+        assert_eq!(DEFAULT_LAYOUT.words, layouts.map(layout::name));
+        for (is_blocked, layout) in [(true, Layout::Blocked), (false, Layout::Classic)] {
+            DEFAULT_LAYOUT.set(is_blocked);
+            assert_eq!(defaults().layout, layout);
         }
-        (DEFAULT_LAYOUT.set)(0);
     }
 
     /// Registers some names with a host that answers so, and shows which it has then.

@@ -44,6 +44,5 @@ fn main() -> std::io::Result<()> {
     };
     fs::write("bars.svg", bars.picture().svg())?;
     fs::write("bars.png", bars.picture().png())?;
-    print!("{}", bars.terminal(80, true));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::font;
 use crate::picture::Picture;
-use crate::shape::{Anchor, Shape};
+use crate::shape::{Anchor, Form, Shape};
 use crate::style::{Ink, LEADING, MARGIN, TEXT, WIDTH};
 
 /// Amounts as bars in groups, each labelled at its end.
@@ -58,12 +58,12 @@ const THICK: f64 = 12.0;
 
 impl Bars {
     /// The greatest amount.
-    pub(crate) fn most(&self) -> f64 {
+    fn most(&self) -> f64 {
         let bars = self.groups.iter().flat_map(|group| &group.bars);
         bars.map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max)
     }
 
-    pub(crate) fn text(&self, bar: &Bar) -> String {
+    fn text(&self, bar: &Bar) -> String {
         format!("{} {}", (self.format)(bar.value), bar.label)
             .trim_end()
             .to_owned()
@@ -113,19 +113,17 @@ impl Bars {
         if bar.mark {
             let bottom = top + THICK;
             let middle = y + STEP / 2.0;
-            picture.add(Shape::Stroke {
+            let form = Form::Stroke {
                 points: vec![(left, middle), (end, middle)],
                 width: 1.0,
                 dashed: true,
-                ink,
-            });
+            };
+            picture.add(Shape { form, ink });
             picture.add(Shape::line((end, top), (end, bottom), 3.0, ink));
         } else {
-            picture.add(Shape::Rectangle {
-                corner: (left, top),
-                size: (end - left, THICK),
-                ink,
-            });
+            let (corner, size) = ((left, top), (end - left, THICK));
+            let form = Form::Rectangle { corner, size };
+            picture.add(Shape { form, ink });
         }
         let at = (end + 8.0, y + STEP / 2.0 + TEXT * 0.36);
         picture.add(Shape::text(at, &self.text(bar), TEXT, Anchor::Start, ink));

@@ -3,7 +3,7 @@
 use crate::axis::{Axis, Fitted};
 use crate::font;
 use crate::picture::Picture;
-use crate::shape::{Anchor, Point, Shape};
+use crate::shape::{Anchor, Form, Point, Shape};
 use crate::style::{Ink, LEADING, MARGIN, TEXT, WIDTH};
 
 /// Lines over two axes, each labelled at its right end.
@@ -132,12 +132,8 @@ impl Chart {
     fn draw_axes(&self, picture: &mut Picture, field: &Field) {
         for tick in field.y.ticks(7) {
             let y = field.up(field.y.nearest(tick));
-            picture.add(Shape::line(
-                (field.left, y),
-                (field.right, y),
-                1.0,
-                Ink::Grid,
-            ));
+            let (from, to) = ((field.left, y), (field.right, y));
+            picture.add(Shape::line(from, to, 1.0, Ink::Grid));
             let at = (field.left - GAP, y + TEXT * 0.36);
             let text = field.y.label(tick);
             picture.add(Shape::text(at, &text, TEXT, Anchor::End, Ink::Muted));
@@ -153,21 +149,10 @@ impl Chart {
         let (from, to) = ((field.left, field.bottom), (field.right, field.bottom));
         picture.add(Shape::line(from, to, 1.0, Ink::Muted));
         let above = (MARGIN, field.top - LEADING);
-        picture.add(Shape::text(
-            above,
-            &self.y.title,
-            TEXT,
-            Anchor::Start,
-            Ink::Text,
-        ));
+        let (title, ink) = (&self.y.title, Ink::Text);
+        picture.add(Shape::text(above, title, TEXT, Anchor::Start, ink));
         let below = (field.right, field.bottom + 2.0 * LEADING + 4.0);
-        picture.add(Shape::text(
-            below,
-            &self.x.title,
-            TEXT,
-            Anchor::End,
-            Ink::Text,
-        ));
+        picture.add(Shape::text(below, &self.x.title, TEXT, Anchor::End, ink));
     }
 
     fn draw_labels(&self, picture: &mut Picture, field: &Field) {
@@ -222,20 +207,21 @@ impl Line {
         }
         if self.dots {
             for center in points.iter().copied() {
-                picture.add(Shape::Disc {
+                let form = Form::Disc {
                     center,
                     radius: 3.2,
-                    ink,
-                });
+                };
+                picture.add(Shape { form, ink });
             }
         }
         if !self.loose && points.len() > 1 {
-            picture.add(Shape::Stroke {
+            let (width, dashed) = (2.0, self.dashed);
+            let form = Form::Stroke {
                 points,
-                width: 2.0,
-                dashed: self.dashed,
-                ink,
-            });
+                width,
+                dashed,
+            };
+            picture.add(Shape { form, ink });
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Pictures in one style: charts of lines and groups of bars, as SVG, as PNG and for the terminal.
+//! Pictures in one style: charts of lines and groups of bars, as SVG and PNG; charts also for
+//! the terminal.
 //!
 //! | you have | you make | and get |
 //! |---|---|---|
 //! | curves, or measured points | a [`Chart`] | a [`Picture`], or text for a terminal |
-//! | amounts in groups | [`Bars`] | the same |
+//! | amounts in groups | [`Bars`] | a [`Picture`] |
 //! | a [`Picture`] | | [`Picture::svg`], [`Picture::png`] |
 //!
 //! The style: every line and bar is labelled where it is, so there is no legend. Colours can be

@@ -3,7 +3,7 @@
 use ab_glyph_rasterizer::{Rasterizer, point};
 
 use crate::font;
-use crate::shape::{Anchor, DASH, Point, Shape};
+use crate::shape::{Anchor, DASH, Form, Point, Shape};
 use crate::style::Ink;
 
 /// Dots for each pixel of the picture, each way.
@@ -33,60 +33,58 @@ impl Canvas {
         }
     }
 
-    fn draw(&mut self, shape: &Shape) {
-        match shape {
-            Shape::Stroke {
+    fn draw(&mut self, Shape { form, ink }: &Shape) {
+        let colour = ink.colour().light;
+        match form {
+            Form::Stroke {
                 points,
                 width,
                 dashed,
-                ink,
             } => {
                 let points: Vec<Point> = points.iter().map(|p| scaled(*p)).collect();
                 let radius = width * SCALE / 2.0;
                 if *dashed {
                     // Pieces that touch would be one dash, so the round ends are cut off.
-                    let pieces = dashes(&points, DASH.0 * SCALE, DASH.1 * SCALE);
-                    pieces
-                        .iter()
-                        .for_each(|piece| self.stroke(piece, radius, *ink));
+                    for piece in dashes(&points, DASH.0 * SCALE, DASH.1 * SCALE) {
+                        self.stroke(&piece, radius, colour);
+                    }
                 } else {
-                    self.stroke(&points, radius, *ink);
+                    self.stroke(&points, radius, colour);
                 }
             }
-            Shape::Rectangle { corner, size, ink } => {
+            Form::Rectangle { corner, size } => {
                 let (left, top) = scaled(*corner);
                 let (right, bottom) = (left + size.0 * SCALE, top + size.1 * SCALE);
                 let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
-                self.fill(&[corners.to_vec()], *ink);
+                self.fill(&[corners.to_vec()], colour);
             }
-            Shape::Disc {
-                center,
-                radius,
-                ink,
-            } => self.fill(&[disc(scaled(*center), radius * SCALE)], *ink),
-            Shape::Text {
+            Form::Disc { center, radius } => {
+                self.fill(&[disc(scaled(*center), radius * SCALE)], colour);
+            }
+            Form::Text {
                 at,
                 text,
                 size,
                 anchor,
-                ink,
-            } => self.text(scaled(*at), text, size * SCALE, *anchor, *ink),
+            } => {
+                self.text(scaled(*at), text, size * SCALE, *anchor, colour);
+            }
         }
     }
 
     /// A line of round ends and corners: a rectangle for each part and a disc for each point.
-    fn stroke(&mut self, points: &[Point], radius: f64, ink: Ink) {
+    fn stroke(&mut self, points: &[Point], radius: f64, colour: [u8; 3]) {
         let parts = points.windows(2).filter_map(|pair| match pair {
             [from, to] => Some(bar(*from, *to, radius)),
             _ => None,
         });
         let discs = points.iter().map(|point| disc(*point, radius));
         let polygons: Vec<Vec<Point>> = parts.chain(discs).collect();
-        self.fill(&polygons, ink);
+        self.fill(&polygons, colour);
     }
 
     /// Fills polygons, all with the same sense of rotation, as one shape.
-    fn fill(&mut self, polygons: &[Vec<Point>], ink: Ink) {
+    fn fill(&mut self, polygons: &[Vec<Point>], colour: [u8; 3]) {
         let all = || polygons.iter().flatten();
         let left = all().map(|p| p.0).fold(f64::INFINITY, f64::min).floor() - 1.0;
         let top = all().map(|p| p.1).fold(f64::INFINITY, f64::min).floor() - 1.0;
@@ -106,20 +104,18 @@ impl Canvas {
                 raster.draw_line(from, to);
             }
         }
-        let colour = ink.colour().light;
         raster.for_each_pixel_2d(|x, y, cover| {
             self.blend(left + f64::from(x), top + f64::from(y), cover, colour);
         });
     }
 
-    fn text(&mut self, at: Point, text: &str, size: f64, anchor: Anchor, ink: Ink) {
+    fn text(&mut self, at: Point, text: &str, size: f64, anchor: Anchor, colour: [u8; 3]) {
         let width = font::width(text, size);
         let left = match anchor {
             Anchor::Start => at.0,
             Anchor::Middle => at.0 - width / 2.0,
             Anchor::End => at.0 - width,
         };
-        let colour = ink.colour().light;
         for letter in font::outlines(text, size, left, at.1) {
             let corner = letter.px_bounds().min;
             letter.draw(|x, y, cover| {

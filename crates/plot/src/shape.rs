@@ -12,22 +12,25 @@ pub(crate) enum Anchor {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) struct Shape {
+    pub(crate) form: Form,
+    pub(crate) ink: Ink,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Form {
     Stroke {
         points: Vec<Point>,
         width: f64,
         dashed: bool,
-        ink: Ink,
     },
     Rectangle {
         corner: Point,
         size: (f64, f64),
-        ink: Ink,
     },
     Disc {
         center: Point,
         radius: f64,
-        ink: Ink,
     },
     /// On the baseline at `at`.
     Text {
@@ -35,7 +38,6 @@ pub(crate) enum Shape {
         text: String,
         size: f64,
         anchor: Anchor,
-        ink: Ink,
     },
 }
 
@@ -44,21 +46,24 @@ pub(crate) const DASH: (f64, f64) = (7.0, 4.0);
 
 impl Shape {
     pub(crate) fn line(from: Point, to: Point, width: f64, ink: Ink) -> Shape {
-        Shape::Stroke {
-            points: vec![from, to],
+        let points = vec![from, to];
+        let dashed = false;
+        let form = Form::Stroke {
+            points,
             width,
-            dashed: false,
-            ink,
-        }
+            dashed,
+        };
+        Shape { form, ink }
     }
 
     pub(crate) fn text(at: Point, text: &str, size: f64, anchor: Anchor, ink: Ink) -> Shape {
-        Shape::Text {
+        let text = text.to_owned();
+        let form = Form::Text {
             at,
-            text: text.to_owned(),
+            text,
             size,
             anchor,
-            ink,
-        }
+        };
+        Shape { form, ink }
     }
 }

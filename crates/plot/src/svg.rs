@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::shape::{Anchor, DASH, Shape};
+use crate::shape::{Anchor, DASH, Form, Shape};
 use crate::style::Ink;
 
 /// Letters as wide as those of the font that the picture was measured with come first.
@@ -42,15 +42,14 @@ fn rules(colour: impl Fn(Ink) -> [u8; 3]) -> String {
     rules
 }
 
-fn write_shape(svg: &mut String, shape: &Shape) -> std::fmt::Result {
-    match shape {
-        Shape::Stroke {
+fn write_shape(svg: &mut String, Shape { form, ink }: &Shape) -> std::fmt::Result {
+    let class = ink.name();
+    match form {
+        Form::Stroke {
             points,
             width,
             dashed,
-            ink,
         } => {
-            let class = ink.name();
             write!(
                 svg,
                 "<polyline class=\"{class}-line\" stroke-width=\"{width}\""
@@ -58,38 +57,30 @@ fn write_shape(svg: &mut String, shape: &Shape) -> std::fmt::Result {
             if *dashed {
                 write!(svg, " stroke-dasharray=\"{} {}\"", DASH.0, DASH.1)?;
             }
-            let points: Vec<String> = points
-                .iter()
-                .map(|(x, y)| format!("{x:.1},{y:.1}"))
-                .collect();
+            let points = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}"));
+            let points: Vec<String> = points.collect();
             writeln!(svg, " points=\"{}\"/>", points.join(" "))
         }
-        Shape::Rectangle { corner, size, ink } => writeln!(
-            svg,
-            "<rect class=\"{}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-            ink.name(),
-            corner.0,
-            corner.1,
-            size.0,
-            size.1
-        ),
-        Shape::Disc {
-            center,
-            radius,
-            ink,
+        Form::Rectangle {
+            corner: (x, y),
+            size: (width, height),
         } => writeln!(
             svg,
-            "<circle class=\"{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\"/>",
-            ink.name(),
-            center.0,
-            center.1
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\"/>"
         ),
-        Shape::Text {
-            at,
+        Form::Disc {
+            center: (x, y),
+            radius,
+        } => writeln!(
+            svg,
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>"
+        ),
+        Form::Text {
+            at: (x, y),
             text,
             size,
             anchor,
-            ink,
         } => {
             let anchor = match anchor {
                 Anchor::Start => "start",
@@ -98,11 +89,8 @@ fn write_shape(svg: &mut String, shape: &Shape) -> std::fmt::Result {
             };
             writeln!(
                 svg,
-                "<text class=\"{}\" x=\"{:.1}\" y=\"{:.1}\" font-size=\"{size}\" \
+                "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" \
                  text-anchor=\"{anchor}\">{}</text>",
-                ink.name(),
-                at.0,
-                at.1,
                 escaped(text)
             )
         }

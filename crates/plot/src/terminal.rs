@@ -1,7 +1,6 @@
-//! Charts and bars in the letters of a terminal.
+//! Charts in the letters of a terminal.
 
 use crate::axis::Fitted;
-use crate::bars::Bars;
 use crate::chart::{Chart, Line};
 use crate::style;
 
@@ -33,8 +32,11 @@ impl Chart {
             field.draw(line);
         }
         let labels = self.labels(&field);
-        let mut text = heading(&self.title, &self.subtitle);
-        text.push_str(&format!("\n{}\n", self.y.title));
+        let mut text = format!("{}\n", self.title);
+        for line in self.subtitle.lines().chain(["", &self.y.title]) {
+            text.push_str(line);
+            text.push('\n');
+        }
         for row in 0..ROWS {
             let tick = ticks.iter().find(|tick| field.row(**tick) == row);
             let tick = tick.map(|tick| y.label(*tick)).unwrap_or_default();
@@ -84,50 +86,6 @@ impl Chart {
         }
         placed
     }
-}
-
-impl Bars {
-    /// The bars in blocks, `width` letters wide, with or without colours.
-    #[must_use]
-    pub fn terminal(&self, width: usize, colours: bool) -> String {
-        let length = |text: &str| text.chars().count();
-        let left = self
-            .groups
-            .iter()
-            .map(|group| length(&group.label))
-            .max()
-            .unwrap_or(0);
-        let bars = || self.groups.iter().flat_map(|group| &group.bars);
-        let right = bars().map(|bar| length(&self.text(bar))).max().unwrap_or(0);
-        let most = width.saturating_sub(left + right + 4).max(20);
-        let mut text = heading(&self.title, &self.subtitle);
-        for group in &self.groups {
-            text.push('\n');
-            for (number, bar) in group.bars.iter().enumerate() {
-                let label = if number == 0 { &group.label } else { "" };
-                text.push_str(&format!("{label:>left$} │"));
-                let long = whole(bar.value / self.most() * most as f64);
-                let drawn = match (bar.mark, long) {
-                    (true, _) => format!("{}▏", " ".repeat(long)),
-                    // A bar is always visible.
-                    (false, 0) => "▏".to_owned(),
-                    (false, _) => "█".repeat(long),
-                };
-                write_coloured(&mut text, &drawn, bar.colour, colours);
-                text.push_str(&format!(" {}\n", self.text(bar)));
-            }
-        }
-        text
-    }
-}
-
-fn heading(title: &str, subtitle: &str) -> String {
-    let mut text = format!("{title}\n");
-    for line in subtitle.lines() {
-        text.push_str(line);
-        text.push('\n');
-    }
-    text
 }
 
 fn write_coloured(text: &mut String, part: &str, colour: usize, colours: bool) {
@@ -275,7 +233,6 @@ fn whole(value: f64) -> usize {
 mod tests {
     use super::*;
     use crate::axis::Axis;
-    use crate::bars::{Bar, Group};
     use crate::label;
 
     #[test]
@@ -326,25 +283,5 @@ mod tests {
             });
             assert_eq!(labels.collect::<String>(), "abcd", "{text}");
         }
-    }
-
-    #[test]
-    fn bars_are_as_long_as_their_amounts() {
-        let bars = Bars {
-            title: "Amounts".into(),
-            subtitle: String::new(),
-            groups: vec![Group {
-                label: "all".into(),
-                bars: vec![Bar::new("one", 0, 1.0), Bar::new("four", 1, 4.0)],
-            }],
-            format: label::count,
-        };
-        let text = bars.terminal(35, false);
-        let expected = format!(
-            "Amounts\n\nall │{} 1 one\n    │{} 4 four\n",
-            "█".repeat(5),
-            "█".repeat(22)
-        );
-        assert_eq!(text, expected);
     }
 }

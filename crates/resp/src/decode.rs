@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-use crate::number::parse_i64;
+use crate::number::integer;
 use crate::reply::Reply;
 use crate::scan::find;
 
@@ -203,7 +203,7 @@ impl Decoder {
             }
             b'+' => Reply::Simple(lossy(text)),
             b'-' => Reply::Error(lossy(text)),
-            b':' => Reply::Integer(parse_i64(text).ok_or(DecodeError::InvalidValue)?),
+            b':' => Reply::Integer(integer(text).ok_or(DecodeError::InvalidValue)?),
             b'_' if text.is_empty() => Reply::Null,
             b'#' if text == b"t" => Reply::Boolean(true),
             b'#' if text == b"f" => Reply::Boolean(false),
@@ -325,7 +325,7 @@ fn parse_len(text: &[u8], limit: usize) -> Result<usize, DecodeError> {
     if text == b"?" {
         return Err(DecodeError::Streamed);
     }
-    let len = parse_i64(text).and_then(|len| usize::try_from(len).ok());
+    let len = integer(text).and_then(|len| usize::try_from(len).ok());
     match len.ok_or(DecodeError::InvalidLength)? {
         len if len > limit => Err(DecodeError::TooLong),
         len => Ok(len),

@@ -12,9 +12,37 @@ use crate::reply::Reply;
 /// Line breaks in simple strings and errors become spaces, as in Redis. Otherwise they would end
 /// the line, and the client would read the rest as another reply.
 pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
-    match protocol {
-        Protocol::Resp2 => encode_resp2(reply, out),
-        Protocol::Resp3 => encode_resp3(reply, out),
+    use Protocol::{Resp2, Resp3};
+    match reply {
+        Reply::Simple(text) => encode_simple(text, out),
+        Reply::Error(text) => encode_error(text, out),
+        Reply::Integer(number) => encode_integer(*number, out),
+        Reply::Bulk(bytes) => encode_bulk(bytes, out),
+        Reply::Verbatim(text) => match protocol {
+            Resp2 => encode_bulk(text.as_bytes(), out),
+            Resp3 => {
+                // The length counts the four bytes of the format mark.
+                encode_number(b'=', text.len().saturating_add(4), out);
+                out.extend_from_slice(b"txt:");
+                out.extend_from_slice(text.as_bytes());
+                out.extend_from_slice(b"\r\n");
+            }
+        },
+        Reply::NullArray if protocol == Resp2 => out.extend_from_slice(b"*-1\r\n"),
+        Reply::Null | Reply::NullArray => encode_null(protocol, out),
+        Reply::Set(items) if protocol == Resp3 => encode_items(b'~', items, protocol, out),
+        Reply::Push(items) if protocol == Resp3 => encode_items(b'>', items, protocol, out),
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
+            encode_items(b'*', items, protocol, out);
+        }
+        Reply::Booleans(values) => encode_booleans(values, protocol, out),
+        Reply::Map(pairs) => encode_pairs(pairs, protocol, out),
+        Reply::Boolean(value) => encode_boolean(*value, protocol, out),
+        Reply::Double(value) => encode_double(*value, protocol, out),
+        Reply::BigNumber(digits) => match protocol {
+            Resp2 => encode_bulk(digits.as_bytes(), out),
+            Resp3 => encode_text(b'(', digits, out),
+        },
     }
 }
 
@@ -155,53 +183,6 @@ pub fn format_double(value: f64) -> String {
         scientific
     } else {
         format!("{mantissa}e+{exponent}")
-    }
-}
-
-fn encode_resp2(reply: &Reply, out: &mut Vec<u8>) {
-    let protocol = Protocol::Resp2;
-    match reply {
-        Reply::Simple(text) => encode_simple(text, out),
-        Reply::Error(text) => encode_error(text, out),
-        Reply::Integer(number) => encode_integer(*number, out),
-        Reply::Bulk(bytes) => encode_bulk(bytes, out),
-        Reply::Verbatim(text) => encode_bulk(text.as_bytes(), out),
-        Reply::Null => encode_null(protocol, out),
-        Reply::NullArray => out.extend_from_slice(b"*-1\r\n"),
-        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
-            encode_items(b'*', items, protocol, out);
-        }
-        Reply::Booleans(values) => encode_booleans(values, protocol, out),
-        Reply::Map(pairs) => encode_pairs(pairs, protocol, out),
-        Reply::Boolean(value) => encode_boolean(*value, protocol, out),
-        Reply::Double(value) => encode_double(*value, protocol, out),
-        Reply::BigNumber(digits) => encode_bulk(digits.as_bytes(), out),
-    }
-}
-
-fn encode_resp3(reply: &Reply, out: &mut Vec<u8>) {
-    let protocol = Protocol::Resp3;
-    match reply {
-        Reply::Simple(text) => encode_simple(text, out),
-        Reply::Error(text) => encode_error(text, out),
-        Reply::Integer(number) => encode_integer(*number, out),
-        Reply::Bulk(bytes) => encode_bulk(bytes, out),
-        Reply::Verbatim(text) => {
-            // The length counts the four bytes of the format mark.
-            encode_number(b'=', text.len().saturating_add(4), out);
-            out.extend_from_slice(b"txt:");
-            out.extend_from_slice(text.as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
-        Reply::Null | Reply::NullArray => encode_null(protocol, out),
-        Reply::Array(items) => encode_items(b'*', items, protocol, out),
-        Reply::Booleans(values) => encode_booleans(values, protocol, out),
-        Reply::Set(items) => encode_items(b'~', items, protocol, out),
-        Reply::Push(items) => encode_items(b'>', items, protocol, out),
-        Reply::Map(pairs) => encode_pairs(pairs, protocol, out),
-        Reply::Boolean(value) => encode_boolean(*value, protocol, out),
-        Reply::Double(value) => encode_double(*value, protocol, out),
-        Reply::BigNumber(digits) => encode_text(b'(', digits, out),
     }
 }
 

@@ -58,12 +58,8 @@ fn unquote(line: &[u8], mut at: usize, batch: &mut Batch) -> Result<usize, Proto
     let owned = batch.owned.len();
     loop {
         match line.get(at) {
-            Some(b'"') => {
-                at = double_quoted(line, at + 1, &mut batch.owned)?;
-                break;
-            }
-            Some(b'\'') => {
-                at = single_quoted(line, at + 1, &mut batch.owned)?;
+            Some(&quote @ (b'"' | b'\'')) => {
+                at = quoted(line, quote, at + 1, &mut batch.owned)?;
                 break;
             }
             Some(&byte) if !ends_word(byte) => {
@@ -77,34 +73,31 @@ fn unquote(line: &[u8], mut at: usize, batch: &mut Batch) -> Result<usize, Proto
     Ok(at)
 }
 
-/// Reads up to the closing double quote. Returns the position behind the quote.
-fn double_quoted(line: &[u8], mut at: usize, out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
+/// Reads a quoted part of a word, up to its closing quote, which a space or the end must follow.
+/// Between double quotes there are escapes; between single ones `\'` is the only one.
+fn quoted(
+    line: &[u8],
+    quote: u8,
+    mut at: usize,
+    out: &mut Vec<u8>,
+) -> Result<usize, ProtocolError> {
     loop {
         let rest = line.get(at..).unwrap_or_default();
         let (byte, taken) = match *rest {
-            [b'"'] => return Ok(at + 1),
-            [b'"', next, ..] if is_space(next) => return Ok(at + 1),
-            [] | [b'"', ..] => return Err(ProtocolError::UnbalancedQuotes),
-            [b'\\', b'x', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+            [] => return Err(ProtocolError::UnbalancedQuotes),
+            [byte, ref next @ ..] if byte == quote => {
+                return match next.first() {
+                    Some(&next) if !is_space(next) => Err(ProtocolError::UnbalancedQuotes),
+                    _ => Ok(at + 1),
+                };
+            }
+            [b'\\', b'\'', ..] => (b'\'', 2),
+            [b'\\', b'x', high, low, ..]
+                if quote == b'"' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
                 (hex_digit(high) << 4 | hex_digit(low), 4)
             }
-            [b'\\', escaped, ..] => (escape(escaped), 2),
-            [byte, ..] => (byte, 1),
-        };
-        out.push(byte);
-        at += taken;
-    }
-}
-
-/// Reads up to the closing single quote. Returns the position behind the quote.
-fn single_quoted(line: &[u8], mut at: usize, out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
-    loop {
-        let rest = line.get(at..).unwrap_or_default();
-        let (byte, taken) = match *rest {
-            [b'\''] => return Ok(at + 1),
-            [b'\'', next, ..] if is_space(next) => return Ok(at + 1),
-            [] | [b'\'', ..] => return Err(ProtocolError::UnbalancedQuotes),
-            [b'\\', b'\'', ..] => (b'\'', 2),
+            [b'\\', escaped, ..] if quote == b'"' => (escape(escaped), 2),
             [byte, ..] => (byte, 1),
         };
         out.push(byte);

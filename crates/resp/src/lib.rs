@@ -29,6 +29,7 @@ pub use decode::{DecodeError, DecodeLimits, Decoder, decode};
 pub use encode::{encode, encode_request};
 pub use inline::split_words;
 pub use limits::{Limits, ProtocolError};
+pub use number::integer;
 pub use protocol::Protocol;
 pub use reply::Reply;
 pub use request::RequestParser;

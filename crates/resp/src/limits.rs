@@ -1,6 +1,6 @@
 //! The limits on requests, and the errors of requests that are malformed or over a limit.
 
-use std::fmt;
+use thiserror::Error;
 
 /// The limits on one request. The defaults are those of Redis 7, except for `max_args`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,27 +83,37 @@ impl Default for Limits {
 /// `Display` gives the text that Redis 7 sends after `-ERR `, except for
 /// [`ProtocolError::ControlCharacter`], which Redis does not refuse. [`ProtocolError::encode`]
 /// writes the whole reply. After sending it the server closes the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ProtocolError {
     /// The number of arguments is not a number, or is above the limit.
+    #[error("Protocol error: invalid multibulk length")]
     InvalidMultibulkLength,
     /// The length of an argument is not a number, is negative, or is above the limit.
+    #[error("Protocol error: invalid bulk length")]
     InvalidBulkLength,
     /// An argument begins with this byte instead of `$`.
+    #[error("Protocol error: expected '$', got '{}'", shown(*.0))]
     ExpectedDollar(u8),
     /// The line with the number of arguments is longer than [`Limits::max_inline`].
+    #[error("Protocol error: too big mbulk count string")]
     TooBigMultibulkCount,
     /// The line with the length of an argument is longer than [`Limits::max_inline`].
+    #[error("Protocol error: too big bulk count string")]
     TooBigBulkCount,
     /// An inline request is longer than [`Limits::max_inline`].
+    #[error("Protocol error: too big inline request")]
     TooBigInline,
     /// An inline request contains a byte below 0x20 other than tab and carriage return.
+    #[error("Protocol error: control character in inline request")]
     ControlCharacter,
     /// A quote in an inline request is not closed, or no space follows it.
+    #[error("Protocol error: unbalanced quotes in request")]
     UnbalancedQuotes,
     /// Too many arguments for a client that has not authenticated.
+    #[error("Protocol error: unauthenticated multibulk length")]
     UnauthenticatedMultibulkLength,
     /// An argument too long for a client that has not authenticated.
+    #[error("Protocol error: unauthenticated bulk length")]
     UnauthenticatedBulkLength,
 }
 
@@ -126,25 +136,10 @@ impl ProtocolError {
     }
 }
 
-impl fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Protocol error: ")?;
-        f.write_str(match self {
-            Self::InvalidMultibulkLength => "invalid multibulk length",
-            Self::InvalidBulkLength => "invalid bulk length",
-            Self::ExpectedDollar(b'\r' | b'\n') => "expected '$', got ' '",
-            Self::ExpectedDollar(byte) => {
-                return write!(f, "expected '$', got '{}'", char::from(*byte));
-            }
-            Self::TooBigMultibulkCount => "too big mbulk count string",
-            Self::TooBigBulkCount => "too big bulk count string",
-            Self::TooBigInline => "too big inline request",
-            Self::ControlCharacter => "control character in inline request",
-            Self::UnbalancedQuotes => "unbalanced quotes in request",
-            Self::UnauthenticatedMultibulkLength => "unauthenticated multibulk length",
-            Self::UnauthenticatedBulkLength => "unauthenticated bulk length",
-        })
+/// A byte as the text of an error shows it.
+fn shown(byte: u8) -> char {
+    match byte {
+        b'\r' | b'\n' => ' ',
+        byte => char::from(byte),
     }
 }
-
-impl std::error::Error for ProtocolError {}

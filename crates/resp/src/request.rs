@@ -19,7 +19,7 @@
 use crate::batch::{Batch, Span};
 use crate::inline;
 use crate::limits::{Limits, ProtocolError};
-use crate::number::parse_i64;
+use crate::number::integer;
 use crate::scan::{examined, find, find_control};
 
 /// The most spans whose memory is kept for the next unfinished request: 16 KiB.
@@ -283,7 +283,7 @@ impl RequestParser {
             Line::TooLong => return Err(ProtocolError::TooBigMultibulkCount),
         };
         let digits = line.get(1..).unwrap_or_default();
-        let count = parse_i64(digits).ok_or(ProtocolError::InvalidMultibulkLength)?;
+        let count = integer(digits).ok_or(ProtocolError::InvalidMultibulkLength)?;
         // A negative count means no arguments, as zero does.
         let count = usize::try_from(count.max(0));
         Ok(Step::Done(
@@ -410,7 +410,7 @@ fn long_head(
     };
     match line {
         [b'$', digits @ ..] => {
-            let len = parse_i64(digits).and_then(|len| usize::try_from(len).ok());
+            let len = integer(digits).and_then(|len| usize::try_from(len).ok());
             Ok(Step::Done(
                 len.ok_or(ProtocolError::InvalidBulkLength)?,
                 next,

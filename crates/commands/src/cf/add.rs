@@ -10,27 +10,18 @@ use everbloom::CuckooFilter;
 pub(crate) const ADD: &str = "cf.add";
 pub(crate) const ADDNX: &str = "cf.addnx";
 
-/// `CF.ADD key item`
-pub fn add(
+/// `CF.ADD key item`, and CF.ADDNX, which adds only an item that is `ABSENT`.
+pub fn add<const ABSENT: bool>(
     context: &Context,
     run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
     answers: &mut dyn Answers,
     changes: &mut dyn Changes,
 ) {
-    let added = add_run(context, (ADD, Which::All), run, slot, answers, changes);
-    added.unwrap_or_else(|error| run.refuse(error, answers));
-}
-
-/// `CF.ADDNX key item`
-pub fn addnx(
-    context: &Context,
-    run: &mut Run<'_>,
-    slot: &mut Slot<'_, CuckooFilter>,
-    answers: &mut dyn Answers,
-    changes: &mut dyn Changes,
-) {
-    let command = (ADDNX, Which::Absent);
+    let command = match ABSENT {
+        true => (ADDNX, Which::Absent),
+        false => (ADD, Which::All),
+    };
     let added = add_run(context, command, run, slot, answers, changes);
     added.unwrap_or_else(|error| run.refuse(error, answers));
 }

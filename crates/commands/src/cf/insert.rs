@@ -87,28 +87,20 @@ impl<'a> Insert<'a> {
     }
 }
 
-/// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item ...`
-pub fn insert(
+/// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item ...`, and CF.INSERTNX, which adds only items
+/// that are `ABSENT`.
+pub fn insert<const ABSENT: bool>(
     context: &Context,
     run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
     answers: &mut dyn Answers,
     changes: &mut dyn Changes,
 ) {
-    let insert = Insert::parse(run.next_args(INSERT), &context.cuckoo, Which::All);
-    let inserted = insert.and_then(|insert| insert.execute(context, slot, answers, changes));
-    inserted.unwrap_or_else(|error| answers.error(error));
-}
-
-/// `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item ...`
-pub fn insertnx(
-    context: &Context,
-    run: &mut Run<'_>,
-    slot: &mut Slot<'_, CuckooFilter>,
-    answers: &mut dyn Answers,
-    changes: &mut dyn Changes,
-) {
-    let insert = Insert::parse(run.next_args(INSERTNX), &context.cuckoo, Which::Absent);
+    let (name, which) = match ABSENT {
+        true => (INSERTNX, Which::Absent),
+        false => (INSERT, Which::All),
+    };
+    let insert = Insert::parse(run.next_args(name), &context.cuckoo, which);
     let inserted = insert.and_then(|insert| insert.execute(context, slot, answers, changes));
     inserted.unwrap_or_else(|error| answers.error(error));
 }

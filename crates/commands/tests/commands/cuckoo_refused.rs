@@ -289,7 +289,7 @@ fn a_filter_that_is_made_and_grows_counts_as_a_whole() {
         let mut filter = None;
         let requests = items.iter().map(|item| [b"CF.ADD", &b"c"[..], item]);
         let words: Vec<&[u8]> = requests.flatten().collect();
-        add::add(
+        add::add::<false>(
             &keys.context,
             &mut Run::of(&words, 3),
             &mut Slot::Vacant(&mut filter),
@@ -320,10 +320,10 @@ fn what_was_just_made_is_there() {
     let good = header([0, 8, 0, 1], [2, 20, 1]);
     let load = run(dump::loadchunk, &[b"CF.LOADCHUNK", b"c", b"1", &good]);
     assert_eq!(load, exists);
-    let added = run(add::add, &[b"CF.ADD", b"c", b"a"]);
+    let added = run(add::add::<false>, &[b"CF.ADD", b"c", b"a"]);
     assert_eq!(added, Reply::Boolean(true));
     let words: [&[u8]; 5] = [b"CF.INSERT", b"c", b"NOCREATE", b"ITEMS", b"b"];
-    let inserted = run(insert::insert, &words).into_elements();
+    let inserted = run(insert::insert::<false>, &words).into_elements();
     assert_eq!(inserted.unwrap().len(), 1);
     let removed = run(del::del, &[b"CF.DEL", b"c", b"a"]);
     assert_eq!(removed, Reply::Boolean(true));

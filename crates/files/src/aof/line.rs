@@ -15,7 +15,7 @@ use everbloom_resp::split_words;
 use thiserror::Error;
 
 /// The longest line, its line feed included.
-pub(super) const MAX_LINE: usize = 1024;
+pub(super) const MAX_LINE_BYTES: usize = 1024;
 
 /// The largest number of a file that is read, so that there is always a next one.
 const MAX_SEQ: u64 = 1 << 62;
@@ -39,7 +39,7 @@ pub enum Problem {
     #[error("expected a line feed at the end of the line, found the end of the file")]
     Unended,
     /// It is longer than Redis reads.
-    #[error("expected a line of at most {MAX_LINE} bytes, found a longer one")]
+    #[error("expected a line of at most {MAX_LINE_BYTES} bytes, found a longer one")]
     TooLong,
     /// Its quotes do not match, it holds a zero byte, or it is not words in pairs.
     #[error("expected \"file NAME seq NUMBER type b|h|i\", found {0:?}")]

@@ -15,7 +15,7 @@ use std::io::{self, Read};
 
 use thiserror::Error;
 
-use super::line::{FileInfo, Kind, MAX_LINE, Problem, parse_line, push_name};
+use super::line::{FileInfo, Kind, MAX_LINE_BYTES, Problem, parse_line, push_name};
 use crate::storage::Storage;
 
 /// The largest manifest that is read: thousands of times one that a server leaves behind.
@@ -121,7 +121,7 @@ impl Manifest {
         let mut manifest = Manifest::default();
         let mut names = HashSet::new();
         for (line, number) in bytes.split_inclusive(|byte| *byte == b'\n').zip(1..) {
-            if line.len() > MAX_LINE {
+            if line.len() > MAX_LINE_BYTES {
                 return Err(fail(number, Problem::TooLong));
             }
             if line.first() == Some(&b'#') {

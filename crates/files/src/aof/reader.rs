@@ -10,7 +10,7 @@
 //! covers: its length is wrong, and a cut in front of it would take good commands away.
 
 use std::borrow::Cow;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 use thiserror::Error;
 
@@ -18,9 +18,6 @@ use super::covered::whole_command;
 
 /// What is asked of the input at a time.
 const BUFFER: usize = 64 << 10;
-
-/// The most that an argument's memory grows ahead of the bytes that were read.
-const PIECE: usize = 1 << 20;
 
 /// The longest annotation with its line feed, as Redis reads it.
 const MAX_ANNOTATION: u64 = 1024;
@@ -116,13 +113,10 @@ enum Stop {
 /// that have been read, and 1 MiB more.
 #[derive(Debug)]
 pub struct CommandReader<R> {
-    input: R,
+    input: BufReader<R>,
     file: String,
     max_bulk: u64,
-    buf: Vec<u8>,
-    /// The next byte of `buf`.
-    at: usize,
-    /// Where in the file that byte is.
+    /// Where in the file the next byte is.
     offset: u64,
     /// Behind the last complete unit or annotation.
     valid: u64,
@@ -141,11 +135,9 @@ impl<R: Read> CommandReader<R> {
     /// may begin with.
     pub fn starting_at(offset: u64, input: R, file: impl Into<String>, max_bulk: u64) -> Self {
         CommandReader {
-            input,
+            input: BufReader::with_capacity(BUFFER, input),
             file: file.into(),
             max_bulk,
-            buf: Vec::new(),
-            at: 0,
             offset,
             valid: offset,
             failed: false,
@@ -319,37 +311,24 @@ impl<R: Read> CommandReader<R> {
         damaged(head, format!("a length of at most {}", at - 2), found)
     }
 
-    /// `len` bytes, or those that there are, in memory that grows as they come.
+    /// The next bytes, so many; fewer where the file ends.
     fn bulk(&mut self, len: u64) -> Result<Vec<u8>, Stop> {
-        let mut bytes = Vec::new();
-        let mut left = len;
-        while left > 0 {
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX);
-            if self.at == self.buf.len() && wanted >= BUFFER {
-                // Straight to where it belongs, a piece at a time.
-                let piece = wanted.min(PIECE);
-                reserve(&mut bytes, piece)?;
-                let read = (&mut self.input).take(piece as u64).read_to_end(&mut bytes);
-                let read = read.map_err(Stop::Io)? as u64;
-                if read == 0 {
-                    break;
-                }
-                self.offset += read;
-                left -= read;
-                continue;
+        let buffered = usize::try_from(len).ok();
+        let bytes = match buffered.and_then(|len| self.input.buffer().get(..len)) {
+            Some(bytes) => {
+                let bytes = bytes.to_vec();
+                self.input.consume(bytes.len());
+                bytes
             }
-            if self.peek()?.is_none() {
-                break;
+            None => {
+                // Memory is taken as bytes come, not as the length says.
+                let mut bytes = Vec::new();
+                let read = (&mut self.input).take(len).read_to_end(&mut bytes);
+                read.map_err(Stop::Io)?;
+                bytes
             }
-            let buffered = self.buf.get(self.at..).unwrap_or_default();
-            let taken = buffered.get(..wanted).unwrap_or(buffered);
-            reserve(&mut bytes, taken.len())?;
-            bytes.extend_from_slice(taken);
-            let taken = taken.len();
-            self.at += taken;
-            self.offset += taken as u64;
-            left -= taken as u64;
-        }
+        };
+        self.offset += bytes.len() as u64;
         Ok(bytes)
     }
 
@@ -363,26 +342,20 @@ impl<R: Read> CommandReader<R> {
 
     fn byte(&mut self) -> Result<u8, Stop> {
         let byte = self.peek()?.ok_or(Stop::Ended)?;
-        self.at += 1;
+        self.input.consume(1);
         self.offset += 1;
         Ok(byte)
     }
 
     /// The next byte without taking it; `None` at the end of the file.
     fn peek(&mut self) -> Result<Option<u8>, Stop> {
-        if self.at == self.buf.len() {
-            self.buf.resize(BUFFER, 0);
-            self.at = 0;
-            let read = loop {
-                match self.input.read(&mut self.buf) {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    read => break read,
-                }
-            };
-            self.buf.truncate(*read.as_ref().unwrap_or(&0));
-            read.map_err(Stop::Io)?;
+        loop {
+            match self.input.fill_buf() {
+                Ok(buffered) => return Ok(buffered.first().copied()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Stop::Io(error)),
+            }
         }
-        Ok(self.buf.get(self.at).copied())
     }
 
     #[cold]
@@ -434,13 +407,6 @@ fn unexpected(command: &Command, expected: &'static str) -> Stop {
         .first()
         .map(|name| String::from_utf8_lossy(name).into_owned());
     damaged(command.offset, expected, name.unwrap_or_default())
-}
-
-#[cold]
-/// Makes room for bytes of an argument.
-fn reserve(bytes: &mut Vec<u8>, more: usize) -> Result<(), Stop> {
-    let reserved = bytes.try_reserve(more);
-    reserved.map_err(|refused| Stop::Io(refused.into()))
 }
 
 fn damaged(offset: u64, expected: impl Into<Cow<'static, str>>, found: String) -> Stop {

@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 
+use everbloom_resp::integer;
+
 use super::error::ReadError;
 use super::lzf;
 use super::source::Source;
@@ -18,9 +20,7 @@ const COMPRESS_ABOVE: usize = 20;
 /// How many bytes compression must save.
 pub(super) const COMPRESS_SAVES: usize = 4;
 /// The most memory for the compressed form of a string that comes in pieces.
-pub(super) const MOST_PACKED: usize = 64 << 20;
-/// Decimals longer than this are not tried to be written as integers.
-const LONGEST_INTEGER: usize = 11;
+pub(super) const MAX_PACKED_BYTES: usize = 64 << 20;
 
 /// Writes a length in its shortest form.
 pub(crate) fn put_length(out: &mut impl Write, length: u64) -> io::Result<()> {
@@ -62,19 +62,19 @@ pub(super) fn put_packed(out: &mut impl Write, packed: &[u8], len: u64) -> io::R
 pub(crate) struct Strings {
     pub(super) compressor: Option<lzf::Compressor>,
     /// The most memory for the compressed form of a string that comes in pieces.
-    pub(super) most_packed: usize,
+    pub(super) max_packed_bytes: usize,
 }
 
 impl Strings {
     pub(crate) fn new(compression: bool) -> Strings {
         Strings {
             compressor: compression.then(lzf::Compressor::default),
-            most_packed: MOST_PACKED,
+            max_packed_bytes: MAX_PACKED_BYTES,
         }
     }
 
     pub(crate) fn put(&mut self, out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-        if let Some(integer) = integer(bytes) {
+        if let Some(Ok(integer)) = integer(bytes).map(i32::try_from) {
             return put_integer(out, integer);
         }
         let compressor = self
@@ -90,22 +90,6 @@ impl Strings {
             Some(packed) => put_packed(out, &packed, bytes.len() as u64),
         }
     }
-}
-
-/// The integer that these bytes are the one decimal form of.
-fn integer(bytes: &[u8]) -> Option<i32> {
-    if bytes.len() > LONGEST_INTEGER {
-        return None;
-    }
-    let canonical = match bytes {
-        [b'0'] => true,
-        [b'-', b'1'..=b'9', rest @ ..] | [b'1'..=b'9', rest @ ..] => {
-            rest.iter().all(u8::is_ascii_digit)
-        }
-        _ => false,
-    };
-    let text = std::str::from_utf8(bytes).ok().filter(|_| canonical)?;
-    text.parse().ok()
 }
 
 fn put_integer(out: &mut impl Write, integer: i32) -> io::Result<()> {
@@ -215,9 +199,9 @@ fn read<R: Read>(
             }
             let packed = source.bytes(packed_len, expected)?;
             let len = usize::try_from(len).map_err(|_| damaged())?;
-            lzf::decompress(&packed, len).map_err(|error| match error {
-                lzf::UnpackError::Damaged => damaged(),
-                lzf::UnpackError::OutOfMemory => source.no_memory(len),
+            lzf::decompress(&packed, len).map_err(|error| match error.kind() {
+                io::ErrorKind::OutOfMemory => source.no_memory(len),
+                _ => damaged(),
             })
         }
     }

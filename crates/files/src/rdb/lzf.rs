@@ -16,47 +16,25 @@ use std::mem;
 use everbloom::host;
 
 /// The longest distance of a reference.
-const WINDOW: usize = 1 << 13;
+const WINDOW_BYTES: usize = 1 << 13;
 /// The most bytes of one back reference.
-const LONGEST: usize = 264;
+const MAX_REFERENCE_BYTES: usize = 264;
 /// The most bytes as they are behind one control byte.
-const LITERALS: usize = 32;
+const MAX_LITERALS: usize = 32;
 /// Slots of the compressor's table, as a power of two.
 const TABLE_BITS: u32 = 16;
 
-/// The most that compressed data can grow by: three bytes that stand for [`LONGEST`].
-const EXPANSION: u64 = LONGEST.div_ceil(3) as u64;
+/// The most that compressed data can grow by: three bytes that stand for [`MAX_REFERENCE_BYTES`].
+const EXPANSION: u64 = MAX_REFERENCE_BYTES.div_ceil(3) as u64;
 /// How many plain bytes are handled between two looks at the window.
 const STRIDE: usize = 64 << 10;
 /// A step of the compressor looks at so many bytes at most.
-const LOOKAHEAD: usize = LONGEST + 3;
+const LOOKAHEAD: usize = MAX_REFERENCE_BYTES + 3;
 /// So many bytes that are all zero are not written where zeros already are.
 const ZEROS: usize = 1 << 10;
 
-/// Compressed data is damaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damaged;
-
-/// Why compressed data has no plain form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnpackError {
-    /// It is damaged.
-    Damaged,
-    /// There is no memory for the plain form.
-    OutOfMemory,
-}
-
-impl From<Damaged> for UnpackError {
-    fn from(Damaged: Damaged) -> Self {
-        UnpackError::Damaged
-    }
-}
-
-impl From<Damaged> for io::Error {
-    fn from(Damaged: Damaged) -> io::Error {
-        io::Error::new(io::ErrorKind::InvalidData, "damaged compressed data")
-    }
-}
+/// The error of compressed data that has no plain form.
+const DAMAGED: io::ErrorKind = io::ErrorKind::InvalidData;
 
 /// Whether `packed` bytes may be the compressed form of `len` bytes.
 pub(super) fn may_be(len: u64, packed: u64) -> bool {
@@ -70,63 +48,61 @@ pub(super) fn may_be(len: u64, packed: u64) -> bool {
 ///
 /// # Errors
 ///
-/// [`UnpackError::Damaged`] when it is not, or when a reference points before the start.
-pub fn decompress(input: &[u8], len: usize) -> Result<Vec<u8>, UnpackError> {
+/// [`io::ErrorKind::InvalidData`] when it is not, or when a reference points before the start;
+/// [`io::ErrorKind::OutOfMemory`].
+pub fn decompress(input: &[u8], len: usize) -> io::Result<Vec<u8>> {
     if !may_be(len as u64, input.len() as u64) {
-        return Err(UnpackError::Damaged);
+        return Err(DAMAGED.into());
     }
-    let mut out = host::zeros(len).ok_or(UnpackError::OutOfMemory)?;
+    let mut out = host::zeros(len).ok_or(io::ErrorKind::OutOfMemory)?;
     let mut left = out.as_mut_slice();
     unpack(input, |plain| {
         let (place, rest) = mem::take(&mut left)
             .split_at_mut_checked(plain.len())
-            .ok_or(Damaged)?;
+            .ok_or(DAMAGED)?;
         left = rest;
         for (to, from) in place.chunks_mut(ZEROS).zip(plain.chunks(ZEROS)) {
             if from.iter().fold(0, |any, byte| any | byte) != 0 {
                 to.copy_from_slice(from);
             }
         }
-        Ok::<_, UnpackError>(())
+        Ok(())
     })?;
     if left.is_empty() {
         Ok(out)
     } else {
-        Err(UnpackError::Damaged)
+        Err(DAMAGED.into())
     }
 }
 
 /// Hands the plain form of `input` to `sink`, piece by piece.
-fn unpack<E: From<Damaged>>(
-    input: &[u8],
-    mut sink: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
+fn unpack(input: &[u8], mut sink: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     // The last bytes that were handed over, then those that were not.
     let mut plain = Vec::new();
     let mut old = 0;
     let mut rest = input.iter();
     while let Some(&control) = rest.next() {
         let control = usize::from(control);
-        if control < LITERALS {
+        if control < MAX_LITERALS {
             let (literals, tail) = rest
                 .as_slice()
                 .split_at_checked(control + 1)
-                .ok_or(Damaged)?;
+                .ok_or(DAMAGED)?;
             plain.extend_from_slice(literals);
             rest = tail.iter();
         } else {
             let mut count = control >> 5;
             if count == 7 {
-                count += usize::from(*rest.next().ok_or(Damaged)?);
+                count += usize::from(*rest.next().ok_or(DAMAGED)?);
             }
-            let low = usize::from(*rest.next().ok_or(Damaged)?);
+            let low = usize::from(*rest.next().ok_or(DAMAGED)?);
             let back = ((control & 0x1f) << 8 | low) + 1;
             copy_back(&mut plain, back, count + 2)?;
         }
-        if plain.len() >= WINDOW + STRIDE {
+        if plain.len() >= WINDOW_BYTES + STRIDE {
             sink(plain.get(old..).unwrap_or_default())?;
-            plain.drain(..plain.len() - WINDOW);
-            old = WINDOW;
+            plain.drain(..plain.len() - WINDOW_BYTES);
+            old = WINDOW_BYTES;
         }
     }
     sink(plain.get(old..).unwrap_or_default())
@@ -134,8 +110,8 @@ fn unpack<E: From<Damaged>>(
 
 /// Appends `count` bytes from `back` bytes before the end, which may include bytes appended by
 /// this.
-fn copy_back(out: &mut Vec<u8>, back: usize, count: usize) -> Result<(), Damaged> {
-    let start = out.len().checked_sub(back).ok_or(Damaged)?;
+fn copy_back(out: &mut Vec<u8>, back: usize, count: usize) -> io::Result<()> {
+    let start = out.len().checked_sub(back).ok_or(DAMAGED)?;
     let mut left = count;
     while left > 0 {
         // What lies between is the same bytes over and over, so all of it may be repeated.
@@ -202,11 +178,11 @@ impl Compressor {
         while self.window.len() - self.at >= LOOKAHEAD && self.packed.fits() {
             self.step();
         }
-        if self.at > WINDOW + STRIDE {
-            let forgotten = self.at - WINDOW;
+        if self.at > WINDOW_BYTES + STRIDE {
+            let forgotten = self.at - WINDOW_BYTES;
             self.window.drain(..forgotten);
             self.start += forgotten;
-            self.at = WINDOW;
+            self.at = WINDOW_BYTES;
         }
         self.packed.fits()
     }
@@ -239,7 +215,7 @@ impl Compressor {
         let at = self.start + self.at;
         let candidate = self.swap(self.at);
         // The first byte of all is never referred to: liblzf has its place mean "none".
-        let back = candidate.filter(|place| *place > 0 && at - place <= WINDOW);
+        let back = candidate.filter(|place| *place > 0 && at - place <= WINDOW_BYTES);
         let count = back.map_or(0, |place| common(&self.window, place - self.start, self.at));
         let Some(place) = back.filter(|_| count >= 3) else {
             self.packed
@@ -282,7 +258,7 @@ fn common(input: &[u8], place: usize, at: usize) -> usize {
     let (Some(old), Some(new)) = (input.get(place..), input.get(at..)) else {
         return 0;
     };
-    let most = match LONGEST.min(new.len().saturating_sub(2)) {
+    let most = match MAX_REFERENCE_BYTES.min(new.len().saturating_sub(2)) {
         most @ ..=16 => most.max(3),
         most => most.max(19),
     };
@@ -322,7 +298,7 @@ impl Packed {
         if let (Some(byte), Ok(count)) = (self.out.get_mut(control), u8::try_from(literals - 1)) {
             *byte = count;
         }
-        self.control = (literals < LITERALS).then_some(control);
+        self.control = (literals < MAX_LITERALS).then_some(control);
     }
 
     fn reference(&mut self, back: usize, count: usize) {

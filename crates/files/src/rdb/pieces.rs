@@ -61,7 +61,7 @@ impl Pieces {
             false => len.saturating_sub(COMPRESS_SAVES as u64),
         };
         let worth = usize::try_from(worth).unwrap_or(usize::MAX);
-        let most = worth.min(strings.most_packed);
+        let most = worth.min(strings.max_packed_bytes);
         let compressor = strings.compressor.as_mut();
         let packing = compressor.is_some_and(|compressor| compressor.begin(len, most));
         if !packing {
@@ -126,13 +126,13 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rdb::length::MOST_PACKED;
+    use crate::rdb::length::MAX_PACKED_BYTES;
     use crate::rdb::lzf::Compressor;
     use proptest::prelude::*;
 
-    fn written(most_packed: usize, bytes: &[u8], cuts: &[usize]) -> Vec<u8> {
+    fn written(max_packed_bytes: usize, bytes: &[u8], cuts: &[usize]) -> Vec<u8> {
         let mut strings = Strings::new(true);
-        strings.most_packed = most_packed;
+        strings.max_packed_bytes = max_packed_bytes;
         let mut out = Vec::new();
         let mut pieces = Pieces::begin(&mut out, &mut strings, bytes.len() as u64).unwrap();
         let (mut rest, mut cuts) = (bytes, cuts.iter().cycle());
@@ -195,7 +195,7 @@ mod tests {
 
         #[test]
         fn cuts_change_nothing(bytes in contents(), cuts in cuts(), most in 0..100_000_usize) {
-            for most in [most, MOST_PACKED] {
+            for most in [most, MAX_PACKED_BYTES] {
                 let whole = written(most, &bytes, &[usize::MAX]);
                 prop_assert_eq!(&written(most, &bytes, &cuts), &whole);
                 prop_assert!(whole == plain(&bytes) || whole == compressed(&bytes));

@@ -35,7 +35,7 @@ const BYTES: u64 = 5;
 
 /// Bit arrays up to this long are written as Redis writes strings. Longer ones may come in
 /// [pieces](super::pieces).
-pub(super) const PIECES_ABOVE: u64 = 64 << 10;
+pub(super) const MAX_WHOLE_BYTES: u64 = 64 << 10;
 
 /// The types of filters as they are written.
 const CLASSIC: ModuleType = type_of(Kind::Bloom(Layout::Classic));
@@ -191,7 +191,7 @@ impl<W: Write> FieldWriter for Fields<'_, W> {
 
     fn bytes(&mut self, value: &[u8]) -> io::Result<()> {
         let len = value.len() as u64;
-        if len > PIECES_ABOVE {
+        if len > MAX_WHOLE_BYTES {
             let mut pieces = begin_bytes(self.out, self.strings, len)?;
             pieces.put(self.out, self.strings, value)?;
             return pieces.end(self.out, self.strings);

@@ -10,7 +10,7 @@ use super::format::{WRITTEN_VERSION, kind, opcode};
 use super::length::{Strings, put_length};
 use super::output::Output;
 use super::pieces::Pieces;
-use super::value::{Fields, ModuleType, PIECES_ABOVE, begin_bytes, put_end, put_filter};
+use super::value::{Fields, MAX_WHOLE_BYTES, ModuleType, begin_bytes, put_end, put_filter};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,46 +58,6 @@ pub enum WriteError {
         /// How many bytes are missing, or how many came too many.
         left: u64,
     },
-    /// The parts of a filter came in another order than they must.
-    #[error("{0} is out of place here")]
-    Order(&'static str),
-}
-
-/// Where in a file the writer is.
-#[derive(Debug)]
-enum Step {
-    /// Between keys.
-    Keys,
-    /// In a string that comes in pieces. If it has failed, nothing can follow.
-    Text,
-    /// In a filter, between arrays.
-    Arrays(Arrays),
-    /// In an array.
-    Bytes(Array),
-}
-
-/// A filter, and how many of its arrays were written.
-#[derive(Debug)]
-struct Arrays {
-    parts: Parts,
-    written: usize,
-}
-
-#[derive(Debug)]
-struct Array {
-    /// The filter, and how many arrays are before this one.
-    of: Arrays,
-    announced: u64,
-    left: u64,
-    bytes: Bytes,
-}
-
-/// What came of an array.
-#[derive(Debug)]
-enum Bytes {
-    /// All of it, to be written as a string at the end.
-    Short(Vec<u8>),
-    Long(Pieces),
 }
 
 /// Writes a file.
@@ -117,15 +77,12 @@ enum Bytes {
 /// writer.select_db(0)?;
 /// writer.filter(b"whole", None, &filter)?;
 ///
-/// writer.begin_filter(b"pieces", Some(4_102_444_800_000), &filter.parts())?;
-/// writer.begin_array()?;
 /// let mut offset = 0;
-/// while let Some(piece) = filter.stream_chunk(offset, 256) {
-///     writer.array_bytes(&piece)?;
-///     offset += piece.len() as u64;
-/// }
-/// writer.end_array()?;
-/// writer.end_filter()?;
+/// writer.long_filter(b"pieces", Some(4_102_444_800_000), &filter.parts(), |place| {
+///     *place = filter.stream_chunk(offset, 256).unwrap_or_default().into_owned();
+///     offset += place.len() as u64;
+///     Ok(())
+/// })?;
 /// let (file, bytes) = writer.finish()?;
 /// assert_eq!(file.len() as u64, bytes);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -134,7 +91,6 @@ enum Bytes {
 pub struct Writer<W: Write> {
     out: Output<W>,
     strings: Strings,
-    step: Step,
 }
 
 impl<W: Write> Writer<W> {
@@ -149,7 +105,6 @@ impl<W: Write> Writer<W> {
         Ok(Writer {
             out,
             strings: Strings::new(options.compression),
-            step: Step::Keys,
         })
     }
 
@@ -164,7 +119,6 @@ impl<W: Write> Writer<W> {
     ///
     /// [`WriteError`]
     pub fn aux(&mut self, aux: &Aux<'_>) -> Result<(), WriteError> {
-        self.between_keys("an auxiliary field")?;
         self.aux_field("redis-ver", aux.version)?;
         self.aux_field("redis-bits", &usize::BITS.to_string())?;
         self.aux_field("ctime", &aux.created.to_string())?;
@@ -187,7 +141,6 @@ impl<W: Write> Writer<W> {
     ///
     /// [`WriteError`]
     pub fn select_db(&mut self, number: u64) -> Result<(), WriteError> {
-        self.between_keys("a database")?;
         self.out.write_all(&[opcode::SELECT])?;
         Ok(put_length(&mut self.out, number)?)
     }
@@ -198,7 +151,6 @@ impl<W: Write> Writer<W> {
     ///
     /// [`WriteError`]
     pub fn resize(&mut self, keys: u64, expiring: u64) -> Result<(), WriteError> {
-        self.between_keys("a hint")?;
         self.out.write_all(&[opcode::RESIZE])?;
         put_length(&mut self.out, keys)?;
         Ok(put_length(&mut self.out, expiring)?)
@@ -220,7 +172,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// A key that holds a string of `len` bytes, which come piece by piece: `next` puts some in
-    /// place of those that it put there before.
+    /// place of those that it put there before. After an error the file is of no use.
     ///
     /// # Errors
     ///
@@ -233,24 +185,8 @@ impl<W: Write> Writer<W> {
         mut next: impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
         self.key(kind::STRING, key, expires_at)?;
-        let mut pieces = Pieces::begin_text(&mut self.out, &mut self.strings, len)?;
-        self.step = Step::Text;
-        let (mut piece, mut left) = (Vec::new(), len);
-        while left > 0 {
-            next(&mut piece)?;
-            let came = piece.len() as u64;
-            if came == 0 || came > left {
-                return Err(WriteError::Length {
-                    announced: len,
-                    left: left.abs_diff(came),
-                });
-            }
-            left -= came;
-            pieces.put(&mut self.out, &mut self.strings, &piece)?;
-        }
-        pieces.end(&mut self.out, &mut self.strings)?;
-        self.step = Step::Keys;
-        Ok(())
+        let pieces = Pieces::begin_text(&mut self.out, &mut self.strings, len)?;
+        self.put_pieces(pieces, len, &mut next)
     }
 
     /// A key that holds a filter.
@@ -268,130 +204,47 @@ impl<W: Write> Writer<W> {
         Ok(put_filter(&mut self.out, &mut self.strings, filter)?)
     }
 
-    /// Starts a key that holds a filter of these parts. Its arrays follow.
+    /// A key that holds a filter of these parts. Its arrays come piece by piece, as the string of
+    /// [`long_text`](Self::long_text) does; each piece belongs to one array.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]
-    pub fn begin_filter(
+    /// [`WriteError`], also when more bytes come than an array has, or none.
+    pub fn long_filter(
         &mut self,
         key: &[u8],
         expires_at: Option<u64>,
         parts: &Parts,
+        mut next: impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
         self.key(kind::MODULE, key, expires_at)?;
         put_length(&mut self.out, ModuleType::of(parts.kind()).id())?;
         save_head(parts, &mut self.fields())?;
-        let parts = parts.clone();
-        self.step = Step::Arrays(Arrays { parts, written: 0 });
-        Ok(())
-    }
-
-    /// Starts the next array: the bits of a layer, or the slots of a table.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError`]
-    pub fn begin_array(&mut self) -> Result<(), WriteError> {
-        const ORDER: WriteError = WriteError::Order("an array");
-        let of = match std::mem::replace(&mut self.step, Step::Keys) {
-            Step::Arrays(of) => of,
-            step => {
-                self.step = step;
-                return Err(ORDER);
+        for number in 0..parts.arrays() {
+            let len = parts.array_bytes(number).unwrap_or_default();
+            save_array_head(parts, number, &mut self.fields())?;
+            if len > MAX_WHOLE_BYTES {
+                let pieces = begin_bytes(&mut self.out, &mut self.strings, len)?;
+                self.put_pieces(pieces, len, &mut next)?;
+            } else {
+                let mut bytes = Vec::new();
+                each_piece(len, &mut next, |piece| bytes.write_all(piece))?;
+                self.fields().bytes(&bytes)?;
             }
-        };
-        let Some(announced) = of.parts.array_bytes(of.written) else {
-            self.step = Step::Arrays(of);
-            return Err(ORDER);
-        };
-        save_array_head(&of.parts, of.written, &mut self.fields())?;
-        let bytes = if announced > PIECES_ABOVE {
-            Bytes::Long(begin_bytes(&mut self.out, &mut self.strings, announced)?)
-        } else {
-            Bytes::Short(Vec::new())
-        };
-        self.step = Step::Bytes(Array {
-            of,
-            announced,
-            left: announced,
-            bytes,
-        });
-        Ok(())
+            save_array_tail(parts, number, &mut self.fields())?;
+        }
+        Ok(put_end(&mut self.out)?)
     }
 
-    /// The next bytes of the array, any number of them.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError`], also when there are more than were announced.
-    pub fn array_bytes(&mut self, piece: &[u8]) -> Result<(), WriteError> {
-        let Step::Bytes(array) = &mut self.step else {
-            return Err(WriteError::Order("a piece of an array"));
-        };
-        let len = piece.len() as u64;
-        let left = array.left.checked_sub(len).ok_or(WriteError::Length {
-            announced: array.announced,
-            left: len.saturating_sub(array.left),
-        })?;
-        array.left = left;
-        match &mut array.bytes {
-            Bytes::Short(bytes) => bytes.extend_from_slice(piece),
-            Bytes::Long(pieces) => pieces.put(&mut self.out, &mut self.strings, piece)?,
-        }
-        Ok(())
-    }
-
-    /// Ends an array.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError`], also when bytes are missing of what was announced.
-    pub fn end_array(&mut self) -> Result<(), WriteError> {
-        let array = match std::mem::replace(&mut self.step, Step::Keys) {
-            Step::Bytes(array) if array.left == 0 => array,
-            step => {
-                let error = match &step {
-                    Step::Bytes(Array {
-                        announced, left, ..
-                    }) => WriteError::Length {
-                        announced: *announced,
-                        left: *left,
-                    },
-                    _ => WriteError::Order("the end of an array"),
-                };
-                self.step = step;
-                return Err(error);
-            }
-        };
-        let mut fields = Fields {
-            out: &mut self.out,
-            strings: &mut self.strings,
-        };
-        match &array.bytes {
-            Bytes::Short(bytes) => fields.bytes(bytes)?,
-            Bytes::Long(pieces) => pieces.end(fields.out, fields.strings)?,
-        }
-        let Arrays { parts, written } = array.of;
-        save_array_tail(&parts, written, &mut fields)?;
-        let written = written + 1;
-        self.step = Step::Arrays(Arrays { parts, written });
-        Ok(())
-    }
-
-    /// Ends a filter.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError`], also when arrays are missing.
-    pub fn end_filter(&mut self) -> Result<(), WriteError> {
-        match &self.step {
-            Step::Arrays(of) if of.written == of.parts.arrays() => {}
-            _ => return Err(WriteError::Order("the end of a filter")),
-        }
-        put_end(&mut self.out)?;
-        self.step = Step::Keys;
-        Ok(())
+    fn put_pieces(
+        &mut self,
+        mut pieces: Pieces,
+        len: u64,
+        next: &mut impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
+        let (out, strings) = (&mut self.out, &mut self.strings);
+        each_piece(len, next, |piece| pieces.put(out, strings, piece))?;
+        Ok(pieces.end(out, strings)?)
     }
 
     /// Ends the file; answers where it went and how many bytes it has.
@@ -400,14 +253,12 @@ impl<W: Write> Writer<W> {
     ///
     /// [`WriteError`]
     pub fn finish(mut self) -> Result<(W, u64), WriteError> {
-        self.between_keys("the end")?;
         self.out.write_all(&[opcode::END])?;
         Ok(self.out.finish()?)
     }
 
     /// What comes before a value.
     fn key(&mut self, kind: u8, key: &[u8], expires_at: Option<u64>) -> Result<(), WriteError> {
-        self.between_keys("a key")?;
         if let Some(time) = expires_at {
             // The format has signed times; what is beyond them never comes.
             let time = i64::try_from(time).unwrap_or(i64::MAX);
@@ -424,11 +275,26 @@ impl<W: Write> Writer<W> {
             strings: &mut self.strings,
         }
     }
+}
 
-    fn between_keys(&self, what: &'static str) -> Result<(), WriteError> {
-        match self.step {
-            Step::Keys => Ok(()),
-            _ => Err(WriteError::Order(what)),
+/// Passes `len` bytes, which `next` gives piece by piece, to `put`.
+fn each_piece(
+    len: u64,
+    next: &mut impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
+    mut put: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<(), WriteError> {
+    let (mut piece, mut left) = (Vec::new(), len);
+    while left > 0 {
+        next(&mut piece)?;
+        let came = piece.len() as u64;
+        if came == 0 || came > left {
+            return Err(WriteError::Length {
+                announced: len,
+                left: left.abs_diff(came),
+            });
         }
+        left -= came;
+        put(&piece)?;
     }
+    Ok(())
 }

@@ -10,8 +10,6 @@
 //! set of instructions. All give the same answers. [`kernel::Kernel::new`] chooses one.
 #![allow(unsafe_code)]
 
-#[cfg(any(test, fuzzing))]
-pub(crate) mod agreement;
 mod array;
 #[cfg(target_has_atomic = "64")]
 mod atomic;
@@ -26,6 +24,8 @@ mod kernel;
 mod neon;
 mod portable;
 mod select;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod tests;
 #[cfg(target_has_atomic = "64")]
 mod words;
 

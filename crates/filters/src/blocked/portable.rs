@@ -11,11 +11,11 @@ use crate::hash::HashPair;
 use crate::sizing::blocked::{MAX_HASHES, MIN_HASHES};
 
 /// The most bits of an item, as a length.
-const MOST: usize = MAX_HASHES as usize;
+const MAX_LANES: usize = MAX_HASHES as usize;
 
 /// The multipliers of an item's second hash value, one for each bit: the upper halves of the first
 /// numbers of SplitMix64 with state 0, made odd.
-const MULTIPLIERS: [u32; MOST] = [
+const MULTIPLIERS: [u32; MAX_LANES] = [
     0xe220_a839,
     0x6e78_9e6b,
     0x06c4_5d19,
@@ -68,17 +68,17 @@ const _: () = assert!(offset_of!(Lanes, multipliers) == 0 && align_of::<Lanes>()
     clippy::cast_possible_truncation,
     reason = "computed while compiling"
 )]
-static LANES: [Lanes; MOST + 1] = {
+static LANES: [Lanes; MAX_LANES + 1] = {
     let mut all = [const {
         Lanes {
             multipliers: [[0; 16]; 2],
             hashes: 0,
         }
-    }; MOST + 1];
+    }; MAX_LANES + 1];
     let mut hashes = 0;
-    while hashes <= MOST {
+    while hashes <= MAX_LANES {
         let mut lane = 0;
-        while lane < MOST {
+        while lane < MAX_LANES {
             let source = if lane < hashes { lane } else { lane & 1 };
             all[hashes].multipliers[lane / 16][lane % 16] = MULTIPLIERS[source];
             lane += 1;

@@ -12,7 +12,6 @@ const MANY_TABLES: usize = 8;
 impl CuckooFilter {
     pub(super) fn compact_tables(&mut self, stuck: Stuck) {
         let mut rooms = Rooms::of(&self.tables);
-        self.dead_ends.forget();
         for number in (1..self.tables.len()).rev() {
             self.empty_table(number, &mut rooms);
             let Some(table) = self.tables.get(number) else {

@@ -162,11 +162,7 @@ impl CuckooFilter {
         } else {
             0
         };
-        size_of::<Self>()
-            + places * size_of::<Table>()
-            + slots
-            + self.capture.memory_usage()
-            + self.dead_ends.memory_usage()
+        size_of::<Self>() + places * size_of::<Table>() + slots + self.capture.memory_usage()
     }
 }
 

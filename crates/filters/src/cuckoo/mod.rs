@@ -5,8 +5,8 @@
 //! both are full, another fingerprint of the bucket makes room and goes to its own other bucket.
 //! That bucket is found from the fingerprint alone, so the item is not needed for it.
 
+mod closed;
 mod compact;
-mod dead;
 mod facts;
 mod growth;
 mod place;
@@ -23,7 +23,6 @@ use crate::error::InsertError;
 use crate::hash::{CuckooHash, HashPair};
 use crate::host::Capture;
 use crate::item::Item;
-pub(crate) use dead::DeadEnds;
 pub(crate) use place::Place;
 pub(crate) use table::{Table, Watch};
 
@@ -86,7 +85,6 @@ pub struct CuckooFilter {
     pub(crate) expansion: u16,
     pub(crate) bucket_size: u8,
     pub(crate) capture: Capture,
-    pub(crate) dead_ends: DeadEnds,
 }
 
 /// What a compaction does after a table that some of the items cannot leave.
@@ -341,7 +339,7 @@ impl CuckooFilter {
         let number = self.tables.len().saturating_sub(1);
         let watch = &mut Watch { capture, number };
         let newest = self.tables.last_mut();
-        newest.is_some_and(|table| table.kick(place, self.max_kicks, &mut self.dead_ends, watch))
+        newest.is_some_and(|table| table.kick(place, self.max_kicks, watch))
     }
 
     /// Appends a table; its number.
@@ -364,7 +362,6 @@ impl CuckooFilter {
         let table = Table::empty(buckets, self.bucket_size);
         self.tables
             .push(table.map_err(|_| InsertError::CannotGrow)?);
-        self.dead_ends.forget();
         Ok(number)
     }
 
@@ -375,7 +372,6 @@ impl CuckooFilter {
         let found =
             newest_first.any(|(number, table)| table.remove(place, &mut Watch { capture, number }));
         if found {
-            self.dead_ends.forget();
             // A filter that is being loaded may hold less than its counts say.
             self.items = self.items.saturating_sub(1);
             self.removed = self.removed.saturating_add(1);

@@ -13,7 +13,7 @@ use core::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::dead::{self, DeadEnds, KICKS_BEFORE_LOOK};
+use super::closed::are_closed;
 use super::place::{Place, other};
 use crate::bits::{self, AllocError, Bytes};
 use crate::host::Capture;
@@ -228,14 +228,8 @@ impl Table {
     /// that goes to its own other bucket, and so on, at most `max_kicks` times. False when that
     /// found no empty slot; then everything is as it was.
     #[cold]
-    pub(super) fn kick(
-        &mut self,
-        place: Place,
-        max_kicks: u16,
-        dead_ends: &mut DeadEnds,
-        watch: &mut Watch<'_>,
-    ) -> bool {
-        if self.is_full() || dead_ends.contain(self, place) {
+    pub(super) fn kick(&mut self, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
+        if self.is_full() {
             return false;
         }
         let mut in_hand = place.fingerprint;
@@ -250,18 +244,14 @@ impl Table {
             if self.put(bucket, in_hand, watch) {
                 return true;
             }
-            if trail.len() == KICKS_BEFORE_LOOK
-                && dead::are_closed(self, [bucket, other(bucket, in_hand)])
-            {
+            if are_closed(self, [bucket, other(bucket, in_hand)], trail.len()) {
                 break;
             }
             victim = (victim + 1) % self.bucket_size.max(1);
         }
-        let kicks = trail.len();
         for at in trail.into_iter().rev() {
             in_hand = self.exchange(at, in_hand, watch);
         }
-        dead_ends.add_vain(self, kicks);
         false
     }
 

@@ -11,7 +11,7 @@ use crate::scalable::ScalableBloomFilter;
 use crate::sizing::textbook::error_rate_from_fill;
 
 /// The most blocks of a filter that are read: one megabyte.
-const MOST_BLOCKS: u64 = 16_384;
+const MAX_SAMPLED_BLOCKS: u64 = 16_384;
 const BLOCK_BYTES: usize = 64;
 const BLOCK_BITS: f64 = 512.0;
 
@@ -46,7 +46,7 @@ impl ScalableBloomFilter {
     /// ```
     #[must_use]
     pub fn sample(&self) -> Sample {
-        self.sample_blocks(MOST_BLOCKS)
+        self.sample_blocks(MAX_SAMPLED_BLOCKS)
     }
 
     /// The same from at most this many blocks of 64 bytes, or from one block of each layer if those
@@ -185,7 +185,7 @@ fn ones(block: &[u8; BLOCK_BYTES]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_BLOCKS, Sample};
+    use super::{MAX_SAMPLED_BLOCKS, Sample};
     use crate::{Layout, ScalableBloomFilter};
 
     fn filter(layout: Layout, capacity: u64, rate: f64, items: u64) -> ScalableBloomFilter {
@@ -222,7 +222,7 @@ mod tests {
             for (capacity, rate) in [(1_000_000, 0.01), (900_000, 0.0001)] {
                 for tenths in [0, 2, 10, 20] {
                     let filter = filter(layout, capacity, rate, capacity / 10 * tenths);
-                    let (sample, read) = filter.sample_counted(MOST_BLOCKS);
+                    let (sample, read) = filter.sample_counted(MAX_SAMPLED_BLOCKS);
                     let exact = filter.stats().estimated_error_rate;
                     let off = (sample.estimated_error_rate - exact).abs();
                     let case = (layout, capacity, rate, tenths, sample, exact);
@@ -232,7 +232,7 @@ mod tests {
                     if tenths >= 10 {
                         assert!(sample.error < 0.15 * exact, "{case:?}");
                     }
-                    assert!(read <= MOST_BLOCKS, "{case:?}");
+                    assert!(read <= MAX_SAMPLED_BLOCKS, "{case:?}");
                 }
             }
         }
@@ -253,12 +253,18 @@ mod tests {
     #[test]
     fn a_large_filter_costs_no_more_than_a_megabyte() {
         let huge = filter(Layout::Blocked, 30_000_000, 0.001, 0);
-        assert_eq!(huge.sample_counted(MOST_BLOCKS).1, MOST_BLOCKS);
+        assert_eq!(
+            huge.sample_counted(MAX_SAMPLED_BLOCKS).1,
+            MAX_SAMPLED_BLOCKS
+        );
         for layout in [Layout::Classic, Layout::Blocked] {
             let grown = filter(layout, 20_000, 0.001, 1_500_000);
             assert!(grown.layers().len() > 1);
-            let (sample, read) = grown.sample_counted(MOST_BLOCKS);
-            assert!(read > MOST_BLOCKS / 2 && read <= MOST_BLOCKS, "{read}");
+            let (sample, read) = grown.sample_counted(MAX_SAMPLED_BLOCKS);
+            assert!(
+                read > MAX_SAMPLED_BLOCKS / 2 && read <= MAX_SAMPLED_BLOCKS,
+                "{read}"
+            );
             let exact = grown.stats().estimated_error_rate;
             let off = (sample.estimated_error_rate - exact).abs();
             assert!(off <= sample.error, "{sample:?} {exact}");

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::parts::ChunkError;
 use crate::bits::AllocError;
-use crate::cuckoo::{CuckooFilter, DeadEnds, MAX_EXPANSION, Table, Watch, buckets_of};
+use crate::cuckoo::{CuckooFilter, MAX_EXPANSION, Table, Watch, buckets_of};
 use crate::error::CuckooError;
 use crate::host::Capture;
 
@@ -214,7 +214,6 @@ impl CuckooFilter {
             expansion: parts.expansion,
             bucket_size: parts.bucket_size,
             capture: Capture::default(),
-            dead_ends: DeadEnds::default(),
         })
     }
 
@@ -235,7 +234,6 @@ impl CuckooFilter {
     /// [`ChunkError`] when they do not; nothing has changed then.
     pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
         let (number, start) = self.find_slot(offset).ok_or(ChunkError::NoLayer)?;
-        self.dead_ends.forget();
         let capture = &mut self.capture;
         let table = self.tables.get_mut(number).ok_or(ChunkError::NoLayer)?;
         match table.load(start, data, &mut Watch { capture, number }) {

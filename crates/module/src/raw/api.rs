@@ -4,6 +4,7 @@
 //! must be there; the others are `None` where the host is too old, and are done without.
 
 use std::ffi::{CStr, c_char, c_double, c_int, c_long, c_longlong, c_uint, c_void};
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use super::ffi::{
@@ -40,35 +41,14 @@ macro_rules! api {
             /// `get` is the host's look-up function.
             unsafe fn look_up(get: GetApi) -> Option<Api> {
                 Some(Api {
-                    $($name: {
-                        let mut found: Option<
-                            unsafe extern "C" fn($($arg,)* $($rest)*) $(-> $out)?
-                        > = None;
-                        // SAFETY: the name ends with a zero byte, and the host writes one pointer,
-                        // which is what an optional function is.
-                        unsafe {
-                            let name = concat!("RedisModule_", $symbol, "\0");
-                            find(get, name, (&raw mut found).cast());
-                        }
-                        found?
-                    },)*
-                    $($opt: {
-                        let mut found: Option<
-                            unsafe extern "C" fn($($opt_arg),*) $(-> $opt_out)?
-                        > = None;
-                        // SAFETY: as above.
-                        unsafe {
-                            let name = concat!("RedisModule_", $opt_symbol, "\0");
-                            find(get, name, (&raw mut found).cast());
-                        }
-                        found
-                    },)*
-                    valkey: {
-                        let mut found: *mut c_void = std::ptr::null_mut();
-                        // SAFETY: the host writes one pointer.
-                        unsafe { find(get, "ValkeyModule_Alloc\0", (&raw mut found).cast()) };
-                        !found.is_null()
-                    },
+                    // SAFETY: a function is a pointer that is not null; each has the name and the
+                    // type of the host's.
+                    $($name: unsafe { find(get, concat!("RedisModule_", $symbol, "\0")) }?,)*
+                    // SAFETY: as above.
+                    $($opt: unsafe { find(get, concat!("RedisModule_", $opt_symbol, "\0")) },)*
+                    // SAFETY: as above, and it is not called.
+                    valkey: unsafe { find::<NonNull<c_void>>(get, "ValkeyModule_Alloc\0") }
+                        .is_some(),
                 })
             }
         }
@@ -183,12 +163,15 @@ api! {
 
 /// # Safety
 ///
-/// `get` is the host's look-up function, `name` ends with a zero byte, and a pointer may be written
-/// to `out`.
-unsafe fn find(get: GetApi, name: &'static str, out: *mut c_void) {
-    // SAFETY: what the caller promises. A function that is not there leaves `out` as it is, so the
-    // answer says nothing more.
-    unsafe { get(name.as_ptr().cast(), out) };
+/// `get` is the host's look-up function, `name` ends with a zero byte, and `T` is a pointer that is
+/// not null, to what the host has under that name.
+unsafe fn find<T>(get: GetApi, name: &'static str) -> Option<T> {
+    const { assert!(size_of::<Option<T>>() == size_of::<*mut c_void>()) };
+    let mut found: Option<T> = None;
+    // SAFETY: what the caller promises: the host writes one pointer. A function that is not there
+    // leaves `found` as it is, so the answer says nothing more.
+    unsafe { get(name.as_ptr().cast(), (&raw mut found).cast()) };
+    found
 }
 
 static API: OnceLock<Api> = OnceLock::new();

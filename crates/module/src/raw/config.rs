@@ -2,28 +2,84 @@
 //! have them from Redis 7.0 on.
 
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use super::api::{api, c_str, c_text};
 use super::context::{HostContext, OwnedStr, bytes_of};
 use super::ffi::{CONFIG_MEMORY, CONFIG_UNPREFIXED, ERR, OK, Str};
 
+/// Whether the host is setting every setting for the first time: to what its file says, or to the
+/// default. A setting with two names must not lose by the one what it got by the other.
+static LOADING: AtomicBool = AtomicBool::new(false);
+
 /// A setting that is a whole number.
 pub(crate) struct NumberSetting {
     /// The least and the greatest value.
-    pub(crate) range: (i64, i64),
+    range: (i64, i64),
     /// Whether it may be given as `1mb`.
-    pub(crate) memory: bool,
-    pub(crate) get: fn() -> i64,
-    pub(crate) set: fn(i64),
+    is_memory: bool,
+    value: AtomicI64,
+    /// The value before the host loaded its settings.
+    start: AtomicI64,
 }
 
-/// A setting that is one of some words, each with a number.
-pub(crate) struct WordSetting {
-    pub(crate) words: &'static [(&'static str, c_int)],
-    pub(crate) get: fn() -> c_int,
-    pub(crate) set: fn(c_int),
+impl NumberSetting {
+    pub(crate) const fn new(value: i64, range: (i64, i64)) -> Self {
+        NumberSetting {
+            range,
+            is_memory: false,
+            value: AtomicI64::new(value),
+            start: AtomicI64::new(value),
+        }
+    }
+
+    /// The same, and it may be given as `1mb`.
+    pub(crate) const fn of_memory(self) -> Self {
+        NumberSetting {
+            is_memory: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn get(&self) -> i64 {
+        self.value.load(Relaxed)
+    }
+
+    fn set(&self, value: i64) {
+        if !(is_loading() && value == self.start.load(Relaxed)) {
+            self.value.store(value, Relaxed);
+        }
+    }
+
+    /// Sets it by a load argument.
+    pub(crate) fn begin(&self, value: i64) {
+        self.start.store(value, Relaxed);
+        self.value.store(value, Relaxed);
+    }
+}
+
+/// A setting that is one of two words, at first the first one.
+pub(crate) struct SwitchSetting {
+    pub(crate) words: [&'static str; 2],
+    is_second: AtomicBool,
+}
+
+impl SwitchSetting {
+    pub(crate) const fn new(words: [&'static str; 2]) -> Self {
+        SwitchSetting {
+            words,
+            is_second: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn is_second(&self) -> bool {
+        self.is_second.load(Relaxed)
+    }
+
+    pub(crate) fn set(&self, is_second: bool) {
+        self.is_second.store(is_second, Relaxed);
+    }
 }
 
 /// A setting that is text. The text that was set is kept, because it is what `CONFIG GET` answers.
@@ -82,14 +138,14 @@ impl Setting for NumberSetting {
             return false;
         };
         let name = c_text(name);
-        let memory = if self.memory { CONFIG_MEMORY } else { 0 };
+        let memory = if self.is_memory { CONFIG_MEMORY } else { 0 };
         // SAFETY: a valid context, a C string, which the host copies, functions of their types, and
         // what they get as their data: a setting that lives forever.
         let registered = unsafe {
             register(
                 context.raw(),
                 name.as_ptr().cast(),
-                (self.get)(),
+                self.get(),
                 flags(bare) | memory,
                 self.range.0,
                 self.range.1,
@@ -103,30 +159,25 @@ impl Setting for NumberSetting {
     }
 }
 
-impl Setting for WordSetting {
+impl Setting for SwitchSetting {
     fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool {
-        let (Some(register), Ok(count)) = (
-            api().register_enum_config,
-            c_int::try_from(self.words.len()),
-        ) else {
+        let Some(register) = api().register_enum_config else {
             return false;
         };
         let name = c_text(name);
-        let words: Vec<Vec<u8>> = self.words.iter().map(|(word, _)| c_text(word)).collect();
-        let mut starts: Vec<*const c_char> =
-            words.iter().map(|word| word.as_ptr().cast()).collect();
-        let values: Vec<c_int> = self.words.iter().map(|(_, value)| *value).collect();
-        // SAFETY: as above; the words, which are C strings, and their values are as many as `count`
-        // says, and the host copies them.
+        let words = self.words.map(c_text);
+        let mut starts = words.each_ref().map(|word| word.as_ptr().cast());
+        // SAFETY: as above; there are two words, which are C strings, and two values, and the host
+        // copies them.
         let registered = unsafe {
             register(
                 context.raw(),
                 name.as_ptr().cast(),
-                (self.get)(),
+                self.is_second().into(),
                 flags(bare),
                 starts.as_mut_ptr(),
-                values.as_ptr(),
-                count,
+                [0, 1].as_ptr(),
+                2,
                 get_word,
                 set_word,
                 None,
@@ -162,10 +213,18 @@ impl Setting for TextSetting {
 
 /// Has the host set all settings that are registered: to what its file says, or to the default.
 pub(crate) fn load(context: &HostContext<'_>) -> bool {
+    LOADING.store(true, Relaxed);
     // SAFETY: a valid context.
-    api()
+    let loaded = api()
         .load_configs
-        .is_some_and(|load| unsafe { load(context.raw()) } == OK)
+        .is_some_and(|load| unsafe { load(context.raw()) } == OK);
+    LOADING.store(false, Relaxed);
+    loaded
+}
+
+/// Whether [`load`] is running.
+pub(crate) fn is_loading() -> bool {
+    LOADING.load(Relaxed)
 }
 
 fn flags(bare: bool) -> c_uint {
@@ -177,7 +236,7 @@ fn flags(bare: bool) -> c_uint {
 
 unsafe extern "C" fn get_number(_name: *const c_char, data: *mut c_void) -> c_longlong {
     // SAFETY: what the host promises.
-    (unsafe { &*data.cast::<NumberSetting>() }.get)()
+    unsafe { &*data.cast::<NumberSetting>() }.get()
 }
 
 unsafe extern "C" fn set_number(
@@ -187,13 +246,13 @@ unsafe extern "C" fn set_number(
     _error: *mut *mut Str,
 ) -> c_int {
     // SAFETY: what the host promises. It has checked the range.
-    (unsafe { &*data.cast::<NumberSetting>() }.set)(value);
+    unsafe { &*data.cast::<NumberSetting>() }.set(value);
     OK
 }
 
 unsafe extern "C" fn get_word(_name: *const c_char, data: *mut c_void) -> c_int {
     // SAFETY: what the host promises.
-    (unsafe { &*data.cast::<WordSetting>() }.get)()
+    c_int::from(unsafe { &*data.cast::<SwitchSetting>() }.is_second())
 }
 
 unsafe extern "C" fn set_word(
@@ -203,7 +262,7 @@ unsafe extern "C" fn set_word(
     _error: *mut *mut Str,
 ) -> c_int {
     // SAFETY: what the host promises. It has checked that a word has this value.
-    (unsafe { &*data.cast::<WordSetting>() }.set)(value);
+    unsafe { &*data.cast::<SwitchSetting>() }.set(value != 0);
     OK
 }
 

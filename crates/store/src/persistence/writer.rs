@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use everbloom_commands::Parts;
 use everbloom_files::Value;
 use everbloom_files::rdb::{Aux, WriteError, WriteOptions, Writer};
 use everbloom_files::storage::StorageFile;
@@ -215,24 +214,11 @@ impl SnapshotWriter<'_, '_> {
                 continue;
             };
             self.select(kept.db)?;
-            self.write_filter(&kept, *id, parts)?;
+            let next = |piece: &mut Vec<u8>| self.source.next_piece(*id, piece);
+            let (key, expires_at) = (&kept.key, kept.expires_at);
+            self.rdb.long_filter(key, expires_at, parts, next)?;
             self.source.end(*id);
         }
-    }
-
-    fn write_filter(&mut self, kept: &Kept, id: u64, parts: &Parts) -> Result<(), WriteError> {
-        let mut piece = Vec::new();
-        self.rdb.begin_filter(&kept.key, kept.expires_at, parts)?;
-        for mut left in (0..parts.arrays()).map_while(|array| parts.array_bytes(array)) {
-            self.rdb.begin_array()?;
-            while left > 0 {
-                self.source.next_piece(id, &mut piece)?;
-                self.rdb.array_bytes(&piece)?;
-                left = left.saturating_sub(piece.len() as u64);
-            }
-            self.rdb.end_array()?;
-        }
-        self.rdb.end_filter()
     }
 
     fn select(&mut self, db: usize) -> Result<(), WriteError> {

@@ -1,4 +1,4 @@
-//! A value written in pieces is what one written whole is; steps out of order are errors.
+//! A value written in pieces is what one written whole is.
 
 use everbloom_commands::{Filter, Parts};
 use everbloom_files::rdb::{WriteError, WriteOptions, Writer};
@@ -10,23 +10,25 @@ fn writer(options: WriteOptions) -> Writer<Vec<u8>> {
     Writer::new(Vec::new(), options).unwrap()
 }
 
+/// Gives the arrays of a filter piece by piece.
+fn pieces_of(filter: &Filter, piece: usize) -> impl FnMut(&mut Vec<u8>) -> Result<(), WriteError> {
+    let mut offset = 0;
+    move |place| {
+        *place = filter
+            .stream_chunk(offset, piece)
+            .unwrap_or_default()
+            .into_owned();
+        offset += place.len() as u64;
+        Ok(())
+    }
+}
+
 fn in_pieces(filter: &Filter, piece: usize, options: WriteOptions) -> Vec<u8> {
     let mut writer = writer(options);
-    let parts = filter.parts();
-    writer.begin_filter(b"key", Some(5), &parts).unwrap();
-    let mut offset = 0;
-    for array in 0..parts.arrays() {
-        writer.begin_array().unwrap();
-        let bytes = filter.stream_chunk(offset, usize::MAX).unwrap();
-        assert_eq!(parts.array_bytes(array), Some(bytes.len() as u64));
-        offset += bytes.len() as u64;
-        for piece in bytes.chunks(piece) {
-            writer.array_bytes(piece).unwrap();
-        }
-        writer.array_bytes(b"").unwrap();
-        writer.end_array().unwrap();
-    }
-    writer.end_filter().unwrap();
+    let next = pieces_of(filter, piece);
+    writer
+        .long_filter(b"key", Some(5), &filter.parts(), next)
+        .unwrap();
     writer.finish().unwrap().0
 }
 
@@ -59,18 +61,21 @@ fn a_length_that_was_not_announced_is_an_error() {
     for capacity in [100, 1_000_000] {
         let filter = Filter::from(filter_of(capacity, 0));
         let bytes = filter.stream_chunk(0, usize::MAX).unwrap();
-        let mut short = writer(WriteOptions::default());
-        short.begin_filter(b"k", None, &filter.parts()).unwrap();
-        short.begin_array().unwrap();
-        short.array_bytes(&bytes[1..]).unwrap();
-        let error = short.end_array().unwrap_err();
         let len = bytes.len() as u64;
-        assert!(matches!(error, WriteError::Length { announced, left: 1 } if announced == len));
-        let error = short.array_bytes(&[0, 0, 0]).unwrap_err();
-        assert!(
-            matches!(error, WriteError::Length { left: 2, .. }),
-            "{error}"
-        );
+        let written = |sizes: [usize; 2]| {
+            let mut sizes = sizes.into_iter();
+            let next = |place: &mut Vec<u8>| {
+                place.clear();
+                place.resize(sizes.next().unwrap_or_default(), 0);
+                Ok(())
+            };
+            writer(WriteOptions::default()).long_filter(b"k", None, &filter.parts(), next)
+        };
+        written([bytes.len() - 1, 1]).unwrap();
+        for sizes in [[bytes.len() - 1, 0], [bytes.len() - 1, 2]] {
+            let error = written(sizes).unwrap_err();
+            assert!(matches!(error, WriteError::Length { announced, left: 1 } if announced == len));
+        }
     }
 }
 
@@ -114,36 +119,6 @@ fn a_string_may_come_in_pieces_and_must_be_as_long_as_announced() {
     }
 }
 
-#[test]
-fn steps_out_of_order_are_errors() {
-    let filter = Filter::from(filter_of(100, 0));
-    let out_of_order = |result: Result<(), WriteError>| {
-        assert!(matches!(result, Err(WriteError::Order(_))), "{result:?}");
-    };
-    let mut writer = writer(WriteOptions::default());
-    out_of_order(writer.begin_array());
-    out_of_order(writer.array_bytes(b"x"));
-    out_of_order(writer.end_array());
-    out_of_order(writer.end_filter());
-    writer.begin_filter(b"k", None, &filter.parts()).unwrap();
-    out_of_order(writer.end_filter());
-    out_of_order(writer.select_db(0));
-    out_of_order(writer.text(b"k", None, b"v"));
-    out_of_order(writer.filter(b"k", None, &filter));
-    out_of_order(writer.end_array());
-    writer.begin_array().unwrap();
-    out_of_order(writer.begin_array());
-    let bytes = filter.stream_chunk(0, usize::MAX).unwrap();
-    writer.array_bytes(&bytes).unwrap();
-    writer.end_array().unwrap();
-    out_of_order(writer.begin_array());
-    out_of_order(writer.finish().map(|_| ()));
-    let mut writer = self::writer(WriteOptions::default());
-    writer.long_text(b"k", None, 5, |_| Ok(())).unwrap_err();
-    out_of_order(writer.text(b"k", None, b"v"));
-    out_of_order(writer.finish().map(|_| ()));
-}
-
 /// The items of a filter may change between the head and the pieces: what the writer is told
 /// counts.
 #[test]
@@ -153,11 +128,11 @@ fn the_counts_are_those_given() {
     (parts.items, parts.layers[0].items) = (9, 8);
     let mut writer = writer(WriteOptions::default());
     let parts = Parts::Bloom(parts);
-    writer.begin_filter(b"k", None, &parts).unwrap();
-    writer.begin_array().unwrap();
-    writer.array_bytes(&filter.layers()[0].as_bytes()).unwrap();
-    writer.end_array().unwrap();
-    writer.end_filter().unwrap();
+    let next = |place: &mut Vec<u8>| {
+        place.extend_from_slice(&filter.layers()[0].as_bytes());
+        Ok(())
+    };
+    writer.long_filter(b"k", None, &parts, next).unwrap();
     let contents = read(&writer.finish().unwrap().0[..]).unwrap();
     let filter = super::common::filter(&contents.keys[0].value);
     assert_eq!((filter.len(), filter.layers()[0].len()), (9, 8));

@@ -14,7 +14,12 @@ use crate::sizing::blocked::BlockedSize;
 /// Whether every kernel says of every item what the definition says, one by one and in a
 /// group, in one array and in several; whether it inserts what the definition inserts; and whether
 /// it does the same in blocks that threads share. Each array is 128 bytes of `arrays`.
-pub(crate) fn holds(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashes: u32) -> bool {
+pub(crate) fn kernels_agree(
+    arrays: &[[u8; 128]],
+    items: &[(u64, u64)],
+    mask: u32,
+    hashes: u32,
+) -> bool {
     let Some(lanes) = Lanes::new(hashes) else {
         return true;
     };
@@ -133,10 +138,10 @@ fn inserts_agree(
 }
 
 #[cfg(test)]
-mod tests {
+mod any_blocks {
     use proptest::prelude::*;
 
-    use super::holds;
+    use super::kernels_agree;
 
     /// Blocks as full as those of a filter, nearly full or nearly empty.
     fn array() -> impl Strategy<Value = [u8; 128]> {
@@ -163,7 +168,7 @@ mod tests {
             mask in prop_oneof![any::<u32>(), Just(u32::MAX)],
             hashes in 0_u32..34,
         ) {
-            prop_assert!(holds(&arrays, &items, mask, hashes));
+            prop_assert!(kernels_agree(&arrays, &items, mask, hashes));
         }
     }
 }
