@@ -261,6 +261,27 @@ impl Sampler {
     }
 }
 
+/// The figures of one command, of each worker.
+pub fn of_command(
+    workers: &[Arc<WorkerStats>],
+    index: usize,
+) -> impl Iterator<Item = &CommandStats> {
+    workers
+        .iter()
+        .filter_map(move |worker| worker.commands.get(index))
+}
+
+/// Error replies of all workers by their code.
+pub fn error_codes(workers: &[Arc<WorkerStats>]) -> BTreeMap<String, u64> {
+    let mut codes = BTreeMap::new();
+    for worker in workers {
+        for (code, count) in &*worker.error_codes.lock() {
+            *codes.entry(code.clone()).or_default() += count;
+        }
+    }
+    codes
+}
+
 /// Commands, bytes read, bytes written.
 fn totals(workers: &[Arc<WorkerStats>]) -> [u64; 3] {
     let sum = |of: fn(&WorkerStats) -> u64| workers.iter().map(|worker| of(worker)).sum();
