@@ -125,7 +125,7 @@ pub struct WorkerStats {
 }
 
 /// The number of error codes that are counted; the same as in Redis.
-const MOST_CODES: usize = 128;
+const MAX_ERROR_CODES: usize = 128;
 
 impl WorkerStats {
     /// Zeros for a server with `commands` commands.
@@ -156,7 +156,7 @@ impl WorkerStats {
         let mut codes = self.error_codes.lock();
         if let Some(count) = codes.get_mut(code) {
             *count += 1;
-        } else if codes.len() < MOST_CODES {
+        } else if codes.len() < MAX_ERROR_CODES {
             codes.insert(code.to_owned(), 1);
         }
     }
