@@ -34,6 +34,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use everbloom::host::memory::Memory;
+
+/// Large filters are freed without a pause for other threads.
+#[global_allocator]
+static MEMORY: Memory = Memory;
 
 /// Bloom filters: a server that speaks Redis's BF.* commands, and tools around it
 #[derive(Parser, Debug)]

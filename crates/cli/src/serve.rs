@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use everbloom::host::memory;
 use everbloom_server::Server;
 use everbloom_server::config::{Loaded, load};
 
@@ -78,6 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Runs the server until it ends.
 fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
+    memory::share();
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

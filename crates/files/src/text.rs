@@ -88,10 +88,7 @@ impl Text {
         if let Some(start) = bytes.get_mut(..self.bytes.len()) {
             start.copy_from_slice(&self.bytes);
         }
-        let old = std::mem::replace(&mut self.bytes, bytes.into());
-        if old.spilled() {
-            host::give_back(old.into_vec());
-        }
+        self.bytes = bytes.into();
         Ok(())
     }
 
@@ -176,15 +173,6 @@ impl From<SmallVec<[u8; 16]>> for Text {
     fn from(bytes: SmallVec<[u8; 16]>) -> Self {
         let capture = Capture::default();
         Text { bytes, capture }
-    }
-}
-
-impl Drop for Text {
-    #[inline]
-    fn drop(&mut self) {
-        if self.bytes.spilled() {
-            host::give_back(std::mem::take(&mut self.bytes).into_vec());
-        }
     }
 }
 

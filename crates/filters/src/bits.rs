@@ -26,7 +26,7 @@ use crate::pages::{self, HUGE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AllocError;
 
-/// The bytes of an array. They are [given back](pages::give_back) when it is dropped.
+/// The bytes of an array.
 #[derive(Default, PartialEq)]
 pub(crate) struct Bytes(Box<[u8]>);
 
@@ -58,12 +58,6 @@ impl DerefMut for Bytes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.0
-    }
-}
-
-impl Drop for Bytes {
-    fn drop(&mut self) {
-        pages::give_back(mem::take(&mut self.0).into_vec());
     }
 }
 
@@ -347,7 +341,6 @@ pub(crate) fn boxed(bytes: Vec<u8>) -> Box<[u8]> {
         && let Ok(mut sparse) = zeroed(bytes.len())
     {
         pages::copy(&mut sparse, &bytes);
-        pages::give_back(bytes);
         return sparse;
     }
     bytes.into_boxed_slice()

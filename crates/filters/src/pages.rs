@@ -4,19 +4,12 @@
 //! filter of few items takes little. But with small pages nearly every lookup in a large filter
 //! also misses the processor's table of pages. When nearly every small page is in use anyway, they
 //! are collapsed into huge ones, a few at a time, so that no insert takes long.
-//!
-//! An array is freed in steps, so that no other thread waits for long.
-
-use alloc::vec::Vec;
 
 /// Bytes of a small page; where they are larger, what is done by this size is right, too.
 const SMALL: usize = 4096;
 
 /// Bytes of a huge page.
 pub(crate) const HUGE: usize = 2 << 20;
-
-/// The number of bytes freed in one step.
-const FREED: usize = 8 << 20;
 
 /// One huge page is collapsed at every so many items. A collapse takes as long as a thousand
 /// inserts, and even so all are collapsed long before a layer is full.
@@ -32,19 +25,6 @@ pub(crate) fn due(bytes: u64, items: u64, touched: u32) -> u64 {
     let start = pages.saturating_mul(4) / u64::from(touched.max(1));
     let steps = (items / STEP).checked_sub(start.div_ceil(STEP));
     steps.map_or(0, |more| 1 + more)
-}
-
-/// Frees bytes. Many are given back to the system in steps: when Linux takes back a gigabyte at
-/// once, which takes about 50 milliseconds, every other thread that allocates waits.
-///
-/// It helps where the allocator shrinks an allocation in place, as that of the C library does. With
-/// one that copies it to another place, the rest is freed at once after the first step.
-pub fn give_back(mut bytes: Vec<u8>) {
-    bytes.clear();
-    let place = bytes.as_ptr();
-    while cfg!(target_os = "linux") && bytes.capacity() > FREED && bytes.as_ptr() == place {
-        bytes.shrink_to(bytes.capacity() - FREED);
-    }
 }
 
 /// Copies bytes to an equally long slice. Zeros are not written over zeros where that would make a

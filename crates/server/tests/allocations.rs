@@ -33,6 +33,9 @@ const LARGE: usize = 1 << 20;
 /// allocation fails.
 static COUNTDOWN: AtomicI64 = AtomicI64::new(0);
 
+/// How many blocks of so many bytes were made shorter.
+static SHORTENED: AtomicI64 = AtomicI64::new(0);
+
 /// The system's allocator, but for the allocation that fails.
 struct Failing;
 
@@ -67,6 +70,9 @@ unsafe impl GlobalAlloc for Failing {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if size < layout.size() && layout.size() >= LARGE {
+            SHORTENED.fetch_add(1, Ordering::SeqCst);
+        }
         if size > layout.size() && fails(size) {
             return null_mut();
         }
@@ -381,4 +387,22 @@ fn what_cannot_be_loaded_stays_in_the_files() {
         }
         assert_eq!(load(&settings, 0).0, Ok(digest));
     }
+}
+
+/// Steps in which a block becomes shorter copy it with some allocators.
+#[test]
+fn large_values_are_freed_at_once() {
+    let _alone = ALONE.lock();
+    let before = SHORTENED.load(Ordering::SeqCst);
+    for layout in [everbloom::Layout::Classic, everbloom::Layout::Blocked] {
+        let filter = everbloom::ScalableBloomFilter::builder()
+            .capacity(80_000_000)
+            .layout(layout)
+            .build()
+            .unwrap();
+        assert!(filter.stats().bytes() > 64 << 20);
+        drop(filter);
+    }
+    drop(everbloom_files::Text::from(vec![1; 64 << 20].as_slice()));
+    assert_eq!(SHORTENED.load(Ordering::SeqCst), before);
 }

@@ -16,6 +16,7 @@ mod dedup;
 mod files;
 mod generate;
 mod kill;
+mod memory;
 mod plan;
 mod releases;
 mod serve;

@@ -243,8 +243,7 @@ fn allocation(blocks: usize) -> Option<Layout> {
 impl Drop for BlockArray {
     fn drop(&mut self) {
         // SAFETY: the array is not used after this.
-        let bytes = unsafe { self.allocation() };
-        pages::give_back(bytes.into_vec());
+        drop(unsafe { self.allocation() });
     }
 }
 

@@ -7,8 +7,8 @@
 //! - [`try_insert_each`](crate::ScalableBloomFilter::try_insert_each): a batch with a limit on
 //!   growth
 //! - [`relocate_bits`](crate::ScalableBloomFilter::relocate_bits): moves bits to another address
-//! - [`give_back`]: much memory freed in steps, so that other threads need not wait
 //! - [`zeros`]: memory that may be refused
+//! - [`memory`]: an allocator for a process of its own
 //!
 //! When a host has a filter for each of a million users, every filter and its bits are at a
 //! different place in memory. A host that executes requests one by one waits for each of these
@@ -34,13 +34,14 @@
 
 mod capture;
 mod cuckoo;
+#[cfg(feature = "std")]
+pub mod memory;
 mod prefetch;
 mod relocate;
 mod sample;
 
 pub use crate::bits::zeros;
 pub use crate::blocked::Instructions;
-pub use crate::pages::give_back;
 pub use capture::Capture;
 pub use prefetch::{Prepared, prefetch};
 pub use sample::Sample;

@@ -113,9 +113,7 @@ impl Worker {
     pub fn free(&self, buffer: Vec<u8>) {
         let bytes = buffer.capacity();
         if bytes > OUTPUT_KEPT {
-            let buffer = Some(buffer).into_iter();
-            let keyspace = &self.server.store.keyspace;
-            keyspace.free(buffer.map(everbloom::host::give_back), bytes);
+            self.server.store.keyspace.free(Some(buffer), bytes);
         }
     }
 }

@@ -7,10 +7,17 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
+use everbloom::host::memory;
+
 use crate::pace::Pace;
 
 /// Fewer bytes than this are freed at once, because waking another thread takes longer.
 const LITTLE: usize = 256 << 10;
+
+/// After this many bytes in this many values were freed, unused memory goes back to the system. The
+/// allocator would keep it, and what one thread has freed may not serve another.
+const PURGED_BYTES: usize = 64 << 20;
+const PURGED_VALUES: usize = 1000;
 
 /// The channel to the thread; `None` inside when it could not be started.
 #[derive(Debug, Default)]
@@ -35,9 +42,14 @@ impl Release {
             // If the thread has ended, the error holds the values, and they are freed here.
             drop(thread.send(Box::new(move || {
                 let pace = Pace::default();
+                let mut freed = 0;
                 for one in removed {
                     drop(one);
+                    freed += 1;
                     pace.rest();
+                }
+                if bytes >= PURGED_BYTES && freed >= PURGED_VALUES {
+                    memory::purge();
                 }
             })));
         }
