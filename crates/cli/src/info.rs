@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use everbloom::{Layout, Stats};
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
@@ -149,31 +149,33 @@ impl Description {
 
     fn json(&self, bytes: u64) -> Result<String, Failure> {
         let stats = &self.stats;
-        let mut document = json!({
-            "type": self.kind[0],
-            "expected_error_rate": stats.estimated_error_rate,
-            "fill_ratio": stats.fill_ratio,
-            "bits": stats.bits,
-            "hashes": stats.hashes,
-            "file_bytes": bytes,
-        });
+        let mut fields = Map::new();
+        let mut set = |name: &str, value: Value| {
+            fields.insert(name.to_owned(), value);
+        };
+        set("type", self.kind[0].into());
+        set("expected_error_rate", stats.estimated_error_rate.into());
+        set("fill_ratio", stats.fill_ratio.into());
+        set("bits", stats.bits.into());
+        set("hashes", stats.hashes.into());
+        set("file_bytes", bytes.into());
         if let Some((name, variant)) = self.variant {
-            document[name] = variant.into();
+            set(name, variant.into());
         }
         match self.made_for() {
             Some((capacity, rate)) => {
-                document["items"] = stats.items.into();
-                document["capacity"] = capacity.into();
-                document["error_rate"] = rate.into();
+                set("items", stats.items.into());
+                set("capacity", capacity.into());
+                set("error_rate", rate.into());
             }
-            None => document["estimated_items"] = stats.items.into(),
+            None => set("estimated_items", stats.items.into()),
         }
         match self.layers {
-            Some(layers) => document["layers"] = layers.into(),
-            None if self.made_for().is_some() => document["data_bytes"] = self.data.into(),
+            Some(layers) => set("layers", layers.into()),
+            None if self.made_for().is_some() => set("data_bytes", self.data.into()),
             None => {}
         }
-        let mut text = serde_json::to_string_pretty(&document).map_err(io::Error::from)?;
+        let mut text = serde_json::to_string_pretty(&fields).map_err(io::Error::from)?;
         text.push('\n');
         Ok(text)
     }

@@ -219,7 +219,8 @@ fn clients(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     ] {
         page.put(&format!("everbloom_{name}_total"), load(figure))?;
     }
-    let of_workers: [(_, fn(&WorkerStats) -> &Counter); 4] = [
+    type OfWorker = fn(&WorkerStats) -> &Counter;
+    let of_workers: [(_, OfWorker); 4] = [
         ("received_bytes", |it| &it.net_input),
         ("sent_bytes", |it| &it.net_output),
         ("keyspace_hits", |it| &it.keyspace_hits),
@@ -376,7 +377,8 @@ fn sizes<'l, const N: usize, I: Iterator<Item = (Labels<'l, N>, Metrics)>>(
     prefix: &str,
     filters: impl Fn() -> I,
 ) -> fmt::Result {
-    let sizes: [(_, fn([u64; 5]) -> u64); 4] = [
+    type Size = fn([u64; 5]) -> u64;
+    let sizes: [(_, Size); 4] = [
         ("bytes", |[bytes, ..]| bytes),
         ("layers", |[_, _, layers, ..]| layers),
         ("items", |[.., items, _]| items),
