@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use everbloom::{Layout, Stats};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
@@ -37,160 +37,146 @@ const OVER: &str =
     "warning     it finds more than it was made for, because it holds too many items\n";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let found = FilterFile::look_at_any(&args.filter)?;
-    let bytes = fs::metadata(&args.filter)?.len();
-    let text = match found {
-        Found::Own(filter) if args.json => as_json(own_json(&filter, bytes))?,
-        Found::Own(filter) => as_text(&filter, bytes),
+    let found = match FilterFile::look_at_any(&args.filter)? {
+        Found::Own(filter) => Description::of_own(&filter),
         Found::Other(mut other) => {
             let figures = other
                 .figures()
                 .map_err(|reason| FilterFileError::other(&args.filter, other.program(), reason))?;
-            if args.json {
-                as_json(other_json(&figures, bytes))?
-            } else {
-                other_text(&figures, bytes)
-            }
+            Description::of_other(&figures)
         }
+    };
+    let bytes = fs::metadata(&args.filter)?.len();
+    let text = if args.json {
+        found.json(bytes)?
+    } else {
+        found.text(bytes)
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn names(filter: &Filter) -> (&'static str, &'static str) {
-    let kind = if filter.grows() { "growing" } else { "fixed" };
-    let layout = match filter.layout() {
-        Layout::Blocked => "blocked",
-        Layout::Classic => "classic",
-    };
-    (kind, layout)
+/// What `info` shows of a filter, of this program or of another one.
+struct Description {
+    /// The type in JSON, and as text.
+    kind: [&'static str; 2],
+    /// What distinguishes filters of this type, with its name in JSON.
+    variant: Option<(&'static str, &'static str)>,
+    stats: Stats,
+    /// Whether it holds more than it was made for, so that a high error rate is no chance.
+    is_overfull: bool,
+    /// Only filters of this program have layers.
+    layers: Option<usize>,
+    /// Bytes of attached data.
+    data: u64,
 }
 
-fn as_text(filter: &Filter, bytes: u64) -> String {
-    let (kind, layout) = names(filter);
-    let stats = filter.stats();
-    let now = stats.estimated_error_rate;
-    let mut text = format!(
-        "type        {kind}, {layout}\n\
-         items       {} of {}\n\
-         error rate  {} asked for, {} expected now\n\
-         fill        {:.1} % of {} bits are 1\n\
-         hashes      {}\n\
-         layers      {}\n\
-         file        {bytes} bytes\n",
-        filter.len(),
-        filter.capacity(),
-        percent(filter.error_rate()),
-        percent(now),
-        stats.fill_ratio * 100.0,
-        stats.bits,
-        stats.hashes,
-        filter.layers(),
-    );
-    if now > filter.error_rate() && filter.is_overfull() {
-        text += OVER;
-    }
-    text
-}
-
-/// The same of a filter of another program.
-fn other_text(figures: &Figures, bytes: u64) -> String {
-    let mut text = format!("type        {}", figures.program);
-    if let Some(strategy) = figures.strategy {
-        text += &format!(", {strategy}");
-    }
-    let stats = figures.stats;
-    let now = percent(stats.estimated_error_rate);
-    match made_for(&stats) {
-        Some((capacity, rate)) => {
-            text += &format!("\nitems       {} of {capacity}\n", stats.items);
-            text += &format!(
-                "error rate  {} asked for, {now} expected now\n",
-                percent(rate)
-            );
-        }
-        None => {
-            text += &format!("\nitems       about {}\n", stats.items);
-            text += &format!("error rate  {now} expected now\n");
+impl Description {
+    fn of_own(filter: &Filter) -> Self {
+        let kind = if filter.grows() { "growing" } else { "fixed" };
+        let layout = match filter.layout() {
+            Layout::Blocked => "blocked",
+            Layout::Classic => "classic",
+        };
+        Description {
+            kind: [kind; 2],
+            variant: Some(("layout", layout)),
+            stats: filter.stats(),
+            is_overfull: filter.is_overfull(),
+            layers: Some(filter.layers()),
+            data: 0,
         }
     }
-    text += &format!(
-        "fill        {:.1} % of {} bits are 1\n\
-         hashes      {}\n",
-        stats.fill_ratio * 100.0,
-        stats.bits,
-        stats.hashes,
-    );
-    if figures.data > 0 {
-        text += &format!("data        {} bytes attached\n", figures.data);
+
+    fn of_other(figures: &Figures) -> Self {
+        let kind = match figures.program {
+            Program::Dcso => "dcso",
+            Program::Guava => "guava",
+        };
+        let stats = figures.stats;
+        Description {
+            kind: [kind, figures.program.name()],
+            variant: figures.strategy.map(|strategy| ("strategy", strategy)),
+            stats,
+            is_overfull: stats
+                .capacity
+                .is_some_and(|capacity| stats.items > capacity),
+            layers: None,
+            data: figures.data,
+        }
     }
-    text += &format!("file        {bytes} bytes\n");
-    let is_over = |(capacity, rate)| stats.items > capacity && stats.estimated_error_rate > rate;
-    if made_for(&stats).is_some_and(is_over) {
-        text += OVER;
+
+    /// The capacity and the error rate that the filter was made for, if it tells.
+    fn made_for(&self) -> Option<(u64, f64)> {
+        self.stats.capacity.zip(self.stats.error_rate)
     }
-    text
-}
 
-/// The capacity and the error rate that the filter was made for, if it tells.
-fn made_for(stats: &Stats) -> Option<(u64, f64)> {
-    stats.capacity.zip(stats.error_rate)
-}
+    fn text(&self, bytes: u64) -> String {
+        let stats = &self.stats;
+        let mut text = format!("type        {}", self.kind[1]);
+        if let Some((_, variant)) = self.variant {
+            text += &format!(", {variant}");
+        }
+        let now = percent(stats.estimated_error_rate);
+        text += &match self.made_for() {
+            Some((capacity, rate)) => format!(
+                "\nitems       {} of {capacity}\n\
+                 error rate  {} asked for, {now} expected now\n",
+                stats.items,
+                percent(rate),
+            ),
+            None => format!(
+                "\nitems       about {}\nerror rate  {now} expected now\n",
+                stats.items
+            ),
+        };
+        let fill = stats.fill_ratio * 100.0;
+        text += &format!("fill        {fill:.1} % of {} bits are 1\n", stats.bits);
+        text += &format!("hashes      {}\n", stats.hashes);
+        if let Some(layers) = self.layers {
+            text += &format!("layers      {layers}\n");
+        }
+        if self.data > 0 {
+            text += &format!("data        {} bytes attached\n", self.data);
+        }
+        text += &format!("file        {bytes} bytes\n");
+        let errs = |(_, rate)| stats.estimated_error_rate > rate;
+        if self.is_overfull && self.made_for().is_some_and(errs) {
+            text += OVER;
+        }
+        text
+    }
 
-fn own_json(filter: &Filter, bytes: u64) -> Value {
-    let (kind, layout) = names(filter);
-    let stats = filter.stats();
-    json!({
-        "type": kind,
-        "layout": layout,
-        "items": filter.len(),
-        "capacity": filter.capacity(),
-        "error_rate": filter.error_rate(),
-        "expected_error_rate": stats.estimated_error_rate,
-        "fill_ratio": stats.fill_ratio,
-        "bits": stats.bits,
-        "hashes": stats.hashes,
-        "layers": filter.layers(),
-        "file_bytes": bytes,
-    })
-}
-
-fn other_json(figures: &Figures, bytes: u64) -> Value {
-    let kind = match figures.program {
-        Program::Dcso => "dcso",
-        Program::Guava => "guava",
-    };
-    let stats = figures.stats;
-    let mut document = json!({
-        "type": kind,
-        "expected_error_rate": stats.estimated_error_rate,
-        "fill_ratio": stats.fill_ratio,
-        "bits": stats.bits,
-        "hashes": stats.hashes,
-        "file_bytes": bytes,
-    });
-    let mut set = |name: &str, value: Value| {
-        if let Some(fields) = document.as_object_mut() {
+    fn json(&self, bytes: u64) -> Result<String, Failure> {
+        let stats = &self.stats;
+        let mut fields = Map::new();
+        let mut set = |name: &str, value: Value| {
             fields.insert(name.to_owned(), value);
+        };
+        set("type", self.kind[0].into());
+        set("expected_error_rate", stats.estimated_error_rate.into());
+        set("fill_ratio", stats.fill_ratio.into());
+        set("bits", stats.bits.into());
+        set("hashes", stats.hashes.into());
+        set("file_bytes", bytes.into());
+        if let Some((name, variant)) = self.variant {
+            set(name, variant.into());
         }
-    };
-    if let Some(strategy) = figures.strategy {
-        set("strategy", strategy.into());
-    }
-    match made_for(&stats) {
-        Some((capacity, rate)) => {
-            set("items", stats.items.into());
-            set("capacity", capacity.into());
-            set("error_rate", rate.into());
-            set("data_bytes", figures.data.into());
+        match self.made_for() {
+            Some((capacity, rate)) => {
+                set("items", stats.items.into());
+                set("capacity", capacity.into());
+                set("error_rate", rate.into());
+            }
+            None => set("estimated_items", stats.items.into()),
         }
-        None => set("estimated_items", stats.items.into()),
+        match self.layers {
+            Some(layers) => set("layers", layers.into()),
+            None if self.made_for().is_some() => set("data_bytes", self.data.into()),
+            None => {}
+        }
+        let mut text = serde_json::to_string_pretty(&fields).map_err(io::Error::from)?;
+        text.push('\n');
+        Ok(text)
     }
-    document
-}
-
-fn as_json(document: Value) -> Result<String, Failure> {
-    let mut text = serde_json::to_string_pretty(&document).map_err(io::Error::from)?;
-    text.push('\n');
-    Ok(text)
 }

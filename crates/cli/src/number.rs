@@ -6,11 +6,11 @@
 use everbloom::sizing::blocked::MIN_RATE;
 
 /// The most items and the most bytes anybody can mean.
-const MOST: f64 = 1e18;
+const MAX_NUMBER: f64 = 1e18;
 /// What nobody needs to know better.
 const LEAST_PERCENT: f64 = 0.000_001;
 /// The longest text that is read. It also bounds the depth of parentheses.
-const LONGEST: usize = 100;
+const MAX_CHARACTERS: usize = 100;
 
 /// Reads a number of items.
 pub(crate) fn items(text: &str) -> Result<u64, String> {
@@ -75,7 +75,7 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 fn in_range(number: f64, what: &str, examples: &str) -> Result<u64, String> {
-    if number > MOST {
+    if number > MAX_NUMBER {
         return Err(format!("at most 1e18 {what} can be planned for"));
     }
     // What is less than 1 is not rounded up.
@@ -90,7 +90,7 @@ fn in_range(number: f64, what: &str, examples: &str) -> Result<u64, String> {
     reason = "checked to be from 0 to 1e18"
 )]
 fn to_whole(number: f64) -> Option<u64> {
-    (0.0..=MOST)
+    (0.0..=MAX_NUMBER)
         .contains(&number)
         .then(|| number.round() as u64)
 }
@@ -107,8 +107,8 @@ enum Units {
 }
 
 fn evaluate(text: &str, units: Units) -> Result<f64, String> {
-    if text.len() > LONGEST {
-        return Err(format!("a number has at most {LONGEST} characters"));
+    if text.len() > MAX_CHARACTERS {
+        return Err(format!("a number has at most {MAX_CHARACTERS} characters"));
     }
     if text.contains(',') {
         return Err("write the decimal point as `.`, and no commas: 0.1, 1000000".into());

@@ -125,7 +125,7 @@ pub struct WorkerStats {
 }
 
 /// The number of error codes that are counted; the same as in Redis.
-const MOST_CODES: usize = 128;
+const MAX_ERROR_CODES: usize = 128;
 
 impl WorkerStats {
     /// Zeros for a server with `commands` commands.
@@ -156,7 +156,7 @@ impl WorkerStats {
         let mut codes = self.error_codes.lock();
         if let Some(count) = codes.get_mut(code) {
             *count += 1;
-        } else if codes.len() < MOST_CODES {
+        } else if codes.len() < MAX_ERROR_CODES {
             codes.insert(code.to_owned(), 1);
         }
     }
@@ -259,6 +259,27 @@ impl Sampler {
             totals,
         };
     }
+}
+
+/// The figures of one command, of each worker.
+pub fn of_command(
+    workers: &[Arc<WorkerStats>],
+    index: usize,
+) -> impl Iterator<Item = &CommandStats> {
+    workers
+        .iter()
+        .filter_map(move |worker| worker.commands.get(index))
+}
+
+/// Error replies of all workers by their code.
+pub fn error_codes(workers: &[Arc<WorkerStats>]) -> BTreeMap<String, u64> {
+    let mut codes = BTreeMap::new();
+    for worker in workers {
+        for (code, count) in &*worker.error_codes.lock() {
+            *codes.entry(code.clone()).or_default() += count;
+        }
+    }
+    codes
 }
 
 /// Commands, bytes read, bytes written.

@@ -19,10 +19,10 @@ use crate::display;
 use crate::failure::Failure;
 
 /// The number of lines that may wait to be written.
-const MOST_WAITING: usize = 10_000;
+const MAX_WAITING_LINES: usize = 10_000;
 
 /// How long [`Log::flush`] waits for a reader.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the thread is asked to do.
 enum Task {
@@ -95,7 +95,7 @@ impl Log {
     pub(super) fn flush(&self) {
         let (done, answer) = channel();
         let _ = self.tasks.send(Task::Answer(done));
-        let _ = answer.recv_timeout(PATIENCE);
+        let _ = answer.recv_timeout(FLUSH_TIMEOUT);
     }
 
     fn open(&self) -> Result<Option<File>, String> {
@@ -137,7 +137,7 @@ struct Lines {
 impl Write for Lines {
     /// Takes a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING {
+        if self.waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING_LINES {
             let _ = self.tasks.send(Task::Write(one_line(line).into_owned()));
         } else {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -213,9 +213,9 @@ mod tests {
             tasks,
             waiting: Arc::default(),
         };
-        for _ in 0..MOST_WAITING + 10 {
+        for _ in 0..MAX_WAITING_LINES + 10 {
             lines.write_all(b"a line\n").unwrap();
         }
-        assert_eq!(receiver.try_iter().count(), MOST_WAITING);
+        assert_eq!(receiver.try_iter().count(), MAX_WAITING_LINES);
     }
 }

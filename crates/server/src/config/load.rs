@@ -55,7 +55,7 @@ impl fmt::Display for Place {
 }
 
 /// The maximum depth of included files.
-const DEEPEST: usize = 16;
+const MAX_INCLUDE_DEPTH: usize = 16;
 
 /// Loads settings from the words of a command line: an optional file (`-` is the standard input),
 /// then settings as `--name value ...` or `--name=value`, which override it.
@@ -190,7 +190,7 @@ impl Loader {
                 .ok_or_else(|| wrong("Unbalanced quotes in configuration line".into()))?;
             match words.as_slice() {
                 [name, pattern] if name.eq_ignore_ascii_case("include") => {
-                    if depth == DEEPEST {
+                    if depth == MAX_INCLUDE_DEPTH {
                         return Err(wrong("files include each other too deep".into()));
                     }
                     for included in included(pattern).map_err(|e| wrong(e.to_string()))? {

@@ -16,10 +16,10 @@ use crate::offload::Done;
 use crate::session::Session;
 
 /// At this many bytes of waiting replies, no further request of the connection is run.
-const MOST_WAITING: usize = 4 << 20;
+const MAX_PENDING_REPLY_BYTES: usize = 4 << 20;
 
 /// After this time, the other connections of the worker have their turn.
-const LONGEST: Duration = Duration::from_millis(5);
+const TURN_LIMIT: Duration = Duration::from_millis(5);
 
 /// Runs the requests of a batch in order, starting at `first`. Returns the number of the first that
 /// is left, because too many replies wait, time is up, or its command offloaded work. If the
@@ -27,8 +27,8 @@ const LONGEST: Duration = Duration::from_millis(5);
 pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usize) -> usize {
     let mut next = first;
     while next < requests.len()
-        && turn.out.len() <= MOST_WAITING
-        && turn.mark - turn.begun <= LONGEST
+        && turn.out.len() <= MAX_PENDING_REPLY_BYTES
+        && turn.mark - turn.begun <= TURN_LIMIT
     {
         if turn.session.closing {
             return requests.len();

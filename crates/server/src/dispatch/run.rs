@@ -27,7 +27,8 @@ pub fn run(call: &mut Call<'_>) -> Reply {
         Handler::ReadEach(_) => {}
         Handler::WriteAll(_) => {
             footprint = Footprint::Whole;
-            // DEBUG changes keys, although it does not count as a command that writes.
+            // DEBUG reads all keys at one moment, although it does not count as a command that
+            // writes.
             exclusive = true;
         }
     }

@@ -198,32 +198,21 @@ fn key_specs(keys: KeySpec, write: bool) -> Reply {
     } else {
         keys.last - keys.first
     };
+    let flags = flags.iter().map(|flag| Reply::simple(*flag)).collect();
+    let begin = map([
+        ("type", Reply::bulk("index")),
+        ("spec", map([("index", Reply::Integer(keys.first.into()))])),
+    ]);
+    let range = map([
+        ("lastkey", Reply::Integer(last.into())),
+        ("keystep", Reply::Integer(keys.step.into())),
+        ("limit", Reply::Integer(0)),
+    ]);
+    let find = map([("type", Reply::bulk("range")), ("spec", range)]);
     Reply::Array(vec![map([
-        (
-            "flags",
-            Reply::Set(flags.iter().map(|flag| Reply::simple(*flag)).collect()),
-        ),
-        (
-            "begin_search",
-            map([
-                ("type", Reply::bulk("index")),
-                ("spec", map([("index", Reply::Integer(keys.first.into()))])),
-            ]),
-        ),
-        (
-            "find_keys",
-            map([
-                ("type", Reply::bulk("range")),
-                (
-                    "spec",
-                    map([
-                        ("lastkey", Reply::Integer(last.into())),
-                        ("keystep", Reply::Integer(keys.step.into())),
-                        ("limit", Reply::Integer(0)),
-                    ]),
-                ),
-            ]),
-        ),
+        ("flags", Reply::Set(flags)),
+        ("begin_search", begin),
+        ("find_keys", find),
     ])])
 }
 

@@ -20,7 +20,6 @@ use crate::session::Session;
 use everbloom_files::Value;
 use everbloom_files::rdb::payload;
 use everbloom_store::keyspace::View;
-use everbloom_store::persistence::reload;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[Command::new("debug", -2, WriteAll(debug))
@@ -35,9 +34,6 @@ const HELP: &[&str] = &[
     "    Output a hex signature of the values of all the specified keys.",
     "OBJECT <key>",
     "    Show low level info about `key` and associated value.",
-    "RELOAD [option ...]",
-    "    Save the RDB on disk and reload it back to memory. Valid <option> values:",
-    "    * NOSAVE: the database will be loaded from an existing RDB file.",
     "SET-ACTIVE-EXPIRE <0|1>",
     "    Setting it to 0 disables expiring keys in background when they are not",
     "    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
@@ -75,7 +71,6 @@ fn debug(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
             Ok(Reply::Array(lines.collect()))
         }
         (b"OBJECT", [key]) => object(call, view, key),
-        (b"RELOAD", options) => load_snapshot(call, view, options),
         (b"SET-ACTIVE-EXPIRE", [value]) => {
             let on = *value != b"0";
             call.server.active_expire.store(on, Ordering::Relaxed);
@@ -94,27 +89,6 @@ fn debug(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
 fn duration(seconds: &[u8]) -> Duration {
     let seconds = str::from_utf8(seconds).ok().and_then(|s| s.parse().ok());
     Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default()
-}
-
-fn load_snapshot(call: &Call<'_>, view: &mut View<'_>, options: &[&[u8]]) -> Result<Reply, Reply> {
-    let mut save = true;
-    for option in options {
-        if !option.eq_ignore_ascii_case(b"NOSAVE") {
-            let text = "ERR DEBUG RELOAD only supports the NOSAVE option.";
-            return Err(Reply::error(text));
-        }
-        save = false;
-    }
-    // The earlier commands of a transaction are not in the log yet.
-    if call.session.executing {
-        return Err(Reply::error("ERR Command not allowed inside a transaction"));
-    }
-    reload::through_snapshot(&call.server.store, view, save).map_err(|problem| {
-        tracing::error!("reloading failed: {problem}");
-        let what = "ERR Error trying to load the RDB dump";
-        Reply::error(format!("{what}, check server logs: {problem}"))
-    })?;
-    Ok(Reply::OK)
 }
 
 fn object(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Result<Reply, Reply> {
@@ -328,6 +302,7 @@ mod tests {
         let mut bench = Bench::default();
         for line in [
             "DEBUG FOO",
+            "DEBUG RELOAD",
             "DEBUG SLEEP",
             "DEBUG OBJECT",
             "DEBUG SET-ACTIVE-EXPIRE",
@@ -340,10 +315,6 @@ mod tests {
         }
         assert_eq!(bench.run("DEBUG OBJECT none"), err("ERR no such key"));
         assert_eq!(bench.run("DEBUG SLEEP x"), Reply::OK);
-        assert_eq!(
-            bench.run("DEBUG RELOAD MERGE"),
-            err("ERR DEBUG RELOAD only supports the NOSAVE option.")
-        );
         bench.run("SET k v");
         let Reply::Simple(text) = bench.run("DEBUG OBJECT k") else {
             panic!("a line")

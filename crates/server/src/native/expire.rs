@@ -8,6 +8,7 @@ use everbloom_commands::flags::FAST;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
+use self::TimeForm::{Milliseconds, Seconds, UnixMilliseconds, UnixSeconds};
 use super::{Call, Command, error, reads, writes};
 use crate::outcome::Outcome;
 use everbloom_store::clock::Now;
@@ -16,22 +17,22 @@ use everbloom_store::keyspace::View;
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
     writes("expire", -3, ONE_KEY, |call, view| {
-        expire(call, view, Unit::Seconds, Base::Now)
+        expire(call, view, Seconds)
     })
     .flags(&[FAST])
     .docs("1.0.0", "Makes a key expire in some seconds."),
     writes("pexpire", -3, ONE_KEY, |call, view| {
-        expire(call, view, Unit::Milliseconds, Base::Now)
+        expire(call, view, Milliseconds)
     })
     .flags(&[FAST])
     .docs("2.6.0", "Makes a key expire in some milliseconds."),
     writes("expireat", -3, ONE_KEY, |call, view| {
-        expire(call, view, Unit::Seconds, Base::Epoch)
+        expire(call, view, UnixSeconds)
     })
     .flags(&[FAST])
     .docs("1.2.0", "Makes a key expire at a Unix time in seconds."),
     writes("pexpireat", -3, ONE_KEY, |call, view| {
-        expire(call, view, Unit::Milliseconds, Base::Epoch)
+        expire(call, view, UnixMilliseconds)
     })
     .flags(&[FAST])
     .docs(
@@ -41,18 +42,16 @@ pub const COMMANDS: &[Command] = &[
     writes("persist", 2, ONE_KEY, persist)
         .flags(&[FAST])
         .docs("2.2.0", "Takes the expiry off a key."),
-    reads("ttl", 2, ONE_KEY, |call, view| {
-        expiry(call, view, Unit::Seconds, Base::Now)
-    })
-    .flags(&[FAST])
-    .docs("1.0.0", "Tells in how many seconds a key expires."),
+    reads("ttl", 2, ONE_KEY, |call, view| expiry(call, view, Seconds))
+        .flags(&[FAST])
+        .docs("1.0.0", "Tells in how many seconds a key expires."),
     reads("pttl", 2, ONE_KEY, |call, view| {
-        expiry(call, view, Unit::Milliseconds, Base::Now)
+        expiry(call, view, Milliseconds)
     })
     .flags(&[FAST])
     .docs("2.6.0", "Tells in how many milliseconds a key expires."),
     reads("expiretime", 2, ONE_KEY, |call, view| {
-        expiry(call, view, Unit::Seconds, Base::Epoch)
+        expiry(call, view, UnixSeconds)
     })
     .flags(&[FAST])
     .docs(
@@ -60,7 +59,7 @@ pub const COMMANDS: &[Command] = &[
         "Tells the Unix time in seconds at which a key expires.",
     ),
     reads("pexpiretime", 2, ONE_KEY, |call, view| {
-        expiry(call, view, Unit::Milliseconds, Base::Epoch)
+        expiry(call, view, UnixMilliseconds)
     })
     .flags(&[FAST])
     .docs(
@@ -69,37 +68,37 @@ pub const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// The unit of a time.
+/// How a time is written: its unit, and whether it counts from now or is a Unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum TimeForm {
     Seconds,
     Milliseconds,
+    UnixSeconds,
+    UnixMilliseconds,
 }
 
-impl Unit {
+impl TimeForm {
     /// The number of milliseconds in a unit.
-    pub(super) fn millis(self) -> i64 {
+    fn unit(self) -> i64 {
         match self {
-            Unit::Seconds => 1000,
-            Unit::Milliseconds => 1,
+            Seconds | UnixSeconds => 1000,
+            Milliseconds | UnixMilliseconds => 1,
         }
     }
-}
 
-/// The start from which a time counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Base {
-    Now,
-    Epoch,
-}
-
-impl Base {
-    /// The time as a Unix time in milliseconds.
-    pub(super) fn millis(self, now: Now) -> i64 {
+    /// The start from which it counts, as a Unix time in milliseconds.
+    fn base(self, now: Now) -> i64 {
         match self {
-            Base::Now => i64::try_from(now.ms).unwrap_or(i64::MAX),
-            Base::Epoch => 0,
+            Seconds | Milliseconds => i64::try_from(now.ms).unwrap_or(i64::MAX),
+            UnixSeconds | UnixMilliseconds => 0,
         }
+    }
+
+    /// The Unix time in milliseconds, unless it overflows.
+    pub(super) fn resolve(self, number: i64, now: Now) -> Option<i64> {
+        number
+            .checked_mul(self.unit())
+            .and_then(|ms| ms.checked_add(self.base(now)))
     }
 }
 
@@ -160,14 +159,13 @@ impl Conditions {
     }
 }
 
-fn expire(call: &Call<'_>, view: &mut View<'_>, unit: Unit, base: Base) -> Result<Outcome, Reply> {
+fn expire(call: &Call<'_>, view: &mut View<'_>, form: TimeForm) -> Result<Outcome, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, number) = (args.next_bytes()?, args.next_bytes()?);
     let conditions = Conditions::parse(args.rest())?;
-    let at = integer(number)
-        .ok_or_else(error::not_an_integer)?
-        .checked_mul(unit.millis())
-        .and_then(|ms| ms.checked_add(base.millis(call.now)))
+    let number = integer(number).ok_or_else(error::not_an_integer)?;
+    let at = form
+        .resolve(number, call.now)
         .ok_or_else(|| error::invalid_expire_time(call.command.name))?;
     let Some(entry) = view.get(db, key) else {
         return Ok(Outcome::unchanged(0));
@@ -176,26 +174,28 @@ fn expire(call: &Call<'_>, view: &mut View<'_>, unit: Unit, base: Base) -> Resul
     if !conditions.allow(present, at) {
         return Ok(Outcome::unchanged(0));
     }
-    match future(at, call.now) {
+    Ok(set_expiry(call, view, key, at, 1.into()))
+}
+
+/// Sets the expiry of a key to a Unix time in milliseconds. If that is over, deletes the key.
+pub(super) fn set_expiry(
+    call: &Call<'_>,
+    view: &mut View<'_>,
+    key: &[u8],
+    at: i64,
+    reply: Reply,
+) -> Outcome {
+    let db = call.session.db;
+    match u64::try_from(at).ok().filter(|at| *at > call.now.ms) {
         Some(at) => {
             view.set_expiry(db, key, Some(at));
-            Ok(expires_at(1, key, at))
+            Outcome::replaced(reply, &[b"PEXPIREAT", key, at.to_string().as_bytes()])
         }
         None => {
             view.delete(db, key);
-            Ok(Outcome::replaced(1, &[b"DEL", key]))
+            Outcome::replaced(reply, &[b"DEL", key])
         }
     }
-}
-
-/// A Unix time in milliseconds, if it is in the future.
-pub(super) fn future(at: i64, now: Now) -> Option<u64> {
-    u64::try_from(at).ok().filter(|at| *at > now.ms)
-}
-
-/// The outcome of a command that set a key's expiry.
-pub(super) fn expires_at(reply: impl Into<Reply>, key: &[u8], at: u64) -> Outcome {
-    Outcome::replaced(reply, &[b"PEXPIREAT", key, at.to_string().as_bytes()])
 }
 
 fn persist(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
@@ -208,7 +208,7 @@ fn persist(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     Ok(Outcome::verbatim(1))
 }
 
-fn expiry(call: &Call<'_>, view: &View<'_>, unit: Unit, base: Base) -> Result<Reply, Reply> {
+fn expiry(call: &Call<'_>, view: &View<'_>, form: TimeForm) -> Result<Reply, Reply> {
     let Some(entry) = call.peek(view, call.args().next_bytes()?) else {
         return Ok(Reply::Integer(-2));
     };
@@ -216,10 +216,11 @@ fn expiry(call: &Call<'_>, view: &View<'_>, unit: Unit, base: Base) -> Result<Re
         return Ok(Reply::Integer(-1));
     };
     let at = i64::try_from(at).unwrap_or(i64::MAX);
-    let ms = at.saturating_sub(base.millis(call.now)).max(0);
+    let ms = at.saturating_sub(form.base(call.now)).max(0);
     // Rounded to the nearest second, as in Redis.
-    let half = unit.millis() / 2;
-    Ok(Reply::Integer(ms.saturating_add(half) / unit.millis()))
+    Ok(Reply::Integer(
+        ms.saturating_add(form.unit() / 2) / form.unit(),
+    ))
 }
 
 #[cfg(test)]

@@ -72,10 +72,10 @@ fn of_entry(
 /// The name of Redis's encoding for a value that was just set. (After APPEND, Redis uses `raw`,
 /// however short the string is; this server does not record that.)
 pub(super) fn encoding(entry: &Entry) -> &'static str {
-    const LONGEST_EMBEDDED: usize = 44;
+    const MAX_EMBEDDED_BYTES: usize = 44;
     match &entry.value {
         Value::Text(text) if integer(text).is_some() => "int",
-        Value::Text(text) if text.len() <= LONGEST_EMBEDDED => "embstr",
+        Value::Text(text) if text.len() <= MAX_EMBEDDED_BYTES => "embstr",
         _ => "raw",
     }
 }

@@ -6,7 +6,7 @@ use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-use super::expire::{Base, Unit, expires_at, future};
+use super::expire::{TimeForm, set_expiry};
 use super::strings::{bulk_or_null, new_text, text_of};
 use super::{Call, Command, error, flag, writes};
 use crate::outcome::Outcome;
@@ -21,7 +21,7 @@ pub const COMMANDS: &[Command] = &[
         .flags(&[DENYOOM, FAST])
         .docs("1.0.0", "Sets a key to a string unless it exists."),
     writes("setex", 4, ONE_KEY, |call, view| {
-        setex(call, view, Unit::Seconds)
+        setex(call, view, TimeForm::Seconds)
     })
     .flags(&[DENYOOM])
     .docs(
@@ -29,7 +29,7 @@ pub const COMMANDS: &[Command] = &[
         "Sets a key to a string that expires in some seconds.",
     ),
     writes("psetex", 4, ONE_KEY, |call, view| {
-        setex(call, view, Unit::Milliseconds)
+        setex(call, view, TimeForm::Milliseconds)
     })
     .flags(&[DENYOOM])
     .docs(
@@ -54,18 +54,17 @@ pub const COMMANDS: &[Command] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Time<'a> {
     number: &'a [u8],
-    unit: Unit,
-    base: Base,
+    form: TimeForm,
 }
 
 impl<'a> Time<'a> {
     /// The unit and the start of a time, if the word is one of the four.
-    fn kind(word: &[u8]) -> Option<(Unit, Base)> {
+    fn form(word: &[u8]) -> Option<TimeForm> {
         match word {
-            b"EX" => Some((Unit::Seconds, Base::Now)),
-            b"PX" => Some((Unit::Milliseconds, Base::Now)),
-            b"EXAT" => Some((Unit::Seconds, Base::Epoch)),
-            b"PXAT" => Some((Unit::Milliseconds, Base::Epoch)),
+            b"EX" => Some(TimeForm::Seconds),
+            b"PX" => Some(TimeForm::Milliseconds),
+            b"EXAT" => Some(TimeForm::UnixSeconds),
+            b"PXAT" => Some(TimeForm::UnixMilliseconds),
             _ => None,
         }
     }
@@ -75,8 +74,7 @@ impl<'a> Time<'a> {
         let number = integer(self.number).ok_or_else(error::not_an_integer)?;
         Some(number)
             .filter(|number| *number > 0)
-            .and_then(|number| number.checked_mul(self.unit.millis()))
-            .and_then(|ms| ms.checked_add(self.base.millis(call.now)))
+            .and_then(|number| self.form.resolve(number, call.now))
             .ok_or_else(|| error::invalid_expire_time(call.command.name))
     }
 }
@@ -98,14 +96,14 @@ impl<'a> Lifetime<'a> {
     /// Reads a time option and its number. The same option may be repeated and then replaces the
     /// earlier one; no other may be combined with it.
     fn take_time(&mut self, word: &[u8], number: Option<&'a [u8]>) -> Result<(), Reply> {
-        let (unit, base) = Time::kind(word).ok_or_else(error::syntax)?;
+        let form = Time::form(word).ok_or_else(error::syntax)?;
         match *self {
             Lifetime::Unsaid => {}
-            Lifetime::Until(time) if (time.unit, time.base) == (unit, base) => {}
+            Lifetime::Until(time) if time.form == form => {}
             _ => return Err(error::syntax()),
         }
         let number = number.ok_or_else(error::syntax)?;
-        *self = Lifetime::Until(Time { number, unit, base });
+        *self = Lifetime::Until(Time { number, form });
         Ok(())
     }
 
@@ -228,12 +226,10 @@ fn setnx(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     store(view, db, key, text, None, flag(true))
 }
 
-fn setex(call: &Call<'_>, view: &mut View<'_>, unit: Unit) -> Result<Outcome, Reply> {
+fn setex(call: &Call<'_>, view: &mut View<'_>, form: TimeForm) -> Result<Outcome, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, number, text) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
-    let base = Base::Now;
-    let time = Time { number, unit, base };
-    let until = time.resolve(call)?;
+    let until = Time { number, form }.resolve(call)?;
     store(view, db, key, text, Some(until), Reply::OK)
 }
 
@@ -272,13 +268,8 @@ fn getex(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let expires = entry.is_some_and(|entry| entry.expires_at().is_some());
     match lifetime {
         Lifetime::Until(time) => {
-            let until = time.resolve(call)?;
-            let Some(at) = future(until, call.now) else {
-                view.delete(db, key);
-                return Ok(Outcome::replaced(reply, &[b"DEL", key]));
-            };
-            view.set_expiry(db, key, Some(at));
-            Ok(expires_at(reply, key, at))
+            let at = time.resolve(call)?;
+            Ok(set_expiry(call, view, key, at, reply))
         }
         Lifetime::Removed if expires => {
             view.set_expiry(db, key, None);

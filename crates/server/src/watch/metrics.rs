@@ -4,13 +4,13 @@
 //! `metrics.txt` has the names of the figures and their meaning.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use everbloom_commands::filter::Kind;
+use everbloom_commands::metrics::Metrics;
 use everbloom_store::clock::unix_seconds;
 use everbloom_store::keyspace::{Db, SHARDS};
 use parking_lot::Mutex;
@@ -28,7 +28,7 @@ use super::history::History;
 use crate::dispatch::admission;
 use crate::native::table::registry;
 use crate::server::Server;
-use crate::stats::{CommandStats, Counter, Histogram, WorkerStats};
+use crate::stats::{self, CommandStats, Counter, Histogram, WorkerStats};
 use crate::system;
 
 /// A line for each family: its name and its help.
@@ -209,30 +209,32 @@ fn process(page: &mut Page<'_>, started: u64) -> fmt::Result {
 
 fn clients(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     let stats = &server.stats;
-    let sum = |of: fn(&WorkerStats) -> &Counter| -> u64 {
-        server.workers.iter().map(|worker| of(worker).get()).sum()
-    };
     page.put("everbloom_clients", server.clients.len())?;
     let most = server.config.snapshot().maxclients;
     page.put("everbloom_max_clients", most)?;
-    page.put("everbloom_connections_total", load(&stats.connections))?;
-    let rejected = load(&stats.rejected_connections);
-    page.put("everbloom_rejected_connections_total", rejected)?;
-    let errors = load(&stats.protocol_errors);
-    page.put("everbloom_protocol_errors_total", errors)?;
-    page.put("everbloom_received_bytes_total", sum(|it| &it.net_input))?;
-    page.put("everbloom_sent_bytes_total", sum(|it| &it.net_output))?;
-    page.put("everbloom_keyspace_hits_total", sum(|it| &it.keyspace_hits))?;
-    let misses = sum(|it| &it.keyspace_misses);
-    page.put("everbloom_keyspace_misses_total", misses)?;
+    for (name, figure) in [
+        ("connections", &stats.connections),
+        ("rejected_connections", &stats.rejected_connections),
+        ("protocol_errors", &stats.protocol_errors),
+    ] {
+        page.put(&format!("everbloom_{name}_total"), load(figure))?;
+    }
+    type OfWorker = fn(&WorkerStats) -> &Counter;
+    let of_workers: [(_, OfWorker); 4] = [
+        ("received_bytes", |it| &it.net_input),
+        ("sent_bytes", |it| &it.net_output),
+        ("keyspace_hits", |it| &it.keyspace_hits),
+        ("keyspace_misses", |it| &it.keyspace_misses),
+    ];
+    for (name, of) in of_workers {
+        let sum: u64 = server.workers.iter().map(|it| of(it).get()).sum();
+        page.put(&format!("everbloom_{name}_total"), sum)?;
+    }
     page.put("everbloom_expired_keys_total", load(&stats.expired_keys))
 }
 
 fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
-    let stats = |index: usize| {
-        let workers = server.workers.iter();
-        workers.filter_map(move |worker| worker.commands.get(index))
-    };
+    let stats = |index| stats::of_command(&server.workers, index);
     let rows = registry().commands().iter();
     // A command that was never sent has no line.
     let sent = rows.filter(|row| stats(row.index).any(|it| it.calls.get() + it.rejected.get() > 0));
@@ -258,15 +260,8 @@ fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
         }
         Ok(())
     })?;
-    let mut codes: BTreeMap<String, u64> = BTreeMap::new();
-    for worker in &server.workers {
-        for (code, count) in &*worker.error_codes.lock() {
-            *codes.entry(code.clone()).or_default() += count;
-        }
-    }
-    let codes = codes
-        .into_iter()
-        .map(|(code, count)| ([("code", code.into())], count));
+    let codes = stats::error_codes(&server.workers).into_iter();
+    let codes = codes.map(|(code, count)| ([("code", code.into())], count));
     page.put_each("everbloom_error_replies_total", codes)
 }
 
@@ -367,21 +362,33 @@ fn walked(page: &mut Page<'_>, found: &Found) -> fmt::Result {
         let layouts = Kind::ALL.map(|kind| [("layout", Cow::from(kind_name(kind)))]);
         layouts.into_iter().zip(found.kinds)
     };
-    let sums = |at: fn([u64; 5]) -> u64| {
-        kinds().map(move |(layout, sums)| (layout, at(sums.metrics.figures())))
-    };
-    page.put_each("everbloom_filters", sums(|[_, filters, ..]| filters))?;
-    page.put_each("everbloom_filters_bytes", sums(|[bytes, ..]| bytes))?;
-    page.put_each(
-        "everbloom_filters_layers",
-        sums(|[_, _, layers, ..]| layers),
-    )?;
-    page.put_each("everbloom_filters_items", sums(|[.., items, _]| items))?;
-    let capacity = sums(|[.., capacity]| capacity);
-    page.put_each("everbloom_filters_capacity_items", capacity)?;
+    let filters = kinds().map(|(layout, sums)| (layout, sums.metrics.figures()[1]));
+    page.put_each("everbloom_filters", filters)?;
+    let metrics = || kinds().map(|(layout, sums)| (layout, sums.metrics));
+    sizes(page, "everbloom_filters", metrics)?;
     let above = kinds().map(|(layout, sums)| (layout, sums.above));
     page.put_each("everbloom_filters_above_error_rate", above)?;
     named(page, &found.named())
+}
+
+/// The sizes of filters, or of groups of them.
+fn sizes<'l, const N: usize, I: Iterator<Item = (Labels<'l, N>, Metrics)>>(
+    page: &mut Page<'_>,
+    prefix: &str,
+    filters: impl Fn() -> I,
+) -> fmt::Result {
+    type Size = fn([u64; 5]) -> u64;
+    let sizes: [(_, Size); 4] = [
+        ("bytes", |[bytes, ..]| bytes),
+        ("layers", |[_, _, layers, ..]| layers),
+        ("items", |[.., items, _]| items),
+        ("capacity_items", |[.., capacity]| capacity),
+    ];
+    for (name, size) in sizes {
+        let samples = filters().map(|(labels, metrics)| (labels, size(metrics.figures())));
+        page.put_each(&format!("{prefix}_{name}"), samples)?;
+    }
+    Ok(())
 }
 
 /// Some filters, each by its key.
@@ -396,17 +403,8 @@ fn named(page: &mut Page<'_>, filters: &[&Named]) -> fmt::Result {
             )
         })
     };
-    let figures = |at: fn([u64; 5]) -> u64| {
-        all().map(move |(labels, figures)| (labels, at(figures.metrics.figures())))
-    };
-    page.put_each("everbloom_filter_bytes", figures(|[bytes, ..]| bytes))?;
-    page.put_each(
-        "everbloom_filter_layers",
-        figures(|[_, _, layers, ..]| layers),
-    )?;
-    page.put_each("everbloom_filter_items", figures(|[.., items, _]| items))?;
-    let capacity = figures(|[.., capacity]| capacity);
-    page.put_each("everbloom_filter_capacity_items", capacity)?;
+    let metrics = || all().map(|(labels, it)| (labels, it.metrics));
+    sizes(page, "everbloom_filter", metrics)?;
     let room = all().map(|(labels, it)| (labels, it.room));
     page.put_each("everbloom_filter_room_items", room)?;
     let fill = all().map(|(labels, it)| (labels, it.fill_ratio));

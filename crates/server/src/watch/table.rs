@@ -7,9 +7,9 @@ use std::cmp::{Ordering, Reverse};
 use super::figures::{Figures, kind_name, label};
 
 /// The maximum bytes of a table. While a walk makes the next one, there are two.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_TABLE_BYTES: usize = 16 << 20;
 /// The maximum length of the key of a filter in the table.
-const LONGEST_KEY: usize = 1024;
+const MAX_KEY_BYTES: usize = 1024;
 /// The ages in seconds at which the first, second, ... earlier reading is replaced by a later one.
 const AGES: [u64; 5] = [60, 240, 960, 3840, 15360];
 
@@ -97,7 +97,7 @@ impl Table {
     /// Adds a filter, if it may fit.
     pub fn offer(&mut self, db: usize, key: &[u8], figures: Figures, at: u64) {
         let [bytes, ..] = figures.metrics.figures();
-        if bytes <= self.too_small || key.len() > LONGEST_KEY {
+        if bytes <= self.too_small || key.len() > MAX_KEY_BYTES {
             self.left_out += 1;
             return;
         }
@@ -113,7 +113,7 @@ impl Table {
 
     /// If the table is too large, removes the smallest filters.
     pub fn trim(&mut self) {
-        if self.bytes <= MOST_BYTES {
+        if self.bytes <= MAX_TABLE_BYTES {
             return;
         }
         // More than necessary, so that this happens rarely.
@@ -222,7 +222,10 @@ mod tests {
                 assert_eq!(bytes, table.bytes);
             }
         }
-        assert!(most < MOST_BYTES + 1000 * (size_of::<Row>() + 4), "{most}");
+        assert!(
+            most < MAX_TABLE_BYTES + 1000 * (size_of::<Row>() + 4),
+            "{most}"
+        );
         assert!(table.len() > 30_000, "{}", table.len());
         assert_eq!(table.len() as u64 + table.left_out, 300_000);
         table.finish(None);
@@ -232,7 +235,7 @@ mod tests {
                 .step_by(100)
                 .all(|number| found(number).is_some())
         );
-        table.offer(0, &[b'k'; LONGEST_KEY + 1], large, 0);
+        table.offer(0, &[b'k'; MAX_KEY_BYTES + 1], large, 0);
         assert_eq!(table.len() as u64 + table.left_out, 300_001);
     }
 

@@ -16,8 +16,8 @@ use super::directory::Persistence;
 use super::figures::Figures;
 use super::writer;
 use crate::clock::{Now, unix_seconds};
+use crate::keyspace::Footprint;
 use crate::keyspace::snapshot::Snapshot;
-use crate::keyspace::{Footprint, View};
 use crate::settings::Settings;
 use crate::store::Store;
 
@@ -169,26 +169,6 @@ fn save_now(store: &Store, persistence: &Persistence) -> Result<(), JobError> {
         .and_then(|()| write_file(store, persistence, &snapshot, &settings, "temp.rdb", false));
     snapshot.end(&store.keyspace);
     finish_save(store, persistence, &settings, result, changes)
-}
-
-/// Saves the keys of a view that holds all of them.
-pub(super) fn save_view(
-    store: &Store,
-    persistence: &Persistence,
-    view: &View<'_>,
-) -> Result<(), JobError> {
-    let _turn = persistence.turn()?;
-    let settings = store.settings();
-    let changes = store.journal.changes();
-    let written = persistence
-        .storage
-        .create("temp.rdb")
-        .map_err(JobError::from)
-        .and_then(|mut file| {
-            let memory = store.keyspace.memory();
-            Ok(writer::write_view(view, memory, &mut *file, &settings)?)
-        });
-    finish_save(store, persistence, &settings, written, changes)
 }
 
 /// Renames a finished snapshot into place.

@@ -21,7 +21,7 @@ use super::progress::Watched;
 use super::writer;
 use crate::clock::Now;
 use crate::keyspace::snapshot::Snapshot;
-use crate::keyspace::{Db, Entry, Keyspace, SHARDS, View};
+use crate::keyspace::{Db, Entry, Keyspace, SHARDS};
 use crate::replay::{Replay, ReplayError};
 use crate::settings::Settings;
 use crate::store::Store;
@@ -161,7 +161,7 @@ impl Loader<'_> {
         if let Some((input, len)) = self.open(file)? {
             info!("loading {file}, {len} bytes");
             let input = Watched::new(input, len, &self.persistence.figures);
-            self.read_rdb(file, input, false, |db, entry| self.insert(db, entry))?;
+            self.read_rdb(file, input, false)?;
         }
         Ok(())
     }
@@ -226,8 +226,7 @@ impl Loader<'_> {
         // A command that was accepted once must not be refused now because of a setting.
         let budget = self.store.memory;
         let commands = if is_rdb {
-            let (input, offset) =
-                self.read_rdb(file, input, true, |db, entry| self.insert(db, entry))?;
+            let (input, offset) = self.read_rdb(file, input, true)?;
             CommandReader::starting_at(offset, input, file, budget)
         } else {
             CommandReader::new(Box::new(input) as Box<dyn Read + '_>, file, budget)
@@ -321,7 +320,6 @@ impl Loader<'_> {
         file: &str,
         input: R,
         aof_base: bool,
-        mut insert: impl FnMut(usize, Entry),
     ) -> Result<(Box<dyn Read + 'r>, u64), LoadError> {
         let rdb = |source| LoadError::Rdb {
             file: file.into(),
@@ -358,7 +356,7 @@ impl Loader<'_> {
                     // A command after the log's base may extend the life of a key in it.
                     if aof_base || expires_at.is_none_or(|at| at > now.ms) {
                         let entry = Entry::new(&key, value, expires_at, now.clock);
-                        insert(db, entry);
+                        self.insert(db, entry);
                         figures.loaded_keys.fetch_add(1, Relaxed);
                     } else {
                         figures.loaded_expired.fetch_add(1, Relaxed);
@@ -467,33 +465,4 @@ impl Loader<'_> {
         db.insert(hash, entry);
         keyspace.settle(db);
     }
-}
-
-/// Replaces the keys of the view with those of the snapshot file. If that cannot be read, the view
-/// keeps its keys.
-pub(super) fn load_snapshot_into(
-    store: &Store,
-    persistence: &Persistence,
-    view: &mut View<'_>,
-) -> Result<(), LoadError> {
-    let settings = store.settings();
-    let loader = Loader {
-        store,
-        persistence,
-        settings: &settings,
-    };
-    let mut entries = Vec::new();
-    let file = &settings.dbfilename;
-    if let Some((input, _)) = loader.open(file)? {
-        loader.read_rdb(file, input, false, |db, entry| entries.push((db, entry)))?;
-    }
-    for db in 0..view.databases() {
-        view.flush(db);
-    }
-    for (db, entry) in entries {
-        let key: Box<[u8]> = entry.key().into();
-        let expires_at = entry.expires_at();
-        view.insert(db, &key, entry.value, expires_at);
-    }
-    Ok(())
 }

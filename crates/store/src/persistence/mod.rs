@@ -15,7 +15,6 @@
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
 //! - [`jobs`]: SAVE, BGSAVE, BGREWRITEAOF
 //! - [`schedule`]: starts snapshots and rewrites automatically
-//! - [`reload`]: loads the keys again from the snapshot file, for DEBUG RELOAD
 //! - [`figures`]: the figures for INFO
 
 pub mod directory;
@@ -26,7 +25,6 @@ pub mod log;
 mod log_files;
 pub mod log_writer;
 mod progress;
-pub mod reload;
 pub mod schedule;
 mod syncing;
 pub mod writer;

@@ -9,7 +9,7 @@ use everbloom_files::storage::StorageFile;
 
 use crate::clock::Now;
 use crate::keyspace::snapshot::{Kept, KeptValue, Rest, Snapshot};
-use crate::keyspace::{Keyspace, SHARDS, View};
+use crate::keyspace::{Keyspace, SHARDS};
 use crate::pace::Pace;
 use crate::settings::Settings;
 
@@ -90,30 +90,6 @@ fn begin<'f>(
         aof_base: Some(aof_base),
     })?;
     Ok(rdb)
-}
-
-/// Writes the keys of a view that holds all of them, and syncs the file; returns its length.
-pub fn write_view(
-    view: &View<'_>,
-    used_memory: usize,
-    file: &mut dyn StorageFile,
-    settings: &Settings,
-) -> Result<u64, WriteError> {
-    let pace = Pace::default();
-    let mut rdb = begin(file, &pace, settings, used_memory, false)?;
-    for (db, number) in (0..view.databases()).zip(0..) {
-        let mut selected = false;
-        for (_, entry) in view.entries(db) {
-            if !selected {
-                rdb.select_db(number)?;
-                selected = true;
-            }
-            put(&mut rdb, entry.key(), entry.expires_at(), &entry.value)?;
-        }
-    }
-    let (out, bytes) = rdb.finish()?;
-    out.file.sync()?;
-    Ok(bytes)
 }
 
 fn put<W: Write>(

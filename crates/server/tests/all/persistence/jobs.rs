@@ -206,44 +206,6 @@ fn a_log_is_not_begun_or_ended_where_it_cannot_be() {
 }
 
 #[test]
-fn reloading_leaves_the_keys_and_the_log_as_they_were() {
-    let dir = tempdir().unwrap();
-    let (running, mut client) = start(logging(dir.path()));
-    run(
-        &mut client,
-        &["BF.RESERVE large 0.001 300000", "BF.ADD large x"],
-    );
-    let count = under_load(&running, || {
-        run(&mut client, &["DEBUG RELOAD"; 10]);
-    });
-    assert_eq!(counted(&mut client), count);
-    let before = digest(&mut client);
-    run(&mut client, &["DEBUG RELOAD"]);
-    assert_eq!(digest(&mut client), before);
-    drop(running);
-    let (running, mut client) = start(logging(dir.path()));
-    assert_eq!(digest(&mut client), before);
-
-    // Back to the snapshot; the log follows.
-    run(&mut client, &["SET later 1", "DEBUG RELOAD NOSAVE"]);
-    assert_eq!(digest(&mut client), before);
-    until(&mut client, "aof_rewrites", "1");
-    drop(running);
-    let (_running, mut client) = start(logging(dir.path()));
-    assert_eq!(digest(&mut client), before);
-}
-
-#[test]
-fn a_reload_that_fails_keeps_the_keys() {
-    let dir = tempdir().unwrap();
-    let (_running, mut client) = start(snapshots(dir.path()));
-    run(&mut client, &["SET a 1"]);
-    fs::write(dir.path().join("dump.rdb"), b"REDIS0009garbage").unwrap();
-    assert!(client.line("DEBUG RELOAD NOSAVE").is_error());
-    assert_eq!(client.line("GET a"), Reply::bulk("1"));
-}
-
-#[test]
 fn snapshots_are_made_when_a_save_point_is_reached() {
     let dir = tempdir().unwrap();
     let (running, mut client) = start(snapshots(dir.path()));

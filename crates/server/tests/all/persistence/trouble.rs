@@ -171,7 +171,6 @@ fn clients_are_told_that_data_is_loaded() {
     );
     assert_eq!(info(&mut client, "loading_loaded_bytes"), "0");
     assert!(client.line("CONFIG SET appendonly yes").is_error());
-    assert!(client.line("DEBUG RELOAD").is_error());
     gate.open();
     running.wait_until_loaded();
     assert_eq!(client.line("GET a"), Reply::bulk("1"));
