@@ -8,7 +8,7 @@ use crate::insertion::Insertion;
 use crate::slot::Slot;
 use everbloom::sizing::Rounding;
 
-use everbloom::{InsertError, ScalableBloomFilter};
+use everbloom::{InsertError, Inserted, ScalableBloomFilter};
 use std::ops::ControlFlow;
 
 /// Whose the items are, which decides when the rest of them is left alone.
@@ -49,12 +49,13 @@ pub(super) fn insert_items<'a>(
         let mut stopped = false;
         filter.try_insert_each(now, allowed.min(free), |result| {
             let item = tried.next();
-            if result == Ok(true) {
+            if matches!(result, Ok(Inserted::New | Inserted::Renewed)) {
                 insertion.push(item);
             }
             answered += 1;
             stopped = result == Err(InsertError::Full) && owner == Owner::OneRequest;
-            emit(result.map_err(CommandError::from));
+            let is_new = result.map(|inserted| inserted == Inserted::New);
+            emit(is_new.map_err(CommandError::from));
             match stopped {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),

@@ -131,6 +131,7 @@ impl Head {
                 options,
                 expansion,
                 key,
+                window: None,
                 layers: Vec::new(),
             },
             checksums: Vec::new(),

@@ -130,6 +130,7 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
         options,
         expansion,
         key,
+        window: None,
         layers,
     };
     Ok((parts, bits))

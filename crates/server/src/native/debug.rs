@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use everbloom::hash::murmur64a;
 use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom::{Span, Window};
 use everbloom_commands::Filter;
 use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;
@@ -180,11 +181,15 @@ impl Digest {
                     options,
                     expansion,
                     key,
+                    window,
                     layers,
                 } = filter.parts();
                 self.numbers(&[items, options.into(), expansion.into()]);
                 if let Some(key) = key {
                     self.bytes(&key.to_bytes());
+                }
+                if let Some(window) = window {
+                    self.window(&window);
                 }
                 for layer in &layers {
                     self.layer(layer);
@@ -193,6 +198,18 @@ impl Digest {
                     self.bytes(&layer.as_bytes());
                 }
             }
+        }
+    }
+
+    fn window(&mut self, window: &Window) {
+        let ticks = match window.span {
+            Span::Items => 0,
+            Span::Ticks(ticks) => ticks,
+        };
+        let rate = window.error_rate.to_bits();
+        self.numbers(&[ticks, window.generations.into(), window.capacity, rate]);
+        for generation in &window.kept {
+            self.numbers(&[generation.layers.into(), generation.began]);
         }
     }
 

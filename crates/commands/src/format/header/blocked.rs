@@ -92,6 +92,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
         options,
         expansion,
         key: Some(key),
+        window: None,
         layers,
     })
 }

@@ -82,6 +82,7 @@ pub(super) fn load<R: FieldReader>(
         options,
         expansion,
         key: Some(Key::from_bytes(key)),
+        window: None,
         layers: arrived.layers,
     };
     let check = Check::DumpHeader;
