@@ -1,7 +1,7 @@
 //! The commands on filters as data. Hosts register, document and dispatch from this table; adding a
 //! command is one file under [`bf`](crate::bf) or [`cf`] and one row here.
 
-use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
+use crate::bf::{add, advance, debug, dump, exists, info, insert, reserve, stats};
 use crate::cf;
 use crate::command::{Argument, ArgumentKind, Command, ONE_KEY, OURS};
 use crate::context::Context;
@@ -140,6 +140,18 @@ const LAYOUT: Argument = Argument::new(
 const SEED: Argument = Argument::new("seed", ArgumentKind::Integer)
     .token("SEED")
     .optional();
+const WINDOW: Argument = Argument::new(
+    "window",
+    ArgumentKind::OneOf(&[
+        Argument::new("seconds", ArgumentKind::Integer).token("SECONDS"),
+        Argument::word("items", "ITEMS"),
+    ]),
+)
+.token("WINDOW")
+.optional();
+const GENERATIONS: Argument = Argument::new("generations", ArgumentKind::Integer)
+    .token("GENERATIONS")
+    .optional();
 const INFO_FIELD: Argument = Argument::new(
     "field",
     ArgumentKind::OneOf(&[
@@ -211,6 +223,8 @@ pub static COMMANDS: &[Command<Function>] = &[
                 NONSCALING,
                 LAYOUT,
                 SEED,
+                WINDOW,
+                GENERATIONS,
                 ITEM.token("ITEMS").multiple(),
             ],
         ),
@@ -221,7 +235,17 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes(
             "O(m) for the m bytes that are zeroed",
-            &[KEY, ERROR, CAPACITY, EXPANSION, NONSCALING, LAYOUT, SEED],
+            &[
+                KEY,
+                ERROR,
+                CAPACITY,
+                EXPANSION,
+                NONSCALING,
+                LAYOUT,
+                SEED,
+                WINDOW,
+                GENERATIONS,
+            ],
         )
         .acl(ACL_FAST_WRITE),
     look(info::INFO, -2, info::info)
@@ -264,6 +288,21 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes("O(m) for the m bytes of the filter", &[KEY])
         .tips(DONT_CACHE),
+    change(advance::ADVANCE, -2, advance::advance)
+        .docs(
+            OURS,
+            "Begins generations of a filter with a window, which forgets the oldest",
+        )
+        .takes(
+            "O(m) for the m bytes that are zeroed",
+            &[
+                KEY,
+                Argument::new("count", ArgumentKind::Integer).optional(),
+                Argument::new("milliseconds", ArgumentKind::Integer)
+                    .token("AT")
+                    .optional(),
+            ],
+        ),
     change_cuckoo(cf::reserve::RESERVE, -3, cf::reserve::reserve)
         .flags(&[DENYOOM])
         .docs("1.0.0", "Creates an empty cuckoo filter for a capacity")

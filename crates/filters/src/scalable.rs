@@ -15,7 +15,7 @@ use core::ops::ControlFlow;
 use smallvec::SmallVec;
 
 use crate::error::InsertError;
-use crate::group::{self, Group};
+use crate::group::Group;
 use crate::hash::{HashPair, Hasher, Key};
 use crate::host::Capture;
 use crate::item::Item;
@@ -140,14 +140,8 @@ impl ScalableBloomFilter {
     /// A group of items is hashed and its memory prefetched before the first of them is tested, so
     /// that the waits for a large filter's cache lines overlap. It reads ahead in the iterator.
     /// [Example](crate::BloomFilter::contains_each).
-    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
-        let items = items.into_iter();
-        if is_one_at_most(&items) {
-            return items.for_each(|item| emit(self.contains(&item)));
-        }
-        group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
-            (0..count).for_each(|index| emit(found >> index & 1 == 1));
-        });
+    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, emit: impl FnMut(bool)) {
+        self.contains_each_at(items, 0, emit);
     }
 
     /// Calls `emit` with what [`try_insert`](Self::try_insert) of each item in turn has done; when
@@ -294,7 +288,7 @@ impl ScalableBloomFilter {
         }
     }
 
-    fn hasher(&self) -> Hasher {
+    pub(crate) fn hasher(&self) -> Hasher {
         let width = self.options.hash_width();
         let first = self.layers.first();
         first.map_or(Hasher::Classic(width), |layer| layer.hasher(width))
@@ -503,7 +497,7 @@ impl ScalableBloomFilter {
 
 /// Whether there is at most one item: a single item gains nothing from a group.
 #[inline]
-fn is_one_at_most(items: &impl Iterator) -> bool {
+pub(crate) fn is_one_at_most(items: &impl Iterator) -> bool {
     items.size_hint().1.is_some_and(|most| most <= 1)
 }
 

@@ -16,9 +16,11 @@
 use alloc::vec::Vec;
 
 use crate::error::InsertError;
+use crate::group;
+use crate::item::Item;
 use crate::layer::Layer;
 use crate::redisbloom::PartsError;
-use crate::scalable::ScalableBloomFilter;
+use crate::scalable::{ScalableBloomFilter, is_one_at_most};
 use crate::sizing::blocked::BlockedSize;
 
 /// What a window remembers. [Example](crate::WindowedBloomFilter).
@@ -30,6 +32,27 @@ pub enum Span {
     /// The items of so many ticks of the caller's clock. A generation takes a g-th part of them,
     /// rounded up, and grows when it is full.
     Ticks(u64),
+}
+
+impl Span {
+    /// The ticks, unless the span is of items. [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn ticks(self) -> Option<u64> {
+        match self {
+            Span::Items => None,
+            Span::Ticks(ticks) => Some(ticks),
+        }
+    }
+
+    /// The span of so many ticks; 0 stands for one of items.
+    /// [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn of_ticks(ticks: u64) -> Span {
+        match ticks {
+            0 => Span::Items,
+            _ => Span::Ticks(ticks),
+        }
+    }
 }
 
 /// The window of a filter. [Example](crate::WindowedBloomFilter::window).
@@ -87,7 +110,9 @@ impl Window {
     }
 
     /// How many generations have ended by now, according to the clock.
-    fn ended(&self, now: u64) -> u64 {
+    /// [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn ended(&self, now: u64) -> u64 {
         let age = now.saturating_sub(self.newest().began);
         self.generation_ticks().map_or(0, |ticks| age / ticks)
     }
@@ -179,6 +204,34 @@ impl ScalableBloomFilter {
         self.layers.get(first..).unwrap_or_default()
     }
 
+    /// The number of items in those layers. [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn len_at(&self, now: u64) -> u64 {
+        if self.window.is_none() {
+            return self.len();
+        }
+        let layers = self.layers_at(now).iter();
+        layers.fold(0, |sum, layer| sum.saturating_add(layer.len()))
+    }
+
+    /// [`contains_each`](Self::contains_each) at a time.
+    /// [Example](crate::WindowedBloomFilter::contains_at).
+    pub fn contains_each_at(
+        &self,
+        items: impl IntoIterator<Item: Item>,
+        now: u64,
+        mut emit: impl FnMut(bool),
+    ) {
+        let (layers, items) = (self.layers_at(now), items.into_iter());
+        if is_one_at_most(&items) {
+            let found = |pair| layers.iter().rev().any(|layer| layer.contains(pair));
+            return items.for_each(|item| emit(found(self.hash(&item))));
+        }
+        group::contained_groups(layers, &self.hasher(), items, |found, count| {
+            (0..count).for_each(|index| emit(found >> index & 1 == 1));
+        });
+    }
+
     /// Begins the generations that the clock asks for. Returns how many these are, and when the
     /// newest began, if there are any.
     /// [Example](crate::WindowedBloomFilter::advance).
@@ -246,6 +299,17 @@ impl ScalableBloomFilter {
         }
         self.layers.push(layer);
         Ok(())
+    }
+
+    /// The newest generation goes on until now, although the clock has ended it.
+    pub(crate) fn prolong(&mut self, now: u64) {
+        if let Some(newest) = self
+            .window
+            .as_mut()
+            .and_then(|window| window.kept.last_mut())
+        {
+            newest.began = newest.began.max(now);
+        }
     }
 
     /// How many layers are older than the generation that items enter.

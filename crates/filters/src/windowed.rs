@@ -68,10 +68,12 @@ impl WindowedBloomFilter {
     /// Inserts an item at a time; true when the filter did not have it in its window. Either way,
     /// the item is remembered from now on. [Example](Self).
     ///
-    /// Without memory for a new generation or layer the item is still taken, and the error rate
-    /// rises.
+    /// Without memory for a new generation or layer the item is still taken, nothing is forgotten
+    /// and the error rate rises.
     pub fn insert_at<T: Item + ?Sized>(&mut self, item: &T, now: u64) -> bool {
-        let _ = self.0.advance_to(now);
+        if self.0.advance_to(now).is_err() {
+            self.0.prolong(now);
+        }
         self.0.insert(item)
     }
 
@@ -171,6 +173,8 @@ impl WindowedBloomFilter {
     /// seen.insert_at("a", 40);
     /// let window = seen.window().unwrap();
     /// assert_eq!((window.generations, window.generation_ticks()), (4, Some(15)));
+    /// assert_eq!(Span::of_ticks(window.span.ticks().unwrap()), window.span);
+    /// assert_eq!((window.ended(44), window.ended(45)), (0, 1));
     /// assert_eq!(window.kept.iter().map(|it| it.began).collect::<Vec<_>>(), [0, 30, 30]);
     /// assert_eq!((seen.len(), seen.layers().len()), (2, 2));
     /// assert_eq!(WindowedBloomFilter::GENERATIONS, 4);

@@ -6,6 +6,8 @@
 //!
 //! The host works for what it answers, so a call asks only for what its reply depends on.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use everbloom::Layout;
 use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
 use everbloom_commands::table::{ReadFn, WriteFn};
@@ -72,6 +74,7 @@ fn read<F: Family>(
 ) {
     let context = Context {
         protocol,
+        now_ms: now_ms(),
         ..Context::default()
     };
     let mut answers = host.output();
@@ -212,6 +215,8 @@ impl<F: Family> Write<'_, F> {
         };
         if self.caller.must_be_obeyed() {
             context.cuckoo.max_expansions = u32::MAX;
+        } else {
+            context.now_ms = now_ms();
         }
         // What a primary has accepted, or the log, is not for its replica to refuse: a limit is for
         // clients only. Memory itself may run out all the same.
@@ -222,6 +227,14 @@ impl<F: Family> Write<'_, F> {
         let mut run = Run::one(self.words);
         (self.function)(&context, &mut run, slot, answers, changes);
     }
+}
+
+/// Unix time in milliseconds.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 fn items(filter: &Filter) -> u64 {

@@ -32,6 +32,16 @@ pub(super) fn insert_items<'a>(
     mut emit: impl FnMut(Result<bool, CommandError>),
 ) -> usize {
     let began_with = filter.stream_len();
+    match filter.advance_to(context.now_ms) {
+        Ok(Some((count, began))) => insertion.advance(count, began),
+        Ok(None) => {}
+        // An item that entered an outdated generation would be forgotten too early.
+        Err(error) => {
+            let answered = items.len();
+            items.for_each(|_| emit(Err(error.into())));
+            return answered;
+        }
+    }
     // A filter that was made just now has used free memory, too.
     let had = if insertion.is_creation() {
         0
@@ -80,6 +90,8 @@ fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
     let next = match filter.options().rounding() {
         // The next layer may take few items although it has many bits. It takes at least one.
         Rounding::Log2 => 1,
+        // It may be of another generation, and smaller.
+        _ if filter.window().is_some() => 1,
         Rounding::Words | Rounding::PowerOfTwo => newest
             .capacity()
             .saturating_mul(filter.expansion().into())

@@ -21,3 +21,4 @@ mod layout;
 mod model;
 mod reads;
 mod reserve;
+mod window;

@@ -253,7 +253,8 @@ impl FilterParts {
         if blocked && self.options & !free != Options::modern(true).bits() {
             return Err(PartsError::Options);
         }
-        if Options::new(self.options).has(Options::WINDOW) != self.window.is_some() {
+        let windowed = blocked && Options::new(self.options).has(Options::WINDOW);
+        if windowed != self.window.is_some() {
             return Err(PartsError::Options);
         }
         if let Some(window) = &self.window {

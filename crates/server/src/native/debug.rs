@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use everbloom::Window;
 use everbloom::hash::murmur64a;
 use everbloom::redisbloom::{FilterParts, LayerParts};
-use everbloom::{Span, Window};
 use everbloom_commands::Filter;
 use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;
@@ -202,10 +202,7 @@ impl Digest {
     }
 
     fn window(&mut self, window: &Window) {
-        let ticks = match window.span {
-            Span::Items => 0,
-            Span::Ticks(ticks) => ticks,
-        };
+        let ticks = window.span.ticks().unwrap_or(0);
         let rate = window.error_rate.to_bits();
         self.numbers(&[ticks, window.generations.into(), window.capacity, rate]);
         for generation in &window.kept {
