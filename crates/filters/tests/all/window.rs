@@ -5,7 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
 use everbloom::redisbloom::{FilterParts, PartsError};
-use everbloom::{BuildError, Generation, InsertError, Layout, ScalableBloomFilter, Span};
+use everbloom::{
+    BloomView, BuildError, Generation, InsertError, Layout, ScalableBloomFilter, Span,
+};
 use everbloom::{UnionError, Window, WindowedBloomFilter};
 use proptest::prelude::*;
 
@@ -176,6 +178,15 @@ proptest! {
         let filter = ScalableBloomFilter::from(grouped);
         let again = ScalableBloomFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
         prop_assert_eq!(again.parts(), filter.parts());
+        let bytes = filter.to_bytes();
+        let read = ScalableBloomFilter::from_bytes(&bytes);
+        prop_assert_eq!(read.as_ref(), Ok(&filter));
+        prop_assert!(BloomView::new(&bytes).unwrap().contains(&1) == filter.contains(&1));
+        for at in (0..bytes.len().min(900)).step_by(13) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            prop_assert!(ScalableBloomFilter::from_bytes(&damaged).is_err());
+        }
     }
 
     /// However far the clock is, a lookup finds what it finds once the filter was told of that time.
