@@ -92,6 +92,7 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::Key => "have different keys",
         UnionError::Hash => "have different hashes",
         UnionError::ErrorRate => "were made for different error rates",
+        UnionError::Window => "cannot be merged, because one of them has a window",
         UnionError::Growth => "cannot be merged, because one of them grows and the other does not",
         UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
         UnionError::OutOfMemory => return Failure::Server(error.to_string()),

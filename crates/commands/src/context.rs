@@ -23,6 +23,9 @@ pub struct Context {
     pub protocol: Protocol,
     /// Where the keys of new filters in the blocked layout come from.
     pub keys: KeySource,
+    /// The time in Unix milliseconds, by which windows forget. 0 for the commands of a log or of a
+    /// primary: they bring every change of a window with them.
+    pub now_ms: u64,
     /// Whether no filter may be made in the blocked layout, because a RedisBloom may have to
     /// follow.
     pub classic_only: bool,
@@ -45,6 +48,7 @@ impl Default for Context {
             max_string_bytes: usize::MAX,
             protocol: Protocol::default(),
             keys: KeySource::default(),
+            now_ms: 0,
             classic_only: false,
         }
     }

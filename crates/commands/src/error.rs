@@ -72,6 +72,21 @@ pub enum CommandError {
     /// A command that RedisBloom lacks, where one may have to follow.
     #[error("ERR '{0}' is refused while bf-redisbloom-compatible is on")]
     OursOnly(&'static str),
+    /// The words behind WINDOW are not a window.
+    #[error("ERR bad window: SECONDS t or ITEMS, then perhaps GENERATIONS from 1 to 64")]
+    Window,
+    /// A window is given for a filter of the classic layout.
+    #[error("ERR a window needs LAYOUT BLOCKED")]
+    WindowOfClassic,
+    /// BF.ADVANCE: the filter has no window.
+    #[error("ERR the filter has no window")]
+    NoWindow,
+    /// BF.ADVANCE: the count is not a positive integer.
+    #[error("ERR bad count of generations")]
+    AdvanceCount,
+    /// BF.ADVANCE: there is no time behind AT, or another word in its place.
+    #[error("ERR bad time: AT and Unix milliseconds")]
+    AdvanceTime,
     /// BF.INSERT: no layout has this name.
     #[error("Bad layout")]
     InsertLayout,

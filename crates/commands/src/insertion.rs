@@ -15,6 +15,8 @@ pub(crate) struct Insertion<'a> {
     /// 0` BF.RESERVE refuses an expansion and BF.INSERT ignores it.
     create: &'static [u8],
     header: Option<Vec<u8>>,
+    /// How many generations of a window began before the first item, and when the newest did.
+    advance: Option<[String; 2]>,
     /// The command that adds the items: what stands before them, and they.
     add: SmallVec<[&'a [u8]; 16]>,
     /// How many words stand before them. The second is the key.
@@ -34,6 +36,7 @@ impl<'a> Insertion<'a> {
         Insertion {
             create,
             header,
+            advance: None,
             add,
             head: head.len(),
         }
@@ -44,16 +47,22 @@ impl<'a> Insertion<'a> {
         self.header.is_some()
     }
 
+    /// Generations of a window began.
+    pub(crate) fn advance(&mut self, count: u64, began: u64) {
+        self.advance = Some([count, began].map(|number| number.to_string()));
+    }
+
     /// An item was added.
     #[inline]
     pub(crate) fn push(&mut self, item: Option<&'a [u8]>) {
         self.add.extend(item);
     }
 
-    /// How many items were added to a filter that was there before; `None` for a new one.
+    /// How many items were added, if nothing else was changed.
     fn added_only(&self) -> Option<usize> {
         let added = self.add.len().saturating_sub(self.head);
-        self.header.is_none().then_some(added)
+        let only = self.header.is_none() && self.advance.is_none();
+        only.then_some(added)
     }
 
     /// Notes what a single request has changed. It is repeated if all its items were added.
@@ -69,12 +78,19 @@ impl<'a> Insertion<'a> {
         let key = self.add.get(1).copied().unwrap_or_default();
         let header = self.header.as_deref();
         let create = header.map(|header| [self.create, key, b"1", header]);
+        let advance = self.advance.as_ref().map(|[count, began]| {
+            let [count, began] = [count, began].map(String::as_bytes);
+            [&b"BF.ADVANCE"[..], key, count, b"AT", began]
+        });
         let add = Some(self.add.as_slice()).filter(|add| add.len() > self.head);
-        match (&create, add) {
-            (Some(create), Some(add)) => changes.replace(&[create, add]),
-            (Some(create), None) => changes.replace(&[create]),
-            (None, Some(add)) => changes.replace(&[add]),
-            (None, None) => {}
+        let (create, advance) = (
+            create.as_ref().map(|it| &it[..]),
+            advance.as_ref().map(|it| &it[..]),
+        );
+        let commands: SmallVec<[&[&[u8]]; 3]> =
+            [create, advance, add].into_iter().flatten().collect();
+        if !commands.is_empty() {
+            changes.replace(&commands);
         }
     }
 }

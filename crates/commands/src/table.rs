@@ -2,7 +2,7 @@
 //! command is one file under [`bf`](crate::bf) or [`cf`] and one row here.
 
 use crate::bf::replace::{self, Replaced};
-use crate::bf::{add, debug, dump, exists, info, insert, reserve, stats};
+use crate::bf::{add, advance, debug, dump, exists, info, insert, reserve, stats};
 use crate::cf;
 use crate::command::{ALL_KEYS, Argument, ArgumentKind, Command, ONE_KEY, OURS};
 use crate::context::Context;
@@ -118,6 +118,18 @@ const LAYOUT: Argument = Argument::new(
 const SEED: Argument = Argument::new("seed", ArgumentKind::Integer)
     .token("SEED")
     .optional();
+const WINDOW: Argument = Argument::new(
+    "window",
+    ArgumentKind::OneOf(&[
+        Argument::new("seconds", ArgumentKind::Integer).token("SECONDS"),
+        Argument::word("items", "ITEMS"),
+    ]),
+)
+.token("WINDOW")
+.optional();
+const GENERATIONS: Argument = Argument::new("generations", ArgumentKind::Integer)
+    .token("GENERATIONS")
+    .optional();
 const INFO_FIELD: Argument = Argument::new(
     "field",
     ArgumentKind::OneOf(&[
@@ -189,6 +201,8 @@ pub static COMMANDS: &[Command<Function>] = &[
                 NONSCALING,
                 LAYOUT,
                 SEED,
+                WINDOW,
+                GENERATIONS,
                 ITEM.token("ITEMS").multiple(),
             ],
         ),
@@ -199,7 +213,17 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes(
             "O(m) for the m bytes that are zeroed",
-            &[KEY, ERROR, CAPACITY, EXPANSION, NONSCALING, LAYOUT, SEED],
+            &[
+                KEY,
+                ERROR,
+                CAPACITY,
+                EXPANSION,
+                NONSCALING,
+                LAYOUT,
+                SEED,
+                WINDOW,
+                GENERATIONS,
+            ],
         )
         .acl(ACL_FAST_WRITE),
     row(info::INFO, -2, Bloom(Read(info::info)))
@@ -242,6 +266,21 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .takes("O(m) for the m bytes of the filter", &[KEY])
         .tips(DONT_CACHE),
+    row(advance::ADVANCE, -2, Bloom(Write(advance::advance)))
+        .docs(
+            OURS,
+            "Begins generations of a filter with a window, which forgets the oldest",
+        )
+        .takes(
+            "O(m) for the m bytes that are zeroed",
+            &[
+                KEY,
+                Argument::new("count", ArgumentKind::Integer).optional(),
+                Argument::new("milliseconds", ArgumentKind::Integer)
+                    .token("AT")
+                    .optional(),
+            ],
+        ),
     row(replace::CLEAR, 2, Replace(replace::clear))
         .docs(
             OURS,

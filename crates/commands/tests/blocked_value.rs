@@ -11,7 +11,7 @@ mod fields;
 
 use everbloom::hash::Key;
 use everbloom::redisbloom::PartsError;
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::{Layout, ScalableBloomFilter, Span};
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{
     FieldWriter, ValueError, ValueType, load, save, save_array_head, save_array_tail, save_head,
@@ -164,7 +164,7 @@ fn a_field_that_no_filter_has_is_named() {
     assert_eq!(wrong(1, Unsigned(0)), parts(PartsError::NoLayers));
     assert_eq!(wrong(1, Unsigned(2)), ValueError::Read("missing"));
     assert_eq!(wrong(1, Unsigned(u64::MAX)), ValueError::Read("missing"));
-    for options in [0, 1, 4, 7, 12, 15, 21] {
+    for options in [0, 1, 4, 7, 12, 15, 32, 37] {
         assert_eq!(wrong(2, Unsigned(options)), parts(PartsError::Options));
     }
     assert_eq!(
@@ -291,5 +291,77 @@ proptest! {
         if let Some(filter) = filter {
             prop_assert_eq!(header::encode(&filter), header);
         }
+    }
+}
+
+/// `BF.RESERVE k 0.05 80 WINDOW SECONDS 40 SEED 1` at 1000 ms, `BF.ADD k foo`, and 15 seconds
+/// later `BF.ADD k foo` again: computed by `window.py`, which knows only docs/formats.md.
+const WINDOW_HEADER: &str = include_str!("window.hex");
+
+fn windowed() -> ScalableBloomFilter {
+    let builder = ScalableBloomFilter::builder().error_rate(0.05).capacity(80);
+    let mut filter = builder
+        .seed(1)
+        .window(Span::Ticks(40_000), 4, 1000)
+        .build()
+        .unwrap();
+    filter.insert("foo");
+    assert_eq!(filter.advance_to(16_000), Ok(Some((1, 11_000))));
+    filter.insert("foo");
+    filter
+}
+
+#[test]
+fn a_window_has_the_bytes_that_another_program_computed() {
+    let header = header::encode(&windowed());
+    let hex: String = header.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, WINDOW_HEADER.split_whitespace().next().unwrap());
+    let bits = WINDOW_HEADER.split_whitespace().nth(1).unwrap();
+    let filter = windowed();
+    let hex = filter.layers().iter().map(|layer| {
+        let bytes = layer.as_bytes();
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    });
+    assert_eq!(hex.collect::<String>(), bits);
+}
+
+#[test]
+fn a_window_comes_back_from_fields_and_header() {
+    let fields = fields(&windowed());
+    assert_eq!(fields[2], Unsigned(21));
+    assert_eq!(
+        fields[5..14],
+        [40_000, 4, 80]
+            .map(Unsigned)
+            .into_iter()
+            .chain([Double(0.05), Unsigned(2)])
+            .chain([1, 1000, 1, 11_000].map(Unsigned))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(read(&fields).unwrap(), windowed());
+    let header = header::encode(&windowed());
+    let parts = header::decode(&header).unwrap();
+    assert_eq!(parts.window.as_ref(), windowed().window());
+    assert_eq!(header::encode_parts(&parts), header);
+    for len in 0..header.len() {
+        assert_eq!(header::decode(&header[..len]), None);
+    }
+    // Generations, capacity, how many are kept, layers of one, and when it began.
+    let forged = [
+        (6, 0),
+        (6, 65),
+        (7, 0),
+        (9, 66),
+        (10, 2),
+        (12, 0),
+        (11, 11_001),
+    ];
+    for (at, wrong) in forged {
+        let mut fields = fields.clone();
+        fields[at] = Unsigned(wrong);
+        assert_eq!(read(&fields), Err(PartsError::Window.into()), "{at}");
     }
 }

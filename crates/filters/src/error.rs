@@ -45,6 +45,12 @@ pub enum BuildError {
     /// The classic layout was given where only the blocked one is possible.
     #[error("only a filter in the blocked layout can be changed by several threads at once")]
     Layout,
+    /// A window was given for the classic layout, or its numbers are out of range.
+    #[error(
+        "a window needs the blocked layout, a length, and 1 to {} generations",
+        crate::window::MAX_GENERATIONS
+    )]
+    Window,
     /// A layer would be larger than the limit.
     #[error("a bit array of {bytes} bytes is over the limit")]
     TooLarge {

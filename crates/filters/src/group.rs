@@ -123,7 +123,7 @@ impl Group {
 
     /// All items.
     #[inline]
-    fn all(&self) -> u32 {
+    pub(crate) fn all(&self) -> u32 {
         u32::MAX >> (GROUP - self.len)
     }
 
@@ -165,14 +165,14 @@ impl Group {
     fn contained_after_prefetch(&self, layers: &[Layer], far: usize) -> u32 {
         // While the far blocks come, there is time for the near layers. Without far ones this is
         // the newest layer first, which is the largest and the likeliest to have an item.
-        let (near, far) = layers.split_at(layers.len() - far);
+        let (near, far) = layers.split_at(layers.len().saturating_sub(far));
         let found = self.contained_in_any(near, self.all());
         found | self.contained_in_any(far, self.all() & !found)
     }
 
     /// Those of the items in the mask that are in any of the layers.
     #[inline]
-    fn contained_in_any(&self, layers: &[Layer], mask: u32) -> u32 {
+    pub(crate) fn contained_in_any(&self, layers: &[Layer], mask: u32) -> u32 {
         let is_blocked = |layer: &Layer| layer.as_blocked().is_some();
         if layers.first().is_some_and(is_blocked) {
             let layers = layers.iter().filter_map(Layer::as_blocked);

@@ -53,6 +53,8 @@ mod serde;
 mod sets;
 mod shape;
 mod stats;
+mod window;
+mod windowed;
 
 /// For the fuzzer: whether all ways to test blocks agree.
 #[cfg(fuzzing)]
@@ -73,6 +75,8 @@ pub use fixed::BloomFilter;
 pub use item::{Hashed, Item};
 pub use layer::Layer;
 pub use layout::Layout;
-pub use scalable::ScalableBloomFilter;
+pub use scalable::{Inserted, ScalableBloomFilter};
 pub use sets::{ShrinkError, UnionError};
 pub use stats::Stats;
+pub use window::{Generation, MAX_GENERATIONS, Span, Window};
+pub use windowed::WindowedBloomFilter;

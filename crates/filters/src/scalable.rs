@@ -6,6 +6,7 @@
 //! part of the error rate that the layers before it left, see
 //! [`sizing::blocked`](crate::sizing::blocked).
 
+use alloc::boxed::Box;
 use core::convert::Infallible;
 use core::fmt;
 use core::mem::size_of;
@@ -14,7 +15,7 @@ use core::ops::ControlFlow;
 use smallvec::SmallVec;
 
 use crate::error::InsertError;
-use crate::group::{self, Group};
+use crate::group::Group;
 use crate::hash::{HashPair, Hasher, Key};
 use crate::host::Capture;
 use crate::item::Item;
@@ -23,6 +24,7 @@ use crate::layout::Layout;
 use crate::redisbloom::Options;
 use crate::sizing::blocked::BlockedSize;
 use crate::stats::Stats;
+use crate::window::{Generation, Span, Window};
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
 /// error rate. A key of the `BF.*` commands holds such a filter.
@@ -50,7 +52,21 @@ pub struct ScalableBloomFilter {
     pub(crate) items: u64,
     options: Options,
     expansion: u32,
+    /// Only in the blocked layout.
+    pub(crate) window: Option<Box<Window>>,
     pub(crate) capture: Capture,
+}
+
+/// What an insertion has done. [Example](ScalableBloomFilter::try_insert_each).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// The filter did not have the item.
+    New,
+    /// Only older generations of a [window](crate::WindowedBloomFilter) had it. It is in the
+    /// newest now.
+    Renewed,
+    /// Nothing: the filter had it.
+    Known,
 }
 
 impl ScalableBloomFilter {
@@ -68,8 +84,15 @@ impl ScalableBloomFilter {
             items,
             options,
             expansion,
+            window: None,
             capture: Capture::default(),
         }
+    }
+
+    /// The same with a window, for which its layers were made.
+    pub(crate) fn with_window(mut self, window: Option<Window>) -> ScalableBloomFilter {
+        self.window = window.map(Box::new);
+        self
     }
 
     /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
@@ -78,8 +101,8 @@ impl ScalableBloomFilter {
     /// rate rises. [`try_insert`](Self::try_insert) returns an error instead. [Example](Self).
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
         let pair = self.hash(item);
-        let Ok(new) = self.insert_if_new(pair, Self::insert_surely);
-        new
+        let Ok(inserted) = self.insert_if_new(pair, Self::insert_surely);
+        inserted == Inserted::New
     }
 
     /// Inserts an item as the `BF.ADD` command does; true when it is new. [Example](InsertError).
@@ -88,7 +111,8 @@ impl ScalableBloomFilter {
     ///
     /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
     pub fn try_insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        self.try_insert_pair(self.hash(item), u64::MAX)
+        let inserted = self.try_insert_pair(self.hash(item), u64::MAX)?;
+        Ok(inserted == Inserted::New)
     }
 
     /// Whether the item was inserted: false is certain, true may be an error. [Example](Self).
@@ -105,8 +129,8 @@ impl ScalableBloomFilter {
         items: impl IntoIterator<Item: Item>,
         mut emit: impl FnMut(bool),
     ) {
-        self.insert_groups(items.into_iter(), Self::insert_surely, |Ok(new)| {
-            emit(new);
+        self.insert_groups(items.into_iter(), Self::insert_surely, |Ok(inserted)| {
+            emit(inserted == Inserted::New);
             ControlFlow::Continue(())
         });
     }
@@ -116,22 +140,16 @@ impl ScalableBloomFilter {
     /// A group of items is hashed and its memory prefetched before the first of them is tested, so
     /// that the waits for a large filter's cache lines overlap. It reads ahead in the iterator.
     /// [Example](crate::BloomFilter::contains_each).
-    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
-        let items = items.into_iter();
-        if is_one_at_most(&items) {
-            return items.for_each(|item| emit(self.contains(&item)));
-        }
-        group::contained_groups(&self.layers, &self.hasher(), items, |found, count| {
-            (0..count).for_each(|index| emit(found >> index & 1 == 1));
-        });
+    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, emit: impl FnMut(bool)) {
+        self.contains_each_at(items, 0, emit);
     }
 
-    /// Calls `emit` with [`try_insert`](Self::try_insert) of each item in turn; when `emit` breaks,
-    /// the items after that one are not inserted. It may read ahead in the iterator. An item that
+    /// Calls `emit` with what [`try_insert`](Self::try_insert) of each item in turn has done; when
+    /// `emit` breaks, the items after that one are not inserted. It may read ahead in the iterator. An item that
     /// would need a new layer of more than `max_layer_bytes` is refused.
     ///
     /// ```
-    /// use everbloom::{InsertError, ScalableBloomFilter};
+    /// use everbloom::{InsertError, Inserted, ScalableBloomFilter};
     /// use std::ops::ControlFlow;
     ///
     /// let mut seen = ScalableBloomFilter::builder().capacity(1).build()?;
@@ -140,20 +158,21 @@ impl ScalableBloomFilter {
     ///     replies.push(reply);
     ///     ControlFlow::Continue(())
     /// });
-    /// assert_eq!(replies, [Ok(true), Err(InsertError::CannotGrow)]);
+    /// assert_eq!(replies, [Ok(Inserted::New), Err(InsertError::CannotGrow)]);
     /// # Ok::<(), everbloom::BuildError>(())
     /// ```
     pub fn try_insert_each(
         &mut self,
         items: impl IntoIterator<Item: Item>,
         max_layer_bytes: u64,
-        emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
+        emit: impl FnMut(Result<Inserted, InsertError>) -> ControlFlow<()>,
     ) {
         let insert = |filter: &mut Self, pair| filter.insert_new(pair, max_layer_bytes);
         self.insert_groups(items.into_iter(), insert, emit);
     }
 
     /// The number of items inserted, without those that [`contains`](Self::contains) found already.
+    /// A window counts an item once in each generation that has it.
     ///
     /// ```
     /// # use everbloom::{Layout, ScalableBloomFilter, hash::Key};
@@ -192,7 +211,10 @@ impl ScalableBloomFilter {
             let (capacity, rate) = (first.capacity(), first.error_rate());
             first.layout().whole_rate(self.is_fixed(), capacity, rate)
         };
-        self.layers.first().map_or(0.0, rate)
+        match &self.window {
+            Some(window) => window.error_rate,
+            None => self.layers.first().map_or(0.0, rate),
+        }
     }
 
     /// Where the bits of an item lie. [Example](Self::len).
@@ -251,7 +273,11 @@ impl ScalableBloomFilter {
         } else {
             0
         };
-        size_of::<Self>() + places * size_of::<Layer>() + layers + self.capture.memory_usage()
+        let window = self.window.as_ref().map_or(0, |window| {
+            size_of::<Window>() + window.kept.capacity() * size_of::<Generation>()
+        });
+        let parts = places * size_of::<Layer>() + layers + window;
+        size_of::<Self>() + parts + self.capture.memory_usage()
     }
 
     #[inline]
@@ -262,7 +288,7 @@ impl ScalableBloomFilter {
         }
     }
 
-    fn hasher(&self) -> Hasher {
+    pub(crate) fn hasher(&self) -> Hasher {
         let width = self.options.hash_width();
         let first = self.layers.first();
         first.map_or(Hasher::Classic(width), |layer| layer.hasher(width))
@@ -279,13 +305,13 @@ impl ScalableBloomFilter {
             .any(|layer| layer.contains(pair))
     }
 
-    /// `insert` takes an item that is in no layer.
+    /// `insert` takes an item that is not in the newest generation.
     #[inline]
     fn insert_groups<E>(
         &mut self,
         items: impl Iterator<Item: Item>,
         mut insert: impl FnMut(&mut Self, HashPair) -> Result<(), E>,
-        mut emit: impl FnMut(Result<bool, E>) -> ControlFlow<()>,
+        mut emit: impl FnMut(Result<Inserted, E>) -> ControlFlow<()>,
     ) {
         if is_one_at_most(&items) {
             for item in items {
@@ -305,20 +331,30 @@ impl ScalableBloomFilter {
         while more {
             more = next.fill(&mut items, &hasher);
             let far_next = next.prefetch_blocks(&self.layers);
-            let found = now.contained_before_insert(&self.layers, far);
+            let (past, began) = (self.past(), self.began());
+            let (older, current) = self.layers.split_at(past);
+            let found = now.contained_before_insert(current, far.min(current.len()));
+            let renewed = now.contained_in_any(older, now.all() & !found);
             let newest = self.layers.len().saturating_sub(1);
             for (index, &pair) in now.pairs().iter().enumerate() {
                 // Items found before are still found. The others can only be in the layer that was
                 // the newest and in later ones: an earlier item of the group may have set their
                 // bits there.
-                let reply = if found >> index & 1 == 1 {
-                    Ok(false)
+                let done = match renewed >> index & 1 {
+                    1 => Inserted::Renewed,
+                    _ => Inserted::New,
+                };
+                let reply = if self.began() != began {
+                    // An item of the group began a generation, so what was found is out of date.
+                    self.insert_if_new(pair, &mut insert)
+                } else if found >> index & 1 == 1 {
+                    Ok(Inserted::Known)
                 } else if let Some(new) = self.insert_where_room(newest, pair) {
-                    Ok(new)
+                    Ok(if new { done } else { Inserted::Known })
                 } else if self.found_from(newest, pair) {
-                    Ok(false)
+                    Ok(Inserted::Known)
                 } else {
-                    insert(self, pair).map(|()| true)
+                    insert(self, pair).map(|()| done)
                 };
                 if emit(reply).is_break() {
                     return;
@@ -343,24 +379,30 @@ impl ScalableBloomFilter {
         Some(new)
     }
 
-    /// Inserts an item, if it is in no layer; whether it was new. `insert` takes an item that is
-    /// in no layer.
+    /// Inserts an item, if it is not in the newest generation. `insert` takes an item that is not
+    /// in there.
     #[inline]
     fn insert_if_new<E>(
         &mut self,
         pair: HashPair,
         insert: impl FnOnce(&mut Self, HashPair) -> Result<(), E>,
-    ) -> Result<bool, E> {
+    ) -> Result<Inserted, E> {
         // In the blocked layout, one pass over the only layer tests and inserts.
         if self.layout() == Layout::Blocked
             && let Some(new) = self.insert_where_room(0, pair)
         {
-            return Ok(new);
+            return Ok(if new { Inserted::New } else { Inserted::Known });
         }
-        if self.found_from(0, pair) {
-            return Ok(false);
+        let past = self.past();
+        if self.found_from(past, pair) {
+            return Ok(Inserted::Known);
         }
-        insert(self, pair).map(|()| true)
+        let older = self.layers.iter().take(past);
+        let done = match older.rev().any(|layer| layer.contains(pair)) {
+            true => Inserted::Renewed,
+            false => Inserted::New,
+        };
+        insert(self, pair).map(|()| done)
     }
 
     /// Inserts an item, if it is new and there is room.
@@ -369,20 +411,17 @@ impl ScalableBloomFilter {
         &mut self,
         pair: HashPair,
         max_layer_bytes: u64,
-    ) -> Result<bool, InsertError> {
+    ) -> Result<Inserted, InsertError> {
         self.insert_if_new(pair, |filter, pair| {
             filter.insert_new(pair, max_layer_bytes)
         })
     }
 
-    /// Inserts an item that is in no layer.
+    /// Inserts an item that is not in the newest generation.
     #[inline]
     fn insert_new(&mut self, pair: HashPair, max_layer_bytes: u64) -> Result<(), InsertError> {
         if self.layers.last().is_none_or(Layer::is_full) {
-            if self.is_fixed() {
-                return Err(InsertError::Full);
-            }
-            self.grow(max_layer_bytes)?;
+            self.make_room(max_layer_bytes)?;
         }
         self.insert_into_newest(pair);
         Ok(())
@@ -419,12 +458,24 @@ impl ScalableBloomFilter {
     }
 
     #[cold]
+    fn make_room(&mut self, max_layer_bytes: u64) -> Result<(), InsertError> {
+        match &self.window {
+            Some(window) if window.span == Span::Items => self.advance(1, 0),
+            _ if self.is_fixed() => Err(InsertError::Full),
+            _ => self.grow(max_layer_bytes),
+        }
+    }
+
     fn grow(&mut self, max_bytes: u64) -> Result<(), InsertError> {
         let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
         let layer = match newest.key() {
             None => {
                 let size = newest.size().next(self.expansion, self.options.rounding());
                 Layer::classic(&size.ok_or(InsertError::CannotGrow)?, max_bytes)
+            }
+            Some(key) if let Some(window) = &self.window => {
+                let size = self.next_in_generation(window);
+                Layer::blocked(&size.ok_or(InsertError::CannotGrow)?, key, max_bytes)
             }
             Some(key) => {
                 let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
@@ -439,13 +490,14 @@ impl ScalableBloomFilter {
             .try_reserve_exact(1)
             .map_err(|_| InsertError::CannotGrow)?;
         self.layers.push(layer);
+        self.note_growth();
         Ok(())
     }
 }
 
 /// Whether there is at most one item: a single item gains nothing from a group.
 #[inline]
-fn is_one_at_most(items: &impl Iterator) -> bool {
+pub(crate) fn is_one_at_most(items: &impl Iterator) -> bool {
     items.size_hint().1.is_some_and(|most| most <= 1)
 }
 
@@ -463,6 +515,7 @@ impl fmt::Debug for ScalableBloomFilter {
             .field("items", &self.items)
             .field("options", &self.options.bits())
             .field("expansion", &self.expansion)
+            .field("window", &self.window)
             .field("layers", &self.layers)
             .finish()
     }

@@ -11,6 +11,7 @@ use crate::host::Capture;
 use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
+use crate::window::Window;
 
 /// Bytes of a block.
 const BLOCK: usize = BLOCK_BITS as usize / 8;
@@ -45,6 +46,9 @@ pub enum UnionError {
     /// One has the 64-bit hash, the other the 32-bit hash of early RedisBloom versions.
     #[error("the filters have different hashes")]
     Hash,
+    /// One of the filters has a window: generations of one have no counterpart in the other.
+    #[error("a filter with a window cannot be united")]
+    Window,
     /// One grows, and the other is of fixed size.
     #[error("one of the filters grows, and the other does not")]
     Growth,
@@ -73,6 +77,9 @@ pub enum ShrinkError {
     /// smaller array are unknown.
     #[error("only a filter in the blocked layout can be made smaller")]
     Layout,
+    /// Each generation of a window is made for its part of the items.
+    #[error("a filter with a window cannot be made smaller")]
+    Window,
     /// A filter that grows has more items than the capacity, or its older layers alone have.
     #[error("the filter needs a capacity of {0}")]
     Capacity(u64),
@@ -255,7 +262,8 @@ impl ScalableBloomFilter {
         let first = self.layers.first().ok_or(BuildError::Capacity)?;
         let layer = Layer::sized(first.size(), self.key(), u64::MAX)?;
         let (options, expansion) = (self.options(), self.expansion());
-        Ok(Self::from_layers([layer], 0, options, expansion))
+        let empty = Self::from_layers([layer], 0, options, expansion);
+        Ok(empty.with_window(self.window().map(Window::emptied)))
     }
 
     /// Adds all items of another filter, which must have the same layout and key:
@@ -292,7 +300,9 @@ impl ScalableBloomFilter {
     /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
     pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<f64, UnionError> {
         let widths = [self, other].map(|filter| filter.options().hash_width());
+        let windows = [self, other].map(ScalableBloomFilter::window);
         first_broken([
+            (windows == [None, None], UnionError::Window),
             (self.layout() == other.layout(), UnionError::Layout),
             (self.key() == other.key(), UnionError::Key),
             (widths[0] == widths[1], UnionError::Hash),
@@ -392,6 +402,9 @@ impl ScalableBloomFilter {
         let (Some(key), Some((newest, older))) = (self.key(), self.layers.split_last()) else {
             return Err(ShrinkError::Layout);
         };
+        if self.window.is_some() {
+            return Err(ShrinkError::Window);
+        }
         let others = older
             .iter()
             .map(Layer::capacity)
@@ -428,6 +441,9 @@ impl ScalableBloomFilter {
         self.layers.truncate(1);
         self.layers.iter_mut().for_each(Layer::clear);
         self.items = 0;
+        if let Some(window) = &mut self.window {
+            **window = window.emptied();
+        }
     }
 }
 

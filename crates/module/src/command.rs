@@ -6,6 +6,8 @@
 //!
 //! The host works for what it answers, so a call asks only for what its reply depends on.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use everbloom::Layout;
 use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
 use everbloom_commands::table::{ReadFn, ReplaceFn, WriteFn};
@@ -75,6 +77,7 @@ fn read<F: Family>(
 ) {
     let context = Context {
         protocol,
+        now_ms: now_ms(),
         ..Context::default()
     };
     let mut answers = host.output();
@@ -267,6 +270,8 @@ impl<F: Family> Write<'_, F> {
         };
         if self.caller.must_be_obeyed() {
             context.cuckoo.max_expansions = u32::MAX;
+        } else {
+            context.now_ms = now_ms();
         }
         if makes {
             limit(&mut context, self.caller);
@@ -274,6 +279,14 @@ impl<F: Family> Write<'_, F> {
         let mut run = Run::one(self.words);
         (self.function)(&context, &mut run, slot, answers, changes);
     }
+}
+
+/// Unix time in milliseconds.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 fn items(filter: &Filter) -> u64 {

@@ -91,7 +91,7 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// The limits and settings for commands on filters.
     pub fn context(&self) -> Context {
-        context(self.server, self.settings, self.session)
+        context(self.server, self.settings, self.session, self.now)
     }
 
     /// The arguments after the name, or after both names of a subcommand.
@@ -134,7 +134,7 @@ impl<'a> Call<'a> {
 }
 
 /// The limits and settings for commands on filters.
-pub fn context(server: &Server, settings: &Settings, session: &Session) -> Context {
+pub fn context(server: &Server, settings: &Settings, session: &Session, now: Now) -> Context {
     Context {
         defaults: settings.bf,
         cuckoo: settings.cf,
@@ -143,6 +143,7 @@ pub fn context(server: &Server, settings: &Settings, session: &Session) -> Conte
         max_string_bytes: settings.proto_max_bulk_len,
         protocol: session.protocol,
         keys: KeySource(Key::random),
+        now_ms: now.ms,
         classic_only: false,
     }
 }

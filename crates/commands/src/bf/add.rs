@@ -108,5 +108,6 @@ fn may_end_early(filter: &ScalableBloomFilter, items: usize) -> bool {
     // Only the newest layer takes items. Older ones of a loaded filter may say that they have room.
     let newest = filter.layers().last();
     let room = newest.map_or(0, |layer| layer.capacity().saturating_sub(layer.len()));
-    filter.is_fixed() && room < items as u64
+    // A window may begin a generation, which may have less room.
+    filter.is_fixed() && (room < items as u64 || filter.window().is_some())
 }

@@ -63,19 +63,19 @@ impl Field {
             .ok_or(CommandError::InvalidInformation)
     }
 
-    fn value(self, filter: &ScalableBloomFilter) -> Reply {
+    fn value(self, filter: &ScalableBloomFilter, now: u64) -> Reply {
         match self {
             Self::Capacity => count(filter.capacity()),
             Self::Size => count(size(filter)),
             Self::Filters => count(filter.layers().len().try_into().unwrap_or(u64::MAX)),
-            Self::Items => count(filter.len()),
+            Self::Items => count(filter.len_at(now)),
             Self::Expansion if filter.is_fixed() => Reply::Null,
             Self::Expansion => Reply::Integer(filter.expansion().into()),
         }
     }
 
-    fn entry(self, filter: &ScalableBloomFilter) -> (Reply, Reply) {
-        (Reply::simple(self.label()), self.value(filter))
+    fn entry(self, filter: &ScalableBloomFilter, now: u64) -> (Reply, Reply) {
+        (Reply::simple(self.label()), self.value(filter, now))
     }
 }
 
@@ -102,17 +102,17 @@ impl<'a> Info<'a> {
     }
 
     /// The key is checked before the word: RedisBloom answers `not found` even to a wrong word.
-    fn execute(&self, protocol: Protocol, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
-        let filter = slot.required()?;
+    fn execute(&self, context: &Context, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
+        let (filter, now) = (slot.required()?, context.now_ms);
         let Some(text) = self.field else {
             return Ok(Reply::Map(
-                Field::ALL.map(|field| field.entry(filter)).into(),
+                Field::ALL.map(|field| field.entry(filter, now)).into(),
             ));
         };
         let field = Field::parse(text)?;
-        Ok(match protocol {
-            Protocol::Resp2 => Reply::Array(vec![field.value(filter)]),
-            Protocol::Resp3 => Reply::Map(vec![field.entry(filter)]),
+        Ok(match context.protocol {
+            Protocol::Resp2 => Reply::Array(vec![field.value(filter, now)]),
+            Protocol::Resp3 => Reply::Map(vec![field.entry(filter, now)]),
         })
     }
 }
@@ -120,16 +120,16 @@ impl<'a> Info<'a> {
 /// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
 pub fn info(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
     let info = Info::parse(run.next_args(INFO));
-    answers.answer(info.and_then(|info| info.execute(context.protocol, slot)));
+    answers.answer(info.and_then(|info| info.execute(context, slot)));
 }
 
 /// `BF.CARD key`
-pub fn card(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+pub fn card(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
     let mut args = run.next_args(CARD);
     let parsed = args.next_bytes().and_then(|_| args.finish());
     answers.answer(parsed.and_then(|()| match slot {
         ReadSlot::Missing => Ok(Reply::Integer(0)),
-        ReadSlot::Held(filter) => Ok(count(filter.len())),
+        ReadSlot::Held(filter) => Ok(count(filter.len_at(context.now_ms))),
         ReadSlot::OtherType => Err(CommandError::WrongType),
     }));
 }

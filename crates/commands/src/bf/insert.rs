@@ -1,7 +1,7 @@
 //! BF.INSERT: adds items, and makes the filter with chosen parameters if it is missing.
 
-use super::Parameters;
 use super::add::insert_all;
+use super::{Parameters, window};
 use crate::args::Args;
 use crate::context::{Context, Defaults};
 use crate::error::CommandError;
@@ -21,8 +21,8 @@ struct Insert<'a> {
     items: &'a [&'a [u8]],
 }
 
-/// An option word. The first letters decide; only LAYOUT and SEED, which RedisBloom does not have,
-/// must be complete.
+/// An option word. The first letters decide; only LAYOUT, SEED and WINDOW, which RedisBloom does
+/// not have, must be complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Items,
@@ -33,6 +33,7 @@ enum Word {
     NonScaling,
     Layout,
     Seed,
+    Window,
 }
 
 impl Word {
@@ -47,6 +48,7 @@ impl Word {
             (b'n', _, _) => Some(Self::NonScaling),
             _ if text.eq_ignore_ascii_case(b"LAYOUT") => Some(Self::Layout),
             _ if text.eq_ignore_ascii_case(b"SEED") => Some(Self::Seed),
+            _ if text.eq_ignore_ascii_case(b"WINDOW") => Some(Self::Window),
             _ => None,
         }
     }
@@ -76,19 +78,20 @@ impl<'a> Insert<'a> {
                         .map_err(|_| CommandError::InsertExpansion)?;
                 }
                 Word::Layout => {
-                    parameters.layout =
-                        layout::parse(args.next_bytes()?).ok_or(CommandError::InsertLayout)?;
+                    let layout = layout::parse(args.next_bytes()?);
+                    parameters.layout = Some(layout.ok_or(CommandError::InsertLayout)?);
                 }
                 Word::Seed => {
                     let seed = number::seed(args.next_bytes()?);
                     parameters.seed = Some(seed.map_err(|_| CommandError::InsertSeed)?);
                 }
+                Word::Window => parameters.window = Some(window::parse(&mut args)?),
             }
         }
         let items = args.next_rest()?;
         Ok(Self {
             key,
-            parameters: parameters.check()?,
+            parameters: parameters.check(defaults)?,
             create,
             items,
         })
@@ -117,7 +120,8 @@ impl<'a> Insert<'a> {
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING]
-/// [LAYOUT CLASSIC | BLOCKED] [SEED seed] ITEMS item ...`
+/// [LAYOUT CLASSIC | BLOCKED] [SEED seed] [WINDOW SECONDS t | ITEMS [GENERATIONS g]]
+/// ITEMS item ...`
 pub fn insert(
     context: &Context,
     run: &mut Run<'_>,

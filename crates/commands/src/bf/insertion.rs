@@ -8,7 +8,7 @@ use crate::insertion::Insertion;
 use crate::slot::Slot;
 use everbloom::sizing::Rounding;
 
-use everbloom::{InsertError, ScalableBloomFilter};
+use everbloom::{InsertError, Inserted, ScalableBloomFilter};
 use std::ops::ControlFlow;
 
 /// Whose the items are, which decides when the rest of them is left alone.
@@ -32,6 +32,16 @@ pub(super) fn insert_items<'a>(
     mut emit: impl FnMut(Result<bool, CommandError>),
 ) -> usize {
     let began_with = filter.stream_len();
+    match filter.advance_to(context.now_ms) {
+        Ok(Some((count, began))) => insertion.advance(count, began),
+        Ok(None) => {}
+        // An item that entered an outdated generation would be forgotten too early.
+        Err(error) => {
+            let answered = items.len();
+            items.for_each(|_| emit(Err(error.into())));
+            return answered;
+        }
+    }
     // A filter that was made just now has used free memory, too.
     let had = if insertion.is_creation() {
         0
@@ -49,12 +59,13 @@ pub(super) fn insert_items<'a>(
         let mut stopped = false;
         filter.try_insert_each(now, allowed.min(free), |result| {
             let item = tried.next();
-            if result == Ok(true) {
+            if matches!(result, Ok(Inserted::New | Inserted::Renewed)) {
                 insertion.push(item);
             }
             answered += 1;
             stopped = result == Err(InsertError::Full) && owner == Owner::OneRequest;
-            emit(result.map_err(CommandError::from));
+            let is_new = result.map(|inserted| inserted == Inserted::New);
+            emit(is_new.map_err(CommandError::from));
             match stopped {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
@@ -79,6 +90,8 @@ fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
     let next = match filter.options().rounding() {
         // The next layer may take few items although it has many bits. It takes at least one.
         Rounding::Log2 => 1,
+        // It may be of another generation, and smaller.
+        _ if filter.window().is_some() => 1,
         Rounding::Words | Rounding::PowerOfTwo => newest
             .capacity()
             .saturating_mul(filter.expansion().into())

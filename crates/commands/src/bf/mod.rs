@@ -5,6 +5,7 @@
 //! for.
 
 pub mod add;
+pub mod advance;
 pub mod debug;
 pub mod dump;
 pub mod exists;
@@ -14,12 +15,13 @@ mod insertion;
 pub mod replace;
 pub mod reserve;
 pub mod stats;
+mod window;
 
 use crate::context::{Context, Defaults};
 use crate::error::CommandError;
 use crate::run::count;
 use everbloom::hash::Key;
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::{Layout, ScalableBloomFilter, Span};
 
 /// The parameters of a filter to make.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,9 +32,12 @@ pub(crate) struct Parameters {
     /// reason keeps the number without using it.
     pub(crate) expansion: u32,
     pub(crate) non_scaling: bool,
-    pub(crate) layout: Layout,
+    /// The layout, if one is given.
+    pub(crate) layout: Option<Layout>,
     /// The seed of a blocked filter's hash. Without a seed the hash's key comes from the host.
     pub(crate) seed: Option<u64>,
+    /// The span and the generations of a window.
+    pub(crate) window: Option<(Span, u32)>,
 }
 
 impl From<Defaults> for Parameters {
@@ -42,37 +47,53 @@ impl From<Defaults> for Parameters {
             capacity: defaults.initial_size,
             expansion: defaults.expansion,
             non_scaling: defaults.expansion == 0,
-            layout: defaults.layout,
+            layout: None,
             seed: None,
+            window: None,
         }
     }
 }
 
 impl Parameters {
     /// Refuses options that contradict each other, whatever the key holds.
-    pub(crate) fn check(self) -> Result<Self, CommandError> {
-        if self.seed.is_some() && self.layout == Layout::Classic {
-            return Err(CommandError::SeedOfClassic);
+    pub(crate) fn check(self, defaults: &Defaults) -> Result<Self, CommandError> {
+        match self.layout(defaults) {
+            Layout::Classic if self.seed.is_some() => Err(CommandError::SeedOfClassic),
+            Layout::Classic if self.window.is_some() => Err(CommandError::WindowOfClassic),
+            _ => Ok(self),
         }
-        Ok(self)
+    }
+
+    /// The layout, which a window decides if nothing else does.
+    fn layout(&self, defaults: &Defaults) -> Layout {
+        let by_default = match self.window {
+            Some(_) => Layout::Blocked,
+            None => defaults.layout,
+        };
+        self.layout.unwrap_or(by_default)
     }
 
     pub(crate) fn build(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
-        if context.classic_only && self.layout == Layout::Blocked {
+        let layout = self.layout(&context.defaults);
+        if context.classic_only && layout == Layout::Blocked {
             return Err(CommandError::ClassicOnly);
         }
         let builder = ScalableBloomFilter::builder()
             .error_rate(self.error_rate)
             .capacity(self.capacity)
             .expansion(self.expansion)
-            .layout(self.layout)
+            .layout(layout)
             .max_layer_bytes(context.max_new_filter_bytes());
         let builder = if self.non_scaling {
             builder.fixed()
         } else {
             builder
         };
-        let builder = match (self.layout, self.seed) {
+        let builder = match self.window {
+            Some((span, generations)) => builder.window(span, generations, context.now_ms),
+            None => builder,
+        };
+        let builder = match (layout, self.seed) {
             (Layout::Classic, _) => builder,
             (Layout::Blocked, Some(seed)) => builder.key(Key::from_seed(seed)),
             (Layout::Blocked, None) => builder.key((context.keys.0)()),

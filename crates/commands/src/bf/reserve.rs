@@ -1,6 +1,6 @@
 //! BF.RESERVE: an empty filter with chosen parameters.
 
-use super::Parameters;
+use super::{Parameters, window};
 use crate::args::Args;
 use crate::context::{Context, Defaults};
 use crate::error::CommandError;
@@ -29,7 +29,13 @@ impl<'a> Reserve<'a> {
         let capacity = args.next_bytes()?;
         let layout = args.rest_after_word(b"LAYOUT");
         let seed = args.rest_after_word(b"SEED");
-        let more = [&layout, &seed].into_iter().flatten().count() * 2;
+        let mut more = [&layout, &seed].into_iter().flatten().count() * 2;
+        let window = args.rest_after_word(b"WINDOW").map(|mut behind| {
+            let words = behind.remaining();
+            let window = window::parse(&mut behind);
+            more += 1 + words - behind.remaining();
+            window
+        });
         if args.remaining() > MOST_OPTIONS + more {
             return Err(args.wrong_arity());
         }
@@ -47,12 +53,13 @@ impl<'a> Reserve<'a> {
             capacity,
             expansion,
             non_scaling,
-            layout: layout.map_or(Ok(defaults.layout), layout_of)?,
+            layout: layout.map(layout_of).transpose()?,
             seed: seed.map(seed_of).transpose()?,
+            window: window.transpose()?,
         };
         Ok(Self {
             key,
-            parameters: parameters.check()?,
+            parameters: parameters.check(defaults)?,
         })
     }
 
@@ -107,7 +114,7 @@ fn seed_of(mut behind: Args<'_>) -> Result<u64, CommandError> {
 }
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION expansion | NONSCALING]
-/// [LAYOUT CLASSIC | BLOCKED] [SEED seed]`
+/// [LAYOUT CLASSIC | BLOCKED] [SEED seed] [WINDOW SECONDS t | ITEMS [GENERATIONS g]]`
 pub fn reserve(
     context: &Context,
     run: &mut Run<'_>,

@@ -11,6 +11,7 @@ pub mod blocked;
 pub mod classic;
 pub mod cuckoo;
 mod fields;
+mod window;
 
 use everbloom::Layout;
 

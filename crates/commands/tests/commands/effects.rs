@@ -24,6 +24,10 @@ pub(crate) fn command() -> impl Strategy<Value = Vec<Vec<u8>>> {
                 " LAYOUT BLOCKED SEED 7 NONSCALING",
                 " LAYOUT CLASSIC",
                 " LAYOUT BLOCKED EXPANSION 1",
+                " WINDOW ITEMS",
+                " WINDOW ITEMS GENERATIONS 1 SEED 7",
+                " WINDOW SECONDS 1",
+                " WINDOW SECONDS 3 GENERATIONS 2 NONSCALING",
             ])
             .prop_map(str::to_owned),
         ]
@@ -38,6 +42,7 @@ pub(crate) fn command() -> impl Strategy<Value = Vec<Vec<u8>>> {
         (key(), rate(), capacity(), option())
             .prop_map(|(key, rate, n, option)| format!("BF.RESERVE {key} {rate} {n}{option}")),
         (key(), item()).prop_map(|(key, item)| format!("BF.ADD {key} {item}")),
+        (key(), 1..4).prop_map(|(key, count)| format!("BF.ADVANCE {key} {count}")),
         (key(), items()).prop_map(|(key, items)| format!("BF.MADD {key} {}", items.join(" "))),
         (key(), insert_option, items()).prop_map(|(key, option, items)| {
             format!("BF.INSERT {key}{option} ITEMS {}", items.join(" "))
@@ -110,12 +115,14 @@ proptest! {
         here in defaults(),
         there in defaults(),
         limit in prop::sample::select(vec![u64::MAX, 2000, 300]),
-        commands in prop::collection::vec(command(), 1..40),
+        commands in prop::collection::vec((command(), 0..600_u64), 1..40),
     ) {
         let mut keys = host(here);
+        keys.context.now_ms = 1 << 40;
         keys.context.max_filter_bytes = limit.min(1 << 22);
         keys.keys.insert(b"other".to_vec(), Value::Other);
-        for command in &commands {
+        for (command, passed) in &commands {
+            keys.context.now_ms += passed;
             let (before, logged) = (keys.dumps(), keys.log.len());
             let args: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
             keys.call(&args);

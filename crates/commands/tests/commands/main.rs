@@ -22,3 +22,4 @@ mod model;
 mod reads;
 mod replace;
 mod reserve;
+mod window;

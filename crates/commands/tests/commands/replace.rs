@@ -158,3 +158,19 @@ fn they_are_refused_where_redisbloom_may_follow() {
         assert_eq!(keys.say(line), error);
     }
 }
+
+#[test]
+fn a_window_stays_when_it_is_cleared_and_is_neither_merged_nor_made_smaller() {
+    let mut keys = Keyspace::default();
+    keys.say("BF.RESERVE f 0.01 1000 LAYOUT BLOCKED SEED 7 WINDOW ITEMS");
+    add(&mut keys, "f", 0..5000);
+    assert_eq!(keys.say("BF.CLEAR f"), "+OK");
+    assert!(!has_all(&mut keys, "f", 4000..5000));
+    add(&mut keys, "f", 0..3000);
+    assert!(has_all(&mut keys, "f", 2000..3000));
+    assert_eq!(keys.say("BF.ADVANCE f"), "+OK");
+    let error = "-ERR a filter with a window cannot be united";
+    assert_eq!(keys.say("BF.MERGE f f"), error);
+    let error = "-ERR a filter with a window cannot be made smaller";
+    assert_eq!(keys.say("BF.SHRINK f 5000"), error);
+}

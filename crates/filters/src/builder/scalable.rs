@@ -1,5 +1,7 @@
 //! The parameters of a scalable filter.
 
+use alloc::vec::Vec;
+
 use crate::error::BuildError;
 #[cfg(feature = "std")]
 use crate::error::or_panic;
@@ -10,8 +12,9 @@ use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::redisbloom::Options;
 use crate::scalable::ScalableBloomFilter;
-use crate::sizing::LayerSize;
 use crate::sizing::blocked::BlockedSize;
+use crate::sizing::{LayerSize, RATE_CAP};
+use crate::window::{Generation, MAX_GENERATIONS, Span, Window};
 
 /// Parameters of a new [`ScalableBloomFilter`].
 ///
@@ -40,6 +43,7 @@ pub struct ScalableBuilder {
     max_layer_bytes: u64,
     layout: Layout,
     key: Option<Key>,
+    window: Option<(Span, u32, u64)>,
 }
 
 impl ScalableBloomFilter {
@@ -72,6 +76,7 @@ impl ScalableBloomFilter {
             max_layer_bytes: u64::MAX,
             layout: Layout::default(),
             key: None,
+            window: None,
         }
     }
 }
@@ -131,6 +136,13 @@ impl ScalableBuilder {
         self
     }
 
+    /// Makes a filter that forgets: of so many generations, the first of which begins now. The
+    /// capacity is how many items the window holds. [Example](crate::WindowedBloomFilter).
+    pub fn window(mut self, span: Span, generations: u32, now: u64) -> Self {
+        self.window = Some((span, generations, now));
+        self
+    }
+
     /// Makes the filter. [Example](Self).
     ///
     /// # Errors
@@ -144,14 +156,45 @@ impl ScalableBuilder {
             return Err(BuildError::Capacity);
         }
         let scaling = !self.fixed && self.expansion > 0;
-        let layer = self.first_layer(scaling)?;
-        let options = Options::modern(scaling);
-        Ok(ScalableBloomFilter::from_layers(
-            [layer],
-            0,
-            options,
-            self.expansion,
-        ))
+        let window = self.window_of_one()?;
+        let layer = match &window {
+            Some(window) => self.first_of_window(window)?,
+            None => self.first_layer(scaling)?,
+        };
+        let options = Options::modern(scaling).with_window(window.is_some());
+        let filter = ScalableBloomFilter::from_layers([layer], 0, options, self.expansion);
+        Ok(filter.with_window(window))
+    }
+
+    /// The window, if there shall be one, with its first generation.
+    fn window_of_one(&self) -> Result<Option<Window>, BuildError> {
+        let Some((span, generations, now)) = self.window else {
+            return Ok(None);
+        };
+        let valid = self.layout == Layout::Blocked
+            && (1..=MAX_GENERATIONS).contains(&generations)
+            && span != Span::Ticks(0);
+        if !valid {
+            return Err(BuildError::Window);
+        }
+        let began = match span {
+            Span::Items => 0,
+            Span::Ticks(_) => now,
+        };
+        let layers = 1;
+        Ok(Some(Window {
+            span,
+            generations,
+            capacity: self.capacity,
+            error_rate: self.error_rate.min(RATE_CAP),
+            kept: Vec::from([Generation { layers, began }]),
+        }))
+    }
+
+    fn first_of_window(&self, window: &Window) -> Result<Layer, BuildError> {
+        let size = window.size(0).ok_or(BuildError::Unsizable)?;
+        let key = self.layout.key(self.key)?.ok_or(BuildError::NoKey)?;
+        Layer::blocked(&size, key, self.max_layer_bytes)
     }
 
     fn first_layer(&self, scaling: bool) -> Result<Layer, BuildError> {

@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use crate::redisbloom::Options;
 use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
+use crate::window::{Generation, MAX_GENERATIONS, Span, Window};
 
 /// The magic of every version.
 const MAGIC: [u8; 8] = *b"EVRBLOOM";
@@ -18,6 +19,8 @@ const VERSION: u16 = 3;
 /// The header, the entry of a layer, and what bit arrays start at multiples of.
 pub(super) const BLOCK: usize = 64;
 /// The bytes of a block before its checksum.
+/// Generations of a window in a block.
+const GENERATIONS: usize = 4;
 const CONTENT: usize = BLOCK - size_of::<u64>();
 
 /// The type of a filter.
@@ -92,6 +95,17 @@ impl Head {
         let mut block = [0; BLOCK];
         fill(&mut block)?;
         let (mut head, count) = Head::of_header(&block)?;
+        if head.parts.options & Options::WINDOW != 0 {
+            let seed = checksum_of(&block);
+            fill(&mut block)?;
+            let (mut window, kept) = window_of(&block, seed)?;
+            for first in (0..kept).step_by(GENERATIONS) {
+                let seed = checksum_of(&block);
+                fill(&mut block)?;
+                push_generations(&mut window, (kept - first).min(GENERATIONS), &block, seed)?;
+            }
+            head.parts.window = Some(window);
+        }
         for _ in 0..count {
             let seed = checksum_of(&block);
             fill(&mut block)?;
@@ -130,6 +144,7 @@ impl Head {
                 options,
                 expansion,
                 key,
+                window: None,
                 layers: Vec::new(),
             },
             checksums: Vec::new(),
@@ -177,7 +192,7 @@ impl Head {
         let bits = layers
             .iter()
             .try_fold(0_u64, |sum, layer| sum.checked_add(padded(layer.bytes)?));
-        let head = BLOCK as u64 * (1 + layers.len() as u64);
+        let head = len_of_head(&self.parts) as u64;
         let too_large = PartsError::TooLarge { limit: self.len };
         let expected = bits.and_then(|bits| bits.checked_add(head));
         let (expected, found) = (expected.ok_or(too_large)?, self.len);
@@ -212,6 +227,71 @@ fn content(block: &[u8; BLOCK], seed: u64) -> Result<Input<'_>, BytesError> {
     Ok(Input(content))
 }
 
+/// Bytes before the bits of the first layer.
+fn len_of_head(parts: &FilterParts) -> usize {
+    let window = parts.window.as_ref();
+    let window = window.map_or(0, |window| 1 + window.kept.len().div_ceil(GENERATIONS));
+    BLOCK * (1 + window + parts.layers.len())
+}
+
+/// The window without its generations, and how many these are.
+fn window_of(block: &[u8; BLOCK], seed: u64) -> Result<(Window, usize), BytesError> {
+    let mut input = content(block, seed)?;
+    let window = Window {
+        span: Span::of_ticks(input.u64()?),
+        capacity: input.u64()?,
+        error_rate: input.f64()?,
+        generations: input.u32()?,
+        kept: Vec::new(),
+    };
+    let kept = input.u32()?;
+    input.zeros::<24>()?;
+    if kept > MAX_GENERATIONS + 1 {
+        return Err(PartsError::Window.into());
+    }
+    Ok((window, kept as usize))
+}
+
+fn push_generations(
+    window: &mut Window,
+    count: usize,
+    block: &[u8; BLOCK],
+    seed: u64,
+) -> Result<(), BytesError> {
+    let mut input = content(block, seed)?;
+    for number in 0..GENERATIONS {
+        if number >= count {
+            input.zeros::<12>()?;
+            continue;
+        }
+        let (began, layers) = (input.u64()?, input.u32()?);
+        window.kept.push(Generation { layers, began });
+    }
+    input.zeros::<8>()
+}
+
+/// Appends the blocks of a window, and returns the last checksum.
+fn push_window(window: &Window, out: &mut Vec<u8>, seed: u64) -> u64 {
+    // A window has at most 65 generations.
+    let kept = u32::try_from(window.kept.len()).unwrap_or(u32::MAX);
+    out.extend(window.span.ticks().unwrap_or(0).to_le_bytes());
+    out.extend(window.capacity.to_le_bytes());
+    out.extend(window.error_rate.to_le_bytes());
+    out.extend(window.generations.to_le_bytes());
+    out.extend(kept.to_le_bytes());
+    out.extend([0; 24]);
+    let mut seed = push_checksum(out, seed);
+    for generations in window.kept.chunks(GENERATIONS) {
+        for generation in generations {
+            out.extend(generation.began.to_le_bytes());
+            out.extend(generation.layers.to_le_bytes());
+        }
+        out.resize(out.len().next_multiple_of(BLOCK) - size_of::<u64>(), 0);
+        seed = push_checksum(out, seed);
+    }
+    seed
+}
+
 /// The checksum that ends a block.
 fn checksum_of(block: &[u8; BLOCK]) -> u64 {
     block
@@ -221,7 +301,7 @@ fn checksum_of(block: &[u8; BLOCK]) -> u64 {
 
 /// The header and the table of layers of a filter.
 pub(super) fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
-    let head = BLOCK * (1 + layers.len());
+    let head = len_of_head(parts);
     let bits = layers
         .iter()
         .filter_map(|layer| padded(layer.bytes()))
@@ -239,6 +319,9 @@ pub(super) fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8
     out.extend(parts.key.map_or([0; 16], Key::to_bytes));
     out.extend((head as u64 + bits).to_le_bytes());
     let mut seed = push_checksum(&mut out, 0);
+    if let Some(window) = &parts.window {
+        seed = push_window(window, &mut out, seed);
+    }
     for (part, layer) in parts.layers.iter().zip(layers) {
         let bits_per_entry = match parts.layout() {
             Layout::Classic => part.bits_per_entry,

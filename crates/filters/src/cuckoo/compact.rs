@@ -61,7 +61,7 @@ impl CuckooFilter {
     fn drop_newest(&mut self) {
         if let Some(table) = self.tables.pop() {
             let number = self.tables.len();
-            self.capture.keep_dropped(number, table.into_slots());
+            self.capture.keep_last(number, || table.into_slots());
         }
     }
 }

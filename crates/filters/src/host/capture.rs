@@ -70,6 +70,9 @@ struct State {
     kept: BTreeMap<Version, Kept>,
     /// Bytes of the kept data.
     kept_bytes: usize,
+    /// How many of the first arrays the value has dropped. They keep their numbers, so that of its
+    /// arrays now the first has this number.
+    first: usize,
     /// Arrays that the value has dropped, by number and moment.
     dropped: BTreeMap<(usize, u64), Bytes>,
 }
@@ -110,8 +113,14 @@ impl Capture {
         state.readers.push(Reader {
             id,
             moment: state.moment,
-            next: position(&lengths, |len| part.start < len, part.start),
-            end: position(&lengths, |len| part.end <= len, part.end),
+            next: behind(
+                state.first,
+                position(&lengths, |len| part.start < len, part.start),
+            ),
+            end: behind(
+                state.first,
+                position(&lengths, |len| part.end <= len, part.end),
+            ),
             changed: None,
         });
     }
@@ -154,18 +163,22 @@ impl Capture {
     #[inline]
     pub fn note(&mut self, array: usize, bytes: &[u8], part: Range<u64>) {
         if let Some(state) = &mut self.0 {
-            state.note(array, bytes, part);
+            state.note(state.first + array, bytes, part);
         }
     }
 
     /// The value drops its last array, which has this number.
-    pub(crate) fn keep_dropped(&mut self, array: usize, bytes: Bytes) {
-        if let Some(state) = &mut self.0
-            && state.readers.iter().any(|reader| {
-                reader.needs_array(array) && state.dropped_since(array, reader.moment).is_none()
-            })
-        {
-            state.dropped.insert((array, state.moment), bytes);
+    pub(crate) fn keep_last(&mut self, array: usize, bytes: impl FnOnce() -> Bytes) {
+        if let Some(state) = &mut self.0 {
+            state.keep_dropped(state.first + array, bytes);
+        }
+    }
+
+    /// The value drops its first array.
+    pub(crate) fn keep_first(&mut self, bytes: impl FnOnce() -> Bytes) {
+        if let Some(state) = &mut self.0 {
+            state.keep_dropped(state.first, bytes);
+            state.first += 1;
         }
     }
 
@@ -220,7 +233,21 @@ impl Reader {
     }
 }
 
+/// A place in arrays of which the first has this number.
+fn behind(first: usize, (array, at): Position) -> Position {
+    (first + array, at)
+}
+
 impl State {
+    fn keep_dropped(&mut self, array: usize, bytes: impl FnOnce() -> Bytes) {
+        let needs = |reader: &Reader| {
+            reader.needs_array(array) && self.dropped_since(array, reader.moment).is_none()
+        };
+        if self.readers.iter().any(needs) {
+            self.dropped.insert((array, self.moment), bytes());
+        }
+    }
+
     /// The bytes of an array that was dropped after this moment, and when that was.
     fn dropped_since(&self, array: usize, moment: u64) -> Option<(u64, &[u8])> {
         let mut dropped = self.dropped.range((array, moment)..=(array, u64::MAX));
@@ -286,7 +313,7 @@ impl State {
         let (bytes, until) = match self.dropped_since(array, moment) {
             Some((at, bytes)) => (bytes, at),
             None => {
-                current = bytes(array);
+                current = bytes(array.saturating_sub(self.first));
                 (&*current, u64::MAX)
             }
         };
@@ -524,7 +551,7 @@ mod tests {
                 Step::Drop => {
                     if let Some(last) = self.arrays.pop() {
                         let bytes = last.into_boxed_slice().into();
-                        self.capture.keep_dropped(self.arrays.len(), bytes);
+                        self.capture.keep_last(self.arrays.len(), || bytes);
                     }
                 }
                 Step::Push(len) if self.arrays.len() < 4 => self.arrays.push(vec![byte; len]),

@@ -4,7 +4,7 @@ use crate::bits;
 use crate::error::InsertError;
 use crate::hash::HashPair;
 use crate::item::Item;
-use crate::scalable::ScalableBloomFilter;
+use crate::scalable::{Inserted, ScalableBloomFilter};
 
 /// Prefetches the memory of a value that will be read soon. The call does not wait for it.
 /// [Example](crate::host).
@@ -62,7 +62,8 @@ impl ScalableBloomFilter {
         item: Prepared,
         max_layer_bytes: u64,
     ) -> Result<bool, InsertError> {
-        self.try_insert_pair(item.0, max_layer_bytes)
+        let inserted = self.try_insert_pair(item.0, max_layer_bytes)?;
+        Ok(inserted == Inserted::New)
     }
 }
 
@@ -73,7 +74,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::prefetch;
-    use crate::{Layout, ScalableBloomFilter};
+    use crate::{Inserted, Layout, ScalableBloomFilter};
 
     #[test]
     fn any_value_can_be_prefetched() {
@@ -112,7 +113,7 @@ mod tests {
                     prop_assert_eq!(filter.contains_prepared(prepared), plain.contains(&item));
                     let mut expected = Ok(false);
                     plain.try_insert_each([&item], max_layer_bytes, |reply| {
-                        expected = reply;
+                        expected = reply.map(|done| done == Inserted::New);
                         core::ops::ControlFlow::Continue(())
                     });
                     let reply = filter.try_insert_prepared(prepared, max_layer_bytes);

@@ -20,6 +20,7 @@ impl ScalableBloomFilter {
             options: self.options().bits(),
             expansion: self.expansion(),
             key: self.key(),
+            window: self.window().cloned(),
             layers: self.layers().iter().map(Layer::parts).collect(),
         }
     }
@@ -116,7 +117,8 @@ impl ScalableBloomFilter {
             parts.items,
             Options::new(parts.options),
             parts.expansion,
-        ))
+        )
+        .with_window(parts.window.clone()))
     }
 
     /// Bytes of all bit arrays laid end to end, oldest layer first. [Example](crate::redisbloom).

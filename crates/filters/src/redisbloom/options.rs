@@ -19,6 +19,7 @@ use crate::sizing::Rounding;
 /// assert!(options.has(Options::NO_ROUND | Options::FORCE_64 | Options::NO_SCALING));
 /// assert!(!options.has(Options::ENTRIES_ARE_BITS));
 /// assert_eq!(options.bits() & !Options::KNOWN, 0);
+/// assert!(!options.has(Options::WINDOW));
 /// assert_eq!(options.rounding(), Rounding::Words);
 /// assert_eq!(options.hash_width(), HashWidth::Bits64);
 /// # Ok::<(), everbloom::BuildError>(())
@@ -35,7 +36,9 @@ impl Options {
     pub const FORCE_64: u32 = 4;
     /// The filter never grows. [Example](Self).
     pub const NO_SCALING: u32 = 8;
-    /// Every bit that has a meaning. [Example](Self).
+    /// The filter has a window, in the blocked layout only. [Example](Self).
+    pub const WINDOW: u32 = 16;
+    /// Every bit that has a meaning in the classic layout. [Example](Self).
     pub const KNOWN: u32 = 15;
 
     pub(crate) fn new(bits: u32) -> Options {
@@ -46,6 +49,11 @@ impl Options {
     pub(crate) fn modern(scaling: bool) -> Options {
         let no_scaling = if scaling { 0 } else { Options::NO_SCALING };
         Options(Options::NO_ROUND | Options::FORCE_64 | no_scaling)
+    }
+
+    /// The same for a filter with a window, or without one.
+    pub(crate) fn with_window(self, window: bool) -> Options {
+        Options(self.0 | if window { Options::WINDOW } else { 0 })
     }
 
     /// The bits. [Example](Self).

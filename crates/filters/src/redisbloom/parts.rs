@@ -6,6 +6,7 @@ use super::options::Options;
 use crate::hash::Key;
 use crate::layout::Layout;
 use crate::sizing::{self, LayerSize, blocked};
+use crate::window::Window;
 
 /// Everything about a filter except its bits.
 ///
@@ -26,6 +27,8 @@ pub struct FilterParts {
     pub expansion: u32,
     /// The key of a filter in the blocked layout; one in the classic layout has none.
     pub key: Option<Key>,
+    /// The window of a filter that forgets, in the blocked layout only.
+    pub window: Option<Window>,
     /// Oldest first.
     pub layers: Vec<LayerParts>,
 }
@@ -98,6 +101,9 @@ pub enum PartsError {
         /// Which layer, from 0.
         layer: usize,
     },
+    /// The window does not fit the layers, or one of its numbers is out of range.
+    #[error("the window does not fit the layers")]
+    Window,
     /// The bit arrays together are over the limit.
     #[error("the bit arrays are larger than {limit} bytes")]
     TooLarge {
@@ -243,11 +249,19 @@ impl FilterParts {
         };
         // Only this library writes the blocked layout, so every unusual value is refused.
         let blocked = self.layout() == Layout::Blocked;
-        if blocked && self.options & !Options::NO_SCALING != Options::modern(true).bits() {
+        let free = Options::NO_SCALING | Options::WINDOW;
+        if blocked && self.options & !free != Options::modern(true).bits() {
             return Err(PartsError::Options);
         }
+        let windowed = blocked && Options::new(self.options).has(Options::WINDOW);
+        if windowed != self.window.is_some() {
+            return Err(PartsError::Options);
+        }
+        if let Some(window) = &self.window {
+            window.validate(self.layers.len())?;
+        }
         if check == Check::DumpHeader || blocked {
-            if self.options & !Options::KNOWN != 0 {
+            if !blocked && self.options & !Options::KNOWN != 0 {
                 return Err(PartsError::Options);
             }
             if sum(|layer| layer.items) != Some(self.items) {

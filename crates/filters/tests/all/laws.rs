@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use everbloom::redisbloom::{Check, ChunkError, FilterParts, LayerParts, Options, PartsError};
 use everbloom::sizing::{self, LayerSize, Rounding};
-use everbloom::{BloomFilter, InsertError, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, InsertError, Inserted, Layout, ScalableBloomFilter};
 use proptest::prelude::*;
 
 const LIMIT: u64 = 1 << 26;
@@ -67,6 +67,7 @@ fn loaded(options: impl Strategy<Value = u32>) -> impl Strategy<Value = Scalable
                 options,
                 expansion,
                 key: None,
+                window: None,
                 layers,
             };
             ScalableBloomFilter::from_parts(&parts, LIMIT).unwrap()
@@ -168,7 +169,7 @@ proptest! {
         let (before, mut batched) = (filter.clone(), filter);
         let mut replies = Vec::new();
         batched.try_insert_each(items.iter().map(Vec::as_slice), limit, |reply| {
-            replies.push(reply);
+            replies.push(reply.map(|done| done == Inserted::New));
             if replies.len() > stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         prop_assert_eq!(&replies, &expected);
@@ -178,7 +179,7 @@ proptest! {
         let mut replies = Vec::new();
         for item in items.iter().take(stop + 1) {
             alone.try_insert_each(core::iter::once(item.as_slice()), limit, |reply| {
-                replies.push(reply);
+                replies.push(reply.map(|done| done == Inserted::New));
                 ControlFlow::Continue(())
             });
             alone.contains_each(core::iter::once(item.as_slice()), |found| {
@@ -506,6 +507,7 @@ fn nothing_about_growth_overflows() {
             options,
             expansion,
             key: None,
+            window: None,
             layers,
         };
         let mut filter = ScalableBloomFilter::from_parts(&parts, 8).unwrap();
@@ -529,6 +531,7 @@ fn nothing_about_growth_overflows() {
         options: 5,
         expansion: 2,
         key: None,
+        window: None,
         layers,
     };
     let mut filter = ScalableBloomFilter::from_parts(&parts, 8).unwrap();
@@ -680,6 +683,7 @@ fn old_options_name_their_rules() {
             options: bits,
             expansion: 2,
             key: None,
+            window: None,
             layers: vec![layer],
         };
         ScalableBloomFilter::from_parts(&parts, LIMIT)

@@ -26,3 +26,4 @@ mod items;
 mod laws;
 mod sizing;
 mod union;
+mod window;

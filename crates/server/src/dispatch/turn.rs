@@ -40,7 +40,7 @@ pub struct Turn<'t> {
 impl Turn<'_> {
     /// The limits and settings for commands on filters.
     pub fn context(&self) -> Context {
-        context(self.server, self.settings, self.session)
+        context(self.server, self.settings, self.session, self.now)
     }
 
     /// Skips the time since the last mark: refused and queued commands have no timing figures, and

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use everbloom::Window;
 use everbloom::hash::murmur64a;
 use everbloom::redisbloom::{FilterParts, LayerParts};
 use everbloom_commands::Filter;
@@ -154,11 +155,15 @@ impl Digest {
                     options,
                     expansion,
                     key,
+                    window,
                     layers,
                 } = filter.parts();
                 self.numbers(&[items, options.into(), expansion.into()]);
                 if let Some(key) = key {
                     self.bytes(&key.to_bytes());
+                }
+                if let Some(window) = window {
+                    self.window(&window);
                 }
                 for layer in &layers {
                     self.layer(layer);
@@ -167,6 +172,15 @@ impl Digest {
                     self.bytes(&layer.as_bytes());
                 }
             }
+        }
+    }
+
+    fn window(&mut self, window: &Window) {
+        let ticks = window.span.ticks().unwrap_or(0);
+        let rate = window.error_rate.to_bits();
+        self.numbers(&[ticks, window.generations.into(), window.capacity, rate]);
+        for generation in &window.kept {
+            self.numbers(&[generation.layers.into(), generation.began]);
         }
     }
 

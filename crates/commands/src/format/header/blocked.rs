@@ -16,11 +16,23 @@
 //!  +-------+-------+--------+-------+------+
 //! ```
 //!
+//! When the options have 16, a window lies between the key and the layers: 32 bytes and 12 more for
+//! each generation, oldest first. Its milliseconds are 0 for a window of items.
+//!
+//! ```text
+//!  0       8             12       20      28     32
+//!  +-------+-------------+--------+-------+------+                      +--------+-------+
+//!  |millis.|generations g|capacity| error | kept |   then for each kept |layers  | began |
+//!  |  u64  |     u32     |  u64   |  f64  | u32  |                      |  u32   |  u64  |
+//!  +-------+-------------+--------+-------+------+                      +--------+-------+
+//! ```
+//!
 //! A transfer as text would damage a header. It would also change the line break or the 0x1a among
 //! the first bytes, so such damage is noticed.
 
 use everbloom::hash::Key;
-use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom::redisbloom::{FilterParts, LayerParts, Options};
+use everbloom::{Generation, MAX_GENERATIONS, Span, Window};
 
 use super::take::take;
 
@@ -45,6 +57,9 @@ pub(super) fn encode(parts: &FilterParts, key: Key) -> Vec<u8> {
     out.extend_from_slice(&parts.options.to_le_bytes());
     out.extend_from_slice(&parts.expansion.to_le_bytes());
     out.extend_from_slice(&key.to_bytes());
+    if let Some(window) = &parts.window {
+        encode_window(window, &mut out);
+    }
     for layer in &parts.layers {
         out.extend_from_slice(&layer.bytes.to_le_bytes());
         out.extend_from_slice(&layer.items.to_le_bytes());
@@ -53,6 +68,42 @@ pub(super) fn encode(parts: &FilterParts, key: Key) -> Vec<u8> {
         out.extend_from_slice(&layer.hashes.to_le_bytes());
     }
     out
+}
+
+fn encode_window(window: &Window, out: &mut Vec<u8>) {
+    // A window has at most 65 generations.
+    let kept = u32::try_from(window.kept.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&window.span.ticks().unwrap_or(0).to_le_bytes());
+    out.extend_from_slice(&window.generations.to_le_bytes());
+    out.extend_from_slice(&window.capacity.to_le_bytes());
+    out.extend_from_slice(&window.error_rate.to_le_bytes());
+    out.extend_from_slice(&kept.to_le_bytes());
+    for generation in &window.kept {
+        out.extend_from_slice(&generation.layers.to_le_bytes());
+        out.extend_from_slice(&generation.began.to_le_bytes());
+    }
+}
+
+fn decode_window(rest: &mut &[u8]) -> Option<Window> {
+    let span = Span::of_ticks(take(rest).map(u64::from_le_bytes)?);
+    let generations = take(rest).map(u32::from_le_bytes)?;
+    let capacity = take(rest).map(u64::from_le_bytes)?;
+    let error_rate = take(rest).map(f64::from_le_bytes)?;
+    let count = take(rest).map(u32::from_le_bytes)?;
+    let mut kept = Vec::new();
+    for _ in 0..Some(count).filter(|count| *count <= MAX_GENERATIONS + 1)? {
+        kept.push(Generation {
+            layers: take(rest).map(u32::from_le_bytes)?,
+            began: take(rest).map(u64::from_le_bytes)?,
+        });
+    }
+    Some(Window {
+        span,
+        generations,
+        capacity,
+        error_rate,
+        kept,
+    })
 }
 
 /// Decodes a header. `header` is what follows the magic.
@@ -68,6 +119,10 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     let options = take(&mut rest).map(u32::from_le_bytes)?;
     let expansion = take(&mut rest).map(u32::from_le_bytes)?;
     let key = take(&mut rest).map(Key::from_bytes)?;
+    let window = match options & Options::WINDOW {
+        0 => None,
+        _ => Some(decode_window(&mut rest)?),
+    };
     let count = usize::try_from(count).ok()?;
     // Check that all claimed layers are there before anything is allocated.
     if count.checked_mul(LAYER_BYTES)? != rest.len() {
@@ -92,6 +147,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
         options,
         expansion,
         key: Some(key),
+        window,
         layers,
     })
 }

@@ -74,6 +74,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
         options,
         expansion,
         key: None,
+        window: None,
         layers,
     })
 }

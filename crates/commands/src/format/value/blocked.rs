@@ -4,9 +4,18 @@
 //! field                        type      what it must be
 //! items in the filter          unsigned  the sum of the layers' items
 //! number of layers             unsigned  at least 1
-//! options                      unsigned  5, or 13 when the filter does not grow
+//! options                      unsigned  5; 8 more when the filter does not grow, 16 with a window
 //! expansion                    unsigned  below 2^32
 //! key of the hash              bytes     16 of them
+//! then, with a window:
+//!   milliseconds of the window unsigned  0 for a window of items
+//!   generations of a span      unsigned  1 to 64
+//!   capacity of the window     unsigned  at least 1
+//!   error rate of the window   double    between 0 and 1
+//!   generations kept           unsigned  1 to 1 more than those of a span
+//!   then for each, oldest first:
+//!     layers of the generation unsigned  their sum is the number of layers
+//!     when it began            unsigned  Unix milliseconds, or how many items came before
 //! then for each layer, oldest first:
 //!   capacity                   unsigned  at least 1
 //!   error rate                 double    between 0 and 1
@@ -20,10 +29,11 @@
 
 use everbloom::ScalableBloomFilter;
 use everbloom::hash::Key;
-use everbloom::redisbloom::{Check, FilterParts, LayerParts};
+use everbloom::redisbloom::{Check, FilterParts, LayerParts, Options};
 
 use super::arrived::Arrived;
 use super::fields::{FieldReader, FieldWriter, ValueError, ValueType};
+use super::window;
 
 /// The type.
 pub const TYPE: ValueType = ValueType {
@@ -40,7 +50,11 @@ pub(super) fn save_head<W: FieldWriter>(
     writer.unsigned(parts.layers.len() as u64)?;
     writer.unsigned(parts.options.into())?;
     writer.unsigned(parts.expansion.into())?;
-    writer.bytes(&key.to_bytes())
+    writer.bytes(&key.to_bytes())?;
+    parts
+        .window
+        .as_ref()
+        .map_or(Ok(()), |window| window::save(window, writer))
 }
 
 pub(super) fn save_layer_head<W: FieldWriter>(
@@ -70,6 +84,10 @@ pub(super) fn load<R: FieldReader>(
     let expansion = narrow(reader, "expansion")?;
     let key = reader.bytes(16).map_err(ValueError::Read)?;
     let key = key.try_into().map_err(|_| ValueError::Field("key"))?;
+    let window = match options & Options::WINDOW {
+        0 => None,
+        _ => Some(window::load(reader)?),
+    };
     // Takes memory only for layers that have arrived.
     let mut arrived = Arrived::new(limit);
     for _ in 0..count {
@@ -82,6 +100,7 @@ pub(super) fn load<R: FieldReader>(
         options,
         expansion,
         key: Some(Key::from_bytes(key)),
+        window,
         layers: arrived.layers,
     };
     let check = Check::DumpHeader;
@@ -112,7 +131,10 @@ fn load_layer_head<R: FieldReader>(reader: &mut R) -> Result<LayerParts, ValueEr
 }
 
 /// A field of at most 32 bits.
-fn narrow<R: FieldReader>(reader: &mut R, name: &'static str) -> Result<u32, ValueError<R::Error>> {
+pub(super) fn narrow<R: FieldReader>(
+    reader: &mut R,
+    name: &'static str,
+) -> Result<u32, ValueError<R::Error>> {
     let value = reader.unsigned().map_err(ValueError::Read)?;
     u32::try_from(value).map_err(|_| ValueError::Field(name))
 }

@@ -95,6 +95,7 @@ pub(super) fn load<R: FieldReader>(
         options,
         expansion,
         key: None,
+        window: None,
         layers: arrived.layers,
     };
     let check = Check::RdbValue;

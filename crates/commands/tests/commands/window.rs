@@ -1,0 +1,198 @@
+//! WINDOW, BF.ADVANCE, and what filters with a window answer.
+
+use crate::keyspace::{Keyspace, pieces};
+use everbloom::Span;
+
+/// A host at a time.
+fn host() -> Keyspace {
+    let mut keys = Keyspace::default();
+    keys.context.now_ms = 1_700_000_000_000;
+    keys
+}
+
+#[test]
+fn a_window_of_seconds_forgets() {
+    let mut keys = host();
+    assert_eq!(
+        keys.say("BF.RESERVE k 0.001 1000 WINDOW SECONDS 100 SEED 1"),
+        "+OK"
+    );
+    assert_eq!(keys.say("BF.ADD k a"), ":1");
+    assert_eq!(keys.say("BF.ADD k b"), ":1");
+    keys.context.now_ms += 90_000;
+    assert_eq!(keys.say("BF.MADD k b b c"), "*3 :0 :0 :1");
+    assert_eq!(keys.say("BF.CARD k"), ":4");
+    keys.context.now_ms += 10_000;
+    assert_eq!(keys.say("BF.MEXISTS k a b c d"), "*4 :1 :1 :1 :0");
+    keys.context.now_ms += 25_000;
+    assert_eq!(keys.say("BF.MEXISTS k a b c d"), "*4 :0 :1 :1 :0");
+    assert_eq!(keys.say("BF.EXISTS k a"), ":0");
+    assert_eq!(keys.say("BF.EXISTS k b"), ":1");
+    assert_eq!(keys.say("BF.CARD k"), ":2");
+    assert_eq!(keys.say("BF.INFO k ITEMS"), "*1 :2");
+    // A week without a word.
+    keys.context.now_ms += 7 * 86_400_000;
+    assert_eq!(keys.say("BF.MEXISTS k a b c d"), "*4 :0 :0 :0 :0");
+    assert_eq!(keys.say("BF.CARD k"), ":0");
+    assert_eq!(keys.say("BF.ADD k b"), ":1");
+    assert_eq!(keys.say("BF.CARD k"), ":1");
+    assert_eq!(
+        keys.log_text()[1..],
+        [
+            "BF.ADD k a",
+            "BF.ADD k b",
+            "BF.ADVANCE k 3 AT 1700000075000",
+            "BF.MADD k b c",
+            "BF.ADVANCE k 24194 AT 1700604925000",
+            "BF.MADD k b",
+        ]
+    );
+    // A log has a time of its own.
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.dumps(), keys.dumps());
+}
+
+#[test]
+fn a_window_of_items_remembers_the_last_ones() {
+    let mut keys = host();
+    assert_eq!(
+        keys.say("BF.INSERT k CAPACITY 8 ERROR 0.000001 WINDOW ITEMS ITEMS a"),
+        "*1 :1"
+    );
+    for item in ["b", "c", "d", "e", "f", "g", "h"] {
+        assert_eq!(keys.say(&format!("BF.ADD k {item}")), ":1");
+    }
+    keys.context.now_ms = 0;
+    assert_eq!(keys.say("BF.MADD k i j"), "*2 :1 :1");
+    assert_eq!(keys.say("BF.MEXISTS k a b"), "*2 :1 :1");
+    assert_eq!(keys.say("BF.ADD k k"), ":1");
+    assert_eq!(keys.say("BF.MEXISTS k a b c d"), "*4 :0 :0 :1 :1");
+    let window = keys.filter("k").window().unwrap();
+    assert_eq!((window.span, window.kept.len()), (Span::Items, 5));
+}
+
+#[test]
+fn a_user_may_begin_a_generation() {
+    let mut keys = host();
+    keys.say("BF.RESERVE day 0.001 1000 WINDOW SECONDS 86400 GENERATIONS 1");
+    keys.say("BF.ADD day a");
+    assert_eq!(keys.say("BF.ADVANCE day"), "+OK");
+    assert_eq!(keys.say("BF.EXISTS day a"), ":1");
+    assert_eq!(keys.say("BF.ADVANCE day 1 AT 1700000000007"), "+OK");
+    assert_eq!(keys.say("BF.EXISTS day a"), ":0");
+    let log = keys.log_text();
+    assert_eq!(
+        log[2..],
+        [
+            "BF.ADVANCE day 1 AT 1700000000000",
+            "BF.ADVANCE day 1 AT 1700000000007"
+        ]
+    );
+    keys.say("BF.ADD plain a");
+    for (command, answer) in [
+        ("BF.ADVANCE none", "-ERR not found"),
+        ("BF.ADVANCE plain", "-ERR the filter has no window"),
+        ("BF.ADVANCE day 0", "-ERR bad count of generations"),
+        ("BF.ADVANCE day x", "-ERR bad count of generations"),
+        (
+            "BF.ADVANCE day 1 ON 3",
+            "-ERR bad time: AT and Unix milliseconds",
+        ),
+        (
+            "BF.ADVANCE day AT -3",
+            "-ERR bad time: AT and Unix milliseconds",
+        ),
+        (
+            "BF.ADVANCE day 1 AT 3 4",
+            "-ERR bad time: AT and Unix milliseconds",
+        ),
+    ] {
+        let before = keys.log.len();
+        assert!(
+            keys.say(command).starts_with(answer),
+            "{command}: {}",
+            keys.say(command)
+        );
+        assert_eq!(keys.log.len(), before);
+    }
+}
+
+#[test]
+fn a_window_is_blocked_and_has_its_words_in_order() {
+    let mut keys = host();
+    for window in [
+        "WINDOW ITEMS",
+        "window seconds 1 generations 64",
+        "LAYOUT BLOCKED WINDOW ITEMS GENERATIONS 1 SEED 3",
+        "WINDOW SECONDS 4294967296 EXPANSION 4",
+        "NONSCALING WINDOW SECONDS 5",
+    ] {
+        assert_eq!(
+            keys.say(&format!("BF.RESERVE k 0.01 10 {window}")),
+            "+OK",
+            "{window}"
+        );
+        assert_eq!(
+            keys.say(&format!("BF.INSERT l {window} ITEMS a")),
+            "*1 :1",
+            "{window}"
+        );
+        keys.keys.clear();
+    }
+    let bad = "-ERR bad window";
+    for (window, error) in [
+        (
+            "LAYOUT CLASSIC WINDOW ITEMS",
+            "-ERR a window needs LAYOUT BLOCKED",
+        ),
+        ("WINDOW WINDOW", bad),
+        ("WINDOW DAYS 3", bad),
+        ("WINDOW SECONDS", bad),
+        ("WINDOW SECONDS 0", bad),
+        ("WINDOW SECONDS 1.5", bad),
+        ("WINDOW SECONDS 4294967297", bad),
+        ("WINDOW ITEMS GENERATIONS", bad),
+        ("WINDOW ITEMS GENERATIONS 0", bad),
+        ("WINDOW ITEMS GENERATIONS 65", bad),
+    ] {
+        let reply = keys.say(&format!("BF.RESERVE k 0.01 10 {window}"));
+        assert!(reply.starts_with(error), "{window}: {reply}");
+        let reply = keys.say(&format!("BF.INSERT k {window} ITEMS a"));
+        assert!(reply.starts_with(error), "{window}: {reply}");
+    }
+    keys.context.classic_only = true;
+    let refused = "-ERR blocked filters are refused while bf-redisbloom-compatible is on";
+    assert_eq!(keys.say("BF.RESERVE k 0.01 10 WINDOW ITEMS"), refused);
+    assert!(keys.keys.is_empty());
+}
+
+#[test]
+fn a_dump_has_the_generations() {
+    let mut keys = host();
+    keys.say("BF.RESERVE k 0.001 100 WINDOW SECONDS 40");
+    for item in 0..200 {
+        keys.context.now_ms += 300;
+        keys.say(&format!("BF.ADD k {item}"));
+    }
+    assert_eq!(keys.filter("k").window().unwrap().kept.len(), 5);
+    let mut copy = host();
+    for (iterator, piece) in pieces(keys.filter("k")) {
+        let iterator = iterator.to_string();
+        copy.call(&[b"BF.LOADCHUNK", b"k", iterator.as_bytes(), &piece]);
+    }
+    assert_eq!(copy.filter("k"), keys.filter("k"));
+}
+
+/// A filter that may not grow answers as many elements as it has announced, whichever generation
+/// the items enter.
+#[test]
+fn a_full_generation_ends_an_array() {
+    let mut keys = host();
+    keys.say("BF.RESERVE k 0.001 8 NONSCALING WINDOW SECONDS 40");
+    assert_eq!(keys.say("BF.MADD k a b"), "*2 :1 :1");
+    let full = "-ERR non scaling filter is full";
+    assert_eq!(keys.say("BF.MADD k c d e"), format!("*1 {full}"));
+    keys.context.now_ms += 10_000;
+    assert_eq!(keys.say("BF.MADD k c d e f"), format!("*3 :1 :1 {full}"));
+}

@@ -1,0 +1,354 @@
+//! A window: the layers of a filter grouped into generations, of which the oldest is dropped whole.
+//!
+//! ```text
+//! oldest                                    newest
+//! +----------+----------+----------+----------+----------+
+//! |  layers  |  layers  |  layers  |  layers  |  layers  |    g + 1 generations, here g = 4
+//! +----------+----------+----------+----------+----------+
+//!  dropped when the next one begins            items enter here
+//! ```
+//!
+//! A lookup tests all layers. An item enters the newest generation unless it is in that one
+//! already, so an item that comes again lives on. Each generation is made for a g-th part of the
+//! capacity and for a (g + 1)-th part of the error rate, so that all of them together keep the rate
+//! when they are full.
+
+use alloc::vec::Vec;
+
+use crate::error::InsertError;
+use crate::group;
+use crate::item::Item;
+use crate::layer::Layer;
+use crate::redisbloom::PartsError;
+use crate::scalable::{ScalableBloomFilter, is_one_at_most};
+use crate::sizing::blocked::BlockedSize;
+
+/// What a window remembers. [Example](crate::WindowedBloomFilter).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// As many of the last items as the capacity. A generation ends when it is full. An item that
+    /// is in two generations counts twice.
+    Items,
+    /// The items of so many ticks of the caller's clock. A generation takes a g-th part of them,
+    /// rounded up, and grows when it is full.
+    Ticks(u64),
+}
+
+impl Span {
+    /// The ticks, unless the span is of items. [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn ticks(self) -> Option<u64> {
+        match self {
+            Span::Items => None,
+            Span::Ticks(ticks) => Some(ticks),
+        }
+    }
+
+    /// The span of so many ticks; 0 stands for one of items.
+    /// [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn of_ticks(ticks: u64) -> Span {
+        match ticks {
+            0 => Span::Items,
+            _ => Span::Ticks(ticks),
+        }
+    }
+}
+
+/// The window of a filter. [Example](crate::WindowedBloomFilter::window).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// What it remembers.
+    pub span: Span,
+    /// How many generations a span has, g. One more is kept, which is being filled.
+    pub generations: u32,
+    /// How many items it is made for.
+    pub capacity: u64,
+    /// The error rate that all generations keep together.
+    pub error_rate: f64,
+    /// The generations that are kept, oldest first; at least one and at most g + 1.
+    pub kept: Vec<Generation>,
+}
+
+/// A generation of a window. [Example](crate::WindowedBloomFilter::window).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generation {
+    /// How many layers it has. Only generations that were skipped have none.
+    pub layers: u32,
+    /// When it began: a time of the caller's clock, or how many items were inserted before.
+    pub began: u64,
+}
+
+/// The most generations of a span.
+pub const MAX_GENERATIONS: u32 = 64;
+
+/// The part of a generation's error rate that its first layer takes, if it may grow. More items
+/// than planned are the exception, so little is left for them.
+const FIRST_SHARE: f64 = 0.75;
+
+impl Window {
+    /// How many generations may be kept.
+    fn most(&self) -> usize {
+        usize::try_from(self.generations).map_or(usize::MAX, |g| g.saturating_add(1))
+    }
+
+    fn newest(&self) -> Generation {
+        let none = Generation {
+            layers: 0,
+            began: 0,
+        };
+        self.kept.last().copied().unwrap_or(none)
+    }
+
+    /// The ticks of a generation, if the clock ends it. [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn generation_ticks(&self) -> Option<u64> {
+        match self.span {
+            Span::Items => None,
+            Span::Ticks(ticks) => Some(ticks.div_ceil(self.generations.max(1).into()).max(1)),
+        }
+    }
+
+    /// How many generations have ended by now, according to the clock.
+    /// [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn ended(&self, now: u64) -> u64 {
+        let age = now.saturating_sub(self.newest().began);
+        self.generation_ticks().map_or(0, |ticks| age / ticks)
+    }
+
+    /// The dimensions of the first layer of a generation for this many items, at least.
+    pub(crate) fn size(&self, items: u64) -> Option<BlockedSize> {
+        let capacity = self.capacity.div_ceil(self.generations.max(1).into());
+        let rate = self.rate();
+        match self.span {
+            Span::Items => BlockedSize::new(capacity, rate),
+            Span::Ticks(_) => BlockedSize::new(capacity.max(items), rate * FIRST_SHARE),
+        }
+    }
+
+    /// The error rate of a generation.
+    fn rate(&self) -> f64 {
+        self.error_rate / f64::from(self.generations.saturating_add(1))
+    }
+
+    /// The number of layers of these generations.
+    fn layers_of(generations: &[Generation]) -> usize {
+        generations.iter().map(|it| it.layers as usize).sum()
+    }
+
+    /// How many layers are older than the newest generation.
+    fn past(&self) -> usize {
+        let older = self.kept.split_last().map_or(&[][..], |(_, older)| older);
+        Self::layers_of(older)
+    }
+
+    /// How many layers are dropped when so many generations begin.
+    fn outdated(&self, begun: u64) -> usize {
+        let begun = usize::try_from(begun).unwrap_or(usize::MAX);
+        let dropped = self.kept.len().saturating_add(begun);
+        let dropped = dropped.saturating_sub(self.most());
+        Self::layers_of(self.kept.get(..dropped).unwrap_or(&self.kept))
+    }
+
+    /// The same with the newest generation only, of one layer.
+    pub(crate) fn emptied(&self) -> Window {
+        let newest = Generation {
+            layers: 1,
+            ..self.newest()
+        };
+        Window {
+            kept: Vec::from([newest]),
+            ..*self
+        }
+    }
+
+    /// Checks everything that a window of so many layers must satisfy.
+    pub(crate) fn validate(&self, layers: usize) -> Result<(), PartsError> {
+        let counts = self.kept.iter().map(|it| u64::from(it.layers));
+        let in_order = self.kept.windows(2).all(|pair| match pair {
+            [one, next] => one.began <= next.began,
+            _ => true,
+        });
+        // Written so that NaN fails.
+        let valid = (1..=MAX_GENERATIONS).contains(&self.generations)
+            && self.span != Span::Ticks(0)
+            && self.capacity > 0
+            && self.error_rate > 0.0
+            && self.error_rate < 1.0
+            && self.kept.len() <= self.most()
+            && self.newest().layers > 0
+            && counts.sum::<u64>() == layers as u64
+            && in_order;
+        if valid {
+            Ok(())
+        } else {
+            Err(PartsError::Window)
+        }
+    }
+}
+
+impl ScalableBloomFilter {
+    /// The window, if the filter forgets. [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn window(&self) -> Option<&Window> {
+        self.window.as_deref()
+    }
+
+    /// The layers that hold what the filter remembers at a time: all of them, unless it has a window
+    /// and was not told of that time yet. [Example](crate::WindowedBloomFilter::contains_at).
+    #[must_use]
+    pub fn layers_at(&self, now: u64) -> &[Layer] {
+        let outdated = |window: &Window| window.outdated(window.ended(now));
+        let first = self.window().map_or(0, outdated);
+        self.layers.get(first..).unwrap_or_default()
+    }
+
+    /// The number of items in those layers. [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn len_at(&self, now: u64) -> u64 {
+        if self.window.is_none() {
+            return self.len();
+        }
+        let layers = self.layers_at(now).iter();
+        layers.fold(0, |sum, layer| sum.saturating_add(layer.len()))
+    }
+
+    /// [`contains_each`](Self::contains_each) at a time.
+    /// [Example](crate::WindowedBloomFilter::contains_at).
+    pub fn contains_each_at(
+        &self,
+        items: impl IntoIterator<Item: Item>,
+        now: u64,
+        mut emit: impl FnMut(bool),
+    ) {
+        let (layers, items) = (self.layers_at(now), items.into_iter());
+        if is_one_at_most(&items) {
+            let found = |pair| layers.iter().rev().any(|layer| layer.contains(pair));
+            return items.for_each(|item| emit(found(self.hash(&item))));
+        }
+        group::contained_groups(layers, &self.hasher(), items, |found, count| {
+            (0..count).for_each(|index| emit(found >> index & 1 == 1));
+        });
+    }
+
+    /// Begins the generations that the clock asks for. Returns how many these are, and when the
+    /// newest began, if there are any.
+    /// [Example](crate::WindowedBloomFilter::advance).
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for the new generation; nothing has changed then.
+    pub fn advance_to(&mut self, now: u64) -> Result<Option<(u64, u64)>, InsertError> {
+        let Some(window) = self.window() else {
+            return Ok(None);
+        };
+        let (count, ticks) = (window.ended(now), window.generation_ticks());
+        if count == 0 {
+            return Ok(None);
+        }
+        let passed = count.saturating_mul(ticks.unwrap_or(0));
+        let began = window.newest().began.saturating_add(passed);
+        self.advance(count, began)?;
+        Ok(Some((count, began)))
+    }
+
+    /// Begins this many new generations, and drops those that are too old then. `now` is when the
+    /// newest begins; a window of items has a count of its own. Without a window nothing happens.
+    /// [Example](crate::WindowedBloomFilter::advance).
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for the new generation; nothing has changed then.
+    pub fn advance(&mut self, count: u64, now: u64) -> Result<(), InsertError> {
+        let (Some(window), Some(key)) = (
+            self.window.as_mut(),
+            self.layers.last().and_then(Layer::key),
+        ) else {
+            return Ok(());
+        };
+        if count == 0 {
+            return Ok(());
+        }
+        let newest = self.layers.iter().skip(window.past());
+        let items = newest.fold(0_u64, |sum, layer| sum.saturating_add(layer.len()));
+        // The next generation is likely to get as many items as this one.
+        let size = window.size(if count == 1 { items } else { 0 });
+        let layer = Layer::blocked(&size.ok_or(InsertError::CannotGrow)?, key, u64::MAX)
+            .map_err(|_| InsertError::CannotGrow)?;
+        self.layers
+            .try_reserve(1)
+            .map_err(|_| InsertError::CannotGrow)?;
+        let last = window.newest().began;
+        let began = match window.span {
+            Span::Items => last.saturating_add(items),
+            Span::Ticks(_) => now.max(last),
+        };
+        let outdated = window.outdated(count);
+        let begun = usize::try_from(count).map_or(window.most(), |count| count.min(window.most()));
+        for skipped in (0..begun).rev() {
+            let layers = u32::from(skipped == 0);
+            window.kept.push(Generation { layers, began });
+        }
+        let dropped = window.kept.len().saturating_sub(window.most());
+        window.kept.drain(..dropped);
+        for layer in self.layers.drain(..outdated) {
+            self.items = self.items.saturating_sub(layer.len());
+            self.capture
+                .keep_first(|| layer.as_bytes().into_owned().into_boxed_slice().into());
+        }
+        self.layers.push(layer);
+        Ok(())
+    }
+
+    /// The newest generation goes on until now, although the clock has ended it.
+    pub(crate) fn prolong(&mut self, now: u64) {
+        if let Some(newest) = self
+            .window
+            .as_mut()
+            .and_then(|window| window.kept.last_mut())
+        {
+            newest.began = newest.began.max(now);
+        }
+    }
+
+    /// How many layers are older than the generation that items enter.
+    #[inline]
+    pub(crate) fn past(&self) -> usize {
+        self.window.as_ref().map_or(0, |window| window.past())
+    }
+
+    /// When the newest generation began: of a window of items, this differs between any two.
+    #[inline]
+    pub(crate) fn began(&self) -> u64 {
+        self.window
+            .as_ref()
+            .map_or(0, |window| window.newest().began)
+    }
+
+    /// The dimensions of one more layer of the newest generation.
+    pub(crate) fn next_in_generation(&self, window: &Window) -> Option<BlockedSize> {
+        let newest = self.layers.last()?;
+        let taken = self
+            .layers
+            .iter()
+            .skip(window.past())
+            .map(Layer::error_rate);
+        let left = window.rate() - taken.sum::<f64>();
+        // A layer takes half of what is left. A loaded filter may have taken too much.
+        let rate = left.max(newest.error_rate() / 2.0) / 2.0;
+        let capacity = newest.capacity().checked_mul(self.expansion().into())?;
+        BlockedSize::new(capacity, rate)
+    }
+
+    /// The newest generation has got a layer.
+    pub(crate) fn note_growth(&mut self) {
+        if let Some(newest) = self
+            .window
+            .as_mut()
+            .and_then(|window| window.kept.last_mut())
+        {
+            newest.layers = newest.layers.saturating_add(1);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A filter with a window keeps what it promises: it finds what is within the window, forgets what
+//! is older, and keeps its error rate.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::ControlFlow;
+
+use everbloom::redisbloom::{FilterParts, PartsError};
+use everbloom::{
+    BloomView, BuildError, Generation, InsertError, Layout, ScalableBloomFilter, Span,
+};
+use everbloom::{UnionError, Window, WindowedBloomFilter};
+use proptest::prelude::*;
+
+fn window(capacity: u64, rate: f64, span: Span, generations: u32) -> WindowedBloomFilter {
+    let builder = ScalableBloomFilter::builder()
+        .capacity(capacity)
+        .error_rate(rate);
+    let built = builder.seed(7).window(span, generations, 0).build();
+    built.unwrap().try_into().unwrap()
+}
+
+/// Ten million when everything is tested.
+fn additions() -> u64 {
+    match std::env::var_os("EVERBLOOM_FULL") {
+        Some(_) => 10_000_000,
+        None => 300_000,
+    }
+}
+
+/// Numbers that look random.
+fn scramble(number: u64) -> u64 {
+    let mixed = (number ^ (number >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+/// Bursts far above the planned rate, lulls longer than the window, and items that come again:
+/// nothing within the window is ever missed, and nothing is found once it is too old for the oldest
+/// generation. (At this error rate, an absent item is found once in a thousand such tests.)
+#[test]
+fn a_window_of_time_misses_nothing_and_forgets_in_time() {
+    for (generations, ticks) in [(4, 1000), (1, 100), (6, 997)] {
+        let mut seen = window(20_000, 1e-10, Span::Ticks(ticks), generations);
+        let longest = ticks + ticks.div_ceil(generations.into()) * 2;
+        let mut last = HashMap::new();
+        let mut order = VecDeque::new();
+        let (mut now, mut forgotten) = (0, 0_u64);
+        for number in 0..additions() / 3 {
+            let random = scramble(number);
+            now += match number / 5000 % 4 {
+                0 => u64::from(random.is_multiple_of(100)),
+                1 => u64::from(random.is_multiple_of(3)),
+                2 => random % 9,
+                _ => u64::from(random.is_multiple_of(1000)) * (random >> 32) % (3 * ticks),
+            };
+            let item = scramble(random % (number + 1)) % 200_000;
+            let before = last.insert(item, now);
+            let is_new = seen.insert_at(&item, now);
+            if before.is_some_and(|before| now - before <= ticks) {
+                assert!(!is_new, "{item} is missed at {now}: added at {before:?}");
+            }
+            order.push_back((item, now));
+            while order.front().is_some_and(|(_, at)| now - at > longest) {
+                let (old, at) = order.pop_front().unwrap();
+                if last.get(&old) == Some(&at) {
+                    assert!(
+                        !seen.contains_at(&old, now),
+                        "{old} of {at} is found at {now}"
+                    );
+                    last.remove(&old);
+                    forgotten += 1;
+                }
+            }
+            let oldest = order.partition_point(|(_, at)| now - at > ticks);
+            if let Some((old, at)) = order.get(oldest) {
+                assert!(
+                    seen.contains_at(old, now),
+                    "{old} of {at} is missed at {now}"
+                );
+            }
+        }
+        assert!(forgotten > 1000);
+    }
+}
+
+#[test]
+fn a_window_of_items_remembers_exactly_so_many() {
+    for (capacity, generations) in [(1000_u64, 4), (999, 4), (64, 64), (10, 1)] {
+        let mut seen = window(capacity, 1e-10, Span::Items, generations);
+        let longest = capacity.div_ceil(generations.into()) * u64::from(generations + 1);
+        for number in 0..additions() / 60 {
+            assert!(seen.insert_at(&number, 0));
+            let oldest = number.saturating_sub(capacity - 1);
+            assert!(seen.contains_at(&oldest, 0), "{oldest} of {number}");
+            if let Some(old) = number.checked_sub(longest) {
+                assert!(!seen.contains_at(&old, 0), "{old} of {number}");
+            }
+        }
+        let most = usize::try_from(generations).unwrap() + 1;
+        assert_eq!(seen.layers().len(), most);
+    }
+}
+
+/// The rate is worst when all generations are full.
+#[test]
+fn the_rate_holds_before_a_rotation_and_the_bits_are_those_computed() {
+    let probes = if additions() > 1_000_000 {
+        10_000_000
+    } else {
+        1_000_000
+    };
+    for (generations, rate, bits) in [
+        (2, 0.01, 18.8),
+        (4, 0.01, 17.3),
+        (6, 0.01, 17.1),
+        (4, 0.001, 25.0),
+    ] {
+        let capacity = 60_000;
+        let mut seen = window(capacity, rate, Span::Items, generations);
+        let each = capacity / u64::from(generations);
+        (0..each * u64::from(generations + 1)).for_each(|item| _ = seen.insert_at(&item, 0));
+        assert_eq!(
+            seen.layers().len(),
+            usize::try_from(generations).unwrap() + 1
+        );
+        let found = (0..probes).filter(|probe| seen.contains_at(&(probe + (1_u64 << 40)), 0));
+        let (found, expected) = (found.count() as f64, rate * probes as f64);
+        assert!(
+            found < expected + 4.0 * expected.sqrt(),
+            "g = {generations}: {found} of {expected}"
+        );
+        let all: u64 = seen.layers().iter().map(everbloom::Layer::bits).sum();
+        let per_item = all as f64 / capacity as f64;
+        assert!(
+            (per_item - bits).abs() < 0.1,
+            "g = {generations}: {per_item} bits an item"
+        );
+    }
+}
+
+/// A window of time that gets more than planned keeps its rate as well.
+#[test]
+fn the_rate_holds_in_a_window_that_grows() {
+    for factor in [1, 3, 20] {
+        let mut seen = window(20_000, 0.01, Span::Ticks(400), 4);
+        for tick in 0..500_u64 {
+            let items = tick * 50 * factor..(tick + 1) * 50 * factor;
+            seen.insert_each_at(items, tick, drop).unwrap();
+        }
+        let probes = 1_000_000;
+        let found = (0..probes).filter(|probe| seen.contains_at(&(probe + (1_u64 << 40)), 499));
+        let (found, expected) = (found.count() as f64, 0.01 * f64::from(probes as u32));
+        assert!(
+            found < expected + 4.0 * expected.sqrt(),
+            "{factor}: {found}"
+        );
+    }
+}
+
+proptest! {
+    /// Groups of items do what single ones do, whichever item begins a generation.
+    #[test]
+    fn groups_are_single_items(
+        batches in prop::collection::vec((prop::collection::vec(0..400_u64, 1..90), 0..40_u64), 1..20),
+        by_items in any::<bool>(),
+        generations in 1..6_u32,
+    ) {
+        let span = if by_items { Span::Items } else { Span::Ticks(60) };
+        let mut grouped = window(100, 0.01, span, generations);
+        let (mut single, mut now) = (grouped.clone(), 0);
+        for (batch, passed) in batches {
+            now += passed;
+            let (mut all, mut each) = (Vec::new(), Vec::new());
+            grouped.insert_each_at(&batch, now, |new| all.push(new)).unwrap();
+            batch.iter().for_each(|item| each.push(single.insert_at(item, now)));
+            prop_assert_eq!(all, each);
+            prop_assert_eq!(&grouped, &single);
+        }
+        let filter = ScalableBloomFilter::from(grouped);
+        let again = ScalableBloomFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
+        prop_assert_eq!(again.parts(), filter.parts());
+        let bytes = filter.to_bytes();
+        let read = ScalableBloomFilter::from_bytes(&bytes);
+        prop_assert_eq!(read.as_ref(), Ok(&filter));
+        prop_assert!(BloomView::new(&bytes).unwrap().contains(&1) == filter.contains(&1));
+        for at in (0..bytes.len().min(900)).step_by(13) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            prop_assert!(ScalableBloomFilter::from_bytes(&damaged).is_err());
+        }
+    }
+
+    /// However far the clock is, a lookup finds what it finds once the filter was told of that time.
+    #[test]
+    fn a_lookup_knows_the_time(steps in prop::collection::vec(0..50_u64, 1..30), later in 0..300_u64) {
+        let mut seen = window(1000, 1e-10, Span::Ticks(100), 4);
+        let mut now = 0;
+        for (item, step) in (0..).zip(&steps) {
+            now += step;
+            seen.insert_at::<u64>(&item, now);
+        }
+        let before = seen.clone();
+        now += later;
+        let mut filter = ScalableBloomFilter::from(seen);
+        filter.advance_to(now).unwrap();
+        for item in 0..steps.len() as u64 {
+            prop_assert_eq!(filter.contains(&item), before.contains_at(&item, now));
+        }
+        let counts: u64 = before_len(&before, now);
+        prop_assert_eq!(counts, filter.len());
+    }
+}
+
+fn before_len(filter: &WindowedBloomFilter, now: u64) -> u64 {
+    let filter = ScalableBloomFilter::from(filter.clone());
+    filter
+        .layers_at(now)
+        .iter()
+        .map(everbloom::Layer::len)
+        .sum()
+}
+
+/// A reader that began before a rotation sees the layers that were dropped.
+#[test]
+fn a_reader_sees_the_generations_of_its_moment() {
+    let mut filter = ScalableBloomFilter::from(window(2_000_000, 0.01, Span::Items, 4));
+    for round in 0..12_u64 {
+        filter.insert_each(round * 250_000..(round + 1) * 250_000, drop);
+        filter.begin_capture(round, 0..filter.stream_len());
+        let then = filter.clone();
+        // One reader before the rotation, one in its middle.
+        let mut captured = ScalableBloomFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
+        let (mut at, mut pieces, mut piece) = (0, 0, Vec::new());
+        while filter.capture_next(round, &mut piece) {
+            captured.load_chunk(at, &piece).unwrap();
+            at += piece.len() as u64;
+            piece.clear();
+            pieces += 1;
+            if pieces == round {
+                filter.advance(1, 0).unwrap();
+            }
+            filter.insert(&(pieces + (1 << 50)));
+        }
+        assert!(captured == then, "round {round}");
+        filter.capture_mut().end(round);
+    }
+}
+
+#[test]
+fn only_windows_that_can_be_are_built() {
+    let builder = ScalableBloomFilter::builder();
+    let refused = [
+        builder.window(Span::Ticks(0), 4, 0),
+        builder.window(Span::Items, 0, 0),
+        builder.window(Span::Items, 65, 0),
+        builder.window(Span::Items, 4, 0).layout(Layout::Classic),
+    ];
+    for builder in refused {
+        assert_eq!(builder.build(), Err(BuildError::Window));
+    }
+    assert!(WindowedBloomFilter::try_from(builder.build().unwrap()).is_err());
+    let mut one = ScalableBloomFilter::from(window(100, 0.01, Span::Items, 4));
+    assert_eq!(one.clone().union(&one), Err(UnionError::Window));
+    (0..1000).for_each(|item| _ = one.insert(&item));
+    let empty = one.empty_like().unwrap();
+    one.clear();
+    assert_eq!(one.layers().len(), 1);
+    assert_eq!(one.parts(), empty.parts());
+}
+
+/// A window of time that may not grow is full until its next generation.
+#[test]
+fn a_window_that_may_not_grow_is_full_until_the_next_generation() {
+    let builder = ScalableBloomFilter::builder().capacity(40).fixed();
+    let mut seen = builder.window(Span::Ticks(40), 4, 0).build().unwrap();
+    let mut refused = 0;
+    let mut add = |seen: &mut ScalableBloomFilter, from: u64| {
+        seen.try_insert_each(from..from + 20, u64::MAX, |result| {
+            refused += u64::from(result == Err(InsertError::Full));
+            ControlFlow::Continue(())
+        });
+    };
+    add(&mut seen, 0);
+    assert_eq!(seen.advance_to(9), Ok(None));
+    assert_eq!(seen.advance_to(10), Ok(Some((1, 10))));
+    add(&mut seen, 100);
+    assert_eq!((refused, seen.len()), (20, 20));
+}
+
+#[test]
+fn forged_windows_are_refused() {
+    let mut filter = ScalableBloomFilter::from(window(100, 0.01, Span::Ticks(100), 4));
+    for time in 0..8 {
+        filter.advance_to(time * 30).unwrap();
+        filter.insert(&time);
+    }
+    let good = filter.parts();
+    assert!(ScalableBloomFilter::from_parts(&good, u64::MAX).is_ok());
+    let forge = |change: fn(&mut Window)| {
+        let mut parts = good.clone();
+        change(parts.window.as_mut().unwrap());
+        ScalableBloomFilter::from_parts(&parts, u64::MAX).map(drop)
+    };
+    let forged: [fn(&mut Window); 9] = [
+        |window| window.span = Span::Ticks(0),
+        |window| window.generations = 0,
+        |window| window.generations = u32::MAX,
+        |window| window.generations = 1,
+        |window| window.capacity = 0,
+        |window| window.error_rate = f64::NAN,
+        |window| window.kept.clear(),
+        |window| window.kept[0].layers = u32::MAX,
+        |window| window.kept.swap(0, 4),
+    ];
+    for change in forged {
+        assert_eq!(forge(change), Err(PartsError::Window));
+    }
+    let last = |window: &mut Window| {
+        let kept = window.kept.last_mut().unwrap();
+        *kept = Generation { layers: 0, ..*kept };
+    };
+    assert_eq!(forge(last), Err(PartsError::Window));
+    let without = FilterParts {
+        window: None,
+        ..good.clone()
+    };
+    let classic = FilterParts { key: None, ..good };
+    for parts in [without, classic] {
+        assert!(ScalableBloomFilter::from_parts(&parts, u64::MAX).is_err());
+    }
+}
