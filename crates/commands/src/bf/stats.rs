@@ -8,16 +8,17 @@ use crate::error::CommandError;
 use crate::format::layout;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
-use everbloom::ScalableBloomFilter;
 use everbloom::hash::Key;
+use everbloom::{Generation, ScalableBloomFilter, Window};
 use everbloom_resp::Reply;
 
 pub(crate) const STATS: &str = "bf.stats";
 
 /// `BF.STATS key`
-pub fn stats(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+pub fn stats(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
     let parsed = parse(run.next_args(STATS));
-    answers.answer(parsed.and_then(|()| slot.required()).map(describe))
+    let filter = parsed.and_then(|()| slot.required());
+    answers.answer(filter.map(|filter| describe(filter, context.now_ms)));
 }
 
 fn parse(mut args: Args<'_>) -> Result<(), CommandError> {
@@ -25,7 +26,7 @@ fn parse(mut args: Args<'_>) -> Result<(), CommandError> {
     args.finish()
 }
 
-fn describe(filter: &ScalableBloomFilter) -> Reply {
+fn describe(filter: &ScalableBloomFilter, now: u64) -> Reply {
     let layers = filter.layers();
     // A host serves others, too: it does not read gigabytes for this.
     let sample = filter.sample();
@@ -35,7 +36,7 @@ fn describe(filter: &ScalableBloomFilter) -> Reply {
         ("layers", count(layers.len() as u64)),
         ("bits", count(filter.stream_len().saturating_mul(8))),
         ("memory", count(filter.memory_usage() as u64)),
-        ("items", count(filter.len())),
+        ("items", count(filter.len_at(now))),
         ("capacity", count(filter.capacity())),
         ("fill-ratio", Reply::Double(sample.fill_ratio)),
         ("error-rate", Reply::Double(filter.error_rate())),
@@ -46,6 +47,44 @@ fn describe(filter: &ScalableBloomFilter) -> Reply {
         ("items-until-next-layer", items_until_next_layer(filter)),
         ("sampling-error", Reply::Double(sample.error)),
     ];
+    let window = filter.window().map(|window| of_window(filter, window, now));
+    map(entries.into_iter().chain(window.into_iter().flatten()))
+}
+
+/// What only a filter with a window has.
+fn of_window(
+    filter: &ScalableBloomFilter,
+    window: &Window,
+    now: u64,
+) -> [(&'static str, Reply); 3] {
+    let mut layers = filter.layers().iter();
+    let of_generation = |generation: &Generation| {
+        let layers = layers.by_ref().take(generation.layers as usize);
+        let items = layers.fold(0, |sum: u64, layer| sum.saturating_add(layer.len()));
+        // The clock says when a generation of seconds began. One of items has no age.
+        let age = window.span.ticks();
+        let age = age.map(|_| seconds(now.saturating_sub(generation.began)));
+        map([("age", age.unwrap_or(Reply::Null)), ("items", count(items))])
+    };
+    let generations = window.kept.iter().map(of_generation).collect();
+    let newest = window.kept.last().map_or(0, |generation| generation.began);
+    let next = window.generation_ticks().map(|ticks| {
+        let end = newest.saturating_add(ticks);
+        seconds(end.saturating_sub(now))
+    });
+    [
+        ("window", window.span.ticks().map_or(Reply::Null, seconds)),
+        ("generations", Reply::Array(generations)),
+        ("next-generation", next.unwrap_or(Reply::Null)),
+    ]
+}
+
+/// Milliseconds as seconds.
+fn seconds(milliseconds: u64) -> Reply {
+    count(milliseconds / 1000)
+}
+
+fn map(entries: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
     let entry = |(label, value)| (Reply::simple(label), value);
     Reply::Map(entries.into_iter().map(entry).collect())
 }

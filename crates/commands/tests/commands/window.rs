@@ -196,3 +196,24 @@ fn a_full_generation_ends_an_array() {
     keys.context.now_ms += 10_000;
     assert_eq!(keys.say("BF.MADD k c d e f"), format!("*3 :1 :1 {full}"));
 }
+
+#[test]
+fn stats_show_the_generations() {
+    let mut keys = host();
+    keys.say("BF.RESERVE k 0.01 100 SEED 1 WINDOW SECONDS 40 GENERATIONS 2");
+    keys.say("BF.MADD k a b c");
+    keys.context.now_ms += 25_000;
+    keys.say("BF.MADD k c d");
+    let stats = keys.say("BF.STATS k");
+    let window = "+window :40 +generations *2 *4 +age :25 +items :3 *4 +age :5 +items :2 \
+                  +next-generation :15";
+    assert!(stats.ends_with(window), "{stats}");
+    assert!(stats.contains("+items :5 "), "{stats}");
+    // What is past its time does not count, though it is still there.
+    keys.context.now_ms += 40_000;
+    assert!(keys.say("BF.STATS k").contains("+items :2 "));
+    keys.say("BF.RESERVE last 0.01 100 WINDOW ITEMS");
+    let stats = keys.say("BF.STATS last");
+    let window = "+window $-1 +generations *1 *4 +age $-1 +items :0 +next-generation $-1";
+    assert!(stats.ends_with(window), "{stats}");
+}
