@@ -12,6 +12,7 @@
 mod add;
 mod cuckoo;
 mod cuckoo_refused;
+mod documents;
 mod dump;
 mod effects;
 mod hostile;
