@@ -68,7 +68,11 @@ fn key_spec(row: &Command<Function>) -> KeySpec {
         find_keys: FIND_RANGE,
         find: FindRange {
             // Counted from the first.
-            last_key: row.keys.last - row.keys.first,
+            // Counted from the first key, or from the end.
+            last_key: match row.keys.last {
+                last if last < 0 => last,
+                last => last - row.keys.first,
+            },
             key_step: row.keys.step,
             limit: 0,
         },

@@ -24,10 +24,14 @@ fn commands_are_registered_as_the_table_says() {
         let wanted: Vec<&str> = row.flags.names().collect();
         assert_eq!(flags, wanted, "{}", row.name);
         let keys: Vec<_> = info[3..6].iter().map(Reply::as_integer).collect();
-        assert_eq!(keys, [Some(1), Some(1), Some(1)], "{}", row.name);
-        let getkeys = format!("COMMAND GETKEYS {} the-key a b c d", row.name);
-        if row.accepts(6) {
-            assert_eq!(elements(client.line(&getkeys)).len(), 1, "{}", row.name);
+        let specified = [row.keys.first, row.keys.last, row.keys.step];
+        assert_eq!(keys, specified.map(|at| Some(at.into())), "{}", row.name);
+        let words = [row.name, "the-key", "a", "b", "c", "d"];
+        let words = words.map(str::as_bytes);
+        if row.accepts(words.len()) {
+            let getkeys = [&[&b"COMMAND"[..], b"GETKEYS"], &words[..]].concat();
+            let found = elements(client.call(&getkeys)).len();
+            assert_eq!(found, row.keys.of(&words).count(), "{}", row.name);
         }
     }
 }
