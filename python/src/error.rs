@@ -27,12 +27,15 @@ pub(crate) fn build(error: BuildError) -> PyErr {
 pub(crate) fn shrink(error: ShrinkError) -> PyErr {
     match error {
         ShrinkError::Build(error) => build(error),
-        ShrinkError::Layout => PyValueError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
     }
 }
 
 pub(crate) fn union(error: UnionError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    match error {
+        UnionError::OutOfMemory => PyMemoryError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
 }
 
 pub(crate) fn bytes(error: BytesError) -> PyErr {
