@@ -19,9 +19,12 @@ pub enum BytesError {
     /// They do not start as a filter's bytes do.
     #[error("not the bytes of a filter")]
     Magic,
-    /// They were written by another version of this library.
+    /// They were written by a later version of this library.
     #[error("version {0} of the format is not known")]
     Version(u16),
+    /// They are of a version that only `from_bytes` reads.
+    #[error("version {0} of the format: read it with from_bytes, and write it again")]
+    Old(u16),
     /// They are a filter of the other type: a fixed one instead of a scalable one, or the reverse.
     #[error("the bytes of a filter of another type")]
     Kind,
@@ -49,6 +52,9 @@ pub enum BytesError {
         /// Which layer, from 0.
         layer: usize,
     },
+    /// A byte was changed, in a version that has one checksum for all.
+    #[error("wrong checksum")]
+    Checksum,
     /// The parts do not make a filter.
     #[error(transparent)]
     Parts(#[from] PartsError),

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::error::BytesError;
 use super::head::{self, BLOCK, Kind};
+use super::old;
 use super::view::BloomView;
 use crate::fixed::BloomFilter;
 use crate::layer::Layer;
@@ -38,7 +39,7 @@ impl ScalableBloomFilter {
     /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
     /// for more bits than the input has.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
-        BloomView::new(bytes)?.load(Kind::Scalable)
+        from_bytes(Kind::Scalable, bytes)
     }
 }
 
@@ -68,7 +69,7 @@ impl BloomFilter {
     /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
     /// for more bits than the input has.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
-        fixed(BloomView::new(bytes)?.load(Kind::Fixed)?)
+        fixed(from_bytes(Kind::Fixed, bytes)?)
     }
 }
 
@@ -147,4 +148,11 @@ fn to_bytes(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
         rest = more;
     }
     out
+}
+
+fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, BytesError> {
+    match head::version(bytes)? {
+        old::CLASSIC | old::BLOCKED => old::read(kind, bytes),
+        _ => BloomView::new(bytes)?.load(kind),
+    }
 }

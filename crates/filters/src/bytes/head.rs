@@ -119,6 +119,7 @@ impl Head {
     fn of_header(block: &[u8; BLOCK]) -> Result<(Head, u32), BytesError> {
         match version(block)? {
             VERSION => {}
+            old @ (1 | 2) => return Err(BytesError::Old(old)),
             other => return Err(BytesError::Version(other)),
         }
         let mut input = content(block, 0)?;

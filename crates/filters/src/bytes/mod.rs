@@ -39,6 +39,8 @@
 //! are the sum of the layers' items. Readers refuse every value that is never written, so that
 //! equal filters have equal bytes and a byte never changes its meaning.
 //!
+//! [`from_bytes`] also reads versions 1 and 2; the other functions do not.
+//!
 //! [`to_bytes`]: crate::BloomFilter::to_bytes
 //! [`from_bytes`]: crate::BloomFilter::from_bytes
 
@@ -48,6 +50,7 @@ mod head;
 mod input;
 #[cfg(feature = "std")]
 mod io;
+mod old;
 mod view;
 
 pub use error::BytesError;

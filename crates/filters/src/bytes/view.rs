@@ -84,7 +84,8 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// [`BytesError`] says what is wrong with the header.
+    /// [`BytesError`] says what is wrong with the header. Bytes of versions 1 and 2 have no view:
+    /// [`BytesError::Old`] says how to convert them to version 3.
     pub fn new(bytes: &'a [u8]) -> Result<BloomView<'a>, BytesError> {
         // Bytes shorter than a header may be something else.
         head::version(bytes)?;
