@@ -1,10 +1,10 @@
 """Bloom filters: "have I seen this before?" in about ten bits an item."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from os import PathLike
-from typing import Any, Literal, Protocol, SupportsIndex, Tuple, Union, final
+from typing import Any, Literal, Protocol, SupportsIndex, Tuple, Union, final, overload
 
-__all__ = ["BloomFilter", "FormatError", "ScalableBloomFilter"]
+__all__ = ["BloomFilter", "FormatError", "ScalableBloomFilter", "__version__"]
 __version__: str
 
 _Layout = Literal["blocked", "classic"]
@@ -19,6 +19,9 @@ class _Column(Protocol):
 
 # numpy's arrays are iterables of items, too.
 _Items = Union[Iterable[_Item], _Column]
+
+# What is answered with a list.
+_List = Union[list[Any], Tuple[Any, ...], Generator[Any, Any, Any]]
 
 class FormatError(ValueError):
     """Bytes, a file or chunks are not a filter: damaged, cut off, or of another kind."""
@@ -38,20 +41,29 @@ class BloomFilter:
     def add(self, item: _Item) -> bool:
         """Adds an item; True if it is new: `item in filter` was False before."""
 
-    def update(self, items: _Items) -> None:
-        """Adds all items of an iterable or an array."""
+    def update(self, items: _Items, *, skip_missing: bool = False) -> None:
+        """Adds all items of an iterable, an array or a column."""
 
-    def add_many(self, items: _Items) -> Any:
+    @overload
+    def add_many(self, items: _List) -> list[bool]:
         """Adds all items; for each one, whether it was new.
 
-        A list of bool, or a numpy array of bool when the items are an array or a column.
+        A list of bool, or a numpy array of bool when the items are an array or a column. A row
+        without a value is an error before anything is added, or False with skip_missing.
         """
 
-    def contains_many(self, items: _Items) -> Any:
+    @overload
+    def add_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
+    @overload
+    def contains_many(self, items: _List) -> list[bool]:
         """For each item, whether it is in the filter.
 
-        A list of bool, or a numpy array of bool when the items are an array or a column.
+        A list of bool, or a numpy array of bool when the items are an array or a column. A row
+        without a value is an error, or False with skip_missing.
         """
+
+    @overload
+    def contains_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
 
     def __contains__(self, item: _Item, /) -> bool: ...
     def __len__(self) -> int: ...
@@ -136,20 +148,29 @@ class ScalableBloomFilter:
     def add(self, item: _Item) -> bool:
         """Adds an item; True if it is new: `item in filter` was False before."""
 
-    def update(self, items: _Items) -> None:
-        """Adds all items of an iterable or an array."""
+    def update(self, items: _Items, *, skip_missing: bool = False) -> None:
+        """Adds all items of an iterable, an array or a column."""
 
-    def add_many(self, items: _Items) -> Any:
+    @overload
+    def add_many(self, items: _List) -> list[bool]:
         """Adds all items; for each one, whether it was new.
 
-        A list of bool, or a numpy array of bool when the items are an array or a column.
+        A list of bool, or a numpy array of bool when the items are an array or a column. A row
+        without a value is an error before anything is added, or False with skip_missing.
         """
 
-    def contains_many(self, items: _Items) -> Any:
+    @overload
+    def add_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
+    @overload
+    def contains_many(self, items: _List) -> list[bool]:
         """For each item, whether it is in the filter.
 
-        A list of bool, or a numpy array of bool when the items are an array or a column.
+        A list of bool, or a numpy array of bool when the items are an array or a column. A row
+        without a value is an error, or False with skip_missing.
         """
+
+    @overload
+    def contains_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
 
     def __contains__(self, item: _Item, /) -> bool: ...
     def __len__(self) -> int: ...

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
+use crate::column::Column;
 use crate::item::Value;
 use crate::raw::{self, Buffer, Elements};
 use crate::shared::{Detached, Shared};
@@ -101,38 +102,39 @@ struct Run<'a, F> {
 }
 
 /// Does the task with all items of an iterable. The answers are an array if the items are one of
-/// numpy's, a list if not, and `None` when there are none to give.
+/// numpy's or a column, a list if not, and `None` when there are none to give.
 pub(crate) fn run<'py, F: Filter>(
     filter: &Shared<F>,
     items: &Bound<'py, PyAny>,
+    skip_missing: bool,
     task: Task,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let py = items.py();
+    let column = Column::of(items, skip_missing)?;
+    let items = column.as_ref().map_or(items, |column| &column.values);
     let mut run = Run {
         filter,
         task,
         answers: Vec::new(),
     };
-    let converted = as_numpy(items)?;
-    let items = converted.as_ref().unwrap_or(items);
     run.reserve(items.len().unwrap_or(0))?;
     run.any(items)?;
-    answers(items, task, &run.answers)
-}
-
-fn answers<'py>(
-    items: &Bound<'py, PyAny>,
-    task: Task,
-    answers: &[u8],
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = items.py();
     if task == Task::Update {
         return Ok(py.None().into_bound(py));
     }
-    if let Some(numpy) = numpy_of(items)? {
+    let numpy = match &column {
+        Some(_) => py.import("numpy").ok().map(Bound::into_any),
+        None => numpy_of(items)?,
+    };
+    let answers = match &column {
+        Some(column) => column.spread(run.answers),
+        None => run.answers,
+    };
+    if let Some(numpy) = numpy {
         let options = PyDict::new(py);
         options.set_item("dtype", "bool")?;
         // Not `bytes`: an array of those could not be written to.
-        let bytes = PyByteArray::new(py, answers);
+        let bytes = PyByteArray::new(py, &answers);
         return numpy.call_method("frombuffer", (bytes,), Some(&options));
     }
     Ok(PyList::new(py, answers.iter().map(|&answer| answer == 1))?.into_any())
@@ -150,24 +152,6 @@ fn numpy_of<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     };
     let is_array = items.is_instance(&numpy.getattr("ndarray")?)?;
     Ok(is_array.then_some(numpy))
-}
-
-/// A column of pandas, polars or Arrow as the array or list it can become.
-fn as_numpy<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if items.is_instance_of::<PyList>() || items.is_instance_of::<PyTuple>() {
-        return Ok(None);
-    }
-    let Some(convert) = items.getattr_opt("to_numpy")? else {
-        return Ok(None);
-    };
-    match convert.call0() {
-        Ok(array) => Ok(Some(array)),
-        // Arrow's arrays of text do not become one without being asked twice.
-        Err(error) => match items.getattr_opt("to_pylist")? {
-            Some(convert) => convert.call0().map(Some),
-            None => Err(error),
-        },
-    }
 }
 
 impl<F: Filter> Run<'_, F> {

@@ -20,25 +20,39 @@ macro_rules! filter_class {
                 $crate::batch::add(&self.0, item)
             }
 
-            /// Adds all items of an iterable or an array.
-            fn update(&self, items: &Bound<'_, PyAny>) -> PyResult<()> {
-                $crate::batch::run(&self.0, items, $crate::batch::Task::Update).map(drop)
+            /// Adds all items of an iterable, an array or a column.
+            #[pyo3(signature = (items, *, skip_missing=false))]
+            fn update(&self, items: &Bound<'_, PyAny>, skip_missing: bool) -> PyResult<()> {
+                $crate::batch::run(&self.0, items, skip_missing, $crate::batch::Task::Update)
+                    .map(drop)
             }
 
-            /// Adds all items of an iterable or an array; for each one, whether it was new.
+            /// Adds all items of an iterable, an array or a column; for each one, whether it was new.
             ///
             /// The answers are a numpy array of bool for an array or a column, and a list
-            /// otherwise.
-            fn add_many<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                $crate::batch::run(&self.0, items, $crate::batch::Task::Add)
+            /// otherwise. A row without a value is an error before anything is done, or False
+            /// with skip_missing.
+            #[pyo3(signature = (items, *, skip_missing=false))]
+            fn add_many<'py>(
+                &self,
+                items: &Bound<'py, PyAny>,
+                skip_missing: bool,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                $crate::batch::run(&self.0, items, skip_missing, $crate::batch::Task::Add)
             }
 
-            /// For each item of an iterable or an array, whether it is in the filter.
+            /// For each item of an iterable, an array or a column, whether it is in the filter.
             ///
             /// The answers are a numpy array of bool for an array or a column, and a list
-            /// otherwise.
-            fn contains_many<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                $crate::batch::run(&self.0, items, $crate::batch::Task::Contains)
+            /// otherwise. A row without a value is an error before anything is done, or False
+            /// with skip_missing.
+            #[pyo3(signature = (items, *, skip_missing=false))]
+            fn contains_many<'py>(
+                &self,
+                items: &Bound<'py, PyAny>,
+                skip_missing: bool,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                $crate::batch::run(&self.0, items, skip_missing, $crate::batch::Task::Contains)
             }
 
             fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -3,7 +3,7 @@
 //! `everbloom.pyi` says what a Python program sees, with types. Here is how it is done:
 //!
 //! - [`item`]: a Python object as an item of a filter
-//! - [`batch`]: many of them, from lists, iterators and buffers
+//! - [`batch`]: many of them, from lists, iterators and buffers; [`column`]: from columns of tables
 //! - [`fixed`], [`scalable`]: the two classes; [`class`]: the methods that both have
 //! - [`chunks`]: filters in the pieces of `BF.SCANDUMP`
 //! - [`argument`], [`error`], [`file`]: arguments, exceptions, files
@@ -16,6 +16,7 @@ mod argument;
 mod batch;
 mod chunks;
 mod class;
+mod column;
 mod error;
 mod file;
 mod fixed;

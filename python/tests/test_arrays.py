@@ -95,35 +95,3 @@ def test_other_arrays(seen):
     assert 1 in seen and -2 in seen
     assert seen.contains_many(array.array("H", [1, 3])) == [True, False]
     assert seen.contains_many(memoryview(b"\x01\x05")) == [True, False]
-
-
-class Column:
-    def __init__(self, values):
-        self.values = values
-
-    def to_numpy(self):
-        return np.array(self.values, dtype=object)
-
-
-def test_columns(seen):
-    """As pandas and polars have them."""
-    seen.update(Column(["a", "b"]))
-    assert seen.contains_many(Column(["b", "c"])).tolist() == [True, False]
-    with pytest.raises(TypeError, match="float is not an item"):
-        seen.update(Column(["a", float("nan")]))
-
-
-class ArrowText:
-    def to_numpy(self):
-        raise ValueError("it would need a copy")
-
-    def to_pylist(self):
-        return ["x", "y"]
-
-
-def test_arrow_text(seen):
-    seen.update(ArrowText())
-    assert seen.contains_many(ArrowText()) == [True, True]
-    without_list = type('WithoutList', (), {'to_numpy': ArrowText.to_numpy})()
-    with pytest.raises(ValueError, match="need a copy"):
-        seen.update(without_list)
