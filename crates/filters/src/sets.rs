@@ -11,7 +11,6 @@ use crate::host::Capture;
 use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
-use crate::window::Window;
 
 /// Bytes of a block.
 const BLOCK: usize = BLOCK_BITS as usize / 8;
@@ -263,7 +262,7 @@ impl ScalableBloomFilter {
         let layer = Layer::sized(first.size(), self.key(), u64::MAX)?;
         let (options, expansion) = (self.options(), self.expansion());
         let empty = Self::from_layers([layer], 0, options, expansion);
-        Ok(empty.with_window(self.window().map(Window::emptied)))
+        Ok(empty.with_window(self.window().map(|it| it.emptied(self.stream_len()))))
     }
 
     /// Adds all items of another filter, which must have the same layout and key:
@@ -438,11 +437,12 @@ impl ScalableBloomFilter {
     /// ```
     pub fn clear(&mut self) {
         self.capture = Capture::default();
+        let bytes = self.stream_len();
         self.layers.truncate(1);
         self.layers.iter_mut().for_each(Layer::clear);
         self.items = 0;
         if let Some(window) = &mut self.window {
-            **window = window.emptied();
+            **window = window.emptied(bytes);
         }
     }
 }

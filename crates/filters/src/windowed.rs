@@ -172,10 +172,12 @@ impl WindowedBloomFilter {
     /// seen.insert_at("a", 5);
     /// seen.insert_at("a", 40);
     /// let window = seen.window().unwrap();
-    /// assert_eq!((window.generations, window.generation_ticks()), (4, Some(15)));
+    /// assert_eq!((window.generations, window.next_generation()), (4, Some(45)));
     /// assert_eq!(Span::of_ticks(window.span.ticks().unwrap()), window.span);
     /// assert_eq!((window.ended(44), window.ended(45)), (0, 1));
     /// assert_eq!(window.kept.iter().map(|it| it.began).collect::<Vec<_>>(), [0, 30, 30]);
+    /// let items = window.items(seen.layers().iter().map(|layer| layer.len()));
+    /// assert_eq!(items.map(|(_, items)| items).collect::<Vec<_>>(), [1, 0, 1]);
     /// assert_eq!((seen.len(), seen.layers().len()), (2, 2));
     /// assert_eq!(WindowedBloomFilter::GENERATIONS, 4);
     /// ```
