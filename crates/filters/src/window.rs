@@ -91,11 +91,11 @@ const FIRST_SHARE: f64 = 0.75;
 
 impl Window {
     /// How many generations may be kept.
-    fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         usize::try_from(self.generations).map_or(usize::MAX, |g| g.saturating_add(1))
     }
 
-    fn newest(&self) -> Generation {
+    pub(crate) fn newest(&self) -> Generation {
         let none = Generation {
             layers: 0,
             began: 0,

@@ -9,6 +9,7 @@ use crate::item::Item;
 use crate::layer::Layer;
 use crate::scalable::{Inserted, ScalableBloomFilter};
 #[cfg(feature = "std")]
+use crate::sets::UnionError;
 use crate::window::Span;
 use crate::window::Window;
 
@@ -149,6 +150,32 @@ impl WindowedBloomFilter {
     /// There is no memory for the new generation; nothing has changed then.
     pub fn advance(&mut self, count: u64, now: u64) -> Result<(), InsertError> {
         self.0.advance(count, now)
+    }
+
+    /// Adds all items of another filter, which must remember as many ticks and have as many
+    /// generations and the same key. Each stays at least as long as it would have stayed there.
+    /// Returns the error rate to expect, which may exceed the given one.
+    ///
+    /// ```
+    /// use everbloom::{ScalableBloomFilter, Span, WindowedBloomFilter};
+    /// let builder = ScalableBloomFilter::builder().capacity(1000).error_rate(0.01).seed(7);
+    /// let build = || builder.clone().window(Span::Ticks(60), 4, 0).build();
+    /// let mut one = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// let mut other = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// one.insert_at("a", 10);
+    /// other.insert_at("b", 50);
+    /// let rate = one.union(&other).unwrap();
+    /// assert!(rate < 0.01 && one.contains_at("a", 70) && one.contains_at("b", 110));
+    /// assert!(!one.contains_at("a", 90) && !one.contains_at("b", 125));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names a parameter in which the filters differ, or says that there is no
+    /// memory; nothing has changed then.
+    pub fn union(&mut self, other: &WindowedBloomFilter) -> Result<f64, UnionError> {
+        self.0.union(&other.0)
     }
 
     /// The number of items in all generations that are kept. [Example](Self::window).
