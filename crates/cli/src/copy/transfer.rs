@@ -234,7 +234,7 @@ impl<'a> Transfer<'a> {
         let header = take_header(self.source, family)?;
         progress.begin("copying", header.length);
         self.load_header(filter, &header)?;
-        let sent = self.load_pieces(filter, header, progress);
+        let sent = self.load_pieces(filter, &header, progress);
         let torn = !self.source_held_still(family)?;
         match sent {
             Ok(sent) if self.verify && !torn => {
