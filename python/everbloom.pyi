@@ -2,9 +2,17 @@
 
 from collections.abc import Generator, Iterable, Iterator
 from os import PathLike
-from typing import Any, Literal, Protocol, SupportsIndex, Tuple, Union, final, overload
+from typing import Any, Literal, Protocol, SupportsIndex, Tuple, Union, final, overload, type_check_only
 
-__all__ = ["BloomFilter", "FormatError", "ScalableBloomFilter", "__version__"]
+from typing_extensions import Self
+
+__all__ = [
+    "BloomFilter",
+    "FormatError",
+    "ScalableBloomFilter",
+    "WindowedBloomFilter",
+    "__version__",
+]
 __version__: str
 
 _Layout = Literal["blocked", "classic"]
@@ -26,34 +34,27 @@ _List = Union[list[Any], Tuple[Any, ...], Generator[Any, Any, Any]]
 class FormatError(ValueError):
     """Bytes, a file or chunks are not a filter: damaged, cut off, or of another kind."""
 
-@final
-class BloomFilter:
-    """A Bloom filter of fixed size."""
+@type_check_only
+class _Value:
+    def __len__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: Any, /) -> Self: ...
+    def copy(self) -> Self:
+        """A filter like this one, with the same items."""
 
-    def __new__(
-        cls,
-        capacity: int,
-        error_rate: float = 0.01,
-        *,
-        seed: int | None = None,
-        layout: _Layout = "blocked",
-    ) -> BloomFilter: ...
-    def add(self, item: _Item) -> bool:
-        """Adds an item; True if it is new: `item in filter` was False before."""
+    def chunks(self) -> Iterator[tuple[int, bytes]]:
+        """The filter in pieces, for BF.LOADCHUNK or CF.LOADCHUNK of a server."""
 
-    def update(self, items: _Items, *, skip_missing: bool = False) -> None:
-        """Adds all items of an iterable, an array or a column."""
+    def fill_ratio(self) -> float:
+        """The part of the bits that are 1. Reads the whole filter."""
 
-    @overload
-    def add_many(self, items: _List) -> list[bool]:
-        """Adds all items; for each one, whether it was new.
+    def estimated_error_rate(self) -> float:
+        """The error rate to expect now. Reads the whole filter."""
 
-        A list of bool, or a numpy array of bool when the items are an array or a column. A row
-        without a value is an error before anything is added, or False with skip_missing.
-        """
-
-    @overload
-    def add_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
+@type_check_only
+class _Lookup:
+    def __contains__(self, item: _Item, /) -> bool: ...
     @overload
     def contains_many(self, items: _List) -> list[bool]:
         """For each item, whether it is in the filter.
@@ -65,75 +66,94 @@ class BloomFilter:
     @overload
     def contains_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
 
-    def __contains__(self, item: _Item, /) -> bool: ...
-    def __len__(self) -> int: ...
-    def __or__(self, other: BloomFilter, /) -> BloomFilter: ...
-    def __and__(self, other: BloomFilter, /) -> BloomFilter: ...
-    def __ior__(self, other: BloomFilter, /) -> BloomFilter: ...
-    def __iand__(self, other: BloomFilter, /) -> BloomFilter: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __copy__(self) -> BloomFilter: ...
-    def __deepcopy__(self, memo: Any, /) -> BloomFilter: ...
+@type_check_only
+class _Items_(_Lookup):
+    def add(self, item: _Item) -> bool:
+        """Adds an item; True if it is new: `item in filter` was False before."""
+
+    def update(self, *items: _Items, skip_missing: bool = False) -> None:
+        """Adds all items of iterables, arrays and columns."""
+
+    @overload
+    def add_many(self, items: _List) -> list[bool]:
+        """Adds all items; for each one, whether it was new.
+
+        A list of bool, or a numpy array of bool when the items are an array or a column. A row
+        without a value is an error before anything is added, or False with skip_missing.
+        """
+
+    @overload
+    def add_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
+
+@type_check_only
+class _Bloom(_Value):
+    def __or__(self, other: Self, /) -> Self: ...
+    def __ior__(self, other: Self, /) -> Self: ...
+    def union(self, *others: Self) -> Self:
+        """A new filter with the items of this one and of the others."""
+
+    def empty_like(self) -> Self:
+        """An empty filter of the same size and key: the two can be united."""
+
     def clear(self) -> None:
-        """Removes all items. The filter keeps its size and its key."""
-
-    def copy(self) -> BloomFilter:
-        """A filter like this one, with the same items."""
-
-    def empty_like(self) -> BloomFilter:
-        """An empty filter of the same size and key: the two can be united and intersected."""
-
-    def shrink_to(self, capacity: int) -> float:
-        """Makes the filter smaller; the error rate to expect now."""
+        """Removes all items. The filter keeps its key and its size, or its first layer."""
 
     def to_bytes(self) -> bytes:
         """The filter as bytes. from_bytes and everbloom's Rust library read them."""
 
     @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview) -> BloomFilter:
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
         """Reads a filter from the bytes of to_bytes."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the filter to a file. The file is replaced as a whole, or stays as it was."""
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> BloomFilter:
-        """Reads a filter that save wrote."""
-
-    def chunks(self) -> Iterator[tuple[int, bytes]]:
-        """The filter in pieces, for BF.LOADCHUNK of a server."""
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Reads a file of save, or of the command line."""
 
     @property
     def capacity(self) -> int:
-        """How many items the filter is made for."""
+        """How many items the filter is made for: of all layers, or in a window."""
 
     @property
     def error_rate(self) -> float:
-        """The error rate when it holds as many items as its capacity."""
+        """The error rate that the filter is made for."""
 
     @property
     def bits(self) -> int:
-        """Length of the bit array in bits."""
-
-    @property
-    def hashes(self) -> int:
-        """Bits set by an item."""
+        """Length of the bit arrays in bits."""
 
     @property
     def layout(self) -> _Layout:
         """'blocked' or 'classic'."""
 
-    def fill_ratio(self) -> float:
-        """The part of the bits that are 1. Reads the whole filter."""
-
-    def estimated_error_rate(self) -> float:
-        """The error rate to expect now. Reads the whole filter."""
-
     def estimated_len(self) -> int:
         """How many different items were added, by an estimate. Reads the whole filter."""
 
 @final
-class ScalableBloomFilter:
+class BloomFilter(_Items_, _Bloom):
+    """A Bloom filter of fixed size."""
+
+    def __new__(
+        cls,
+        capacity: int,
+        error_rate: float = 0.01,
+        *,
+        seed: int | None = None,
+        layout: _Layout = "blocked",
+    ) -> BloomFilter: ...
+    def __and__(self, other: BloomFilter, /) -> BloomFilter: ...
+    def __iand__(self, other: BloomFilter, /) -> BloomFilter: ...
+    def shrink_to(self, capacity: int) -> float:
+        """Makes the filter smaller; the error rate to expect now."""
+
+    @property
+    def hashes(self) -> int:
+        """Bits set by an item."""
+
+@final
+class ScalableBloomFilter(_Items_, _Bloom):
     """A Bloom filter that grows with its items and keeps its error rate."""
 
     def __new__(
@@ -145,72 +165,9 @@ class ScalableBloomFilter:
         seed: int | None = None,
         layout: _Layout = "blocked",
     ) -> ScalableBloomFilter: ...
-    def add(self, item: _Item) -> bool:
-        """Adds an item; True if it is new: `item in filter` was False before."""
-
-    def update(self, items: _Items, *, skip_missing: bool = False) -> None:
-        """Adds all items of an iterable, an array or a column."""
-
-    @overload
-    def add_many(self, items: _List) -> list[bool]:
-        """Adds all items; for each one, whether it was new.
-
-        A list of bool, or a numpy array of bool when the items are an array or a column. A row
-        without a value is an error before anything is added, or False with skip_missing.
-        """
-
-    @overload
-    def add_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
-    @overload
-    def contains_many(self, items: _List) -> list[bool]:
-        """For each item, whether it is in the filter.
-
-        A list of bool, or a numpy array of bool when the items are an array or a column. A row
-        without a value is an error, or False with skip_missing.
-        """
-
-    @overload
-    def contains_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
-
-    def __contains__(self, item: _Item, /) -> bool: ...
-    def __len__(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __copy__(self) -> ScalableBloomFilter: ...
-    def __deepcopy__(self, memo: Any, /) -> ScalableBloomFilter: ...
-    def clear(self) -> None:
-        """Removes all items. The filter keeps its key and its first layer."""
-
-    def copy(self) -> ScalableBloomFilter:
-        """A filter like this one, with the same items."""
-
-    def to_bytes(self) -> bytes:
-        """The filter as bytes. from_bytes and everbloom's Rust library read them."""
-
     @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview) -> ScalableBloomFilter:
-        """Reads a filter from the bytes of to_bytes."""
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes the filter to a file. The file is replaced as a whole, or stays as it was."""
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> ScalableBloomFilter:
-        """Reads a filter that save wrote."""
-
-    def chunks(self) -> Iterator[tuple[int, bytes]]:
-        """The filter in pieces, for BF.LOADCHUNK of a server."""
-
-    @classmethod
-    def from_chunks(cls, chunks: Iterable[tuple[int, bytes]]) -> ScalableBloomFilter:
+    def from_chunks(cls, chunks: Iterable[tuple[int, bytes | None]]) -> ScalableBloomFilter:
         """The filter of such pieces, from here or from BF.SCANDUMP of a server."""
-
-    @property
-    def capacity(self) -> int:
-        """The sum of the layers' capacities."""
-
-    @property
-    def error_rate(self) -> float:
-        """The error rate that it keeps."""
 
     @property
     def expansion(self) -> int:
@@ -221,22 +178,66 @@ class ScalableBloomFilter:
         """How many layers there are."""
 
     @property
-    def bits(self) -> int:
-        """Length of the bit arrays in bits."""
-
-    @property
     def hashes(self) -> list[int]:
         """Bits set by an item, for each layer, oldest first."""
 
+@final
+class WindowedBloomFilter(_Bloom):
+    """A Bloom filter that remembers the items of a window, and forgets older ones."""
+
+    def __new__(
+        cls,
+        capacity: int,
+        error_rate: float = 0.01,
+        *,
+        ticks: int | None = None,
+        generations: int = 4,
+        seed: int | None = None,
+    ) -> WindowedBloomFilter: ...
+    def add(self, item: _Item, now: int | None = None) -> bool:
+        """Adds an item at a time; True if it was not in the window."""
+
+    def update(
+        self, *items: _Items, now: int | None = None, skip_missing: bool = False
+    ) -> None:
+        """Adds all items of iterables, arrays and columns."""
+
+    @overload
+    def add_many(self, items: _List, now: int | None = None) -> list[bool]:
+        """Adds all items; for each one, whether it was new in the window."""
+
+    @overload
+    def add_many(
+        self, items: _Items, now: int | None = None, *, skip_missing: bool = False
+    ) -> Any: ...
+    def contains(self, item: _Item, now: int | None = None) -> bool:
+        """Whether an item is in the window: False is certain."""
+
+    @overload
+    def contains_many(self, items: _List, now: int | None = None) -> list[bool]:
+        """For each item, whether it is in the window."""
+
+    @overload
+    def contains_many(
+        self, items: _Items, now: int | None = None, *, skip_missing: bool = False
+    ) -> Any: ...
+    def __contains__(self, item: _Item, /) -> bool:
+        """Only for a window without ticks: `in` cannot say the time."""
+
+    def advance(self, count: int = 1, now: int | None = None) -> None:
+        """Begins so many generations, and forgets those that are too old then."""
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[tuple[int, bytes | None]]) -> WindowedBloomFilter:
+        """The filter of such pieces, from here or from BF.SCANDUMP of a server."""
+
     @property
-    def layout(self) -> _Layout:
-        """'blocked' or 'classic'."""
+    def ticks(self) -> int | None:
+        """How long the window is; None when it is the last `capacity` items."""
 
-    def fill_ratio(self) -> float:
-        """The part of the bits that are 1. Reads the whole filter."""
+    @property
+    def generations(self) -> int:
+        """In how many steps the window moves."""
 
-    def estimated_error_rate(self) -> float:
-        """The error rate to expect now. Reads the whole filter."""
-
-    def estimated_len(self) -> int:
-        """How many different items were added, by an estimate. Reads the whole filter."""
+    def kept(self) -> list[tuple[int, int]]:
+        """The generations, oldest first: when each began, and how many items entered it."""

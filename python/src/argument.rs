@@ -1,13 +1,12 @@
-//! Arguments that both classes have.
+//! Arguments that several classes have.
 
 use std::path::Path;
 
-use everbloom::Layout;
+use everbloom::{BytesError, Layout};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::batch::Filter;
 use crate::{error, file, item};
 
 /// A number of items, or a seed.
@@ -41,20 +40,30 @@ pub(crate) fn name_of(layout: Layout) -> &'static str {
     }
 }
 
-pub(crate) fn from_bytes_like<F: Filter>(data: &Bound<'_, PyAny>) -> PyResult<F> {
+/// Makes a filter of bytes.
+type FromBytes<F> = fn(&[u8]) -> Result<F, BytesError>;
+
+pub(crate) fn from_bytes_like<F: Send>(
+    data: &Bound<'_, PyAny>,
+    from_bytes: FromBytes<F>,
+) -> PyResult<F> {
     let py = data.py();
     if let Ok(bytes) = data.cast::<PyBytes>() {
         let bytes = bytes.as_bytes();
-        return py.detach(|| F::from_bytes(bytes)).map_err(error::bytes);
+        return py.detach(|| from_bytes(bytes)).map_err(error::bytes);
     }
     // Others may change while they are read.
     let bytes = item::bytes_of(data)?;
-    py.detach(|| F::from_bytes(&bytes)).map_err(error::bytes)
+    py.detach(|| from_bytes(&bytes)).map_err(error::bytes)
 }
 
-pub(crate) fn from_file<F: Filter>(py: Python<'_>, path: &Path) -> PyResult<F> {
+pub(crate) fn from_file<F: Send>(
+    py: Python<'_>,
+    path: &Path,
+    from_bytes: FromBytes<F>,
+) -> PyResult<F> {
     py.detach(|| {
         let bytes = file::read(path)?;
-        F::from_bytes(&bytes).map_err(error::bytes)
+        from_bytes(&bytes).map_err(error::bytes)
     })
 }

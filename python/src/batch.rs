@@ -3,12 +3,13 @@
 //! Items are taken in chunks. The filter is locked for a chunk at a time, so other threads get
 //! their turn, and an iterator may itself use the filter.
 
-use everbloom::{BloomFilter, BytesError, Item, ScalableBloomFilter};
+use everbloom::{BloomFilter, InsertError, Item, ScalableBloomFilter};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::column::Column;
+use crate::error;
 use crate::item::Value;
 use crate::raw::{self, Buffer, Elements};
 use crate::shared::{Detached, Shared};
@@ -17,97 +18,236 @@ use crate::shared::{Detached, Shared};
 /// first cache.
 const CHUNK: usize = raw::TEXTS;
 
-/// The operations of both classes of filters.
-pub(crate) trait Filter: Send + Sync + Sized {
-    fn insert(&mut self, item: &(impl Item + ?Sized)) -> bool;
-    fn contains(&self, item: &(impl Item + ?Sized)) -> bool;
-    fn insert_each(&mut self, items: &[impl Item], emit: impl FnMut(bool));
-    fn contains_each(&self, items: &[impl Item], emit: impl FnMut(bool));
-    fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError>;
+/// A filter that can be asked. `now` is the time of a window's clock; others ignore it.
+pub(crate) trait Lookup: Send + Sync + Sized {
+    fn contains(&self, item: &(impl Item + ?Sized), now: u64) -> bool;
+    fn contains_each(&self, items: &[impl Item], now: u64, emit: impl FnMut(bool));
 }
 
-macro_rules! filters {
-    ($($name:ty)*) => {
-        $(
-            impl Filter for $name {
-                #[inline]
-                fn insert(&mut self, item: &(impl Item + ?Sized)) -> bool {
-                    <$name>::insert(self, item)
-                }
-
-                #[inline]
-                fn contains(&self, item: &(impl Item + ?Sized)) -> bool {
-                    <$name>::contains(self, item)
-                }
-
-                fn insert_each(&mut self, items: &[impl Item], emit: impl FnMut(bool)) {
-                    <$name>::insert_each(self, items, emit);
-                }
-
-                fn contains_each(&self, items: &[impl Item], emit: impl FnMut(bool)) {
-                    <$name>::contains_each(self, items, emit);
-                }
-
-                fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
-                    <$name>::from_bytes(bytes)
-                }
-            }
-        )*
-    };
+/// A filter that takes items; true for each one that is new.
+pub(crate) trait Filter: Lookup {
+    fn insert(&mut self, item: &(impl Item + ?Sized), now: u64) -> Result<bool, InsertError>;
+    fn insert_each(
+        &mut self,
+        items: &[impl Item],
+        now: u64,
+        emit: impl FnMut(bool),
+    ) -> Result<(), InsertError>;
 }
 
-filters! { BloomFilter ScalableBloomFilter }
+impl Lookup for BloomFilter {
+    #[inline]
+    fn contains(&self, item: &(impl Item + ?Sized), _now: u64) -> bool {
+        self.contains(item)
+    }
+
+    fn contains_each(&self, items: &[impl Item], _now: u64, emit: impl FnMut(bool)) {
+        self.contains_each(items, emit);
+    }
+}
+
+impl Filter for BloomFilter {
+    #[inline]
+    fn insert(&mut self, item: &(impl Item + ?Sized), _now: u64) -> Result<bool, InsertError> {
+        Ok(self.insert(item))
+    }
+
+    fn insert_each(
+        &mut self,
+        items: &[impl Item],
+        _now: u64,
+        emit: impl FnMut(bool),
+    ) -> Result<(), InsertError> {
+        self.insert_each(items, emit);
+        Ok(())
+    }
+}
+
+/// With a window or without.
+impl Lookup for ScalableBloomFilter {
+    #[inline]
+    fn contains(&self, item: &(impl Item + ?Sized), now: u64) -> bool {
+        if self.window().is_none() {
+            return self.contains(item);
+        }
+        let mut found = false;
+        self.contains_each_at([item], now, |answer| found = answer);
+        found
+    }
+
+    fn contains_each(&self, items: &[impl Item], now: u64, emit: impl FnMut(bool)) {
+        self.contains_each_at(items, now, emit);
+    }
+}
+
+impl Filter for ScalableBloomFilter {
+    #[inline]
+    fn insert(&mut self, item: &(impl Item + ?Sized), now: u64) -> Result<bool, InsertError> {
+        self.advance_to(now)?;
+        Ok(self.insert(item))
+    }
+
+    fn insert_each(
+        &mut self,
+        items: &[impl Item],
+        now: u64,
+        emit: impl FnMut(bool),
+    ) -> Result<(), InsertError> {
+        self.advance_to(now)?;
+        self.insert_each(items, emit);
+        Ok(())
+    }
+}
 
 /// Inserts one item; whether it is new.
 #[inline]
-pub(crate) fn add<F: Filter>(filter: &Shared<F>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn add<F: Filter>(
+    filter: &Shared<F>,
+    item: &Bound<'_, PyAny>,
+    now: u64,
+) -> PyResult<bool> {
     let (py, item) = (item.py(), item.as_borrowed());
-    if let Ok(text) = item.cast_exact::<PyString>() {
+    let inserted = if let Ok(text) = item.cast_exact::<PyString>() {
         let text = raw::utf8(text)?;
-        return Ok(filter.write(py, |filter| filter.insert(text)));
-    }
-    let value = Value::of(item)?;
-    Ok(filter.write(py, |filter| filter.insert(&value)))
+        filter.write(py, |filter| filter.insert(text, now))
+    } else {
+        let value = Value::of(item)?;
+        filter.write(py, |filter| filter.insert(&value, now))
+    };
+    inserted.map_err(error::insert)
 }
 
 /// Whether one item is in the filter.
 #[inline]
-pub(crate) fn contains<F: Filter>(filter: &Shared<F>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn contains<F: Lookup>(
+    filter: &Shared<F>,
+    item: &Bound<'_, PyAny>,
+    now: u64,
+) -> PyResult<bool> {
     let (py, item) = (item.py(), item.as_borrowed());
     if let Ok(text) = item.cast_exact::<PyString>() {
         let text = raw::utf8(text)?;
-        return Ok(filter.read(py, |filter| filter.contains(text)));
+        return Ok(filter.read(py, |filter| filter.contains(text, now)));
     }
     let value = Value::of(item)?;
-    Ok(filter.read(py, |filter| filter.contains(&value)))
+    Ok(filter.read(py, |filter| filter.contains(&value, now)))
 }
 
-/// The operation on each item.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Task {
-    /// Insert it.
-    Update,
-    /// Insert it, and answer whether it was new.
-    Add,
-    /// Answer whether it is there.
-    Contains,
+/// What is done with each item.
+pub(crate) trait Task<F>: Copy + Send + Sync {
+    /// Whether there is an answer for each item.
+    const ANSWERS: bool;
+
+    /// Does it while this thread has the interpreter.
+    fn attached(
+        self,
+        filter: &Shared<F>,
+        py: Python<'_>,
+        items: &[impl Item],
+        answers: &mut Vec<u8>,
+    ) -> Result<(), InsertError>;
+
+    /// Does it while this thread does not have the interpreter.
+    fn detached(
+        self,
+        filter: Detached<'_, F>,
+        items: &[impl Item],
+        answers: &mut Vec<u8>,
+    ) -> Result<(), InsertError>;
+}
+
+/// Tell whether it is there, at this time.
+#[derive(Clone, Copy)]
+pub(crate) struct Contains(pub(crate) u64);
+
+impl<F: Lookup> Task<F> for Contains {
+    const ANSWERS: bool = true;
+
+    fn attached(
+        self,
+        filter: &Shared<F>,
+        py: Python<'_>,
+        items: &[impl Item],
+        answers: &mut Vec<u8>,
+    ) -> Result<(), InsertError> {
+        filter.read(py, |filter| self.each(filter, items, answers));
+        Ok(())
+    }
+
+    fn detached(
+        self,
+        filter: Detached<'_, F>,
+        items: &[impl Item],
+        answers: &mut Vec<u8>,
+    ) -> Result<(), InsertError> {
+        filter.read(|filter| self.each(filter, items, answers));
+        Ok(())
+    }
+}
+
+impl Contains {
+    fn each(self, filter: &impl Lookup, items: &[impl Item], answers: &mut Vec<u8>) {
+        filter.contains_each(items, self.0, |found| answers.push(found.into()));
+    }
+}
+
+/// Insert it at this time, and tell whether it is new if there are answers.
+#[derive(Clone, Copy)]
+pub(crate) struct Insert<const ANSWERS: bool>(pub(crate) u64);
+
+impl<F: Filter, const ANSWERS: bool> Task<F> for Insert<ANSWERS> {
+    const ANSWERS: bool = ANSWERS;
+
+    fn attached(
+        self,
+        filter: &Shared<F>,
+        py: Python<'_>,
+        items: &[impl Item],
+        answers: &mut Vec<u8>,
+    ) -> Result<(), InsertError> {
+        filter.write(py, |filter| self.each(filter, items, answers))
+    }
+
+    fn detached(
+        self,
+        filter: Detached<'_, F>,
+        items: &[impl Item],
+        answers: &mut Vec<u8>,
+    ) -> Result<(), InsertError> {
+        filter.write(|filter| self.each(filter, items, answers))
+    }
+}
+
+impl<const ANSWERS: bool> Insert<ANSWERS> {
+    fn each(
+        self,
+        filter: &mut impl Filter,
+        items: &[impl Item],
+        answers: &mut Vec<u8>,
+    ) -> Result<(), InsertError> {
+        filter.insert_each(items, self.0, |new| {
+            if ANSWERS {
+                answers.push(new.into());
+            }
+        })
+    }
 }
 
 /// A task on its way through the items.
-struct Run<'a, F> {
+struct Run<'a, F, T> {
     filter: &'a Shared<F>,
-    task: Task,
+    task: T,
     /// 0 or 1 for each item so far.
     answers: Vec<u8>,
 }
 
 /// Does the task with all items of an iterable. The answers are an array if the items are one of
 /// numpy's or a column, a list if not, and `None` when there are none to give.
-pub(crate) fn run<'py, F: Filter>(
+pub(crate) fn run<'py, F: Lookup, T: Task<F>>(
     filter: &Shared<F>,
     items: &Bound<'py, PyAny>,
     skip_missing: bool,
-    task: Task,
+    task: T,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = items.py();
     let column = Column::of(items, skip_missing)?;
@@ -119,16 +259,15 @@ pub(crate) fn run<'py, F: Filter>(
     };
     run.reserve(items.len().unwrap_or(0))?;
     run.any(items)?;
-    if task == Task::Update {
+    if !T::ANSWERS {
         return Ok(py.None().into_bound(py));
     }
-    let numpy = match &column {
-        Some(_) => py.import("numpy").ok().map(Bound::into_any),
-        None => numpy_of(items)?,
-    };
-    let answers = match &column {
-        Some(column) => column.spread(run.answers),
-        None => run.answers,
+    let (numpy, answers) = match &column {
+        Some(column) => (
+            py.import("numpy").ok().map(Bound::into_any),
+            column.spread(run.answers),
+        ),
+        None => (numpy_of(items)?, run.answers),
     };
     if let Some(numpy) = numpy {
         let options = PyDict::new(py);
@@ -138,6 +277,18 @@ pub(crate) fn run<'py, F: Filter>(
         return numpy.call_method("frombuffer", (bytes,), Some(&options));
     }
     Ok(PyList::new(py, answers.iter().map(|&answer| answer == 1))?.into_any())
+}
+
+/// Does the task with the items of several iterables; there are no answers.
+pub(crate) fn run_all<F: Lookup>(
+    filter: &Shared<F>,
+    iterables: &Bound<'_, PyTuple>,
+    skip_missing: bool,
+    task: impl Task<F>,
+) -> PyResult<()> {
+    iterables
+        .iter()
+        .try_for_each(|items| run(filter, &items, skip_missing, task).map(drop))
 }
 
 /// The module numpy, if this is one of its arrays.
@@ -154,9 +305,9 @@ fn numpy_of<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     Ok(is_array.then_some(numpy))
 }
 
-impl<F: Filter> Run<'_, F> {
+impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
     fn reserve(&mut self, count: usize) -> PyResult<()> {
-        if self.task == Task::Update {
+        if !T::ANSWERS {
             return Ok(());
         }
         self.answers
@@ -219,7 +370,7 @@ impl<F: Filter> Run<'_, F> {
                 }
             }
             self.reserve(values.len())?;
-            self.attached(py, &values);
+            self.attached(py, &values)?;
             if let Some(error) = failure {
                 return Err(error);
             }
@@ -238,23 +389,18 @@ impl<F: Filter> Run<'_, F> {
             && let Some(texts) = raw::Texts::of(list, first)
         {
             self.reserve(texts.as_slice().len())?;
-            self.attached(py, texts.as_slice());
+            self.attached(py, texts.as_slice())?;
             first += texts.as_slice().len();
             py.check_signals()?;
         }
         self.objects(py, list.iter().skip(first).map(Ok))
     }
 
-    fn attached<T: Item>(&mut self, py: Python<'_>, items: &[T]) {
-        let (task, answers) = (self.task, &mut self.answers);
-        match task {
-            Task::Contains => self
-                .filter
-                .read(py, |filter| contains_each(filter, items, answers)),
-            task => self
-                .filter
-                .write(py, |filter| insert_each(filter, items, task, answers)),
-        }
+    fn attached(&mut self, py: Python<'_>, items: &[impl Item]) -> PyResult<()> {
+        let done = self
+            .task
+            .attached(self.filter, py, items, &mut self.answers);
+        done.map_err(error::insert)
     }
 
     /// Without the interpreter.
@@ -266,42 +412,28 @@ impl<F: Filter> Run<'_, F> {
             )));
         };
         let (filter, task, answers) = (self.filter, self.task, &mut self.answers);
-        filter.detach(py, |shared| {
+        let done = filter.detach(py, |shared| {
             each_element(shared, elements, kind, task, answers)
         });
-        Ok(())
+        done.map_err(error::insert)
     }
 }
 
-fn each_element<F: Filter>(
+fn each_element<F>(
     shared: Detached<'_, F>,
     elements: Elements<'_>,
     kind: Kind,
-    task: Task,
+    task: impl Task<F>,
     answers: &mut Vec<u8>,
-) {
+) -> Result<(), InsertError> {
     let mut values = Vec::with_capacity(CHUNK);
     for first in (0..elements.len()).step_by(CHUNK) {
         values.clear();
         let chunk = (first..elements.len()).take(CHUNK);
         values.extend(chunk.filter_map(|index| kind.value(elements.get(index)?)));
-        match task {
-            Task::Contains => shared.read(|filter| contains_each(filter, &values, answers)),
-            task => shared.write(|filter| insert_each(filter, &values, task, answers)),
-        }
+        task.detached(shared, &values, answers)?;
     }
-}
-
-fn contains_each<F: Filter>(filter: &F, items: &[impl Item], answers: &mut Vec<u8>) {
-    filter.contains_each(items, |found| answers.push(found.into()));
-}
-
-fn insert_each<F: Filter>(filter: &mut F, items: &[impl Item], task: Task, answers: &mut Vec<u8>) {
-    if task == Task::Update {
-        filter.insert_each(items, drop);
-    } else {
-        filter.insert_each(items, |new| answers.push(new.into()));
-    }
+    Ok(())
 }
 
 /// The type of an array's elements.

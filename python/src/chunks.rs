@@ -1,9 +1,11 @@
-//! A filter in the pieces that `BF.SCANDUMP` gives and `BF.LOADCHUNK` takes.
+//! A filter in the pieces that `BF.SCANDUMP` and `CF.SCANDUMP` give, and `BF.LOADCHUNK` and
+//! `CF.LOADCHUNK` take.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use everbloom::ScalableBloomFilter as Inner;
-use everbloom_commands::bf::dump;
+use everbloom::redisbloom::{ChunkError, FilterParts};
+use everbloom::{BloomFilter, ScalableBloomFilter};
+use everbloom_commands::bf;
 use everbloom_commands::format::header;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -14,14 +16,31 @@ use crate::item;
 /// Pairs of an iterator and a piece, for BF.LOADCHUNK.
 #[pyclass(module = "everbloom", frozen)]
 pub(crate) struct Chunks {
-    filter: Inner,
+    filter: Source,
     next: AtomicI64,
 }
 
+/// A filter to take pieces of.
+pub(crate) enum Source {
+    Bloom(ScalableBloomFilter),
+}
+
+impl From<BloomFilter> for Source {
+    fn from(filter: BloomFilter) -> Source {
+        Source::Bloom(filter.into())
+    }
+}
+
+impl From<ScalableBloomFilter> for Source {
+    fn from(filter: ScalableBloomFilter) -> Source {
+        Source::Bloom(filter)
+    }
+}
+
 impl Chunks {
-    pub(crate) fn new(filter: Inner) -> Chunks {
+    pub(crate) fn new(filter: impl Into<Source>) -> Chunks {
         Chunks {
-            filter,
+            filter: filter.into(),
             next: AtomicI64::new(0),
         }
     }
@@ -35,60 +54,79 @@ impl Chunks {
 
     fn __next__<'py>(&self, py: Python<'py>) -> Option<(i64, Bound<'py, PyBytes>)> {
         let next = self.next.load(Ordering::Relaxed);
-        if next < 0 {
-            return None;
-        }
-        let Some((iterator, piece)) = dump::piece(&self.filter, next) else {
-            self.next.store(-1, Ordering::Relaxed);
-            return None;
+        let (iterator, piece) = match &self.filter {
+            Source::Bloom(filter) => bf::dump::piece(filter, next)?,
         };
         self.next.store(iterator, Ordering::Relaxed);
         Some((iterator, PyBytes::new(py, &piece)))
     }
 }
 
+/// A filter that is made of pieces.
+pub(crate) trait FromChunks: Sized {
+    /// An empty filter as the header says, and the number of its first byte.
+    fn of_header(header: &[u8]) -> PyResult<Option<(Self, u64)>>;
+    fn load(&mut self, offset: u64, piece: &[u8]) -> Result<(), ChunkError>;
+    fn bytes(&self) -> u64;
+}
+
+impl FromChunks for ScalableBloomFilter {
+    fn of_header(header: &[u8]) -> PyResult<Option<(Self, u64)>> {
+        let made = |parts: FilterParts| {
+            let filter = ScalableBloomFilter::from_parts(&parts, u64::MAX);
+            filter
+                .map(|filter| (filter, parts.stream_start()))
+                .map_err(error::parts)
+        };
+        header::decode(header).map(made).transpose()
+    }
+
+    fn load(&mut self, offset: u64, piece: &[u8]) -> Result<(), ChunkError> {
+        self.load_chunk(offset, piece)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.stream_len()
+    }
+}
+
 /// The filter of these pieces, which must be complete and in order.
-pub(crate) fn collect(chunks: &Bound<'_, PyAny>) -> PyResult<Inner> {
-    let mut filter: Option<Inner> = None;
-    // The iterator of the header, and how many bytes the pieces have.
-    let (mut start, mut end) = (0, 0);
+pub(crate) fn collect<F: FromChunks>(chunks: &Bound<'_, PyAny>) -> PyResult<F> {
+    // The filter, the number of its first byte, and how far the pieces have come.
+    let mut filter: Option<(F, u64, u64)> = None;
     for chunk in chunks.try_iter()? {
-        let (iterator, piece) = chunk?.extract::<(i64, Bound<'_, PyAny>)>()?;
-        let piece = item::bytes_of(&piece)?;
-        // BF.SCANDUMP says so at the end.
+        let (iterator, piece) = chunk?.extract::<(i64, Option<Bound<'_, PyAny>>)>()?;
+        let piece = piece.map_or(Ok(Vec::new()), |piece| item::bytes_of(&piece))?;
+        // SCANDUMP says so at the end.
         if iterator == 0 && piece.is_empty() {
             break;
         }
-        let Some(filter) = &mut filter else {
-            start = iterator;
-            filter = Some(first(iterator, &piece)?);
+        let number = u64::try_from(iterator)
+            .ok()
+            .and_then(|it| it.checked_sub(1));
+        let Some((filter, start, end)) = &mut filter else {
+            let made = F::of_header(&piece)?.filter(|(_, start)| number == Some(*start));
+            let (made, start) =
+                made.ok_or_else(|| FormatError::new_err("the first chunk is not a header"))?;
+            filter = Some((made, start, 0));
             continue;
         };
-        let begin = end;
-        end += piece.len() as u64;
-        if iterator.checked_sub(start).and_then(|it| u64::try_from(it).ok()) != Some(end) {
+        let begin = *end;
+        *end += piece.len() as u64;
+        if number != start.checked_add(*end) {
             return Err(FormatError::new_err(format!(
                 "a chunk is missing or out of order before iterator {iterator}"
             )));
         }
-        let loaded = filter.load_chunk(begin, &piece);
+        let loaded = filter.load(begin, &piece);
         loaded.map_err(|error| FormatError::new_err(error.to_string()))?;
     }
     match filter {
-        Some(filter) if filter.stream_len() == end => Ok(filter),
-        Some(filter) => Err(FormatError::new_err(format!(
+        Some((filter, _, end)) if filter.bytes() == end => Ok(filter),
+        Some((filter, _, end)) => Err(FormatError::new_err(format!(
             "the chunks end after {end} of {} bytes",
-            filter.stream_len()
+            filter.bytes()
         ))),
         None => Err(FormatError::new_err("there is no chunk")),
     }
-}
-
-/// An empty filter as the header says.
-fn first(iterator: i64, header: &[u8]) -> PyResult<Inner> {
-    let start = u64::try_from(iterator).ok();
-    let parts = header::decode(header)
-        .filter(|parts| parts.stream_start().checked_add(1) == start);
-    let parts = parts.ok_or_else(|| FormatError::new_err("the first chunk is not a header"))?;
-    Inner::from_parts(&parts, u64::MAX).map_err(error::parts)
 }

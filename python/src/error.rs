@@ -1,8 +1,8 @@
 //! Errors of the crate as Python's exceptions.
 
 use everbloom::redisbloom::PartsError;
-use everbloom::{BuildError, BytesError, ShrinkError, UnionError};
-use pyo3::exceptions::{PyMemoryError, PyValueError};
+use everbloom::{BuildError, BytesError, InsertError, ShrinkError, UnionError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -24,6 +24,13 @@ pub(crate) fn build(error: BuildError) -> PyErr {
     }
 }
 
+pub(crate) fn insert(error: InsertError) -> PyErr {
+    match error {
+        InsertError::Full => PyValueError::new_err(error.to_string()),
+        InsertError::CannotGrow => PyMemoryError::new_err(error.to_string()),
+    }
+}
+
 pub(crate) fn shrink(error: ShrinkError) -> PyErr {
     match error {
         ShrinkError::Build(error) => build(error),
@@ -42,8 +49,7 @@ pub(crate) fn bytes(error: BytesError) -> PyErr {
     match error {
         BytesError::Parts(error) => parts(error),
         BytesError::Kind => FormatError::new_err(
-            "the bytes of the other kind of filter: BloomFilter and ScalableBloomFilter each read \
-             their own",
+            "the bytes of another kind of filter: everbloom.load reads a file of any kind",
         ),
         _ => FormatError::new_err(error.to_string()),
     }
@@ -56,4 +62,12 @@ pub(crate) fn parts(error: PartsError) -> PyErr {
         }
         _ => FormatError::new_err(error.to_string()),
     }
+}
+
+/// A filter and something else cannot be united.
+pub(crate) fn other_class(class: &str, other: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {class} can be put together with a {class}, not with {}: to add items, use update",
+        other.get_type()
+    ))
 }

@@ -1,14 +1,11 @@
 //! `everbloom.BloomFilter`.
 
-use everbloom::{BloomFilter as Inner, ScalableBloomFilter};
-use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyTypeError;
+use everbloom::BloomFilter as Inner;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::argument::{layout_of, name_of, whole};
-use crate::chunks::Chunks;
-use crate::class::filter_class;
+use crate::class::{bloom_methods, item_methods, value_methods};
 use crate::error;
 use crate::shared::Shared;
 
@@ -24,7 +21,12 @@ use crate::shared::Shared;
 #[pyclass(module = "everbloom", frozen, weakref)]
 pub(crate) struct BloomFilter(Shared<Inner>);
 
-filter_class!(BloomFilter(Inner) {
+item_methods!(BloomFilter);
+value_methods!(BloomFilter, Inner);
+bloom_methods!(BloomFilter, Inner);
+
+#[pymethods]
+impl BloomFilter {
     #[new]
     #[pyo3(signature = (capacity, error_rate=0.01, *, seed=None, layout="blocked"))]
     fn new(
@@ -45,30 +47,12 @@ filter_class!(BloomFilter(Inner) {
         built.map(Self::from).map_err(error::build)
     }
 
-    fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.combined(other, |filter, other| filter.union(other))
-    }
-
     fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.combined(other, |filter, other| filter.intersect(other))
-    }
-
-    fn __ior__(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.combine(other_filter(other)?, |filter, other| filter.union(other))
+        self.combined(other, Inner::intersect)
     }
 
     fn __iand__(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.combine(other_filter(other)?, |filter, other| {
-            filter.intersect(other)
-        })
-    }
-
-    /// An empty filter of the same size and key: the two can be united and intersected.
-    fn empty_like(&self, py: Python<'_>) -> PyResult<Self> {
-        let made = self
-            .0
-            .detach(py, |shared| shared.read(|filter| filter.empty_like()));
-        made.map(Self::from).map_err(error::build)
+        self.combine(Self::same_class(other)?, Inner::intersect)
     }
 
     /// Makes the filter smaller: as large as one of this capacity and the same error rate, about,
@@ -83,12 +67,10 @@ filter_class!(BloomFilter(Inner) {
         shrunk.map_err(error::shrink)
     }
 
-    /// The filter in pieces, for a server: pairs of an iterator and bytes, as BF.SCANDUMP gives
-    /// them and BF.LOADCHUNK takes them.
-    ///
-    /// There, and from ScalableBloomFilter.from_chunks, it is a filter that does not grow.
-    fn chunks(&self, py: Python<'_>) -> Chunks {
-        Chunks::new(ScalableBloomFilter::from(self.copy_of(py)))
+    /// How many items the filter is made for.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> u64 {
+        self.0.read(py, Inner::capacity)
     }
 
     /// Length of the bit array in bits.
@@ -114,40 +96,14 @@ filter_class!(BloomFilter(Inner) {
             )
         })
     }
-});
-
-/// A union, or an intersection.
-type Combine = fn(&mut Inner, &Inner) -> Result<(), everbloom::UnionError>;
-
-impl BloomFilter {
-    /// Changes the filter by another one.
-    fn combine(&self, other: &Bound<'_, Self>, how: Combine) -> PyResult<()> {
-        let (py, other) = (other.py(), other.get());
-        let combined = self
-            .0
-            .detach_both(&other.0, py, |mine, others| mine.write_with(others, how));
-        // A filter with itself is itself.
-        combined.unwrap_or(Ok(())).map_err(error::union)
-    }
-
-    /// A new filter of both; `NotImplemented` when the other one is something else.
-    fn combined(&self, other: &Bound<'_, PyAny>, how: Combine) -> PyResult<Py<PyAny>> {
-        let py = other.py();
-        let Ok(other) = other.cast::<Self>() else {
-            return Ok(py.NotImplemented());
-        };
-        let new = Self::from(self.copy_of(py));
-        new.combine(other, how)?;
-        new.into_py_any(py)
-    }
 }
 
-fn other_filter<'a, 'py>(other: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, BloomFilter>> {
-    other.cast::<BloomFilter>().map_err(|_| {
-        let name = other.get_type().to_string();
-        PyTypeError::new_err(format!(
-            "a BloomFilter can be put together with a BloomFilter, not with {name}: to add items, \
-             use update"
-        ))
-    })
+impl BloomFilter {
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "other classes refuse some filters"
+    )]
+    fn accept(filter: Inner) -> PyResult<Self> {
+        Ok(filter.into())
+    }
 }

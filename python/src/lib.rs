@@ -4,7 +4,7 @@
 //!
 //! - [`item`]: a Python object as an item of a filter
 //! - [`batch`]: many of them, from lists, iterators and buffers; [`column`]: from columns of tables
-//! - [`fixed`], [`scalable`]: the two classes; [`class`]: the methods that both have
+//! - [`fixed`], [`scalable`], [`windowed`]: the classes; [`class`]: the methods that several have
 //! - [`chunks`]: filters in the pieces of `BF.SCANDUMP`
 //! - [`argument`], [`error`], [`file`]: arguments, exceptions, files
 //! - [`shared`]: how threads share a filter
@@ -24,6 +24,7 @@ mod item;
 mod raw;
 mod scalable;
 mod shared;
+mod windowed;
 
 /// Bloom filters: "have I seen this before?" in about ten bits an item.
 ///
@@ -51,6 +52,8 @@ mod module {
     use crate::fixed::BloomFilter;
     #[pymodule_export]
     use crate::scalable::ScalableBloomFilter;
+    #[pymodule_export]
+    use crate::windowed::WindowedBloomFilter;
 
     /// A constant would have another name, and `from everbloom import *` would take it along.
     #[pymodule_init]

@@ -1,15 +1,14 @@
 //! `everbloom.ScalableBloomFilter`.
 
 use everbloom::{Layer, ScalableBloomFilter as Inner};
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::argument::{layout_of, name_of, whole};
-use crate::chunks::{self, Chunks};
-use crate::class::filter_class;
-use crate::error;
+use crate::chunks;
+use crate::class::{bloom_methods, item_methods, value_methods};
+use crate::error::{self, FormatError};
 use crate::shared::Shared;
 
 /// A Bloom filter that grows with its items and keeps its error rate.
@@ -25,7 +24,12 @@ use crate::shared::Shared;
 #[pyclass(module = "everbloom", frozen, weakref)]
 pub(crate) struct ScalableBloomFilter(Shared<Inner>);
 
-filter_class!(ScalableBloomFilter(Inner) {
+item_methods!(ScalableBloomFilter);
+value_methods!(ScalableBloomFilter, Inner);
+bloom_methods!(ScalableBloomFilter, Inner);
+
+#[pymethods]
+impl ScalableBloomFilter {
     #[new]
     #[pyo3(signature = (
         capacity=None, error_rate=0.01, *, expansion=None, seed=None, layout="blocked"
@@ -60,18 +64,10 @@ filter_class!(ScalableBloomFilter(Inner) {
         built.map(Self::from).map_err(error::build)
     }
 
-    /// The filter in pieces, for a server: pairs of an iterator and bytes, as BF.SCANDUMP gives
-    /// them and BF.LOADCHUNK takes them.
-    ///
-    /// The pieces hold the filter as it is now; later items are not in them.
-    fn chunks(&self, py: Python<'_>) -> Chunks {
-        Chunks::new(self.copy_of(py))
-    }
-
     /// The filter of such pieces, from here or from a server. FormatError when some are missing.
     #[classmethod]
     fn from_chunks(_class: &Bound<'_, PyType>, chunks: &Bound<'_, PyAny>) -> PyResult<Self> {
-        chunks::collect(chunks).map(Self::from)
+        Self::accept(chunks::collect(chunks)?)
     }
 
     /// The growth factor from one layer's capacity to the next; 0 when the filter does not grow.
@@ -81,6 +77,12 @@ filter_class!(ScalableBloomFilter(Inner) {
             true => 0,
             false => filter.expansion(),
         })
+    }
+
+    /// The sum of the layers' capacities.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> u64 {
+        self.0.read(py, Inner::capacity)
     }
 
     /// How many layers there are.
@@ -115,4 +117,15 @@ filter_class!(ScalableBloomFilter(Inner) {
             )
         })
     }
-});
+}
+
+impl ScalableBloomFilter {
+    fn accept(filter: Inner) -> PyResult<Self> {
+        match filter.window() {
+            None => Ok(filter.into()),
+            Some(_) => Err(FormatError::new_err(
+                "a filter with a window: WindowedBloomFilter reads it",
+            )),
+        }
+    }
+}

@@ -79,3 +79,33 @@ def test_shrink_to():
             seen.shrink_to(capacity)
     with pytest.raises(ValueError, match="blocked layout can be made smaller"):
         BloomFilter(1000, layout="classic").shrink_to(10)
+
+
+@pytest.mark.parametrize("make", [BloomFilter, ScalableBloomFilter])
+def test_union_of_several(make):
+    one = make(1000, 1e-6)
+    others = [one.empty_like() for _ in range(3)]
+    for number, other in enumerate(others):
+        other.update([number], iter([number + 10]))
+    both = one.union(*others)
+    assert both.contains_many([0, 1, 2, 10, 11, 12, 3]) == [True] * 6 + [False]
+    assert len(one) == 0 and one.union() == one and one.union(one) == one
+    with pytest.raises(TypeError, match="use update"):
+        one.union(["a"])
+
+
+def test_growing_filters_unite():
+    one = ScalableBloomFilter(100, 1e-6)
+    one.update(range(1000))
+    today = one.empty_like()
+    assert len(today) == 0 and today.layers == 1
+    today.update(range(1000, 3000))
+    both = one | today
+    assert all(both.contains_many(range(3000))) and 3000 not in both
+    assert not any(one.contains_many(range(1000, 3000)))
+    one |= today
+    assert one == both
+    with pytest.raises(ValueError, match="different keys"):
+        one |= ScalableBloomFilter()
+    with pytest.raises(TypeError):
+        one & today
