@@ -1,6 +1,7 @@
 """Bloom filters: "have I seen this before?" in about ten bits an item."""
 
 from collections.abc import Generator, Iterable, Iterator
+from mmap import mmap
 from os import PathLike
 from typing import Any, Literal, Protocol, SupportsIndex, Tuple, Union, final, overload, type_check_only
 
@@ -8,10 +9,13 @@ from typing_extensions import Self
 
 __all__ = [
     "BloomFilter",
+    "BloomView",
+    "CuckooFilter",
     "FormatError",
     "ScalableBloomFilter",
     "WindowedBloomFilter",
     "__version__",
+    "load",
 ]
 __version__: str
 
@@ -34,6 +38,11 @@ _List = Union[list[Any], Tuple[Any, ...], Generator[Any, Any, Any]]
 class FormatError(ValueError):
     """Bytes, a file or chunks are not a filter: damaged, cut off, or of another kind."""
 
+def load(
+    path: str | PathLike[str],
+) -> BloomFilter | ScalableBloomFilter | WindowedBloomFilter:
+    """Reads a filter of any kind: of save, of `everbloom build` or of `dedup --state`."""
+
 @type_check_only
 class _Value:
     def __len__(self) -> int: ...
@@ -47,7 +56,7 @@ class _Value:
         """The filter in pieces, for BF.LOADCHUNK or CF.LOADCHUNK of a server."""
 
     def fill_ratio(self) -> float:
-        """The part of the bits that are 1. Reads the whole filter."""
+        """The part of the bits that are 1, or of the slots in use. Reads the whole filter."""
 
     def estimated_error_rate(self) -> float:
         """The error rate to expect now. Reads the whole filter."""
@@ -241,3 +250,58 @@ class WindowedBloomFilter(_Bloom):
 
     def kept(self) -> list[tuple[int, int]]:
         """The generations, oldest first: when each began, and how many items entered it."""
+
+@final
+class CuckooFilter(_Items_, _Value):
+    """A cuckoo filter: items can be removed. It is RedisBloom's, byte for byte."""
+
+    def __new__(
+        cls,
+        capacity: int = 1024,
+        *,
+        bucket_size: int = 2,
+        max_kicks: int = 20,
+        expansion: int = 1,
+    ) -> CuckooFilter: ...
+    def remove(self, item: _Item) -> bool:
+        """Removes an item once; False when it is not there. Only for items that were added."""
+
+    def count(self, item: _Item) -> int:
+        """How often the item was added and not removed, or more."""
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[tuple[int, bytes | None]]) -> CuckooFilter:
+        """The filter of such pieces, from here or from CF.SCANDUMP of a server."""
+
+    @property
+    def capacity(self) -> int:
+        """How many items there is room for, at most: the slots of all tables."""
+
+    @property
+    def tables(self) -> int:
+        """How many tables there are."""
+
+@final
+class BloomView(_Lookup):
+    """A filter of bits in memory that is only lent, such as a mapped file."""
+
+    def __new__(cls, data: bytes | memoryview | mmap) -> BloomView: ...
+    @classmethod
+    def open(cls, path: str | PathLike[str]) -> BloomView:
+        """Maps a file into memory. Several processes share its memory."""
+
+    def verify(self) -> None:
+        """Reads all bits, and raises FormatError when they were changed."""
+
+    def __len__(self) -> int: ...
+    @property
+    def capacity(self) -> int:
+        """How many items the filter is made for; the sum of all layers."""
+
+    @property
+    def error_rate(self) -> float:
+        """The error rate that the filter is made for."""
+
+    @property
+    def layout(self) -> _Layout:
+        """'blocked' or 'classic'."""

@@ -23,6 +23,14 @@ pub(crate) fn whole(number: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
     })
 }
 
+/// A number of a type below 64 bits.
+pub(crate) fn narrow<N: TryFrom<u64>>(number: &Bound<'_, PyAny>, what: &str) -> PyResult<N> {
+    N::try_from(whole(number, what)?).map_err(|_| {
+        let bits = 8 * size_of::<N>();
+        PyOverflowError::new_err(format!("the {what} is 2**{bits} or more"))
+    })
+}
+
 pub(crate) fn layout_of(name: &str) -> PyResult<Layout> {
     match name {
         "blocked" => Ok(Layout::Blocked),

@@ -3,7 +3,7 @@
 //! Items are taken in chunks. The filter is locked for a chunk at a time, so other threads get
 //! their turn, and an iterator may itself use the filter.
 
-use everbloom::{BloomFilter, InsertError, Item, ScalableBloomFilter};
+use everbloom::{BloomFilter, CuckooFilter, InsertError, Item, ScalableBloomFilter};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -11,7 +11,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::column::Column;
 use crate::error;
 use crate::item::Value;
-use crate::raw::{self, Buffer, Elements};
+use crate::raw::{self, Buffer, Elements, LentView};
 use crate::shared::{Detached, Shared};
 
 /// Items of a chunk: enough for the filter to prefetch all the time, and few enough to stay in the
@@ -96,6 +96,48 @@ impl Filter for ScalableBloomFilter {
         self.advance_to(now)?;
         self.insert_each(items, emit);
         Ok(())
+    }
+}
+
+impl Lookup for CuckooFilter {
+    #[inline]
+    fn contains(&self, item: &(impl Item + ?Sized), _now: u64) -> bool {
+        self.contains(item)
+    }
+
+    fn contains_each(&self, items: &[impl Item], _now: u64, emit: impl FnMut(bool)) {
+        self.contains_each(items, emit);
+    }
+}
+
+/// An item that seems to be there is inserted again: the one that it is taken for may be removed.
+impl Filter for CuckooFilter {
+    fn insert(&mut self, item: &(impl Item + ?Sized), _now: u64) -> Result<bool, InsertError> {
+        let known = self.contains(item);
+        self.insert(item)?;
+        Ok(!known)
+    }
+
+    fn insert_each(
+        &mut self,
+        items: &[impl Item],
+        now: u64,
+        mut emit: impl FnMut(bool),
+    ) -> Result<(), InsertError> {
+        items
+            .iter()
+            .try_for_each(|item| Filter::insert(self, item, now).map(&mut emit))
+    }
+}
+
+impl Lookup for LentView {
+    #[inline]
+    fn contains(&self, item: &(impl Item + ?Sized), _now: u64) -> bool {
+        self.view().contains(item)
+    }
+
+    fn contains_each(&self, items: &[impl Item], _now: u64, emit: impl FnMut(bool)) {
+        self.view().contains_each(items, emit);
     }
 }
 

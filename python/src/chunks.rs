@@ -4,9 +4,9 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use everbloom::redisbloom::{ChunkError, FilterParts};
-use everbloom::{BloomFilter, ScalableBloomFilter};
-use everbloom_commands::bf;
+use everbloom::{BloomFilter, CuckooError, CuckooFilter, ScalableBloomFilter};
 use everbloom_commands::format::header;
+use everbloom_commands::{bf, cf};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -23,6 +23,13 @@ pub(crate) struct Chunks {
 /// A filter to take pieces of.
 pub(crate) enum Source {
     Bloom(ScalableBloomFilter),
+    Cuckoo(CuckooFilter),
+}
+
+impl From<CuckooFilter> for Source {
+    fn from(filter: CuckooFilter) -> Source {
+        Source::Cuckoo(filter)
+    }
 }
 
 impl From<BloomFilter> for Source {
@@ -56,6 +63,7 @@ impl Chunks {
         let next = self.next.load(Ordering::Relaxed);
         let (iterator, piece) = match &self.filter {
             Source::Bloom(filter) => bf::dump::piece(filter, next)?,
+            Source::Cuckoo(filter) => cf::dump::piece(filter, u64::try_from(next).ok()?)?,
         };
         self.next.store(iterator, Ordering::Relaxed);
         Some((iterator, PyBytes::new(py, &piece)))
@@ -87,6 +95,26 @@ impl FromChunks for ScalableBloomFilter {
 
     fn bytes(&self) -> u64 {
         self.stream_len()
+    }
+}
+
+impl FromChunks for CuckooFilter {
+    fn of_header(header: &[u8]) -> PyResult<Option<(Self, u64)>> {
+        let made = |parts| match CuckooFilter::from_parts(&parts, u64::MAX) {
+            Ok(filter) => Ok((filter, 0)),
+            Err(error @ CuckooError::OutOfMemory) => Err(error::cuckoo(error)),
+            Err(error) => Err(FormatError::new_err(error.to_string())),
+        };
+        header::cuckoo::decode(header).map(made).transpose()
+    }
+
+    fn load(&mut self, offset: u64, piece: &[u8]) -> Result<(), ChunkError> {
+        self.load_chunk(offset, piece)
+    }
+
+    /// One for each slot.
+    fn bytes(&self) -> u64 {
+        self.slots()
     }
 }
 

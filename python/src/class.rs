@@ -109,7 +109,7 @@ macro_rules! value_methods {
                 self.copy(py)
             }
 
-            /// The part of the bits that are 1. Reads the whole filter.
+            /// The part of the bits that are 1, or of the slots in use. Reads the whole filter.
             fn fill_ratio(&self, py: Python<'_>) -> f64 {
                 self.stats(py).fill_ratio
             }

@@ -1,7 +1,7 @@
 //! Errors of the crate as Python's exceptions.
 
 use everbloom::redisbloom::PartsError;
-use everbloom::{BuildError, BytesError, InsertError, ShrinkError, UnionError};
+use everbloom::{BuildError, BytesError, CuckooError, InsertError, ShrinkError, UnionError};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -19,6 +19,15 @@ pub(crate) fn build(error: BuildError) -> PyErr {
         }
         BuildError::UnexpectedKey => {
             PyValueError::new_err("a seed is for the blocked layout: the classic one has no key")
+        }
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn cuckoo(error: CuckooError) -> PyErr {
+    match error {
+        CuckooError::OutOfMemory | CuckooError::TooLarge { .. } => {
+            PyMemoryError::new_err(error.to_string())
         }
         _ => PyValueError::new_err(error.to_string()),
     }

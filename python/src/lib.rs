@@ -4,7 +4,8 @@
 //!
 //! - [`item`]: a Python object as an item of a filter
 //! - [`batch`]: many of them, from lists, iterators and buffers; [`column`]: from columns of tables
-//! - [`fixed`], [`scalable`], [`windowed`]: the classes; [`class`]: the methods that several have
+//! - [`fixed`], [`scalable`], [`windowed`], [`cuckoo`], [`view`]: the classes; [`class`]: the methods
+//!   that several have
 //! - [`chunks`]: filters in the pieces of `BF.SCANDUMP`
 //! - [`argument`], [`error`], [`file`]: arguments, exceptions, files
 //! - [`shared`]: how threads share a filter
@@ -17,6 +18,7 @@ mod batch;
 mod chunks;
 mod class;
 mod column;
+mod cuckoo;
 mod error;
 mod file;
 mod fixed;
@@ -24,6 +26,7 @@ mod item;
 mod raw;
 mod scalable;
 mod shared;
+mod view;
 mod windowed;
 
 /// Bloom filters: "have I seen this before?" in about ten bits an item.
@@ -47,11 +50,17 @@ mod module {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::cuckoo::CuckooFilter;
+    #[pymodule_export]
     use crate::error::FormatError;
+    #[pymodule_export]
+    use crate::file::load;
     #[pymodule_export]
     use crate::fixed::BloomFilter;
     #[pymodule_export]
     use crate::scalable::ScalableBloomFilter;
+    #[pymodule_export]
+    use crate::view::BloomView;
     #[pymodule_export]
     use crate::windowed::WindowedBloomFilter;
 

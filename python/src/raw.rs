@@ -10,10 +10,13 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::{ptr, slice};
 
-use pyo3::exceptions::PyOverflowError;
+use everbloom::BloomView;
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
+
+use crate::error;
 
 /// The C struct of that name.
 #[repr(C)]
@@ -162,10 +165,59 @@ pub(crate) fn has_index(object: Borrowed<'_, '_, PyAny>) -> bool {
 /// The memory that an object lends: an array of one dimension, or of none or many, which gives no
 /// elements.
 pub(crate) struct Buffer<'py> {
-    /// Its address must not change: some objects keep it.
-    view: Box<PyBuffer>,
-    /// It is given back by a thread that has the interpreter.
+    lent: Lent,
+    /// While it is read, this thread has the interpreter.
     python: PhantomData<Python<'py>>,
+}
+
+/// Memory that is given back in the end. The address of the struct must not change: some objects
+/// keep it.
+struct Lent(Box<PyBuffer>);
+
+// SAFETY: the memory is there as long as it is lent, whatever thread has the struct.
+unsafe impl Send for Lent {}
+// SAFETY: as above; the struct does not change.
+unsafe impl Sync for Lent {}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // Python frees what is left at its end.
+        let _ = Python::try_attach(|_| {
+            // SAFETY: it was filled, and is given back once.
+            unsafe { PyBuffer_Release(&raw mut *self.0) }
+        });
+    }
+}
+
+/// A view of a filter in memory that an object lends.
+pub(crate) struct LentView {
+    /// Its bytes are those of `lent`; it ends first.
+    view: BloomView<'static>,
+    _lent: Lent,
+}
+
+impl LentView {
+    pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<LentView> {
+        let buffer = Buffer::of(object).filter(|buffer| buffer.lent.0.readonly != 0);
+        let buffer = buffer.ok_or_else(|| {
+            PyTypeError::new_err("a view is of bytes, of a read-only mmap or a read-only buffer")
+        })?;
+        let bytes = buffer.elements().and_then(|elements| elements.contiguous());
+        let bytes = bytes.ok_or_else(|| {
+            PyBufferError::new_err("the bytes must lie side by side, in one dimension")
+        })?;
+        // SAFETY: nobody changes the bytes, and they are lent as long as the view exists.
+        let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+        Ok(LentView {
+            view: BloomView::new(bytes).map_err(error::bytes)?,
+            _lent: buffer.lent,
+        })
+    }
+
+    /// It lives no longer than the memory.
+    pub(crate) fn view(&self) -> &BloomView<'_> {
+        &self.view
+    }
 }
 
 /// The elements of a buffer, for a thread that need not have the interpreter.
@@ -208,28 +260,28 @@ impl<'py> Buffer<'py> {
             return None;
         }
         Some(Buffer {
-            view,
+            lent: Lent(view),
             python: PhantomData,
         })
     }
 
     /// What an element is, in the words of Python's `struct`.
     pub(crate) fn format(&self) -> &str {
-        if self.view.format.is_null() {
+        if self.lent.0.format.is_null() {
             return "B";
         }
         // SAFETY: a format ends with a zero and lives as long as the view.
-        let format = unsafe { CStr::from_ptr(self.view.format) };
+        let format = unsafe { CStr::from_ptr(self.lent.0.format) };
         format.to_str().unwrap_or("?")
     }
 
     pub(crate) fn dimensions(&self) -> c_int {
-        self.view.ndim
+        self.lent.0.ndim
     }
 
     /// Those of an array of one dimension.
     pub(crate) fn elements(&self) -> Option<Elements<'_>> {
-        let view = &*self.view;
+        let view = &*self.lent.0;
         if view.ndim != 1 || view.shape.is_null() || view.strides.is_null() {
             return None;
         }
@@ -242,13 +294,6 @@ impl<'py> Buffer<'py> {
             size: usize::try_from(view.itemsize).ok()?,
             buffer: PhantomData,
         })
-    }
-}
-
-impl Drop for Buffer<'_> {
-    fn drop(&mut self) {
-        // SAFETY: the view was filled, and is given back once.
-        unsafe { PyBuffer_Release(&raw mut *self.view) }
     }
 }
 

@@ -1,11 +1,10 @@
 //! `everbloom.ScalableBloomFilter`.
 
 use everbloom::{Layer, ScalableBloomFilter as Inner};
-use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::argument::{layout_of, name_of, whole};
+use crate::argument::{layout_of, name_of, narrow, whole};
 use crate::chunks;
 use crate::class::{bloom_methods, item_methods, value_methods};
 use crate::error::{self, FormatError};
@@ -53,9 +52,7 @@ impl ScalableBloomFilter {
             builder = builder.capacity(whole(capacity, "capacity")?);
         }
         if let Some(expansion) = expansion {
-            let expansion = u32::try_from(whole(expansion, "expansion")?)
-                .map_err(|_| PyOverflowError::new_err("the expansion is 2**32 or more"))?;
-            builder = builder.expansion(expansion);
+            builder = builder.expansion(narrow(expansion, "expansion")?);
         }
         if let Some(seed) = seed {
             builder = builder.seed(whole(seed, "seed")?);

@@ -12,17 +12,27 @@ from pathlib import Path
 import pytest
 import redis
 
-from everbloom import BloomFilter, FormatError, ScalableBloomFilter
+from everbloom import (
+    BloomFilter,
+    CuckooFilter,
+    FormatError,
+    ScalableBloomFilter,
+    WindowedBloomFilter,
+)
 
 BINARY = Path(os.environ.get("EVERBLOOM", Path(__file__).parents[2] / "target/debug/everbloom"))
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def find_binary():
     if not BINARY.exists():
         if os.environ.get("EVERBLOOM_REQUIRE_PEERS"):
             pytest.fail(f"there is no {BINARY}: cargo build -p everbloom-cli makes it")
         pytest.skip(f"there is no {BINARY}: cargo build -p everbloom-cli makes it")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    find_binary()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -70,15 +80,7 @@ def test_to_the_server_and_back(server, name, seen):
         bf.madd(name, *OTHERS)
         seen.update(OTHERS)
 
-    def dump():
-        iterator = 0
-        while True:
-            iterator, piece = bf.scandump(name, iterator)
-            yield iterator, piece
-            if iterator == 0:
-                return
-
-    back = ScalableBloomFilter.from_chunks(dump())
+    back = ScalableBloomFilter.from_chunks(pieces(bf.scandump, name))
     assert all(back.contains_many(ITEMS))
     assert len(back) == len(seen)
     assert list(back.chunks()) == list(seen.chunks())
@@ -86,6 +88,41 @@ def test_to_the_server_and_back(server, name, seen):
         assert back == seen and all(back.contains_many(OTHERS))
     else:
         assert back.expansion == 0
+
+
+def pieces(scandump, key):
+    iterator = 0
+    while True:
+        iterator, piece = scandump(key, iterator)
+        yield iterator, piece
+        if iterator == 0:
+            return
+
+
+def test_a_window_goes_to_the_server_and_back(server):
+    """The server's clock is in milliseconds."""
+    now = time.time_ns() // 10**6
+    seen = WindowedBloomFilter(1000, 1e-6, ticks=3_600_000)
+    seen.update(["long ago"], now=now - 10 * 3_600_000)
+    seen.update(ITEMS, now=now)
+    for iterator, piece in seen.chunks():
+        server.bf().loadchunk("window", iterator, piece)
+    assert server.bf().mexists("window", *ITEMS, "long ago") == [1] * len(ITEMS) + [0]
+    server.bf().add("window", "there")
+    back = WindowedBloomFilter.from_chunks(pieces(server.bf().scandump, "window"))
+    assert all(back.contains_many([*ITEMS, "there"], now + 1000))
+    assert (back.ticks, back.capacity) == (3_600_000, 1000)
+
+
+def test_a_cuckoo_filter_goes_to_the_server_and_back(server):
+    seen = CuckooFilter(1000, bucket_size=4)
+    seen.update(ITEMS)
+    for iterator, piece in seen.chunks():
+        server.cf().loadchunk("cuckoo", iterator, piece)
+    assert server.cf().mexists("cuckoo", *ITEMS) == [1] * len(ITEMS)
+    assert server.cf().delete("cuckoo", "item 7") and seen.remove("item 7")
+    back = CuckooFilter.from_chunks(pieces(server.cf().scandump, "cuckoo"))
+    assert back == seen
 
 
 def test_chunks_are_of_one_moment():

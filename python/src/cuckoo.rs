@@ -1,0 +1,105 @@
+//! `everbloom.CuckooFilter`.
+
+use everbloom::CuckooFilter as Inner;
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+
+use crate::argument::{narrow, whole};
+use crate::chunks::{self, Chunks};
+use crate::class::{item_methods, value_methods};
+use crate::error;
+use crate::item::Value;
+use crate::shared::Shared;
+
+/// A cuckoo filter: items can be removed. It is RedisBloom's, byte for byte.
+///
+/// CuckooFilter(capacity=1024, *, bucket_size=2, max_kicks=20, expansion=1)
+///
+/// capacity: for how many items the first table is made. It grows by further tables.
+/// bucket_size: slots of a bucket. `in` says True for about bucket_size / 128 of the items that
+///   were not added, in each table.
+/// max_kicks: how many items are moved to make room for one.
+/// expansion: how many times as large as a table the next one is; 0: the filter does not grow.
+///
+/// Remove only items that were added: another one may take an item of the filter with it.
+#[pyclass(module = "everbloom", frozen, weakref)]
+pub(crate) struct CuckooFilter(Shared<Inner>);
+
+item_methods!(CuckooFilter);
+value_methods!(CuckooFilter, Inner);
+
+#[pymethods]
+impl CuckooFilter {
+    #[new]
+    #[pyo3(signature = (capacity=None, *, bucket_size=None, max_kicks=None, expansion=None))]
+    #[pyo3(text_signature = "(capacity=1024, *, bucket_size=2, max_kicks=20, expansion=1)")]
+    fn new(
+        py: Python<'_>,
+        capacity: Option<&Bound<'_, PyAny>>,
+        bucket_size: Option<&Bound<'_, PyAny>>,
+        max_kicks: Option<&Bound<'_, PyAny>>,
+        expansion: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let mut builder = Inner::builder();
+        if let Some(capacity) = capacity {
+            builder = builder.capacity(whole(capacity, "capacity")?);
+        }
+        if let Some(bucket_size) = bucket_size {
+            builder = builder.bucket_size(narrow(bucket_size, "bucket size")?);
+        }
+        if let Some(max_kicks) = max_kicks {
+            builder = builder.max_kicks(narrow(max_kicks, "number of kicks")?);
+        }
+        if let Some(expansion) = expansion {
+            builder = builder.expansion(narrow(expansion, "expansion")?);
+        }
+        let built = py.detach(|| builder.build());
+        built.map(Self::from).map_err(error::cuckoo)
+    }
+
+    /// Removes an item once; False when it is not there. Only for items that were added.
+    fn remove(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let value = Value::of(item.as_borrowed())?;
+        Ok(self.0.write(item.py(), |filter| filter.remove(&value)))
+    }
+
+    /// How often the item was added and not removed, or more.
+    fn count(&self, item: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let value = Value::of(item.as_borrowed())?;
+        Ok(self.0.read(item.py(), |filter| filter.count(&value)))
+    }
+
+    /// The filter of such pieces, from here or from a server. FormatError when some are missing.
+    #[classmethod]
+    fn from_chunks(_class: &Bound<'_, PyType>, chunks: &Bound<'_, PyAny>) -> PyResult<Self> {
+        chunks::collect::<Inner>(chunks).map(Self::from)
+    }
+
+    fn __reduce__<'py>(
+        this: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyTuple>,))> {
+        let chunks = Bound::new(this.py(), Chunks::new(this.get().copy_of(this.py())))?;
+        let chunks = chunks.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let chunks = PyTuple::new(this.py(), chunks)?;
+        Ok((this.get_type().getattr("from_chunks")?, (chunks,)))
+    }
+
+    /// How many items there is room for, at most: the slots of all tables.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> u64 {
+        self.0.read(py, Inner::slots)
+    }
+
+    /// How many tables there are.
+    #[getter]
+    fn tables(&self, py: Python<'_>) -> usize {
+        self.0.read(py, Inner::tables)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        self.0.read(py, |filter| {
+            let (items, slots) = (filter.len(), filter.slots());
+            format!("<everbloom.CuckooFilter: {items} items, {slots} slots>")
+        })
+    }
+}

@@ -1,0 +1,68 @@
+"""Files of the command line are read here, and the reverse."""
+
+import subprocess
+
+import pytest
+from test_server import BINARY, find_binary
+
+from everbloom import (
+    BloomFilter,
+    BloomView,
+    FormatError,
+    ScalableBloomFilter,
+    WindowedBloomFilter,
+    load,
+)
+
+LINES = [f"line {number}" for number in range(1000)]
+OTHERS = [f"other {number}" for number in range(1000)]
+
+
+def run(*arguments, lines=LINES):
+    find_binary()
+    text = "".join(f"{line}\n" for line in lines)
+    done = subprocess.run(
+        [BINARY, *map(str, arguments)], input=text, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("layout", ["blocked", "classic"])
+@pytest.mark.parametrize("kind", [BloomFilter, ScalableBloomFilter])
+def test_files_of_build(kind, layout, tmp_path):
+    path = tmp_path / "lines.bloom"
+    growing = ["--growing"] if kind is ScalableBloomFilter else []
+    run("build", path, "-", "--capacity", 1000, "--layout", layout, *growing)
+    seen = load(path)
+    assert type(seen) is kind and seen == kind.load(path) and seen.layout == layout
+    assert all(seen.contains_many(LINES)) and sum(seen.contains_many(OTHERS)) < 5
+    assert BloomView.open(path).contains_many(LINES) == [True] * 1000
+    other = ScalableBloomFilter if kind is BloomFilter else BloomFilter
+    with pytest.raises(FormatError, match="everbloom.load"):
+        other.load(path)
+    # What is added here is found there.
+    seen.update(OTHERS)
+    seen.save(path)
+    assert run("check", path, lines=[*OTHERS, "x"]) == OTHERS
+
+
+def test_the_state_of_dedup(tmp_path):
+    state = tmp_path / "state.bloom"
+    assert run("dedup", "--state", state) == LINES
+    seen = ScalableBloomFilter.load(state)
+    assert load(state) == seen and all(seen.contains_many(LINES))
+    seen.add("from python")
+    seen.save(state)
+    assert run("dedup", "--state", state, lines=["line 7", "from python", "new"]) == ["new"]
+
+
+def test_load_knows_all_kinds(tmp_path):
+    path = tmp_path / "filter.bloom"
+    for seen in (BloomFilter(10), ScalableBloomFilter(), WindowedBloomFilter(10, ticks=5)):
+        seen.save(path)
+        assert load(path) == seen
+    path.write_bytes(b"something else")
+    with pytest.raises(FormatError):
+        load(path)
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "missing")

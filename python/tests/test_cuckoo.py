@@ -1,0 +1,73 @@
+"""Filters of which items can be removed."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from everbloom import CuckooFilter, FormatError
+
+
+def test_items_come_and_go():
+    seen = CuckooFilter(1000)
+    assert seen.add("a") and "a" in seen and "b" not in seen
+    assert not seen.add("a")
+    assert seen.count("a") == 2 and len(seen) == 2
+    assert seen.remove("a") and "a" in seen
+    assert seen.remove("a") and "a" not in seen
+    assert not seen.remove("a")
+    assert seen.add_many([1, (2, "x"), 1]) == [True, True, False]
+    assert seen.contains_many(np.array([1, 7])).tolist() == [True, False]
+
+
+def test_what_stays_is_found_while_it_grows():
+    seen = CuckooFilter(256)
+    seen.update(range(10_000))
+    assert seen.tables > 1 and len(seen) == 10_000 and seen.capacity >= 10_000
+    assert 0.3 < seen.fill_ratio() < 1 and 0 < seen.estimated_error_rate() < 1
+    assert all(seen.remove(number) for number in range(5000))
+    assert seen.contains_many(np.arange(5000, 10_000)).all()
+    assert seen.contains_many(np.arange(5000)).mean() < 0.5
+
+
+def test_a_full_one():
+    seen = CuckooFilter(4, bucket_size=2, max_kicks=5, expansion=0)
+    with pytest.raises(ValueError, match="full"):
+        seen.update(range(100))
+    assert len(seen) <= 4
+    with pytest.raises(ValueError, match="full"):
+        for number in range(100):
+            seen.add(number)
+
+
+def test_what_is_no_filter():
+    for arguments, error in [
+        ({"bucket_size": 0}, ValueError),
+        ({"bucket_size": 256}, OverflowError),
+        ({"max_kicks": 0}, ValueError),
+        ({"expansion": 40_000}, ValueError),
+        ({"expansion": 2**16}, OverflowError),
+        ({"capacity": -1}, ValueError),
+        ({"capacity": "a"}, TypeError),
+    ]:
+        with pytest.raises(error):
+            CuckooFilter(**arguments)
+
+
+def test_copies_and_chunks():
+    seen = CuckooFilter(100, bucket_size=4)
+    seen.update(range(1000))
+    for again in (
+        seen.copy(),
+        copy.deepcopy(seen),
+        pickle.loads(pickle.dumps(seen)),
+        CuckooFilter.from_chunks(seen.chunks()),
+    ):
+        assert again == seen and again.remove(7) and again != seen
+    assert pickle.loads(pickle.dumps(CuckooFilter())) == CuckooFilter()
+    chunks = list(seen.chunks())
+    for bad in ([], chunks[1:], chunks[:-1], [chunks[0], *chunks[2:]], [(1, b"x" * 38)]):
+        with pytest.raises(FormatError):
+            CuckooFilter.from_chunks(bad)
+    assert "1000 items" in repr(seen)
