@@ -3,7 +3,6 @@
 import subprocess
 
 import pytest
-from test_server import BINARY, find_binary
 
 from everbloom import (
     BloomFilter,
@@ -18,18 +17,20 @@ LINES = [f"line {number}" for number in range(1000)]
 OTHERS = [f"other {number}" for number in range(1000)]
 
 
-def run(*arguments, lines=LINES):
-    find_binary()
-    text = "".join(f"{line}\n" for line in lines)
-    done = subprocess.run(
-        [BINARY, *map(str, arguments)], input=text, capture_output=True, text=True, check=True
-    )
-    return done.stdout.splitlines()
+@pytest.fixture
+def run(binary):
+    def run(*arguments, lines=LINES):
+        text = "".join(f"{line}\n" for line in lines)
+        command = [binary, *map(str, arguments)]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    return run
 
 
 @pytest.mark.parametrize("layout", ["blocked", "classic"])
 @pytest.mark.parametrize("kind", [BloomFilter, ScalableBloomFilter])
-def test_files_of_build(kind, layout, tmp_path):
+def test_files_of_build(run, kind, layout, tmp_path):
     path = tmp_path / "lines.bloom"
     growing = ["--growing"] if kind is ScalableBloomFilter else []
     run("build", path, "-", "--capacity", 1000, "--layout", layout, *growing)
@@ -46,7 +47,7 @@ def test_files_of_build(kind, layout, tmp_path):
     assert run("check", path, lines=[*OTHERS, "x"]) == OTHERS
 
 
-def test_the_state_of_dedup(tmp_path):
+def test_the_state_of_dedup(run, tmp_path):
     state = tmp_path / "state.bloom"
     assert run("dedup", "--state", state) == LINES
     seen = ScalableBloomFilter.load(state)

@@ -4,11 +4,11 @@
 ever. `cargo build --example exchange` makes the program for the other direction.
 """
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import find
 
 from everbloom import BloomFilter, ScalableBloomFilter
 
@@ -50,10 +50,7 @@ def test_filters_from_rust(layout):
 
 
 def run(*arguments):
-    if not EXCHANGE.exists():
-        if os.environ.get("EVERBLOOM_REQUIRE_PEERS"):
-            pytest.fail(f"there is no {EXCHANGE}: cargo build --example exchange")
-        pytest.skip(f"there is no {EXCHANGE}: cargo build --example exchange")
+    find(EXCHANGE, "cargo build --example exchange makes it")
     subprocess.run([EXCHANGE, *arguments], check=True)
 
 

@@ -1,16 +1,8 @@
-"""Filters go to `everbloom serve` and come back.
+"""Filters go to `everbloom serve` and come back."""
 
-EVERBLOOM names the binary; without it, the one that `cargo build` made.
-"""
-
-import os
-import socket
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
-import redis
 
 from everbloom import (
     BloomFilter,
@@ -19,41 +11,6 @@ from everbloom import (
     ScalableBloomFilter,
     WindowedBloomFilter,
 )
-
-BINARY = Path(os.environ.get("EVERBLOOM", Path(__file__).parents[2] / "target/debug/everbloom"))
-
-
-def find_binary():
-    if not BINARY.exists():
-        if os.environ.get("EVERBLOOM_REQUIRE_PEERS"):
-            pytest.fail(f"there is no {BINARY}: cargo build -p everbloom-cli makes it")
-        pytest.skip(f"there is no {BINARY}: cargo build -p everbloom-cli makes it")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    find_binary()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    folder = tmp_path_factory.mktemp("server")
-    process = subprocess.Popen(
-        [BINARY, "serve", "--port", str(port), "--dir", folder], stdout=subprocess.DEVNULL
-    )
-    client = redis.Redis(port=port)
-    try:
-        for _ in range(200):
-            try:
-                client.ping()
-                break
-            except redis.ConnectionError:
-                time.sleep(0.05)
-        yield client
-    finally:
-        client.close()
-        process.terminate()
-        process.wait()
-
 
 def filters():
     for layout in ("blocked", "classic"):

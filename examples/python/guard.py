@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A filter before a cache and a database: ids that do not exist cost no query.
+
+The filter is on a server with BF.* commands, the cache beside it.
+
+    pip install redis
+    python3 guard.py --port 6379
+
+Exits with 1 when a row was not found, or when the filter let too many absent ids through.
+"""
+
+import argparse
+import math
+import random
+import sys
+
+import redis
+
+FILTER = "example:guard"
+ERROR_RATE = 0.01
+
+
+class Guard:
+    def __init__(self, server, database):
+        self.server = server
+        self.database = database
+        self.queries = 0
+        self.in_vain = 0
+
+    def get(self, key):
+        """The value of a row, or None."""
+        if not self.server.bf().exists(FILTER, key):
+            return None
+        cached = self.server.get(f"{FILTER}:{key}")
+        if cached is not None:
+            return cached.decode()
+        self.queries += 1
+        value = self.database.get(key)
+        if value is None:
+            self.in_vain += 1
+        else:
+            self.server.set(f"{FILTER}:{key}", value, ex=600)
+        return value
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=6379)
+    parser.add_argument("--rows", type=int, default=5000)
+    args = parser.parse_args()
+    server = redis.Redis(host=args.host, port=args.port)
+
+    # A program adds a row to the filter before it writes it to the database.
+    database = {f"row:{number}": f"name of {number}" for number in range(args.rows)}
+    server.delete(FILTER)
+    server.bf().reserve(FILTER, ERROR_RATE, args.rows)
+    keys = list(database)
+    for start in range(0, len(keys), 1000):
+        server.bf().madd(FILTER, *keys[start : start + 1000])
+
+    guard = Guard(server, database)
+    wrong = absent = 0
+    for _ in range(args.rows * 2):
+        # Of twenty requests, nineteen ask for ids that do not exist.
+        exists = random.random() < 0.05
+        key = random.choice(keys[:100]) if exists else f"row:{random.randrange(10**9, 10**10)}"
+        absent += not exists
+        wrong += guard.get(key) != database.get(key)
+    print(f"{args.rows * 2} requests, {absent} of them for absent ids, {wrong} answered wrongly")
+    print(f"{guard.queries} queries reached the database, {guard.in_vain} of them in vain")
+    server.delete(FILTER, *(f"{FILTER}:{key}" for key in keys[:100]))
+    limit = absent * ERROR_RATE + 4 * math.sqrt(absent * ERROR_RATE)
+    return 1 if wrong or guard.in_vain > limit else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
