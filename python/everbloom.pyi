@@ -76,7 +76,7 @@ class _Lookup:
     def contains_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
 
 @type_check_only
-class _Items_(_Lookup):
+class _Adding(_Lookup):
     def add(self, item: _Item) -> bool:
         """Adds an item; True if it is new: `item in filter` was False before."""
 
@@ -141,7 +141,7 @@ class _Bloom(_Value):
         """How many different items were added, by an estimate. Reads the whole filter."""
 
 @final
-class BloomFilter(_Items_, _Bloom):
+class BloomFilter(_Adding, _Bloom):
     """A Bloom filter of fixed size."""
 
     def __new__(
@@ -162,7 +162,7 @@ class BloomFilter(_Items_, _Bloom):
         """Bits set by an item."""
 
 @final
-class ScalableBloomFilter(_Items_, _Bloom):
+class ScalableBloomFilter(_Adding, _Bloom):
     """A Bloom filter that grows with its items and keeps its error rate."""
 
     def __new__(
@@ -252,7 +252,7 @@ class WindowedBloomFilter(_Bloom):
         """The generations, oldest first: when each began, and how many items entered it."""
 
 @final
-class CuckooFilter(_Items_, _Value):
+class CuckooFilter(_Adding, _Value):
     """A cuckoo filter: items can be removed. It is RedisBloom's, byte for byte."""
 
     def __new__(

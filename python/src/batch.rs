@@ -3,143 +3,21 @@
 //! Items are taken in chunks. The filter is locked for a chunk at a time, so other threads get
 //! their turn, and an iterator may itself use the filter.
 
-use everbloom::{BloomFilter, CuckooFilter, InsertError, Item, ScalableBloomFilter};
+use everbloom::{InsertError, Item};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::column::Column;
 use crate::error;
+use crate::filter::{Filter, Lookup};
 use crate::item::Value;
-use crate::raw::{self, Buffer, Elements, LentView};
+use crate::raw::{self, Buffer, Elements};
 use crate::shared::{Detached, Shared};
 
 /// Items of a chunk: enough for the filter to prefetch all the time, and few enough to stay in the
 /// first cache.
 const CHUNK: usize = raw::TEXTS;
-
-/// A filter that can be asked. `now` is the time of a window's clock; others ignore it.
-pub(crate) trait Lookup: Send + Sync + Sized {
-    fn contains(&self, item: &(impl Item + ?Sized), now: u64) -> bool;
-    fn contains_each(&self, items: &[impl Item], now: u64, emit: impl FnMut(bool));
-}
-
-/// A filter that takes items; true for each one that is new.
-pub(crate) trait Filter: Lookup {
-    fn insert(&mut self, item: &(impl Item + ?Sized), now: u64) -> Result<bool, InsertError>;
-    fn insert_each(
-        &mut self,
-        items: &[impl Item],
-        now: u64,
-        emit: impl FnMut(bool),
-    ) -> Result<(), InsertError>;
-}
-
-impl Lookup for BloomFilter {
-    #[inline]
-    fn contains(&self, item: &(impl Item + ?Sized), _now: u64) -> bool {
-        self.contains(item)
-    }
-
-    fn contains_each(&self, items: &[impl Item], _now: u64, emit: impl FnMut(bool)) {
-        self.contains_each(items, emit);
-    }
-}
-
-impl Filter for BloomFilter {
-    #[inline]
-    fn insert(&mut self, item: &(impl Item + ?Sized), _now: u64) -> Result<bool, InsertError> {
-        Ok(self.insert(item))
-    }
-
-    fn insert_each(
-        &mut self,
-        items: &[impl Item],
-        _now: u64,
-        emit: impl FnMut(bool),
-    ) -> Result<(), InsertError> {
-        self.insert_each(items, emit);
-        Ok(())
-    }
-}
-
-/// With a window or without.
-impl Lookup for ScalableBloomFilter {
-    #[inline]
-    fn contains(&self, item: &(impl Item + ?Sized), now: u64) -> bool {
-        if self.window().is_none() {
-            return self.contains(item);
-        }
-        let mut found = false;
-        self.contains_each_at([item], now, |answer| found = answer);
-        found
-    }
-
-    fn contains_each(&self, items: &[impl Item], now: u64, emit: impl FnMut(bool)) {
-        self.contains_each_at(items, now, emit);
-    }
-}
-
-impl Filter for ScalableBloomFilter {
-    #[inline]
-    fn insert(&mut self, item: &(impl Item + ?Sized), now: u64) -> Result<bool, InsertError> {
-        self.advance_to(now)?;
-        Ok(self.insert(item))
-    }
-
-    fn insert_each(
-        &mut self,
-        items: &[impl Item],
-        now: u64,
-        emit: impl FnMut(bool),
-    ) -> Result<(), InsertError> {
-        self.advance_to(now)?;
-        self.insert_each(items, emit);
-        Ok(())
-    }
-}
-
-impl Lookup for CuckooFilter {
-    #[inline]
-    fn contains(&self, item: &(impl Item + ?Sized), _now: u64) -> bool {
-        self.contains(item)
-    }
-
-    fn contains_each(&self, items: &[impl Item], _now: u64, emit: impl FnMut(bool)) {
-        self.contains_each(items, emit);
-    }
-}
-
-/// An item that seems to be there is inserted again: the one that it is taken for may be removed.
-impl Filter for CuckooFilter {
-    fn insert(&mut self, item: &(impl Item + ?Sized), _now: u64) -> Result<bool, InsertError> {
-        let known = self.contains(item);
-        self.insert(item)?;
-        Ok(!known)
-    }
-
-    fn insert_each(
-        &mut self,
-        items: &[impl Item],
-        now: u64,
-        mut emit: impl FnMut(bool),
-    ) -> Result<(), InsertError> {
-        items
-            .iter()
-            .try_for_each(|item| Filter::insert(self, item, now).map(&mut emit))
-    }
-}
-
-impl Lookup for LentView {
-    #[inline]
-    fn contains(&self, item: &(impl Item + ?Sized), _now: u64) -> bool {
-        self.view().contains(item)
-    }
-
-    fn contains_each(&self, items: &[impl Item], _now: u64, emit: impl FnMut(bool)) {
-        self.view().contains_each(items, emit);
-    }
-}
 
 /// Inserts one item; whether it is new.
 #[inline]

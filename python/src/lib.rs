@@ -4,6 +4,7 @@
 //!
 //! - [`item`]: a Python object as an item of a filter
 //! - [`batch`]: many of them, from lists, iterators and buffers; [`column`]: from columns of tables
+//! - [`filter`]: the operations of all filters
 //! - [`fixed`], [`scalable`], [`windowed`], [`cuckoo`], [`view`]: the classes; [`class`]: the methods
 //!   that several have
 //! - [`chunks`]: filters in the pieces of `BF.SCANDUMP`
@@ -21,6 +22,7 @@ mod column;
 mod cuckoo;
 mod error;
 mod file;
+mod filter;
 mod fixed;
 mod item;
 mod raw;
