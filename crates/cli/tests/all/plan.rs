@@ -158,6 +158,14 @@ fn redisblooms_figures_are_its_own() {
             );
         }
     }
+    let small = plan(&["1e6", "0.1%"]).success();
+    for line in [
+        "BF.RESERVE KEY 0.001 1000000\n",
+        "BF.RESERVE KEY 0.001 1000000 LAYOUT BLOCKED\n",
+        "everbloom::BloomFilter::new(1000000, 0.001)\n",
+    ] {
+        assert!(small.contains(line), "{line}");
+    }
     let large = plan(&["2G", "1%"]).success();
     assert!(
         large.contains("takes at most 1 073 741 824 items"),
@@ -238,7 +246,7 @@ fn overfill_curves_are_those_of_the_articles() {
 
 #[test]
 fn nonsense_is_refused_in_one_sentence() {
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 19] = [
         (&[], "give two of"),
         (&["1e6"], "give two of"),
         (&["--memory", "1G"], "give two of"),
@@ -246,6 +254,8 @@ fn nonsense_is_refused_in_one_sentence() {
         (&["0", "1%"], "at least 1 is needed"),
         (&["-5", "1%"], "at least 1 is needed"),
         (&["many", "1%"], "`many` is no number"),
+        (&["0.1%", "900M"], "order swapped?"),
+        (&["0.001", "1e6"], "order swapped?"),
         (&["1e6", "0"], "above 0 and below 1"),
         (&["1e6", "1"], "for one percent write 1%"),
         (&["1e6", "-0.01"], "above 0 and below 1"),
