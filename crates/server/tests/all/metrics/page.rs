@@ -86,7 +86,21 @@ fn the_page_asks_for_filters_by_page_and_for_one() {
     assert_eq!(in_3["capacity"], 50_000);
     assert_eq!(in_3["past"].as_array().unwrap().len(), 1);
     assert_eq!(in_3["window"], Value::Null);
+    client.ok("BF.RESERVE fixed 0.01 50 NONSCALING");
+    client.ok("CF.RESERVE cuckoo 50 EXPANSION 0");
     client.ok("BF.RESERVE window 0.01 1000 WINDOW SECONDS 40");
+    for (key, fixed) in [
+        ("f000", false),
+        ("fixed", true),
+        ("cuckoo", true),
+        ("window", false),
+    ] {
+        assert_eq!(
+            json(port, &format!("/filter.json?db=3&key={key}"))["fixed"],
+            fixed,
+            "{key}"
+        );
+    }
     client.ok("BF.MADD window a b");
     client.ok("BF.ADVANCE window");
     client.ok("BF.ADD window c");
