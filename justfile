@@ -108,7 +108,7 @@ bench-concurrency:
 bench-entrances:
     cargo run --release --manifest-path benches/Cargo.toml -- entrances
 
-# A million small filters, and one of a thousand million items; needs python3 and redis-server
+# A million small filters, and one of a billion items; needs python3 and redis-server
 bench-extremes: _bench-build _load-build
     python3 benches/extremes/run.py small
     python3 benches/extremes/run.py large

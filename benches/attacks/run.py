@@ -6,7 +6,7 @@
 
 Needs redis-server, two cores and 8 GB of memory. The server has core 0 for all its threads, so the
 attacker and the others share its only worker. The load is on core 1. Each attack starts a fresh server.
-A server with more than 6 GB resident is killed: it shall not take the machine along.
+A server with more than 6 GB resident is killed: so that it does not stop the machine.
 
 Meanwhile a process of its own asks a small GET every millisecond over another connection. Its p99 and worst
 reply are in the table, with the most memory that was resident (VmHWM) during the attack, and used_memory

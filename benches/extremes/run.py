@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A million small filters, and one of a thousand million items.
+"""A million small filters, and one of a billion items.
 
     cargo build --release && cargo build --release --manifest-path benches/Cargo.toml
     python3 benches/extremes/run.py --bin target/release/everbloom
@@ -10,7 +10,7 @@ Small: one connection creates a million filters by BF.ADD, one item each, keys o
 sent in pieces of 64 KiB. Memory is what the resident size of the server grows by, divided by the keys.
 Beside it redis-server's ECHO at pipeline 128, the yardstick for the speed.
 
-Large: a filter for a thousand million items at 0.01 is filled by BF.MADD of 100 items, asked for items
+Large: a filter for a billion items at 0.01 is filled by BF.MADD of 100 items, asked for items
 that are there and for others, saved, and loaded by a new server.
 """
 import argparse

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use console::Term;
-use everbloom_plot::Chart;
+use everbloom_plot::{Chart, Grid, Picture};
 
 use crate::display;
 use crate::failure::Failure;
@@ -35,21 +35,42 @@ pub(crate) fn destination(text: &str) -> Result<Destination, String> {
     }
 }
 
-/// Draws it. A file that exists is replaced as a whole or stays as it is.
+/// Draws a chart.
 pub(crate) fn draw(chart: &Chart, destination: &Destination) -> Result<(), Failure> {
+    let terminal = |colours| {
+        let width = match Term::stdout().size_checked() {
+            Some((_, columns)) => usize::from(columns).min(WIDEST),
+            None => WIDTH,
+        };
+        chart.terminal(width, colours)
+    };
+    write(destination, terminal, || chart.picture())
+}
+
+/// Draws a grid.
+pub(crate) fn draw_grid(grid: &Grid, destination: &Destination) -> Result<(), Failure> {
+    write(
+        destination,
+        |colours| grid.terminal(colours),
+        || grid.picture(),
+    )
+}
+
+/// A file that exists is replaced as a whole or stays as it is.
+fn write(
+    destination: &Destination,
+    terminal: impl FnOnce(bool) -> String,
+    picture: impl FnOnce() -> Picture,
+) -> Result<(), Failure> {
     let (path, bytes) = match destination {
         Destination::Terminal => {
             let out = io::stdout();
-            let width = match Term::stdout().size_checked() {
-                Some((_, columns)) => usize::from(columns).min(WIDEST),
-                None => WIDTH,
-            };
-            let text = chart.terminal(width, out.is_terminal() && !display::is_plain());
+            let text = terminal(out.is_terminal() && !display::is_plain());
             out.lock().write_all(text.as_bytes())?;
             return Ok(());
         }
-        Destination::Svg(path) => (path, chart.picture().svg().into_bytes()),
-        Destination::Png(path) => (path, chart.picture().png()),
+        Destination::Svg(path) => (path, picture().svg().into_bytes()),
+        Destination::Png(path) => (path, picture().png()),
     };
     let mut name = path.clone().into_os_string();
     name.push(format!(".{}.tmp", std::process::id()));

@@ -31,7 +31,7 @@ pub trait Storage: Send + Sync + Debug {
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
     /// Opens a file to read, and says how long it is.
     fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)>;
-    /// Gives a file another name, in place of what had it.
+    /// Renames a file, and replaces the one of that name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;

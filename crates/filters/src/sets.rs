@@ -43,7 +43,7 @@ pub enum UnionError {
     /// One has the 64-bit hash, the other the 32-bit hash of early RedisBloom versions.
     #[error("the filters have different hashes")]
     Hash,
-    /// One of the filters has a window and the other has not, or not the same.
+    /// The filters have different windows, or only one has a window.
     #[error("the filters have different windows")]
     Window,
     /// Both remember their last items. Which of all these were the last is unknown.

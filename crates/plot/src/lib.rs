@@ -1,10 +1,11 @@
-//! Pictures in one style: charts of lines and groups of bars, as SVG and PNG; charts also for
-//! the terminal.
+//! Pictures in one style: charts of lines, groups of bars and grids, as SVG and PNG; charts and
+//! grids also for the terminal.
 //!
 //! | you have | you make | and get |
 //! |---|---|---|
 //! | curves, or measured points | a [`Chart`] | a [`Picture`], or text for a terminal |
 //! | amounts in groups | [`Bars`] | a [`Picture`] |
+//! | short texts in rows | a [`Grid`] | a [`Picture`], or text for a terminal |
 //! | a [`Picture`] | | [`Picture::svg`], [`Picture::png`] |
 //!
 //! The style: every line and bar is labelled where it is, so there is no legend. Colours can be
@@ -33,6 +34,7 @@ mod axis;
 mod bars;
 mod chart;
 mod font;
+mod grid;
 pub mod label;
 mod picture;
 mod raster;
@@ -44,4 +46,5 @@ mod terminal;
 pub use axis::{Axis, Scale};
 pub use bars::{Bar, Bars, Group};
 pub use chart::{Chart, Line};
+pub use grid::{Grid, Row};
 pub use picture::Picture;

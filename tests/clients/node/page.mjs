@@ -62,8 +62,8 @@ async function tabTo(page, selector, most = 60) {
 }
 
 async function byKeyboard(page) {
-  await matches(page, /^1 to 50 of 10,00\d filters$/);
-  assert.match(await text(page, '#sums'), /^10,00\d filters with [\d,]+ items in .* One errs more often/);
+  await matches(page, /^1 to 50 of 10,0\d\d filters$/);
+  assert.match(await text(page, '#sums'), /^10,0\d\d filters with [\d,]+ items in .* One errs clearly more often/);
   // Search.
   await tabTo(page, '#search');
   await page.keyboard.type('FILTER:0999');
@@ -92,9 +92,28 @@ async function byKeyboard(page) {
   await matches(page, '10 filters');
 }
 
+// What an operator looks for first, and the values below the pointer.
+async function statuses(page) {
+  for (const [search, expected] of [['erring', 'above its rate'], ['full', 'full'], ['grown', 'ok']]) {
+    await page.locator('#search').fill(search);
+    await matches(page, `1 filter whose name contains “${search}”`);
+    assert.equal(await page.locator('#rows td').first().textContent(), expected);
+  }
+  await page.locator('#age', { hasText: /^As of .+ ago\.$/ }).waitFor();
+  await page.locator('#rate svg').hover();
+  await page.locator('#rate .at', { hasText: /^commands\/s [\d.]+/ }).waitFor();
+  // A burst between quiet minutes is a dot.
+  await page.evaluate(() => chart('times', {
+    lines: [{ name: 'mean', ink: 'c2', points: [[0, null], [1, 1e-6], [2, null]] }],
+    x: [0, 2], ticks: [], format: time, text: '',
+  }));
+  assert.equal(await page.locator('#times circle').count(), 1);
+  assert.deepEqual(await page.evaluate(() => [0, 1.85e-9, 1e-12, 0.001].map(percent)), ['0 %', '< 0.001 %', '< 0.001 %', '0.1 %']);
+}
+
 async function pages(page) {
   await page.locator('#search').fill('');
-  await matches(page, /^1 to 50 of 10,00\d filters$/);
+  await matches(page, /^1 to 50 of 10,0\d\d filters$/);
   await page.getByRole('button', { name: 'Next page' }).click();
   await matches(page, /^51 to 100 of/);
   await page.getByRole('button', { name: 'Previous page' }).click();
@@ -142,7 +161,7 @@ async function oneFilter(page) {
   assert.match(await text(page, '#parts-title'), /^Layers/);
   const layers = await page.locator('#parts li').allTextContents();
   assert.equal(layers.length, 3);
-  assert.match(layers[0], /^Layer 1: .* 1,000 of 1,000 items, \d bits an item, error rate 0\.5 % when full$/);
+  assert.match(layers[0], /^Layer 1: .* 1,000 of 1,000 items, \d hashes, 1[\d.]+ bits an item, error rate 0\.5 % when full$/);
   await page.locator('#forecast', { hasText: 'No items were added in the last' }).waitFor();
   assert.match(await text(page, '#forecast'), /it grows: it adds layer 4\. Until then it keeps its error rate of 1 %\.$/);
   const errors = page.locator('#errors svg');
@@ -152,8 +171,13 @@ async function oneFilter(page) {
   }
   await page.goto(`${address}#db=0&key=erring`);
   await page.locator('#forecast', { hasText: 'already exceeds its error rate of 0.1 %' }).waitFor();
+  await page.goto(`${address}#db=0&key=full`);
+  await page.locator('#forecast', { hasText: /^Full: it refuses new items\.$/ }).waitFor();
   await page.goto(`${address}#db=0&key=cuckoo`);
   await page.locator('#parts-title', { hasText: 'Tables' }).waitFor();
+  assert.match(await text(page, '#facts'), /Slots1,024/);
+  const bar = await page.locator('#parts .used').getAttribute('width');
+  assert.ok(Number.parseFloat(bar) > 40, bar);
   // A filter that items are added to meanwhile.
   await page.goto(`${address}#db=0&key=growing`);
   await page.locator('#forecast', { hasText: /^At the present rate of adds it grows: it adds layer 2 in \d/ }).waitFor();
@@ -167,6 +191,9 @@ for (const colorScheme of ['light', 'dark']) {
   await page.locator('#rate svg path').waitFor();
   await byKeyboard(page);
   await pages(page);
+  await statuses(page);
+  await page.locator('#search').fill('');
+  await matches(page, /^1 to 50 of/);
   await shoot(page, `${colorScheme}-list`);
   await hostileNames(page);
   await oneFilter(page);

@@ -1,6 +1,7 @@
 //! `everbloom plan`: how large a filter must be, or how much fits into some memory.
 
 mod json;
+mod lesson;
 mod pictures;
 mod question;
 mod sizes;
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 use crate::failure::Failure;
 use crate::number;
 use crate::plot::{self, Destination};
-use pictures::Picture;
+use pictures::{Draw, Picture};
 use question::{Plan, Question};
 
 /// Plan a filter: memory, hashes and error rate, in both layouts and in RedisBloom
@@ -20,13 +21,14 @@ use question::{Plan, Question};
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     /// How many items the filter will hold: 9e8, 900M, 3*10^8
-    #[arg(value_name = "CAPACITY", value_parser = number::items, allow_negative_numbers = true)]
+    #[arg(value_name = "CAPACITY", value_parser = capacity, allow_negative_numbers = true)]
     items: Option<u64>,
-    /// How often it may be wrong about an item it never saw: 0.001, 1/1000, 0.1%
+    /// How often it may say "yes" for items that were never added: 0.001, 1/1000, 0.1%
     #[arg(value_name = "ERROR", value_parser = number::rate, allow_negative_numbers = true)]
     error: Option<f64>,
     /// The same as CAPACITY
     #[arg(
+        short,
         long,
         value_name = "N",
         value_parser = number::items,
@@ -36,14 +38,15 @@ pub(crate) struct Args {
     capacity: Option<u64>,
     /// The same as ERROR
     #[arg(
+        short,
         long,
-        visible_alias = "error-rate",
+        alias = "rate",
         value_name = "RATE",
         value_parser = number::rate,
         allow_negative_numbers = true,
         conflicts_with = "error"
     )]
-    rate: Option<f64>,
+    error_rate: Option<f64>,
     /// The most memory the filter may take: 2G, 512MiB
     #[arg(
         long,
@@ -79,19 +82,28 @@ const HELP: &str = "\
 Give two of capacity, error rate and memory; plan finds the third.
 
   everbloom plan 900M 0.1%                     how much memory?
-  everbloom plan --rate 0.1% --memory 512M     how many items?
-  everbloom plan --capacity 1e9 --memory 2G    how often will it be wrong?
+  everbloom plan -e 0.1% --memory 512M         how many items?
+  everbloom plan -c 1e9 --memory 2G            what is the error rate?
   everbloom plan 1e6 1% --overfill             and when it holds more than that?
   everbloom plan 1e6 1% --picture memory       memory against error rate, in the terminal
   everbloom plan 1e6 1% --plot rates.svg       the error rate while it fills, as a picture
+  everbloom plan --picture principle           how a Bloom filter works
 
 Numbers may have suffixes and arithmetic. K, M, G, T and P are powers of 1000; Ki, Mi, Gi, Ti and
 Pi are powers of 1024. Put a number with `*`, `(` or spaces in quotes.
 
-`may grow` is a filter that adds layers when it is full: its first layer keeps a part of the error
-rate for them, so it takes more bits. RedisBloom's figures are those of BF.RESERVE.
+`may grow` is a filter that adds layers when it is full: its first layer reserves a part of the
+error rate for them, so it needs more bits. RedisBloom's figures are those of BF.RESERVE.
 
 Exit code: 2 when a number makes no sense or nothing fits, else 0.";
+
+/// Reads CAPACITY, which is easily confused with ERROR.
+fn capacity(text: &str) -> Result<u64, String> {
+    number::items(text).map_err(|error| match number::rate(text) {
+        Ok(_) => "this is an error rate: order swapped? The capacity comes first".into(),
+        Err(_) => error,
+    })
+}
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let destination = match (&args.plot, args.picture) {
@@ -103,9 +115,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             "JSON and a picture cannot share the output: draw into a file with --plot FILE".into(),
         ));
     }
+    let planned = match args.picture.unwrap_or(Picture::Items).draw() {
+        Draw::Lesson(lesson) => {
+            let destination = destination.unwrap_or(Destination::Terminal);
+            plot::draw_grid(&lesson(), &destination)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Draw::Planned(planned) => planned,
+    };
     let question = Question::new(
         args.items.or(args.capacity),
-        args.error.or(args.rate),
+        args.error.or(args.error_rate),
         args.memory,
     )?;
     let plan = Plan::new(question, args.item_bytes, args.overfill)?;
@@ -119,8 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if destination == Destination::Terminal {
             io::stdout().write_all(b"\n")?;
         }
-        let chart = args.picture.unwrap_or(Picture::Items).draw(&plan);
-        plot::draw(&chart, &destination)?;
+        plot::draw(&planned(&plan), &destination)?;
     }
     Ok(ExitCode::SUCCESS)
 }

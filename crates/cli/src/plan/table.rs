@@ -7,8 +7,8 @@ use everbloom_plot::label;
 use super::question::{Plan, Question};
 use super::sizes::{Kind, Size};
 
-/// The most items that BF.RESERVE takes in RedisBloom.
-const REDISBLOOM_MOST: u64 = 1 << 30;
+/// The most items that BF.RESERVE takes.
+const RESERVE_MOST: u64 = 1 << 30;
 
 pub(super) fn render(plan: &Plan) -> String {
     let mut text = format!("{}\n\n", headline(plan));
@@ -80,25 +80,39 @@ fn filters(plan: &Plan, text: &mut String) -> std::fmt::Result {
             size.hashes
         )?;
     }
-    let Some(redisbloom) = plan
-        .filters
-        .iter()
-        .find(|size| size.kind == Kind::RedisBloom)
-    else {
-        return Ok(());
-    };
-    if redisbloom.capacity > REDISBLOOM_MOST {
-        writeln!(
-            text,
-            "\nRedisBloom's BF.RESERVE takes at most {} items.",
-            grouped(REDISBLOOM_MOST)
-        )?;
-    } else {
-        writeln!(
-            text,
-            "\nIn RedisBloom: BF.RESERVE KEY {} {}",
-            redisbloom.rate, redisbloom.capacity
-        )?;
+    text.push('\n');
+    to_copy(plan, text)
+}
+
+/// What makes these filters elsewhere.
+fn to_copy(plan: &Plan, text: &mut String) -> std::fmt::Result {
+    for Size {
+        kind,
+        capacity,
+        rate,
+        ..
+    } in &plan.filters
+    {
+        match kind {
+            Kind::RedisBloom if *capacity > RESERVE_MOST => writeln!(
+                text,
+                "BF.RESERVE takes at most {} items.",
+                grouped(RESERVE_MOST)
+            )?,
+            Kind::RedisBloom => {
+                writeln!(text, "In RedisBloom: BF.RESERVE KEY {rate} {capacity}")?;
+            }
+            Kind::Blocked => writeln!(
+                text,
+                "In Rust:       everbloom::BloomFilter::new({capacity}, {rate})\n\
+                 In Python:     everbloom.BloomFilter({capacity}, {rate})"
+            )?,
+            Kind::BlockedGrowing if *capacity <= RESERVE_MOST => writeln!(
+                text,
+                "On everbloom:  BF.RESERVE KEY {rate} {capacity} LAYOUT BLOCKED"
+            )?,
+            _ => {}
+        }
     }
     Ok(())
 }

@@ -17,7 +17,12 @@ fn plan(args: &[&str]) -> Outcome {
 /// Draws a picture into a file.
 fn draw(what: &str, file: &Path) {
     let file = file.to_str().unwrap();
-    plan(&["1e6", "1%", "--picture", what, "--plot", file]).success();
+    let numbers: &[&str] = if ["principle", "table"].contains(&what) {
+        &[]
+    } else {
+        &["1e6", "1%"]
+    };
+    plan(&[numbers, &["--picture", what, "--plot", file]].concat()).success();
 }
 
 fn json(args: &[&str]) -> Value {
@@ -153,6 +158,14 @@ fn redisblooms_figures_are_its_own() {
             );
         }
     }
+    let small = plan(&["1e6", "0.1%"]).success();
+    for line in [
+        "BF.RESERVE KEY 0.001 1000000\n",
+        "BF.RESERVE KEY 0.001 1000000 LAYOUT BLOCKED\n",
+        "everbloom::BloomFilter::new(1000000, 0.001)\n",
+    ] {
+        assert!(small.contains(line), "{line}");
+    }
     let large = plan(&["2G", "1%"]).success();
     assert!(
         large.contains("takes at most 1 073 741 824 items"),
@@ -233,7 +246,7 @@ fn overfill_curves_are_those_of_the_articles() {
 
 #[test]
 fn nonsense_is_refused_in_one_sentence() {
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 19] = [
         (&[], "give two of"),
         (&["1e6"], "give two of"),
         (&["--memory", "1G"], "give two of"),
@@ -241,6 +254,8 @@ fn nonsense_is_refused_in_one_sentence() {
         (&["0", "1%"], "at least 1 is needed"),
         (&["-5", "1%"], "at least 1 is needed"),
         (&["many", "1%"], "`many` is no number"),
+        (&["0.1%", "900M"], "order swapped?"),
+        (&["0.001", "1e6"], "order swapped?"),
         (&["1e6", "0"], "above 0 and below 1"),
         (&["1e6", "1"], "for one percent write 1%"),
         (&["1e6", "-0.01"], "above 0 and below 1"),
@@ -335,18 +350,54 @@ fn measure_draws_what_it_measures() {
     assert!(terminal.contains("server, expected"), "{terminal}");
 }
 
+/// Marked cells are in brackets.
+#[test]
+fn lessons_need_no_numbers() {
+    let text = plan(&["--picture", "principle"]).success();
+    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
+    assert_eq!(row("is fig there?").matches("[0]").count(), 1, "{text}");
+    assert_eq!(row("is plum there?").matches("[1]").count(), 3, "{text}");
+    let text = plan(&["--picture", "table"]).success();
+    assert_eq!(
+        text.lines().filter(|line| line.contains('[')).count(),
+        13,
+        "{text}"
+    );
+    // ln 2 * 10 = 6.9 hashes are best for 10 bits an item: 0.6185 ^ 10 = 0.8 %.
+    let seven = text.lines().find(|line| line.starts_with("7 ")).unwrap();
+    assert!(seven.contains("[0.0082]"), "{text}");
+}
+
+/// The labels at the right are in the order of the curves' ends.
+#[test]
+fn labels_in_the_terminal_are_in_the_order_of_the_curves() {
+    let overfill = plan(&["1e6", "1%", "--picture", "overfill"]).success();
+    let rows = json(&["1e6", "1%"]);
+    let end = |name: &str| rows["overfill"][4][name].as_f64().unwrap();
+    let first = if end("classic") > end("blocked") {
+        ["1 % classic", "1 % blocked"]
+    } else {
+        ["1 % blocked", "1 % classic"]
+    };
+    let places = first.map(|label| overfill.find(&format!(" {label}")).unwrap());
+    assert!(places[0] < places[1], "{overfill}");
+    let items = plan(&["1e6", "1%", "--picture", "items"]).success();
+    let places = ["classic\n", "blocked\n"].map(|label| items.rfind(label).unwrap());
+    assert!(places[0] < places[1], "{items}");
+}
+
 /// The pictures in the guide are those that are drawn today.
 #[test]
 fn the_guides_pictures() {
     let folder = folder("guide-pictures");
-    for what in ["overfill", "memory"] {
+    for what in ["overfill", "memory", "principle", "table"] {
         let file = folder.join("picture.svg");
         draw(what, &file);
         let kept = root().join(format!("docs/guide/{what}.svg"));
         let same = fs::read(&file).unwrap() == fs::read(&kept).unwrap();
         assert!(
             same,
-            "everbloom plan 1e6 1% --picture {what} --plot {}",
+            "draw it again: everbloom plan --picture {what} --plot {}",
             kept.display()
         );
     }

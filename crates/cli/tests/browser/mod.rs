@@ -42,7 +42,12 @@ fn server() -> (Server, u16) {
         client.call(&[b"BF.ADD", name, b"x"]);
     }
     client.ok("CF.RESERVE cuckoo 1000");
-    client.ok("CF.ADD cuckoo x");
+    for item in 0..500 {
+        client.ok(&format!("CF.ADD cuckoo {item}"));
+    }
+    client.ok("BF.RESERVE full 0.01 10 NONSCALING LAYOUT CLASSIC");
+    let mut added = |item| !client.line(&format!("BF.ADD full {item}")).is_error();
+    assert!((0..100).take_while(|item| added(*item)).count() < 100);
     // It grows: layers of 1000 and 2000, and one that is begun.
     client.ok("BF.RESERVE grown 0.01 1000 LAYOUT CLASSIC");
     for item in 0..4000 {

@@ -280,7 +280,7 @@ impl Manifest {
         })
     }
 
-    /// Puts this manifest in place of the one on the disk.
+    /// Replaces the manifest on the disk by this one.
     ///
     /// One that would not read back is refused: one that names nothing, or a file whose name is so
     /// long that its line, with what is quoted in it, is too long.

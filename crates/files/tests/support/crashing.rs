@@ -244,7 +244,7 @@ impl CrashingDisk {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A test that panicked elsewhere shall not hide its message behind this one.
+        // Keeps the message of a test that panicked elsewhere.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

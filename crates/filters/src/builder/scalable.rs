@@ -166,7 +166,7 @@ impl ScalableBuilder {
         Ok(filter.with_window(window))
     }
 
-    /// The window, if there shall be one, with its first generation.
+    /// The window, if there is one, with its first generation.
     fn window_of_one(&self) -> Result<Option<Window>, BuildError> {
         let Some((span, generations, now)) = self.window else {
             return Ok(None);

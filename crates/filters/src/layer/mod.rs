@@ -327,7 +327,7 @@ impl Layer {
         }
     }
 
-    /// Prefetches what lies between the layer and its bits, if there is anything.
+    /// Prefetches the header of the bits, if there is one.
     #[inline]
     pub(crate) fn prefetch_box(&self) {
         if let Bits::Blocked(bits) = &self.bits {

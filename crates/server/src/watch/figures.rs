@@ -32,6 +32,8 @@ pub struct Figures {
     /// Whether that is clearly above the requested rate. Many small full filters are somewhat above
     /// or below it by chance.
     pub is_above: bool,
+    /// Whether it refuses items when it is full.
+    pub is_fixed: bool,
     /// Of a filter that forgets.
     pub window: Option<Forgets>,
 }
@@ -64,6 +66,7 @@ impl Figures {
                     asked: Some(bloom.error_rate()),
                     expected,
                     is_above: expected - sample.error > CLEARLY * bloom.error_rate(),
+                    is_fixed: bloom.is_fixed() && bloom.window().is_none(),
                     window: bloom.window().map(|window| Forgets {
                         ms: window.span.ticks(),
                         generations: window.kept.len(),
@@ -83,6 +86,7 @@ impl Figures {
                     asked: stats.error_rate,
                     expected: stats.estimated_error_rate,
                     is_above: false,
+                    is_fixed: cuckoo.expansion() == 0,
                     window: None,
                 }
             }

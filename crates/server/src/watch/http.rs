@@ -101,8 +101,8 @@ async fn converse(stream: TcpStream, watch: &Arc<Watch>) -> Result<(), hyper::Er
         .await
 }
 
-const FOREIGN: &str = "here, ask for an IP address or a name without a dot, such as localhost";
-const NOT_FOR_PAGES: &str = "only the page of this server may ask for this";
+const FOREIGN: &str = "Refused: use an IP address or `localhost`";
+const NOT_FOR_PAGES: &str = "Refused: only the page of this server may read this";
 
 /// Refuses requests that another web page makes its visitor's browser send. They could read the
 /// names of keys, and cause work under locks. Prometheus may request another machine by any name.

@@ -3,7 +3,7 @@
 //! The name of a key is bytes. `name` is a readable form; `key` is percent-encoded and complete.
 
 use everbloom::Generation;
-use everbloom::redisbloom::{FilterParts, Options};
+use everbloom::redisbloom::FilterParts;
 use everbloom_commands::filter::Parts;
 use everbloom_commands::metrics::Metrics;
 use everbloom_files::Value as Held;
@@ -112,6 +112,7 @@ fn describe(db: usize, key: &[u8], figures: &Figures) -> Value {
         "layout": kind_name(figures.kind), "layers": layers, "bytes": bytes,
         "items": items, "capacity": capacity, "room": figures.room, "fill": figures.fill_ratio,
         "asked": figures.asked, "expected": figures.expected, "above": figures.is_above,
+        "fixed": figures.is_fixed,
     })
 }
 
@@ -128,13 +129,11 @@ pub fn filter(watch: &Watch, query: &Query) -> Value {
     let found = watch.filters();
     let row = found.as_ref().and_then(|found| found.table.find(db, key));
     let past: Vec<Reading> = row.into_iter().flat_map(Row::past).collect();
-    let (grows, layers) = layers(&parts);
     let mut value = describe(db, key, &figures);
     if let Value::Object(fields) = &mut value {
         fields.extend([
             ("now".into(), json!(Now::read().ms / 1000)),
-            ("grows".into(), json!(grows)),
-            ("parts".into(), json!(layers)),
+            ("parts".into(), json!(layers(&parts))),
             ("past".into(), json!(past)),
             ("curve".into(), json!(forecast::curve(&parts))),
             ("window".into(), window(&parts)),
@@ -179,8 +178,8 @@ fn window(parts: &Parts) -> Value {
     })
 }
 
-/// Whether a filter grows, and its first layers or tables.
-fn layers(parts: &Parts) -> (bool, Vec<Value>) {
+/// The first layers or tables of a filter.
+fn layers(parts: &Parts) -> Vec<Value> {
     match parts {
         Parts::Bloom(parts) => {
             let layers = parts.layers.iter().take(MOST_ROWS).map(|it| {
@@ -189,15 +188,14 @@ fn layers(parts: &Parts) -> (bool, Vec<Value>) {
                     "rate": it.error_rate, "hashes": it.hashes,
                 })
             });
-            let is_fixed = parts.options & Options::NO_SCALING != 0;
-            (!is_fixed, layers.collect())
+            layers.collect()
         }
         Parts::Cuckoo(parts) => {
             let tables = (0..parts.tables).filter_map(|number| parts.table(number));
             let tables = tables
                 .take(MOST_ROWS)
                 .map(|(_, slots)| json!({"bytes": slots, "capacity": slots}));
-            (parts.expansion > 0, tables.collect())
+            tables.collect()
         }
     }
 }

@@ -48,6 +48,39 @@ fn json(port: u16, path: &str) -> Value {
 }
 
 #[test]
+fn the_page_asks_for_windows_and_for_what_refuses_items() {
+    let (running, port) = watched(Settings::default());
+    let mut client = Client::of(&running);
+    client.ok("BF.RESERVE growing 0.01 50");
+    client.ok("BF.RESERVE fixed 0.01 50 NONSCALING");
+    client.ok("CF.RESERVE cuckoo 50 EXPANSION 0");
+    client.ok("BF.RESERVE window 0.01 1000 WINDOW SECONDS 40");
+    for (key, fixed) in [
+        ("growing", false),
+        ("fixed", true),
+        ("cuckoo", true),
+        ("window", false),
+    ] {
+        assert_eq!(
+            json(port, &format!("/filter.json?key={key}"))["fixed"],
+            fixed,
+            "{key}"
+        );
+    }
+    client.ok("BF.MADD window a b");
+    client.ok("BF.ADVANCE window");
+    client.ok("BF.ADD window c");
+    let window = &json(port, "/filter.json?key=window")["window"];
+    assert_eq!(
+        (&window["seconds"], window["next"].is_u64()),
+        (&40.into(), true)
+    );
+    let generations = window["generations"].as_array().unwrap();
+    let items: Vec<_> = generations.iter().map(|it| &it["items"]).collect();
+    assert_eq!(items, [2, 1]);
+}
+
+#[test]
 fn the_page_asks_for_filters_by_page_and_for_one() {
     let (running, port) = watched(Settings::default());
     let mut client = Client::of(&running);
@@ -86,18 +119,6 @@ fn the_page_asks_for_filters_by_page_and_for_one() {
     assert_eq!(in_3["capacity"], 50_000);
     assert_eq!(in_3["past"].as_array().unwrap().len(), 1);
     assert_eq!(in_3["window"], Value::Null);
-    client.ok("BF.RESERVE window 0.01 1000 WINDOW SECONDS 40");
-    client.ok("BF.MADD window a b");
-    client.ok("BF.ADVANCE window");
-    client.ok("BF.ADD window c");
-    let window = &json(port, "/filter.json?db=3&key=window")["window"];
-    assert_eq!(
-        (&window["seconds"], window["next"].is_u64()),
-        (&40.into(), true)
-    );
-    let generations = window["generations"].as_array().unwrap();
-    let items: Vec<_> = generations.iter().map(|it| &it["items"]).collect();
-    assert_eq!(items, [2, 1]);
     for nothing in [
         "db=1&key=f000",
         "db=99&key=f000",
