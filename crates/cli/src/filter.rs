@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use everbloom::{BloomFilter, BuildError, Layer, Layout, ScalableBloomFilter, Stats};
+use everbloom::{BloomFilter, BuildError, Layer, Layout, ScalableBloomFilter, Stats, Window};
 
 use crate::records::chunk::{Hashed, Hasher};
 pub(crate) use crate::stable::Filter;
@@ -108,6 +108,14 @@ impl Filter {
         match self {
             Filter::Fixed(_) => false,
             Filter::Growing(filter) => !filter.is_fixed(),
+        }
+    }
+
+    /// The window, if the filter forgets.
+    pub(crate) fn window(&self) -> Option<&Window> {
+        match self {
+            Filter::Fixed(_) => None,
+            Filter::Growing(filter) => filter.window(),
         }
     }
 

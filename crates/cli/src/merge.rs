@@ -53,11 +53,37 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // First, because a new file is there while the run goes on, and is removed at its end.
     let signals = Signals::catch(Arc::default())?;
-    let stopped = || signals.exit_code().map(ExitCode::from);
     let mut out = FilterFile::open(&args.out)?;
     out.check_is_filter()?;
+    let merged = union(args.files.iter().map(PathBuf::as_path), || {
+        signals.exit_code().is_some()
+    })?;
+    if let Some(code) = signals.exit_code() {
+        return Ok(ExitCode::from(code));
+    }
+    if let Some(filter) = merged {
+        let now = check_rate(&filter, args.error_rate)?;
+        out.save(|to| filter.write_to(to))?;
+        if !args.quiet {
+            summarize(&filter, now);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the result of a merge of two files finds of other records.
+pub(crate) fn rate_of(one: &Path, other: &Path) -> Result<Option<f64>, Failure> {
+    let merged = union([one, other], || false)?;
+    merged.map(|filter| check_rate(&filter, None)).transpose()
+}
+
+/// The filters of all files in one, unless it is stopped before.
+fn union<'a>(
+    files: impl IntoIterator<Item = &'a Path>,
+    stopped: impl Fn() -> bool,
+) -> Result<Option<Filter>, Failure> {
     let mut merged: Option<(ScalableBloomFilter, &Path)> = None;
-    for path in &args.files {
+    for path in files {
         // Without a lock: the output, which may be one of them, has its own.
         let filter = match FilterFile::look(path)? {
             Filter::Fixed(filter) => filter.into(),
@@ -70,20 +96,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 united.map_err(|error| unlike(first, path, error))?;
             }
         }
-        if let Some(code) = stopped() {
-            return Ok(code);
+        if stopped() {
+            return Ok(None);
         }
     }
-    if let Some((filter, _)) = merged {
-        let filter = Filter::from(filter);
-        let now = filter.stats().estimated_error_rate;
-        check_rate(&filter, now, args.error_rate)?;
-        out.save(|to| filter.write_to(to))?;
-        if !args.quiet {
-            summarize(&filter, now);
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(merged.map(|(filter, _)| Filter::from(filter)))
 }
 
 fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
@@ -98,20 +115,24 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::OutOfMemory => return Failure::Server(error.to_string()),
     };
     let (first, path) = (first.display(), path.display());
+    if error == UnionError::Window {
+        return Failure::Usage(format!("{first} and {path} {what}"));
+    }
     Failure::Usage(format!(
         "{first} and {path} {what}; build one of them again with --like the other"
     ))
 }
 
-/// Fails when the filter is worse than what was asked for, or allowed now.
-fn check_rate(filter: &Filter, now: f64, allowed: Option<f64>) -> Result<(), Failure> {
+/// The error rate of the filter now. Fails when it is worse than what was asked for, or allowed now.
+fn check_rate(filter: &Filter, allowed: Option<f64>) -> Result<f64, Failure> {
+    let now = filter.stats().estimated_error_rate;
     let (limit, what) = match allowed {
         Some(limit) => (limit, "--error-rate allows"),
-        None if !filter.is_overfull() => return Ok(()),
+        None if !filter.is_overfull() => return Ok(now),
         None => (filter.error_rate(), "the filters were made for"),
     };
     if now <= limit {
-        return Ok(());
+        return Ok(now);
     }
     // A rate that is rounded is not smaller then.
     let enough = percent((now * 1.06).min(0.99)).replace(' ', "");

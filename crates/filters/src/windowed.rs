@@ -177,6 +177,7 @@ impl WindowedBloomFilter {
     /// assert_eq!((window.ended(44), window.ended(45)), (0, 1));
     /// assert_eq!(window.kept.iter().map(|it| it.began).collect::<Vec<_>>(), [0, 30, 30]);
     /// assert_eq!((seen.len(), seen.layers().len()), (2, 2));
+    /// assert_eq!(window.size(0).unwrap().bits(), seen.layers()[0].bits());
     /// assert_eq!(WindowedBloomFilter::GENERATIONS, 4);
     /// ```
     #[must_use]

@@ -100,6 +100,16 @@ fn filters(plan: &Plan, text: &mut String) -> std::fmt::Result {
             redisbloom.rate, redisbloom.capacity
         )?;
     }
+    let windowed = plan.filters.iter().find(|size| size.kind == Kind::Windowed);
+    if let Some((size, window)) = windowed.zip(plan.window) {
+        writeln!(
+            text,
+            "With a window: BF.RESERVE KEY {} {} WINDOW SECONDS {}",
+            size.rate,
+            size.capacity,
+            window.div_ceil(1000)
+        )?;
+    }
     Ok(())
 }
 

@@ -327,6 +327,35 @@ fn measure_reads_numbers_as_people_type_them() {
 }
 
 #[test]
+fn measure_a_window_that_is_full() {
+    let server = Server::start();
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let flags = [
+        "measure",
+        "--count",
+        "20000",
+        "--seed",
+        "7",
+        "--window",
+        "--error-rate",
+        "1%",
+    ];
+    let embedded = everbloom(&flags).success();
+    let row = |report: &str| report.lines().last().unwrap().to_owned();
+    let words = row(&embedded);
+    let words: Vec<_> = words.split_whitespace().collect();
+    assert_eq!(words[..3], ["window", "0.01", "8000"], "{embedded}");
+    assert_eq!(words[4], "0", "nothing is missed: {embedded}");
+    let expected: f64 = words[8].trim_end_matches('%').parse().unwrap();
+    assert!((0.7..=1.05).contains(&expected), "{embedded}");
+    // Of items that the server has, too; its filter has another key.
+    let remote = everbloom(&[&flags[..], &["--url", &url]].concat()).success();
+    assert!(row(&remote).starts_with("window 0.01 8000 "), "{remote}");
+    let cuckoo = everbloom(&["measure", "--family", "cuckoo", "--window"]);
+    assert_eq!(cuckoo.status.code(), Some(2), "{cuckoo:?}");
+}
+
+#[test]
 fn measure_is_quiet_when_told() {
     if !peers::is_there(
         Command::new("script").arg("--version"),

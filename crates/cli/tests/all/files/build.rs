@@ -263,3 +263,37 @@ fn a_signal_during_build_leaves_things_as_they_were() {
         }
     }
 }
+
+#[test]
+fn info_shows_a_window_and_whether_two_files_can_be_merged() {
+    let folder = folder_with("files-info", &[("in", b"a\n")]);
+    let _ = fs::remove_file(folder.join("w.bloom"));
+    let dedup = ["dedup", "-q", "-c", "500", "--window", "30d", "--state"];
+    everbloom(&folder, &[&dedup[..], &["w.bloom", "in"]].concat()).success();
+    let info = everbloom(&folder, &["info", "w.bloom"]).success();
+    for words in [
+        "windowed, blocked",
+        "30 days, for 500 items",
+        "1 of at most 5",
+    ] {
+        assert!(info.contains(words), "{info}");
+    }
+    let json = everbloom(&folder, &["info", "--json", "w.bloom"]).success();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["window_ticks"], 2_592_000_000_u64);
+    assert_eq!(json["window_capacity"], 500);
+
+    for (file, seed) in [("a.bloom", "1"), ("b.bloom", "1"), ("c.bloom", "2")] {
+        everbloom(&folder, &["build", "-q", "--seed", seed, file, "in"]).success();
+    }
+    let alike = everbloom(&folder, &["info", "a.bloom", "b.bloom"]).success();
+    assert!(alike.contains("\nmerge       yes; "), "{alike}");
+    for (other, why) in [("c.bloom", "different keys"), ("w.bloom", "a window")] {
+        let unlike = everbloom(&folder, &["info", "a.bloom", other]);
+        assert_eq!(unlike.status.code(), Some(1), "{unlike:?}");
+        let line = format!("\nmerge       no: a.bloom and {other} ");
+        assert!(unlike.stdout.contains(&line), "{unlike:?}");
+        assert!(unlike.stdout.contains(why), "{unlike:?}");
+    }
+    refused(&everbloom(&folder, &["info", "a.bloom", "in"]), &["in"]);
+}
