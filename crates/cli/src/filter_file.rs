@@ -217,6 +217,11 @@ impl FilterFile {
         Err(FilterFileError::Locked(path.to_owned()))
     }
 
+    /// Whether there was nothing before.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_empty
+    }
+
     /// Reads the filter, which must be one that grows; `None` when the file is new. All of it is
     /// checked.
     pub(crate) fn read(&mut self) -> Result<Option<ScalableBloomFilter>, FilterFileError> {
