@@ -63,10 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         out.save(|to| filter.write_to(to))?;
         return Ok(ExitCode::SUCCESS);
     }
-    match FilterFile::look(&args.from)? {
-        Filter::Growing(filter) => write_folder(&filter, &args.to)?,
-        Filter::Fixed(filter) => write_folder(&filter.into(), &args.to)?,
-    }
+    write_folder(&FilterFile::look(&args.from)?.into(), &args.to)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -58,7 +58,9 @@ pub enum UnionError {
 }
 
 /// The error of the first rule that is broken.
-fn first_broken(rules: impl IntoIterator<Item = (bool, UnionError)>) -> Result<(), UnionError> {
+pub(crate) fn first_broken(
+    rules: impl IntoIterator<Item = (bool, UnionError)>,
+) -> Result<(), UnionError> {
     let broken = rules.into_iter().find(|(holds, _)| !holds);
     broken.map_or(Ok(()), |(_, error)| Err(error))
 }

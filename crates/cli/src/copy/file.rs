@@ -142,10 +142,7 @@ pub(super) fn load(
     tls: &TlsArgs,
     progress: &Progress,
 ) -> Result<u64, Failure> {
-    let filter = match FilterFile::look(path)? {
-        Saved::Fixed(filter) => filter.into(),
-        Saved::Growing(filter) => filter,
-    };
+    let filter = ScalableBloomFilter::from(FilterFile::look(path)?);
     let mut server = Server::connect(&to.url, tls)?;
     server.must_know("BF.LOADCHUNK")?;
     let temporary = temporary::name(&to.key, &transfer::token());

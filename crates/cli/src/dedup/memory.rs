@@ -3,10 +3,10 @@
 use everbloom::ScalableBloomFilter;
 
 use crate::failure::Failure;
+use crate::filter::now_ms;
 
 use super::loss::Loss;
 use super::server::Server;
-use super::state::now_ms;
 use crate::records::chunk::{Chunk, Hashed};
 
 /// What remembers the keys.

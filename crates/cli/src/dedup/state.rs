@@ -1,12 +1,12 @@
 //! The filter of a run: that of the state's file, or a new one.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use everbloom::hash::Key;
 use everbloom::{BuildError, ScalableBloomFilter, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
+use crate::filter::now_ms;
 use crate::filter_file::FilterFile;
 use crate::number::time;
 
@@ -171,14 +171,6 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
         )));
     }
     Ok(())
-}
-
-/// The clock of windows, as the server has it: milliseconds since 1970.
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| {
-        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-    })
 }
 
 fn too_much(capacity: u64, error: BuildError) -> Failure {

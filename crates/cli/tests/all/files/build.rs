@@ -210,6 +210,48 @@ fn a_state_of_dedup_is_not_replaced_by_a_filter_of_fixed_size() {
 }
 
 #[test]
+fn records_are_appended_to_a_filter_that_is_there() {
+    let (one, two) = (names(0..500), names(500..1000));
+    let files = [("one", one.as_bytes()), ("two", two.as_bytes())];
+    let folder = folder_with("files-append", &files);
+    let _ = fs::remove_file(folder.join("w.bloom"));
+    let append = |file: &str| everbloom(&folder, &["build", "--append", file, "two"]);
+    let kinds: [(&str, &[&str]); 4] = [
+        ("f.bloom", &["build", "-q", "-c", "1000", "-e", "1e-9"]),
+        (
+            "c.bloom",
+            &[
+                "build", "-q", "-c", "1000", "-e", "1e-9", "--layout", "classic",
+            ],
+        ),
+        (
+            "g.bloom",
+            &["build", "-q", "-c", "100", "-e", "1e-9", "--growing"],
+        ),
+        (
+            "w.bloom",
+            &[
+                "dedup", "-q", "-c", "1000", "-e", "1e-9", "--window", "7d", "--state",
+            ],
+        ),
+    ];
+    for (file, make) in kinds {
+        everbloom(&folder, &[make, &[file, "one"]].concat());
+        let appended = append(file);
+        let summary = "500 records in, 1000 in the filter, which takes ";
+        assert!(appended.stderr.contains(summary), "{appended:?}");
+        assert!(appended.stderr.contains("iB\n"), "{appended:?}");
+        let found = with_input(&folder, &["check", file], names(0..2000));
+        assert_eq!(found.success(), names(0..1000));
+    }
+    refused(&append("none.bloom"), &["there is no filter none.bloom"]);
+    assert!(!folder.join("none.bloom").exists());
+    refused(&append("one"), &["one is not a filter file"]);
+    let larger = ["build", "--append", "-c", "5", "f.bloom", "two"];
+    assert_eq!(everbloom(&folder, &larger).status.code(), Some(2));
+}
+
+#[test]
 fn a_growing_filter_of_the_library_is_checked() {
     let folder = folder("files-growing");
     let mut filter = ScalableBloomFilter::new(100, 1e-6);
