@@ -44,13 +44,13 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Family::Bloom)]
     family: Family,
     /// The error rate to reserve, between 0 and 1
-    #[arg(long, value_name = "RATE", default_value_t = 0.001, value_parser = number::rate)]
+    #[arg(short, long, value_name = "RATE", default_value_t = 0.001, value_parser = number::rate)]
     error_rate: f64,
     /// The bucket size of a cuckoo filter [default: 1, 2 and 4, one filter each]
     #[arg(long, value_name = "SLOTS", value_parser = clap::value_parser!(u8).range(1..))]
     bucket_size: Option<u8>,
     /// The capacity to reserve [default: half of N]
-    #[arg(long, value_name = "ITEMS", value_parser = number::items)]
+    #[arg(short, long, value_name = "ITEMS", value_parser = number::items)]
     capacity: Option<u64>,
     /// The layout of Bloom filters [default: classic, or what the server makes by itself]
     #[arg(long, value_enum)]

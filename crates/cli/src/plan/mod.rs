@@ -20,13 +20,14 @@ use question::{Plan, Question};
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     /// How many items the filter will hold: 9e8, 900M, 3*10^8
-    #[arg(value_name = "CAPACITY", value_parser = number::items, allow_negative_numbers = true)]
+    #[arg(value_name = "CAPACITY", value_parser = first_number, allow_negative_numbers = true)]
     items: Option<u64>,
     /// How often it may be wrong about an item it never saw: 0.001, 1/1000, 0.1%
     #[arg(value_name = "ERROR", value_parser = number::rate, allow_negative_numbers = true)]
     error: Option<f64>,
     /// The same as CAPACITY
     #[arg(
+        short,
         long,
         value_name = "N",
         value_parser = number::items,
@@ -36,14 +37,15 @@ pub(crate) struct Args {
     capacity: Option<u64>,
     /// The same as ERROR
     #[arg(
+        short,
         long,
-        visible_alias = "error-rate",
+        visible_alias = "rate",
         value_name = "RATE",
         value_parser = number::rate,
         allow_negative_numbers = true,
         conflicts_with = "error"
     )]
-    rate: Option<f64>,
+    error_rate: Option<f64>,
     /// The most memory the filter may take: 2G, 512MiB
     #[arg(
         long,
@@ -82,8 +84,8 @@ const HELP: &str = "\
 Give two of capacity, error rate and memory; plan finds the third.
 
   everbloom plan 900M 0.1%                     how much memory?
-  everbloom plan --rate 0.1% --memory 512M     how many items?
-  everbloom plan --capacity 1e9 --memory 2G    how often will it be wrong?
+  everbloom plan -e 0.1% --memory 512M         how many items?
+  everbloom plan -c 1e9 --memory 2G            how often will it be wrong?
   everbloom plan 1e6 1% --overfill             and when it holds more than that?
   everbloom plan 1e6 1% --window 7d            and if it forgets what is a week old?
   everbloom plan 1e6 1% --picture memory       memory against error rate, in the terminal
@@ -97,6 +99,14 @@ rate for them, so it takes more bits. RedisBloom's figures are those of BF.RESER
 
 Exit code: 2 when a number makes no sense or nothing fits, else 0.";
 
+/// Reads the capacity, which some give second.
+fn first_number(text: &str) -> Result<u64, String> {
+    number::items(text).map_err(|why| match number::rate(text) {
+        Ok(_) => format!("{why}; is the order swapped? The capacity comes first"),
+        Err(_) => why,
+    })
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let destination = match (&args.plot, args.picture) {
         (Some(destination), _) => Some(destination.clone()),
@@ -109,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let question = Question::new(
         args.items.or(args.capacity),
-        args.error.or(args.rate),
+        args.error.or(args.error_rate),
         args.memory,
     )?;
     let plan = Plan::new(question, args.item_bytes, args.overfill, args.window)?;

@@ -41,7 +41,7 @@ impl Question {
             )),
             _ => Err(Failure::Usage(
                 "give two of capacity, rate and memory, such as `everbloom plan 900M 0.1%` or \
-                 `everbloom plan --rate 0.1% --memory 512M`"
+                 `everbloom plan -e 0.1% --memory 512M`"
                     .into(),
             )),
         }

@@ -100,6 +100,13 @@ fn filters(plan: &Plan, text: &mut String) -> std::fmt::Result {
             redisbloom.rate, redisbloom.capacity
         )?;
     }
+    let (rate, capacity) = (plan.rate(), plan.capacity());
+    writeln!(
+        text,
+        "Blocked: BF.RESERVE KEY {rate} {capacity} LAYOUT BLOCKED\n\
+         In Rust: BloomFilter::new({capacity}, {rate})\n\
+         In Python: everbloom.BloomFilter({capacity}, {rate})"
+    )?;
     let windowed = plan.filters.iter().find(|size| size.kind == Kind::Windowed);
     if let Some((size, window)) = windowed.zip(plan.window) {
         writeln!(

@@ -112,6 +112,11 @@ fn query_takes_host_and_port_as_redis_cli_does() {
     let help = everbloom(&["query", "--help"]).success();
     assert!(help.contains("-h, --host <HOST>"), "{help}");
     assert!(help.contains("-p, --port <PORT>"), "{help}");
+    let url = format!("redis://127.0.0.1:{port}");
+    let exists = everbloom(&["query", "--url", &url, "BF.EXISTS", "k", "a"]);
+    assert_eq!(exists.success(), "(integer) 1\n");
+    let both = everbloom(&["query", "--url", &url, "-p", &port, "PING"]);
+    assert_eq!(both.status.code(), Some(2), "{both:?}");
     // Behind the command's name they are the command's.
     let echo = ["query", "-p", &port, "ECHO", "-h"];
     assert_eq!(everbloom(&echo).success(), "\"-h\"\n");
@@ -120,7 +125,7 @@ fn query_takes_host_and_port_as_redis_cli_does() {
 #[test]
 fn query_refuses_flags_that_it_does_not_know() {
     let server = Server::start();
-    for flag in ["--url", "-z"] {
+    for flag in ["--uri", "-z"] {
         let outcome = server.query(&[flag, "PING"]);
         assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
         assert_eq!(outcome.stdout, "");

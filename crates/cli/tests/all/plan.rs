@@ -255,6 +255,20 @@ fn overfill_curves_are_those_of_the_articles() {
 }
 
 #[test]
+fn numbers_in_the_wrong_order_are_noticed() {
+    let swapped = plan(&["0.1%", "900M"]);
+    assert_eq!(swapped.status.code(), Some(2), "{swapped:?}");
+    assert!(
+        swapped.stderr.contains("is the order swapped?"),
+        "{swapped:?}"
+    );
+    let wrong = plan(&["many", "0.1%"]);
+    assert!(!wrong.stderr.contains("swapped"), "{wrong:?}");
+    let flags = plan(&["-c", "900M", "-e", "0.1%"]).success();
+    assert_eq!(flags, plan(&["900M", "0.1%"]).success());
+}
+
+#[test]
 fn nonsense_is_refused_in_one_sentence() {
     let cases: [(&[&str], &str); 17] = [
         (&[], "give two of"),
