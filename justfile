@@ -113,6 +113,10 @@ bench-extremes: _bench-build _load-build
     python3 benches/extremes/run.py small
     python3 benches/extremes/run.py large
 
+# Windows beside a plain filter and a key for each day; needs python3
+bench-windows: _bench-build
+    python3 benches/windows/run.py
+
 # What clients can take, and what the others notice, beside redis-server; needs python3 and redis-server
 bench-attacks: _bench-build
     python3 benches/attacks/run.py

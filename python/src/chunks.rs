@@ -38,11 +38,10 @@ impl Chunks {
         if next < 0 {
             return None;
         }
-        let (iterator, piece) = dump::piece(&self.filter, next);
-        if iterator == 0 {
+        let Some((iterator, piece)) = dump::piece(&self.filter, next) else {
             self.next.store(-1, Ordering::Relaxed);
             return None;
-        }
+        };
         self.next.store(iterator, Ordering::Relaxed);
         Some((iterator, PyBytes::new(py, &piece)))
     }
@@ -51,8 +50,8 @@ impl Chunks {
 /// The filter of these pieces, which must be complete and in order.
 pub(crate) fn collect(chunks: &Bound<'_, PyAny>) -> PyResult<Inner> {
     let mut filter: Option<Inner> = None;
-    // How far the pieces have come.
-    let mut end = 0;
+    // The iterator of the header, and how many bytes the pieces have.
+    let (mut start, mut end) = (0, 0);
     for chunk in chunks.try_iter()? {
         let (iterator, piece) = chunk?.extract::<(i64, Bound<'_, PyAny>)>()?;
         let piece = item::bytes_of(&piece)?;
@@ -61,12 +60,13 @@ pub(crate) fn collect(chunks: &Bound<'_, PyAny>) -> PyResult<Inner> {
             break;
         }
         let Some(filter) = &mut filter else {
+            start = iterator;
             filter = Some(first(iterator, &piece)?);
             continue;
         };
         let begin = end;
         end += piece.len() as u64;
-        if u64::try_from(iterator).ok() != end.checked_add(1) {
+        if iterator.checked_sub(start).and_then(|it| u64::try_from(it).ok()) != Some(end) {
             return Err(FormatError::new_err(format!(
                 "a chunk is missing or out of order before iterator {iterator}"
             )));
@@ -86,10 +86,9 @@ pub(crate) fn collect(chunks: &Bound<'_, PyAny>) -> PyResult<Inner> {
 
 /// An empty filter as the header says.
 fn first(iterator: i64, header: &[u8]) -> PyResult<Inner> {
-    let parts = match iterator {
-        1 => header::decode(header),
-        _ => None,
-    };
+    let start = u64::try_from(iterator).ok();
+    let parts = header::decode(header)
+        .filter(|parts| parts.stream_start().checked_add(1) == start);
     let parts = parts.ok_or_else(|| FormatError::new_err("the first chunk is not a header"))?;
     Inner::from_parts(&parts, u64::MAX).map_err(error::parts)
 }

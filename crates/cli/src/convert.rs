@@ -93,15 +93,12 @@ fn write_folder(filter: &ScalableBloomFilter, folder: &Path) -> Result<(), Failu
 
 fn write_pieces(filter: &ScalableBloomFilter, folder: &Path) -> io::Result<()> {
     let mut iterator = 0;
-    loop {
-        let (next, data) = piece(filter, iterator);
-        if next == 0 {
-            return Ok(());
-        }
+    while let Some((next, data)) = piece(filter, iterator) {
         // With zeros, so that every listing has them in order.
         fs::write(folder.join(format!("{next:020}")), data)?;
         iterator = next;
     }
+    Ok(())
 }
 
 /// A piece that is still in its file.
@@ -123,21 +120,20 @@ fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
             .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
     };
     let pieces = list(folder)?;
-    let Some((first, rest)) = pieces
-        .split_first()
-        .filter(|(first, _)| first.iterator == 1)
-    else {
-        return Err(wrong("no piece is named 1".to_owned()));
+    let Some((first, rest)) = pieces.split_first() else {
+        return Err(wrong("it has no pieces".to_owned()));
     };
+    let start = first.iterator;
     let parts = header::decode(&read(&first.path)?)
-        .ok_or_else(|| wrong("piece 1 is no header of a filter".to_owned()))?;
+        .filter(|parts| parts.stream_start().checked_add(1) == Some(start))
+        .ok_or_else(|| wrong(format!("piece {start} is no header of a filter")))?;
     let sizes = parts.layers.iter().map(|layer| layer.bytes);
     let length = sizes.fold(0, u64::saturating_add);
-    // The iterator of a piece is one behind its last byte, counted from 1.
+    // The iterator of a piece is one behind its last byte.
     let mut at = 0_u64;
     for piece in rest {
         at = at.saturating_add(piece.len);
-        if piece.iterator != at.saturating_add(1) {
+        if piece.iterator != at.saturating_add(start) {
             return Err(wrong(format!(
                 "piece {} does not fit the others",
                 piece.iterator

@@ -118,15 +118,13 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::Key => "have different keys",
         UnionError::Hash => "have different hashes",
         UnionError::ErrorRate => "were made for different error rates",
-        UnionError::Window => "cannot be merged, because one of them has a window",
+        UnionError::Window => "have different windows",
+        UnionError::WindowOfItems => "cannot be merged: whose items were the last is unknown",
         UnionError::Growth => "cannot be merged, because one of them grows and the other does not",
         UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
         UnionError::OutOfMemory => return Failure::Server(error.to_string()),
     };
     let (first, path) = (first.display(), path.display());
-    if error == UnionError::Window {
-        return Failure::Usage(format!("{first} and {path} {what}"));
-    }
     Failure::Usage(format!(
         "{first} and {path} {what}; build one of them again with --like the other"
     ))

@@ -123,6 +123,9 @@ pub enum CommandError {
     /// BF.SCANDUMP: the iterator is not an integer.
     #[error("Second argument must be numeric")]
     ScanIterator,
+    /// BF.SCANDUMP: a window has dropped what the iterator stands for.
+    #[error("ERR a generation of the window ended during this dump: begin again with iterator 0")]
+    DumpOutdated,
     /// BF.LOADCHUNK: the iterator is not an integer.
     #[error("ERR Second argument must be numeric")]
     LoadIterator,

@@ -53,6 +53,7 @@ mod serde;
 mod sets;
 mod shape;
 mod stats;
+mod union;
 mod window;
 mod windowed;
 

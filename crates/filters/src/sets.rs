@@ -1,7 +1,5 @@
 //! Set operations: union, intersection, shrinking and clearing.
 
-use core::cmp::Ordering;
-
 use smallvec::SmallVec;
 
 use crate::error::BuildError;
@@ -11,7 +9,6 @@ use crate::host::Capture;
 use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
-use crate::window::Window;
 
 /// Bytes of a block.
 const BLOCK: usize = BLOCK_BITS as usize / 8;
@@ -46,9 +43,12 @@ pub enum UnionError {
     /// One has the 64-bit hash, the other the 32-bit hash of early RedisBloom versions.
     #[error("the filters have different hashes")]
     Hash,
-    /// One of the filters has a window: generations of one have no counterpart in the other.
-    #[error("a filter with a window cannot be united")]
+    /// One of the filters has a window and the other has not, or not the same.
+    #[error("the filters have different windows")]
     Window,
+    /// Both remember their last items. Which of all these were the last is unknown.
+    #[error("filters that remember a number of items cannot be united")]
+    WindowOfItems,
     /// One grows, and the other is of fixed size.
     #[error("one of the filters grows, and the other does not")]
     Growth,
@@ -265,89 +265,7 @@ impl ScalableBloomFilter {
         let layer = Layer::sized(first.size(), self.key(), u64::MAX)?;
         let (options, expansion) = (self.options(), self.expansion());
         let empty = Self::from_layers([layer], 0, options, expansion);
-        Ok(empty.with_window(self.window().map(Window::emptied)))
-    }
-
-    /// Adds all items of another filter, which must have the same layout and key:
-    /// [`empty_like`](Self::empty_like) makes such a filter. Capacities and error rates may differ.
-    /// Returns the error rate to expect, which may exceed the given one.
-    ///
-    /// A layer is merged into one of the same size if that one has room for the items of both, or
-    /// if the merged layer errs no more often than the two layers apart (layers of the same items,
-    /// for example). Otherwise it becomes an additional layer. So the new error rate is at most the
-    /// sum of both. [`len`](Self::len) counts an item twice if it is in two layers. A
-    /// [capture](crate::host) in progress ends.
-    ///
-    /// ```
-    /// use everbloom::ScalableBloomFilter;
-    /// let builder = ScalableBloomFilter::builder().error_rate(0.01).seed(7);
-    /// let (mut one, mut other) = (builder.build()?, builder.build()?);
-    /// one.extend(0..20);
-    /// other.extend(20..40);
-    /// let rate = one.union(&other)?;
-    /// assert!(rate < 0.01);
-    /// assert_eq!(one.layers().len(), 1);
-    ///
-    /// // This one is full, and the other has no room for it.
-    /// let mut more = one.empty_like()?;
-    /// more.extend(100..200);
-    /// one.union(&more)?;
-    /// assert_eq!(one.layers().len(), 2);
-    /// assert!((0..40).chain(100..200).all(|number| one.contains(&number)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
-    pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<f64, UnionError> {
-        let widths = [self, other].map(|filter| filter.options().hash_width());
-        let windows = [self, other].map(ScalableBloomFilter::window);
-        first_broken([
-            (windows == [None, None], UnionError::Window),
-            (self.layout() == other.layout(), UnionError::Layout),
-            (self.key() == other.key(), UnionError::Key),
-            (widths[0] == widths[1], UnionError::Hash),
-            (self.is_fixed() == other.is_fixed(), UnionError::Growth),
-        ])?;
-        self.capture = Capture::default();
-        for layer in &other.layers {
-            // The count of a layer that was loaded may be wrong; its bits decide.
-            let is_empty = layer.is_empty() && layer.fill().ratio == 0.0;
-            if !is_empty && !self.unite_with_any(layer)? {
-                self.layers.push(copy(layer)?);
-            }
-        }
-        // The first layer says what error rate was given.
-        if let Some((_, later)) = self.layers.split_first_mut() {
-            later.sort_by(growth);
-        }
-        self.items = 0;
-        for layer in &mut self.layers {
-            // The sum of the layers' counts must stay the filter's count.
-            layer.set_len(layer.len().min(u64::MAX - self.items));
-            self.items += layer.len();
-        }
-        Ok(self.expected_rate())
-    }
-
-    /// Merges this layer into one of the layers, if the result is no worse than both apart.
-    fn unite_with_any(&mut self, layer: &Layer) -> Result<bool, UnionError> {
-        let alike = self.layers.iter_mut();
-        for mine in alike.filter(|mine| mine.size() == layer.size()) {
-            if mine.len().saturating_add(layer.len()) <= mine.capacity() {
-                unite(mine, layer);
-                return Ok(true);
-            }
-            let mut united = copy(mine)?;
-            unite(&mut united, layer);
-            let apart = mine.fill().error_rate + layer.fill().error_rate;
-            if united.len() <= united.capacity() || united.fill().error_rate <= apart {
-                *mine = united;
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(empty.with_window(self.window().map(|it| it.emptied(self.stream_len()))))
     }
 
     /// Makes the filter smaller and keeps its items: the newest layer becomes as large as one of a
@@ -425,7 +343,7 @@ impl ScalableBloomFilter {
     }
 
     /// The error rate to expect: the sum of the layers'.
-    fn expected_rate(&self) -> f64 {
+    pub(crate) fn expected_rate(&self) -> f64 {
         self.layers.iter().map(rate_now).sum()
     }
 
@@ -440,11 +358,12 @@ impl ScalableBloomFilter {
     /// ```
     pub fn clear(&mut self) {
         self.capture = Capture::default();
+        let bytes = self.stream_len();
         self.layers.truncate(1);
         self.layers.iter_mut().for_each(Layer::clear);
         self.items = 0;
         if let Some(window) = &mut self.window {
-            **window = window.emptied();
+            **window = window.emptied(bytes);
         }
     }
 }
@@ -477,27 +396,14 @@ fn folded_into(layer: &Layer, size: &BlockedSize, key: Key) -> Result<Layer, Bui
     Ok(smaller)
 }
 
-fn copy(layer: &Layer) -> Result<Layer, UnionError> {
-    layer.try_clone().map_err(|_| UnionError::OutOfMemory)
-}
-
 /// Adds the items of a layer of the same size and key. The new count is an estimate from the fill
 /// ratio, at least the larger of both counts and at most their sum.
-fn unite(mine: &mut Layer, other: &Layer) {
+pub(crate) fn unite(mine: &mut Layer, other: &Layer) {
     let least = mine.len().max(other.len());
     let most = mine.len().saturating_add(other.len());
     mine.union_bits(other);
     mine.set_len(mine.fill().items.clamp(least, most));
     mine.collapse_loaded();
-}
-
-/// The order in which layers are made: ever larger, ever smaller error rates. Items are inserted
-/// into the last one, so that of equal layers this is the one with the most room.
-fn growth(one: &Layer, other: &Layer) -> Ordering {
-    let larger = one.capacity().cmp(&other.capacity());
-    let stricter = || other.error_rate().total_cmp(&one.error_rate());
-    let emptier = || other.len().cmp(&one.len());
-    larger.then_with(stricter).then_with(emptier)
 }
 
 /// The bytes of a folded filter that would have `wanted` bytes if it were newly made. They are more

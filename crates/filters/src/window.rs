@@ -66,6 +66,9 @@ pub struct Window {
     pub capacity: u64,
     /// The error rate that all generations keep together.
     pub error_rate: f64,
+    /// Bytes of all layers that were dropped so far: a byte that is kept has the same number among
+    /// all bytes that there ever were, however often a generation began meanwhile.
+    pub dropped: u64,
     /// The generations that are kept, oldest first; at least one and at most g + 1.
     pub kept: Vec<Generation>,
 }
@@ -88,11 +91,11 @@ const FIRST_SHARE: f64 = 0.75;
 
 impl Window {
     /// How many generations may be kept.
-    fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         usize::try_from(self.generations).map_or(usize::MAX, |g| g.saturating_add(1))
     }
 
-    fn newest(&self) -> Generation {
+    pub(crate) fn newest(&self) -> Generation {
         let none = Generation {
             layers: 0,
             began: 0,
@@ -100,9 +103,8 @@ impl Window {
         self.kept.last().copied().unwrap_or(none)
     }
 
-    /// The ticks of a generation, if the clock ends it. [Example](crate::WindowedBloomFilter::window).
-    #[must_use]
-    pub fn generation_ticks(&self) -> Option<u64> {
+    /// The ticks of a generation, if the clock ends it.
+    fn generation_ticks(&self) -> Option<u64> {
         match self.span {
             Span::Items => None,
             Span::Ticks(ticks) => Some(ticks.div_ceil(self.generations.max(1).into()).max(1)),
@@ -115,6 +117,26 @@ impl Window {
     pub fn ended(&self, now: u64) -> u64 {
         let age = now.saturating_sub(self.newest().began);
         self.generation_ticks().map_or(0, |ticks| age / ticks)
+    }
+
+    /// When the clock ends the newest generation; `None` for a window of items.
+    /// [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn next_generation(&self) -> Option<u64> {
+        let ticks = self.generation_ticks()?;
+        Some(self.newest().began.saturating_add(ticks))
+    }
+
+    /// The generations that are kept and the items of each, oldest first, from the items of the
+    /// layers. [Example](crate::WindowedBloomFilter::window).
+    pub fn items(
+        &self,
+        mut of_layers: impl Iterator<Item = u64>,
+    ) -> impl Iterator<Item = (Generation, u64)> {
+        self.kept.iter().map(move |generation| {
+            let layers = of_layers.by_ref().take(generation.layers as usize);
+            (*generation, layers.fold(0, u64::saturating_add))
+        })
     }
 
     /// The dimensions of the first layer of a generation, for its part of the capacity or for this
@@ -153,13 +175,14 @@ impl Window {
         Self::layers_of(self.kept.get(..dropped).unwrap_or(&self.kept))
     }
 
-    /// The same with the newest generation only, of one layer.
-    pub(crate) fn emptied(&self) -> Window {
+    /// The same with the newest generation only, of one layer, after all bytes were dropped.
+    pub(crate) fn emptied(&self, bytes: u64) -> Window {
         let newest = Generation {
             layers: 1,
             ..self.newest()
         };
         Window {
+            dropped: self.dropped.saturating_add(bytes),
             kept: Vec::from([newest]),
             ..*self
         }
@@ -296,6 +319,7 @@ impl ScalableBloomFilter {
         window.kept.drain(..dropped);
         for layer in self.layers.drain(..outdated) {
             self.items = self.items.saturating_sub(layer.len());
+            window.dropped = window.dropped.saturating_add(layer.bytes());
             self.capture
                 .keep_first(|| layer.as_bytes().into_owned().into_boxed_slice().into());
         }

@@ -9,6 +9,7 @@ use crate::item::Item;
 use crate::layer::Layer;
 use crate::scalable::{Inserted, ScalableBloomFilter};
 #[cfg(feature = "std")]
+use crate::sets::UnionError;
 use crate::window::Span;
 use crate::window::Window;
 
@@ -151,6 +152,32 @@ impl WindowedBloomFilter {
         self.0.advance(count, now)
     }
 
+    /// Adds all items of another filter, which must remember as many ticks and have as many
+    /// generations and the same key. Each stays at least as long as it would have stayed there.
+    /// Returns the error rate to expect, which may exceed the given one.
+    ///
+    /// ```
+    /// use everbloom::{ScalableBloomFilter, Span, WindowedBloomFilter};
+    /// let builder = ScalableBloomFilter::builder().capacity(1000).error_rate(0.01).seed(7);
+    /// let build = || builder.clone().window(Span::Ticks(60), 4, 0).build();
+    /// let mut one = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// let mut other = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// one.insert_at("a", 10);
+    /// other.insert_at("b", 50);
+    /// let rate = one.union(&other).unwrap();
+    /// assert!(rate < 0.01 && one.contains_at("a", 70) && one.contains_at("b", 110));
+    /// assert!(!one.contains_at("a", 90) && !one.contains_at("b", 125));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names a parameter in which the filters differ, or says that there is no
+    /// memory; nothing has changed then.
+    pub fn union(&mut self, other: &WindowedBloomFilter) -> Result<f64, UnionError> {
+        self.0.union(&other.0)
+    }
+
     /// The number of items in all generations that are kept. [Example](Self::window).
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -172,10 +199,12 @@ impl WindowedBloomFilter {
     /// seen.insert_at("a", 5);
     /// seen.insert_at("a", 40);
     /// let window = seen.window().unwrap();
-    /// assert_eq!((window.generations, window.generation_ticks()), (4, Some(15)));
+    /// assert_eq!((window.generations, window.next_generation()), (4, Some(45)));
     /// assert_eq!(Span::of_ticks(window.span.ticks().unwrap()), window.span);
     /// assert_eq!((window.ended(44), window.ended(45)), (0, 1));
     /// assert_eq!(window.kept.iter().map(|it| it.began).collect::<Vec<_>>(), [0, 30, 30]);
+    /// let items = window.items(seen.layers().iter().map(|layer| layer.len()));
+    /// assert_eq!(items.map(|(_, items)| items).collect::<Vec<_>>(), [1, 0, 1]);
     /// assert_eq!((seen.len(), seen.layers().len()), (2, 2));
     /// assert_eq!(window.size(0).unwrap().bits(), seen.layers()[0].bits());
     /// assert_eq!(WindowedBloomFilter::GENERATIONS, 4);

@@ -3,7 +3,8 @@
 //! an empty keyspace with other defaults, give the same filters byte for byte.
 //!
 //! The model of a Bloom filter knows each reply but one: whether a new item seems to be there
-//! already. That of a cuckoo filter knows every slot. Keys that neither follows take commands of
+//! already. That of a cuckoo filter knows every slot. That of windows and merged filters knows what
+//! must be found. Keys that neither follows take commands of
 //! any form.
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ mod families;
 mod keyspace;
 mod model;
 mod options;
+mod windows;
 mod words;
 
 #[derive(Arbitrary, Debug)]
@@ -72,6 +74,7 @@ enum Items {
 enum Step {
     Bloom(bloom::Step),
     Cuckoo(cuckoo::Step),
+    Windows(windows::Step),
     /// `cf-max-expansions` is changed.
     MaxExpansions(u8),
     /// A command of any form on a key outside the models.
@@ -89,6 +92,7 @@ impl Input {
             keys: self.host.keyspace(),
             blooms: HashMap::new(),
             cuckoos: HashMap::new(),
+            windows: HashMap::new(),
         };
         run.keys.context.max_filter_bytes = [1 << 20, 1 << 12, 300][usize::from(self.limit % 3)];
         if self.resp3 {
@@ -113,6 +117,7 @@ struct Run {
     keys: Keyspace,
     blooms: HashMap<&'static str, bloom::Model>,
     cuckoos: HashMap<&'static str, model::Model>,
+    windows: HashMap<&'static str, windows::Model>,
 }
 
 impl Run {
@@ -132,6 +137,7 @@ impl Run {
                     None => self.cuckoo(step),
                 }
             }
+            Step::Windows(step) => self.windows(step),
             Step::MaxExpansions(number) => {
                 self.keys.context.cuckoo.max_expansions = max_expansions(*number);
             }

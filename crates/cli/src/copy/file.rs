@@ -86,7 +86,7 @@ fn fetch(
             return Err(server.odd("BF.SCANDUMP"));
         };
         progress.begin("copying", header.length);
-        let read = read(server, key, parts, header.length, progress);
+        let read = read(server, key, &header, parts, progress);
         server.drain()?;
         let changed = header_of(server, key)?.bytes != header.bytes;
         match read {
@@ -115,14 +115,14 @@ fn header_of(server: &mut Server, key: &[u8]) -> Result<Header, Trouble> {
 fn read(
     server: &mut Server,
     key: &[u8],
+    header: &Header,
     parts: &FilterParts,
-    length: u64,
     progress: &Progress,
 ) -> Result<ScalableBloomFilter, Trouble> {
     let wrong = |error: &dyn std::fmt::Display| Trouble::Filter(format!("it is damaged: {error}"));
     let mut filter =
         ScalableBloomFilter::from_parts(parts, u64::MAX).map_err(|error| wrong(&error))?;
-    let mut reader = Reader::new(server, key, Family::Bloom, length)?;
+    let mut reader = Reader::new(server, key, header, header.length)?;
     let mut offset = 0_u64;
     while let Some(piece) = reader.next(server)? {
         filter
@@ -177,21 +177,17 @@ fn publish(
     (target, verify): (Target, bool),
     progress: &Progress,
 ) -> Result<u64, Trouble> {
-    let (mut iterator, bytes) = piece(filter, 0);
-    let header = Header::of_bloom(bytes);
+    let header = piece(filter, 0).and_then(|(_, bytes)| Header::of_bloom(bytes));
     let header = header.ok_or_else(|| Trouble::filter("it is too large for a server"))?;
     progress.begin("copying", header.length);
     transfer::load_header(server, name, &header)?;
     let mut sent = CRC.digest();
-    loop {
-        let (end, piece) = piece(filter, iterator);
-        let Ok(end @ 1..) = u64::try_from(end) else {
-            break;
-        };
+    let mut end = header.start.saturating_add(1);
+    while let Some((next, piece)) = i64::try_from(end).ok().and_then(|end| piece(filter, end)) {
         sent.update(&piece);
+        end = u64::try_from(next).unwrap_or(u64::MAX);
         transfer::load_piece(server, name, end, &piece)?;
         progress.advance(piece.len());
-        iterator = i64::try_from(end).unwrap_or(i64::MAX);
     }
     if verify {
         progress.begin("reading back", header.length);

@@ -234,7 +234,7 @@ impl<'a> Transfer<'a> {
         let header = take_header(self.source, family)?;
         progress.begin("copying", header.length);
         load_header(self.destination, filter, &header)?;
-        let sent = self.load_pieces(filter, header.length, progress);
+        let sent = self.load_pieces(filter, &header, progress);
         let torn = !self.source_held_still(family)?;
         match sent {
             Ok(sent) if self.verify && !torn => {
@@ -291,12 +291,12 @@ impl<'a> Transfer<'a> {
     fn load_pieces(
         &mut self,
         filter: Filter<'_>,
-        length: u64,
+        header: &Header,
         progress: &Progress,
     ) -> Result<Digest<'static, u64, Table<16>>, Trouble> {
         let mut digest = CRC.digest();
-        let mut end: u64 = 1;
-        let mut reader = Reader::new(self.source, filter.key, filter.family, length)?;
+        let mut end = header.start.saturating_add(1);
+        let mut reader = Reader::new(self.source, filter.key, header, header.length)?;
         while let Some(piece) = reader.next(self.source)? {
             digest.update(&piece);
             end = end.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
@@ -318,7 +318,13 @@ pub(super) fn load_header(
     header: &Header,
 ) -> Result<(), Trouble> {
     let command = filter.family.loadchunk().as_bytes();
-    let load: [&[u8]; 4] = [command, filter.temporary, b"1", &header.bytes];
+    let iterator = header.start.saturating_add(1).to_string();
+    let load: [&[u8]; 4] = [
+        command,
+        filter.temporary,
+        iterator.as_bytes(),
+        &header.bytes,
+    ];
     destination.prepare(&load);
     // Sent together, so that a copy that is killed here leaves no key for ever.
     keep(destination, filter.temporary);
@@ -387,7 +393,7 @@ pub(super) fn read_back(
     destination.demand("PEXPIRE")?;
     let same = take_header(destination, family)?.bytes == header.bytes;
     let mut digest = CRC.digest();
-    let mut reader = Reader::new(destination, temporary, family, header.length)?;
+    let mut reader = Reader::new(destination, temporary, header, header.length)?;
     while let Some(piece) = reader.next(destination)? {
         digest.update(&piece);
         progress.advance(piece.len());

@@ -69,6 +69,7 @@ impl Kind {
                     capacity,
                     error_rate: rate,
                     kept: Vec::new(),
+                    dropped: 0,
                 };
                 let (bytes, hashes) = in_blocks(window.size(0)?);
                 let generations = u64::from(window.generations) + 1;

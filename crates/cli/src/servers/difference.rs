@@ -107,8 +107,8 @@ pub(crate) fn compare(
         return Ok(difference);
     }
     let length = a.length.min(b.length);
-    let mut left = Reader::new(first.server, first.key, family, length)?;
-    let mut right = Reader::new(second.server, second.key, family, length)?;
+    let mut left = Reader::new(first.server, first.key, &a, length)?;
+    let mut right = Reader::new(second.server, second.key, &b, length)?;
     // What is not yet compared of the last piece of each.
     let (mut x, mut y) = (Vec::new(), Vec::new());
     loop {

@@ -18,6 +18,8 @@ pub(crate) struct Header {
     /// What LOADCHUNK takes first.
     pub(crate) bytes: Vec<u8>,
     pub(crate) parts: Parts,
+    /// The number of the first byte: that of a window which has dropped layers is not 0.
+    pub(crate) start: u64,
     /// The bytes of all pieces.
     pub(crate) length: u64,
 }
@@ -35,7 +37,8 @@ impl Header {
         let parts = header::decode(&bytes)?;
         let sizes = parts.layers.iter().map(|layer| layer.bytes);
         let length = sizes.into_iter().try_fold(0, u64::checked_add)?;
-        Self::of(bytes, Parts::Bloom(parts), length)
+        let start = parts.stream_start();
+        Self::of(bytes, Parts::Bloom(parts), start, length)
     }
 
     fn of_cuckoo(parts: CuckooParts) -> Option<Self> {
@@ -45,16 +48,25 @@ impl Header {
             .try_fold(0_u64, |sum, size| sum.checked_add(size?))?;
         // CF.SCANDUMP gives nothing of a filter without items. All its slots are empty.
         let length = if parts.items == 0 { 0 } else { length };
-        Self::of(cuckoo::encode(&parts), Parts::Cuckoo(parts), length)
+        Self::of(cuckoo::encode(&parts), Parts::Cuckoo(parts), 0, length)
     }
 
-    fn of(bytes: Vec<u8>, parts: Parts, length: u64) -> Option<Self> {
+    fn of(bytes: Vec<u8>, parts: Parts, start: u64, length: u64) -> Option<Self> {
         // Iterators are signed, and the last one is one behind the last byte.
-        (length < i64::MAX.unsigned_abs()).then_some(Self {
+        let end = start.checked_add(length)?;
+        (end < i64::MAX.unsigned_abs()).then_some(Self {
             bytes,
             parts,
+            start,
             length,
         })
+    }
+
+    fn family(&self) -> Family {
+        match self.parts {
+            Parts::Bloom(_) => Family::Bloom,
+            Parts::Cuckoo(_) => Family::Cuckoo,
+        }
     }
 
     /// Whether only everbloom and its module know filters of this layout.
@@ -125,29 +137,29 @@ pub(crate) struct Reader {
     family: Family,
     /// Where the next piece begins.
     at: u64,
-    length: u64,
+    end: u64,
 }
 
 impl Reader {
-    /// `length` is that of the header.
+    /// Reads as many bytes of the filter with this header.
     pub(crate) fn new(
         server: &mut Server,
         key: &[u8],
-        family: Family,
+        header: &Header,
         length: u64,
     ) -> Result<Self, Trouble> {
         let reader = Self {
             key: key.to_vec(),
-            family,
-            at: 0,
-            length,
+            family: header.family(),
+            at: header.start,
+            end: header.start.saturating_add(length),
         };
         reader.ask(server)?;
         Ok(reader)
     }
 
     fn ask(&self, server: &mut Server) -> Result<(), Trouble> {
-        if self.at < self.length {
+        if self.at < self.end {
             let iterator = (self.at + 1).to_string();
             let command = self.family.scandump().as_bytes();
             server.prepare(&[command, self.key.as_slice(), iterator.as_bytes()]);
@@ -158,7 +170,7 @@ impl Reader {
 
     /// The next piece; `None` at the end.
     pub(crate) fn next(&mut self, server: &mut Server) -> Result<Option<Vec<u8>>, Trouble> {
-        if self.at >= self.length {
+        if self.at >= self.end {
             return Ok(None);
         }
         let (next, piece) = take(server, self.family)?;
@@ -169,7 +181,7 @@ impl Reader {
             return Err(Trouble::filter("it changed while it was read"));
         }
         let announced = u64::try_from(next).ok();
-        if piece.len() > MAX_CHUNK || end > self.length || announced != end.checked_add(1) {
+        if piece.len() > MAX_CHUNK || end > self.end || announced != end.checked_add(1) {
             return Err(server.odd(self.family.scandump()));
         }
         self.at = end;

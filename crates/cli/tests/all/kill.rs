@@ -286,9 +286,13 @@ fn play(fsync: &str, rounds: u32, longest: u64) {
         let names: Vec<String> = (0..CLIENTS)
             .map(|number| format!("{round}-{number}"))
             .collect();
-        for name in &names {
-            // So low a rate, and so few layers, that no item is a false positive.
-            control.line(&format!("BF.RESERVE filter:{name} 0.000000001 100000"));
+        for (number, name) in names.iter().enumerate() {
+            // So low a rate, and so few layers, that no item is a false positive. The items of a
+            // window enter several generations, and none is forgotten during a round.
+            let window = ["", " WINDOW SECONDS 60 GENERATIONS 60"][number % 2];
+            control.ok(&format!(
+                "BF.RESERVE filter:{name} 0.000000001 100000{window}"
+            ));
             control.ok(&format!("CF.RESERVE cuckoo:{name} 64 EXPANSION 2"));
         }
         let port = server.port;

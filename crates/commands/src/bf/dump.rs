@@ -1,7 +1,8 @@
 //! BF.SCANDUMP and BF.LOADCHUNK: a filter read and written in pieces.
 //!
 //! Iterator 0 asks for the header. From 1 on, iterator `i` stands for byte `i - 1` of the bit
-//! arrays of all layers, laid end to end. A piece ends with its layer at the latest. BF.LOADCHUNK
+//! arrays of all layers, laid end to end. Layers that a window has dropped are counted, so an
+//! iterator stands for the same byte after a generation has ended. A piece ends with its layer at the latest. BF.LOADCHUNK
 //! takes a piece with the iterator that BF.SCANDUMP gave with it. That iterator stands for the byte
 //! behind the piece.
 
@@ -13,7 +14,7 @@ use crate::number;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::ScalableBloomFilter;
-use everbloom::redisbloom::{ChunkError, PartsError};
+use everbloom::redisbloom::{ChunkError, FilterParts, PartsError};
 use everbloom_resp::Reply;
 
 pub(crate) const SCANDUMP: &str = "bf.scandump";
@@ -21,9 +22,6 @@ pub(crate) const LOADCHUNK: &str = "bf.loadchunk";
 
 /// The longest piece that BF.SCANDUMP gives, in bytes.
 pub const MAX_CHUNK: usize = 16 << 20;
-
-/// The iterator that BF.SCANDUMP gives with a header.
-const HEADER: i64 = 1;
 
 struct ScanDump<'a> {
     iterator: &'a [u8],
@@ -43,30 +41,34 @@ impl<'a> ScanDump<'a> {
     fn execute(&self, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
         let filter = slot.required()?;
         let iterator = number::integer(self.iterator).ok_or(CommandError::ScanIterator)?;
-        let (next, data) = piece(filter, iterator);
+        let offset = u64::try_from(iterator)
+            .ok()
+            .and_then(|it| it.checked_sub(1));
+        if offset.is_some_and(|offset| offset < start(filter)) {
+            return Err(CommandError::DumpOutdated);
+        }
+        let (next, data) = piece(filter, iterator).unwrap_or_default();
         Ok(Reply::Array(vec![Reply::Integer(next), Reply::Bulk(data)]))
     }
 }
 
-/// One piece of the dump of a filter, and the iterator that belongs to it. Behind the last piece it
-/// is `(0, empty)`. A host that rewrites its log starts with iterator 0 and writes
+/// The number of the first byte that a filter has.
+fn start(filter: &ScalableBloomFilter) -> u64 {
+    filter.window().map_or(0, |window| window.dropped)
+}
+
+/// One piece of the dump of a filter, and the iterator that belongs to the next one; `None` behind
+/// the last. A host that rewrites its log starts with iterator 0 and writes
 /// `BF.LOADCHUNK key iterator piece` for each piece.
-pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> (i64, Vec<u8>) {
-    if iterator == 0 {
-        return (HEADER, header::encode(filter));
-    }
-    let found = u64::try_from(iterator)
-        .ok()
-        .and_then(|iterator| filter.stream_chunk(iterator - 1, MAX_CHUNK))
-        .filter(|data| !data.is_empty());
-    match found {
-        // The stream is in memory, so its length fits an i64 by far.
-        Some(data) => match i64::try_from(data.len()) {
-            Ok(len) => (iterator.saturating_add(len), data.to_vec()),
-            Err(_) => (0, Vec::new()),
-        },
-        None => (0, Vec::new()),
-    }
+pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> Option<(i64, Vec<u8>)> {
+    let Some(number) = u64::try_from(iterator).ok()?.checked_sub(1) else {
+        let next = i64::try_from(start(filter)).ok()?.checked_add(1)?;
+        return Some((next, header::encode(filter)));
+    };
+    let offset = number.checked_sub(start(filter))?;
+    let data = filter.stream_chunk(offset, MAX_CHUNK)?;
+    let next = iterator.checked_add(i64::try_from(data.len()).ok()?)?;
+    Some((next, data.into_owned()))
 }
 
 /// `BF.SCANDUMP key iterator`
@@ -101,10 +103,12 @@ impl<'a> LoadChunk<'a> {
     }
 
     fn load_header(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
-        if self.iterator != HEADER {
+        let parts = header::decode(self.data);
+        let start = parts.as_ref().map_or(0, FilterParts::stream_start);
+        if u64::try_from(self.iterator).ok() != start.checked_add(1) {
             return Err(CommandError::NotFound);
         }
-        let parts = header::decode(self.data).ok_or(CommandError::BadData)?;
+        let parts = parts.ok_or(CommandError::BadData)?;
         // Only the blocked layout has a key.
         if context.classic_only && parts.key.is_some() {
             return Err(CommandError::ClassicOnly);
@@ -126,6 +130,7 @@ impl<'a> LoadChunk<'a> {
         // Iterators start at 1, so a piece as long as its iterator would start before byte 0.
         let offset = (end - len)
             .checked_sub(1)
+            .and_then(|number| number.checked_sub(start(filter)))
             .ok_or(CommandError::ChunkOffset)?;
         filter
             .load_chunk(offset, self.data)

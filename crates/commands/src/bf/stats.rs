@@ -9,7 +9,7 @@ use crate::format::layout;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
 use everbloom::hash::Key;
-use everbloom::{Generation, ScalableBloomFilter, Window};
+use everbloom::{Generation, Layer, ScalableBloomFilter, Window};
 use everbloom_resp::Reply;
 
 pub(crate) const STATS: &str = "bf.stats";
@@ -57,21 +57,16 @@ fn of_window(
     window: &Window,
     now: u64,
 ) -> [(&'static str, Reply); 3] {
-    let mut layers = filter.layers().iter();
-    let of_generation = |generation: &Generation| {
-        let layers = layers.by_ref().take(generation.layers as usize);
-        let items = layers.fold(0, |sum: u64, layer| sum.saturating_add(layer.len()));
+    let of_generation = |(generation, items): (Generation, u64)| {
         // The clock says when a generation of seconds began. One of items has no age.
         let age = window.span.ticks();
         let age = age.map(|_| seconds(now.saturating_sub(generation.began)));
         map([("age", age.unwrap_or(Reply::Null)), ("items", count(items))])
     };
-    let generations = window.kept.iter().map(of_generation).collect();
-    let newest = window.kept.last().map_or(0, |generation| generation.began);
-    let next = window.generation_ticks().map(|ticks| {
-        let end = newest.saturating_add(ticks);
-        seconds(end.saturating_sub(now))
-    });
+    let items = window.items(filter.layers().iter().map(Layer::len));
+    let generations = items.map(of_generation).collect();
+    let next = window.next_generation();
+    let next = next.map(|end| seconds(end.saturating_sub(now)));
     [
         ("window", window.span.ticks().map_or(Reply::Null, seconds)),
         ("generations", Reply::Array(generations)),

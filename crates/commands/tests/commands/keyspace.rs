@@ -10,6 +10,7 @@ use everbloom_commands::{
 };
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::BTreeMap;
+use std::iter::successors;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
@@ -232,22 +233,14 @@ fn dump(filter: &Filter) -> Vec<(i64, Vec<u8>)> {
     match filter {
         Filter::Bloom(filter) => pieces(filter),
         Filter::Cuckoo(filter) => {
-            let mut pieces = vec![cf::dump::piece(filter, 0).unwrap()];
-            while let Some(piece) = cf::dump::piece(filter, pieces.last().unwrap().0 as u64) {
-                pieces.push(piece);
-            }
-            pieces
+            let next = |(position, _): &(i64, _)| cf::dump::piece(filter, *position as u64);
+            successors(cf::dump::piece(filter, 0), next).collect()
         }
     }
 }
 
 pub(crate) fn pieces(filter: &ScalableBloomFilter) -> Vec<(i64, Vec<u8>)> {
-    let mut pieces = vec![piece(filter, 0)];
-    while let Some(&(iterator, _)) = pieces.last().filter(|(iterator, _)| *iterator != 0) {
-        pieces.push(piece(filter, iterator));
-    }
-    pieces.pop();
-    pieces
+    successors(piece(filter, 0), |(iterator, _)| piece(filter, *iterator)).collect()
 }
 
 pub(crate) fn wire(reply: &Reply, protocol: Protocol) -> String {

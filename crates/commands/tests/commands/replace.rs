@@ -160,7 +160,38 @@ fn they_are_refused_where_redisbloom_may_follow() {
 }
 
 #[test]
-fn a_window_stays_when_it_is_cleared_and_is_neither_merged_nor_made_smaller() {
+fn windows_of_seconds_become_one() {
+    let mut keys = Keyspace::default();
+    keys.context.now_ms = 1_000_000;
+    for key in ["a", "b"] {
+        keys.say(&format!(
+            "BF.RESERVE {key} 0.001 1000 WINDOW SECONDS 40 SEED 7"
+        ));
+    }
+    keys.say("BF.RESERVE longer 0.001 1000 WINDOW SECONDS 41 SEED 7");
+    keys.say("BF.RESERVE plain 0.001 1000 LAYOUT BLOCKED SEED 7");
+    keys.say("BF.ADD a early");
+    keys.context.now_ms += 35_000;
+    keys.say("BF.ADD b late");
+    assert_eq!(keys.say("BF.MERGE both a b"), "+OK");
+    assert_eq!(keys.say("BF.MEXISTS both early late"), "*2 :1 :1");
+    keys.context.now_ms += 15_000;
+    assert_eq!(keys.say("BF.MEXISTS both early late"), "*2 :0 :1");
+    keys.context.now_ms += 25_000;
+    assert_eq!(keys.say("BF.EXISTS both late"), ":1");
+    keys.context.now_ms += 10_000;
+    assert_eq!(keys.say("BF.EXISTS both late"), ":0");
+    for other in ["longer", "plain"] {
+        let reply = keys.say(&format!("BF.MERGE both {other}"));
+        assert_eq!(reply, "-ERR the filters have different windows");
+    }
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.dumps(), keys.dumps());
+}
+
+#[test]
+fn a_window_of_items_is_cleared_and_neither_merged_nor_made_smaller() {
     let mut keys = Keyspace::default();
     keys.say("BF.RESERVE f 0.01 1000 LAYOUT BLOCKED SEED 7 WINDOW ITEMS");
     add(&mut keys, "f", 0..5000);
@@ -169,7 +200,7 @@ fn a_window_stays_when_it_is_cleared_and_is_neither_merged_nor_made_smaller() {
     add(&mut keys, "f", 0..3000);
     assert!(has_all(&mut keys, "f", 2000..3000));
     assert_eq!(keys.say("BF.ADVANCE f"), "+OK");
-    let error = "-ERR a filter with a window cannot be united";
+    let error = "-ERR filters that remember a number of items cannot be united";
     assert_eq!(keys.say("BF.MERGE f f"), error);
     let error = "-ERR a filter with a window cannot be made smaller";
     assert_eq!(keys.say("BF.SHRINK f 5000"), error);

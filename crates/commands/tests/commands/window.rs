@@ -184,6 +184,43 @@ fn a_dump_has_the_generations() {
     assert_eq!(copy.filter("k"), keys.filter("k"));
 }
 
+/// A dump that a rotation overtakes is refused where the copy would be wrong, and goes on where not.
+#[test]
+fn a_dump_survives_a_rotation_or_says_that_it_did_not() {
+    let mut keys = host();
+    keys.say("BF.RESERVE k 0.001 100 WINDOW SECONDS 40");
+    for item in 0..200 {
+        keys.context.now_ms += 300;
+        keys.say(&format!("BF.ADD k {item}"));
+    }
+    let whole = pieces(keys.filter("k"));
+    let before = keys.filter("k").clone();
+    let window = before.window().unwrap();
+    assert!(window.dropped > 0);
+    assert_eq!(whole[0].0 as u64, window.dropped + 1);
+    // The dump has come to the second layer when the first is dropped.
+    assert_eq!(keys.say("BF.ADVANCE k"), "+OK");
+    let outdated = "-ERR a generation of the window ended during this dump";
+    let reply = keys.say(&format!("BF.SCANDUMP k {}", whole[0].0));
+    assert!(reply.starts_with(outdated), "{reply}");
+    let reply = keys.say("BF.SCANDUMP k 1");
+    assert!(reply.starts_with(outdated), "{reply}");
+    let mut copy = host();
+    let mut load = |(iterator, piece): &(i64, Vec<u8>)| {
+        let iterator = iterator.to_string();
+        copy.call(&[b"BF.LOADCHUNK", b"k", iterator.as_bytes(), piece])
+    };
+    whole[..2].iter().for_each(|piece| drop(load(piece)));
+    let rest = &pieces(keys.filter("k"))[1..whole.len() - 1];
+    assert_eq!(rest, &whole[2..]);
+    rest.iter().for_each(|piece| drop(load(piece)));
+    assert_eq!(copy.filter("k"), &before);
+    // What was read before BF.CLEAR does not mix with what came after.
+    keys.say("BF.CLEAR k");
+    let reply = keys.say(&format!("BF.SCANDUMP k {}", whole[1].0));
+    assert!(reply.starts_with(outdated), "{reply}");
+}
+
 /// A filter that may not grow answers as many elements as it has announced, whichever generation
 /// the items enter.
 #[test]

@@ -187,6 +187,7 @@ impl ScalableBuilder {
             generations,
             capacity: self.capacity,
             error_rate: self.error_rate.min(RATE_CAP),
+            dropped: 0,
             kept: Vec::from([Generation { layers, began }]),
         }))
     }

@@ -18,9 +18,9 @@ const MAGIC: [u8; 8] = *b"EVRBLOOM";
 const VERSION: u16 = 3;
 /// The header, the entry of a layer, and what bit arrays start at multiples of.
 pub(super) const BLOCK: usize = 64;
-/// The bytes of a block before its checksum.
 /// Generations of a window in a block.
 const GENERATIONS: usize = 4;
+/// The bytes of a block before its checksum.
 const CONTENT: usize = BLOCK - size_of::<u64>();
 
 /// The type of a filter.
@@ -238,15 +238,17 @@ fn len_of_head(parts: &FilterParts) -> usize {
 /// The window without its generations, and how many these are.
 fn window_of(block: &[u8; BLOCK], seed: u64) -> Result<(Window, usize), BytesError> {
     let mut input = content(block, seed)?;
-    let window = Window {
+    let mut window = Window {
         span: Span::of_ticks(input.u64()?),
         capacity: input.u64()?,
         error_rate: input.f64()?,
         generations: input.u32()?,
+        dropped: 0,
         kept: Vec::new(),
     };
     let kept = input.u32()?;
-    input.zeros::<24>()?;
+    window.dropped = input.u64()?;
+    input.zeros::<16>()?;
     if kept > MAX_GENERATIONS + 1 {
         return Err(PartsError::Window.into());
     }
@@ -280,7 +282,8 @@ fn push_window(window: &Window, out: &mut Vec<u8>, seed: u64) -> u64 {
     out.extend(window.error_rate.to_le_bytes());
     out.extend(window.generations.to_le_bytes());
     out.extend(kept.to_le_bytes());
-    out.extend([0; 24]);
+    out.extend(window.dropped.to_le_bytes());
+    out.extend([0; 16]);
     let mut seed = push_checksum(out, seed);
     for generations in window.kept.chunks(GENERATIONS) {
         for generation in generations {

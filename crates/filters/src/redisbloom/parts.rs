@@ -136,6 +136,15 @@ pub enum ChunkError {
     TooLong,
 }
 
+impl FilterParts {
+    /// The number of the first byte of the bit arrays in a dump: 0, or as many bytes as a window has
+    /// dropped.
+    #[must_use]
+    pub fn stream_start(&self) -> u64 {
+        self.window.as_ref().map_or(0, |window| window.dropped)
+    }
+}
+
 impl LayerParts {
     pub(crate) fn size(&self) -> LayerSize {
         LayerSize {

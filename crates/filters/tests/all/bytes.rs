@@ -9,7 +9,9 @@
 
 use everbloom::hash::{Key, murmur64a};
 use everbloom::redisbloom::{Check, PartsError};
-use everbloom::{BloomFilter, BloomView, BytesError, Item, Layout, ReadError, ScalableBloomFilter};
+use everbloom::{
+    BloomFilter, BloomView, BytesError, Item, Layout, ReadError, ScalableBloomFilter, Span,
+};
 use proptest::prelude::*;
 
 #[path = "../bytes/sealed.rs"]
@@ -132,7 +134,7 @@ fn all_of(view: &BloomView<'_>, items: &[impl Item]) -> Vec<bool> {
 }
 
 /// The filters of the files that `bytes/make.py` makes: written once, and must load for ever.
-fn golden() -> [(Filter, &'static [u8]); 4] {
+fn golden() -> [(Filter, &'static [u8]); 5] {
     let fixed = BloomFilter::builder();
     let scalable = ScalableBloomFilter::builder().capacity(3).error_rate(0.01);
     let mut fixed = [
@@ -159,7 +161,23 @@ fn golden() -> [(Filter, &'static [u8]); 4] {
             Scalable(d),
             include_bytes!("../bytes/3-scalable-blocked.bin"),
         ),
+        (
+            Scalable(windowed()),
+            include_bytes!("../bytes/3-windowed.bin"),
+        ),
     ]
+}
+
+/// The words in two generations, with three skipped between and one dropped before.
+fn windowed() -> ScalableBloomFilter {
+    let builder = ScalableBloomFilter::builder().capacity(80).error_rate(0.05);
+    let built = builder.seed(1).window(Span::Ticks(40_000), 4, 1000).build();
+    let mut filter = built.unwrap();
+    for now in [16_000, 56_000] {
+        filter.advance_to(now).unwrap();
+        filter.extend(WORDS);
+    }
+    filter
 }
 
 /// As a stored value may be: sums that do not agree, an option nobody knows, a bit array of an odd
@@ -265,7 +283,7 @@ fn damaged_bytes_are_refused() {
         let bytes = filter.to_bytes();
         assert_eq!(filter.read(&bytes).as_ref(), Ok(&filter));
         let layers = u32::from_le_bytes(bytes[20..24].try_into().unwrap()) as usize;
-        let head = 64 + 64 * layers;
+        let head = 64 * (1 + sealed::window_blocks(&bytes) + layers);
         for index in 0..bytes.len() {
             for bit in 0..8 {
                 let mut damaged = bytes.clone();
@@ -323,7 +341,7 @@ fn truncated_bytes_are_refused() {
 
 #[test]
 fn bytes_of_the_other_type_are_refused() {
-    let [(fixed, a), _, (scalable, b), _] = golden();
+    let [(fixed, a), _, (scalable, b), ..] = golden();
     assert_eq!(scalable.read(a), Err(BytesError::Kind));
     assert_eq!(fixed.read(b), Err(BytesError::Kind));
 }
@@ -466,7 +484,7 @@ mod old {
     }
 
     fn version_2() -> (Filter, Vec<u8>) {
-        let [_, _, _, (filter, _)] = golden();
+        let [_, _, _, (filter, _), _] = golden();
         (filter, include_bytes!("../bytes/blocked-2.bin").to_vec())
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
-use everbloom::redisbloom::{FilterParts, PartsError};
+use everbloom::redisbloom::{Check, FilterParts, PartsError};
 use everbloom::{
     BloomView, BuildError, Generation, InsertError, Layout, ScalableBloomFilter, Span,
 };
@@ -259,12 +259,61 @@ fn only_windows_that_can_be_are_built() {
     }
     assert!(WindowedBloomFilter::try_from(builder.build().unwrap()).is_err());
     let mut one = ScalableBloomFilter::from(window(100, 0.01, Span::Items, 4));
-    assert_eq!(one.clone().union(&one), Err(UnionError::Window));
+    assert_eq!(one.clone().union(&one), Err(UnionError::WindowOfItems));
+    let mut of_time = window(100, 0.01, Span::Ticks(40), 4);
+    for other in [
+        window(100, 0.01, Span::Ticks(40), 3),
+        window(100, 0.01, Span::Ticks(41), 4),
+    ] {
+        assert_eq!(of_time.union(&other), Err(UnionError::Window));
+    }
     (0..1000).for_each(|item| _ = one.insert(&item));
     let empty = one.empty_like().unwrap();
     one.clear();
     assert_eq!(one.layers().len(), 1);
     assert_eq!(one.parts(), empty.parts());
+}
+
+proptest! {
+    /// After two windows became one, an item stays as long as it would have stayed in its own
+    /// filter, and at most one generation longer. (With 1e-9 no absent item is found.)
+    #[test]
+    fn a_union_of_windows_forgets_what_both_forget(
+        histories in prop::array::uniform2(prop::collection::vec((0..40_u64, 0..60_u64, 0..9_u8), 0..40)),
+        generations in 1_u32..6,
+        ticks in 1_u64..90,
+    ) {
+        let lived = |history: &[(u64, u64, u8)]| {
+            let mut filter = window(30, 1e-9, Span::Ticks(ticks), generations);
+            let mut now = 0;
+            for (pause, item, action) in history {
+                now += pause / 4;
+                match action {
+                    0 => filter.advance(1, now).unwrap(),
+                    _ => _ = filter.insert_at(item, now),
+                }
+            }
+            (filter, now)
+        };
+        let [(mut one, a), (other, b)] = [&histories[0], &histories[1]].map(|it| lived(it));
+        let apart = [one.clone(), other.clone()];
+        one.union(&other).unwrap();
+        prop_assert_eq!(one.layers().iter().map(|it| it.len()).sum::<u64>(), one.len());
+        let parts = ScalableBloomFilter::from(one.clone()).parts();
+        prop_assert!(parts.validate(u64::MAX, Check::DumpHeader).is_ok(), "{:?}", parts);
+        let generation = ticks.div_ceil(generations.into());
+        for now in a.max(b)..a.max(b) + 2 * ticks + 3 * generation {
+            for item in 0..60_u64 {
+                let any = |now| apart.iter().any(|filter| filter.contains_at(&item, now));
+                let found = one.contains_at(&item, now);
+                prop_assert!(found || !any(now), "{} is lost at {}", item, now);
+                prop_assert!(!found || any(now.saturating_sub(generation)), "{} stays at {}", item, now);
+            }
+        }
+        // It goes on as a window.
+        one.insert_at(&1000, a.max(b));
+        prop_assert!(one.contains_at(&1000, a.max(b) + ticks));
+    }
 }
 
 /// A window of time that may not grow is full until its next generation.

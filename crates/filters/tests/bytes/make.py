@@ -133,8 +133,14 @@ def layer(capacity, error_rate, size, hashes, bits_per_entry=0.0):
     }
 
 
-def write(name, kind, options, expansion, seed, layers):
-    if seed is None:
+def write(name, kind, options, expansion, seed, layers, window=None):
+    if window:
+        numbers = split_mix(seed)
+        layout, key = 1, (next(numbers), next(numbers))
+        # An item enters each generation that has a layer.
+        for each in layers:
+            insert([each], lambda item, layer: blocked_positions(key, item, layer))
+    elif seed is None:
         layout, key = 0, (0, 0)
         insert(layers, classic_positions)
     else:
@@ -143,12 +149,16 @@ def write(name, kind, options, expansion, seed, layers):
         insert(layers, lambda item, layer: blocked_positions(key, item, layer))
     items = sum(layer["items"] for layer in layers)
     padded = [bytes(layer["bits"]) + bytes(-layer["bytes"] % 64) for layer in layers]
-    length = 64 + 64 * len(layers) + sum(map(len, padded))
+    blocks = window_blocks(window) if window else []
+    length = 64 + 64 * (len(blocks) + len(layers)) + sum(map(len, padded))
     out = b"EVRBLOOM" + struct.pack(
         "<HBBIIIQQQQ", 3, kind, layout, options, expansion, len(layers), items, *key, length
     )
     checksum = murmur64a(out, 0)
     out += struct.pack("<Q", checksum)
+    for block in blocks:
+        checksum = murmur64a(block, checksum)
+        out += block + struct.pack("<Q", checksum)
     for layer in layers:
         entry = struct.pack(
             "<QQQddIBxxxQ",
@@ -168,6 +178,39 @@ def write(name, kind, options, expansion, seed, layers):
     Path(__file__).with_name(name).write_bytes(out)
 
 
+def window_blocks(window):
+    """The block of a window and those of its generations, without checksums."""
+    kept = window["kept"]
+    head = struct.pack(
+        "<QQdIIQ16x",
+        window["ticks"],
+        window["capacity"],
+        window["error_rate"],
+        window["generations"],
+        len(kept),
+        window["dropped"],
+    )
+    fours = [kept[at : at + 4] for at in range(0, len(kept), 4)]
+    packed = [b"".join(struct.pack("<QI", *generation) for generation in four) for four in fours]
+    return [head] + [four.ljust(56, b"\0") for four in packed]
+
+
+# Forty seconds in four generations. It began at 1000 ms, the next generation at 11 000 ms. Then
+# nothing came until 51 000 ms: three generations have no layer, and the first one was dropped.
+WINDOW = {
+    "ticks": 40_000,
+    "generations": 4,
+    "capacity": 80,
+    "error_rate": 0.05,
+    "dropped": 64,
+    "kept": [(11_000, 1), (51_000, 0), (51_000, 0), (51_000, 0), (51_000, 1)],
+}
+
+
+def window_layers():
+    return [layer(20, 0.05 / 5 * 0.75, 64, 7) for _ in range(2)]
+
+
 def classic(capacity, error_rate):
     """RedisBloom's sizes, which are whole words of 64 bits."""
     bits_per_entry = -math.log(error_rate) / 0.480453013918201
@@ -182,6 +225,7 @@ def main():
     write("3-fixed-blocked.bin", 1, 13, 0, 42, [layer(100, 0.01, 128, 6)])
     layers = [layer(3, 0.00125, 64, 8), layer(54, 0.00109375, 128, 8)]
     write("3-scalable-blocked.bin", 2, 5, 2, 42, layers)
+    write("3-windowed.bin", 2, 5 + 16, 2, 1, window_layers(), WINDOW)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,19 @@
 
 use everbloom::hash::murmur64a;
 
+/// The blocks between the header and those of the layers.
+pub(crate) fn window_blocks(bytes: &[u8]) -> usize {
+    let number = |at: usize| {
+        Some(u32::from_le_bytes(
+            bytes.get(at..at + 4)?.try_into().unwrap(),
+        ))
+    };
+    match (number(12), number(92)) {
+        (Some(options), Some(kept)) if options & 16 != 0 => 1 + kept.div_ceil(4) as usize,
+        _ => 0,
+    }
+}
+
 /// Computes all checksums of version 3 again, as an attacker would.
 pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let number = |bytes: &[u8], at: usize| {
@@ -9,8 +22,9 @@ pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
         Some(u64::from_le_bytes(number.try_into().unwrap()) as usize)
     };
     let layers = number(&bytes, 20).unwrap_or(0) & 0xffff_ffff;
-    let mut at = 64 + 64 * layers;
-    for layer in 1..=layers {
+    let before = window_blocks(&bytes);
+    let mut at = 64 * (1 + before + layers);
+    for layer in before + 1..=before + layers {
         let Some(len) = number(&bytes, 64 * layer) else {
             break;
         };
@@ -21,7 +35,7 @@ pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
         }
     }
     let mut seed = 0;
-    for block in bytes.chunks_exact_mut(64).take(1 + layers) {
+    for block in bytes.chunks_exact_mut(64).take(1 + before + layers) {
         seed = murmur64a(&block[..56], seed);
         block[56..].copy_from_slice(&seed.to_le_bytes());
     }

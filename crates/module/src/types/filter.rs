@@ -98,11 +98,7 @@ impl<const KIND: usize> DataType for Stored<KIND> {
         match &self.filter {
             Filter::Bloom(filter) => {
                 let mut iterator = 0;
-                loop {
-                    let (next, data) = bf::dump::piece(filter, iterator);
-                    if next == 0 {
-                        return;
-                    }
+                while let Some((next, data)) = bf::dump::piece(filter, iterator) {
                     rewriter.emit("BF.LOADCHUNK", next, &data);
                     iterator = next;
                 }

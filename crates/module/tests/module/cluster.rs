@@ -18,8 +18,9 @@ use crate::support::{
 const FILTERS: usize = 1000;
 const BATCH: usize = 5;
 const WRITERS: usize = 3;
-/// How the keys of cuckoo filters begin.
+/// How the keys of cuckoo filters begin, and those of filters with a window.
 const CUCKOO: &str = "cuckoo";
+const WINDOW: &str = "window";
 
 /// The slot of a key without a tag: CRC-16/XMODEM modulo 16384.
 fn slot(key: &str) -> u16 {
@@ -116,9 +117,10 @@ fn words(start: &[&str], items: &[String]) -> Vec<String> {
 /// How the command that adds to a filter begins. Nothing is deleted: a client that does not know
 /// whether its item arrived may not delete it, because that may take another one away.
 fn add(key: &str) -> Vec<&str> {
-    match key.starts_with(CUCKOO) {
-        true => vec!["CF.INSERT", key, "ITEMS"],
-        false => vec!["BF.MADD", key],
+    match key.split(':').next() {
+        Some(CUCKOO) => vec!["CF.INSERT", key, "ITEMS"],
+        Some(WINDOW) => vec!["BF.INSERT", key, "WINDOW", "SECONDS", "3600", "ITEMS"],
+        _ => vec!["BF.MADD", key],
     }
 }
 
@@ -141,7 +143,7 @@ fn write(ports: &[u16], writer: usize, stop: &AtomicBool, rounds: &AtomicUsize) 
                 written.redirects = client.redirects;
                 return written;
             }
-            let kind = if filter % 4 == 0 { CUCKOO } else { "filter" };
+            let kind = [CUCKOO, WINDOW, "filter", "filter"][filter % 4];
             let key = format!("{kind}:{filter}");
             let items: Vec<String> = (0..BATCH).map(|i| format!("{round}/{i}")).collect();
             let (port, reply) = client.call(&key, &words(&add(&key), &items));

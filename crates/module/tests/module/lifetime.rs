@@ -72,6 +72,13 @@ pub fn fill(client: &mut Client) {
         b"\0",
         b"\xff\r\n",
     ]);
+    for (key, span) in [("window", "SECONDS 3600"), ("last", "ITEMS")] {
+        client.ok(&format!("BF.RESERVE {key} 0.001 100 WINDOW {span}"));
+        for round in 0..7 {
+            client.ok(&format!("BF.MADD {key} {round} a b c"));
+            client.ok(&format!("BF.ADVANCE {key}"));
+        }
+    }
     fill_cuckoo(client);
     client.ok("SELECT 5");
     client.ok("BF.ADD expiring soon");

@@ -76,6 +76,12 @@ fn load(client: &mut Client, seed: u64, stop: &AtomicBool) -> u64 {
             14 if a % 4 == 1 => client.line(&format!("BF.CLEAR f{key}")),
             14 if a % 4 == 2 => client.line(&format!("BF.SHRINK b{key} {b}")),
             14 => client.line(&format!("PEXPIRE r{b} 100")),
+            15 if a % 8 == 1 => client.line(&format!("BF.ADVANCE w{key}")),
+            15 if a % 8 == 2 => client.line(&format!("BF.MERGE w{key} w{}", b & 31)),
+            15 if a % 8 > 4 => client.line(&format!(
+                "BF.INSERT w{key} CAPACITY 10 SEED 7 WINDOW {} GENERATIONS 3 ITEMS {a} {b}",
+                if key % 4 == 0 { "ITEMS" } else { "SECONDS 1" }
+            )),
             // Keys of the hash are made on the primary, and only there.
             15 if a % 4 > 0 => client.line(&format!(
                 "BF.INSERT b{key} CAPACITY 10 LAYOUT BLOCKED ITEMS {a} {b}"
@@ -87,6 +93,8 @@ fn load(client: &mut Client, seed: u64, stop: &AtomicBool) -> u64 {
             "ERR non scaling filter is full",
             "ERR not found",
             "ERR the error rate would be",
+            "ERR the filters have different windows",
+            "ERR filters that remember a number of items",
             "ERR the filter needs a capacity of",
             "ERR capacity must be",
         ];

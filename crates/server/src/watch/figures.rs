@@ -32,6 +32,19 @@ pub struct Figures {
     /// Whether that is clearly above the requested rate. Many small full filters are somewhat above
     /// or below it by chance.
     pub is_above: bool,
+    /// Of a filter that forgets.
+    pub window: Option<Forgets>,
+}
+
+/// The figures of a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forgets {
+    /// The milliseconds that it remembers; none if it remembers a number of items.
+    pub ms: Option<u64>,
+    /// The generations that are kept.
+    pub generations: usize,
+    /// When the next generation begins, in Unix milliseconds; none in a window of items.
+    pub next_ms: Option<u64>,
 }
 
 impl Figures {
@@ -51,6 +64,11 @@ impl Figures {
                     asked: Some(bloom.error_rate()),
                     expected,
                     is_above: expected - sample.error > CLEARLY * bloom.error_rate(),
+                    window: bloom.window().map(|window| Forgets {
+                        ms: window.span.ticks(),
+                        generations: window.kept.len(),
+                        next_ms: window.next_generation(),
+                    }),
                 }
             }
             Filter::Cuckoo(cuckoo) => {
@@ -65,6 +83,7 @@ impl Figures {
                     asked: stats.error_rate,
                     expected: stats.estimated_error_rate,
                     is_above: false,
+                    window: None,
                 }
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! The name of a key is bytes. `name` is a readable form; `key` is percent-encoded and complete.
 
-use everbloom::redisbloom::Options;
+use everbloom::Generation;
+use everbloom::redisbloom::{FilterParts, Options};
 use everbloom_commands::filter::Parts;
 use everbloom_commands::metrics::Metrics;
 use everbloom_files::Value as Held;
@@ -136,6 +137,7 @@ pub fn filter(watch: &Watch, query: &Query) -> Value {
             ("parts".into(), json!(layers)),
             ("past".into(), json!(past)),
             ("curve".into(), json!(forecast::curve(&parts))),
+            ("window".into(), window(&parts)),
         ]);
     }
     value
@@ -155,6 +157,26 @@ fn look_at(server: &Server, db: usize, key: &[u8]) -> Option<(Figures, Parts)> {
         Held::Filter(filter) => Some((Figures::of(filter, MOST_BLOCKS), filter.parts())),
         _ => None,
     }
+}
+
+/// The window of a filter that forgets, with its generations, oldest first; times in seconds.
+fn window(parts: &Parts) -> Value {
+    let Parts::Bloom(FilterParts {
+        window: Some(window),
+        layers,
+        ..
+    }) = parts
+    else {
+        return Value::Null;
+    };
+    let generations = window.items(layers.iter().map(|layer| layer.items));
+    let began = |generation: Generation| window.span.ticks().map(|_| generation.began / 1000);
+    let generations = generations.map(|(it, items)| json!({"began": began(it), "items": items}));
+    json!({
+        "seconds": window.span.ticks().map(|ms| ms / 1000),
+        "next": window.next_generation().map(|ms| ms / 1000),
+        "generations": generations.collect::<Vec<_>>(),
+    })
 }
 
 /// Whether a filter grows, and its first layers or tables.

@@ -534,7 +534,7 @@ impl Numbers {
     fn line(&mut self) -> String {
         let (a, b) = (self.below(6), self.below(6));
         let items = self.items();
-        match self.below(38) {
+        match self.below(43) {
             0..=2 => format!("BF.ADD f{a} i{}", self.below(3000)),
             3..=6 => format!("BF.MADD f{a} {items}"),
             7 => format!("BF.RESERVE f{a} 0.01 {} EXPANSION {}", 5 + b, 1 + b % 3),
@@ -565,6 +565,13 @@ impl Numbers {
             35 => format!("CF.RESERVE z{a} 8 BUCKETSIZE 1 EXPANSION {}", b % 3),
             36 => format!("CF.COMPACT c{a}"),
             37 => format!("CF.DEL z{a} i{}", self.below(3000)),
+            38 => format!("BF.INSERT w{a} CAPACITY 9 SEED 1 WINDOW ITEMS ITEMS {items}"),
+            39 => format!(
+                "BF.INSERT t{a} CAPACITY 9 SEED 1 WINDOW SECONDS 1 GENERATIONS 2 ITEMS {items}"
+            ),
+            40 => format!("BF.ADVANCE {}{a}", if b < 3 { "w" } else { "t" }),
+            41 => format!("BF.MERGE t{a} t{b}"),
+            42 => format!("BF.CLEAR {}{a}", ["f", "w", "t"][b as usize % 3]),
             _ => format!("MSET s{a} 1 s{b} 2 n{a} 3"),
         }
     }

@@ -330,7 +330,10 @@ fn info_shows_a_window_and_whether_two_files_can_be_merged() {
     }
     let alike = everbloom(&folder, &["info", "a.bloom", "b.bloom"]).success();
     assert!(alike.contains("\nmerge       yes; "), "{alike}");
-    for (other, why) in [("c.bloom", "different keys"), ("w.bloom", "a window")] {
+    for (other, why) in [
+        ("c.bloom", "different keys"),
+        ("w.bloom", "different windows"),
+    ] {
         let unlike = everbloom(&folder, &["info", "a.bloom", other]);
         assert_eq!(unlike.status.code(), Some(1), "{unlike:?}");
         let line = format!("\nmerge       no: a.bloom and {other} ");

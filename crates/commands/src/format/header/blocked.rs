@@ -16,15 +16,15 @@
 //!  +-------+-------+--------+-------+------+
 //! ```
 //!
-//! When the options have 16, a window lies between the key and the layers: 32 bytes and 12 more for
+//! When the options have 16, a window lies between the key and the layers: 40 bytes and 12 more for
 //! each generation, oldest first. Its milliseconds are 0 for a window of items.
 //!
 //! ```text
-//!  0       8             12       20      28     32
-//!  +-------+-------------+--------+-------+------+                      +--------+-------+
-//!  |millis.|generations g|capacity| error | kept |   then for each kept |layers  | began |
-//!  |  u64  |     u32     |  u64   |  f64  | u32  |                      |  u32   |  u64  |
-//!  +-------+-------------+--------+-------+------+                      +--------+-------+
+//!  0       8             12       20      28       36     40
+//!  +-------+-------------+--------+-------+--------+------+                      +--------+-------+
+//!  |millis.|generations g|capacity| error |dropped | kept |   then for each kept |layers  | began |
+//!  |  u64  |     u32     |  u64   |  f64  |bytes   | u32  |                      |  u32   |  u64  |
+//!  +-------+-------------+--------+-------+--------+------+                      +--------+-------+
 //! ```
 //!
 //! A transfer as text would damage a header. It would also change the line break or the 0x1a among
@@ -77,6 +77,7 @@ fn encode_window(window: &Window, out: &mut Vec<u8>) {
     out.extend_from_slice(&window.generations.to_le_bytes());
     out.extend_from_slice(&window.capacity.to_le_bytes());
     out.extend_from_slice(&window.error_rate.to_le_bytes());
+    out.extend_from_slice(&window.dropped.to_le_bytes());
     out.extend_from_slice(&kept.to_le_bytes());
     for generation in &window.kept {
         out.extend_from_slice(&generation.layers.to_le_bytes());
@@ -89,6 +90,7 @@ fn decode_window(rest: &mut &[u8]) -> Option<Window> {
     let generations = take(rest).map(u32::from_le_bytes)?;
     let capacity = take(rest).map(u64::from_le_bytes)?;
     let error_rate = take(rest).map(f64::from_le_bytes)?;
+    let dropped = take(rest).map(u64::from_le_bytes)?;
     let count = take(rest).map(u32::from_le_bytes)?;
     let mut kept = Vec::new();
     for _ in 0..Some(count).filter(|count| *count <= MAX_GENERATIONS + 1)? {
@@ -102,6 +104,7 @@ fn decode_window(rest: &mut &[u8]) -> Option<Window> {
         generations,
         capacity,
         error_rate,
+        dropped,
         kept,
     })
 }

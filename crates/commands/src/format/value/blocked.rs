@@ -12,6 +12,7 @@
 //!   generations of a span      unsigned  1 to 64
 //!   capacity of the window     unsigned  at least 1
 //!   error rate of the window   double    between 0 and 1
+//!   bytes dropped so far       unsigned
 //!   generations kept           unsigned  1 to 1 more than those of a span
 //!   then for each, oldest first:
 //!     layers of the generation unsigned  their sum is the number of layers

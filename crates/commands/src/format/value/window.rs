@@ -11,6 +11,7 @@ pub(super) fn save<W: FieldWriter>(window: &Window, writer: &mut W) -> Result<()
     writer.unsigned(window.generations.into())?;
     writer.unsigned(window.capacity)?;
     writer.double(window.error_rate)?;
+    writer.unsigned(window.dropped)?;
     writer.unsigned(window.kept.len() as u64)?;
     for generation in &window.kept {
         writer.unsigned(generation.layers.into())?;
@@ -25,6 +26,7 @@ pub(super) fn load<R: FieldReader>(reader: &mut R) -> Result<Window, ValueError<
     let generations = narrow(reader, "generations")?;
     let capacity = reader.unsigned().map_err(ValueError::Read)?;
     let error_rate = reader.double().map_err(ValueError::Read)?;
+    let dropped = reader.unsigned().map_err(ValueError::Read)?;
     let count = reader.unsigned().map_err(ValueError::Read)?;
     if count > u64::from(MAX_GENERATIONS) + 1 {
         return Err(PartsError::Window.into());
@@ -40,6 +42,7 @@ pub(super) fn load<R: FieldReader>(reader: &mut R) -> Result<Window, ValueError<
         generations,
         capacity,
         error_rate,
+        dropped,
         kept,
     })
 }

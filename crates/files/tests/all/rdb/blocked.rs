@@ -1,6 +1,6 @@
 //! Filters of the blocked layout: bytes that must never change, and what a reader refuses.
 
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::{Layout, ScalableBloomFilter, Span};
 use everbloom_commands::format::header;
 use everbloom_files::Value;
 use everbloom_files::rdb::value::ModuleType;
@@ -62,6 +62,25 @@ fn recorded_bytes_are_what_is_still_written() {
         golden["compressed"]
     );
     assert_eq!(hex(&file(&filter)), golden["file"]);
+}
+
+/// The filter of `commands/tests/window.py`, which knows only docs/formats.md.
+#[test]
+fn a_window_is_written_as_another_program_does() {
+    let builder = ScalableBloomFilter::builder().error_rate(0.05).capacity(80);
+    let built = builder.seed(1).window(Span::Ticks(40_000), 4, 1000).build();
+    let mut filter = built.unwrap();
+    filter.insert("foo");
+    for now in [16_000, 56_000] {
+        filter.advance_to(now).unwrap();
+        filter.insert("foo");
+    }
+    let recorded = include_str!("../../golden/window.hex").trim_end();
+    let value = Value::Filter(filter.clone().into());
+    assert_eq!(hex(&dump(&value, false, usize::MAX).unwrap()), recorded);
+    let payload = unhex(&Json::from(recorded));
+    let restored = restore(&payload, u64::MAX).unwrap();
+    assert_eq!(self::filter(&restored), &filter);
 }
 
 #[test]

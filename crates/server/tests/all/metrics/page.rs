@@ -85,6 +85,19 @@ fn the_page_asks_for_filters_by_page_and_for_one() {
     let in_3 = json(port, "/filter.json?db=3&key=f000");
     assert_eq!(in_3["capacity"], 50_000);
     assert_eq!(in_3["past"].as_array().unwrap().len(), 1);
+    assert_eq!(in_3["window"], Value::Null);
+    client.ok("BF.RESERVE window 0.01 1000 WINDOW SECONDS 40");
+    client.ok("BF.MADD window a b");
+    client.ok("BF.ADVANCE window");
+    client.ok("BF.ADD window c");
+    let window = &json(port, "/filter.json?db=3&key=window")["window"];
+    assert_eq!(
+        (&window["seconds"], window["next"].is_u64()),
+        (&40.into(), true)
+    );
+    let generations = window["generations"].as_array().unwrap();
+    let items: Vec<_> = generations.iter().map(|it| &it["items"]).collect();
+    assert_eq!(items, [2, 1]);
     for nothing in [
         "db=1&key=f000",
         "db=99&key=f000",

@@ -18,6 +18,8 @@ fn busy() -> (Running, u16) {
         "BF.RESERVE classic 0.001 10000",
         "BF.RESERVE blocked 0.01 10000 LAYOUT BLOCKED",
         "BF.MADD blocked a b c",
+        "BF.RESERVE window 0.01 1000 WINDOW SECONDS 3600",
+        "BF.RESERVE last 0.01 1000 WINDOW ITEMS",
         "CF.ADD cuckoo x",
         "SET text x EX 100",
     ] {
@@ -99,10 +101,13 @@ fn the_text_keeps_the_rules_of_open_metrics() {
         r#"everbloom_filters_items{layout="blocked"}"#,
         r#"everbloom_filter_room_items{db="0",key="cuckoo",layout="cuckoo"}"#,
         r#"everbloom_filter_error_rate_asked_ratio{db="0",key="classic",layout="classic"}"#,
+        r#"everbloom_filter_window_seconds{db="0",key="window",layout="blocked"}"#,
+        r#"everbloom_filter_next_generation_timestamp_seconds{db="0",key="window",layout="blocked"}"#,
+        r#"everbloom_filter_generations{db="0",key="last",layout="blocked"}"#,
     ] {
         assert!(series.contains(sample), "{sample} is missing");
     }
-    for (command, calls) in [("bf.madd", 1), ("bf.reserve", 2)] {
+    for (command, calls) in [("bf.madd", 1), ("bf.reserve", 4)] {
         let line = format!("\neverbloom_commands_total{{command=\"{command}\"}} {calls}\n");
         assert!(text.contains(&line), "{text}");
     }
