@@ -39,7 +39,7 @@ pub(crate) struct Args {
 const HELP: &str = "\
 A piece is a file in the folder. Its name is the iterator that BF.SCANDUMP answered, and its content
 is the data. Names may begin with zeros. To copy a filter between a file and a server without pieces,
-use `copy`. RedisBloom takes filters of the classic layout: `build --layout classic`.
+use `copy`. RedisBloom takes those of `build --growing --layout classic`.
 
 A filter of DCSO's bloom or of Guava cannot be converted, because each program places the bits of an
 item elsewhere, and no filter knows its items. `check` reads it as it is, and `build --format dcso`

@@ -88,7 +88,7 @@ To compare the servers afterwards, run `everbloom compare FROM TO`.
 
 A file has one Bloom filter, and no expiry. It is replaced in one step, and the key appears whole: a
 damaged file or a missing piece is an error, and neither is changed. What follows the first # is the
-key, as it is. RedisBloom takes files of `build --layout classic`.
+key, as it is. RedisBloom takes files of `build --growing --layout classic`.
 
 Exit code: 0 when all filters are at the destination; 1 when some could not be copied, or changed
 while they were copied, or a server refused; 2 when a server was lost.

@@ -65,9 +65,31 @@ fn shells_can_complete_the_subcommands() {
             "{script}"
         );
     }
-    let complete = "complete -p everbloom && COMP_WORDS=(everbloom me) COMP_CWORD=1 && \
-                    _everbloom everbloom me everbloom && echo \"${COMPREPLY[@]}\"";
     let script = generate(&["completions", "bash"]);
-    let output = run(Command::new("bash").args(["-c", &format!("{script}\n{complete}")])).success();
-    assert!(output.trim_end().ends_with("measure"), "{output}");
+    // Bash completes the name of a file where nothing is answered.
+    for (words, expected) in [
+        (&["me"][..], "merge measure"),
+        (&["info", ""], ""),
+        (&["info", "--j"], "--json"),
+        (&["serve", "--appendfs"], "--appendfsync"),
+        (&["generate", "m"], "man"),
+    ] {
+        let complete = format!(
+            "{script}\ncomplete -p everbloom >/dev/null && COMP_WORDS=(everbloom {}) COMP_CWORD={} && \
+             _everbloom_more everbloom '{}' '{}' && echo \"${{COMPREPLY[*]}}\"",
+            words
+                .iter()
+                .map(|word| format!("'{word}' "))
+                .collect::<String>(),
+            words.len(),
+            words.last().unwrap(),
+            words.iter().rev().nth(1).unwrap_or(&"everbloom"),
+        );
+        let output = run(Command::new("bash").args(["-c", &complete])).success();
+        let mut found: Vec<&str> = output.split_whitespace().collect();
+        found.sort_unstable();
+        let mut expected: Vec<&str> = expected.split(' ').filter(|it| !it.is_empty()).collect();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{words:?}");
+    }
 }
