@@ -1,6 +1,5 @@
 //! `everbloom build`: a filter file of the records of files.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,15 +8,16 @@ use std::sync::atomic::Ordering;
 
 use everbloom::dcso::DcsoFilter;
 use everbloom::hash::Key;
-use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter, Stats};
+use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter};
+use everbloom_plot::label;
 
 use crate::failure::Failure;
-use crate::filter::{Filter, LayoutName};
+use crate::filter::{Filter, LayoutName, Writable};
 use crate::filter_file::FilterFile;
 use crate::number::{self, percent};
 use crate::other::Program;
 use crate::records::args::{RecordArgs, sources};
-use crate::records::chunk::{Chunk, Digest, Hashed};
+use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::{self, Source};
 use crate::records::pipeline::Pipeline;
 use crate::records::progress::Progress;
@@ -64,6 +64,13 @@ pub(crate) struct Args {
         conflicts_with_all = ["capacity", "error_rate", "growing", "layout", "seed"]
     )]
     like: Option<PathBuf>,
+    /// Add the records to the filter that is there, whose format and parameters hold
+    #[arg(
+        short,
+        long,
+        conflicts_with_all = ["capacity", "error_rate", "growing", "layout", "seed", "like", "format"]
+    )]
+    append: bool,
     /// Whose program is to read the filter
     #[arg(long, value_enum, default_value_t = Format::Everbloom)]
     format: Format,
@@ -80,7 +87,8 @@ Files that are gzip or zstd are unpacked. Standard input can be read only once, 
 more records than its capacity, and then finds more that were never put in; the summary warns.
 
 A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed size and no key, so
-that anyone can choose records that collide.
+that anyone can choose records that collide. As DCSO's tool does, it takes a line without the
+carriage return of CRLF; our own formats have it as it is.
 
 The blocked layout has a secret key, so that nobody can choose records that collide. Whoever gives a
 --seed gives that up against those who know it. The classic layout has no key.
@@ -95,6 +103,7 @@ Examples:
   everbloom build --error-rate 1e-6 hashes.bloom sums-*.txt.gz
   crawl | everbloom build --growing seen.bloom
   everbloom build --like monday.bloom tuesday.bloom tuesday.txt
+  everbloom build --append banned.bloom more.txt
   everbloom build --format dcso known.bloom sums.txt";
 
 /// A format on the command line.
@@ -113,50 +122,6 @@ struct Tally {
     keyless: u64,
 }
 
-/// A filter that takes records.
-enum Building {
-    Own(Filter),
-    Dcso(DcsoFilter),
-}
-
-impl Building {
-    /// What it needs to know of the records.
-    fn digest(&self) -> Result<Digest, Failure> {
-        match self {
-            Building::Own(filter) => Ok(Digest::Hashes(filter.hasher().map_err(unmade)?, false)),
-            Building::Dcso(_) => Ok(Digest::Keys),
-        }
-    }
-
-    fn insert_all(&mut self, chunk: &Chunk) {
-        match self {
-            Building::Own(filter) => {
-                filter.insert_each(chunk.hashes.iter().map(|hash| Hashed(*hash)));
-            }
-            Building::Dcso(filter) => {
-                for key in chunk.each_key() {
-                    filter.insert(key);
-                }
-            }
-        }
-    }
-
-    fn write_to(&self, mut file: &File) -> io::Result<()> {
-        match self {
-            Building::Own(filter) => filter.write_to(file),
-            Building::Dcso(filter) => file.write_all(filter.as_bytes()),
-        }
-    }
-
-    /// What the filter holds, and its bytes in memory.
-    fn stats(&self) -> (Stats, usize) {
-        match self {
-            Building::Own(filter) => (filter.stats(), filter.memory_usage()),
-            Building::Dcso(filter) => (filter.view().stats(), filter.as_bytes().len()),
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(&args.inputs);
     check_format(args)?;
@@ -164,19 +129,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // First, because a new file is there while the run goes on, and is removed at its end.
     let signals = Signals::catch(Arc::clone(&shared))?;
     let mut file = FilterFile::open(&args.filter)?;
-    let like = args.like.as_deref().map(empty_like).transpose()?;
+    let like = match &args.like {
+        Some(path) => Some(Writable::Own(empty_like(path)?)),
+        None if args.append => Some(filled(&args.filter, &mut file)?),
+        None => None,
+    };
     match args.format {
+        _ if args.append => {}
         Format::Dcso => file.check_is_of(Some(Program::Dcso))?,
         Format::Everbloom => {
-            let like = like.as_ref();
-            let grows = like.map_or(args.growing, |it| matches!(it, Filter::Growing(_)));
+            let grows = match &like {
+                Some(like) => matches!(like, Writable::Own(Filter::Growing(_))),
+                None => args.growing,
+            };
             file.check_is_own(grows)?;
         }
     }
     let stopped = || signals.exit_code().map(ExitCode::from);
 
     let mut filter = match like {
-        Some(filter) => Building::Own(filter),
+        Some(filter) => filter,
         None => {
             let capacity = capacity(args, &sources, &shared)?;
             if let Some(code) = stopped() {
@@ -185,7 +157,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             make(args, capacity)?
         }
     };
-    let digest = filter.digest()?;
+    let digest = filter.digest().map_err(unmade)?;
     let tally = read(args, &sources, &digest, &shared, |chunk| {
         filter.insert_all(chunk)
     })?;
@@ -273,7 +245,7 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
     ))
 }
 
-fn make(args: &Args, capacity: u64) -> Result<Building, Failure> {
+fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
     let layout = args.layout.map_or(Layout::Blocked, Layout::from);
     let rate = args.error_rate.unwrap_or(ERROR_RATE);
     let key = args.seed.map(Key::from_seed);
@@ -285,7 +257,7 @@ fn make(args: &Args, capacity: u64) -> Result<Building, Failure> {
         ));
     }
     let made = if args.format == Format::Dcso {
-        DcsoFilter::new(capacity, rate).map(Building::Dcso)
+        DcsoFilter::new(capacity, rate).map(Writable::Dcso)
     } else if args.growing {
         let builder = ScalableBloomFilter::builder().layout(layout);
         let builder = builder.capacity(capacity).error_rate(rate);
@@ -293,7 +265,7 @@ fn make(args: &Args, capacity: u64) -> Result<Building, Failure> {
             Some(key) => builder.key(key),
             None => builder,
         };
-        builder.build().map(Filter::Growing).map(Building::Own)
+        builder.build().map(Filter::Growing).map(Writable::Own)
     } else {
         let builder = BloomFilter::builder().layout(layout);
         let builder = builder.capacity(capacity).error_rate(rate);
@@ -301,7 +273,7 @@ fn make(args: &Args, capacity: u64) -> Result<Building, Failure> {
             Some(key) => builder.key(key),
             None => builder,
         };
-        builder.build().map(Filter::Fixed).map(Building::Own)
+        builder.build().map(Filter::Fixed).map(Writable::Own)
     };
     made.map_err(|error| {
         Failure::Usage(format!(
@@ -309,6 +281,22 @@ fn make(args: &Args, capacity: u64) -> Result<Building, Failure> {
              larger --error-rate"
         ))
     })
+}
+
+/// The filter of a file, to add to it.
+fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
+    if file.is_new() {
+        return Err(Failure::Usage(format!(
+            "there is no filter {}; leave --append off to make it",
+            path.display()
+        )));
+    }
+    let mut filter = file.read_writable()?;
+    if let Writable::Own(filter) = &mut filter {
+        let forgotten = filter.forget();
+        forgotten.map_err(|error| Failure::Server(error.to_string()))?;
+    }
+    Ok(filter)
 }
 
 fn empty_like(path: &Path) -> Result<Filter, Failure> {
@@ -323,14 +311,14 @@ fn unmade(error: BuildError) -> Failure {
     Failure::Usage(format!("cannot make the filter: {error}"))
 }
 
-fn summarize(tally: &Tally, filter: &Building) {
+fn summarize(tally: &Tally, filter: &Writable) {
     let (stats, bytes) = filter.stats();
     let now = stats.estimated_error_rate;
     let mut text = format!(
-        "{} records in, {} in the filter, which takes {:.1} MB\n",
+        "{} records in, {} in the filter, which takes {}\n",
         tally.records,
         stats.items,
-        bytes as f64 / 1e6,
+        label::bytes(bytes as f64),
     );
     if tally.keyless > 0 {
         text += &format!("{} had no such field and were left out\n", tally.keyless);

@@ -38,23 +38,8 @@ pub(crate) struct Args {
 
 const HELP: &str = "\
 A piece is a file in the folder. Its name is the iterator that BF.SCANDUMP answered, and its content
-is the data. Names may begin with zeros. So this Python loads a filter into a server:
-
-  for name in sorted(os.listdir(folder), key=int):
-      data = open(os.path.join(folder, name), 'rb').read()
-      server.execute_command('BF.LOADCHUNK', key, int(name), data)
-
-And this takes one from a server:
-
-  iterator = 0
-  while True:
-      iterator, data = server.execute_command('BF.SCANDUMP', key, iterator)
-      if iterator == 0: break
-      open(os.path.join(folder, str(iterator)), 'wb').write(data)
-
-Only filters that grow have pieces: `build --growing` and `dedup --state` make them. RedisBloom
-takes those of the classic layout: `build --growing --layout classic`. To copy filters from server
-to server, use `copy`.
+is the data. Names may begin with zeros. To copy a filter between a file and a server without pieces,
+use `copy`. RedisBloom takes those of `build --growing --layout classic`.
 
 A filter of DCSO's bloom or of Guava cannot be converted, because each program places the bits of an
 item elsewhere, and no filter knows its items. `check` reads it as it is, and `build --format dcso`
@@ -71,22 +56,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.from.is_dir() || args.key.is_some() {
         let mut out = FilterFile::open(&args.to)?;
         out.check_is_filter()?;
-        let filter = match &args.key {
+        let filter = Filter::from(match &args.key {
             Some(key) => read_key(&args.from, key, args.db)?,
             None => read_pieces(&args.from)?,
-        };
+        });
         out.save(|to| filter.write_to(to))?;
         return Ok(ExitCode::SUCCESS);
     }
-    match FilterFile::look(&args.from)? {
-        Filter::Growing(filter) => write_folder(&filter, &args.to)?,
-        Filter::Fixed(_) => {
-            return Err(Failure::Usage(format!(
-                "{} holds a filter of fixed size, which has no pieces; build it with --growing",
-                args.from.display()
-            )));
-        }
-    }
+    write_folder(&FilterFile::look(&args.from)?.into(), &args.to)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,11 +1,17 @@
 //! What the subcommands do with a filter of either type, of fixed size or growing.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use everbloom::{BloomFilter, BuildError, Layer, Layout, ScalableBloomFilter, Stats};
+use everbloom::dcso::DcsoFilter;
+use everbloom::{
+    BloomFilter, BuildError, InsertError, Layer, Layout, ScalableBloomFilter, Stats, UnionError,
+    Window,
+};
 
-use crate::records::chunk::{Hashed, Hasher};
+use crate::other::Program;
+use crate::records::chunk::{Chunk, Digest, Hashed, Hasher};
 pub(crate) use crate::stable::Filter;
 
 /// A layout on the command line.
@@ -42,6 +48,102 @@ impl From<ScalableBloomFilter> for Filter {
     }
 }
 
+/// A filter that takes records and goes to a file.
+pub(crate) enum Writable {
+    Own(Filter),
+    Dcso(DcsoFilter),
+}
+
+impl Writable {
+    /// The program whose filter it is; none is our own.
+    pub(crate) fn program(&self) -> Option<Program> {
+        match self {
+            Writable::Own(_) => None,
+            Writable::Dcso(_) => Some(Program::Dcso),
+        }
+    }
+
+    /// What it needs to know of the records.
+    pub(crate) fn digest(&self) -> Result<Digest, BuildError> {
+        match self {
+            Writable::Own(filter) => Ok(Digest::Hashes(filter.hasher()?, false)),
+            Writable::Dcso(_) => Ok(Digest::Lines),
+        }
+    }
+
+    pub(crate) fn insert_all(&mut self, chunk: &Chunk) {
+        match self {
+            Writable::Own(filter) => {
+                filter.insert_each(chunk.hashes.iter().map(|hash| Hashed(*hash)));
+            }
+            Writable::Dcso(filter) => {
+                for key in chunk.each_key() {
+                    filter.insert(key);
+                }
+            }
+        }
+    }
+
+    /// All items of both.
+    pub(crate) fn union(self, other: Self) -> Result<Self, UnionError> {
+        match (self, other) {
+            (Writable::Own(one), Writable::Own(other)) => {
+                let mut one = ScalableBloomFilter::from(one);
+                one.union(&other.into())?;
+                Ok(Writable::Own(one.into()))
+            }
+            (Writable::Dcso(mut one), Writable::Dcso(other)) => {
+                one.union(&other)?;
+                Ok(Writable::Dcso(one))
+            }
+            _ => Err(UnionError::Layout),
+        }
+    }
+
+    pub(crate) fn write_to(&self, mut file: &File) -> io::Result<()> {
+        match self {
+            Writable::Own(filter) => filter.write_to(file),
+            Writable::Dcso(filter) => file.write_all(filter.as_bytes()),
+        }
+    }
+
+    /// What the filter holds, and its bytes in memory.
+    pub(crate) fn stats(&self) -> (Stats, usize) {
+        match self {
+            Writable::Own(filter) => (filter.stats(), filter.memory_usage()),
+            Writable::Dcso(filter) => (filter.view().stats(), filter.as_bytes().len()),
+        }
+    }
+
+    /// As [`Filter::full_error_rate`].
+    pub(crate) fn full_error_rate(&self) -> f64 {
+        match self {
+            Writable::Own(filter) => filter.full_error_rate(),
+            Writable::Dcso(filter) => filter.view().header().error_rate(),
+        }
+    }
+
+    /// As [`Filter::is_overfull`].
+    pub(crate) fn is_overfull(&self) -> bool {
+        match self {
+            Writable::Own(filter) => filter.is_overfull(),
+            Writable::Dcso(filter) => {
+                let view = filter.view();
+                view.header().len() > view.header().capacity()
+            }
+        }
+    }
+}
+
+impl From<Filter> for ScalableBloomFilter {
+    fn from(filter: Filter) -> Self {
+        match filter {
+            Filter::Fixed(filter) => filter.into(),
+            Filter::Growing(filter) => filter,
+        }
+    }
+}
+
 /// Calls a method that both types have.
 macro_rules! either {
     ($filter:expr, $name:ident => $call:expr) => {
@@ -65,6 +167,14 @@ impl Filter {
         either!(self, filter => filter.insert_each(items, drop));
     }
 
+    /// Drops what is older than the window, if it has one.
+    pub(crate) fn forget(&mut self) -> Result<(), InsertError> {
+        match self {
+            Filter::Fixed(_) => Ok(()),
+            Filter::Growing(filter) => filter.advance_to(now_ms()).map(drop),
+        }
+    }
+
     /// Calls `emit` for each item with whether it is in the filter.
     pub(crate) fn contains_each(
         &self,
@@ -80,14 +190,6 @@ impl Filter {
 
     pub(crate) fn layout(&self) -> Layout {
         either!(self, filter => filter.layout())
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        either!(self, filter => filter.len())
-    }
-
-    pub(crate) fn capacity(&self) -> u64 {
-        either!(self, filter => filter.capacity())
     }
 
     pub(crate) fn error_rate(&self) -> f64 {
@@ -108,6 +210,14 @@ impl Filter {
         match self {
             Filter::Fixed(_) => false,
             Filter::Growing(filter) => !filter.is_fixed(),
+        }
+    }
+
+    /// The window, if the filter forgets.
+    pub(crate) fn window(&self) -> Option<&Window> {
+        match self {
+            Filter::Fixed(_) => None,
+            Filter::Growing(filter) => filter.window(),
         }
     }
 
@@ -138,4 +248,12 @@ impl Filter {
             Filter::Growing(filter) => filter.layers().len(),
         }
     }
+}
+
+/// The clock of windows, as the server has it: milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| {
+        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    })
 }

@@ -3,12 +3,13 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
+use everbloom::dcso::DcsoFilter;
 use everbloom::{BloomFilter, BytesError, ReadError, ScalableBloomFilter};
 
-use crate::filter::Filter;
+use crate::filter::{Filter, Writable};
 use crate::other::{self, Other, OtherError, Program};
 use crate::stable;
 
@@ -47,8 +48,8 @@ pub(crate) enum FilterFileError {
     )]
     OtherKind { path: PathBuf, grows: bool },
     #[error(
-        "{} is a filter of {program}, whose bits fit no other one, and only check and info read \
-         it; build a filter of what was put into it",
+        "{} is a filter of {program}, whose bits fit none of ours; build a filter of what was put \
+         into it",
         path.display()
     )]
     Other { path: PathBuf, program: Program },
@@ -155,6 +156,11 @@ impl FilterFile {
         Self::open_unlocked(path)?.read_any()
     }
 
+    /// The same, or a filter of another program that takes records.
+    pub(crate) fn look_at_writable(path: &Path) -> Result<Writable, FilterFileError> {
+        Self::open_unlocked(path)?.read_writable()
+    }
+
     /// The same, or opens the filter of another program, which is read while it is asked.
     pub(crate) fn look_at_any(path: &Path) -> Result<Found, FilterFileError> {
         let mut file = Self::open_unlocked(path)?;
@@ -217,6 +223,11 @@ impl FilterFile {
         Err(FilterFileError::Locked(path.to_owned()))
     }
 
+    /// Whether there was nothing before.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_empty
+    }
+
     /// Reads the filter, which must be one that grows; `None` when the file is new. All of it is
     /// checked.
     pub(crate) fn read(&mut self) -> Result<Option<ScalableBloomFilter>, FilterFileError> {
@@ -239,6 +250,27 @@ impl FilterFile {
             .map_err(ReadError::Io)
             .and_then(|length| stable::read(&self.file, length))
             .map_err(|error| self.unread(error))
+    }
+
+    /// Reads a filter that takes records.
+    pub(crate) fn read_writable(&mut self) -> Result<Writable, FilterFileError> {
+        let program = match self.read_any() {
+            Err(FilterFileError::Other { program, .. }) if program == Program::Dcso => program,
+            read => return read.map(Writable::Own),
+        };
+        let mut bytes = Vec::new();
+        let read = self.file.rewind();
+        let read = read.and_then(|()| self.file.read_to_end(&mut bytes));
+        let filter = read.map_err(OtherError::Io).and_then(|_| {
+            if bytes.starts_with(&other::GZIP) {
+                let packed = io::Error::other("it is packed: unpack it with gunzip first");
+                return Err(packed.into());
+            }
+            Ok(DcsoFilter::from_bytes(bytes)?)
+        });
+        filter
+            .map(Writable::Dcso)
+            .map_err(|reason| FilterFileError::other(&self.path, program, reason))
     }
 
     /// Whether the file may be replaced: it is new, or a filter, damaged or not.

@@ -65,8 +65,41 @@ pub(crate) fn run(args: &Args, command: clap::Command) -> Result<ExitCode, Failu
         What::Completions { shell } => {
             let (mut command, mut script) = (command, Vec::new());
             clap_complete::generate(*shell, &mut command, "everbloom", &mut script);
+            if *shell == Shell::Bash {
+                script.extend_from_slice(for_bash()?.as_bytes());
+            }
             io::stdout().write_all(&script)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What clap's script for bash lacks: names of files where a flag may stand too, and the settings
+/// of `serve`.
+fn for_bash() -> Result<String, Failure> {
+    let loaded = load(&[]).map_err(|error| Failure::Server(error.to_string()))?;
+    let conf = explained(&loaded.settings);
+    let lines = conf
+        .lines()
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    let settings: Vec<String> = names.map(|name| format!("--{name}")).collect();
+    Ok(format!(
+        r#"
+_everbloom_more() {{
+    _everbloom "$@"
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" word words=()
+    if [[ ${{cur}} != -* ]] ; then
+        for word in "${{COMPREPLY[@]}}" ; do
+            [[ ${{word}} == -* ]] || words+=("${{word}}")
+        done
+        COMPREPLY=("${{words[@]}}")
+    elif [[ ${{COMP_WORDS[1]}} == serve ]] ; then
+        COMPREPLY+=( $(compgen -W "{}" -- "${{cur}}") )
+    fi
+}}
+complete -F _everbloom_more -o bashdefault -o default everbloom
+"#,
+        settings.join(" ")
+    ))
 }

@@ -2,16 +2,17 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use everbloom::{Layout, Stats};
+use everbloom::{Layout, Span, Stats, Window};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::filter_file::{FilterFile, FilterFileError, Found};
-use crate::number::percent;
+use crate::merge;
+use crate::number::{percent, time};
 use crate::other::{Figures, Program};
 
 /// Say what a filter file holds, and whether it is damaged
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// The filter, as `build` and `dedup --state` make it, or of DCSO's bloom, or of Guava
     #[arg(value_name = "FILE.bloom")]
     filter: PathBuf,
+    /// Another filter: say whether the two can be merged
+    #[arg(value_name = "OTHER.bloom")]
+    other: Option<PathBuf>,
     /// Print a JSON object; rates are shares of 1
     #[arg(long)]
     json: bool,
@@ -31,7 +35,10 @@ All of the file is read, and its checksums are compared. Filters of DCSO's bloom
 none, so only their sizes are compared. Guava does not write down the items, the capacity and the
 error rate of a filter: the items are estimated from its bits.
 
-Exit code: 0 when the file is whole, 2 when it is damaged, or is no filter, or cannot be read.";
+A filter with a window forgets, as that of `dedup --window` and those of BF.RESERVE ... WINDOW. Its
+items are those in all generations that are in the file.
+
+Exit code: 0 when the file is whole, 1 when it cannot be merged with OTHER.bloom, 2 when it is damaged, or is no filter, or cannot be read.";
 
 const OVER: &str =
     "warning     it finds more than it was made for, because it holds too many items\n";
@@ -47,13 +54,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     };
     let bytes = fs::metadata(&args.filter)?.len();
+    let merge = args.other.as_deref();
+    let merge = merge
+        .map(|other| mergeable(&args.filter, other))
+        .transpose()?;
     let text = if args.json {
-        found.json(bytes)?
+        found.json(bytes, merge.as_ref())?
     } else {
-        found.text(bytes)
+        found.text(bytes, merge.as_ref())
     };
     io::stdout().write_all(text.as_bytes())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(u8::from(matches!(merge, Some(Err(_))))))
+}
+
+/// The error rate of the two merged, or why they cannot be.
+fn mergeable(one: &Path, other: &Path) -> Result<Result<f64, String>, Failure> {
+    match merge::rate_of(one, other) {
+        Ok(rate) => Ok(Ok(rate.unwrap_or_default())),
+        Err(Failure::Usage(why)) => Ok(Err(why)),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// What `info` shows of a filter, of this program or of another one.
@@ -69,11 +89,17 @@ struct Description {
     layers: Option<usize>,
     /// Bytes of attached data.
     data: u64,
+    /// What a filter that forgets remembers.
+    window: Option<Window>,
 }
 
 impl Description {
     fn of_own(filter: &Filter) -> Self {
-        let kind = if filter.grows() { "growing" } else { "fixed" };
+        let kind = match filter.window() {
+            Some(_) => "windowed",
+            None if filter.grows() => "growing",
+            None => "fixed",
+        };
         let layout = match filter.layout() {
             Layout::Blocked => "blocked",
             Layout::Classic => "classic",
@@ -85,6 +111,7 @@ impl Description {
             is_overfull: filter.is_overfull(),
             layers: Some(filter.layers()),
             data: 0,
+            window: filter.window().cloned(),
         }
     }
 
@@ -103,6 +130,7 @@ impl Description {
                 .is_some_and(|capacity| stats.items > capacity),
             layers: None,
             data: figures.data,
+            window: None,
         }
     }
 
@@ -111,7 +139,7 @@ impl Description {
         self.stats.capacity.zip(self.stats.error_rate)
     }
 
-    fn text(&self, bytes: u64) -> String {
+    fn text(&self, bytes: u64, merge: Option<&Result<f64, String>>) -> String {
         let stats = &self.stats;
         let mut text = format!("type        {}", self.kind[1]);
         if let Some((_, variant)) = self.variant {
@@ -136,6 +164,19 @@ impl Description {
         if let Some(layers) = self.layers {
             text += &format!("layers      {layers}\n");
         }
+        if let Some(window) = &self.window {
+            let capacity = window.capacity;
+            // Others than `dedup` and the server may have a clock of seconds.
+            text += &match window.span {
+                Span::Ticks(ticks) => format!(
+                    "window      {}, for {capacity} items (if its clock has milliseconds)\n",
+                    time(ticks)
+                ),
+                Span::Items => format!("window      the last {capacity} items\n"),
+            };
+            let (kept, most) = (window.kept.len(), window.generations + 1);
+            text += &format!("generations {kept} of at most {most}\n");
+        }
         if self.data > 0 {
             text += &format!("data        {} bytes attached\n", self.data);
         }
@@ -144,10 +185,20 @@ impl Description {
         if self.is_overfull && self.made_for().is_some_and(errs) {
             text += OVER;
         }
+        match merge {
+            Some(Ok(rate)) => {
+                text += &format!(
+                    "merge       yes; then it finds {} of others\n",
+                    percent(*rate)
+                );
+            }
+            Some(Err(why)) => text += &format!("merge       no: {why}\n"),
+            None => {}
+        }
         text
     }
 
-    fn json(&self, bytes: u64) -> Result<String, Failure> {
+    fn json(&self, bytes: u64, merge: Option<&Result<f64, String>>) -> Result<String, Failure> {
         let stats = &self.stats;
         let mut fields = Map::new();
         let mut set = |name: &str, value: Value| {
@@ -173,6 +224,17 @@ impl Description {
         match self.layers {
             Some(layers) => set("layers", layers.into()),
             None if self.made_for().is_some() => set("data_bytes", self.data.into()),
+            None => {}
+        }
+        if let Some(window) = &self.window {
+            set("window_ticks", window.span.ticks().into());
+            set("window_capacity", window.capacity.into());
+            set("window_generations", window.generations.into());
+            set("generations", window.kept.len().into());
+        }
+        match merge {
+            Some(Ok(rate)) => set("merged_error_rate", (*rate).into()),
+            Some(Err(why)) => set("not_mergeable", why.as_str().into()),
             None => {}
         }
         let mut text = serde_json::to_string_pretty(&fields).map_err(io::Error::from)?;

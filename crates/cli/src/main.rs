@@ -33,7 +33,7 @@ mod stable;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use everbloom::host::memory::Memory;
 
 /// Large filters are freed without a pause for other threads.
@@ -79,8 +79,41 @@ enum Command {
     Compare(compare::Args),
 }
 
+/// The subcommands as `--help` lists them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Server", &["serve", "query"]),
+    ("Sizes", &["plan", "measure"]),
+    ("Lines", &["dedup", "check"]),
+    (
+        "Filter files",
+        &["build", "info", "merge", "shrink", "convert"],
+    ),
+    ("Between servers", &["copy", "compare"]),
+    ("Packages", &["generate"]),
+];
+
+/// The command line, with a help that lists the subcommands in groups.
+fn command_line() -> clap::Command {
+    let command = Cli::command();
+    let mut list = String::new();
+    for (title, names) in GROUPS {
+        list += &format!("{title}:\n");
+        for name in names {
+            let about = command
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
+            list += &format!("  {name:<9} {}\n", about.cloned().unwrap_or_default());
+        }
+        list.push('\n');
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
+    ))
+}
+
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let parsed = Cli::from_arg_matches(&command_line().get_matches());
+    let outcome = match parsed.unwrap_or_else(|error| error.exit()).command {
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Plan(args) => plan::run(&args),
@@ -115,6 +148,20 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_is_in_one_group() {
+        let command = Cli::command();
+        let mut names: Vec<_> = command.get_subcommands().map(|it| it.get_name()).collect();
+        let mut grouped: Vec<_> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        names.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(names, grouped);
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use everbloom::{ScalableBloomFilter, ShrinkError, UnionError};
+use everbloom::{ShrinkError, UnionError};
 
 use crate::failure::Failure;
-use crate::filter::Filter;
+use crate::filter::{Filter, Writable};
 use crate::filter_file::FilterFile;
 use crate::number::{self, percent};
+use crate::other::Program;
 use crate::records::signals::Signals;
 
 /// Put filter files together: the result finds what any of them finds
@@ -36,6 +37,7 @@ const HELP: &str = "\
 The filters must be made for the same error rate, with the same layout, and in the blocked layout
 with the same key. Either all of them grow or none. `build --like FILE` makes such a filter. So does
 `build --seed N` with the same --error-rate in each run. A copy of a file has the same key, too.
+Filters of DCSO's bloom must have the same capacity and error rate.
 
 Filters of the same size become one of that size, if it has room for the records of all. Otherwise
 they are kept side by side in one file: it finds what any of them finds, and their error rates add
@@ -53,37 +55,61 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // First, because a new file is there while the run goes on, and is removed at its end.
     let signals = Signals::catch(Arc::default())?;
-    let stopped = || signals.exit_code().map(ExitCode::from);
     let mut out = FilterFile::open(&args.out)?;
-    out.check_is_filter()?;
-    let mut merged: Option<(ScalableBloomFilter, &Path)> = None;
-    for path in &args.files {
-        // Without a lock: the output, which may be one of them, has its own.
-        let filter = match FilterFile::look(path)? {
-            Filter::Fixed(filter) => filter.into(),
-            Filter::Growing(filter) => filter,
-        };
-        match &mut merged {
-            None => merged = Some((filter, path)),
-            Some((merged, first)) => {
-                let united = merged.union(&filter);
-                united.map_err(|error| unlike(first, path, error))?;
-            }
-        }
-        if let Some(code) = stopped() {
-            return Ok(code);
-        }
+    let merged = union(args.files.iter().map(PathBuf::as_path), || {
+        signals.exit_code().is_some()
+    })?;
+    if let Some(code) = signals.exit_code() {
+        return Ok(ExitCode::from(code));
     }
-    if let Some((filter, _)) = merged {
-        let filter = Filter::from(filter);
-        let now = filter.stats().estimated_error_rate;
-        check_rate(&filter, now, args.error_rate)?;
+    if let Some(filter) = merged {
+        out.check_is_of(filter.program())?;
+        let now = check_rate(&filter, args.error_rate)?;
         out.save(|to| filter.write_to(to))?;
         if !args.quiet {
             summarize(&filter, now);
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the result of a merge of two files finds of other records.
+pub(crate) fn rate_of(one: &Path, other: &Path) -> Result<Option<f64>, Failure> {
+    let merged = union([one, other], || false)?;
+    merged.map(|filter| check_rate(&filter, None)).transpose()
+}
+
+/// The filters of all files in one, unless it is stopped before.
+fn union<'a>(
+    files: impl IntoIterator<Item = &'a Path>,
+    stopped: impl Fn() -> bool,
+) -> Result<Option<Writable>, Failure> {
+    let mut merged: Option<(Writable, &Path)> = None;
+    for path in files {
+        // Without a lock: the output, which may be one of them, has its own.
+        let filter = FilterFile::look_at_writable(path)?;
+        merged = Some(match merged {
+            None => (filter, path),
+            Some((merged, first)) => {
+                if merged.program() != filter.program() {
+                    let [one, other] = [&merged, &filter]
+                        .map(|filter| filter.program().map_or("everbloom", Program::name));
+                    return Err(Failure::Usage(format!(
+                        "{} is a filter of {one} and {} one of {other}; only filters of one \
+                         program can be merged",
+                        first.display(),
+                        path.display()
+                    )));
+                }
+                let united = merged.union(filter);
+                (united.map_err(|error| unlike(first, path, error))?, first)
+            }
+        });
+        if stopped() {
+            return Ok(None);
+        }
+    }
+    Ok(merged.map(|(filter, _)| filter))
 }
 
 fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
@@ -104,15 +130,20 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
     ))
 }
 
-/// Fails when the filter is worse than what was asked for, or allowed now.
-fn check_rate(filter: &Filter, now: f64, allowed: Option<f64>) -> Result<(), Failure> {
+/// The error rate of the filter now. Fails when it is worse than what was asked for, or allowed now.
+fn check_rate(filter: &Writable, allowed: Option<f64>) -> Result<f64, Failure> {
+    let (stats, _) = filter.stats();
+    let now = stats.estimated_error_rate;
     let (limit, what) = match allowed {
         Some(limit) => (limit, "--error-rate allows"),
-        None if !filter.is_overfull() => return Ok(()),
-        None => (filter.error_rate(), "the filters were made for"),
+        None if !filter.is_overfull() => return Ok(now),
+        None => (
+            stats.error_rate.unwrap_or_default(),
+            "the filters were made for",
+        ),
     };
     if now <= limit {
-        return Ok(());
+        return Ok(now);
     }
     // A rate that is rounded is not smaller then.
     let enough = percent((now * 1.06).min(0.99)).replace(' ', "");
@@ -125,15 +156,16 @@ fn check_rate(filter: &Filter, now: f64, allowed: Option<f64>) -> Result<(), Fai
     )))
 }
 
-fn summarize(filter: &Filter, now: f64) {
+fn summarize(filter: &Writable, now: f64) {
+    let (stats, _) = filter.stats();
     let mut text = format!(
         "everbloom: about {} items in a filter for {}; of other records it finds {}\n",
-        filter.len(),
-        filter.capacity(),
+        stats.items,
+        stats.capacity.unwrap_or_default(),
         percent(now)
     );
     let full = filter.full_error_rate();
-    if full > filter.error_rate() && full > now {
+    if stats.error_rate.is_some_and(|asked| full > asked) && full > now {
         text += &format!(
             "everbloom: the filters are side by side; when all are full it finds {}\n",
             percent(full)

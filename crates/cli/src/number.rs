@@ -24,6 +24,40 @@ pub(crate) fn memory(text: &str) -> Result<u64, String> {
     in_range(number, "bytes", "2G, 512MiB or 1e9")
 }
 
+/// The units of time, longest first, in milliseconds.
+const TIMES: [(&str, u64); 5] = [
+    ("week", 604_800_000),
+    ("day", 86_400_000),
+    ("hour", 3_600_000),
+    ("minute", 60_000),
+    ("second", 1000),
+];
+
+/// Reads a time in milliseconds: a number and the first letter of its unit.
+pub(crate) fn duration(text: &str) -> Result<u64, String> {
+    let found = TIMES.iter().find_map(|(name, unit)| {
+        let number = text.strip_suffix(name.get(..1)?)?;
+        Some((number, *unit as f64))
+    });
+    let (number, unit) = found.ok_or("a time ends with s, m, h, d or w: 90s, 12h, 30d")?;
+    let time = evaluate(number, Units::Items)? * unit;
+    in_range(time, "milliseconds", "90s, 12h or 30d")
+}
+
+/// Writes a time in the longest unit up to days that leaves no rest.
+pub(crate) fn time(milliseconds: u64) -> String {
+    let fits = |(_, unit): &&(&str, u64)| milliseconds.is_multiple_of(*unit);
+    let (name, unit) = TIMES
+        .iter()
+        .skip(1)
+        .find(fits)
+        .unwrap_or(&("millisecond", 1));
+    match milliseconds / unit {
+        1 => format!("1 {name}"),
+        count => format!("{count} {name}s"),
+    }
+}
+
 /// Reads a whole number from `least` to `most`; a parser for an argument.
 pub(crate) fn whole<T: TryFrom<u64>>(
     least: u64,
@@ -293,6 +327,24 @@ mod tests {
         assert_eq!(memory("2 GB"), Ok(2_000_000_000));
         assert_eq!(memory("2GiB"), Ok(2 << 30));
         assert_eq!(memory("100b"), Ok(100));
+    }
+
+    #[test]
+    fn times() {
+        for (text, milliseconds, shown) in [
+            ("90s", 90_000, "90 seconds"),
+            ("5m", 300_000, "5 minutes"),
+            ("1.5 h", 5_400_000, "90 minutes"),
+            ("24h", 86_400_000, "1 day"),
+            ("2w", 1_209_600_000, "14 days"),
+            ("0.001s", 1, "1 millisecond"),
+        ] {
+            assert_eq!(duration(text), Ok(milliseconds), "{text}");
+            assert_eq!(time(milliseconds), shown);
+        }
+        for text in ["", "30", "d", "0d", "-1d", "1e12w", "3x"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -25,7 +25,8 @@ const UNPACKED: u64 = 1 << 30;
 /// How much of a file is read at once.
 const PIECE: usize = 64 << 10;
 
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// The first bytes of what gzip has packed.
+pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A program that writes filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

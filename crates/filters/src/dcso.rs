@@ -38,6 +38,7 @@ use crate::bits::{test_bit, zeroed};
 use crate::error::BuildError;
 use crate::hash::Modulus;
 use crate::math::{ceil, whole};
+use crate::sets::{UnionError, first_broken};
 use crate::sizing::textbook;
 use crate::stats::Stats;
 
@@ -416,6 +417,61 @@ impl DcsoFilter {
         Ok(DcsoFilter { header, bytes })
     }
 
+    /// The filter of a file. [Example](Self::union).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`DcsoView::new`]. Data behind the filter stays there.
+    pub fn from_bytes(bytes: impl Into<Box<[u8]>>) -> Result<DcsoFilter, DcsoError> {
+        let bytes = bytes.into();
+        let header = *DcsoView::new(&bytes)?.header();
+        Ok(DcsoFilter { header, bytes })
+    }
+
+    /// Adds all items of another filter of the same parameters. The tool then counts an item twice
+    /// that both have. [`data`](DcsoView::data) of the other is not added.
+    ///
+    /// ```
+    /// use everbloom::dcso::DcsoFilter;
+    ///
+    /// let mut fruit = DcsoFilter::new(5, 0.01)?;
+    /// let mut more = DcsoFilter::from_bytes(fruit.as_bytes())?;
+    /// fruit.insert("apple");
+    /// more.insert("plum");
+    /// fruit.union(&more)?;
+    /// assert!(fruit.view().contains("apple") && fruit.view().contains("plum"));
+    /// assert_eq!(fruit.view().header().len(), 2);
+    /// assert!(fruit.union(&DcsoFilter::new(6, 0.01)?).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
+    pub fn union(&mut self, other: &DcsoFilter) -> Result<(), UnionError> {
+        let (one, two) = (&self.header, &other.header);
+        first_broken([
+            (one.capacity == two.capacity, UnionError::Capacity),
+            (one.error_rate == two.error_rate, UnionError::ErrorRate),
+            (one.hashes == two.hashes, UnionError::Hashes),
+            (one.bits() == two.bits(), UnionError::Bits),
+        ])?;
+        let words = self.bytes.get_mut(DcsoHeader::SIZE..).unwrap_or_default();
+        for (mine, others) in words.iter_mut().zip(other.view().words) {
+            *mine |= others;
+        }
+        self.set_len(self.header.len.saturating_add(other.header.len));
+        Ok(())
+    }
+
+    fn set_len(&mut self, len: u64) {
+        self.header.len = len;
+        let fields = self.bytes.get_mut(LEN_AT..);
+        if let Some(field) = fields.and_then(<[u8]>::first_chunk_mut) {
+            *field = len.to_le_bytes();
+        }
+    }
+
     /// Inserts an item; true when it is new: it was certainly not in the filter before. Takes time
     /// linear in its bytes and in the hashes. [Example](Self).
     pub fn insert(&mut self, item: impl AsRef<[u8]>) -> bool {
@@ -430,11 +486,7 @@ impl DcsoFilter {
             }
         }
         if is_new {
-            self.header.len += 1;
-            let fields = self.bytes.get_mut(LEN_AT..);
-            if let Some(len) = fields.and_then(<[u8]>::first_chunk_mut) {
-                *len = self.header.len.to_le_bytes();
-            }
+            self.set_len(self.header.len.saturating_add(1));
         }
         is_new
     }
@@ -442,10 +494,15 @@ impl DcsoFilter {
     /// A view of the filter, without a copy. [Example](Self).
     #[must_use]
     pub fn view(&self) -> DcsoView<'_> {
+        let rest = self.bytes.get(DcsoHeader::SIZE..).unwrap_or_default();
+        // The bytes were zeroed or checked for this length.
+        let words = usize::try_from(self.header.filter_len()).unwrap_or(usize::MAX);
+        let words = words.saturating_sub(DcsoHeader::SIZE).min(rest.len());
+        let (words, data) = rest.split_at(words);
         DcsoView {
             header: self.header,
-            words: self.bytes.get(DcsoHeader::SIZE..).unwrap_or_default(),
-            data: &[],
+            words,
+            data,
         }
     }
 

@@ -139,8 +139,10 @@ impl Window {
         })
     }
 
-    /// The dimensions of the first layer of a generation for this many items, at least.
-    pub(crate) fn size(&self, items: u64) -> Option<BlockedSize> {
+    /// The dimensions of the first layer of a generation, for its part of the capacity or for this
+    /// many items; `None` when there is no such layer. [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn size(&self, items: u64) -> Option<BlockedSize> {
         let capacity = self.capacity.div_ceil(self.generations.max(1).into());
         let rate = self.rate();
         match self.span {

@@ -206,6 +206,7 @@ impl WindowedBloomFilter {
     /// let items = window.items(seen.layers().iter().map(|layer| layer.len()));
     /// assert_eq!(items.map(|(_, items)| items).collect::<Vec<_>>(), [1, 0, 1]);
     /// assert_eq!((seen.len(), seen.layers().len()), (2, 2));
+    /// assert_eq!(window.size(0).unwrap().bits(), seen.layers()[0].bits());
     /// assert_eq!(WindowedBloomFilter::GENERATIONS, 4);
     /// ```
     #[must_use]

@@ -14,8 +14,7 @@ use everbloom_resp::{DecodeError, DecodeLimits, Decoder, Protocol, Reply, encode
 use rustls::ClientConfig;
 
 pub(crate) use login::{Credentials, LoginArgs, TlsArgs};
-use place::parse_place;
-pub(crate) use place::{Place, Url};
+pub(crate) use place::{Place, Url, parse_place};
 use stream::Stream;
 
 /// The most bytes to read from the socket at a time.

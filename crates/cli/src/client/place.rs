@@ -151,7 +151,7 @@ fn without_login(url: &str) -> String {
 }
 
 /// The place of `redis://HOST[:PORT]`, for a subcommand with flags for the rest.
-pub(super) fn parse_place(url: &str) -> Result<Place, String> {
+pub(crate) fn parse_place(url: &str) -> Result<Place, String> {
     let plain = Url::parse(url).and_then(|url| match url {
         Url {
             credentials: Some(_),

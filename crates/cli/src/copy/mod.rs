@@ -1,8 +1,10 @@
 //! `everbloom copy`: copies the filters of one server to another one.
 //!
+//! - [`file`]: one filter between a server and a file
 //! - [`transfer`]: one filter, whole or not at all
 //! - [`progress`]: what is shown meanwhile
 
+mod file;
 mod progress;
 mod transfer;
 
@@ -19,23 +21,25 @@ use crate::display::quoted;
 use crate::failure::Failure;
 use crate::servers::server::{Server, Trouble};
 use crate::servers::walk::Walk;
+use file::Remote;
 use progress::Progress;
 use transfer::{Outcome, Transfer};
 
-/// Copy all filters of one server to another one
+/// Copy all filters of one server to another one, or one filter from or to a file
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The server to copy from: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]
+    /// The server to copy from: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or with #KEY
+    /// behind it one filter of it, or a filter file
     #[arg(value_name = "FROM")]
     from: String,
-    /// The server to copy to
+    /// The server to copy to; for a file its key, and for one key a file
     #[arg(value_name = "TO")]
     to: String,
-    /// Copy only filters whose names match, as in KEYS: 'seen:*'
+    /// Between servers: copy only filters whose names match, as in KEYS: 'seen:*'
     #[arg(long = "match", value_name = "PATTERN")]
     pattern: Option<OsString>,
-    /// Overwrite keys at the destination that hold something else
+    /// Overwrite keys at the destination that hold something else, or the file
     #[arg(long)]
     replace: bool,
     /// Do not read each copied filter back to compare it
@@ -82,11 +86,17 @@ Of a Cluster, give each primary as FROM in turn; as TO, any node serves.
 The password can be in REDISCLI_AUTH instead of the URL, to keep it out of the process list.
 To compare the servers afterwards, run `everbloom compare FROM TO`.
 
+A file has one Bloom filter, and no expiry. It is replaced in one step, and the key appears whole: a
+damaged file or a missing piece is an error, and neither is changed. What follows the first # is the
+key, as it is. RedisBloom takes files of `build --growing --layout classic`.
+
 Exit code: 0 when all filters are at the destination; 1 when some could not be copied, or changed
 while they were copied, or a server refused; 2 when a server was lost.
 
 Examples:
   everbloom copy redis://old redis://new:6380
+  everbloom copy seen.bloom redis://host#seen
+  everbloom copy redis://host#seen seen.bloom
   everbloom copy --match 'seen:*' redis://old/1 redis://:secret@new/1";
 
 /// What has become of the filters.
@@ -106,8 +116,51 @@ struct Tally {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let is_url = |text: &String| text.contains("://");
+    match (is_url(&args.from), is_url(&args.to)) {
+        (true, true) => copy_servers(args),
+        (false, false) => Err(Failure::Usage(
+            "one of the two must be a server, such as redis://HOST or redis://HOST#KEY".to_owned(),
+        )),
+        (is_saved, _) => copy_file(args, is_saved),
+    }
+}
+
+/// Saves the filter of a key in a file, or loads it from there.
+fn copy_file(args: &Args, is_saved: bool) -> Result<ExitCode, Failure> {
+    if args.pattern.is_some() {
+        return Err(Failure::Usage(
+            "--match is for two servers; a file has one filter".to_owned(),
+        ));
+    }
+    let began = Instant::now();
+    let progress = Progress::new(args.quiet);
+    let (bytes, changed) = if is_saved {
+        let from = Remote::parse(&args.from)?;
+        file::save(&from, args.to.as_ref(), args.replace, &args.tls, &progress)?
+    } else {
+        let to = Remote::parse(&args.to)?;
+        let choices = (args.replace, !args.no_verify);
+        let bytes = file::load(args.from.as_ref(), &to, choices, &args.tls, &progress)?;
+        (bytes, false)
+    };
+    let mut tally = Tally::default();
+    tally.add(&Outcome::Copied { bytes, changed });
+    tally.time = began.elapsed();
+    if !(args.quiet && tally.is_complete()) {
+        write!(io::stdout(), "{tally}")?;
+    }
+    Ok(ExitCode::from(u8::from(!tally.is_complete())))
+}
+
+fn copy_servers(args: &Args) -> Result<ExitCode, Failure> {
     let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
     let (from, to) = (url(&args.from)?, url(&args.to)?);
+    if from == to {
+        return Err(Failure::Usage(format!(
+            "{from} would be copied to itself; name another server as TO"
+        )));
+    }
     let mut source = Server::connect(&from, &args.tls)?;
     source.must_know("BF.SCANDUMP")?;
     let mut destination = Server::connect(&to, &args.tls)?;

@@ -17,13 +17,13 @@ use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::temporary;
 
 /// What the pieces of a filter are compared by.
-static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
+pub(super) static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
 /// How long a temporary key lives that nobody works on any more, in milliseconds.
 const ABANDONED: &str = "600000";
 
 /// How often a Bloom filter is read that changes while it is read.
-const PASSES: u32 = 3;
+pub(super) const PASSES: u32 = 3;
 
 /// A Bloom filter whose copy takes longer is not read again: in use, it would change again. For so
 /// long a cuckoo filter is read again that changes.
@@ -45,7 +45,7 @@ pub(super) enum Outcome {
 
 /// What to do with the key at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
+pub(super) enum Target {
     /// There must be none.
     Vacant,
     /// It holds an earlier state, and must not have changed since.
@@ -56,11 +56,11 @@ enum Target {
 
 /// What is copied.
 #[derive(Clone, Copy, Debug)]
-struct Filter<'a> {
-    key: &'a [u8],
-    family: Family,
+pub(super) struct Filter<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) family: Family,
     /// Its name until it is whole.
-    temporary: &'a [u8],
+    pub(super) temporary: &'a [u8],
 }
 
 /// A filter that is loaded under its temporary name.
@@ -97,7 +97,7 @@ impl<'a> Transfer<'a> {
             destination,
             replace,
             verify,
-            token: format!("{:016x}", SmallRng::from_os_rng().random::<u64>()),
+            token: token(),
         }
     }
 
@@ -122,7 +122,7 @@ impl<'a> Transfer<'a> {
         };
         if !matches!(outcome, Ok(Outcome::Copied { .. })) {
             // Ignore the error: without us the temporary key expires.
-            let _ = self.forget(&temporary).and_then(|()| self.unwatch());
+            let _ = forget(self.destination, &temporary).and_then(|()| self.unwatch());
         }
         if matches!(outcome, Err(Trouble::Filter(_))) {
             // It is watched no more.
@@ -196,7 +196,7 @@ impl<'a> Transfer<'a> {
             if !again {
                 break loaded;
             }
-            self.forget(filter.temporary)?;
+            forget(self.destination, filter.temporary)?;
             self.source.settle()?;
             pass += 1;
         };
@@ -206,7 +206,7 @@ impl<'a> Transfer<'a> {
                  run this again when nobody adds or deletes",
             ));
         }
-        if !self.publish(filter, target, loaded.end)? {
+        if !publish(self.destination, filter, target, loaded.end)? {
             return Ok(Outcome::Gone);
         }
         let (bytes, changed) = (loaded.bytes, loaded.changed);
@@ -233,13 +233,13 @@ impl<'a> Transfer<'a> {
         }
         let header = take_header(self.source, family)?;
         progress.begin("copying", header.length);
-        self.load_header(filter, &header)?;
+        load_header(self.destination, filter, &header)?;
         let sent = self.load_pieces(filter, &header, progress);
         let torn = !self.source_held_still(family)?;
         match sent {
             Ok(sent) if self.verify && !torn => {
                 progress.begin("reading back", header.length);
-                self.read_back(filter, &header, sent, progress)?;
+                read_back(self.destination, filter, &header, sent, progress)?;
             }
             // A filter that has become smaller has no more of the pieces.
             Err(Trouble::Filter(_)) if torn => {}
@@ -287,41 +287,6 @@ impl<'a> Transfer<'a> {
         Ok(!self.source.demand("EXEC")?.is_null())
     }
 
-    fn load_header(&mut self, filter: Filter<'_>, header: &Header) -> Result<(), Trouble> {
-        let command = filter.family.loadchunk().as_bytes();
-        let iterator = header.start.saturating_add(1).to_string();
-        let load: [&[u8]; 4] = [
-            command,
-            filter.temporary,
-            iterator.as_bytes(),
-            &header.bytes,
-        ];
-        self.destination.prepare(&load);
-        // Sent together, so that a copy that is killed here leaves no key for ever.
-        self.keep(filter.temporary);
-        self.destination.flush()?;
-        let reply = self.destination.reply()?;
-        self.destination.demand("PEXPIRE")?;
-        match reply {
-            Reply::Error(text) if header.is_blocked() => Err(Trouble::Filter(format!(
-                "the destination refused it ({text}): it is in the blocked layout, which only \
-                 everbloom and its module know"
-            ))),
-            Reply::Error(text) if text.starts_with("ERR unknown command") => {
-                Err(Trouble::Filter(format!(
-                    "the destination has no {}: what runs there does not know {}",
-                    filter.family.loadchunk(),
-                    filter.family.filter()
-                )))
-            }
-            Reply::Error(text) => Err(Trouble::Filter(format!(
-                "the destination refused its header ({text}); perhaps it has no memory for a \
-                 filter of this size"
-            ))),
-            _ => Ok(()),
-        }
-    }
-
     /// Loads all pieces; the digest of what was sent.
     fn load_pieces(
         &mut self,
@@ -335,119 +300,168 @@ impl<'a> Transfer<'a> {
         while let Some(piece) = reader.next(self.source)? {
             digest.update(&piece);
             end = end.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
-            self.load_piece(filter, end, &piece)?;
+            load_piece(self.destination, filter, end, &piece)?;
             progress.advance(piece.len());
         }
         Ok(digest)
     }
+}
 
-    fn load_piece(&mut self, filter: Filter<'_>, end: u64, piece: &[u8]) -> Result<(), Trouble> {
-        let (iterator, command) = (end.to_string(), filter.family.loadchunk());
-        let load: [&[u8]; 4] = [
-            command.as_bytes(),
-            filter.temporary,
-            iterator.as_bytes(),
-            piece,
-        ];
-        self.destination.prepare(&load);
-        self.keep(filter.temporary);
-        self.destination.flush()?;
-        self.destination.demand(command)?;
-        self.destination.demand("PEXPIRE")?;
-        Ok(())
-    }
+/// What makes the temporary names of a copy differ from those of others.
+pub(super) fn token() -> String {
+    format!("{:016x}", SmallRng::from_os_rng().random::<u64>())
+}
 
-    /// Prepares a request that lets a temporary key live on.
-    fn keep(&mut self, temporary: &[u8]) {
-        let keep: [&[u8]; 3] = [b"PEXPIRE", temporary, ABANDONED.as_bytes()];
-        self.destination.prepare(&keep);
+pub(super) fn load_header(
+    destination: &mut Server,
+    filter: Filter<'_>,
+    header: &Header,
+) -> Result<(), Trouble> {
+    let command = filter.family.loadchunk().as_bytes();
+    let iterator = header.start.saturating_add(1).to_string();
+    let load: [&[u8]; 4] = [
+        command,
+        filter.temporary,
+        iterator.as_bytes(),
+        &header.bytes,
+    ];
+    destination.prepare(&load);
+    // Sent together, so that a copy that is killed here leaves no key for ever.
+    keep(destination, filter.temporary);
+    destination.flush()?;
+    let reply = destination.reply()?;
+    destination.demand("PEXPIRE")?;
+    match reply {
+        Reply::Error(text) if header.is_blocked() => Err(Trouble::Filter(format!(
+            "the destination refused it ({text}): it is in the blocked layout, which only \
+             everbloom and its module know"
+        ))),
+        Reply::Error(text) if text.starts_with("ERR unknown command") => {
+            Err(Trouble::Filter(format!(
+                "the destination has no {}: what runs there does not know {}",
+                filter.family.loadchunk(),
+                filter.family.filter()
+            )))
+        }
+        Reply::Error(text) => Err(Trouble::Filter(format!(
+            "the destination refused its header ({text}); perhaps it has no memory for a \
+             filter of this size"
+        ))),
+        _ => Ok(()),
     }
+}
 
-    /// Fails unless the destination has what the source sent.
-    fn read_back(
-        &mut self,
-        filter: Filter<'_>,
-        header: &Header,
-        sent: Digest<'_, u64, Table<16>>,
-        progress: &Progress,
-    ) -> Result<(), Trouble> {
-        let (temporary, family) = (filter.temporary, filter.family);
-        self.keep(temporary);
-        ask_for_header(self.destination, temporary, family);
-        self.destination.flush()?;
-        self.destination.demand("PEXPIRE")?;
-        let same = take_header(self.destination, family)?.bytes == header.bytes;
-        let mut digest = CRC.digest();
-        let mut reader = Reader::new(self.destination, temporary, header, header.length)?;
-        while let Some(piece) = reader.next(self.destination)? {
-            digest.update(&piece);
-            progress.advance(piece.len());
-        }
-        if same && digest.finalize() == sent.finalize() {
-            return Ok(());
-        }
-        Err(Trouble::filter(
-            "read back from the destination, it is not what was sent",
-        ))
-    }
+pub(super) fn load_piece(
+    destination: &mut Server,
+    filter: Filter<'_>,
+    end: u64,
+    piece: &[u8],
+) -> Result<(), Trouble> {
+    let (iterator, command) = (end.to_string(), filter.family.loadchunk());
+    let load: [&[u8]; 4] = [
+        command.as_bytes(),
+        filter.temporary,
+        iterator.as_bytes(),
+        piece,
+    ];
+    destination.prepare(&load);
+    keep(destination, filter.temporary);
+    destination.flush()?;
+    destination.demand(command)?;
+    destination.demand("PEXPIRE")?;
+    Ok(())
+}
 
-    /// Gives the filter its name, together with its end. Returns whether it was still to live.
-    fn publish(
-        &mut self,
-        filter: Filter<'_>,
-        target: Target,
-        end: Option<Instant>,
-    ) -> Result<bool, Trouble> {
-        let Filter { key, temporary, .. } = filter;
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()).as_millis());
-        if left == Some(0) {
-            return Ok(false);
-        }
-        let rename: &[u8] = if target == Target::Vacant {
-            b"RENAMENX"
-        } else {
-            b"RENAME"
-        };
-        let left = left.map(|left| left.to_string());
-        self.destination.prepare(&["MULTI"]);
-        match &left {
-            Some(left) => {
-                let expire: [&[u8]; 3] = [b"PEXPIRE", temporary, left.as_bytes()];
-                self.destination.prepare(&expire);
-            }
-            None => self.destination.prepare(&[b"PERSIST", temporary]),
-        }
-        self.destination.prepare(&[rename, temporary, key]);
-        self.destination.prepare(&["EXEC"]);
-        self.destination.flush()?;
-        let mut refusal = None;
-        for _ in 0..3 {
-            let reply = self.destination.reply()?;
-            refusal = refusal.or_else(|| reply.as_error().map(str::to_owned));
-        }
-        let done = self.destination.reply()?;
-        refusal = refusal.or_else(|| done.as_error().map(str::to_owned));
-        if let Some(text) = refusal {
-            return Err(not_renamed(&text));
-        }
-        match done.into_elements().as_deref() {
-            Some([_, Reply::Error(text)]) => Err(not_renamed(text)),
-            Some([_, Reply::Integer(0)]) => Err(Trouble::filter(
-                "somebody else made a key of this name at the destination meanwhile",
-            )),
-            Some([_, _]) => Ok(true),
-            _ => Err(Trouble::filter(
-                "somebody changed it at the destination meanwhile, so it was not replaced",
-            )),
-        }
-    }
+/// Prepares a request that lets a temporary key live on.
+fn keep(destination: &mut Server, temporary: &[u8]) {
+    let keep: [&[u8]; 3] = [b"PEXPIRE", temporary, ABANDONED.as_bytes()];
+    destination.prepare(&keep);
+}
 
-    /// Deletes a temporary key.
-    fn forget(&mut self, temporary: &[u8]) -> Result<(), Trouble> {
-        self.destination.drain()?;
-        self.destination.call(&[b"DEL", temporary])?;
-        Ok(())
+/// Fails unless the destination has what the source sent.
+pub(super) fn read_back(
+    destination: &mut Server,
+    filter: Filter<'_>,
+    header: &Header,
+    sent: Digest<'_, u64, Table<16>>,
+    progress: &Progress,
+) -> Result<(), Trouble> {
+    let (temporary, family) = (filter.temporary, filter.family);
+    keep(destination, temporary);
+    ask_for_header(destination, temporary, family);
+    destination.flush()?;
+    destination.demand("PEXPIRE")?;
+    let same = take_header(destination, family)?.bytes == header.bytes;
+    let mut digest = CRC.digest();
+    let mut reader = Reader::new(destination, temporary, header, header.length)?;
+    while let Some(piece) = reader.next(destination)? {
+        digest.update(&piece);
+        progress.advance(piece.len());
     }
+    if same && digest.finalize() == sent.finalize() {
+        return Ok(());
+    }
+    Err(Trouble::filter(
+        "read back from the destination, it is not what was sent",
+    ))
+}
+
+/// Gives the filter its name, together with its end. Returns whether it was still to live.
+pub(super) fn publish(
+    destination: &mut Server,
+    filter: Filter<'_>,
+    target: Target,
+    end: Option<Instant>,
+) -> Result<bool, Trouble> {
+    let Filter { key, temporary, .. } = filter;
+    let left = end.map(|end| end.saturating_duration_since(Instant::now()).as_millis());
+    if left == Some(0) {
+        return Ok(false);
+    }
+    let rename: &[u8] = if target == Target::Vacant {
+        b"RENAMENX"
+    } else {
+        b"RENAME"
+    };
+    let left = left.map(|left| left.to_string());
+    destination.prepare(&["MULTI"]);
+    match &left {
+        Some(left) => {
+            let expire: [&[u8]; 3] = [b"PEXPIRE", temporary, left.as_bytes()];
+            destination.prepare(&expire);
+        }
+        None => destination.prepare(&[b"PERSIST", temporary]),
+    }
+    destination.prepare(&[rename, temporary, key]);
+    destination.prepare(&["EXEC"]);
+    destination.flush()?;
+    let mut refusal = None;
+    for _ in 0..3 {
+        let reply = destination.reply()?;
+        refusal = refusal.or_else(|| reply.as_error().map(str::to_owned));
+    }
+    let done = destination.reply()?;
+    refusal = refusal.or_else(|| done.as_error().map(str::to_owned));
+    if let Some(text) = refusal {
+        return Err(not_renamed(&text));
+    }
+    match done.into_elements().as_deref() {
+        Some([_, Reply::Error(text)]) => Err(not_renamed(text)),
+        Some([_, Reply::Integer(0)]) => Err(Trouble::filter(
+            "somebody else made a key of this name at the destination meanwhile",
+        )),
+        Some([_, _]) => Ok(true),
+        _ => Err(Trouble::filter(
+            "somebody changed it at the destination meanwhile, so it was not replaced",
+        )),
+    }
+}
+
+/// Deletes a temporary key.
+pub(super) fn forget(destination: &mut Server, temporary: &[u8]) -> Result<(), Trouble> {
+    destination.drain()?;
+    destination.call(&[b"DEL", temporary])?;
+    Ok(())
 }
 
 fn not_renamed(text: &str) -> Trouble {

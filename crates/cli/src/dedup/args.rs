@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Remember from run to run in this file, which the first run makes
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
+    /// Forget what is older: print each record once in this time, such as 12h, 30d or 4w
+    #[arg(long, value_name = "TIME", value_parser = number::duration, requires = "state")]
+    pub(super) window: Option<u64>,
     /// Different records to make room for; more are no error, the filter grows [default: a guess
     /// from the sizes of the files]
     #[arg(short, long, value_name = "N", value_parser = number::items)]
@@ -65,6 +68,10 @@ refused. A record is remembered when it was written to standard output. So when 
 further run prints the rest, and never loses any. A second SIGINT or SIGTERM ends the run at once
 and leaves the file as it was. Other programs read the file with the library `everbloom`.
 
+With --window 30d, a record that comes again within thirty days of when it was printed is a repeat.
+After thirty days and a quarter of them at the latest it is printed again. The file stays about as
+large as what is new in thirty days needs; --capacity is how much that is. Later runs know the window.
+
 With --url, any server with BF.RESERVE and BF.MADD will do. Where the filter exists, its parameters
 hold, and --capacity and --error-rate have no effect. Without --capacity it is made for 1000000.
 
@@ -75,6 +82,7 @@ SIGTERM or SIGHUP.
 Examples:
   everbloom dedup urls.txt > unique.txt
   crawl | everbloom dedup --state seen.bloom > new.txt
+  crawl | everbloom dedup --window 30d --state month.bloom > again.txt
   everbloom dedup --json .text part-*.jsonl.zst > corpus.jsonl
   everbloom dedup --field 2 --delimiter , --count table.csv
   find . -print0 | everbloom dedup -0 --url redis://10.0.0.1 --key files";

@@ -22,7 +22,8 @@ impl Loss {
     /// So many records were found new by the filter as it is.
     pub(super) fn add(&mut self, count: usize, filter: &ScalableBloomFilter) {
         let items = filter.len();
-        if items > self.items + self.items / STEP {
+        // A filter with a window has fewer items when it has forgotten some.
+        if items > self.items + self.items / STEP || items < self.items {
             self.rate = error_rate(filter);
             self.items = items;
         }

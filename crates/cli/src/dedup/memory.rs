@@ -3,6 +3,7 @@
 use everbloom::ScalableBloomFilter;
 
 use crate::failure::Failure;
+use crate::filter::now_ms;
 
 use super::loss::Loss;
 use super::server::Server;
@@ -28,10 +29,7 @@ impl Memory {
     pub(super) fn ask(&mut self, chunk: &Chunk, new: &mut Vec<bool>) -> Result<(), Failure> {
         new.clear();
         match self {
-            Memory::Local(local) => {
-                local.ask(chunk, new);
-                Ok(())
-            }
+            Memory::Local(local) => local.ask(chunk, new),
             Memory::Server(server) => server.ask(chunk, new),
         }
     }
@@ -47,17 +45,20 @@ impl Memory {
 }
 
 impl Local {
-    fn ask(&mut self, chunk: &Chunk, new: &mut Vec<bool>) {
+    fn ask(&mut self, chunk: &Chunk, new: &mut Vec<bool>) -> Result<(), Failure> {
         let hashes = chunk.hashes.iter().map(|hash| Hashed(*hash));
         if !self.lasts {
             self.filter.insert_each(hashes, |is_new| new.push(is_new));
-            return;
+            return Ok(());
         }
+        let forgotten = self.filter.advance_to(now_ms());
+        forgotten.map_err(|error| Failure::Server(error.to_string()))?;
         let mut again = chunk.again.iter();
         self.filter.contains_each(hashes, |found| {
             let again = again.next().copied().unwrap_or(false);
             new.push(!found && !again);
         });
+        Ok(())
     }
 
     fn remember(&mut self, chunk: &Chunk, new: &[bool]) {

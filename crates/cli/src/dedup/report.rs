@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use everbloom_plot::label;
+
 use crate::number::percent;
 
 use super::args::Args;
@@ -56,11 +58,11 @@ fn describe(local: &Local, text: &mut String) {
     // Writing to a text does not fail.
     let _ = write!(
         text,
-        "\nthe filter has {} of {} items and {:.1} % of its bits are 1; it takes {:.1} MB",
+        "\nthe filter has {} of {} items and {:.1} % of its bits are 1; it takes {}",
         filter.len(),
         filter.capacity(),
         stats.fill_ratio * 100.0,
-        filter.memory_usage() as f64 / 1e6,
+        label::bytes(filter.memory_usage() as f64),
     );
     let _ = write!(
         text,

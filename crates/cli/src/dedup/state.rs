@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use everbloom::hash::Key;
-use everbloom::{BuildError, ScalableBloomFilter};
+use everbloom::{BuildError, ScalableBloomFilter, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
+use crate::filter::now_ms;
 use crate::filter_file::FilterFile;
+use crate::number::time;
 
 use super::args::{Args, ERROR_RATE};
 use crate::records::chunk::{Chunk, Hasher};
@@ -21,7 +23,9 @@ pub(super) struct State {
     /// For a new filter.
     key: Key,
     error_rate: f64,
-    /// Items in the filter when it was read. `None` when the file has none yet.
+    /// The milliseconds that it remembers; `None`: all.
+    window: Option<u64>,
+    /// Items in the filter when it was read. `None` when the file has none yet, or forgets.
     saved: Option<u64>,
 }
 
@@ -34,6 +38,7 @@ impl State {
             filter: None,
             key: Key::random(),
             error_rate,
+            window: args.window,
             saved: None,
         };
         if let Some(path) = &args.state {
@@ -48,7 +53,7 @@ impl State {
             }
             if let Some(filter) = &state.filter {
                 agree(path, filter, args)?;
-                state.saved = Some(filter.len());
+                state.saved = filter.window().is_none().then(|| filter.len());
             }
         }
         if let (None, Some(capacity)) = (&state.filter, args.capacity) {
@@ -100,10 +105,16 @@ impl State {
 
     fn build(&self, capacity: u64) -> Result<ScalableBloomFilter, BuildError> {
         let builder = ScalableBloomFilter::builder().key(self.key);
-        builder
-            .capacity(capacity)
-            .error_rate(self.error_rate)
-            .build()
+        let builder = builder.capacity(capacity).error_rate(self.error_rate);
+        match self.window {
+            Some(window) => {
+                let generations = WindowedBloomFilter::GENERATIONS;
+                builder
+                    .window(Span::Ticks(window), generations, now_ms())
+                    .build()
+            }
+            None => builder.build(),
+        }
     }
 
     /// Saves the filter, if there is a file for it that does not have it yet.
@@ -133,10 +144,24 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
             filter.error_rate()
         )));
     }
-    let made_for = filter
-        .layers()
-        .first()
-        .map_or(0, everbloom::Layer::capacity);
+    let window = filter.window();
+    let span = window.and_then(|window| window.span.ticks());
+    if let Some(asked) = args.window
+        && span != Some(asked)
+    {
+        let has = span.map_or("no window of time".to_owned(), |span| {
+            format!("a window of {}", time(span))
+        });
+        return Err(Failure::Usage(format!(
+            "{path} has {has}, not one of {}; leave --window off, or name another file",
+            time(asked)
+        )));
+    }
+    let first = filter.layers().first();
+    let made_for = match window {
+        Some(window) => window.capacity,
+        None => first.map_or(0, everbloom::Layer::capacity),
+    };
     if let Some(capacity) = args.capacity
         && capacity != made_for
     {

@@ -12,7 +12,7 @@ mod table;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use everbloom::Layout;
+use everbloom::{Layout, WindowedBloomFilter};
 use rand::distr::{Alphanumeric, Distribution};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -44,17 +44,20 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Family::Bloom)]
     family: Family,
     /// The error rate to reserve, between 0 and 1
-    #[arg(long, value_name = "RATE", default_value_t = 0.001, value_parser = number::rate)]
+    #[arg(short, long, value_name = "RATE", default_value_t = 0.001, value_parser = number::rate)]
     error_rate: f64,
     /// The bucket size of a cuckoo filter [default: 1, 2 and 4, one filter each]
     #[arg(long, value_name = "SLOTS", value_parser = clap::value_parser!(u8).range(1..))]
     bucket_size: Option<u8>,
     /// The capacity to reserve [default: half of N]
-    #[arg(long, value_name = "ITEMS", value_parser = number::items)]
+    #[arg(short, long, value_name = "ITEMS", value_parser = number::items)]
     capacity: Option<u64>,
     /// The layout of Bloom filters [default: classic, or what the server makes by itself]
     #[arg(long, value_enum)]
     layout: Option<LayoutName>,
+    /// Measure a filter with a window, too: of the last items, filled until it is about to forget
+    #[arg(long)]
+    window: bool,
     /// The seed of the random strings, to repeat a run [default: a new one each run]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -74,7 +77,8 @@ pub(crate) struct Args {
 
 const HELP: &str = "\
 The first filter is the one that BF.ADD makes by itself (rate 0.01, capacity 100) and grows as
-the strings come; the second is reserved with --error-rate and --capacity.
+the strings come; the second is reserved with --error-rate and --capacity. With --window the third
+has --error-rate and a window, which holds four fifths of the strings and still has the others.
 
   missed     added strings that are not found: anything but 0 is a fault
   asked for  the error rate the filter was made with
@@ -157,20 +161,29 @@ fn bloom(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
     let (layout, rate) = (args.layout.map(Layout::from), args.error_rate);
     let default = Subject::default_filter(connect(args)?, layout)?;
     let reserved = Subject::reserved(connect(args)?, rate, capacity, layout)?;
-    Ok(vec![
+    let mut filters = vec![
         (
             "default, grown from 100".to_owned(),
             Some(DEFAULT_ERROR_RATE),
             default,
         ),
         (format!("reserved {rate} {capacity}"), Some(rate), reserved),
-    ])
+    ];
+    if args.window {
+        // One generation more than the window has is kept.
+        let generations = u64::from(WindowedBloomFilter::GENERATIONS);
+        let added = u64::from(args.count).div_ceil(2);
+        let items = (added * generations).div_ceil(generations + 1);
+        let windowed = Subject::windowed(connect(args)?, rate, items)?;
+        filters.push((format!("window {rate} {items}"), Some(rate), windowed));
+    }
+    Ok(filters)
 }
 
 /// One of each bucket size that is asked for.
 fn cuckoo(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
-    if args.layout.is_some() {
-        let text = "--layout goes with Bloom filters";
+    if args.layout.is_some() || args.window {
+        let text = "--layout and --window go with Bloom filters";
         return Err(Failure::Usage(text.to_owned()));
     }
     let sizes = args.bucket_size.map_or(vec![1, 2, 4], |size| vec![size]);

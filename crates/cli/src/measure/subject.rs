@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+use everbloom::{CuckooFilter, Layout, ScalableBloomFilter, Span, WindowedBloomFilter};
 use everbloom_resp::Reply;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -68,6 +68,34 @@ impl Subject {
             };
             request.extend(["LAYOUT", word]);
         }
+        server.client.demand(&request)?;
+        Ok(Subject::Server(server))
+    }
+
+    /// The filter that BF.RESERVE with a window of the last items makes.
+    pub(super) fn windowed(
+        client: Option<Client>,
+        error_rate: f64,
+        capacity: u64,
+    ) -> Result<Self, Failure> {
+        let Some(client) = client else {
+            let builder = ScalableBloomFilter::builder().error_rate(error_rate);
+            let generations = WindowedBloomFilter::GENERATIONS;
+            let builder = builder
+                .capacity(capacity)
+                .window(Span::Items, generations, 0);
+            return builder.build().map(Subject::Embedded).map_err(not_made);
+        };
+        let mut server = ServerKey::new(client, Family::Bloom);
+        let (rate, capacity) = (error_rate.to_string(), capacity.to_string());
+        let request = [
+            "BF.RESERVE",
+            &server.key,
+            &rate,
+            &capacity,
+            "WINDOW",
+            "ITEMS",
+        ];
         server.client.demand(&request)?;
         Ok(Subject::Server(server))
     }

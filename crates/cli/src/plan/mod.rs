@@ -55,6 +55,9 @@ pub(crate) struct Args {
         allow_negative_numbers = true
     )]
     memory: Option<u64>,
+    /// Plan for a filter that forgets, too: CAPACITY items come in this time, such as 12h, 7d or 4w
+    #[arg(long, value_name = "TIME", value_parser = number::duration)]
+    window: Option<u64>,
     /// Show the error rate of a filter that holds up to four times its capacity
     #[arg(long)]
     overfill: bool,
@@ -85,6 +88,7 @@ Give two of capacity, error rate and memory; plan finds the third.
   everbloom plan -e 0.1% --memory 512M         how many items?
   everbloom plan -c 1e9 --memory 2G            what is the error rate?
   everbloom plan 1e6 1% --overfill             and when it holds more than that?
+  everbloom plan 1e6 1% --window 7d            and if it forgets what is a week old?
   everbloom plan 1e6 1% --picture memory       memory against error rate, in the terminal
   everbloom plan 1e6 1% --plot rates.svg       the error rate while it fills, as a picture
   everbloom plan --picture principle           how a Bloom filter works
@@ -128,7 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         args.error.or(args.error_rate),
         args.memory,
     )?;
-    let plan = Plan::new(question, args.item_bytes, args.overfill)?;
+    let plan = Plan::new(question, args.item_bytes, args.overfill, args.window)?;
     let text = if args.json {
         json::render(&plan)?
     } else {

@@ -13,6 +13,8 @@ pub(super) struct Plan {
     pub(super) blocked: Size,
     pub(super) others: [Other; 3],
     pub(super) overfill: bool,
+    /// The milliseconds that a filter with a window remembers.
+    pub(super) window: Option<u64>,
 }
 
 /// What was given; the third is asked.
@@ -78,6 +80,7 @@ impl Plan {
         question: Question,
         item_bytes: u64,
         overfill: bool,
+        window: Option<u64>,
     ) -> Result<Plan, Failure> {
         let nothing_fits = || question.nothing_fits();
         let classic = question.answer(Kind::Classic).ok_or_else(nothing_fits)?;
@@ -89,12 +92,14 @@ impl Plan {
             question,
             filters: KINDS
                 .iter()
+                .chain(window.map(|_| &Kind::Windowed))
                 .filter_map(|kind| question.answer(*kind))
                 .collect(),
             classic: common(Kind::Classic)?,
             blocked: common(Kind::Blocked)?,
             others: sizes::others(capacity, rate, item_bytes),
             overfill,
+            window,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use everbloom::sizing::blocked::{self, BlockedSize, LARGE, MIN_RATE};
 use everbloom::sizing::{LayerSize, Rounding, textbook};
+use everbloom::{Span, Window, WindowedBloomFilter};
 
 /// What kinds of filters a plan compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub(super) enum Kind {
     BlockedGrowing,
     RedisBloom,
     RedisBloomFixed,
+    /// Only if it is asked for.
+    Windowed,
 }
 
 pub(super) const KINDS: [Kind; 6] = [
@@ -43,6 +46,7 @@ impl Kind {
             Kind::BlockedGrowing => "blocked, may grow",
             Kind::RedisBloom => "RedisBloom",
             Kind::RedisBloomFixed => "RedisBloom, NONSCALING",
+            Kind::Windowed => "blocked, with a window",
         }
     }
 
@@ -57,6 +61,20 @@ impl Kind {
             Kind::RedisBloomFixed => classic(LayerSize::first(capacity, rate, false)?),
             Kind::Blocked => in_blocks(BlockedSize::new(capacity, rate)?),
             Kind::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate, true)?),
+            Kind::Windowed => {
+                let window = Window {
+                    // Of any length: it does not matter for the size.
+                    span: Span::Ticks(1),
+                    generations: WindowedBloomFilter::GENERATIONS,
+                    capacity,
+                    error_rate: rate,
+                    kept: Vec::new(),
+                    dropped: 0,
+                };
+                let (bytes, hashes) = in_blocks(window.size(0)?);
+                let generations = u64::from(window.generations) + 1;
+                (bytes.checked_mul(generations)?, hashes)
+            }
         };
         Some(Size {
             kind: self,

@@ -111,6 +111,13 @@ fn to_copy(plan: &Plan, text: &mut String) -> std::fmt::Result {
                 text,
                 "On everbloom:  BF.RESERVE KEY {rate} {capacity} LAYOUT BLOCKED"
             )?,
+            Kind::Windowed => {
+                let seconds = plan.window.map_or(0, |window| window.div_ceil(1000));
+                writeln!(
+                    text,
+                    "With a window: BF.RESERVE KEY {rate} {capacity} WINDOW SECONDS {seconds}"
+                )?;
+            }
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use everbloom_resp::{Protocol, Reply};
 
-use crate::client::{Client, LoginArgs, Place, Target};
+use crate::client::{Client, LoginArgs, Place, Target, parse_place};
 use crate::failure::Failure;
 use print::print;
 
@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Speak TLS
     #[arg(long)]
     tls: bool,
+    /// The same in one: `redis://HOST[:PORT]`; `rediss://` is TLS, `unix:///PATH` a Unix socket
+    #[arg(long, value_name = "URL", conflicts_with_all = ["host", "port", "socket", "tls"])]
+    url: Option<String>,
     /// Speak RESP3: booleans, maps and doubles instead of integers, arrays and strings
     #[arg(long)]
     resp3: bool,
@@ -73,9 +76,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         Protocol::Resp2
     };
-    let place = match &args.socket {
-        Some(path) => Place::Unix(path.clone()),
-        None => Place::Tcp {
+    let place = match (&args.url, &args.socket) {
+        (Some(url), _) => parse_place(url).map_err(Failure::Usage)?,
+        (None, Some(path)) => Place::Unix(path.clone()),
+        (None, None) => Place::Tcp {
             host: args.host.clone(),
             port: args.port,
             tls: args.tls,

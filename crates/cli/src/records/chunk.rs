@@ -61,6 +61,8 @@ pub(crate) enum Digest {
     /// Hashes, and whether to look for repeats within the chunk.
     Hashes(Hasher, bool),
     Keys,
+    /// The same without the carriage return at the end of a line, as DCSO's tool reads lines.
+    Lines,
     /// Nothing but which have no key.
     Count,
 }
@@ -158,10 +160,14 @@ impl Digester {
                 });
             }
             Digest::Count => each_key(bytes, ends, &self.key_of, keyless, |_| ()),
-            Digest::Keys => each_key(bytes, ends, &self.key_of, keyless, |key| {
-                keys.extend_from_slice(key);
-                key_ends.push(keys.len());
-            }),
+            Digest::Keys | Digest::Lines => {
+                let drops = self.terminator == b'\n' && matches!(self.digest, Digest::Lines);
+                each_key(bytes, ends, &self.key_of, keyless, |key| {
+                    let line = key.strip_suffix(b"\r").filter(|_| drops);
+                    keys.extend_from_slice(line.unwrap_or(key));
+                    key_ends.push(keys.len());
+                });
+            }
         }
         if matches!(self.digest, Digest::Hashes(_, true)) {
             self.mark_repeats(chunk);

@@ -32,7 +32,8 @@ pub(crate) enum Parts {
 }
 
 impl Header {
-    fn of_bloom(bytes: Vec<u8>) -> Option<Self> {
+    /// From the bytes that BF.SCANDUMP gives first.
+    pub(crate) fn of_bloom(bytes: Vec<u8>) -> Option<Self> {
         let parts = header::decode(&bytes)?;
         let sizes = parts.layers.iter().map(|layer| layer.bytes);
         let length = sizes.into_iter().try_fold(0, u64::checked_add)?;

@@ -112,6 +112,11 @@ fn query_takes_host_and_port_as_redis_cli_does() {
     let help = everbloom(&["query", "--help"]).success();
     assert!(help.contains("-h, --host <HOST>"), "{help}");
     assert!(help.contains("-p, --port <PORT>"), "{help}");
+    let url = format!("redis://127.0.0.1:{port}");
+    let exists = everbloom(&["query", "--url", &url, "BF.EXISTS", "k", "a"]);
+    assert_eq!(exists.success(), "(integer) 1\n");
+    let both = everbloom(&["query", "--url", &url, "-p", &port, "PING"]);
+    assert_eq!(both.status.code(), Some(2), "{both:?}");
     // Behind the command's name they are the command's.
     let echo = ["query", "-p", &port, "ECHO", "-h"];
     assert_eq!(everbloom(&echo).success(), "\"-h\"\n");
@@ -120,7 +125,7 @@ fn query_takes_host_and_port_as_redis_cli_does() {
 #[test]
 fn query_refuses_flags_that_it_does_not_know() {
     let server = Server::start();
-    for flag in ["--url", "-z"] {
+    for flag in ["--uri", "-z"] {
         let outcome = server.query(&[flag, "PING"]);
         assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
         assert_eq!(outcome.stdout, "");
@@ -324,6 +329,35 @@ fn measure_reads_numbers_as_people_type_them() {
     let report = everbloom(&measure.split(' ').collect::<Vec<_>>()).success();
     assert!(report.contains("1000 random strings"), "{report}");
     assert!(report.contains("reserved 0.01 5000"), "{report}");
+}
+
+#[test]
+fn measure_a_window_that_is_full() {
+    let server = Server::start();
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let flags = [
+        "measure",
+        "--count",
+        "20000",
+        "--seed",
+        "7",
+        "--window",
+        "--error-rate",
+        "1%",
+    ];
+    let embedded = everbloom(&flags).success();
+    let row = |report: &str| report.lines().last().unwrap().to_owned();
+    let words = row(&embedded);
+    let words: Vec<_> = words.split_whitespace().collect();
+    assert_eq!(words[..3], ["window", "0.01", "8000"], "{embedded}");
+    assert_eq!(words[4], "0", "nothing is missed: {embedded}");
+    let expected: f64 = words[8].trim_end_matches('%').parse().unwrap();
+    assert!((0.7..=1.05).contains(&expected), "{embedded}");
+    // Of items that the server has, too; its filter has another key.
+    let remote = everbloom(&[&flags[..], &["--url", &url]].concat()).success();
+    assert!(row(&remote).starts_with("window 0.01 8000 "), "{remote}");
+    let cuckoo = everbloom(&["measure", "--family", "cuckoo", "--window"]);
+    assert_eq!(cuckoo.status.code(), Some(2), "{cuckoo:?}");
 }
 
 #[test]

@@ -10,10 +10,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::support::{EVERBLOOM, Outcome, Server, folder, run, run_with_input};
-use everbloom::{BloomFilter, ScalableBloomFilter};
+use everbloom::{BloomFilter, ScalableBloomFilter, Span, WindowedBloomFilter};
 use everbloom_dev::{peers, wait_for};
 
 fn dedup(args: &[&str]) -> Command {
@@ -748,4 +748,59 @@ fn two_runs_at_once_are_not_mixed() {
     drop(running.input.take());
     assert!(running.child.wait().unwrap().success());
     assert_eq!(with_input(&["--state", state], "a\n").success(), "");
+}
+
+/// A state whose only record, `a`, was printed so many days ago.
+fn month_old(days: u64) -> String {
+    const DAY: u64 = 86_400_000;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let began = u64::try_from(now.as_millis()).unwrap() - days * DAY;
+    let generations = WindowedBloomFilter::GENERATIONS;
+    let builder = ScalableBloomFilter::builder()
+        .capacity(1000)
+        .error_rate(1e-6);
+    let builder = builder.window(Span::Ticks(30 * DAY), generations, began);
+    let mut filter = builder.build().unwrap();
+    filter.insert("a");
+    let path = folder(&format!("dedup-window-{days}")).join("month.bloom");
+    fs::write(&path, filter.to_bytes()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_window_forgets_what_was_printed_before_it() {
+    // A generation of seven and a half days is dropped when four have begun since.
+    for (days, printed) in [(29, ""), (38, "a\n")] {
+        let state = month_old(days);
+        let args = ["-q", "--window", "30d", "--state", &state];
+        assert_eq!(with_input(&args, "a\n").success(), printed, "{days}");
+        // Later runs know the window, and a repeat does not make the record younger.
+        let later = ["-q", "--state", &state];
+        assert_eq!(with_input(&later, "a\nb\n").success(), "b\n");
+        assert_eq!(with_input(&later, "b\na\n").success(), "");
+        let filter = ScalableBloomFilter::from_bytes(&fs::read(&state).unwrap()).unwrap();
+        let newest = filter.window().unwrap().kept.last().copied();
+        let layers = usize::try_from(newest.unwrap().layers).unwrap();
+        let layers = filter.layers().iter().rev().take(layers);
+        let renewed: u64 = layers.map(everbloom::Layer::len).sum();
+        assert_eq!(renewed, if printed.is_empty() { 1 } else { 2 });
+    }
+}
+
+#[test]
+fn a_window_is_made_once_and_others_are_refused() {
+    let state = folder("dedup-window-new").join("month.bloom");
+    let state = state.to_str().unwrap();
+    let _ = fs::remove_file(state);
+    let first = ["-q", "--window", "30d", "-c", "500", "--state", state];
+    assert_eq!(with_input(&first, "a\nb\na\n").success(), "a\nb\n");
+    assert_eq!(with_input(&first, "b\nc\n").success(), "c\n");
+    let other = with_input(&["--window", "7d", "--state", state], "a\n");
+    assert_eq!(other.status.code(), Some(2), "{other:?}");
+    let words = "has a window of 30 days, not one of 7 days";
+    assert!(other.stderr.contains(words), "{other:?}");
+    fs::remove_file(state).unwrap();
+    with_input(&["-q", "--state", state], "a\n").success();
+    let none = with_input(&["--window", "7d", "--state", state], "a\n");
+    assert!(none.stderr.contains("has no window of time"), "{none:?}");
 }

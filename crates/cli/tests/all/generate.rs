@@ -44,10 +44,10 @@ fn every_subcommand_has_a_man_page() {
     let pages = folder("man").join("share").join("man1");
     generate(&["man", pages.to_str().unwrap()]);
     let help = run(Command::new(EVERBLOOM).arg("--help")).success();
-    let names = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let names: Vec<&str> = names
-        .map_while(|line| line.strip_prefix("  ")?.split_whitespace().next())
-        .filter(|name| *name != "help")
+    let names: Vec<&str> = help
+        .lines()
+        .take_while(|line| *line != "Options:")
+        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
         .collect();
     assert!(names.contains(&"serve"), "{help}");
     for name in names {
@@ -65,9 +65,31 @@ fn shells_can_complete_the_subcommands() {
             "{script}"
         );
     }
-    let complete = "complete -p everbloom && COMP_WORDS=(everbloom me) COMP_CWORD=1 && \
-                    _everbloom everbloom me everbloom && echo \"${COMPREPLY[@]}\"";
     let script = generate(&["completions", "bash"]);
-    let output = run(Command::new("bash").args(["-c", &format!("{script}\n{complete}")])).success();
-    assert!(output.trim_end().ends_with("measure"), "{output}");
+    // Bash completes the name of a file where nothing is answered.
+    for (words, expected) in [
+        (&["me"][..], "merge measure"),
+        (&["info", ""], ""),
+        (&["info", "--j"], "--json"),
+        (&["serve", "--appendfs"], "--appendfsync"),
+        (&["generate", "m"], "man"),
+    ] {
+        let complete = format!(
+            "{script}\ncomplete -p everbloom >/dev/null && COMP_WORDS=(everbloom {}) COMP_CWORD={} && \
+             _everbloom_more everbloom '{}' '{}' && echo \"${{COMPREPLY[*]}}\"",
+            words
+                .iter()
+                .map(|word| format!("'{word}' "))
+                .collect::<String>(),
+            words.len(),
+            words.last().unwrap(),
+            words.iter().rev().nth(1).unwrap_or(&"everbloom"),
+        );
+        let output = run(Command::new("bash").args(["-c", &complete])).success();
+        let mut found: Vec<&str> = output.split_whitespace().collect();
+        found.sort_unstable();
+        let mut expected: Vec<&str> = expected.split(' ').filter(|it| !it.is_empty()).collect();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{words:?}");
+    }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{EVERBLOOM, Outcome, folder, root, run};
-use everbloom::{BloomFilter, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, Layout, ScalableBloomFilter, Span, WindowedBloomFilter};
 use serde_json::Value;
 
 fn plan(args: &[&str]) -> Outcome {
@@ -138,6 +138,29 @@ fn solving_back_and_forth_agrees() {
     }
 }
 
+/// A filter of the last items, filled until it would drop its first generation, has all of them.
+#[test]
+fn a_window_takes_what_was_planned() {
+    let (capacity, rate) = (40_000, 0.001);
+    let plan_of = |more: &[&str]| plan(&[&["40000", "0.1%"], more].concat()).success();
+    let text = plan_of(&["--window", "7d"]);
+    let line = "\nWith a window: BF.RESERVE KEY 0.001 40000 WINDOW SECONDS 604800\n";
+    assert!(text.contains(line), "{text}");
+    assert!(!plan_of(&[]).contains("window"));
+    let plan = json(&["40000", "0.1%", "--window", "7d"]);
+    let planned = field(&plan, "blocked, with a window", "bytes");
+
+    let builder = ScalableBloomFilter::builder().capacity(capacity);
+    let builder = builder.error_rate(rate).window(Span::Ticks(40), 4, 0);
+    let mut filter = WindowedBloomFilter::try_from(builder.build().unwrap()).unwrap();
+    for item in 0..capacity * 5 / 4 {
+        filter.insert_at(&item, item / (capacity / 40));
+    }
+    let bits: u64 = filter.layers().iter().map(everbloom::Layer::bits).sum();
+    assert_eq!(filter.layers().len(), 5);
+    assert_eq!(planned, bits / 8);
+}
+
 #[test]
 fn redisblooms_figures_are_its_own() {
     // What BF.RESERVE makes in RedisBloom, as BF.DEBUG of a real one showed.
@@ -242,6 +265,17 @@ fn overfill_curves_are_those_of_the_articles() {
         let ours = twice(rate);
         assert!((ours / article - 1.0).abs() < 0.15, "{rate}: {ours}");
     }
+}
+
+#[test]
+fn numbers_in_the_wrong_order_are_noticed() {
+    let swapped = plan(&["0.1%", "900M"]);
+    assert_eq!(swapped.status.code(), Some(2), "{swapped:?}");
+    assert!(swapped.stderr.contains("order swapped?"), "{swapped:?}");
+    let wrong = plan(&["many", "0.1%"]);
+    assert!(!wrong.stderr.contains("swapped"), "{wrong:?}");
+    let flags = plan(&["-c", "900M", "-e", "0.1%"]).success();
+    assert_eq!(flags, plan(&["900M", "0.1%"]).success());
 }
 
 #[test]

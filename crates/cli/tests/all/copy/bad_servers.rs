@@ -74,7 +74,7 @@ fn bad_servers() -> Vec<BadServer> {
 }
 
 /// Serves one client with an answer to each request. Returns the port.
-fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> u16 {
+pub(super) fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -102,6 +102,24 @@ fn serve_badly([scan, header, piece]: BadServer) -> u16 {
         _ if request.contains("TYPE") => b"$9\r\nMBbloom--\r\n".to_vec(),
         _ => b":-1\r\n".to_vec(),
     })
+}
+
+/// What a bad server sends never becomes a file.
+#[test]
+fn bad_servers_make_no_files() {
+    let file = folder("copy-bad-file").join("f.bloom");
+    for (number, bad) in bad_servers().into_iter().enumerate() {
+        if number < 5 {
+            continue; // they answer SCAN badly, which nobody sends for one key
+        }
+        let from = format!("{}#k", url(serve_badly(bad)));
+        let outcome = run(&mut command("copy", &from, file.to_str().unwrap(), &[]));
+        assert!(
+            matches!(outcome.status.code(), Some(1 | 2)),
+            "{number}: {outcome:?}"
+        );
+        assert!(!file.exists(), "{number}");
+    }
 }
 
 /// A page of names that is too much for us is not read to its end.

@@ -10,6 +10,7 @@
 mod bad_servers;
 mod destination;
 mod differences;
+mod files;
 mod interrupted;
 mod kinds;
 

@@ -210,6 +210,48 @@ fn a_state_of_dedup_is_not_replaced_by_a_filter_of_fixed_size() {
 }
 
 #[test]
+fn records_are_appended_to_a_filter_that_is_there() {
+    let (one, two) = (names(0..500), names(500..1000));
+    let files = [("one", one.as_bytes()), ("two", two.as_bytes())];
+    let folder = folder_with("files-append", &files);
+    let _ = fs::remove_file(folder.join("w.bloom"));
+    let append = |file: &str| everbloom(&folder, &["build", "--append", file, "two"]);
+    let kinds: [(&str, &[&str]); 4] = [
+        ("f.bloom", &["build", "-q", "-c", "1000", "-e", "1e-9"]),
+        (
+            "c.bloom",
+            &[
+                "build", "-q", "-c", "1000", "-e", "1e-9", "--layout", "classic",
+            ],
+        ),
+        (
+            "g.bloom",
+            &["build", "-q", "-c", "100", "-e", "1e-9", "--growing"],
+        ),
+        (
+            "w.bloom",
+            &[
+                "dedup", "-q", "-c", "1000", "-e", "1e-9", "--window", "7d", "--state",
+            ],
+        ),
+    ];
+    for (file, make) in kinds {
+        everbloom(&folder, &[make, &[file, "one"]].concat());
+        let appended = append(file);
+        let summary = "500 records in, 1000 in the filter, which takes ";
+        assert!(appended.stderr.contains(summary), "{appended:?}");
+        assert!(appended.stderr.contains("iB\n"), "{appended:?}");
+        let found = with_input(&folder, &["check", file], names(0..2000));
+        assert_eq!(found.success(), names(0..1000));
+    }
+    refused(&append("none.bloom"), &["there is no filter none.bloom"]);
+    assert!(!folder.join("none.bloom").exists());
+    refused(&append("one"), &["one is not a filter file"]);
+    let larger = ["build", "--append", "-c", "5", "f.bloom", "two"];
+    assert_eq!(everbloom(&folder, &larger).status.code(), Some(2));
+}
+
+#[test]
 fn a_growing_filter_of_the_library_is_checked() {
     let folder = folder("files-growing");
     let mut filter = ScalableBloomFilter::new(100, 1e-6);
@@ -262,4 +304,41 @@ fn a_signal_during_build_leaves_things_as_they_were() {
             assert!(fs::read(folder.join("old.bloom")).unwrap() == before);
         }
     }
+}
+
+#[test]
+fn info_shows_a_window_and_whether_two_files_can_be_merged() {
+    let folder = folder_with("files-info", &[("in", b"a\n")]);
+    let _ = fs::remove_file(folder.join("w.bloom"));
+    let dedup = ["dedup", "-q", "-c", "500", "--window", "30d", "--state"];
+    everbloom(&folder, &[&dedup[..], &["w.bloom", "in"]].concat()).success();
+    let info = everbloom(&folder, &["info", "w.bloom"]).success();
+    for words in [
+        "windowed, blocked",
+        "30 days, for 500 items",
+        "1 of at most 5",
+    ] {
+        assert!(info.contains(words), "{info}");
+    }
+    let json = everbloom(&folder, &["info", "--json", "w.bloom"]).success();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["window_ticks"], 2_592_000_000_u64);
+    assert_eq!(json["window_capacity"], 500);
+
+    for (file, seed) in [("a.bloom", "1"), ("b.bloom", "1"), ("c.bloom", "2")] {
+        everbloom(&folder, &["build", "-q", "--seed", seed, file, "in"]).success();
+    }
+    let alike = everbloom(&folder, &["info", "a.bloom", "b.bloom"]).success();
+    assert!(alike.contains("\nmerge       yes; "), "{alike}");
+    for (other, why) in [
+        ("c.bloom", "different keys"),
+        ("w.bloom", "different windows"),
+    ] {
+        let unlike = everbloom(&folder, &["info", "a.bloom", other]);
+        assert_eq!(unlike.status.code(), Some(1), "{unlike:?}");
+        let line = format!("\nmerge       no: a.bloom and {other} ");
+        assert!(unlike.stdout.contains(&line), "{unlike:?}");
+        assert!(unlike.stdout.contains(why), "{unlike:?}");
+    }
+    refused(&everbloom(&folder, &["info", "a.bloom", "in"]), &["in"]);
 }

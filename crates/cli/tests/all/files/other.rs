@@ -146,6 +146,75 @@ fn a_filter_is_built_for_dcsos_tool() {
     assert!(!folder.join("g.bloom").exists());
 }
 
+/// Two parts, merged or appended, are the filter of all.
+#[test]
+fn dcsos_filters_are_merged_and_appended_to() {
+    let folder = folder("other-merge");
+    let (one, two) = (items(50), items(100)[items(50).len()..].to_vec());
+    fs::write(folder.join("one"), &one).unwrap();
+    fs::write(folder.join("two"), &two).unwrap();
+    let build = [
+        "build", "-q", "--format", "dcso", "-e", "0.001", "-c", "100",
+    ];
+    for (file, input) in [("a.bloom", "one"), ("b.bloom", "two"), ("c.bloom", "one")] {
+        everbloom(&folder, &[&build[..], &[file, input]].concat()).success();
+    }
+    let bytes = |file: &str| fs::read(folder.join(file)).unwrap();
+    everbloom(&folder, &["build", "-q", "--append", "c.bloom", "two"]).success();
+    assert!(bytes("c.bloom") == dcso("fine.bloom"));
+    let merged = everbloom(&folder, &["merge", "all.bloom", "a.bloom", "b.bloom"]);
+    assert!(
+        merged.stderr.contains("100 items in a filter for 100"),
+        "{merged:?}"
+    );
+    assert!(bytes("all.bloom") == dcso("fine.bloom"));
+    let alike = everbloom(&folder, &["info", "a.bloom", "b.bloom"]).success();
+    assert!(alike.contains("\nmerge       yes; "), "{alike}");
+
+    let other = [
+        "build", "-q", "--format", "dcso", "-e", "0.001", "-c", "101",
+    ];
+    everbloom(&folder, &[&other[..], &["d.bloom", "two"]].concat()).success();
+    let unlike = everbloom(&folder, &["merge", "all.bloom", "a.bloom", "d.bloom"]);
+    refused(&unlike, &["a.bloom and d.bloom have different sizes"]);
+    assert!(bytes("all.bloom") == dcso("fine.bloom"));
+    fs::write(folder.join("p.bloom"), dcso("packed.bloom.gz")).unwrap();
+    let packed = everbloom(&folder, &["merge", "new", "p.bloom"]);
+    refused(&packed, &["p.bloom", "unpack it with gunzip"]);
+}
+
+/// As the tool reads lines, which drops the carriage return of CRLF.
+#[test]
+fn dcsos_lines_end_with_crlf_too() {
+    let lines = items(100);
+    let lines = lines.split_inclusive(|byte| *byte == b'\n');
+    let crlf: Vec<u8> = lines
+        .flat_map(|line| [&line[..line.len() - 1], b"\r\n"].concat())
+        .collect();
+    let folder = folder_with("other-crlf", &[("crlf", &crlf)]);
+    let build = [
+        "build", "-q", "--format", "dcso", "-e", "0.001", "f.bloom", "crlf",
+    ];
+    everbloom(&folder, &build).success();
+    assert!(fs::read(folder.join("f.bloom")).unwrap() == dcso("fine.bloom"));
+    let check = |file: &str, input: &str| with_input(&folder, &["check", file], input).stdout;
+    let first = "\u{e9} \u{1f600} 2";
+    for line in [format!("{first}\n"), format!("{first}\r\n")] {
+        assert_eq!(check("f.bloom", &line), line);
+    }
+    // Ours has the bytes as they are, and so has dedup.
+    everbloom(&folder, &["build", "-q", "own.bloom", "crlf"]).success();
+    assert_eq!(
+        check("own.bloom", &format!("{first}\r\n")),
+        format!("{first}\r\n")
+    );
+    assert_eq!(check("own.bloom", &format!("{first}\n")), "");
+    assert_eq!(
+        with_input(&folder, &["dedup", "-q"], "a\na\r\na\n").success(),
+        "a\na\r\n"
+    );
+}
+
 #[test]
 fn other_programs_bits_fit_no_filter_of_ours() {
     let guava = &[
@@ -158,6 +227,7 @@ fn other_programs_bits_fit_no_filter_of_ours() {
         ("in", b"a\n"),
     ];
     let folder = folder_with("other-convert", &files);
+    everbloom(&folder, &["build", "-q", "own.bloom", "in"]).success();
     for (name, program) in [
         ("d.bloom", "DCSO's bloom"),
         ("p.bloom", "DCSO's bloom"),
@@ -166,7 +236,8 @@ fn other_programs_bits_fit_no_filter_of_ours() {
         let before = fs::read(folder.join(name)).unwrap();
         for args in [
             &["convert", name, "new"][..],
-            &["merge", "new", name],
+            &["merge", "new", "own.bloom", name],
+            &["merge", name, "own.bloom"],
             &["shrink", name],
             &["build", "--like", name, "new", "in"],
             &["dedup", "--state", name, "in"],
@@ -175,8 +246,6 @@ fn other_programs_bits_fit_no_filter_of_ours() {
             refused(&outcome, &[name, program]);
             assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
         }
-        let outcome = everbloom(&folder, &["merge", name, "in"]);
-        refused(&outcome, &[name, program, "name another one"]);
         assert!(fs::read(folder.join(name)).unwrap() == before);
         assert!(!folder.join("new").exists());
     }

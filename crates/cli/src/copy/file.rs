@@ -1,0 +1,198 @@
+//! A Bloom filter between a file and a key of a server.
+
+use std::path::Path;
+
+use everbloom::ScalableBloomFilter;
+use everbloom::redisbloom::FilterParts;
+use everbloom_commands::bf::dump::piece;
+
+use super::progress::Progress;
+use super::transfer::{self, CRC, Filter, PASSES, Target};
+use crate::client::{TlsArgs, Url};
+use crate::failure::Failure;
+use crate::filter::Filter as Saved;
+use crate::filter_file::FilterFile;
+use crate::servers::dump::{Header, Parts, Reader, ask_for_header, take_header};
+use crate::servers::family::Family;
+use crate::servers::server::{Kind, Server, Trouble};
+use crate::servers::temporary;
+
+/// A key of a server: `redis://HOST#KEY`.
+#[derive(Debug)]
+pub(super) struct Remote {
+    url: Url,
+    key: Vec<u8>,
+}
+
+impl Remote {
+    /// All behind the first `#` is the key, byte for byte.
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        let Some((url, key)) = text.split_once('#') else {
+            return Err(Failure::Usage(
+                "a file goes to and comes from one key: write it as redis://HOST#KEY".to_owned(),
+            ));
+        };
+        Ok(Self {
+            url: url.parse().map_err(Failure::Usage)?,
+            key: key.as_bytes().to_vec(),
+        })
+    }
+}
+
+/// Saves the filter of a key in a file. Returns its bytes, and whether it changed meanwhile.
+pub(super) fn save(
+    from: &Remote,
+    path: &Path,
+    replace: bool,
+    tls: &TlsArgs,
+    progress: &Progress,
+) -> Result<(u64, bool), Failure> {
+    let mut file = FilterFile::open(path)?;
+    file.check_is_filter()?;
+    if !replace && !file.is_new() {
+        return Err(Failure::Usage(format!(
+            "there is a filter in {}; --replace overwrites it",
+            path.display()
+        )));
+    }
+    let mut server = Server::connect(&from.url, tls)?;
+    server.must_know("BF.SCANDUMP")?;
+    let (filter, bytes, changed) =
+        fetch(&mut server, &from.key, progress).map_err(|trouble| trouble.into_failure(""))?;
+    let filter = Saved::from(filter);
+    file.save(|to| filter.write_to(to))?;
+    Ok((bytes, changed))
+}
+
+/// The filter of a key. When it changes while it is read, it is read again a few times.
+fn fetch(
+    server: &mut Server,
+    key: &[u8],
+    progress: &Progress,
+) -> Result<(ScalableBloomFilter, u64, bool), Trouble> {
+    match server.find(key)? {
+        Kind::Filter(Family::Bloom) => {}
+        found => {
+            let found = found.describe().unwrap_or_else(|| "nothing".to_owned());
+            return Err(Trouble::Filter(format!(
+                "the key holds {found}; only Bloom filters have files"
+            )));
+        }
+    }
+    let mut pass = 1;
+    loop {
+        let header = header_of(server, key)?;
+        let Parts::Bloom(parts) = &header.parts else {
+            return Err(server.odd("BF.SCANDUMP"));
+        };
+        progress.begin("copying", header.length);
+        let read = read(server, key, &header, parts, progress);
+        server.drain()?;
+        let changed = header_of(server, key)?.bytes != header.bytes;
+        match read {
+            // Each piece has the bits of all items that were there when the first was read, unless
+            // a window has dropped some.
+            Ok(filter) if !changed || (pass == PASSES && parts.window.is_none()) => {
+                return Ok((filter, header.length, changed));
+            }
+            Ok(_) if pass == PASSES => {
+                return Err(Trouble::filter(
+                    "it changed each time it was read; run this again when nobody adds",
+                ));
+            }
+            Err(trouble) if !changed || pass == PASSES => return Err(trouble),
+            Ok(_) | Err(_) => pass += 1,
+        }
+    }
+}
+
+fn header_of(server: &mut Server, key: &[u8]) -> Result<Header, Trouble> {
+    ask_for_header(server, key, Family::Bloom);
+    server.flush()?;
+    take_header(server, Family::Bloom)
+}
+
+fn read(
+    server: &mut Server,
+    key: &[u8],
+    header: &Header,
+    parts: &FilterParts,
+    progress: &Progress,
+) -> Result<ScalableBloomFilter, Trouble> {
+    let wrong = |error: &dyn std::fmt::Display| Trouble::Filter(format!("it is damaged: {error}"));
+    let mut filter =
+        ScalableBloomFilter::from_parts(parts, u64::MAX).map_err(|error| wrong(&error))?;
+    let mut reader = Reader::new(server, key, header, header.length)?;
+    let mut offset = 0_u64;
+    while let Some(piece) = reader.next(server)? {
+        filter
+            .load_chunk(offset, &piece)
+            .map_err(|error| wrong(&error))?;
+        offset = offset.saturating_add(piece.len() as u64);
+        progress.advance(piece.len());
+    }
+    Ok(filter)
+}
+
+/// Loads the filter of a file into a key, which has it whole or not at all. Returns its bytes.
+pub(super) fn load(
+    path: &Path,
+    to: &Remote,
+    (replace, verify): (bool, bool),
+    tls: &TlsArgs,
+    progress: &Progress,
+) -> Result<u64, Failure> {
+    let filter = ScalableBloomFilter::from(FilterFile::look(path)?);
+    let mut server = Server::connect(&to.url, tls)?;
+    server.must_know("BF.LOADCHUNK")?;
+    let temporary = temporary::name(&to.key, &transfer::token());
+    let name = Filter {
+        key: &to.key,
+        family: Family::Bloom,
+        temporary: &temporary,
+    };
+    let outcome = target(&mut server, &to.key, replace)
+        .and_then(|target| publish(&mut server, name, &filter, (target, verify), progress));
+    if outcome.is_err() {
+        // Ignore the error: without us the temporary key expires.
+        let _ = transfer::forget(&mut server, &temporary);
+    }
+    outcome.map_err(|trouble| trouble.into_failure(""))
+}
+
+fn target(server: &mut Server, key: &[u8], replace: bool) -> Result<Target, Trouble> {
+    match server.find(key)?.describe() {
+        None => Ok(Target::Vacant),
+        Some(_) if replace => Ok(Target::Overwritten),
+        Some(there) => Err(Trouble::Filter(format!(
+            "the destination holds {there}; --replace overwrites it"
+        ))),
+    }
+}
+
+fn publish(
+    server: &mut Server,
+    name: Filter<'_>,
+    filter: &ScalableBloomFilter,
+    (target, verify): (Target, bool),
+    progress: &Progress,
+) -> Result<u64, Trouble> {
+    let header = piece(filter, 0).and_then(|(_, bytes)| Header::of_bloom(bytes));
+    let header = header.ok_or_else(|| Trouble::filter("it is too large for a server"))?;
+    progress.begin("copying", header.length);
+    transfer::load_header(server, name, &header)?;
+    let mut sent = CRC.digest();
+    let mut end = header.start.saturating_add(1);
+    while let Some((next, piece)) = i64::try_from(end).ok().and_then(|end| piece(filter, end)) {
+        sent.update(&piece);
+        end = u64::try_from(next).unwrap_or(u64::MAX);
+        transfer::load_piece(server, name, end, &piece)?;
+        progress.advance(piece.len());
+    }
+    if verify {
+        progress.begin("reading back", header.length);
+        transfer::read_back(server, name, &header, sent, progress)?;
+    }
+    transfer::publish(server, name, target, None)?;
+    Ok(header.length)
+}

@@ -1,0 +1,134 @@
+//! One filter from a file to a key, and back.
+
+use super::*;
+use std::path::Path;
+use std::sync::Arc;
+
+fn to_key(port: u16, key: &str) -> String {
+    format!("{}#{key}", url(port))
+}
+
+/// Runs a subcommand in a folder.
+fn within(folder: &Path, args: &[&str]) -> Outcome {
+    run(Command::new(EVERBLOOM).args(args).current_dir(folder))
+}
+
+#[test]
+fn filters_of_all_kinds_from_files_and_back() {
+    let folder = folder("copy-files");
+    let names: String = (0..3000).map(|item| format!("item:{item}\n")).collect();
+    fs::write(folder.join("in"), &names).unwrap();
+    let server = server();
+    let mut client = server.client();
+    let kinds: [(&str, &[&str]); 5] = [
+        (
+            "classic",
+            &["build", "--growing", "--layout", "classic", "-c", "100"],
+        ),
+        ("blocked", &["build", "--growing", "-c", "100"]),
+        ("fixed", &["build"]),
+        ("fixed-classic", &["build", "--layout", "classic"]),
+        ("windowed", &["dedup", "--window", "30d", "--state"]),
+    ];
+    for (kind, make) in kinds {
+        // The key has characters that mean something elsewhere.
+        let (file, key) = (format!("{kind}.bloom"), format!("a/b#{kind}@%"));
+        let _ = fs::remove_file(folder.join(&file));
+        within(&folder, &[make, &[&file, "in"]].concat()).success();
+        let there = to_key(server.port, &key);
+        let copied = within(&folder, &["copy", &file, &there]).success();
+        assert!(copied.starts_with("1 filter copied, "), "{copied}");
+        let words: Vec<_> = (0..3000).map(|item| format!("item:{item}")).collect();
+        let request = [&["BF.MEXISTS".to_owned(), key.clone()], &words[..]].concat();
+        let found = client.call(&request).into_elements().unwrap();
+        assert!(
+            found.iter().all(|found| *found == Reply::Integer(1)),
+            "{kind}"
+        );
+
+        let back = format!("{kind}-back.bloom");
+        let _ = fs::remove_file(folder.join(&back));
+        within(&folder, &["copy", "-q", &there, &back]).success();
+        let [old, new] = [&file, &back].map(|name| fs::read(folder.join(name)).unwrap());
+        assert!(old == new, "{kind}");
+
+        // Neither side is overwritten unless that is said.
+        for (args, code) in [([&file, &there], 1), ([&there, &back], 2)] {
+            let again = within(&folder, &["copy", args[0], args[1]]);
+            assert_code(&again, code);
+            assert!(again.stderr.contains("--replace"), "{again:?}");
+            within(&folder, &["copy", "-q", "--replace", args[0], args[1]]).success();
+        }
+    }
+    assert_eq!(client.number("DBSIZE"), 5, "no temporary key is left");
+    assert_eq!(client.call(&["TTL", "a/b#fixed@%"]), Reply::Integer(-1));
+}
+
+#[test]
+fn what_has_no_file_or_no_filter_is_said() {
+    let folder = folder("copy-no-files");
+    let server = server();
+    let mut client = server.client();
+    client.ok("CF.ADD cuckoo x");
+    client.ok("SET text x");
+    client.ok("BF.ADD seen x");
+    fs::write(folder.join("notes"), "text").unwrap();
+    within(
+        &folder,
+        &["copy", "-q", &to_key(server.port, "seen"), "cut.bloom"],
+    );
+    let bytes = fs::read(folder.join("cut.bloom")).unwrap();
+    fs::write(folder.join("cut.bloom"), &bytes[..bytes.len() - 1]).unwrap();
+    let at = |key: &str| to_key(server.port, key);
+    let plain = url(server.port);
+    for (args, words) in [
+        (
+            [&*at("cuckoo"), "new.bloom"],
+            "only Bloom filters have files",
+        ),
+        ([&*at("text"), "new.bloom"], "a value of type string"),
+        ([&*at("none"), "new.bloom"], "the key holds nothing"),
+        ([&*at("seen"), "notes"], "notes is not a filter file"),
+        ([&*plain, "new.bloom"], "redis://HOST#KEY"),
+        (["notes", "new.bloom"], "one of the two must be a server"),
+        (["notes", &*at("new")], "notes is not a filter file"),
+        (["cut.bloom", &*at("new")], "cut.bloom is damaged"),
+        ([&*plain, &*plain], "would be copied to itself"),
+    ] {
+        let refused = within(&folder, &["copy", args[0], args[1]]);
+        assert!(
+            [1, 2].contains(&refused.status.code().unwrap()),
+            "{refused:?}"
+        );
+        assert!(refused.stderr.contains(words), "{words}: {refused:?}");
+        assert!(!folder.join("new.bloom").exists());
+    }
+    assert_eq!(client.number("DBSIZE"), 3);
+}
+
+/// Of a server that takes the header and then no piece, nobody sees half a filter.
+#[test]
+fn a_piece_that_is_refused_takes_the_temporary_key_with_it() {
+    let folder = folder("copy-half-file");
+    fs::write(folder.join("in"), "a\n").unwrap();
+    within(&folder, &["build", "-q", "f.bloom", "in"]).success();
+    let requests = Arc::new(Mutex::new(String::new()));
+    let heard = Arc::clone(&requests);
+    let port = super::bad_servers::serve(move |request| {
+        heard.lock().unwrap().push_str(request);
+        match request {
+            _ if request.contains("COMMAND") => b"*1\r\n*0\r\n".to_vec(),
+            _ if request.contains("TYPE") => b"+none\r\n".to_vec(),
+            _ if request.contains("LOADCHUNK") && request.contains("\r\n1\r\n") => {
+                b"+OK\r\n".to_vec()
+            }
+            _ if request.contains("LOADCHUNK") => b"-ERR no\r\n".to_vec(),
+            _ => b":1\r\n".to_vec(),
+        }
+    });
+    let refused = within(&folder, &["copy", "f.bloom", &to_key(port, "k")]);
+    assert_code(&refused, 1);
+    let requests = requests.lock().unwrap();
+    assert!(requests.contains("\r\nDEL\r\n"), "{requests}");
+    assert!(!requests.contains("RENAME"), "{requests}");
+}
