@@ -150,6 +150,9 @@ pub enum CommandError {
     /// BF.INSERT: the filter cannot grow as far as VALIDATESCALETO says.
     #[error("ERR provided VALIDATESCALETO causes false positive to degrade to 0")]
     ScaleTo,
+    /// BF.INSERT: a filter that does not grow shall grow.
+    #[error("ERR cannot use NONSCALING and VALIDATESCALETO options together")]
+    ScaleToFixed,
     /// CF.RESERVE: MAXITERATIONS is not an integer.
     #[error("Couldn't parse MAXITERATIONS")]
     IterationsSyntax,

@@ -4,21 +4,16 @@
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::format::header;
 use crate::format::value::valkey;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
-use everbloom::ScalableBloomFilter;
 use everbloom_resp::Reply;
 
 pub(crate) const LOAD: &str = "bf.load";
 
-fn load<'a>(
-    mut args: Args<'a>,
-    context: &Context,
-    slot: &mut Slot<'_>,
-) -> Result<&'a [u8], CommandError> {
-    let (key, data) = (args.next_bytes()?, args.next_bytes()?);
+fn load(mut args: Args<'_>, context: &Context, slot: &mut Slot<'_>) -> Result<Reply, CommandError> {
+    args.next_bytes()?;
+    let data = args.next_bytes()?;
     args.finish()?;
     let Slot::Vacant(value @ None) = slot else {
         return Err(CommandError::BusyKey);
@@ -28,7 +23,7 @@ fn load<'a>(
     }
     let filter = valkey::of_load(data, context.max_new_filter_bytes());
     **value = Some(filter.ok_or(CommandError::BadObject)?);
-    Ok(key)
+    Ok(Reply::OK)
 }
 
 /// `BF.LOAD key data`
@@ -40,10 +35,8 @@ pub fn load_object(
     changes: &mut dyn Changes,
 ) {
     let request = run.first();
-    let loaded = load(run.next_args(LOAD), context, slot);
-    answers.answer(loaded.map(|_| {
-        changes.touch();
-        changes.repeat(request);
-        Reply::OK
-    }));
+    let args = run.next_args(LOAD);
+    changes.touch();
+    let loaded = load(args, context, slot);
+    answers.answer(loaded.inspect(|_| changes.repeat(request)));
 }
