@@ -138,6 +138,21 @@ pub enum CommandError {
     /// BF.LOADCHUNK: the chunk runs past the end of its layer.
     #[error("ERR invalid chunk - Too big for current filter")]
     ChunkTooBig,
+    /// BF.LOAD: the key holds something.
+    #[error("BUSYKEY Target key name already exists.")]
+    BusyKey,
+    /// BF.LOAD: the data is no filter, or there is no memory for it.
+    #[error("ERR bloom object decoding failed")]
+    BadObject,
+    /// BF.INSERT: the tightening ratio is no number, or not between 0 and 1.
+    #[error("ERR bad tightening ratio")]
+    Tightening,
+    /// BF.INSERT: the filter cannot grow as far as VALIDATESCALETO says.
+    #[error("ERR provided VALIDATESCALETO causes false positive to degrade to 0")]
+    ScaleTo,
+    /// BF.INSERT: a filter that does not grow shall grow.
+    #[error("ERR cannot use NONSCALING and VALIDATESCALETO options together")]
+    ScaleToFixed,
     /// CF.RESERVE: MAXITERATIONS is not an integer.
     #[error("Couldn't parse MAXITERATIONS")]
     IterationsSyntax,

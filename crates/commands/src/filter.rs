@@ -21,16 +21,19 @@ pub enum Filter {
 pub enum Kind {
     /// Bloom filters in a layout.
     Bloom(Layout),
+    /// Bloom filters of valkey-bloom.
+    Valkey,
     /// Cuckoo filters.
     Cuckoo,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 3] = [
+    pub const ALL: [Kind; 4] = [
         Kind::Bloom(Layout::Classic),
         Kind::Bloom(Layout::Blocked),
         Kind::Cuckoo,
+        Kind::Valkey,
     ];
 }
 
@@ -47,6 +50,7 @@ impl Parts {
     /// The kind of the filter.
     pub fn kind(&self) -> Kind {
         match self {
+            Parts::Bloom(parts) if parts.valkey.is_some() => Kind::Valkey,
             Parts::Bloom(parts) => Kind::Bloom(parts.layout()),
             Parts::Cuckoo(_) => Kind::Cuckoo,
         }
@@ -78,6 +82,7 @@ impl Filter {
     /// Its kind.
     pub fn kind(&self) -> Kind {
         match self {
+            Filter::Bloom(filter) if filter.valkey().is_some() => Kind::Valkey,
             Filter::Bloom(filter) => Kind::Bloom(filter.layout()),
             Filter::Cuckoo(_) => Kind::Cuckoo,
         }

@@ -2,7 +2,7 @@
 //! command is one file under [`bf`](crate::bf) or [`cf`] and one row here.
 
 use crate::bf::replace::{self, Replaced};
-use crate::bf::{add, advance, debug, dump, exists, info, insert, reserve, stats};
+use crate::bf::{add, advance, debug, dump, exists, info, insert, load, reserve, stats};
 use crate::cf;
 use crate::command::{ALL_KEYS, Argument, ArgumentKind, Command, ONE_KEY, OURS};
 use crate::context::Context;
@@ -130,6 +130,12 @@ const WINDOW: Argument = Argument::new(
 const GENERATIONS: Argument = Argument::new("generations", ArgumentKind::Integer)
     .token("GENERATIONS")
     .optional();
+const TIGHTENING: Argument = Argument::new("tightening", ArgumentKind::Double)
+    .token("TIGHTENING")
+    .optional();
+const SCALE_TO: Argument = Argument::new("validatescaleto", ArgumentKind::Integer)
+    .token("VALIDATESCALETO")
+    .optional();
 const INFO_FIELD: Argument = Argument::new(
     "field",
     ArgumentKind::OneOf(&[
@@ -138,6 +144,8 @@ const INFO_FIELD: Argument = Argument::new(
         Argument::word("filters", "FILTERS"),
         Argument::word("items", "ITEMS"),
         Argument::word("expansion", "EXPANSION"),
+        Argument::word("error", "ERROR"),
+        Argument::word("tightening", "TIGHTENING"),
     ]),
 )
 .optional();
@@ -203,6 +211,8 @@ pub static COMMANDS: &[Command<Function>] = &[
                 SEED,
                 WINDOW,
                 GENERATIONS,
+                TIGHTENING,
+                SCALE_TO,
                 ITEM.token("ITEMS").multiple(),
             ],
         ),
@@ -254,6 +264,12 @@ pub static COMMANDS: &[Command<Function>] = &[
             "Restores a piece of a filter that BF.SCANDUMP gave",
         )
         .takes("O(m) for the m bytes of the piece", &[KEY, ITERATOR, DATA]),
+    row(load::LOAD, 3, Bloom(Write(load::load_object)))
+        .docs(
+            "1.0.0",
+            "Makes a filter of a record in a log of valkey-bloom",
+        )
+        .takes("O(m) for the m bytes of the filter", &[KEY, DATA]),
     row(debug::DEBUG, 2, Bloom(Read(debug::debug)))
         .flags(&[FAST])
         .docs("1.0.0", "Shows every layer of a filter")

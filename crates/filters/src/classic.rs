@@ -1,8 +1,11 @@
 //! Testing for items in RedisBloom's bit layout, which spreads an item's bits over the whole array.
 
+use core::ops::Range;
+
 use crate::bits::BitArray;
 use crate::hash::{HashPair, Modulus};
 use crate::shape::Shape;
+use crate::valkey;
 
 /// How many bits of an item are tested before the first branch.
 pub(crate) const RUN: u32 = 4;
@@ -16,6 +19,8 @@ pub(crate) struct ClassicBits<'a> {
     bits: &'a BitArray,
     hashes: u32,
     modulus: Modulus,
+    /// Whether the positions are those of valkey-bloom.
+    is_valkey: bool,
 }
 
 impl<'a> ClassicBits<'a> {
@@ -25,6 +30,7 @@ impl<'a> ClassicBits<'a> {
             bits,
             hashes: shape.size.hashes,
             modulus: shape.modulus,
+            is_valkey: shape.valkey.is_some(),
         }
     }
 
@@ -37,7 +43,7 @@ impl<'a> ClassicBits<'a> {
     /// Whether it is too large for the processor's nearer caches, so that a prefetch pays.
     #[inline]
     pub(crate) fn is_far(self) -> bool {
-        self.bits.len() >= FAR
+        self.bits.len() >= FAR && !self.is_valkey
     }
 
     /// Whether all bits of the item are 1.
@@ -49,6 +55,9 @@ impl<'a> ClassicBits<'a> {
     /// Whether the item's first bits, [`RUN`] of them, are 1.
     #[inline]
     pub(crate) fn contains_first(self, pair: HashPair) -> bool {
+        if self.is_valkey {
+            return self.has_valkey(pair, 0..self.hashes.min(RUN));
+        }
         if self.hashes < RUN {
             let mut positions = pair.reduced(self.hashes, self.modulus);
             return positions.all(|position| self.bits.test(position));
@@ -59,6 +68,9 @@ impl<'a> ClassicBits<'a> {
     /// Whether the item's other bits are 1.
     #[inline]
     pub(crate) fn contains_rest(self, pair: HashPair) -> bool {
+        if self.is_valkey {
+            return self.has_valkey(pair, RUN..self.hashes);
+        }
         let mut pair = pair;
         let mut left = self.hashes;
         while left >= 2 * RUN {
@@ -109,8 +121,18 @@ impl<'a> ClassicBits<'a> {
     /// Prefetches the cache lines of the item's bits, at most `most` of them.
     #[inline]
     pub(crate) fn prefetch_item(self, pair: HashPair, most: u32) {
-        let positions = pair.reduced(self.hashes.min(most), self.modulus);
-        self.bits.prefetch_all(positions);
+        if !self.is_valkey {
+            let positions = pair.reduced(self.hashes.min(most), self.modulus);
+            self.bits.prefetch_all(positions);
+        }
+    }
+
+    /// Whether these of the item's bits are 1, by valkey-bloom's positions.
+    fn has_valkey(self, pair: HashPair, mut range: Range<u32>) -> bool {
+        range.all(|index| {
+            let x = valkey::position(pair.a, pair.b, index);
+            self.bits.test(self.modulus.reduce(x))
+        })
     }
 
     /// Prefetches the cache lines of the item's other bits.

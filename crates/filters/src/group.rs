@@ -95,6 +95,7 @@ impl Group {
     pub(crate) fn fill(&mut self, items: &mut impl Iterator<Item: Item>, hasher: &Hasher) -> bool {
         self.len = match hasher {
             Hasher::Classic(width) => self.fill_with(items, width),
+            Hasher::Valkey(valkey) => self.fill_with(items, valkey),
             Hasher::Blocked(secrets) => self.fill_with(items, secrets),
         };
         self.len > 0

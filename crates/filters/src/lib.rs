@@ -54,6 +54,7 @@ mod sets;
 mod shape;
 mod stats;
 mod union;
+mod valkey;
 mod window;
 mod windowed;
 

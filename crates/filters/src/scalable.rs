@@ -24,6 +24,7 @@ use crate::layout::Layout;
 use crate::redisbloom::Options;
 use crate::sizing::blocked::BlockedSize;
 use crate::stats::Stats;
+use crate::valkey::ValkeyBloom;
 use crate::window::{Generation, Span, Window};
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
@@ -213,7 +214,10 @@ impl ScalableBloomFilter {
         };
         match &self.window {
             Some(window) => window.error_rate,
-            None => self.layers.first().map_or(0.0, rate),
+            None => match (self.layers.first(), self.valkey()) {
+                (Some(first), Some(_)) => first.error_rate(),
+                (first, _) => first.map_or(0.0, rate),
+            },
         }
     }
 
@@ -227,6 +231,13 @@ impl ScalableBloomFilter {
     #[must_use]
     pub fn key(&self) -> Option<Key> {
         self.layers.first().and_then(Layer::key)
+    }
+
+    /// What only a filter of valkey-bloom has. [Example](crate::redisbloom::ValkeyBloom::FIXED_SEED).
+    #[must_use]
+    pub fn valkey(&self) -> Option<&ValkeyBloom> {
+        let first = self.layers.first().and_then(Layer::valkey_bloom);
+        first.map(|valkey| &**valkey)
     }
 
     /// How many times the capacity of a layer the next one has; in the blocked layout of a large
@@ -469,6 +480,12 @@ impl ScalableBloomFilter {
     fn grow(&mut self, max_bytes: u64) -> Result<(), InsertError> {
         let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
         let layer = match newest.key() {
+            None if let Some(valkey) = newest.valkey_bloom() => {
+                let (number, capacity) = (self.layers.len(), newest.capacity());
+                let rate = self.error_rate();
+                let size = valkey.next_size(number, capacity, rate, self.expansion);
+                newest.like(&size.ok_or(InsertError::CannotGrow)?, max_bytes)
+            }
             None => {
                 let size = newest.size().next(self.expansion, self.options.rounding());
                 Layer::classic(&size.ok_or(InsertError::CannotGrow)?, max_bytes)

@@ -40,7 +40,8 @@ pub enum UnionError {
     /// The error rates differ.
     #[error("the filters have different error rates")]
     ErrorRate,
-    /// One has the 64-bit hash, the other the 32-bit hash of early RedisBloom versions.
+    /// One has the 64-bit hash, the other the 32-bit hash of early RedisBloom versions, or that of
+    /// valkey-bloom with a seed.
     #[error("the filters have different hashes")]
     Hash,
     /// The filters have different windows, or only one has a window.
@@ -107,7 +108,7 @@ impl BloomFilter {
     ///
     /// There is no memory for it.
     pub fn empty_like(&self) -> Result<BloomFilter, BuildError> {
-        let layer = Layer::sized(self.layer.size(), self.key(), u64::MAX)?;
+        let layer = self.layer.like(self.layer.size(), u64::MAX)?;
         Ok(BloomFilter::from_layer(layer))
     }
 
@@ -262,7 +263,7 @@ impl ScalableBloomFilter {
     /// There is no memory for it.
     pub fn empty_like(&self) -> Result<ScalableBloomFilter, BuildError> {
         let first = self.layers.first().ok_or(BuildError::Capacity)?;
-        let layer = Layer::sized(first.size(), self.key(), u64::MAX)?;
+        let layer = first.like(first.size(), u64::MAX)?;
         let (options, expansion) = (self.options(), self.expansion());
         let empty = Self::from_layers([layer], 0, options, expansion);
         Ok(empty.with_window(self.window().map(|it| it.emptied(self.stream_len()))))

@@ -8,12 +8,15 @@ use alloc::sync::Arc;
 use crate::error::BuildError;
 use crate::hash::{HashPair, Modulus};
 use crate::sizing::LayerSize;
+use crate::valkey::{self, ValkeyBloom};
 
 /// The parameters of a layer, and the modulus of its bit positions.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) size: LayerSize,
     pub(crate) modulus: Modulus,
+    /// Of a filter of valkey-bloom.
+    pub(crate) valkey: Option<Arc<ValkeyBloom>>,
 }
 
 impl Shape {
@@ -27,7 +30,21 @@ impl Shape {
         Ok(Shape {
             size: *size,
             modulus: Modulus::new(modulus.ok_or(BuildError::Unsizable)?),
+            valkey: None,
         })
+    }
+
+    /// A shape in the classic layout. valkey-bloom stores no bits per item: they follow.
+    pub(crate) fn classic(
+        size: &LayerSize,
+        valkey: Option<Arc<ValkeyBloom>>,
+    ) -> Result<Shape, BuildError> {
+        let mut shape = Shape::new(size)?;
+        if valkey.is_some() {
+            shape.size.bits_per_entry = size.bits() as f64 / size.capacity as f64;
+        }
+        shape.valkey = valkey;
+        Ok(shape)
     }
 
     /// The shape of one of the last layers if it is equal, or else a new allocation.
@@ -41,7 +58,15 @@ impl Shape {
     /// Where the item's bits lie, in the classic layout.
     #[inline]
     pub(crate) fn positions(&self, pair: HashPair) -> impl Iterator<Item = u64> + Clone + use<> {
-        pair.reduced(self.size.hashes, self.modulus)
+        let (modulus, is_valkey, mut x) = (self.modulus, self.valkey.is_some(), pair.a);
+        (0..self.size.hashes).map(move |index| {
+            if is_valkey {
+                return modulus.reduce(valkey::position(pair.a, pair.b, index));
+            }
+            let position = modulus.reduce(x);
+            x = x.wrapping_add(pair.b);
+            position
+        })
     }
 }
 

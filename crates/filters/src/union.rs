@@ -63,6 +63,7 @@ impl ScalableBloomFilter {
             (self.layout() == other.layout(), UnionError::Layout),
             (self.key() == other.key(), UnionError::Key),
             (widths[0] == widths[1], UnionError::Hash),
+            (self.valkey() == other.valkey(), UnionError::Hash),
             (self.is_fixed() == other.is_fixed(), UnionError::Growth),
         ])?;
         self.capture = Capture::default();

@@ -199,7 +199,7 @@ impl<F: Family> Write<'_, F> {
                 self.call(true, &mut slot, &mut answers, &mut changes);
             }
             None => self.call(false, &mut Slot::OtherType, &mut answers, &mut changes),
-            Some(Kind::Bloom(Layout::Blocked)) if self.classic_only() => {
+            Some(Kind::Bloom(Layout::Blocked) | Kind::Valkey) if self.classic_only() => {
                 answers.error(CommandError::ClassicOnly);
             }
             Some(kind) => types::change(&mut key, kind, |filter| {

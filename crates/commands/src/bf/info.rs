@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
-use everbloom::ScalableBloomFilter;
+use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_resp::{Protocol, Reply};
 
 pub(crate) const INFO: &str = "bf.info";
@@ -25,10 +25,13 @@ enum Field {
     Filters,
     Items,
     Expansion,
+    Error,
+    Tightening,
 }
 
 impl Field {
-    const ALL: [Self; 5] = [
+    /// Those of RedisBloom, which a reply without a word has.
+    const THEIRS: [Self; 5] = [
         Self::Capacity,
         Self::Size,
         Self::Filters,
@@ -43,6 +46,8 @@ impl Field {
             Self::Filters => b"FILTERS",
             Self::Items => b"ITEMS",
             Self::Expansion => b"EXPANSION",
+            Self::Error => b"ERROR",
+            Self::Tightening => b"TIGHTENING",
         }
     }
 
@@ -53,12 +58,16 @@ impl Field {
             Self::Filters => "Number of filters",
             Self::Items => "Number of items inserted",
             Self::Expansion => "Expansion rate",
+            Self::Error => "Error rate",
+            Self::Tightening => "Tightening ratio",
         }
     }
 
     fn parse(text: &[u8]) -> Result<Self, CommandError> {
-        Self::ALL
+        let valkey = [Self::Error, Self::Tightening];
+        Self::THEIRS
             .into_iter()
+            .chain(valkey)
             .find(|field| field.word().eq_ignore_ascii_case(text))
             .ok_or(CommandError::InvalidInformation)
     }
@@ -71,6 +80,8 @@ impl Field {
             Self::Items => count(filter.len_at(now)),
             Self::Expansion if filter.is_fixed() => Reply::Null,
             Self::Expansion => Reply::Integer(filter.expansion().into()),
+            Self::Error => Reply::Double(filter.error_rate()),
+            Self::Tightening => Reply::Double(filter.valkey().map_or(0.5, |it| it.tightening)),
         }
     }
 
@@ -106,10 +117,18 @@ impl<'a> Info<'a> {
         let (filter, now) = (slot.required()?, context.now_ms);
         let Some(text) = self.field else {
             return Ok(Reply::Map(
-                Field::ALL.map(|field| field.entry(filter, now)).into(),
+                Field::THEIRS.map(|field| field.entry(filter, now)).into(),
             ));
         };
         let field = Field::parse(text)?;
+        // Fields that only valkey-bloom has are bare values there. A fixed filter has no ratio.
+        match field {
+            Field::Tightening if filter.is_fixed() || filter.layout() == Layout::Blocked => {
+                return Err(CommandError::InvalidInformation);
+            }
+            Field::Error | Field::Tightening => return Ok(field.value(filter, now)),
+            _ => {}
+        }
         Ok(match context.protocol {
             Protocol::Resp2 => Reply::Array(vec![field.value(filter, now)]),
             Protocol::Resp3 => Reply::Map(vec![field.entry(filter, now)]),
@@ -117,7 +136,7 @@ impl<'a> Info<'a> {
     }
 }
 
-/// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
+/// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION | ERROR | TIGHTENING]`
 pub fn info(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
     let info = Info::parse(run.next_args(INFO));
     answers.answer(info.and_then(|info| info.execute(context, slot)));

@@ -9,6 +9,7 @@ use crate::format::layout;
 use crate::number;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
+use everbloom::redisbloom::ValkeyBloom;
 
 pub(crate) const INSERT: &str = "bf.insert";
 
@@ -21,8 +22,8 @@ struct Insert<'a> {
     items: &'a [&'a [u8]],
 }
 
-/// An option word. The first letters decide; only LAYOUT, SEED and WINDOW, which RedisBloom does
-/// not have, must be complete.
+/// An option word. The first letters decide; only those that RedisBloom does not have must be
+/// complete. TIGHTENING and VALIDATESCALETO are valkey-bloom's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Items,
@@ -34,6 +35,8 @@ enum Word {
     Layout,
     Seed,
     Window,
+    Tightening,
+    ScaleTo,
 }
 
 impl Word {
@@ -49,8 +52,54 @@ impl Word {
             _ if text.eq_ignore_ascii_case(b"LAYOUT") => Some(Self::Layout),
             _ if text.eq_ignore_ascii_case(b"SEED") => Some(Self::Seed),
             _ if text.eq_ignore_ascii_case(b"WINDOW") => Some(Self::Window),
+            _ if text.eq_ignore_ascii_case(b"TIGHTENING") => Some(Self::Tightening),
+            _ if text.eq_ignore_ascii_case(b"VALIDATESCALETO") => Some(Self::ScaleTo),
             _ => None,
         }
+    }
+}
+
+/// What only valkey-bloom's BF.INSERT has. Any of it asks for a filter as valkey-bloom makes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Valkey {
+    seed: Option<[u8; 32]>,
+    tightening: Option<f64>,
+    scale_to: Option<u64>,
+}
+
+impl Valkey {
+    /// The usual tightening ratio of valkey-bloom.
+    const TIGHTENING: f64 = 0.5;
+
+    fn is_asked_for(&self) -> bool {
+        *self != Valkey::default()
+    }
+
+    /// The filter's parameters, if it can grow as far as it must.
+    fn check(&self, parameters: &Parameters) -> Result<Option<ValkeyBloom>, CommandError> {
+        if !self.is_asked_for() {
+            return Ok(None);
+        }
+        let valkey = ValkeyBloom {
+            seed: self.seed.unwrap_or(ValkeyBloom::FIXED_SEED),
+            tightening: self.tightening.unwrap_or(Self::TIGHTENING),
+        };
+        let Some(wanted) = self.scale_to else {
+            return Ok(Some(valkey));
+        };
+        if parameters.non_scaling {
+            return Err(CommandError::ScaleToFixed);
+        }
+        let (mut capacity, mut sum, mut layer) = (parameters.capacity, parameters.capacity, 0);
+        while sum < wanted {
+            layer += 1;
+            capacity = capacity.saturating_mul(parameters.expansion.into());
+            sum = sum.saturating_add(capacity);
+            if parameters.error_rate * valkey.tightened(layer) <= f64::MIN_POSITIVE {
+                return Err(CommandError::ScaleTo);
+            }
+        }
+        Ok(Some(valkey))
     }
 }
 
@@ -59,8 +108,14 @@ impl<'a> Insert<'a> {
         let key = args.next_bytes()?;
         let mut parameters = Parameters::from(*defaults);
         let mut create = true;
+        let mut valkey = Valkey::default();
         loop {
-            let word = Word::parse(args.next_bytes()?).ok_or(CommandError::UnknownArgument)?;
+            let word = match args.next_optional() {
+                // valkey-bloom replicates BF.RESERVE as a BF.INSERT without items.
+                None if valkey.is_asked_for() => break,
+                None => return Err(args.wrong_arity()),
+                Some(word) => Word::parse(word).ok_or(CommandError::UnknownArgument)?,
+            };
             match word {
                 Word::Items => break,
                 Word::NoCreate => create = false,
@@ -82,13 +137,31 @@ impl<'a> Insert<'a> {
                     parameters.layout = Some(layout.ok_or(CommandError::InsertLayout)?);
                 }
                 Word::Seed => {
-                    let seed = number::seed(args.next_bytes()?);
-                    parameters.seed = Some(seed.map_err(|_| CommandError::InsertSeed)?);
+                    let text = args.next_bytes()?;
+                    match text.try_into() {
+                        Ok(seed) => valkey.seed = Some(seed),
+                        Err(_) => {
+                            let seed = number::seed(text);
+                            parameters.seed = Some(seed.map_err(|_| CommandError::InsertSeed)?);
+                        }
+                    }
+                }
+                Word::Tightening => {
+                    let ratio = number::error_rate(args.next_bytes()?);
+                    valkey.tightening = Some(ratio.map_err(|_| CommandError::Tightening)?);
+                }
+                Word::ScaleTo => {
+                    let capacity = number::capacity(args.next_bytes()?);
+                    valkey.scale_to = Some(capacity.map_err(|_| CommandError::InsertCapacity)?);
                 }
                 Word::Window => parameters.window = Some(window::parse(&mut args)?),
             }
         }
-        let items = args.next_rest()?;
+        let items = match valkey.is_asked_for() {
+            true => args.rest(),
+            false => args.next_rest()?,
+        };
+        parameters.valkey = valkey.check(&parameters)?;
         Ok(Self {
             key,
             parameters: parameters.check(defaults)?,
@@ -121,7 +194,7 @@ impl<'a> Insert<'a> {
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING]
 /// [LAYOUT CLASSIC | BLOCKED] [SEED seed] [WINDOW SECONDS t | ITEMS [GENERATIONS g]]
-/// ITEMS item ...`
+/// [TIGHTENING ratio] [VALIDATESCALETO n] ITEMS item ...`
 pub fn insert(
     context: &Context,
     run: &mut Run<'_>,

@@ -12,6 +12,7 @@ pub mod exists;
 pub mod info;
 pub mod insert;
 mod insertion;
+pub mod load;
 pub mod replace;
 pub mod reserve;
 pub mod stats;
@@ -21,6 +22,7 @@ use crate::context::{Context, Defaults};
 use crate::error::CommandError;
 use crate::run::count;
 use everbloom::hash::Key;
+use everbloom::redisbloom::ValkeyBloom;
 use everbloom::{Layout, ScalableBloomFilter, Span};
 
 /// The parameters of a filter to make.
@@ -36,6 +38,8 @@ pub(crate) struct Parameters {
     pub(crate) layout: Option<Layout>,
     /// The seed of a blocked filter's hash. Without a seed the hash's key comes from the host.
     pub(crate) seed: Option<u64>,
+    /// Of a filter as valkey-bloom makes it.
+    pub(crate) valkey: Option<ValkeyBloom>,
     /// The span and the generations of a window.
     pub(crate) window: Option<(Span, u32)>,
 }
@@ -49,6 +53,7 @@ impl From<Defaults> for Parameters {
             non_scaling: defaults.expansion == 0,
             layout: None,
             seed: None,
+            valkey: None,
             window: None,
         }
     }
@@ -58,6 +63,7 @@ impl Parameters {
     /// Refuses options that contradict each other, whatever the key holds.
     pub(crate) fn check(self, defaults: &Defaults) -> Result<Self, CommandError> {
         match self.layout(defaults) {
+            _ if self.valkey.is_some() => Ok(self),
             Layout::Classic if self.seed.is_some() => Err(CommandError::SeedOfClassic),
             Layout::Classic if self.window.is_some() => Err(CommandError::WindowOfClassic),
             _ => Ok(self),
@@ -75,7 +81,7 @@ impl Parameters {
 
     pub(crate) fn build(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
         let layout = self.layout(&context.defaults);
-        if context.classic_only && layout == Layout::Blocked {
+        if context.classic_only && (layout == Layout::Blocked || self.valkey.is_some()) {
             return Err(CommandError::ClassicOnly);
         }
         let builder = ScalableBloomFilter::builder()
@@ -89,6 +95,9 @@ impl Parameters {
         } else {
             builder
         };
+        if let Some(valkey) = self.valkey {
+            return Ok(builder.valkey(valkey).build()?);
+        }
         let builder = match self.window {
             Some((span, generations)) => builder.window(span, generations, context.now_ms),
             None => builder,

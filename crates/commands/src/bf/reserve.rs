@@ -55,6 +55,7 @@ impl<'a> Reserve<'a> {
             non_scaling,
             layout: layout.map(layout_of).transpose()?,
             seed: seed.map(seed_of).transpose()?,
+            valkey: None,
             window: window.transpose()?,
         };
         Ok(Self {

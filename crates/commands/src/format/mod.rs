@@ -4,4 +4,5 @@
 pub mod g;
 pub mod header;
 pub mod layout;
+mod take;
 pub mod value;

@@ -3,7 +3,7 @@
 //! A host stores a value (in an RDB file, or for a module) as a sequence of fields of three types.
 //! These modules know the order and meaning of the fields. The host turns fields into bytes, behind
 //! [`FieldWriter`] and [`FieldReader`]. Each kind of filters has its own type: [`classic`] and
-//! [`cuckoo`] are RedisBloom's, [`blocked`] is ours. All have the same shape: the fields of the
+//! [`cuckoo`] are RedisBloom's, [`blocked`] is ours, and [`valkey`] is valkey-bloom's. All have the same shape: the fields of the
 //! filter, then for each layer or table its fields, its array, and of a layer last its item count.
 
 mod arrived;
@@ -11,19 +11,21 @@ pub mod blocked;
 pub mod classic;
 pub mod cuckoo;
 mod fields;
+pub mod valkey;
 mod window;
 
 use everbloom::Layout;
 
 use crate::filter::{Filter, Kind, Parts};
 
-pub use fields::{FieldReader, FieldWriter, ValueError, ValueType};
+pub use fields::{FieldReader, FieldWriter, NumberOrBytes, ValueError, ValueType};
 
 /// The type of filters of a kind.
 pub const fn value_type(kind: Kind) -> ValueType {
     match kind {
         Kind::Bloom(Layout::Classic) => classic::TYPE,
         Kind::Bloom(Layout::Blocked) => blocked::TYPE,
+        Kind::Valkey => valkey::TYPE,
         Kind::Cuckoo => cuckoo::TYPE,
     }
 }
@@ -54,9 +56,10 @@ pub fn save<W: FieldWriter>(filter: &Filter, writer: &mut W) -> Result<(), W::Er
 /// The writer's.
 pub fn save_head<W: FieldWriter>(parts: &Parts, writer: &mut W) -> Result<(), W::Error> {
     match parts {
-        Parts::Bloom(parts) => match parts.key {
-            None => classic::save_head(parts, writer),
-            Some(key) => blocked::save_head(parts, key, writer),
+        Parts::Bloom(parts) => match (parts.key, &parts.valkey) {
+            (None, None) => classic::save_head(parts, writer),
+            (None, Some(valkey)) => valkey::save_head(parts, valkey, writer),
+            (Some(key), _) => blocked::save_head(parts, key, writer),
         },
         Parts::Cuckoo(parts) => cuckoo::save_head(parts, writer),
     }
@@ -74,6 +77,9 @@ pub fn save_array_head<W: FieldWriter>(
 ) -> Result<(), W::Error> {
     match parts {
         Parts::Bloom(parts) => match (parts.layout(), parts.layers.get(number)) {
+            (Layout::Classic, Some(layer)) if parts.valkey.is_some() => {
+                blocked::save_layer_head(layer, writer)
+            }
             (Layout::Classic, Some(layer)) => classic::save_layer_head(layer, writer),
             (Layout::Blocked, Some(layer)) => blocked::save_layer_head(layer, writer),
             (_, None) => Ok(()),
@@ -115,6 +121,7 @@ pub fn load<R: FieldReader>(
     match kind {
         Kind::Bloom(Layout::Classic) => classic::load(reader, version, limit).map(Filter::Bloom),
         Kind::Bloom(Layout::Blocked) => blocked::load(reader, version, limit).map(Filter::Bloom),
+        Kind::Valkey => valkey::load(reader, version, limit).map(Filter::Bloom),
         Kind::Cuckoo => cuckoo::load(reader, version, limit).map(Filter::Cuckoo),
     }
 }

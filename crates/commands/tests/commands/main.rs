@@ -23,4 +23,5 @@ mod model;
 mod reads;
 mod replace;
 mod reserve;
+mod valkey;
 mod window;

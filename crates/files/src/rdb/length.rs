@@ -1,6 +1,7 @@
 //! Lengths and strings, in every form they have.
 
 use std::io::{self, Read, Write};
+use std::ops::RangeInclusive;
 
 use everbloom_resp::integer;
 
@@ -154,7 +155,7 @@ pub(crate) fn string<R: Read>(
     source: &mut Source<R>,
     expected: &'static str,
 ) -> Result<Vec<u8>, ReadError> {
-    read(source, None, expected)
+    read(source, 0..=u64::MAX, expected)
 }
 
 /// Reads a string of `len` bytes; another is refused before memory is asked for.
@@ -163,21 +164,30 @@ pub(crate) fn string_of<R: Read>(
     len: u64,
     expected: &'static str,
 ) -> Result<Vec<u8>, ReadError> {
-    read(source, Some(len), expected)
+    read(source, len..=len, expected)
+}
+
+/// Reads a string of at most `most` bytes; a longer one is refused before memory is asked for.
+pub(crate) fn string_within<R: Read>(
+    source: &mut Source<R>,
+    most: u64,
+    expected: &'static str,
+) -> Result<Vec<u8>, ReadError> {
+    read(source, 0..=most, expected)
 }
 
 fn read<R: Read>(
     source: &mut Source<R>,
-    wanted: Option<u64>,
+    wanted: RangeInclusive<u64>,
     expected: &'static str,
 ) -> Result<Vec<u8>, ReadError> {
     let offset = source.offset();
-    let check = |len: u64| match wanted {
-        Some(wanted) if wanted != len => {
-            let found = format_args!("{len} bytes, not {wanted},");
+    let check = |len: u64| match wanted.contains(&len) {
+        true => Ok(()),
+        false => {
+            let found = format_args!("{len} bytes, not {},", wanted.end());
             Err(ReadError::unexpected(offset, expected, found))
         }
-        _ => Ok(()),
     };
     match announced(source, expected)? {
         Announced::Plain(len) => {

@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 
 use everbloom::Layout;
 use everbloom_commands::format::value::{
-    FieldReader, FieldWriter, ValueError, load, save, value_type,
+    FieldReader, FieldWriter, NumberOrBytes, ValueError, load, save, value_type,
 };
 use everbloom_commands::{Filter, Kind};
 
@@ -41,6 +41,7 @@ pub(super) const MAX_WHOLE_BYTES: u64 = 64 << 10;
 const CLASSIC: ModuleType = type_of(Kind::Bloom(Layout::Classic));
 const BLOCKED: ModuleType = type_of(Kind::Bloom(Layout::Blocked));
 const CUCKOO: ModuleType = type_of(Kind::Cuckoo);
+const VALKEY: ModuleType = type_of(Kind::Valkey);
 
 const fn type_of(kind: Kind) -> ModuleType {
     let known = value_type(kind);
@@ -114,6 +115,7 @@ impl ModuleType {
             Kind::Bloom(Layout::Classic) => CLASSIC,
             Kind::Bloom(Layout::Blocked) => BLOCKED,
             Kind::Cuckoo => CUCKOO,
+            Kind::Valkey => VALKEY,
         }
     }
 
@@ -288,5 +290,18 @@ impl<R: Read> FieldReader for FieldsIn<'_, R> {
         const WHAT: &str = "a string of a filter";
         opcode(self.0, BYTES, WHAT)?;
         length::string_of(self.0, expected, WHAT)
+    }
+
+    fn number_or_bytes(&mut self, limit: u64) -> Result<NumberOrBytes, ReadError> {
+        const WHAT: &str = "a number or a string of a filter";
+        let offset = self.0.offset();
+        match length::length(self.0, WHAT)? {
+            UNSIGNED => length::length(self.0, WHAT).map(NumberOrBytes::Number),
+            BYTES => length::string_within(self.0, limit, WHAT).map(NumberOrBytes::Bytes),
+            other => {
+                let found = format_args!("a field of type {other}");
+                Err(ReadError::unexpected(offset, WHAT, found))
+            }
+        }
     }
 }

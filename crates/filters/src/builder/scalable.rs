@@ -1,5 +1,6 @@
 //! The parameters of a scalable filter.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::error::BuildError;
@@ -14,6 +15,7 @@ use crate::redisbloom::Options;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::BlockedSize;
 use crate::sizing::{LayerSize, RATE_CAP};
+use crate::valkey::ValkeyBloom;
 use crate::window::{Generation, MAX_GENERATIONS, Span, Window};
 
 /// Parameters of a new [`ScalableBloomFilter`].
@@ -43,6 +45,7 @@ pub struct ScalableBuilder {
     max_layer_bytes: u64,
     layout: Layout,
     key: Option<Key>,
+    valkey: Option<ValkeyBloom>,
     window: Option<(Span, u32, u64)>,
 }
 
@@ -76,6 +79,7 @@ impl ScalableBloomFilter {
             max_layer_bytes: u64::MAX,
             layout: Layout::default(),
             key: None,
+            valkey: None,
             window: None,
         }
     }
@@ -118,6 +122,13 @@ impl ScalableBuilder {
         self
     }
 
+    /// A filter as valkey-bloom makes it, with its hash and its sizes. It has the classic layout,
+    /// whatever [`layout`](Self::layout) says. [Example](ValkeyBloom::FIXED_SEED).
+    pub fn valkey(mut self, valkey: ValkeyBloom) -> Self {
+        self.valkey = Some(valkey);
+        self
+    }
+
     /// The key of the blocked layout's hash; by default a random one. [Example](Self).
     pub fn key(mut self, key: Key) -> Self {
         self.key = Some(key);
@@ -156,6 +167,9 @@ impl ScalableBuilder {
             return Err(BuildError::Capacity);
         }
         let scaling = !self.fixed && self.expansion > 0;
+        if let Some(valkey) = self.valkey {
+            return self.of_valkey(valkey, scaling);
+        }
         let window = self.window_of_one()?;
         let layer = match &window {
             Some(window) => self.first_of_window(window)?,
@@ -164,6 +178,26 @@ impl ScalableBuilder {
         let options = Options::modern(scaling).with_window(window.is_some());
         let filter = ScalableBloomFilter::from_layers([layer], 0, options, self.expansion);
         Ok(filter.with_window(window))
+    }
+
+    fn of_valkey(
+        self,
+        valkey: ValkeyBloom,
+        scaling: bool,
+    ) -> Result<ScalableBloomFilter, BuildError> {
+        if !(valkey.tightening > 0.0 && valkey.tightening < 1.0) {
+            return Err(BuildError::ErrorRate);
+        }
+        let size = ValkeyBloom::first_size(self.capacity, self.error_rate);
+        let size = size.ok_or(BuildError::Unsizable)?;
+        let layer = Layer::valkey(&size, Some(Arc::new(valkey)), self.max_layer_bytes)?;
+        let options = Options::of_valkey(scaling);
+        Ok(ScalableBloomFilter::from_layers(
+            [layer],
+            0,
+            options,
+            self.expansion,
+        ))
     }
 
     /// The window, if there is one, with its first generation.

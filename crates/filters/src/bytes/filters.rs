@@ -120,6 +120,7 @@ pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
         options: Options::modern(false).bits(),
         expansion: 0,
         key: filter.key(),
+        valkey: None,
         window: None,
         layers: vec![filter.layer().parts()],
     }

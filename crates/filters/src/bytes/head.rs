@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use crate::redisbloom::Options;
 use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
+use crate::valkey::ValkeyBloom;
 use crate::window::{Generation, MAX_GENERATIONS, Span, Window};
 
 /// The magic of every version.
@@ -106,6 +107,11 @@ impl Head {
             }
             head.parts.window = Some(window);
         }
+        if head.parts.options & Options::VALKEY != 0 && head.parts.key.is_none() {
+            let seed = checksum_of(&block);
+            fill(&mut block)?;
+            head.parts.valkey = Some(valkey_of(&block, seed)?);
+        }
         for _ in 0..count {
             let seed = checksum_of(&block);
             fill(&mut block)?;
@@ -145,6 +151,7 @@ impl Head {
                 options,
                 expansion,
                 key,
+                valkey: None,
                 window: None,
                 layers: Vec::new(),
             },
@@ -232,7 +239,25 @@ fn content(block: &[u8; BLOCK], seed: u64) -> Result<Input<'_>, BytesError> {
 fn len_of_head(parts: &FilterParts) -> usize {
     let window = parts.window.as_ref();
     let window = window.map_or(0, |window| 1 + window.kept.len().div_ceil(GENERATIONS));
-    BLOCK * (1 + window + parts.layers.len())
+    BLOCK * (1 + window + usize::from(parts.valkey.is_some()) + parts.layers.len())
+}
+
+fn valkey_of(block: &[u8; BLOCK], seed: u64) -> Result<ValkeyBloom, BytesError> {
+    let mut input = content(block, seed)?;
+    let valkey = ValkeyBloom {
+        seed: input.take()?,
+        tightening: input.f64()?,
+    };
+    input.zeros::<16>()?;
+    Ok(valkey)
+}
+
+/// Appends the block of a filter of valkey-bloom, and returns its checksum.
+fn push_valkey(valkey: &ValkeyBloom, out: &mut Vec<u8>, seed: u64) -> u64 {
+    out.extend(valkey.seed);
+    out.extend(valkey.tightening.to_le_bytes());
+    out.extend([0; 16]);
+    push_checksum(out, seed)
 }
 
 /// The window without its generations, and how many these are.
@@ -325,6 +350,9 @@ pub(super) fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8
     let mut seed = push_checksum(&mut out, 0);
     if let Some(window) = &parts.window {
         seed = push_window(window, &mut out, seed);
+    }
+    if let Some(valkey) = &parts.valkey {
+        seed = push_valkey(valkey, &mut out, seed);
     }
     for (part, layer) in parts.layers.iter().zip(layers) {
         let bits_per_entry = match parts.layout() {

@@ -126,6 +126,7 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
         layers.push(read_layer(&mut input, version)?);
     }
     let parts = FilterParts {
+        valkey: None,
         window: None,
         items,
         options,

@@ -1,5 +1,6 @@
 //! A filter in borrowed bytes.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -99,13 +100,13 @@ impl<'a> BloomView<'a> {
             return Err(BytesError::Length { expected, found });
         }
         let parts = &head.parts;
-        let hasher = match parts.key {
-            None => Hasher::Classic(Options::new(parts.options).hash_width()),
-            Some(key) => Hasher::Blocked(Secrets::new(key)),
+        let hasher = match (parts.key, parts.valkey) {
+            (None, None) => Hasher::Classic(Options::new(parts.options).hash_width()),
+            (None, Some(valkey)) => Hasher::Valkey(valkey),
+            (Some(key), _) => Hasher::Blocked(Secrets::new(key)),
         };
         let layers = parts.layers.iter().enumerate();
-        let layers =
-            layers.map(|(number, part)| LayerView::new(&mut input, number, part, parts.key));
+        let layers = layers.map(|(number, part)| LayerView::new(&mut input, number, part, parts));
         let layers = layers.collect::<Result<_, _>>()?;
         Ok(BloomView {
             head,
@@ -188,6 +189,7 @@ impl<'a> BloomView<'a> {
     pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
         match &self.hasher {
             Hasher::Classic(width) => item.hash_with(width),
+            Hasher::Valkey(valkey) => item.hash_with(valkey),
             Hasher::Blocked(secrets) => item.hash_with(secrets),
         }
     }
@@ -297,15 +299,19 @@ impl<'a> LayerView<'a> {
         input: &mut Input<'a>,
         number: usize,
         part: &LayerParts,
-        key: Option<Key>,
+        parts: &FilterParts,
     ) -> Result<LayerView<'a>, BytesError> {
         let whole = padded(part.bytes).ok_or(BytesError::Truncated)?;
         let whole = usize::try_from(whole).map_err(|_| BytesError::Truncated)?;
         let mut whole = Input(input.slice(whole)?);
         let len = usize::try_from(part.bytes).map_err(|_| BytesError::Truncated)?;
         let bits = whole.slice(len)?;
-        let test = match key {
-            None => Shape::new(&part.size()).ok().map(Test::Classic),
+        let test = match parts.key {
+            None => {
+                let valkey = parts.valkey.map(Arc::new);
+                let shape = Shape::classic(&part.size(), valkey).ok();
+                shape.map(Test::Classic)
+            }
             Some(_) => BorrowedBlocks::new(bits, part.hashes).map(Test::Blocked),
         };
         Ok(LayerView {

@@ -3,11 +3,13 @@
 use super::keyed::Secrets;
 use super::murmur::murmur64a;
 use super::pair::{HashPair, HashWidth};
+use crate::valkey::ValkeyBloom;
 
 /// Hashes the items of a filter.
 #[derive(Clone, Copy)]
 pub(crate) enum Hasher {
     Classic(HashWidth),
+    Valkey(ValkeyBloom),
     Blocked(Secrets),
 }
 
@@ -40,6 +42,7 @@ impl Kind {
 pub trait ItemHasher: sealed::Scheme {}
 
 impl ItemHasher for HashWidth {}
+impl ItemHasher for ValkeyBloom {}
 impl ItemHasher for Secrets {}
 impl ItemHasher for CuckooHash {}
 
@@ -81,6 +84,20 @@ impl sealed::Scheme for HashWidth {
     #[inline]
     fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
         HashPair::seeded(numbers, *self, kind.tag())
+    }
+}
+
+impl sealed::Scheme for ValkeyBloom {
+    #[inline]
+    fn bytes(&self, item: &[u8]) -> HashPair {
+        let [a, b] = self.hash(item.len() as u64, item);
+        HashPair { a, b }
+    }
+
+    #[inline]
+    fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
+        let [a, b] = self.hash(kind.tag(), numbers);
+        HashPair { a, b }
     }
 }
 

@@ -14,6 +14,7 @@ mod modulus;
 mod murmur;
 mod murmur3;
 mod pair;
+mod sip;
 
 pub use hasher::ItemHasher;
 #[cfg(test)]
@@ -25,3 +26,4 @@ pub(crate) use modulus::Modulus;
 pub use murmur::{SEED64, murmur64a};
 pub use murmur3::murmur3_x64_128;
 pub use pair::{HashPair, HashWidth};
+pub(crate) use sip::sip13;

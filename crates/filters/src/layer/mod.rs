@@ -20,6 +20,7 @@ use crate::shape::Shape;
 use crate::sizing::LayerSize;
 use crate::sizing::blocked::BlockedSize;
 use crate::stats::Fill;
+use crate::valkey::ValkeyBloom;
 
 /// One bit array of a filter: fixed in size, made for a capacity and an error rate. All layers of a
 /// filter have the same layout, and in the blocked one the same key.
@@ -57,20 +58,34 @@ enum Bits {
 impl Layer {
     /// An empty layer in the classic layout.
     pub(crate) fn classic(size: &LayerSize, max_bytes: u64) -> Result<Layer, BuildError> {
+        Layer::valkey(size, None, max_bytes)
+    }
+
+    /// An empty layer in the classic layout, with valkey-bloom's hash and positions if that is given.
+    pub(crate) fn valkey(
+        size: &LayerSize,
+        valkey: Option<Arc<ValkeyBloom>>,
+        max_bytes: u64,
+    ) -> Result<Layer, BuildError> {
         let bytes = within(max_bytes, size.bytes)?;
         // Before anything is allocated.
-        let shape = Shape::new(size)?;
+        let shape = Shape::classic(size, valkey)?;
         let bits = BitArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
         Ok(Layer::new(Bits::Classic(bits), shape))
     }
 
     /// A layer in the classic layout with these bits, which must be as many bytes as the size says.
-    pub(crate) fn classic_with_bits(size: &LayerSize, bits: Vec<u8>) -> Result<Layer, BuildError> {
+    pub(crate) fn classic_with_bits(
+        size: &LayerSize,
+        valkey: Option<Arc<ValkeyBloom>>,
+        bits: Vec<u8>,
+    ) -> Result<Layer, BuildError> {
         let bits = BitArray::from_vec(bits);
         if bits.len() != size.bytes {
             return Err(BuildError::Unsizable);
         }
-        Ok(Layer::new(Bits::Classic(bits), Shape::new(size)?))
+        let shape = Shape::classic(size, valkey)?;
+        Ok(Layer::new(Bits::Classic(bits), shape))
     }
 
     /// An empty layer in the blocked layout. The size is one that [`BlockedSize`] gives, or that
@@ -86,16 +101,18 @@ impl Layer {
         Ok(Layer::new(Bits::Blocked(Box::new(bits)), shape))
     }
 
-    /// An empty layer of this size, in the blocked layout if there is a key.
-    pub(crate) fn sized(
-        size: &LayerSize,
-        key: Option<Key>,
-        max_bytes: u64,
-    ) -> Result<Layer, BuildError> {
-        match key {
-            None => Layer::classic(size, max_bytes),
+    /// An empty layer of this size with the same layout and hash.
+    pub(crate) fn like(&self, size: &LayerSize, max_bytes: u64) -> Result<Layer, BuildError> {
+        match self.key() {
+            None => Layer::valkey(size, self.shape.valkey.clone(), max_bytes),
             Some(key) => Layer::blocked(&BlockedSize::of_layer(size), key, max_bytes),
         }
+    }
+
+    /// What only a layer of valkey-bloom has.
+    #[inline]
+    pub(crate) fn valkey_bloom(&self) -> Option<&Arc<ValkeyBloom>> {
+        self.shape.valkey.as_ref()
     }
 
     fn new(bits: Bits, shape: Shape) -> Layer {
@@ -254,7 +271,7 @@ impl Layer {
 
     /// Makes all bits 0. A large array gives its memory back, if another one can be had.
     pub(crate) fn clear(&mut self) {
-        match Layer::sized(self.size(), self.key(), u64::MAX) {
+        match self.like(self.size(), u64::MAX) {
             Ok(empty) => *self = empty,
             Err(_) => {
                 self.as_bytes_mut().fill(0);
@@ -292,7 +309,10 @@ impl Layer {
     /// What hashes items as the layer's layout does; `width` is the classic one's.
     pub(crate) fn hasher(&self, width: HashWidth) -> Hasher {
         match &self.bits {
-            Bits::Classic(_) => Hasher::Classic(width),
+            Bits::Classic(_) => match &self.shape.valkey {
+                Some(valkey) => Hasher::Valkey(**valkey),
+                None => Hasher::Classic(width),
+            },
             Bits::Blocked(bits) => Hasher::Blocked(*bits.secrets()),
         }
     }
@@ -301,7 +321,10 @@ impl Layer {
     #[inline]
     pub(crate) fn hash(&self, item: &(impl Item + ?Sized), width: HashWidth) -> HashPair {
         match &self.bits {
-            Bits::Classic(_) => item.hash_with(&width),
+            Bits::Classic(_) => match &self.shape.valkey {
+                Some(valkey) => item.hash_with(&**valkey),
+                None => item.hash_with(&width),
+            },
             Bits::Blocked(bits) => item.hash_with(bits.secrets()),
         }
     }
@@ -467,7 +490,7 @@ impl Layer {
 impl Layer {
     /// A copy, if there is memory for it.
     pub(crate) fn try_clone(&self) -> Result<Layer, BuildError> {
-        let mut copy = Layer::sized(self.size(), self.key(), u64::MAX)?;
+        let mut copy = self.like(self.size(), u64::MAX)?;
         pages::copy(copy.as_bytes_mut(), &self.as_bytes());
         copy.shrink();
         copy.items = self.items;
@@ -511,6 +534,6 @@ mod tests {
         let parts = size_of::<BitArray>() + size_of::<u64>() + size_of::<Arc<Shape>>();
         assert_eq!(size_of::<Layer>(), parts);
         // What each layer would take more without sharing, beside two counters.
-        assert_eq!(size_of::<Shape>(), 56);
+        assert_eq!(size_of::<Shape>(), 64);
     }
 }

@@ -1,6 +1,7 @@
 //! Splitting a filter into parts, and rebuilding it.
 
 use alloc::borrow::Cow;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::options::Options;
@@ -10,6 +11,8 @@ use crate::hash::Key;
 use crate::layer::Layer;
 use crate::pages;
 use crate::scalable::ScalableBloomFilter;
+use crate::sizing::blocked::BlockedSize;
+use crate::valkey::ValkeyBloom;
 
 impl ScalableBloomFilter {
     /// Everything about the filter except its bits. [Example](FilterParts).
@@ -20,6 +23,7 @@ impl ScalableBloomFilter {
             options: self.options().bits(),
             expansion: self.expansion(),
             key: self.key(),
+            valkey: self.valkey().copied(),
             window: self.window().cloned(),
             layers: self.layers().iter().map(Layer::parts).collect(),
         }
@@ -47,7 +51,8 @@ impl ScalableBloomFilter {
         check: Check,
     ) -> Result<Self, PartsError> {
         parts.validate(limit, check)?;
-        Self::assembled(parts, |layer| empty_layer(layer, parts.key, limit))
+        let valkey = parts.valkey.map(Arc::new);
+        Self::assembled(parts, |layer| empty_layer(layer, parts.key, &valkey, limit))
     }
 
     /// As [`from_parts_checked`](Self::from_parts_checked), with the bit arrays, one for each
@@ -78,16 +83,18 @@ impl ScalableBloomFilter {
     ) -> Result<Self, PartsError> {
         parts.validate(limit, check)?;
         let mut bits = bits.into_iter();
+        let valkey = parts.valkey.map(Arc::new);
         let filter = Self::assembled(parts, |layer| {
             let bits = bits.next().ok_or(None)?;
             if parts.key.is_none() {
-                return Layer::classic_with_bits(&layer.size(), bits).map_err(|_| None);
+                let valkey = valkey.clone();
+                return Layer::classic_with_bits(&layer.size(), valkey, bits).map_err(|_| None);
             }
             // Blocks have an alignment that a vector of bytes does not have.
             if bits.len() as u64 != layer.bytes {
                 return Err(None);
             }
-            let mut layer = empty_layer(layer, parts.key, limit)?;
+            let mut layer = empty_layer(layer, parts.key, &None, limit)?;
             pages::copy(layer.as_bytes_mut(), &bits);
             Ok(layer)
         })?;
@@ -188,9 +195,15 @@ fn at_most(max: usize, bytes: &[u8]) -> &[u8] {
 fn empty_layer(
     parts: &LayerParts,
     key: Option<Key>,
+    valkey: &Option<Arc<ValkeyBloom>>,
     limit: u64,
 ) -> Result<Layer, Option<PartsError>> {
-    Layer::sized(&parts.size(), key, limit).map_err(|error| match error {
+    let size = parts.size();
+    let layer = match key {
+        None => Layer::valkey(&size, valkey.clone(), limit),
+        Some(key) => Layer::blocked(&BlockedSize::of_layer(&size), key, limit),
+    };
+    layer.map_err(|error| match error {
         BuildError::OutOfMemory { .. } => Some(PartsError::OutOfMemory),
         BuildError::TooLarge { .. } => Some(PartsError::TooLarge { limit }),
         _ => None,

@@ -28,6 +28,7 @@ mod filter;
 pub(crate) mod options;
 mod parts;
 
+pub use crate::valkey::ValkeyBloom;
 pub use cuckoo::CuckooParts;
 pub use options::Options;
 pub use parts::{Check, ChunkError, FilterParts, LayerParts, PartsError};

@@ -19,7 +19,8 @@ use crate::sizing::Rounding;
 /// assert!(options.has(Options::NO_ROUND | Options::FORCE_64 | Options::NO_SCALING));
 /// assert!(!options.has(Options::ENTRIES_ARE_BITS));
 /// assert_eq!(options.bits() & !Options::KNOWN, 0);
-/// assert!(!options.has(Options::WINDOW));
+/// assert_eq!(Options::of_valkey(true).bits(), 37);
+/// assert!(!options.has(Options::WINDOW) && !options.has(Options::VALKEY));
 /// assert_eq!(options.rounding(), Rounding::Words);
 /// assert_eq!(options.hash_width(), HashWidth::Bits64);
 /// # Ok::<(), everbloom::BuildError>(())
@@ -38,6 +39,8 @@ impl Options {
     pub const NO_SCALING: u32 = 8;
     /// The filter has a window, in the blocked layout only. [Example](Self).
     pub const WINDOW: u32 = 16;
+    /// The filter is one of valkey-bloom, in the classic layout only. [Example](Self).
+    pub const VALKEY: u32 = 32;
     /// Every bit that has a meaning in the classic layout. [Example](Self).
     pub const KNOWN: u32 = 15;
 
@@ -49,6 +52,12 @@ impl Options {
     pub(crate) fn modern(scaling: bool) -> Options {
         let no_scaling = if scaling { 0 } else { Options::NO_SCALING };
         Options(Options::NO_ROUND | Options::FORCE_64 | no_scaling)
+    }
+
+    /// Those of a filter of valkey-bloom, which may grow. [Example](Self).
+    #[must_use]
+    pub fn of_valkey(scaling: bool) -> Options {
+        Options(Options::modern(scaling).0 | Options::VALKEY)
     }
 
     /// The same for a filter with a window, or without one.

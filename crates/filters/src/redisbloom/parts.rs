@@ -6,6 +6,7 @@ use super::options::Options;
 use crate::hash::Key;
 use crate::layout::Layout;
 use crate::sizing::{self, LayerSize, blocked};
+use crate::valkey::ValkeyBloom;
 use crate::window::Window;
 
 /// Everything about a filter except its bits.
@@ -27,6 +28,8 @@ pub struct FilterParts {
     pub expansion: u32,
     /// The key of a filter in the blocked layout; one in the classic layout has none.
     pub key: Option<Key>,
+    /// What only a filter of valkey-bloom has, in the classic layout.
+    pub valkey: Option<ValkeyBloom>,
     /// The window of a filter that forgets, in the blocked layout only.
     pub window: Option<Window>,
     /// Oldest first.
@@ -185,6 +188,24 @@ impl LayerParts {
         Ok(())
     }
 
+    /// Checks everything that the parts of a layer of valkey-bloom must satisfy.
+    fn validate_valkey(&self, layer: usize) -> Result<(), PartsError> {
+        // Written so that NaN fails.
+        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
+            return Err(PartsError::ErrorRate { layer });
+        }
+        if self.bits == 0 || self.bytes.checked_mul(8) != Some(self.bits) || self.log2_bits != 0 {
+            return Err(PartsError::Bits { layer });
+        }
+        if !(1..=sizing::MAX_HASHES).contains(&self.hashes) {
+            return Err(PartsError::Hashes { layer });
+        }
+        if self.capacity == 0 {
+            return Err(PartsError::Capacity { layer });
+        }
+        Ok(())
+    }
+
     /// Checks everything that the parts of a layer in the classic layout must satisfy; `layer` is
     /// its number, for the error. [Example](FilterParts::validate).
     ///
@@ -247,6 +268,7 @@ impl FilterParts {
         }
         for (index, layer) in self.layers.iter().enumerate() {
             match self.layout() {
+                Layout::Classic if self.valkey.is_some() => layer.validate_valkey(index)?,
                 Layout::Classic => layer.validate(index)?,
                 Layout::Blocked => layer.validate_blocked(index)?,
             }
@@ -256,11 +278,22 @@ impl FilterParts {
                 .iter()
                 .try_fold(0_u64, |sum, layer| sum.checked_add(field(layer)))
         };
-        // Only this library writes the blocked layout, so every unusual value is refused.
+        // RedisBloom writes neither of these, so every unusual value is refused.
         let blocked = self.layout() == Layout::Blocked;
-        let free = Options::NO_SCALING | Options::WINDOW;
-        if blocked && self.options & !free != Options::modern(true).bits() {
+        let is_ours = blocked || self.valkey.is_some();
+        let own = match self.valkey {
+            Some(_) => Options::VALKEY,
+            None => Options::WINDOW,
+        };
+        let free = Options::NO_SCALING | own;
+        if is_ours && self.options & !free != Options::modern(true).bits() {
             return Err(PartsError::Options);
+        }
+        if let Some(valkey) = &self.valkey {
+            let tightens = valkey.tightening > 0.0 && valkey.tightening < 1.0;
+            if blocked || !tightens || self.options & Options::VALKEY == 0 {
+                return Err(PartsError::Options);
+            }
         }
         let windowed = blocked && Options::new(self.options).has(Options::WINDOW);
         if windowed != self.window.is_some() {
@@ -269,8 +302,8 @@ impl FilterParts {
         if let Some(window) = &self.window {
             window.validate(self.layers.len())?;
         }
-        if check == Check::DumpHeader || blocked {
-            if !blocked && self.options & !Options::KNOWN != 0 {
+        if check == Check::DumpHeader || is_ours {
+            if !is_ours && self.options & !Options::KNOWN != 0 {
                 return Err(PartsError::Options);
             }
             if sum(|layer| layer.items) != Some(self.items) {

@@ -60,6 +60,7 @@ fn parse_header(bytes: &[u8]) -> FilterParts {
         options: u32_at(12),
         expansion: u32_at(16),
         key: None,
+        valkey: None,
         window: None,
         layers: (0..count).map(layer).collect(),
     }

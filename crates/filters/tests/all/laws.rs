@@ -67,6 +67,7 @@ fn loaded(options: impl Strategy<Value = u32>) -> impl Strategy<Value = Scalable
                 options,
                 expansion,
                 key: None,
+                valkey: None,
                 window: None,
                 layers,
             };
@@ -507,6 +508,7 @@ fn nothing_about_growth_overflows() {
             options,
             expansion,
             key: None,
+            valkey: None,
             window: None,
             layers,
         };
@@ -531,6 +533,7 @@ fn nothing_about_growth_overflows() {
         options: 5,
         expansion: 2,
         key: None,
+        valkey: None,
         window: None,
         layers,
     };
@@ -683,6 +686,7 @@ fn old_options_name_their_rules() {
             options: bits,
             expansion: 2,
             key: None,
+            valkey: None,
             window: None,
             layers: vec![layer],
         };

@@ -369,6 +369,7 @@ fn forged_windows_are_refused() {
     };
     assert_eq!(forge(last), Err(PartsError::Window));
     let without = FilterParts {
+        valkey: None,
         window: None,
         ..good.clone()
     };

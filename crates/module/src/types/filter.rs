@@ -23,7 +23,7 @@ pub(crate) struct Stored<const KIND: usize> {
 }
 
 /// The names of the types, in the order of [`Kind::ALL`].
-const NAMES: [&CStr; Kind::ALL.len()] = [c"MBbloom--", c"everbloom", c"MBbloomCF"];
+const NAMES: [&CStr; Kind::ALL.len()] = [c"MBbloom--", c"everbloom", c"MBbloomCF", c"bloomfltr"];
 
 /// How many bytes are a unit of work when they are freed: a page.
 const EFFORT: u64 = 4096;
@@ -73,15 +73,18 @@ impl<const KIND: usize> DataType for Stored<KIND> {
 
     /// Any size that there is memory for: what a file or a primary has is not for us to refuse.
     fn load(loader: &mut Loader<'_>, version: u32) -> Option<Self> {
-        if Self::OF == Kind::Bloom(Layout::Blocked) && redisbloom_must_follow() {
-            loader.log("no blocked filter is restored: bf-redisbloom-compatible is on");
+        if [Kind::Bloom(Layout::Blocked), Kind::Valkey].contains(&Self::OF)
+            && redisbloom_must_follow()
+        {
+            loader
+                .log("no filter that RedisBloom lacks is restored: bf-redisbloom-compatible is on");
             return None;
         }
         match load(Self::OF, loader, version, u64::MAX) {
             Ok(filter) => Some(Stored::new(filter)),
             Err(error) => {
                 let family = match Self::OF {
-                    Kind::Bloom(_) => "Bloom",
+                    Kind::Bloom(_) | Kind::Valkey => "Bloom",
                     Kind::Cuckoo => "cuckoo",
                 };
                 loader.log(&format!("no valid {family} filter: {error}"));

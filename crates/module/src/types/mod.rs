@@ -8,6 +8,8 @@ pub(crate) type ClassicFilter = filter::Stored<0>;
 pub(crate) type BlockedFilter = filter::Stored<1>;
 /// A cuckoo filter.
 pub(crate) type CuckooFilter = filter::Stored<2>;
+/// A filter of valkey-bloom.
+pub(crate) type ValkeyFilter = filter::Stored<3>;
 
 use everbloom::Layout;
 use everbloom_commands::{Filter, Kind};
@@ -22,8 +24,10 @@ pub(crate) fn kind_of(key: &Key<'_>) -> Option<Kind> {
         Some(Kind::Bloom(Layout::Classic))
     } else if key.is::<BlockedFilter>() {
         Some(Kind::Bloom(Layout::Blocked))
+    } else if key.is::<CuckooFilter>() {
+        Some(Kind::Cuckoo)
     } else {
-        key.is::<CuckooFilter>().then_some(Kind::Cuckoo)
+        key.is::<ValkeyFilter>().then_some(Kind::Valkey)
     }
 }
 
@@ -33,6 +37,7 @@ pub(crate) fn filter<'k>(key: &'k Key<'_>, kind: Kind) -> Option<&'k Filter> {
         Kind::Bloom(Layout::Classic) => key.value::<ClassicFilter>().map(ClassicFilter::filter),
         Kind::Bloom(Layout::Blocked) => key.value::<BlockedFilter>().map(BlockedFilter::filter),
         Kind::Cuckoo => key.value::<CuckooFilter>().map(CuckooFilter::filter),
+        Kind::Valkey => key.value::<ValkeyFilter>().map(ValkeyFilter::filter),
     }
 }
 
@@ -42,6 +47,7 @@ pub(crate) fn change(key: &mut Key<'_>, kind: Kind, work: impl FnOnce(&mut Filte
         Kind::Bloom(Layout::Classic) => key.value_mut::<ClassicFilter>().map(|it| it.change(work)),
         Kind::Bloom(Layout::Blocked) => key.value_mut::<BlockedFilter>().map(|it| it.change(work)),
         Kind::Cuckoo => key.value_mut::<CuckooFilter>().map(|it| it.change(work)),
+        Kind::Valkey => key.value_mut::<ValkeyFilter>().map(|it| it.change(work)),
     };
 }
 
@@ -51,6 +57,7 @@ pub(crate) fn set(key: &mut Key<'_>, filter: Filter) -> bool {
         Kind::Bloom(Layout::Classic) => key.set(Box::new(ClassicFilter::new(filter))),
         Kind::Bloom(Layout::Blocked) => key.set(Box::new(BlockedFilter::new(filter))),
         Kind::Cuckoo => key.set(Box::new(CuckooFilter::new(filter))),
+        Kind::Valkey => key.set(Box::new(ValkeyFilter::new(filter))),
     }
 }
 
@@ -58,7 +65,8 @@ pub(crate) fn set(key: &mut Key<'_>, filter: Filter) -> bool {
 pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
     register_one::<ClassicFilter>(context)?;
     register_one::<BlockedFilter>(context)?;
-    register_one::<CuckooFilter>(context)
+    register_one::<CuckooFilter>(context)?;
+    register_one::<ValkeyFilter>(context)
 }
 
 fn register_one<T: DataType>(context: &HostContext<'_>) -> Result<(), String> {

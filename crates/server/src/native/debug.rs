@@ -155,12 +155,17 @@ impl Digest {
                     options,
                     expansion,
                     key,
+                    valkey,
                     window,
                     layers,
                 } = filter.parts();
                 self.numbers(&[items, options.into(), expansion.into()]);
                 if let Some(key) = key {
                     self.bytes(&key.to_bytes());
+                }
+                if let Some(valkey) = valkey {
+                    self.bytes(&valkey.seed);
+                    self.numbers(&[valkey.tightening.to_bits()]);
                 }
                 if let Some(window) = window {
                     self.window(&window);
@@ -179,6 +184,7 @@ impl Digest {
         let ticks = window.span.ticks().unwrap_or(0);
         let rate = window.error_rate.to_bits();
         self.numbers(&[ticks, window.generations.into(), window.capacity, rate]);
+        self.numbers(&[window.dropped]);
         for generation in &window.kept {
             self.numbers(&[generation.layers.into(), generation.began]);
         }

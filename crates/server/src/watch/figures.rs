@@ -98,6 +98,7 @@ impl Figures {
 pub fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bloom(it) => layout::name(it),
+        Kind::Valkey => "valkey-bloom",
         Kind::Cuckoo => "cuckoo",
     }
 }

@@ -52,7 +52,7 @@ impl Layer {
         let (size, hashes) = (self.size as f64, f64::from(self.hashes));
         let fill = textbook::fill_ratio(size, hashes, items as f64);
         match self.kind {
-            Kind::Bloom(Layout::Classic) => (fill, fill.powf(hashes)),
+            Kind::Bloom(Layout::Classic) | Kind::Valkey => (fill, fill.powf(hashes)),
             Kind::Bloom(Layout::Blocked) => {
                 (fill, blocked::error_rate(self.size, self.hashes, items))
             }

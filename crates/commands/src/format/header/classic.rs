@@ -18,7 +18,7 @@
 
 use everbloom::redisbloom::{FilterParts, LayerParts};
 
-use super::take::take;
+use crate::format::take::take;
 
 const FIXED_BYTES: usize = 20;
 const LAYER_BYTES: usize = 53;
@@ -74,6 +74,7 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
         options,
         expansion,
         key: None,
+        valkey: None,
         window: None,
         layers,
     })

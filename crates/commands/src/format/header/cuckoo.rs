@@ -14,7 +14,7 @@
 
 use everbloom::redisbloom::CuckooParts;
 
-use super::take::take;
+use crate::format::take::take;
 
 /// The length of a header.
 pub const BYTES: usize = 38;

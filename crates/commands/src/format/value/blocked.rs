@@ -101,6 +101,7 @@ pub(super) fn load<R: FieldReader>(
         options,
         expansion,
         key: Some(Key::from_bytes(key)),
+        valkey: None,
         window,
         layers: arrived.layers,
     };
@@ -113,7 +114,9 @@ pub(super) fn load<R: FieldReader>(
     )?)
 }
 
-fn load_layer_head<R: FieldReader>(reader: &mut R) -> Result<LayerParts, ValueError<R::Error>> {
+pub(super) fn load_layer_head<R: FieldReader>(
+    reader: &mut R,
+) -> Result<LayerParts, ValueError<R::Error>> {
     let capacity = reader.unsigned().map_err(ValueError::Read)?;
     let error_rate = reader.double().map_err(ValueError::Read)?;
     let hashes = narrow(reader, "hashes")?;

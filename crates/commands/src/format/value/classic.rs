@@ -95,6 +95,7 @@ pub(super) fn load<R: FieldReader>(
         options,
         expansion,
         key: None,
+        valkey: None,
         window: None,
         layers: arrived.layers,
     };

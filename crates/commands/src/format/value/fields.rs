@@ -67,6 +67,25 @@ pub trait FieldReader {
     ///
     /// The next field has another type, or there is no next field.
     fn bytes(&mut self, expected: u64) -> Result<Vec<u8>, Self::Error>;
+
+    /// Reads a number or at most `limit` bytes, whichever is next. A reader that cannot see what is
+    /// next reads bytes.
+    ///
+    /// # Errors
+    ///
+    /// The next field has another type, or there is no next field.
+    fn number_or_bytes(&mut self, limit: u64) -> Result<NumberOrBytes, Self::Error> {
+        self.bytes(limit).map(NumberOrBytes::Bytes)
+    }
+}
+
+/// A field of one of two types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NumberOrBytes {
+    /// An unsigned number.
+    Number(u64),
+    /// A string of bytes.
+    Bytes(Vec<u8>),
 }
 
 /// Why fields do not make a filter.

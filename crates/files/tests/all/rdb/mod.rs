@@ -19,3 +19,4 @@ mod golden;
 mod pieces;
 mod redis;
 mod round_trip;
+mod valkey;

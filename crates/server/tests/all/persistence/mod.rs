@@ -20,3 +20,4 @@ mod jobs;
 mod peers;
 mod restart;
 mod trouble;
+mod valkey;

@@ -1,4 +1,4 @@
-//! The header of the blocked layout.
+//! The header of filters in the blocked layout, and of those of valkey-bloom.
 //!
 //! It is little-endian and packed, 52 bytes and 36 more for each layer, oldest layer first:
 //!
@@ -16,6 +16,9 @@
 //!  +-------+-------+--------+-------+------+
 //! ```
 //!
+//! A filter of valkey-bloom has the number 2 for its layout. In the place of the key it has the seed
+//! of its hash, 32 bytes, and its tightening ratio, an f64.
+//!
 //! When the options have 16, a window lies between the key and the layers: 40 bytes and 12 more for
 //! each generation, oldest first. Its milliseconds are 0 for a window of items.
 //!
@@ -31,32 +34,44 @@
 //! the first bytes, so such damage is noticed.
 
 use everbloom::hash::Key;
-use everbloom::redisbloom::{FilterParts, LayerParts, Options};
+use everbloom::redisbloom::{FilterParts, LayerParts, Options, ValkeyBloom};
 use everbloom::{Generation, MAX_GENERATIONS, Span, Window};
 
-use super::take::take;
+use crate::format::take::take;
 
-/// The first bytes of every blocked header. RedisBloom's headers never start with them.
+/// The first bytes of every header of ours. RedisBloom's headers never start with them.
 pub(super) const MAGIC: [u8; 12] = *b"everbloom\r\n\x1a";
 const VERSION: u16 = 1;
-/// The number of the blocked layout. 0 is not used.
-const LAYOUT: u16 = 1;
+/// The numbers of the blocked layout, and of valkey-bloom's. 0 is not used.
+const BLOCKED: u16 = 1;
+const VALKEY: u16 = 2;
 
 const FIXED_BYTES: usize = 52;
 const LAYER_BYTES: usize = 36;
 
-pub(super) fn encode(parts: &FilterParts, key: Key) -> Vec<u8> {
+pub(super) fn encode(parts: &FilterParts) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIXED_BYTES + parts.layers.len() * LAYER_BYTES);
     // 2^32 layers fit into no memory, because every layer but the last holds an item.
     let layers = u32::try_from(parts.layers.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&LAYOUT.to_le_bytes());
+    let layout = if parts.valkey.is_some() {
+        VALKEY
+    } else {
+        BLOCKED
+    };
+    out.extend_from_slice(&layout.to_le_bytes());
     out.extend_from_slice(&parts.items.to_le_bytes());
     out.extend_from_slice(&layers.to_le_bytes());
     out.extend_from_slice(&parts.options.to_le_bytes());
     out.extend_from_slice(&parts.expansion.to_le_bytes());
-    out.extend_from_slice(&key.to_bytes());
+    if let Some(key) = parts.key {
+        out.extend_from_slice(&key.to_bytes());
+    }
+    if let Some(valkey) = &parts.valkey {
+        out.extend_from_slice(&valkey.seed);
+        out.extend_from_slice(&valkey.tightening.to_le_bytes());
+    }
     if let Some(window) = &parts.window {
         encode_window(window, &mut out);
     }
@@ -114,14 +129,24 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
     let mut rest = header;
     let version = take(&mut rest).map(u16::from_le_bytes)?;
     let layout = take(&mut rest).map(u16::from_le_bytes)?;
-    if (version, layout) != (VERSION, LAYOUT) {
+    if version != VERSION {
         return None;
     }
     let items = take(&mut rest).map(u64::from_le_bytes)?;
     let count = take(&mut rest).map(u32::from_le_bytes)?;
     let options = take(&mut rest).map(u32::from_le_bytes)?;
     let expansion = take(&mut rest).map(u32::from_le_bytes)?;
-    let key = take(&mut rest).map(Key::from_bytes)?;
+    let (mut key, mut valkey) = (None, None);
+    match layout {
+        BLOCKED => key = Some(take(&mut rest).map(Key::from_bytes)?),
+        VALKEY => {
+            valkey = Some(ValkeyBloom {
+                seed: take(&mut rest)?,
+                tightening: take(&mut rest).map(f64::from_le_bytes)?,
+            });
+        }
+        _ => return None,
+    }
     let window = match options & Options::WINDOW {
         0 => None,
         _ => Some(decode_window(&mut rest)?),
@@ -149,7 +174,8 @@ pub(super) fn decode(header: &[u8]) -> Option<FilterParts> {
         items,
         options,
         expansion,
-        key: Some(key),
+        key,
+        valkey,
         window,
         layers,
     })

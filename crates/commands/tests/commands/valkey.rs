@@ -1,0 +1,160 @@
+//! BF.LOAD, and the options of BF.INSERT and fields of BF.INFO that valkey-bloom has.
+
+use crate::keyspace::{Keyspace, Value};
+use everbloom::redisbloom::ValkeyBloom;
+use everbloom_resp::{Protocol, Reply};
+
+const SEED: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+
+/// BF.INSERT of these words, with SEED.
+fn insert(keys: &mut Keyspace, key: &str, before: &str, after: &str) -> Reply {
+    let mut words: Vec<&[u8]> = vec![b"BF.INSERT", key.as_bytes()];
+    words.extend(before.split_whitespace().map(str::as_bytes));
+    words.extend([b"SEED".as_slice(), SEED]);
+    words.extend(after.split_whitespace().map(str::as_bytes));
+    keys.call(&words)
+}
+
+/// What a primary with valkey-bloom sends makes the filters that it has.
+#[test]
+fn a_replica_makes_what_the_primary_made() {
+    let mut keys = Keyspace::default();
+    let created = insert(
+        &mut keys,
+        "f",
+        "CAPACITY 100 ERROR 0.03 TIGHTENING 0.85",
+        "EXPANSION 2 ITEMS a b",
+    );
+    assert_eq!(created.into_elements().unwrap().len(), 2);
+    // BF.RESERVE arrives as a BF.INSERT without items.
+    let reserved = insert(
+        &mut keys,
+        "empty",
+        "CAPACITY 50 ERROR 0.01 TIGHTENING 0.5",
+        "NONSCALING",
+    );
+    assert_eq!(reserved, Reply::Array(Vec::new()));
+    let empty = keys.filter("empty");
+    assert!(empty.is_empty() && empty.is_fixed());
+    assert_eq!(empty.valkey().unwrap().seed, *SEED);
+    for item in 0..1000 {
+        keys.say(&format!("BF.ADD f {item}"));
+    }
+    let filter = keys.filter("f");
+    assert_eq!(filter.layers().len(), 4);
+    let expected = ValkeyBloom {
+        seed: *SEED,
+        tightening: 0.85,
+    };
+    assert_eq!(filter.valkey(), Some(&expected));
+    assert_eq!(keys.say("BF.MEXISTS f a b 0 999 none"), "*5 :1 :1 :1 :1 :0");
+    // Our own log makes it again.
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.dumps(), keys.dumps());
+    // A dump has the seed and the ratio.
+    let mut copy = Keyspace::default();
+    for (iterator, piece) in crate::keyspace::pieces(keys.filter("f")) {
+        let iterator = iterator.to_string();
+        let loaded = copy.call(&[b"BF.LOADCHUNK", b"f", iterator.as_bytes(), &piece]);
+        assert_eq!(loaded, Reply::OK);
+    }
+    assert_eq!(copy.filter("f"), keys.filter("f"));
+}
+
+#[test]
+fn the_options_are_checked() {
+    let mut keys = Keyspace::default();
+    let mut refused = |words: &str, error: &str| {
+        let reply = keys.say(&format!("BF.INSERT f {words}"));
+        assert_eq!(reply, error, "{words}");
+        assert!(keys.keys.is_empty());
+    };
+    let bad = "-ERR bad tightening ratio";
+    refused("TIGHTENING 0 ITEMS a", bad);
+    refused("TIGHTENING 1 ITEMS a", bad);
+    refused("TIGHTENING x ITEMS a", bad);
+    refused(
+        "SEED 12345678901234567890123456789012x ITEMS a",
+        "-Bad seed",
+    );
+    let degrades = "-ERR provided VALIDATESCALETO causes false positive to degrade to 0";
+    refused(
+        "TIGHTENING 0.0001 EXPANSION 1 CAPACITY 1 VALIDATESCALETO 1000",
+        degrades,
+    );
+    let together = "-ERR cannot use NONSCALING and VALIDATESCALETO options together";
+    refused("NONSCALING VALIDATESCALETO 1000", together);
+    assert_eq!(keys.say("BF.INSERT f VALIDATESCALETO 1000"), "*0");
+    // Without a seed, it is the fixed one.
+    let seed = keys.filter("f").valkey().unwrap().seed;
+    assert_eq!(seed, ValkeyBloom::FIXED_SEED);
+    keys.keys.clear();
+    keys.context.classic_only = true;
+    let refused = "-ERR blocked filters are refused while bf-redisbloom-compatible is on";
+    assert_eq!(keys.say("BF.INSERT f TIGHTENING 0.5 ITEMS a"), refused);
+    assert!(keys.keys.is_empty());
+}
+
+#[test]
+fn fields_of_valkey_bloom_are_bare_values() {
+    let mut keys = Keyspace::default();
+    keys.say("BF.INSERT f TIGHTENING 0.85 ERROR 0.03 ITEMS a");
+    keys.say("BF.RESERVE fixed 0.01 100 NONSCALING");
+    for protocol in [Protocol::Resp2, Protocol::Resp3] {
+        keys.context.protocol = protocol;
+        assert_eq!(
+            keys.call(&[b"BF.INFO", b"f", b"error"]),
+            Reply::Double(0.03)
+        );
+        assert_eq!(
+            keys.call(&[b"BF.INFO", b"f", b"tightening"]),
+            Reply::Double(0.85)
+        );
+    }
+    keys.context.protocol = Protocol::Resp2;
+    assert_eq!(
+        keys.say("BF.INFO fixed TIGHTENING"),
+        "-Invalid information value"
+    );
+    assert_eq!(
+        keys.call(&[b"BF.INFO", b"fixed", b"ERROR"]),
+        Reply::Double(0.01)
+    );
+}
+
+#[test]
+fn bf_load_needs_a_free_key_and_whole_data() {
+    let mut keys = Keyspace::default();
+    keys.keys.insert(b"s".to_vec(), Value::Other);
+    keys.say("BF.ADD f a");
+    let busy = "-BUSYKEY Target key name already exists.";
+    assert_eq!(keys.say("BF.LOAD s x"), busy);
+    assert_eq!(keys.say("BF.LOAD f x"), busy);
+    assert_eq!(
+        keys.say("BF.LOAD new x"),
+        "-ERR bloom object decoding failed"
+    );
+    assert!(!keys.keys.contains_key(b"new".as_slice()));
+    let mut bitmap = vec![1];
+    bitmap.extend(8_u64.to_le_bytes());
+    bitmap.extend(3_u32.to_le_bytes());
+    bitmap.extend(SEED);
+    bitmap.extend([0; 8]);
+    let mut blob = vec![1];
+    blob.extend(2_u32.to_le_bytes());
+    blob.extend(0.01_f64.to_le_bytes());
+    blob.extend(0.5_f64.to_le_bytes());
+    blob.push(1);
+    blob.extend(1_u64.to_le_bytes());
+    blob.extend((bitmap.len() as u64).to_le_bytes());
+    blob.extend(&bitmap);
+    blob.extend(0_u64.to_le_bytes());
+    blob.extend(5_u64.to_le_bytes());
+    assert_eq!(keys.call(&[b"BF.LOAD", b"new", &blob]), Reply::OK);
+    assert_eq!(keys.say("BF.ADD new x"), ":1");
+    assert_eq!(keys.filter("new").capacity(), 5);
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.filter("new"), keys.filter("new"));
+}
