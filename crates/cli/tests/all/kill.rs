@@ -289,10 +289,8 @@ fn play(fsync: &str, rounds: u32, longest: u64) {
         for (number, name) in names.iter().enumerate() {
             // So low a rate, and so few layers, that no item is a false positive. The items of a
             // window enter several generations, and none is forgotten during a round.
-            let window = ["", " WINDOW SECONDS 60 GENERATIONS 60"][number % 2];
-            control.ok(&format!(
-                "BF.RESERVE filter:{name} 0.000000001 100000{window}"
-            ));
+            let words = ["100000", "2000000 WINDOW SECONDS 60 GENERATIONS 60"][number % 2];
+            control.ok(&format!("BF.RESERVE filter:{name} 0.000000001 {words}"));
             control.ok(&format!("CF.RESERVE cuckoo:{name} 64 EXPANSION 2"));
         }
         let port = server.port;

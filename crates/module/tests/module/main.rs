@@ -20,4 +20,5 @@ mod replication;
 mod settings;
 mod support;
 mod usage;
+mod valkey;
 mod way_back;

@@ -159,11 +159,24 @@ fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) ->
 }
 
 /// Commands that tools send to any server, and the replies here. The first has Redis's reply
-/// without a cluster.
-const INSTEAD: [(&[&str], &str); 2] = [
+/// without a cluster. Redisson sends a script again and again when the command is unknown.
+const INSTEAD: [(&[&str], &str); 3] = [
     (
         &["cluster", "readonly", "readwrite", "asking"],
         "ERR This instance has cluster support disabled",
+    ),
+    (
+        &[
+            "eval",
+            "evalsha",
+            "eval_ro",
+            "evalsha_ro",
+            "script",
+            "fcall",
+            "fcall_ro",
+            "function",
+        ],
+        "ERR this server runs no scripts: for them, load the everbloom module in Valkey or Redis",
     ),
     (
         &["sync", "psync", "replconf"],

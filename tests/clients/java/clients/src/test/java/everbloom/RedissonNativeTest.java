@@ -3,8 +3,10 @@ package everbloom;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
@@ -50,6 +52,23 @@ class RedissonNativeTest {
         assertEquals(Set.of("b", "c"), filter.exists(List.of("b", "c", "d")));
         assertEquals(3, filter.count());
         assertThrows(RedisException.class, () -> filter.init(0.001, 1000));
+    }
+
+    /** RBloomFilter needs scripts. Redisson repeats them for ever when a server has no such command. */
+    @Test
+    void aFilterOfScriptsIsRefusedAtOnce() {
+        String refusal = assertTimeoutPreemptively(Duration.ofSeconds(20), () -> {
+            try {
+                redisson.getBloomFilter("by-script").tryInit(100, 0.01);
+                return "";
+            } catch (RedisException refused) {
+                return refused.getMessage();
+            }
+        });
+        // The module's host runs scripts.
+        boolean isHost = redisson.getKeys().countExists("by-script") == 1
+                || redisson.getKeys().countExists("{by-script}:config") == 1;
+        assertEquals(!isHost, refusal.contains("runs no scripts"), refusal);
     }
 
     @Test
