@@ -90,7 +90,9 @@ fn nothing_is_taken_that_redisbloom_could_not_follow() {
     assert_eq!(client.digest(), before);
     let log = host.log();
     assert!(log.contains("no filter is copied: bf-redisbloom-compatible is on"));
-    assert!(log.contains("no filter that RedisBloom lacks is restored: bf-redisbloom-compatible is on"));
+    assert!(
+        log.contains("no filter that RedisBloom lacks is restored: bf-redisbloom-compatible is on")
+    );
 
     // What RedisBloom has goes on, and reading what it has not.
     assert_eq!(client.number("BF.EXISTS blocked x"), 1);
