@@ -8,8 +8,8 @@ use crate::error::{BuildError, InsertError};
 use crate::item::Item;
 use crate::layer::Layer;
 use crate::scalable::{Inserted, ScalableBloomFilter};
-#[cfg(feature = "std")]
 use crate::sets::UnionError;
+#[cfg(feature = "std")]
 use crate::window::Span;
 use crate::window::Window;
 
