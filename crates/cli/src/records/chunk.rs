@@ -1,6 +1,7 @@
 //! A piece of the input that ends where a record ends, and what is known of its records.
 
 use everbloom::hash::{HashPair, HashWidth, ItemHasher, Key};
+use everbloom::redisbloom::ValkeyBloom;
 use everbloom::{BloomFilter, BuildError, Item, Layout, ScalableBloomFilter};
 use memchr::memchr_iter;
 
@@ -73,13 +74,15 @@ pub(crate) enum Hasher {
     /// A small filter with the same layout and key.
     Twin(Box<BloomFilter>),
     Classic(HashWidth),
+    Valkey(ValkeyBloom),
 }
 
 impl Hasher {
     pub(crate) fn of(filter: &ScalableBloomFilter) -> Result<Self, BuildError> {
-        match filter.key() {
-            Some(key) => Self::keyed(key),
-            None => Ok(Hasher::Classic(filter.options().hash_width())),
+        match (filter.key(), filter.valkey()) {
+            (Some(key), _) => Self::keyed(key),
+            (None, Some(valkey)) => Ok(Hasher::Valkey(*valkey)),
+            (None, None) => Ok(Hasher::Classic(filter.options().hash_width())),
         }
     }
 
@@ -157,6 +160,11 @@ impl Digester {
             Digest::Hashes(Hasher::Classic(width), _) => {
                 each_key(bytes, ends, &self.key_of, keyless, |key| {
                     hashes.push(HashPair::new(key, *width));
+                });
+            }
+            Digest::Hashes(Hasher::Valkey(valkey), _) => {
+                each_key(bytes, ends, &self.key_of, keyless, |key| {
+                    hashes.push(key.hash_with(valkey));
                 });
             }
             Digest::Count => each_key(bytes, ends, &self.key_of, keyless, |_| ()),

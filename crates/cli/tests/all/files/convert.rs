@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::{everbloom, folder_with, names, refused, with_input};
-use crate::support::Server;
+use crate::support::{Server, root};
 
 /// The pieces of a folder, in order.
 fn pieces(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -121,4 +123,40 @@ fn a_filter_is_taken_from_an_rdb_file() {
         &["cannot read flipped.rdb"],
     );
     assert!(!folder.join("x.bloom").exists());
+}
+
+/// Filters of valkey-bloom answer in a file as the original did, false positives included.
+#[test]
+fn keys_of_valkey_bloom_become_files() {
+    let golden = root().join("crates/files/tests/golden/valkey-bloom");
+    let told = fs::read_to_string(golden.join("filters.jsonl")).unwrap();
+    let rdb = golden.join("dump.rdb");
+    let folder = folder_with("files-valkey", &[]);
+    for (number, line) in told.lines().enumerate() {
+        let told: Value = serde_json::from_str(line).unwrap();
+        let (key, file) = (told["key"].as_str().unwrap(), format!("{number}.bloom"));
+        let convert = ["convert", "--key", key, rdb.to_str().unwrap(), &file];
+        everbloom(&folder, &convert).success();
+        let absent: String = (0..2000).map(|item| format!("absent:{item}\n")).collect();
+        let found = with_input(&folder, &["check", &file], absent.as_str()).stdout;
+        let answers = told["absent_exists"].as_str().unwrap().bytes();
+        let false_positives = answers.enumerate().filter(|(_, answer)| *answer == b'1');
+        let expected: String = false_positives
+            .map(|(item, _)| format!("absent:{item}\n"))
+            .collect();
+        assert_eq!(found, expected, "{key}");
+        if let Some(format) = told["added"]["fmt"]
+            .as_str()
+            .filter(|it| it.ends_with("%d"))
+        {
+            let (from, to) = (&told["added"]["from"], &told["added"]["to"]);
+            let added = from.as_u64().unwrap()..to.as_u64().unwrap().min(2000);
+            let added: String = added
+                .map(|item| format!("{}\n", format.replace("%d", &item.to_string())))
+                .collect();
+            let missing = with_input(&folder, &["check", "-v", &file], added.as_str()).stdout;
+            let refused = told["added_exists"].as_str().unwrap().contains('0');
+            assert!(refused || missing.is_empty(), "{key}: {missing}");
+        }
+    }
 }

@@ -12,6 +12,8 @@ use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader, dump, restore};
 use serde_json::Value as Json;
 
+use super::damage::sealed;
+
 const FILES: [&[u8]; 2] = [
     include_bytes!("../../golden/valkey-bloom/dump.rdb"),
     include_bytes!("../../golden/valkey-bloom/dump-capfirst.rdb"),
@@ -231,6 +233,28 @@ fn damaged_filters_are_refused() {
         }
     }
     assert!(of_load(blob, 0).is_none());
+    // A payload that ends anywhere, or has any other byte, with a checksum that is right.
+    let dumps = lines(include_str!("../../golden/valkey-bloom/dumps.jsonl"));
+    let payloads = dumps
+        .iter()
+        .map(|line| unhex(line["dump"].as_str().unwrap()));
+    let payload = payloads.min_by_key(Vec::len).unwrap();
+    let value = &payload[..payload.len() - 10];
+    for len in 0..value.len() {
+        assert!(
+            restore(&sealed(&value[..len], 9), u64::MAX).is_err(),
+            "{len}"
+        );
+    }
+    for at in 0..value.len() {
+        for bit in 0..8 {
+            let mut damaged = value.to_vec();
+            damaged[at] ^= 1 << bit;
+            if let Ok(Value::Filter(filter)) = restore(&sealed(&damaged, 9), u64::MAX) {
+                assert!(filter.stream_len() < 1000, "{at}");
+            }
+        }
+    }
     let file = FILES[0];
     for len in (0..file.len()).step_by(997) {
         let reader = Reader::new(Cursor::new(&file[..len]), u64::MAX);
