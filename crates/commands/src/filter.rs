@@ -7,8 +7,6 @@ use everbloom::host::Capture;
 use everbloom::redisbloom::{Check, ChunkError, CuckooParts, FilterParts};
 use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
 
-use crate::format::header;
-
 /// A filter of any family: what one key holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
@@ -125,19 +123,6 @@ impl Filter {
         match self {
             Filter::Bloom(filter) => filter.stream_chunk(offset, max),
             Filter::Cuckoo(filter) => filter.stream_chunk(offset, max),
-        }
-    }
-
-    /// All that makes it equal to another one: what a dump of it begins with, then its arrays.
-    pub fn each_part(&self, mut part: impl FnMut(&[u8])) {
-        part(&match self {
-            Filter::Bloom(filter) => header::encode(filter),
-            Filter::Cuckoo(filter) => header::cuckoo::encode(&filter.parts()),
-        });
-        let mut offset = 0;
-        while let Some(array) = self.stream_chunk(offset, usize::MAX) {
-            part(&array);
-            offset += array.len() as u64;
         }
     }
 

@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_int};
 
 use everbloom::Layout;
+use everbloom_commands::format::header;
 use everbloom_commands::format::value::{load, save, value_type};
 use everbloom_commands::{Filter, Kind, bf, cf};
 
@@ -120,7 +121,15 @@ impl<const KIND: usize> DataType for Stored<KIND> {
     }
 
     fn digest(&self, digester: &mut Digester<'_>) {
-        self.filter.each_part(|part| digester.add(part));
+        digester.add(&match &self.filter {
+            Filter::Bloom(filter) => header::encode(filter),
+            Filter::Cuckoo(filter) => header::cuckoo::encode(&filter.parts()),
+        });
+        let mut offset = 0;
+        while let Some(array) = self.filter.stream_chunk(offset, usize::MAX) {
+            digester.add(&array);
+            offset += array.len() as u64;
+        }
         digester.end();
     }
 

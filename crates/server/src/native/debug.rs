@@ -6,7 +6,10 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use everbloom::Window;
 use everbloom::hash::murmur64a;
+use everbloom::redisbloom::{FilterParts, LayerParts};
+use everbloom_commands::Filter;
 use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;
 
@@ -135,8 +138,63 @@ impl Digest {
         self.bytes(value.type_name().as_bytes());
         match value {
             Value::Text(text) => self.bytes(text),
-            Value::Filter(filter) => filter.each_part(|part| self.bytes(part)),
+            Value::Filter(Filter::Cuckoo(filter)) => {
+                let parts = filter.parts();
+                self.numbers(&[parts.items, parts.removed, parts.buckets]);
+                self.numbers(&[parts.tables, parts.max_kicks, parts.expansion].map(u64::from));
+                self.numbers(&[parts.bucket_size.into()]);
+                let mut offset = 0;
+                while let Some(table) = filter.stream_chunk(offset, usize::MAX) {
+                    self.bytes(&table);
+                    offset += table.len() as u64;
+                }
+            }
+            Value::Filter(Filter::Bloom(filter)) => {
+                let FilterParts {
+                    items,
+                    options,
+                    expansion,
+                    key,
+                    valkey,
+                    window,
+                    layers,
+                } = filter.parts();
+                self.numbers(&[items, options.into(), expansion.into()]);
+                if let Some(key) = key {
+                    self.bytes(&key.to_bytes());
+                }
+                if let Some(valkey) = valkey {
+                    self.bytes(&valkey.seed);
+                    self.numbers(&[valkey.tightening.to_bits()]);
+                }
+                if let Some(window) = window {
+                    self.window(&window);
+                }
+                for layer in &layers {
+                    self.layer(layer);
+                }
+                for layer in filter.layers() {
+                    self.bytes(&layer.as_bytes());
+                }
+            }
         }
+    }
+
+    fn window(&mut self, window: &Window) {
+        let ticks = window.span.ticks().unwrap_or(0);
+        let rate = window.error_rate.to_bits();
+        self.numbers(&[ticks, window.generations.into(), window.capacity, rate]);
+        self.numbers(&[window.dropped]);
+        for generation in &window.kept {
+            self.numbers(&[generation.layers.into(), generation.began]);
+        }
+    }
+
+    fn layer(&mut self, layer: &LayerParts) {
+        let (rate, bits) = (layer.error_rate.to_bits(), layer.bits_per_entry.to_bits());
+        let (hashes, log2_bits) = (layer.hashes.into(), layer.log2_bits.into());
+        self.numbers(&[layer.bytes, layer.bits, layer.items, rate, bits]);
+        self.numbers(&[hashes, layer.capacity, log2_bits]);
     }
 
     fn xor(&mut self, other: Digest) {
