@@ -157,7 +157,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             make(args, capacity)?
         }
     };
-    let digest = filter.digest().map_err(unmade)?;
+    let digest = filter.digest();
     let tally = read(args, &sources, &digest, &shared, |chunk| {
         filter.insert_all(chunk)
     })?;

@@ -69,13 +69,7 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut filter = FilterFile::look_at_any(&args.filter)?;
     let digest = match &filter {
-        Found::Own(filter) => {
-            let hasher = filter.hasher();
-            Digest::Hashes(
-                hasher.map_err(|error| Failure::Usage(error.to_string()))?,
-                false,
-            )
-        }
+        Found::Own(filter) => Digest::Hashes(filter.hasher(), false),
         Found::Other(other) if other.program() == Program::Dcso => Digest::Lines,
         Found::Other(_) => Digest::Keys,
     };

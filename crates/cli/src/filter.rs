@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use everbloom::dcso::DcsoFilter;
 use everbloom::{
-    BloomFilter, BuildError, InsertError, Layer, Layout, ScalableBloomFilter, Stats, UnionError,
-    Window,
+    BloomFilter, InsertError, Layer, Layout, ScalableBloomFilter, Stats, UnionError, Window,
 };
 
 use crate::other::Program;
-use crate::records::chunk::{Chunk, Digest, Hashed, Hasher};
+use crate::records::chunk::{Chunk, Digest, Hashed};
 pub(crate) use crate::stable::Filter;
+use everbloom::hash::FilterHasher;
 
 /// A layout on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -64,10 +64,10 @@ impl Writable {
     }
 
     /// What it needs to know of the records.
-    pub(crate) fn digest(&self) -> Result<Digest, BuildError> {
+    pub(crate) fn digest(&self) -> Digest {
         match self {
-            Writable::Own(filter) => Ok(Digest::Hashes(filter.hasher()?, false)),
-            Writable::Dcso(_) => Ok(Digest::Lines),
+            Writable::Own(filter) => Digest::Hashes(filter.hasher(), false),
+            Writable::Dcso(_) => Digest::Lines,
         }
     }
 
@@ -156,11 +156,8 @@ macro_rules! either {
 
 impl Filter {
     /// What hashes for the filter in other threads.
-    pub(crate) fn hasher(&self) -> Result<Hasher, BuildError> {
-        match self {
-            Filter::Fixed(filter) => Hasher::of_fixed(filter),
-            Filter::Growing(filter) => Hasher::of(filter),
-        }
+    pub(crate) fn hasher(&self) -> FilterHasher {
+        either!(self, filter => filter.hasher())
     }
 
     pub(crate) fn insert_each(&mut self, items: impl IntoIterator<Item = Hashed>) {

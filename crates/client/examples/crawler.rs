@@ -13,6 +13,8 @@ use support::crawl::{Crawl, ERROR_RATE, LINKS, Seen, WORKERS};
 use support::{Embedded, Outcome, argument, figure, used_memory};
 
 const FILTER: &str = "crawler:seen";
+/// A page may be fetched again after thirty days.
+const SECONDS: u32 = 30 * 86_400;
 
 impl Seen for &Embedded {
     type Connection = Connection;
@@ -43,7 +45,10 @@ fn run(folder: &Path) -> Outcome {
     let server = Embedded::on(folder)?;
     let capacity = usize::try_from(pages)?;
     let mut connection = server.connect()?;
-    connection.bf_reserve(FILTER, ERROR_RATE, capacity)?;
+    let mut reserve = redis::cmd("BF.RESERVE");
+    reserve.arg(FILTER).arg(ERROR_RATE).arg(capacity);
+    let reserve = reserve.arg("WINDOW").arg("SECONDS").arg(SECONDS);
+    reserve.query::<()>(&mut connection)?;
 
     println!("{WORKERS} workers crawl {pages} pages with {LINKS} links each.");
     let started = Instant::now();

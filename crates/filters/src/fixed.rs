@@ -6,7 +6,7 @@ use core::mem::size_of;
 use core::slice;
 
 use crate::group;
-use crate::hash::{HashPair, HashWidth, Hasher, Key};
+use crate::hash::{FilterHasher, HashPair, HashWidth, Key};
 use crate::item::Item;
 use crate::layer::Layer;
 use crate::layout::Layout;
@@ -94,7 +94,7 @@ impl BloomFilter {
         items: impl IntoIterator<Item: Item>,
         mut emit: impl FnMut(bool),
     ) {
-        let hasher = self.hasher();
+        let hasher = self.hasher().0;
         group::insert_groups(&mut self.layer, &hasher, items.into_iter(), |new, count| {
             (0..count).for_each(|index| emit(new >> index & 1 == 1));
         });
@@ -115,9 +115,14 @@ impl BloomFilter {
     /// ```
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
         let layers = slice::from_ref(&self.layer);
-        group::contained_groups(layers, &self.hasher(), items.into_iter(), |found, count| {
-            (0..count).for_each(|index| emit(found >> index & 1 == 1));
-        });
+        group::contained_groups(
+            layers,
+            &self.hasher().0,
+            items.into_iter(),
+            |found, count| {
+                (0..count).for_each(|index| emit(found >> index & 1 == 1));
+            },
+        );
     }
 
     /// The two hash values of an item in this filter, and in every other one with the same key. In
@@ -261,8 +266,10 @@ impl BloomFilter {
         size_of::<Self>() + self.layer.heap_bytes()
     }
 
-    fn hasher(&self) -> Hasher {
-        self.layer.hasher(HashWidth::Bits64)
+    /// What hashes items as this filter does. [Example](FilterHasher).
+    #[must_use]
+    pub fn hasher(&self) -> FilterHasher {
+        FilterHasher(self.layer.hasher(HashWidth::Bits64))
     }
 }
 

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::error::InsertError;
 use crate::group::Group;
-use crate::hash::{HashPair, Hasher, Key};
+use crate::hash::{FilterHasher, HashPair, Hasher, Key};
 use crate::host::Capture;
 use crate::item::Item;
 use crate::layer::Layer;
@@ -299,10 +299,12 @@ impl ScalableBloomFilter {
         }
     }
 
-    pub(crate) fn hasher(&self) -> Hasher {
+    /// What hashes items as this filter does. [Example](FilterHasher).
+    #[must_use]
+    pub fn hasher(&self) -> FilterHasher {
         let width = self.options.hash_width();
         let first = self.layers.first();
-        first.map_or(Hasher::Classic(width), |layer| layer.hasher(width))
+        FilterHasher(first.map_or(Hasher::Classic(width), |layer| layer.hasher(width)))
     }
 
     /// Whether the item is in one of the layers from that one on.
@@ -335,7 +337,7 @@ impl ScalableBloomFilter {
             return;
         }
         let mut items = items;
-        let hasher = self.hasher();
+        let hasher = self.hasher().0;
         let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
         let mut more = now.fill(&mut items, &hasher);
         let mut far = now.prefetch_blocks(&self.layers);

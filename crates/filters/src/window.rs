@@ -252,7 +252,7 @@ impl ScalableBloomFilter {
             let found = |pair| layers.iter().rev().any(|layer| layer.contains(pair));
             return items.for_each(|item| emit(found(self.hash(&item))));
         }
-        group::contained_groups(layers, &self.hasher(), items, |found, count| {
+        group::contained_groups(layers, &self.hasher().0, items, |found, count| {
             (0..count).for_each(|index| emit(found >> index & 1 == 1));
         });
     }

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let digest = match server {
         Some(_) => Digest::Keys,
-        None => Digest::Hashes(state.hasher()?, state.has_file()),
+        None => Digest::Hashes(state.hasher(), state.has_file()),
     };
     let output = (!args.count).then(Output::stdout).transpose()?;
     let (terminator, key_of) = (args.records.terminator(), args.records.key_of());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use everbloom::hash::Key;
+use everbloom::hash::{FilterHasher, Key};
 use everbloom::{BuildError, ScalableBloomFilter, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use crate::filter_file::FilterFile;
 use crate::number::time;
 
 use super::args::{Args, ERROR_RATE};
-use crate::records::chunk::{Chunk, Hasher};
+use crate::records::chunk::Chunk;
 
 /// The least and the most items that a guess makes room for. The filter grows beyond both.
 const GUESSES: (u64, u64) = (1 << 20, 1 << 27);
@@ -67,12 +67,11 @@ impl State {
     }
 
     /// What hashes for the filter, also before there is one.
-    pub(super) fn hasher(&self) -> Result<Hasher, Failure> {
-        let hasher = match &self.filter {
-            Some(filter) => Hasher::of(filter),
-            None => Hasher::keyed(self.key),
-        };
-        hasher.map_err(|error| Failure::Usage(error.to_string()))
+    pub(super) fn hasher(&self) -> FilterHasher {
+        match &self.filter {
+            Some(filter) => filter.hasher(),
+            None => FilterHasher::of_key(self.key),
+        }
     }
 
     /// The filter. A new one has room for what the sizes of the files and the length of the first

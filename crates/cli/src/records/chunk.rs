@@ -1,8 +1,7 @@
 //! A piece of the input that ends where a record ends, and what is known of its records.
 
-use everbloom::hash::{HashPair, HashWidth, ItemHasher, Key};
-use everbloom::redisbloom::ValkeyBloom;
-use everbloom::{BloomFilter, BuildError, Item, Layout, ScalableBloomFilter};
+use everbloom::Item;
+use everbloom::hash::{FilterHasher, HashPair, ItemHasher};
 use memchr::memchr_iter;
 
 use super::keys::KeyOf;
@@ -60,49 +59,12 @@ impl Chunk {
 #[derive(Clone, Debug)]
 pub(crate) enum Digest {
     /// Hashes, and whether to look for repeats within the chunk.
-    Hashes(Hasher, bool),
+    Hashes(FilterHasher, bool),
     Keys,
     /// The same without the carriage return at the end of a line, as DCSO's tool reads lines.
     Lines,
     /// Nothing but which have no key.
     Count,
-}
-
-/// The hash of a filter that is elsewhere.
-#[derive(Clone, Debug)]
-pub(crate) enum Hasher {
-    /// A small filter with the same layout and key.
-    Twin(Box<BloomFilter>),
-    Classic(HashWidth),
-    Valkey(ValkeyBloom),
-}
-
-impl Hasher {
-    pub(crate) fn of(filter: &ScalableBloomFilter) -> Result<Self, BuildError> {
-        match (filter.key(), filter.valkey()) {
-            (Some(key), _) => Self::keyed(key),
-            (None, Some(valkey)) => Ok(Hasher::Valkey(*valkey)),
-            (None, None) => Ok(Hasher::Classic(filter.options().hash_width())),
-        }
-    }
-
-    /// The hash of a filter of fixed size.
-    pub(crate) fn of_fixed(filter: &BloomFilter) -> Result<Self, BuildError> {
-        match filter.key() {
-            Some(key) => Self::keyed(key),
-            // Such a filter has no other.
-            None => Ok(Hasher::Classic(HashWidth::Bits64)),
-        }
-    }
-
-    /// The hash of a blocked filter with this key.
-    pub(crate) fn keyed(key: Key) -> Result<Self, BuildError> {
-        let twin = BloomFilter::builder()
-            .capacity(1)
-            .key(key)
-            .layout(Layout::Blocked);
-        twin.build().map(|twin| Hasher::Twin(Box::new(twin)))
-    }
 }
 
 /// A hash as an item, for a filter with the same hasher.
@@ -152,19 +114,9 @@ impl Digester {
         let (hashes, keys, key_ends) = (&mut chunk.hashes, &mut chunk.keys, &mut chunk.key_ends);
         let (ends, keyless) = (&chunk.ends, &mut chunk.keyless);
         match &self.digest {
-            Digest::Hashes(Hasher::Twin(twin), _) => {
+            Digest::Hashes(hasher, _) => {
                 each_key(bytes, ends, &self.key_of, keyless, |key| {
-                    hashes.push(twin.hash(key));
-                });
-            }
-            Digest::Hashes(Hasher::Classic(width), _) => {
-                each_key(bytes, ends, &self.key_of, keyless, |key| {
-                    hashes.push(HashPair::new(key, *width));
-                });
-            }
-            Digest::Hashes(Hasher::Valkey(valkey), _) => {
-                each_key(bytes, ends, &self.key_of, keyless, |key| {
-                    hashes.push(key.hash_with(valkey));
+                    hashes.push(hasher.hash(key));
                 });
             }
             Digest::Count => each_key(bytes, ends, &self.key_of, keyless, |_| ()),

@@ -132,6 +132,15 @@ impl BitmapFilter {
 
     /// The state on the server.
     async fn found<W: Wire>(&self, wire: &mut W) -> Result<Found, Error> {
+        let found = self.look(wire).await?;
+        // Another program may have made it between the first of these commands and the last.
+        match found.is_part() {
+            true => self.look(wire).await,
+            false => Ok(found),
+        }
+    }
+
+    async fn look<W: Wire>(&self, wire: &mut W) -> Result<Found, Error> {
         let mut pipeline = redis::pipe();
         pipeline
             .ignore_errors()
@@ -191,6 +200,11 @@ struct Found {
 }
 
 impl Found {
+    fn is_part(&self) -> bool {
+        let is_whole = self.text.is_some() && !self.bits.contains(&false);
+        !is_whole && !self.is_nothing()
+    }
+
     fn is_nothing(&self) -> bool {
         self.text.is_none() && !self.bits.contains(&true)
     }

@@ -11,7 +11,7 @@ use crate::bits::{prefetch_bit, test_bit};
 use crate::blocked::BorrowedBlocks;
 use crate::classic::RUN;
 use crate::group::Group;
-use crate::hash::{HashPair, Hasher, Key, Secrets};
+use crate::hash::{FilterHasher, HashPair, Hasher, Key, Secrets};
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::pages;
@@ -58,7 +58,7 @@ use crate::stats::{Fill, Stats};
 #[derive(Clone)]
 pub struct BloomView<'a> {
     head: Head,
-    hasher: Hasher,
+    hasher: FilterHasher,
     /// Oldest first, one for each layer of the header.
     layers: Vec<LayerView<'a>>,
 }
@@ -110,7 +110,7 @@ impl<'a> BloomView<'a> {
         let layers = layers.collect::<Result<_, _>>()?;
         Ok(BloomView {
             head,
-            hasher,
+            hasher: FilterHasher(hasher),
             layers,
         })
     }
@@ -164,7 +164,7 @@ impl<'a> BloomView<'a> {
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
         let mut items = items.into_iter();
         let mut group = Group::default();
-        while group.fill(&mut items, &self.hasher) {
+        while group.fill(&mut items, &self.hasher.0) {
             let pairs = group.pairs().iter();
             pairs.clone().for_each(|pair| self.prefetch(*pair));
             pairs.for_each(|pair| emit(self.contains_hash(*pair)));
@@ -187,11 +187,7 @@ impl<'a> BloomView<'a> {
     #[must_use]
     #[inline]
     pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
-        match &self.hasher {
-            Hasher::Classic(width) => item.hash_with(width),
-            Hasher::Valkey(valkey) => item.hash_with(valkey),
-            Hasher::Blocked(secrets) => item.hash_with(secrets),
-        }
+        self.hasher.hash(item)
     }
 
     /// [`contains`](Self::contains) for an item that is hashed already. [Example](Self::hash).
