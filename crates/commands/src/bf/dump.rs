@@ -109,8 +109,8 @@ impl<'a> LoadChunk<'a> {
             return Err(CommandError::NotFound);
         }
         let parts = parts.ok_or(CommandError::BadData)?;
-        // Only the blocked layout has a key.
-        if context.classic_only && parts.key.is_some() {
+        // Filters in the blocked layout have a key. RedisBloom has neither them nor valkey-bloom's.
+        if context.classic_only && (parts.key.is_some() || parts.valkey.is_some()) {
             return Err(CommandError::ClassicOnly);
         }
         ScalableBloomFilter::from_parts(&parts, context.max_new_filter_bytes()).map_err(|error| {

@@ -93,6 +93,13 @@ fn the_options_are_checked() {
     keys.context.classic_only = true;
     let refused = "-ERR blocked filters are refused while bf-redisbloom-compatible is on";
     assert_eq!(keys.say("BF.INSERT f TIGHTENING 0.5 ITEMS a"), refused);
+    // Nor does the header of a dump bring one in.
+    let mut source = Keyspace::default();
+    source.say("BF.INSERT f TIGHTENING 0.5 ITEMS a");
+    let (iterator, header) = &crate::keyspace::pieces(source.filter("f"))[0];
+    let iterator = iterator.to_string();
+    let reply = keys.call(&[b"BF.LOADCHUNK", b"f", iterator.as_bytes(), header]);
+    assert_eq!(reply.as_error(), refused.strip_prefix('-'));
     assert!(keys.keys.is_empty());
 }
 
