@@ -1,4 +1,4 @@
-//! Filters in files.
+//! Files that are read and written as a whole.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -6,33 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use everbloom::{BytesError, ScalableBloomFilter as Inner};
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
-
-use crate::error;
-use crate::fixed::BloomFilter;
-use crate::scalable::ScalableBloomFilter;
-use crate::windowed::WindowedBloomFilter;
-
-/// Reads a filter of any kind from a file: of save, of `everbloom build` or of `dedup --state`. It
-/// gets the class that fits.
-#[pyfunction]
-pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-    let bytes = py.detach(|| read(&path))?;
-    match py.detach(|| Inner::from_bytes(&bytes)) {
-        Ok(filter) if filter.window().is_some() => {
-            WindowedBloomFilter::from(filter).into_py_any(py)
-        }
-        Ok(filter) => ScalableBloomFilter::from(filter).into_py_any(py),
-        Err(BytesError::Kind) => {
-            let filter = py.detach(|| everbloom::BloomFilter::from_bytes(&bytes));
-            BloomFilter::from(filter.map_err(error::bytes)?).into_py_any(py)
-        }
-        Err(error) => Err(error::bytes(error)),
-    }
-}
 
 /// Makes the file hold these bytes, or leaves it as it was: they are written to a file beside it,
 /// which takes its place.

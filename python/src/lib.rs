@@ -25,6 +25,7 @@ mod file;
 mod filter;
 mod fixed;
 mod item;
+mod load;
 mod raw;
 mod scalable;
 mod shared;
@@ -56,9 +57,9 @@ mod module {
     #[pymodule_export]
     use crate::error::FormatError;
     #[pymodule_export]
-    use crate::file::load;
-    #[pymodule_export]
     use crate::fixed::BloomFilter;
+    #[pymodule_export]
+    use crate::load::load;
     #[pymodule_export]
     use crate::scalable::ScalableBloomFilter;
     #[pymodule_export]

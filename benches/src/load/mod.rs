@@ -12,6 +12,7 @@ mod items;
 mod keys;
 mod prepared;
 mod requests;
+mod reservation;
 mod setup;
 mod stream;
 

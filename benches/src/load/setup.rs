@@ -9,8 +9,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use super::connections::Limit;
 use super::items::Bitmap;
 use super::keys::Keys;
-use super::prepared::{DEFAULT_KEY, Reservation};
 use super::requests::{Recipe, Verb};
+use super::reservation::{DEFAULT_KEY, Reservation};
 use super::stream::Target;
 
 pub const USAGE: &str = "\

@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use everbloom::dcso::DcsoFilter;
 use everbloom::{
-    BloomFilter, InsertError, Layer, Layout, ScalableBloomFilter, Stats, UnionError, Window,
+    BloomFilter, FilterHasher, InsertError, Layer, Layout, ScalableBloomFilter, Stats, UnionError,
+    Window,
 };
 
 use crate::other::Program;
 use crate::records::chunk::{Chunk, Digest, Hashed};
 pub(crate) use crate::stable::Filter;
-use everbloom::hash::FilterHasher;
 
 /// A layout on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -6,7 +6,8 @@ use core::mem::size_of;
 use core::slice;
 
 use crate::group;
-use crate::hash::{FilterHasher, HashPair, HashWidth, Key};
+use crate::hash::{HashPair, HashWidth, Key};
+use crate::hasher::FilterHasher;
 use crate::item::Item;
 use crate::layer::Layer;
 use crate::layout::Layout;

@@ -16,7 +16,8 @@ use smallvec::SmallVec;
 
 use crate::error::InsertError;
 use crate::group::Group;
-use crate::hash::{FilterHasher, HashPair, Hasher, Key};
+use crate::hash::{HashPair, Hasher, Key};
+use crate::hasher::FilterHasher;
 use crate::host::Capture;
 use crate::item::Item;
 use crate::layer::Layer;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use everbloom::hash::{FilterHasher, Key};
-use everbloom::{BuildError, ScalableBloomFilter, Span, WindowedBloomFilter};
+use everbloom::hash::Key;
+use everbloom::{BuildError, FilterHasher, ScalableBloomFilter, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
 use crate::filter::now_ms;

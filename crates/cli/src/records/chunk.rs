@@ -1,7 +1,7 @@
 //! A piece of the input that ends where a record ends, and what is known of its records.
 
-use everbloom::Item;
-use everbloom::hash::{FilterHasher, HashPair, ItemHasher};
+use everbloom::hash::{HashPair, ItemHasher};
+use everbloom::{FilterHasher, Item};
 use memchr::memchr_iter;
 
 use super::keys::KeyOf;

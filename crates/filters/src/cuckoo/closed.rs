@@ -16,30 +16,32 @@ use super::table::Table;
 /// half the kicks. So a search takes about as long as the kicks before it.
 const SEARCH_AFTER: core::ops::RangeInclusive<usize> = 64..=2048;
 
-/// Whether it is time to search after so many kicks, and no kick leads out of the buckets that can
-/// be reached from these two, which are full.
-pub(super) fn are_closed(table: &Table, two: [u64; 2], kicks: usize) -> bool {
-    // With another number of buckets, the other bucket of the other bucket is a third one.
-    if !kicks.is_power_of_two()
-        || !SEARCH_AFTER.contains(&kicks)
-        || !table.buckets().is_power_of_two()
-    {
-        return false;
-    }
-    let two = two.map(|bucket| table.reduce(bucket));
-    let (mut seen, mut open) = (BTreeSet::from(two), vec![two[0], two[1]]);
-    while let Some(bucket) = open.pop() {
-        for &fingerprint in table.slots_of(bucket) {
-            if fingerprint == 0 || seen.len() > kicks / 2 {
-                return false;
-            }
-            let next = table.reduce(other(bucket, fingerprint));
-            if seen.insert(next) {
-                open.push(next);
+impl Table {
+    /// Whether it is time to search after so many kicks, and no kick leads out of the buckets that
+    /// can be reached from these two, which are full.
+    pub(super) fn are_closed(&self, two: [u64; 2], kicks: usize) -> bool {
+        // With another number of buckets, the other bucket of the other bucket is a third one.
+        if !kicks.is_power_of_two()
+            || !SEARCH_AFTER.contains(&kicks)
+            || !self.buckets().is_power_of_two()
+        {
+            return false;
+        }
+        let two = two.map(|bucket| self.reduce(bucket));
+        let (mut seen, mut open) = (BTreeSet::from(two), vec![two[0], two[1]]);
+        while let Some(bucket) = open.pop() {
+            for &fingerprint in self.slots_of(bucket) {
+                if fingerprint == 0 || seen.len() > kicks / 2 {
+                    return false;
+                }
+                let next = self.reduce(other(bucket, fingerprint));
+                if seen.insert(next) {
+                    open.push(next);
+                }
             }
         }
+        true
     }
-    true
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use core::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::closed::are_closed;
 use super::place::{Place, other};
 use crate::bits::{self, AllocError, Bytes};
 use crate::host::Capture;
@@ -244,7 +243,7 @@ impl Table {
             if self.put(bucket, in_hand, watch) {
                 return true;
             }
-            if are_closed(self, [bucket, other(bucket, in_hand)], trail.len()) {
+            if self.are_closed([bucket, other(bucket, in_hand)], trail.len()) {
                 break;
             }
             victim = (victim + 1) % self.bucket_size.max(1);

@@ -1,11 +1,8 @@
 //! The hash functions for the items of a filter, in either layout.
 
-use core::fmt;
-
-use super::keyed::{Key, Secrets};
+use super::keyed::Secrets;
 use super::murmur::murmur64a;
 use super::pair::{HashPair, HashWidth};
-use crate::item::Item;
 use crate::valkey::ValkeyBloom;
 
 /// Hashes the items of a filter.
@@ -14,46 +11,6 @@ pub(crate) enum Hasher {
     Classic(HashWidth),
     Valkey(ValkeyBloom),
     Blocked(Secrets),
-}
-
-/// Hashes items as a filter does, without the filter: in other threads, say.
-///
-/// ```
-/// use everbloom::hash::{FilterHasher, Key};
-/// use everbloom::{BloomFilter, ScalableBloomFilter};
-/// let seen = BloomFilter::builder().capacity(1000).seed(7).build()?;
-/// assert_eq!(seen.hasher().hash("a"), seen.hash("a"));
-/// let growing = ScalableBloomFilter::from(seen);
-/// assert_eq!(growing.hasher().hash("a"), FilterHasher::of_key(Key::from_seed(7)).hash("a"));
-/// # Ok::<(), everbloom::BuildError>(())
-/// ```
-#[derive(Clone, Copy)]
-pub struct FilterHasher(pub(crate) Hasher);
-
-impl FilterHasher {
-    /// The hasher of filters in the blocked layout with this key. [Example](Self).
-    #[must_use]
-    pub fn of_key(key: Key) -> FilterHasher {
-        FilterHasher(Hasher::Blocked(Secrets::new(key)))
-    }
-
-    /// The two hash values of an item. [Example](Self).
-    #[must_use]
-    #[inline]
-    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
-        match &self.0 {
-            Hasher::Classic(width) => item.hash_with(width),
-            Hasher::Valkey(valkey) => item.hash_with(valkey),
-            Hasher::Blocked(secrets) => item.hash_with(secrets),
-        }
-    }
-}
-
-impl fmt::Debug for FilterHasher {
-    /// Without the key, as a [`Key`] is shown.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FilterHasher(..)")
-    }
 }
 
 /// The kind of an item that is not bytes. It enters the hash, so that no such item equals an item

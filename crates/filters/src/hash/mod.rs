@@ -16,10 +16,10 @@ mod murmur3;
 mod pair;
 mod sip;
 
+pub use hasher::ItemHasher;
 #[cfg(test)]
 pub(crate) use hasher::sealed;
 pub(crate) use hasher::{CuckooHash, Hasher, Kind};
-pub use hasher::{FilterHasher, ItemHasher};
 pub use keyed::Key;
 pub(crate) use keyed::Secrets;
 pub(crate) use modulus::Modulus;

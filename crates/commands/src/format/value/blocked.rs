@@ -33,7 +33,7 @@ use everbloom::hash::Key;
 use everbloom::redisbloom::{Check, FilterParts, LayerParts, Options};
 
 use super::arrived::Arrived;
-use super::fields::{FieldReader, FieldWriter, ValueError, ValueType};
+use super::fields::{FieldReader, FieldWriter, ValueError, ValueType, narrow};
 use super::window;
 
 /// The type.
@@ -132,13 +132,4 @@ pub(super) fn load_layer_head<R: FieldReader>(
         capacity,
         log2_bits: 0,
     })
-}
-
-/// A field of at most 32 bits.
-pub(super) fn narrow<R: FieldReader>(
-    reader: &mut R,
-    name: &'static str,
-) -> Result<u32, ValueError<R::Error>> {
-    let value = reader.unsigned().map_err(ValueError::Read)?;
-    u32::try_from(value).map_err(|_| ValueError::Field(name))
 }

@@ -21,7 +21,7 @@
 use everbloom::CuckooFilter;
 use everbloom::redisbloom::CuckooParts;
 
-use super::fields::{FieldReader, FieldWriter, ValueError, ValueType};
+use super::fields::{FieldReader, FieldWriter, ValueError, ValueType, narrow};
 
 /// The type.
 pub const TYPE: ValueType = ValueType {
@@ -102,13 +102,4 @@ pub(super) fn load<R: FieldReader>(
         tables.push(table);
     }
     Ok(CuckooFilter::from_parts_and_slots(&parts, tables, limit)?)
-}
-
-/// A field that must fit its place.
-fn narrow<R: FieldReader, N: TryFrom<u64>>(
-    reader: &mut R,
-    name: &'static str,
-) -> Result<N, ValueError<R::Error>> {
-    let value = reader.unsigned().map_err(ValueError::Read)?;
-    N::try_from(value).map_err(|_| ValueError::Field(name))
 }

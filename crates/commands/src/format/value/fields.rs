@@ -88,6 +88,15 @@ pub enum NumberOrBytes {
     Bytes(Vec<u8>),
 }
 
+/// A field that must fit its place.
+pub(super) fn narrow<R: FieldReader, N: TryFrom<u64>>(
+    reader: &mut R,
+    name: &'static str,
+) -> Result<N, ValueError<R::Error>> {
+    let value = reader.unsigned().map_err(ValueError::Read)?;
+    N::try_from(value).map_err(|_| ValueError::Field(name))
+}
+
 /// Why fields do not make a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ValueError<E> {

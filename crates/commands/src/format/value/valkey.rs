@@ -23,8 +23,8 @@ use everbloom::ScalableBloomFilter;
 use everbloom::redisbloom::{Check, FilterParts, LayerParts, Options, ValkeyBloom};
 
 use super::arrived::Arrived;
-use super::blocked::{load_layer_head, narrow};
-use super::fields::{FieldReader, FieldWriter, NumberOrBytes, ValueError, ValueType};
+use super::blocked::load_layer_head;
+use super::fields::{FieldReader, FieldWriter, NumberOrBytes, ValueError, ValueType, narrow};
 use crate::format::take::take;
 
 /// The type.

@@ -3,8 +3,7 @@
 use everbloom::redisbloom::PartsError;
 use everbloom::{Generation, MAX_GENERATIONS, Span, Window};
 
-use super::blocked::narrow;
-use super::fields::{FieldReader, FieldWriter, ValueError};
+use super::fields::{FieldReader, FieldWriter, ValueError, narrow};
 
 pub(super) fn save<W: FieldWriter>(window: &Window, writer: &mut W) -> Result<(), W::Error> {
     writer.unsigned(window.span.ticks().unwrap_or(0))?;

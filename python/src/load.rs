@@ -1,0 +1,30 @@
+//! Filters of any kind in files.
+
+use std::path::PathBuf;
+
+use everbloom::{BytesError, ScalableBloomFilter as Inner};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+
+use crate::fixed::BloomFilter;
+use crate::scalable::ScalableBloomFilter;
+use crate::windowed::WindowedBloomFilter;
+use crate::{error, file};
+
+/// Reads a filter of any kind from a file: of save, of `everbloom build` or of `dedup --state`. It
+/// gets the class that fits.
+#[pyfunction]
+pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+    let bytes = py.detach(|| file::read(&path))?;
+    match py.detach(|| Inner::from_bytes(&bytes)) {
+        Ok(filter) if filter.window().is_some() => {
+            WindowedBloomFilter::from(filter).into_py_any(py)
+        }
+        Ok(filter) => ScalableBloomFilter::from(filter).into_py_any(py),
+        Err(BytesError::Kind) => {
+            let filter = py.detach(|| everbloom::BloomFilter::from_bytes(&bytes));
+            BloomFilter::from(filter.map_err(error::bytes)?).into_py_any(py)
+        }
+        Err(error) => Err(error::bytes(error)),
+    }
+}
