@@ -150,6 +150,12 @@ pub enum CommandError {
     /// BF.INSERT: the filter cannot grow as far as VALIDATESCALETO says.
     #[error("ERR provided VALIDATESCALETO causes false positive to degrade to 0")]
     ScaleTo,
+    /// BF.INSERT: a filter that has grown as far as VALIDATESCALETO says would be too large.
+    #[error("ERR provided VALIDATESCALETO causes bloom object to exceed memory limit")]
+    ScaleToMemory,
+    /// BF.INSERT: options of valkey-bloom, whose filters are classic, with the blocked layout.
+    #[error("ERR TIGHTENING, VALIDATESCALETO and a seed of 32 bytes need LAYOUT CLASSIC")]
+    ValkeyOfBlocked,
     /// BF.INSERT: a filter that does not grow shall grow.
     #[error("ERR cannot use NONSCALING and VALIDATESCALETO options together")]
     ScaleToFixed,

@@ -146,6 +146,7 @@ const INFO_FIELD: Argument = Argument::new(
         Argument::word("expansion", "EXPANSION"),
         Argument::word("error", "ERROR"),
         Argument::word("tightening", "TIGHTENING"),
+        Argument::word("maxscaledcapacity", "MAXSCALEDCAPACITY"),
     ]),
 )
 .optional();

@@ -16,6 +16,10 @@ pub struct ValkeyBloom {
     pub tightening: f64,
 }
 
+/// The most layers that are counted for [`ValkeyBloom::max_capacity`]. A lookup in so many is slower
+/// than any use of a filter allows.
+const MAX_COUNTED_LAYERS: usize = 1 << 12;
+
 /// The largest prime below 2^64.
 const PRIME: u64 = u64::MAX - 58;
 
@@ -30,6 +34,7 @@ impl ValkeyBloom {
     /// let mut filter = builder.valkey(kind).build()?;
     /// assert!(filter.insert("a") && filter.contains("a"));
     /// assert_eq!(kind.tightened(3), 0.125);
+    /// assert_eq!(kind.max_capacity(100, 0.01, 2, 120 + 276), 100 + 200);
     /// assert_eq!((filter.valkey(), filter.layers()[0].bytes()), (Some(&kind), 120));
     /// # Ok::<(), everbloom::BuildError>(())
     /// ```
@@ -52,6 +57,29 @@ impl ValkeyBloom {
             left >>= 1;
         }
         product
+    }
+
+    /// The items that a filter has room for when it has grown as far as it can: its layers together
+    /// have at most `max_bytes`, and the error rate of the last is greater than 0. Of more than 4096
+    /// layers only so many count. [Example](Self::FIXED_SEED).
+    #[must_use]
+    pub fn max_capacity(
+        &self,
+        capacity: u64,
+        error_rate: f64,
+        expansion: u32,
+        max_bytes: u64,
+    ) -> u64 {
+        let (mut size, mut left, mut sum) = (Self::first_size(capacity, error_rate), max_bytes, 0);
+        for number in 1..=MAX_COUNTED_LAYERS {
+            let Some(layer) = size.filter(|layer| layer.bytes <= left) else {
+                break;
+            };
+            left -= layer.bytes;
+            sum = layer.capacity.saturating_add(sum);
+            size = self.next_size(number, layer.capacity, error_rate, expansion);
+        }
+        sum
     }
 
     /// The hash of an item: SipHash-1-3 of its length, which may have a tag, and its bytes.
@@ -103,5 +131,22 @@ pub(crate) fn position(a: u64, b: u64, index: u32) -> u64 {
         0 => a,
         1 => b,
         _ => a.wrapping_add(b.wrapping_mul(index.into())) % PRIME,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No golden filter has an item whose sum lies between the prime and 2^64.
+    #[test]
+    fn positions_are_reduced_by_the_prime() {
+        assert_eq!(
+            [0, 1].map(|index| position(u64::MAX, 7, index)),
+            [u64::MAX, 7]
+        );
+        assert_eq!(position(PRIME - 2, 1, 2), 0);
+        assert_eq!(position(PRIME, 3, 4), 12);
+        assert_eq!(position(u64::MAX, 1, 3), 2);
     }
 }

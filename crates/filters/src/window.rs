@@ -85,6 +85,10 @@ pub struct Generation {
 /// The most generations of a span.
 pub const MAX_GENERATIONS: u32 = 64;
 
+/// The most bytes that a window may have dropped. As many more are never dropped, so the iterators
+/// of its dump always fit an `i64`.
+const MAX_DROPPED_BYTES: u64 = 1 << 62;
+
 /// The part of a generation's error rate that its first layer takes, if it may grow. More items
 /// than planned are the exception, so little is left for them.
 const FIRST_SHARE: f64 = 0.75;
@@ -201,6 +205,7 @@ impl Window {
             && self.capacity > 0
             && self.error_rate > 0.0
             && self.error_rate < 1.0
+            && self.dropped <= MAX_DROPPED_BYTES
             && self.kept.len() <= self.most()
             && self.newest().layers > 0
             && counts.sum::<u64>() == layers as u64

@@ -2,9 +2,9 @@
 //!
 //! Iterator 0 asks for the header. From 1 on, iterator `i` stands for byte `i - 1` of the bit
 //! arrays of all layers, laid end to end. Layers that a window has dropped are counted, so an
-//! iterator stands for the same byte after a generation has ended. A piece ends with its layer at the latest. BF.LOADCHUNK
-//! takes a piece with the iterator that BF.SCANDUMP gave with it. That iterator stands for the byte
-//! behind the piece.
+//! iterator stands for the same byte after a generation has ended. A piece ends with its layer at
+//! the latest. BF.LOADCHUNK takes a piece with the iterator that BF.SCANDUMP gave with it. That
+//! iterator stands for the byte behind the piece.
 
 use crate::args::Args;
 use crate::context::Context;
@@ -44,7 +44,7 @@ impl<'a> ScanDump<'a> {
         let offset = u64::try_from(iterator)
             .ok()
             .and_then(|it| it.checked_sub(1));
-        if offset.is_some_and(|offset| offset < start(filter)) {
+        if offset.is_some_and(|offset| offset < filter.stream_start()) {
             return Err(CommandError::DumpOutdated);
         }
         let (next, data) = piece(filter, iterator).unwrap_or_default();
@@ -52,20 +52,15 @@ impl<'a> ScanDump<'a> {
     }
 }
 
-/// The number of the first byte that a filter has.
-fn start(filter: &ScalableBloomFilter) -> u64 {
-    filter.window().map_or(0, |window| window.dropped)
-}
-
-/// One piece of the dump of a filter, and the iterator that belongs to the next one; `None` behind
-/// the last. A host that rewrites its log starts with iterator 0 and writes
-/// `BF.LOADCHUNK key iterator piece` for each piece.
+/// One piece of the dump of a filter, and the iterator that BF.LOADCHUNK takes with it; `None`
+/// behind the last. The same iterator is the one of the next piece. A host that rewrites its log
+/// starts with iterator 0 and writes `BF.LOADCHUNK key iterator piece` for each piece.
 pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> Option<(i64, Vec<u8>)> {
     let Some(number) = u64::try_from(iterator).ok()?.checked_sub(1) else {
-        let next = i64::try_from(start(filter)).ok()?.checked_add(1)?;
+        let next = i64::try_from(filter.stream_start()).ok()?.checked_add(1)?;
         return Some((next, header::encode(filter)));
     };
-    let offset = number.checked_sub(start(filter))?;
+    let offset = number.checked_sub(filter.stream_start())?;
     let data = filter.stream_chunk(offset, MAX_CHUNK)?;
     let next = iterator.checked_add(i64::try_from(data.len()).ok()?)?;
     Some((next, data.into_owned()))
@@ -130,7 +125,7 @@ impl<'a> LoadChunk<'a> {
         // Iterators start at 1, so a piece as long as its iterator would start before byte 0.
         let offset = (end - len)
             .checked_sub(1)
-            .and_then(|number| number.checked_sub(start(filter)))
+            .and_then(|number| number.checked_sub(filter.stream_start()))
             .ok_or(CommandError::ChunkOffset)?;
         filter
             .load_chunk(offset, self.data)

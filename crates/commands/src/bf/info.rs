@@ -27,6 +27,7 @@ enum Field {
     Expansion,
     Error,
     Tightening,
+    MaxScaledCapacity,
 }
 
 impl Field {
@@ -39,6 +40,9 @@ impl Field {
         Self::Expansion,
     ];
 
+    /// Those that only valkey-bloom has.
+    const VALKEYS: [Self; 3] = [Self::Error, Self::Tightening, Self::MaxScaledCapacity];
+
     fn word(self) -> &'static [u8] {
         match self {
             Self::Capacity => b"CAPACITY",
@@ -48,6 +52,7 @@ impl Field {
             Self::Expansion => b"EXPANSION",
             Self::Error => b"ERROR",
             Self::Tightening => b"TIGHTENING",
+            Self::MaxScaledCapacity => b"MAXSCALEDCAPACITY",
         }
     }
 
@@ -60,33 +65,38 @@ impl Field {
             Self::Expansion => "Expansion rate",
             Self::Error => "Error rate",
             Self::Tightening => "Tightening ratio",
+            Self::MaxScaledCapacity => "Max scaled capacity",
         }
     }
 
     fn parse(text: &[u8]) -> Result<Self, CommandError> {
-        let valkey = [Self::Error, Self::Tightening];
         Self::THEIRS
             .into_iter()
-            .chain(valkey)
+            .chain(Self::VALKEYS)
             .find(|field| field.word().eq_ignore_ascii_case(text))
             .ok_or(CommandError::InvalidInformation)
     }
 
-    fn value(self, filter: &ScalableBloomFilter, now: u64) -> Reply {
-        match self {
+    /// The value, if the filter has this field.
+    fn value(self, filter: &ScalableBloomFilter, context: &Context) -> Option<Reply> {
+        Some(match self {
             Self::Capacity => count(filter.capacity()),
             Self::Size => count(size(filter)),
             Self::Filters => count(filter.layers().len().try_into().unwrap_or(u64::MAX)),
-            Self::Items => count(filter.len_at(now)),
+            Self::Items => count(filter.len_at(context.now_ms)),
             Self::Expansion if filter.is_fixed() => Reply::Null,
             Self::Expansion => Reply::Integer(filter.expansion().into()),
             Self::Error => Reply::Double(filter.error_rate()),
+            Self::Tightening if filter.is_fixed() || filter.layout() == Layout::Blocked => {
+                return None;
+            }
             Self::Tightening => Reply::Double(filter.valkey().map_or(0.5, |it| it.tightening)),
-        }
+            Self::MaxScaledCapacity => count(max_capacity(filter, context.max_filter_bytes)?),
+        })
     }
 
-    fn entry(self, filter: &ScalableBloomFilter, now: u64) -> (Reply, Reply) {
-        (Reply::simple(self.label()), self.value(filter, now))
+    fn entry(self, filter: &ScalableBloomFilter, context: &Context) -> Option<(Reply, Reply)> {
+        Some((Reply::simple(self.label()), self.value(filter, context)?))
     }
 }
 
@@ -96,6 +106,13 @@ fn size(filter: &ScalableBloomFilter) -> u64 {
         .iter()
         .map(|layer| LAYER_BYTES.saturating_add(layer.bytes()));
     layers.fold(FILTER_BYTES, u64::saturating_add)
+}
+
+/// The items that a growing filter of valkey-bloom has room for in the end.
+fn max_capacity(filter: &ScalableBloomFilter, max_bytes: u64) -> Option<u64> {
+    let valkey = filter.valkey().filter(|_| !filter.is_fixed())?;
+    let first = filter.layers().first()?.capacity();
+    Some(valkey.max_capacity(first, filter.error_rate(), filter.expansion(), max_bytes))
 }
 
 struct Info<'a> {
@@ -114,29 +131,27 @@ impl<'a> Info<'a> {
 
     /// The key is checked before the word: RedisBloom answers `not found` even to a wrong word.
     fn execute(&self, context: &Context, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
-        let (filter, now) = (slot.required()?, context.now_ms);
+        let filter = slot.required()?;
         let Some(text) = self.field else {
-            return Ok(Reply::Map(
-                Field::THEIRS.map(|field| field.entry(filter, now)).into(),
-            ));
+            let entries = Field::THEIRS.iter();
+            let entries = entries.filter_map(|field| field.entry(filter, context));
+            return Ok(Reply::Map(entries.collect()));
         };
         let field = Field::parse(text)?;
-        // Fields that only valkey-bloom has are bare values there. A fixed filter has no ratio.
-        match field {
-            Field::Tightening if filter.is_fixed() || filter.layout() == Layout::Blocked => {
-                return Err(CommandError::InvalidInformation);
-            }
-            Field::Error | Field::Tightening => return Ok(field.value(filter, now)),
-            _ => {}
-        }
+        let (label, value) = field
+            .entry(filter, context)
+            .ok_or(CommandError::InvalidInformation)?;
+        // Fields that only valkey-bloom has are bare values there.
         Ok(match context.protocol {
-            Protocol::Resp2 => Reply::Array(vec![field.value(filter, now)]),
-            Protocol::Resp3 => Reply::Map(vec![field.entry(filter, now)]),
+            _ if Field::VALKEYS.contains(&field) => value,
+            Protocol::Resp2 => Reply::Array(vec![value]),
+            Protocol::Resp3 => Reply::Map(vec![(label, value)]),
         })
     }
 }
 
-/// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION | ERROR | TIGHTENING]`
+/// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION | ERROR | TIGHTENING |
+/// MAXSCALEDCAPACITY]`
 pub fn info(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
     let info = Info::parse(run.next_args(INFO));
     answers.answer(info.and_then(|info| info.execute(context, slot)));

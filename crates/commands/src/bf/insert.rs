@@ -3,7 +3,7 @@
 use super::add::insert_all;
 use super::{Parameters, window};
 use crate::args::Args;
-use crate::context::{Context, Defaults};
+use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::layout;
 use crate::number;
@@ -59,7 +59,7 @@ impl Word {
     }
 }
 
-/// What only valkey-bloom's BF.INSERT has. Any of it asks for a filter as valkey-bloom makes it.
+/// What only valkey-bloom's BF.INSERT has. With any of it, the new filter is as valkey-bloom's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Valkey {
     seed: Option<[u8; 32]>,
@@ -71,13 +71,17 @@ impl Valkey {
     /// The usual tightening ratio of valkey-bloom.
     const TIGHTENING: f64 = 0.5;
 
-    fn is_asked_for(&self) -> bool {
+    fn is_given(&self) -> bool {
         *self != Valkey::default()
     }
 
     /// The filter's parameters, if it can grow as far as it must.
-    fn check(&self, parameters: &Parameters) -> Result<Option<ValkeyBloom>, CommandError> {
-        if !self.is_asked_for() {
+    fn check(
+        &self,
+        parameters: &Parameters,
+        context: &Context,
+    ) -> Result<Option<ValkeyBloom>, CommandError> {
+        if !self.is_given() {
             return Ok(None);
         }
         let valkey = ValkeyBloom {
@@ -87,32 +91,36 @@ impl Valkey {
         let Some(wanted) = self.scale_to else {
             return Ok(Some(valkey));
         };
-        if parameters.non_scaling {
+        if parameters.non_scaling || parameters.expansion == 0 {
             return Err(CommandError::ScaleToFixed);
         }
-        let (mut capacity, mut sum, mut layer) = (parameters.capacity, parameters.capacity, 0);
-        while sum < wanted {
-            layer += 1;
-            capacity = capacity.saturating_mul(parameters.expansion.into());
-            sum = sum.saturating_add(capacity);
-            if parameters.error_rate * valkey.tightened(layer) <= f64::MIN_POSITIVE {
-                return Err(CommandError::ScaleTo);
-            }
+        let Parameters {
+            capacity,
+            error_rate,
+            expansion,
+            ..
+        } = *parameters;
+        let reached = |bytes| valkey.max_capacity(capacity, error_rate, expansion, bytes);
+        if reached(u64::MAX) < wanted {
+            return Err(CommandError::ScaleTo);
+        }
+        if reached(context.max_filter_bytes) < wanted {
+            return Err(CommandError::ScaleToMemory);
         }
         Ok(Some(valkey))
     }
 }
 
 impl<'a> Insert<'a> {
-    fn parse(mut args: Args<'a>, defaults: &Defaults) -> Result<Self, CommandError> {
+    fn parse(mut args: Args<'a>, context: &Context) -> Result<Self, CommandError> {
         let key = args.next_bytes()?;
-        let mut parameters = Parameters::from(*defaults);
+        let mut parameters = Parameters::from(context.defaults);
         let mut create = true;
         let mut valkey = Valkey::default();
         loop {
             let word = match args.next_optional() {
                 // valkey-bloom replicates BF.RESERVE as a BF.INSERT without items.
-                None if valkey.is_asked_for() => break,
+                None if valkey.is_given() => break,
                 None => return Err(args.wrong_arity()),
                 Some(word) => Word::parse(word).ok_or(CommandError::UnknownArgument)?,
             };
@@ -157,14 +165,14 @@ impl<'a> Insert<'a> {
                 Word::Window => parameters.window = Some(window::parse(&mut args)?),
             }
         }
-        let items = match valkey.is_asked_for() {
+        let items = match valkey.is_given() {
             true => args.rest(),
             false => args.next_rest()?,
         };
-        parameters.valkey = valkey.check(&parameters)?;
+        parameters.valkey = valkey.check(&parameters, context)?;
         Ok(Self {
             key,
-            parameters: parameters.check(defaults)?,
+            parameters: parameters.check(&context.defaults)?,
             create,
             items,
         })
@@ -202,7 +210,7 @@ pub fn insert(
     answers: &mut dyn Answers,
     changes: &mut dyn Changes,
 ) {
-    let insert = Insert::parse(run.next_args(INSERT), &context.defaults);
+    let insert = Insert::parse(run.next_args(INSERT), context);
     let inserted = insert.and_then(|insert| insert.execute(context, slot, answers, changes));
     inserted.unwrap_or_else(|error| answers.error(error));
 }

@@ -63,18 +63,19 @@ impl Parameters {
     /// Refuses options that contradict each other, whatever the key holds.
     pub(crate) fn check(self, defaults: &Defaults) -> Result<Self, CommandError> {
         match self.layout(defaults) {
-            _ if self.valkey.is_some() => Ok(self),
+            Layout::Blocked if self.valkey.is_some() => Err(CommandError::ValkeyOfBlocked),
             Layout::Classic if self.seed.is_some() => Err(CommandError::SeedOfClassic),
             Layout::Classic if self.window.is_some() => Err(CommandError::WindowOfClassic),
             _ => Ok(self),
         }
     }
 
-    /// The layout, which a window decides if nothing else does.
+    /// The layout. If none is given, valkey-bloom's options or a window decide.
     fn layout(&self, defaults: &Defaults) -> Layout {
-        let by_default = match self.window {
-            Some(_) => Layout::Blocked,
-            None => defaults.layout,
+        let by_default = match (self.valkey, self.window) {
+            (Some(_), _) => Layout::Classic,
+            (None, Some(_)) => Layout::Blocked,
+            (None, None) => defaults.layout,
         };
         self.layout.unwrap_or(by_default)
     }
@@ -95,9 +96,10 @@ impl Parameters {
         } else {
             builder
         };
-        if let Some(valkey) = self.valkey {
-            return Ok(builder.valkey(valkey).build()?);
-        }
+        let builder = match self.valkey {
+            Some(valkey) => builder.valkey(valkey),
+            None => builder,
+        };
         let builder = match self.window {
             Some((span, generations)) => builder.window(span, generations, context.now_ms),
             None => builder,

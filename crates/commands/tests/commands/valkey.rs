@@ -85,6 +85,24 @@ fn the_options_are_checked() {
     );
     let together = "-ERR cannot use NONSCALING and VALIDATESCALETO options together";
     refused("NONSCALING VALIDATESCALETO 1000", together);
+    refused("EXPANSION 0 VALIDATESCALETO 1000", together);
+    // So many layers are not counted one by one.
+    refused(
+        "TIGHTENING 0.9999999 EXPANSION 1 CAPACITY 1 VALIDATESCALETO 1073741824",
+        degrades,
+    );
+    let classic = "-ERR TIGHTENING, VALIDATESCALETO and a seed of 32 bytes need LAYOUT CLASSIC";
+    refused("TIGHTENING 0.5 LAYOUT BLOCKED ITEMS a", classic);
+    let seed = "-ERR a seed needs LAYOUT BLOCKED";
+    refused("TIGHTENING 0.5 SEED 7 ITEMS a", seed);
+    let window = "-ERR a window needs LAYOUT BLOCKED";
+    refused("TIGHTENING 0.5 WINDOW ITEMS ITEMS a", window);
+    keys.context.max_filter_bytes = 1000;
+    assert_eq!(
+        keys.say("BF.INSERT f VALIDATESCALETO 1000"),
+        "-ERR provided VALIDATESCALETO causes bloom object to exceed memory limit"
+    );
+    keys.context.max_filter_bytes = u64::MAX;
     assert_eq!(keys.say("BF.INSERT f VALIDATESCALETO 1000"), "*0");
     // Without a seed, it is the fixed one.
     let seed = keys.filter("f").valkey().unwrap().seed;
@@ -108,6 +126,7 @@ fn fields_of_valkey_bloom_are_bare_values() {
     let mut keys = Keyspace::default();
     keys.say("BF.INSERT f TIGHTENING 0.85 ERROR 0.03 ITEMS a");
     keys.say("BF.RESERVE fixed 0.01 100 NONSCALING");
+    keys.context.max_filter_bytes = 128 << 20;
     for protocol in [Protocol::Resp2, Protocol::Resp3] {
         keys.context.protocol = protocol;
         assert_eq!(
@@ -118,12 +137,13 @@ fn fields_of_valkey_bloom_are_bare_values() {
             keys.call(&[b"BF.INFO", b"f", b"tightening"]),
             Reply::Double(0.85)
         );
+        assert_eq!(keys.say("BF.INFO f MaxScaledCapacity"), ":52428700");
     }
     keys.context.protocol = Protocol::Resp2;
-    assert_eq!(
-        keys.say("BF.INFO fixed TIGHTENING"),
-        "-Invalid information value"
-    );
+    for field in ["TIGHTENING", "MAXSCALEDCAPACITY"] {
+        let reply = keys.say(&format!("BF.INFO fixed {field}"));
+        assert_eq!(reply, "-Invalid information value");
+    }
     assert_eq!(
         keys.call(&[b"BF.INFO", b"fixed", b"ERROR"]),
         Reply::Double(0.01)

@@ -123,7 +123,8 @@ impl ScalableBuilder {
     }
 
     /// A filter as valkey-bloom makes it, with its hash and its sizes. It has the classic layout,
-    /// whatever [`layout`](Self::layout) says. [Example](ValkeyBloom::FIXED_SEED).
+    /// whatever [`layout`](Self::layout) says, and no [`window`](Self::window).
+    /// [Example](ValkeyBloom::FIXED_SEED).
     pub fn valkey(mut self, valkey: ValkeyBloom) -> Self {
         self.valkey = Some(valkey);
         self
@@ -167,10 +168,10 @@ impl ScalableBuilder {
             return Err(BuildError::Capacity);
         }
         let scaling = !self.fixed && self.expansion > 0;
+        let window = self.window_of_one()?;
         if let Some(valkey) = self.valkey {
             return self.of_valkey(valkey, scaling);
         }
-        let window = self.window_of_one()?;
         let layer = match &window {
             Some(window) => self.first_of_window(window)?,
             None => self.first_layer(scaling)?,
@@ -206,6 +207,7 @@ impl ScalableBuilder {
             return Ok(None);
         };
         let valid = self.layout == Layout::Blocked
+            && self.valkey.is_none()
             && (1..=MAX_GENERATIONS).contains(&generations)
             && span != Span::Ticks(0);
         if !valid {

@@ -128,6 +128,13 @@ impl ScalableBloomFilter {
         .with_window(parts.window.clone()))
     }
 
+    /// The number of the first byte of the bit arrays in a dump, as
+    /// [`FilterParts::stream_start`] has it. [Example](ChunkError).
+    #[must_use]
+    pub fn stream_start(&self) -> u64 {
+        self.window().map_or(0, |window| window.dropped)
+    }
+
     /// Bytes of all bit arrays laid end to end, oldest layer first. [Example](crate::redisbloom).
     #[must_use]
     pub fn stream_len(&self) -> u64 {

@@ -125,6 +125,7 @@ pub enum PartsError {
 /// use everbloom::redisbloom::ChunkError;
 /// let mut filter = ScalableBloomFilter::builder().build()?;
 /// let end = filter.stream_len();
+/// assert_eq!(filter.stream_start(), 0);
 /// assert_eq!(filter.load_chunk(end, &[1]), Err(ChunkError::NoLayer));
 /// assert_eq!(filter.load_chunk(end - 1, &[1, 2]), Err(ChunkError::TooLong));
 /// # Ok::<(), everbloom::BuildError>(())
@@ -141,7 +142,7 @@ pub enum ChunkError {
 
 impl FilterParts {
     /// The number of the first byte of the bit arrays in a dump: 0, or as many bytes as a window has
-    /// dropped.
+    /// dropped. [Example](ChunkError).
     #[must_use]
     pub fn stream_start(&self) -> u64 {
         self.window.as_ref().map_or(0, |window| window.dropped)

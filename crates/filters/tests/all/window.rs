@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
-use everbloom::redisbloom::{Check, FilterParts, PartsError};
+use everbloom::redisbloom::{Check, FilterParts, PartsError, ValkeyBloom};
 use everbloom::{
     BloomView, BuildError, Generation, InsertError, Layout, ScalableBloomFilter, Span,
 };
@@ -245,6 +245,11 @@ fn a_reader_sees_the_generations_of_its_moment() {
     }
 }
 
+const VALKEY: ValkeyBloom = ValkeyBloom {
+    seed: ValkeyBloom::FIXED_SEED,
+    tightening: 0.5,
+};
+
 #[test]
 fn only_windows_that_can_be_are_built() {
     let builder = ScalableBloomFilter::builder();
@@ -253,6 +258,7 @@ fn only_windows_that_can_be_are_built() {
         builder.window(Span::Items, 0, 0),
         builder.window(Span::Items, 65, 0),
         builder.window(Span::Items, 4, 0).layout(Layout::Classic),
+        builder.window(Span::Items, 4, 0).valkey(VALKEY),
     ];
     for builder in refused {
         assert_eq!(builder.build(), Err(BuildError::Window));
@@ -349,13 +355,14 @@ fn forged_windows_are_refused() {
         change(parts.window.as_mut().unwrap());
         ScalableBloomFilter::from_parts(&parts, u64::MAX).map(drop)
     };
-    let forged: [fn(&mut Window); 9] = [
+    let forged: [fn(&mut Window); 10] = [
         |window| window.span = Span::Ticks(0),
         |window| window.generations = 0,
         |window| window.generations = u32::MAX,
         |window| window.generations = 1,
         |window| window.capacity = 0,
         |window| window.error_rate = f64::NAN,
+        |window| window.dropped = 1 << 63,
         |window| window.kept.clear(),
         |window| window.kept[0].layers = u32::MAX,
         |window| window.kept.swap(0, 4),

@@ -138,11 +138,14 @@ pub fn of_load(bytes: &[u8], limit: u64) -> Option<ScalableBloomFilter> {
     let mut theirs = Theirs::new(expansion, error_rate, tightening, limit);
     for _ in 0..count {
         let len = take(&mut rest).map(u64::from_le_bytes)?;
-        let (bitmap, behind) = rest.split_at_checked(usize::try_from(len).ok()?)?;
+        let (bytes, behind) = rest.split_at_checked(usize::try_from(len).ok()?)?;
         rest = behind;
+        let mut bitmap = Vec::new();
+        bitmap.try_reserve_exact(bytes.len()).ok()?;
+        bitmap.extend_from_slice(bytes);
         let items = take(&mut rest).map(u64::from_le_bytes)?;
         let capacity = take(&mut rest).map(u64::from_le_bytes)?;
-        theirs.push(bitmap.to_vec(), capacity, items)?;
+        theirs.push(bitmap, capacity, items)?;
     }
     theirs.build::<()>().ok()
 }
@@ -197,7 +200,8 @@ impl Theirs {
             capacity,
             log2_bits: 0,
         });
-        self.arrays.push(bitmap.split_off(BITMAP_HEAD));
+        bitmap.drain(..BITMAP_HEAD);
+        self.arrays.push(bitmap);
         Some(())
     }
 

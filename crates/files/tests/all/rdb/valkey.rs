@@ -82,6 +82,19 @@ fn check(filter: &ScalableBloomFilter, told: &Json) {
     assert_eq!(Json::from(layers), told["subs"], "{key}");
     let seed = filter.valkey().unwrap().seed.to_vec();
     assert_eq!(seed, unhex(told["seed"].as_str().unwrap()), "{key}");
+    check_capacity(filter, told);
+}
+
+/// What valkey-bloom says of the capacity after all growth, within its limit of 128 MiB.
+fn check_capacity(filter: &ScalableBloomFilter, told: &Json) {
+    let info = told["info2"].as_array().unwrap();
+    let Some(at) = info.iter().position(|it| it == "Max scaled capacity") else {
+        return assert!(filter.is_fixed());
+    };
+    let (first, valkey) = (filter.layers()[0].capacity(), filter.valkey().unwrap());
+    let (rate, expansion) = (filter.error_rate(), filter.expansion());
+    let most = valkey.max_capacity(first, rate, expansion, 128 << 20);
+    assert_eq!(most, info[at + 1], "{}", told["key"]);
 }
 
 fn bloom(value: &Value) -> &ScalableBloomFilter {
