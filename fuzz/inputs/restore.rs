@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use everbloom::redisbloom::Check;
 use everbloom_commands::Filter;
+use everbloom_commands::format::value::valkey::of_load;
 use everbloom_files::Value;
 use everbloom_files::rdb::{crc64, dump, restore};
 
@@ -26,8 +27,22 @@ pub(crate) fn check(payload: &[u8]) -> bool {
     let Ok(value) = restore(payload, LIMIT) else {
         return false;
     };
-    let again = restore(&dump(&value, true, usize::MAX).unwrap(), LIMIT).unwrap();
-    match (&value, &again) {
+    check_value(&value);
+    true
+}
+
+/// Tries the input as what BF.LOAD of valkey-bloom takes. Whether it was that.
+pub(crate) fn check_load(input: &[u8]) -> bool {
+    let Some(filter) = of_load(input, LIMIT) else {
+        return false;
+    };
+    check_value(&Value::Filter(Filter::Bloom(filter)));
+    true
+}
+
+fn check_value(value: &Value) {
+    let again = restore(&dump(value, true, usize::MAX).unwrap(), LIMIT).unwrap();
+    match (value, &again) {
         (Value::Text(a), Value::Text(b)) => assert_eq!(a, b),
         (Value::Filter(a), Value::Filter(b)) => {
             assert_eq!(a, b);
@@ -58,5 +73,4 @@ pub(crate) fn check(payload: &[u8]) -> bool {
         }
         _ => panic!("a value changed its type"),
     }
-    true
 }

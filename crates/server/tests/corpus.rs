@@ -62,7 +62,7 @@ fn check_variety(target: &str, tally: &Tally) {
 fn payloads_of_the_corpus() {
     let running = server(settings());
     let mut client = Client::of(&running);
-    let mut tally = Tally::default();
+    let (mut tally, mut loads) = (Tally::default(), 0);
     for (name, input) in seeds("restore") {
         for payload in restore::payloads(&input, 12) {
             let valid = restore::check(&payload);
@@ -73,9 +73,15 @@ fn payloads_of_the_corpus() {
             }
             work_with(&mut client, "k");
         }
+        let is_filter = restore::check_load(&input);
+        let loaded = client.call(&[b"BF.LOAD", &b"k"[..], &input]);
+        assert_eq!(loaded == Reply::OK, is_filter, "{name}");
+        loads += usize::from(is_filter);
+        work_with(&mut client, "k");
     }
     assert_eq!(client.line("PING"), Reply::simple("PONG"));
     check_variety("restore", &tally);
+    assert!(loads > 1, "BF.LOAD took {loads}");
     tally.check_restore_errors();
 }
 
