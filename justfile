@@ -91,7 +91,8 @@ bench-server: _bench-build
     cargo run --release --manifest-path benches/Cargo.toml -- server
 
 # The module in redis-server, beside that one's ECHO and SETBIT and beside `everbloom serve`; another
-# host by its path, as in: just bench-module --redis-server /usr/bin/valkey-server
+# host by its path, as in: just bench-module --redis-server /usr/bin/valkey-server. With the environment
+# variable EVERBLOOM_VALKEY_BLOOM=FILE, valkey-bloom is measured in that host, too
 bench-module *args: _bench-build module
     cargo run --release --manifest-path benches/Cargo.toml -- module {{ args }}
 

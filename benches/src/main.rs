@@ -55,6 +55,7 @@ Usage: everbloom-benches library|server|module|client|concurrency|entrances|fill
   --redis-server PROGRAM
                        the peer, and the host of the module; may be valkey-server
                        [default: redis-server]
+                       EVERBLOOM_VALKEY_BLOOM=FILE puts that module beside ours, in the same host
   --results FOLDER     where DATE-CPU is made [default: results beside this crate]";
 
 /// The command line.

@@ -9,6 +9,8 @@ mod plan;
 pub mod process;
 mod report;
 
+use std::path::Path;
+
 use anyhow::Result;
 use serde::Serialize;
 
@@ -34,6 +36,7 @@ struct Results {
     everbloom: Named,
     /// redis-server, or the host with the module in it when the module is measured.
     redis: Named,
+    valkey_bloom: Option<Named>,
     outcomes: Vec<Outcome>,
 }
 
@@ -59,14 +62,21 @@ pub fn run(options: &Options, what: What) -> Result<()> {
         What::Module => Some(options.module.as_path()),
     };
     let redis = Server::redis(&options.redis_server, module)?;
-    let server = |peer| match peer {
-        Peer::Everbloom => &everbloom,
-        Peer::Redis | Peer::Module => &redis,
+    let theirs = match what {
+        What::Server => None,
+        What::Module => std::env::var_os("EVERBLOOM_VALKEY_BLOOM"),
     };
-    let mut cases = what.cases(&scale);
+    let theirs = theirs.map(|file| Server::redis(&options.redis_server, Some(Path::new(&file))));
+    let theirs = theirs.transpose()?;
+    let server = |peer| match (peer, &theirs) {
+        (Peer::ValkeyBloom, Some(theirs)) => theirs,
+        (Peer::Everbloom, _) => &everbloom,
+        _ => &redis,
+    };
+    let mut cases = what.cases(&scale, theirs.is_some());
     // ECHO is what others are compared with.
     cases.retain(|case| case.label == plan::ECHO || options.wants(case.label));
-    for (peer, flags) in what.preparations(&scale) {
+    for (peer, flags) in what.preparations(&scale, theirs.is_some()) {
         eprintln!("filling: {}", server(peer).version);
         process::load(server(peer), &flags)?;
     }
@@ -80,6 +90,7 @@ pub fn run(options: &Options, what: What) -> Result<()> {
         pinned: process::can_pin(),
         everbloom: named(&everbloom),
         redis: named(&redis),
+        valkey_bloom: theirs.as_ref().map(named),
         outcomes: cases.into_iter().map(Outcome::new).collect(),
     };
     for round in 1..=scale.rounds {

@@ -24,6 +24,8 @@ pub enum Peer {
     Everbloom,
     Redis,
     Module,
+    /// valkey-bloom in a host of its own.
+    ValkeyBloom,
 }
 
 /// The sizes and times of a run.
@@ -273,7 +275,8 @@ impl What {
     }
 
     /// How to fill the keys that the probes use: the server, and the flags of `load`.
-    pub fn preparations(self, scale: &Scale) -> Vec<(Peer, Vec<String>)> {
+    /// `valkey_bloom` says whether that peer is there.
+    pub fn preparations(self, scale: &Scale, valkey_bloom: bool) -> Vec<(Peer, Vec<String>)> {
         let fill = |peer, command, key, reserve: String, items| {
             let fill = format!("--fill {items} --requests 100 --keep");
             (
@@ -307,15 +310,18 @@ impl What {
             }
             What::Module => Kind::ALL.map(|kind| filter(Peer::Module, kind)).into(),
         };
-        ours.into_iter().chain(others).collect()
+        let theirs = valkey_bloom.then(|| filter(Peer::ValkeyBloom, Kind::Classic));
+        ours.into_iter().chain(others).chain(theirs).collect()
     }
 
     /// All cases. The peers of a line and pipeline follow each other directly.
-    pub fn cases(self, scale: &Scale) -> Vec<Case> {
+    pub fn cases(self, scale: &Scale, valkey_bloom: bool) -> Vec<Case> {
         let mut cases = Vec::new();
         for (peers, line) in self.lines() {
+            let theirs =
+                (valkey_bloom && line.label.starts_with("BF.")).then_some(&Peer::ValkeyBloom);
             for pipeline in PIPELINES {
-                cases.extend(peers.iter().map(|&peer| Case {
+                cases.extend(peers.iter().chain(theirs).map(|&peer| Case {
                     peer,
                     label: line.label,
                     pipeline,

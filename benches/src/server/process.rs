@@ -56,7 +56,7 @@ impl Server {
         };
         ensure!(
             module.exists(),
-            "{} is missing: cargo build --release -p everbloom-module",
+            "{} is missing; ours: cargo build --release -p everbloom-module",
             module.display()
         );
         let module = module.to_string_lossy();

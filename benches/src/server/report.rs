@@ -21,6 +21,9 @@ const TO_REDIS: fn(&Case, &Case) -> bool =
 const TO_SERVE: fn(&Case, &Case) -> bool =
     |case, of| case.peer != Peer::Everbloom && of.peer == Peer::Everbloom && of.label == case.label;
 
+const TO_VALKEY_BLOOM: fn(&Case, &Case) -> bool =
+    |case, of| case.peer == Peer::Module && of.peer == Peer::ValkeyBloom && of.label == case.label;
+
 impl What {
     fn title(self) -> &'static str {
         match self {
@@ -41,6 +44,7 @@ impl What {
                         to("to ECHO", TO_ECHO),
                         to("to SETBIT", TO_SETBIT),
                         to("to serve", TO_SERVE),
+                        to("to valkey-bloom", TO_VALKEY_BLOOM),
                     ]
                 }
             }
@@ -99,6 +103,13 @@ pub fn markdown(machine: &Machine, what: What, results: &Results) -> String {
         short(scale.items as f64),
         what.bitmaps(results),
     );
+    if let Some(theirs) = &results.valkey_bloom {
+        let _ = writeln!(
+            text,
+            "- valkey-bloom: {}, `{}`\n",
+            theirs.version, theirs.command
+        );
+    }
     let _ = writeln!(
         text,
         "Latency is of a batch, a whole pipeline. {} Spread: slowest to fastest run, in parts of \
@@ -163,6 +174,7 @@ impl Results {
         match peer {
             Peer::Everbloom => "everbloom",
             Peer::Module => "module",
+            Peer::ValkeyBloom => "valkey-bloom",
             Peer::Redis => self.redis.name.trim_end_matches("-server"),
         }
     }
