@@ -36,7 +36,7 @@ def crawl(path, pages, now):
     while queue:
         page = queue.popleft()
         url = f"https://example.org/{page}"
-        # To add what is known would keep it known, so add what is fetched only.
+        # Adding a known URL again would restart its window, so add only what is fetched.
         if not fetched.contains(url, now):
             fetched.add(url, now)
             result.append(page)

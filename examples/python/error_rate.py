@@ -2,7 +2,7 @@
 """How often a Bloom filter claims to know what it never saw.
 
 Makes 100 000 random strings, adds one half and asks for the other. Two filters: the one that
-BF.ADD makes by itself (error rate 0.01, grown from a capacity of 100), and one made by
+BF.ADD creates by default (error rate 0.01, grown from a capacity of 100), and one made by
 BF.RESERVE 0.001 50000.
 
     pip install redis

@@ -13,7 +13,7 @@ use crate::error;
 use crate::filter::{Filter, Lookup};
 use crate::item::Value;
 use crate::raw::{self, Buffer, Elements};
-use crate::shared::{Detached, Shared};
+use crate::shared::{Access, Detached, Shared};
 
 /// Items of a chunk: enough for the filter to prefetch all the time, and few enough to stay in the
 /// first cache.
@@ -58,19 +58,9 @@ pub(crate) trait Task<F>: Copy + Send + Sync {
     /// Whether there is an answer for each item.
     const ANSWERS: bool;
 
-    /// Does it while this thread has the interpreter.
-    fn attached(
+    fn run(
         self,
-        filter: &Shared<F>,
-        py: Python<'_>,
-        items: &[impl Item],
-        answers: &mut Vec<u8>,
-    ) -> Result<(), InsertError>;
-
-    /// Does it while this thread does not have the interpreter.
-    fn detached(
-        self,
-        filter: Detached<'_, F>,
+        filter: impl Access<F>,
         items: &[impl Item],
         answers: &mut Vec<u8>,
     ) -> Result<(), InsertError>;
@@ -83,31 +73,15 @@ pub(crate) struct Contains(pub(crate) u64);
 impl<F: Lookup> Task<F> for Contains {
     const ANSWERS: bool = true;
 
-    fn attached(
+    fn run(
         self,
-        filter: &Shared<F>,
-        py: Python<'_>,
+        filter: impl Access<F>,
         items: &[impl Item],
         answers: &mut Vec<u8>,
     ) -> Result<(), InsertError> {
-        filter.read(py, |filter| self.each(filter, items, answers));
+        let answer = |found: bool| answers.push(found.into());
+        filter.read(|filter| filter.contains_each(items, self.0, answer));
         Ok(())
-    }
-
-    fn detached(
-        self,
-        filter: Detached<'_, F>,
-        items: &[impl Item],
-        answers: &mut Vec<u8>,
-    ) -> Result<(), InsertError> {
-        filter.read(|filter| self.each(filter, items, answers));
-        Ok(())
-    }
-}
-
-impl Contains {
-    fn each(self, filter: &impl Lookup, items: &[impl Item], answers: &mut Vec<u8>) {
-        filter.contains_each(items, self.0, |found| answers.push(found.into()));
     }
 }
 
@@ -118,38 +92,18 @@ pub(crate) struct Insert<const ANSWERS: bool>(pub(crate) u64);
 impl<F: Filter, const ANSWERS: bool> Task<F> for Insert<ANSWERS> {
     const ANSWERS: bool = ANSWERS;
 
-    fn attached(
+    fn run(
         self,
-        filter: &Shared<F>,
-        py: Python<'_>,
+        filter: impl Access<F>,
         items: &[impl Item],
         answers: &mut Vec<u8>,
     ) -> Result<(), InsertError> {
-        filter.write(py, |filter| self.each(filter, items, answers))
-    }
-
-    fn detached(
-        self,
-        filter: Detached<'_, F>,
-        items: &[impl Item],
-        answers: &mut Vec<u8>,
-    ) -> Result<(), InsertError> {
-        filter.write(|filter| self.each(filter, items, answers))
-    }
-}
-
-impl<const ANSWERS: bool> Insert<ANSWERS> {
-    fn each(
-        self,
-        filter: &mut impl Filter,
-        items: &[impl Item],
-        answers: &mut Vec<u8>,
-    ) -> Result<(), InsertError> {
-        filter.insert_each(items, self.0, |new| {
+        let answer = |new: bool| {
             if ANSWERS {
                 answers.push(new.into());
             }
-        })
+        };
+        filter.write(|filter| filter.insert_each(items, self.0, answer))
     }
 }
 
@@ -259,7 +213,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         self.objects(items.py(), items.try_iter()?)
     }
 
-    /// When one cannot be had or is no item, the task is done with those before it.
+    /// If an object cannot be fetched or is no item, the task is done with those before it.
     fn objects<'py>(
         &mut self,
         py: Python<'py>,
@@ -301,7 +255,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         }
     }
 
-    /// Text in a list has a shorter way than other objects, which leads to the same items.
+    /// A fast path for text in a list, with the same items.
     fn list(&mut self, list: &Bound<'_, PyList>) -> PyResult<()> {
         let py = list.py();
         let mut first = 0;
@@ -317,9 +271,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
     }
 
     fn attached(&mut self, py: Python<'_>, items: &[impl Item]) -> PyResult<()> {
-        let done = self
-            .task
-            .attached(self.filter, py, items, &mut self.answers);
+        let done = self.task.run((self.filter, py), items, &mut self.answers);
         done.map_err(error::insert)
     }
 
@@ -351,7 +303,7 @@ fn each_element<F>(
         values.clear();
         let chunk = (first..elements.len()).take(CHUNK);
         values.extend(chunk.filter_map(|index| kind.value(elements.get(index)?)));
-        task.detached(shared, &values, answers)?;
+        task.run(shared, &values, answers)?;
     }
     Ok(())
 }

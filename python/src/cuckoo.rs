@@ -18,7 +18,7 @@ use crate::shared::Shared;
 /// capacity: for how many items the first table is made. It grows by further tables.
 /// bucket_size: slots of a bucket. `in` says True for about bucket_size / 128 of the items that
 ///   were not added, in each table.
-/// max_kicks: how many items are moved to make room for one.
+/// max_kicks: how many items are moved to free a slot for one.
 /// expansion: how many times as large as a table the next one is; 0: the filter does not grow.
 ///
 /// Remove only items that were added: another one may take an item of the filter with it.
@@ -84,7 +84,7 @@ impl CuckooFilter {
         Ok((this.get_type().getattr("from_chunks")?, (chunks,)))
     }
 
-    /// How many items there is room for, at most: the slots of all tables.
+    /// The most items that fit: the slots of all tables.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> u64 {
         self.0.read(py, Inner::slots)

@@ -10,7 +10,7 @@ use crate::raw::{self, Buffer};
 
 /// How many tuples may be in each other: a bound for the stack.
 const MAX_DEPTH: usize = 16;
-/// How long a tuple may be, which is how long Rust's tuples are that are items.
+/// The longest tuple that is an item, here as in Rust.
 const MAX_PARTS: usize = 8;
 
 /// An item, of which a Python object holds the bytes if they never change.

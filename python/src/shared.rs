@@ -96,7 +96,7 @@ impl<T: Send + Sync> Shared<T> {
     }
 }
 
-/// That a thread is detached with a filter. Made and dropped by it while it is attached.
+/// Counts a thread that is detached with a filter. The thread makes and drops it while attached.
 struct Noted<'a>(&'a AtomicUsize);
 
 impl Noted<'_> {
@@ -112,7 +112,26 @@ impl Drop for Noted<'_> {
     }
 }
 
-/// A filter in the hands of a detached thread.
+/// A thread's access to a filter. `read` and `write` run no Python code if the thread is attached.
+pub(crate) trait Access<T>: Copy {
+    fn read<R>(self, read: impl FnOnce(&T) -> R) -> R;
+    fn write<R>(self, write: impl FnOnce(&mut T) -> R) -> R;
+}
+
+/// An attached thread.
+impl<T: Send + Sync> Access<T> for (&Shared<T>, Python<'_>) {
+    #[inline]
+    fn read<R>(self, read: impl FnOnce(&T) -> R) -> R {
+        self.0.read(self.1, read)
+    }
+
+    #[inline]
+    fn write<R>(self, write: impl FnOnce(&mut T) -> R) -> R {
+        self.0.write(self.1, write)
+    }
+}
+
+/// A detached thread's access to a filter.
 pub(crate) struct Detached<'a, T>(&'a Shared<T>);
 
 impl<T> Clone for Detached<'_, T> {
@@ -122,6 +141,16 @@ impl<T> Clone for Detached<'_, T> {
 }
 
 impl<T> Copy for Detached<'_, T> {}
+
+impl<T> Access<T> for Detached<'_, T> {
+    fn read<R>(self, read: impl FnOnce(&T) -> R) -> R {
+        Detached::read(self, read)
+    }
+
+    fn write<R>(self, write: impl FnOnce(&mut T) -> R) -> R {
+        Detached::write(self, write)
+    }
+}
 
 impl<T> Detached<'_, T> {
     pub(crate) fn read<R>(self, read: impl FnOnce(&T) -> R) -> R {

@@ -48,6 +48,12 @@ fn server() -> (Server, u16) {
     client.ok("BF.RESERVE full 0.01 10 NONSCALING LAYOUT CLASSIC");
     let mut added = |item| !client.line(&format!("BF.ADD full {item}")).is_error();
     assert!((0..100).take_while(|item| added(*item)).count() < 100);
+    client.ok("BF.RESERVE nearly 0.01 1000 NONSCALING");
+    for item in 0..950 {
+        client.ok(&format!("BF.ADD nearly {item}"));
+    }
+    client.ok("BF.RESERVE window:seconds 0.01 100 WINDOW SECONDS 3600");
+    client.ok("BF.RESERVE window:items 0.01 100 WINDOW ITEMS");
     // It grows: layers of 1000 and 2000, and one that is begun.
     client.ok("BF.RESERVE grown 0.01 1000 LAYOUT CLASSIC");
     for item in 0..4000 {

@@ -185,3 +185,39 @@ fn bf_load_needs_a_free_key_and_whole_data() {
     replica.replay(&keys.log);
     assert_eq!(replica.filter("new"), keys.filter("new"));
 }
+
+#[test]
+fn merging_and_clearing_keep_the_hash() {
+    let mut keys = Keyspace::default();
+    keys.say("BF.INSERT a CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 ITEMS x");
+    keys.say("BF.INSERT b CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 ITEMS y");
+    assert_eq!(keys.say("BF.MERGE a b"), "+OK");
+    assert_eq!(keys.say("BF.MEXISTS a x y none"), "*3 :1 :1 :0");
+    let hash = *keys.filter("a").valkey().unwrap();
+    insert(&mut keys, "seed", "CAPACITY 100 TIGHTENING 0.5", "ITEMS x");
+    let refused = "-ERR the filters have different hashes";
+    assert_eq!(keys.say("BF.MERGE a seed"), refused);
+    // A filter that has grown is above the rate of its first layer.
+    for item in 0..300 {
+        keys.say(&format!("BF.ADD b {item}"));
+    }
+    let refused = keys.say("BF.MERGE new b");
+    assert!(
+        refused.starts_with("-ERR the error rate would be 0.01"),
+        "{refused}"
+    );
+    keys.say("BF.INSERT wide CAPACITY 1000 ERROR 0.05 TIGHTENING 0.5");
+    assert_eq!(keys.say("BF.MERGE wide a b"), "+OK");
+    assert_eq!(
+        keys.say("BF.MEXISTS wide x y 0 299 none"),
+        "*5 :1 :1 :1 :1 :0"
+    );
+    let refused = "-ERR only a filter in the blocked layout can be made smaller";
+    assert_eq!(keys.say("BF.SHRINK b 10"), refused);
+    assert_eq!(keys.say("BF.CLEAR b"), "+OK");
+    assert!(keys.filter("b").is_empty());
+    assert_eq!(keys.filter("b").valkey(), Some(&hash));
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.dumps(), keys.dumps());
+}

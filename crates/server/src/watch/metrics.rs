@@ -233,29 +233,58 @@ fn clients(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     page.put("everbloom_expired_keys_total", load(&stats.expired_keys))
 }
 
+/// A command that was sent, and what all workers counted for it.
+pub struct Sent {
+    /// The command.
+    pub name: &'static str,
+    index: usize,
+    /// Times it ran.
+    pub calls: u64,
+    /// Total nanoseconds.
+    pub nanos: u64,
+    /// Times it was refused before it ran.
+    pub rejected: u64,
+    /// Times it ran and replied with an error.
+    pub failed: u64,
+}
+
+/// The commands that were sent.
+pub fn sent(server: &Server) -> impl Iterator<Item = Sent> {
+    let sums = registry().commands().iter().map(|row| {
+        let sum = |of: fn(&CommandStats) -> &Counter| {
+            let stats = stats::of_command(&server.workers, row.index);
+            stats.map(|it| of(it).get()).sum()
+        };
+        Sent {
+            name: row.name,
+            index: row.index,
+            calls: sum(|it| &it.calls),
+            nanos: sum(|it| &it.nanos),
+            rejected: sum(|it| &it.rejected),
+            failed: sum(|it| &it.failed),
+        }
+    });
+    sums.filter(|it| it.calls + it.rejected > 0)
+}
+
 fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
-    let stats = |index| stats::of_command(&server.workers, index);
-    let rows = registry().commands().iter();
-    // A command that was never sent has no line.
-    let sent = rows.filter(|row| stats(row.index).any(|it| it.calls.get() + it.rejected.get() > 0));
-    let sums = |of: fn(&CommandStats) -> &Counter| {
-        sent.clone().map(move |row| {
-            let sum: u64 = stats(row.index).map(|stats| of(stats).get()).sum();
-            ([("command", Cow::from(row.name))], sum)
-        })
+    let sent: Vec<Sent> = sent(server).collect();
+    let sums = |of: fn(&Sent) -> u64| {
+        let rows = sent.iter();
+        rows.map(move |it| ([("command", Cow::from(it.name))], of(it)))
     };
-    page.put_each("everbloom_commands_total", sums(|it| &it.calls))?;
-    page.put_each("everbloom_failed_commands_total", sums(|it| &it.failed))?;
-    page.put_each("everbloom_rejected_commands_total", sums(|it| &it.rejected))?;
-    let times = sums(|it| &it.nanos).map(|(labels, nanos)| (labels, seconds(nanos)));
+    page.put_each("everbloom_commands_total", sums(|it| it.calls))?;
+    page.put_each("everbloom_failed_commands_total", sums(|it| it.failed))?;
+    page.put_each("everbloom_rejected_commands_total", sums(|it| it.rejected))?;
+    let times = sums(|it| it.nanos).map(|(labels, nanos)| (labels, seconds(nanos)));
     page.put_each("everbloom_command_seconds_total", times)?;
     let histogram = "everbloom_command_duration_seconds";
     page.family(histogram, MetricType::Histogram, |mut families| {
-        for row in sent.clone() {
-            let labels = [("command", row.name)];
-            let (buckets, sum) = durations(stats(row.index));
-            let count = buckets.iter().map(|(_, count)| count).sum();
+        for it in &sent {
+            let (buckets, count) = durations(stats::of_command(&server.workers, it.index));
+            let labels = [("command", it.name)];
             let mut family = families.encode_family(&labels)?;
+            let sum = seconds(it.nanos);
             family.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
         }
         Ok(())
@@ -265,21 +294,21 @@ fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     page.put_each("everbloom_error_replies_total", codes)
 }
 
-/// The bounds in seconds and the counts of buckets, and the seconds of all commands in them.
-fn durations<'s>(stats: impl Iterator<Item = &'s CommandStats>) -> (Vec<(f64, u64)>, f64) {
+/// The bounds in seconds and the counts of buckets, and the number of commands in them.
+fn durations<'s>(stats: impl Iterator<Item = &'s CommandStats>) -> (Vec<(f64, u64)>, u64) {
     let mut buckets: Vec<_> = Histogram::bounds().map(|nanos| (nanos / 1e9, 0)).collect();
-    let mut sum = 0;
     for stats in stats {
-        sum += stats.nanos.get();
         for ((_, total), count) in buckets.iter_mut().zip(stats.times.counts()) {
             *total += count;
         }
     }
-    (buckets, seconds(sum))
+    let commands = buckets.iter().map(|(_, count)| count).sum();
+    (buckets, commands)
 }
 
+/// Nanoseconds in seconds.
 #[expect(clippy::cast_precision_loss, reason = "a second has a billion of them")]
-fn seconds(nanos: u64) -> f64 {
+pub fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 

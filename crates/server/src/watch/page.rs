@@ -2,6 +2,8 @@
 //!
 //! The name of a key is bytes. `name` is a readable form; `key` is percent-encoded and complete.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use everbloom::Generation;
 use everbloom::redisbloom::FilterParts;
 use everbloom_commands::filter::Parts;
@@ -14,9 +16,10 @@ use serde_json::{Value, json};
 
 use super::figures::{Figures, kind_name, label};
 use super::forecast;
-use super::metrics::Watch;
+use super::metrics::{Watch, seconds, sent};
 use super::table::{self, Reading, Row};
 use crate::server::Server;
+use crate::stats;
 
 /// The page. NONCE is replaced by the nonce of a response.
 pub const HTML: &str = include_str!("page.html");
@@ -76,6 +79,35 @@ pub fn now(watch: &Watch, trouble: Option<String>) -> Value {
         "clients": server.clients.len(),
         "maxmemory": server.config.snapshot().maxmemory,
         "samples": history.samples,
+        "commands": commands(server),
+        "errors": stats::error_codes(&server.workers),
+        "snapshot": snapshot(server),
+    })
+}
+
+/// The commands that were sent, each with its counters.
+fn commands(server: &Server) -> Vec<Value> {
+    let rows = sent(server).map(|it| {
+        json!({
+            "name": it.name, "calls": it.calls, "seconds": seconds(it.nanos),
+            "failed": it.failed, "rejected": it.rejected,
+        })
+    });
+    rows.collect()
+}
+
+/// The last snapshot; `null` without a data directory.
+fn snapshot(server: &Server) -> Value {
+    let Some(persistence) = server.store.persistence() else {
+        return Value::Null;
+    };
+    let (figures, journal) = (&persistence.figures, &server.store.journal);
+    let good = figures.saves.load(Relaxed) > 0;
+    json!({
+        "good_at": good.then(|| figures.last_save.load(Relaxed)),
+        "failed": figures.save_failed.load(Relaxed),
+        "unsaved": journal.changes().saturating_sub(figures.saved_changes.load(Relaxed)),
+        "log_bytes": journal.is_logging().then(|| figures.log_size.load(Relaxed)),
     })
 }
 
@@ -173,6 +205,7 @@ fn window(parts: &Parts) -> Value {
     let generations = generations.map(|(it, items)| json!({"began": began(it), "items": items}));
     json!({
         "seconds": window.span.ticks().map(|ms| ms / 1000),
+        "capacity": window.capacity,
         "next": window.next_generation().map(|ms| ms / 1000),
         "generations": generations.collect::<Vec<_>>(),
     })

@@ -5,6 +5,7 @@ use everbloom_server::Settings;
 use serde_json::Value;
 
 use super::{HOSTILE, ask, scrape_after_a_walk, watched};
+use crate::persistence::common::logging;
 use crate::support::{Client, OfRunning};
 
 #[test]
@@ -166,4 +167,35 @@ fn the_page_shows_the_last_minutes() {
     let trouble = json(port, "/now.json")["trouble"].to_string();
     running.server().store.health.set_loading(false);
     assert!(trouble.starts_with("\"LOADING "), "{trouble}");
+}
+
+#[test]
+fn the_page_shows_commands_errors_and_the_last_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let (running, port) = watched(logging(folder.path()));
+    running.wait_until_loaded();
+    let mut client = Client::of(&running);
+    client.ok("BF.ADD key a");
+    client.ok("BF.ADD key b");
+    client.line("SET text x");
+    client.line("BF.ADD text x");
+    let now = json(port, "/now.json");
+    let commands = now["commands"].as_array().unwrap();
+    let add = commands.iter().find(|it| it["name"] == "bf.add").unwrap();
+    assert_eq!([&add["calls"], &add["failed"], &add["rejected"]], [3, 1, 0]);
+    assert!(add["seconds"].as_f64() > Some(0.0));
+    // Never sent.
+    assert!(commands.iter().all(|it| it["name"] != "bf.info"));
+    assert_eq!(now["errors"], serde_json::json!({"WRONGTYPE": 1}));
+    let unsaved = |now: &Value| now["snapshot"]["unsaved"].as_u64().unwrap();
+    assert_eq!(now["snapshot"]["good_at"], Value::Null);
+    assert!(unsaved(&now) >= 3);
+    client.ok("SAVE");
+    let now = json(port, "/now.json");
+    assert!(now["snapshot"]["good_at"].is_u64());
+    assert_eq!(
+        (&now["snapshot"]["failed"], unsaved(&now)),
+        (&false.into(), 0)
+    );
+    assert!(now["snapshot"]["log_bytes"].as_u64() > Some(0));
 }

@@ -10,7 +10,7 @@
 )]
 
 mod always;
-mod common;
+pub(crate) mod common;
 #[path = "../../../../files/tests/support/crashing.rs"]
 mod crashing;
 mod expiry;
