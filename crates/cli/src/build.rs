@@ -40,8 +40,7 @@ pub(crate) struct Args {
     /// The files to read, one after the other; `-` or none is standard input
     #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Different records to make room for [default: as many records as the files have, which are
-    /// read twice]
+    /// Expected distinct records [default: as many records as the files have, which are read twice]
     #[arg(short, long, value_name = "N", value_parser = number::items)]
     capacity: Option<u64>,
     /// The share of other records that `check` may find [default: 0.0001]
@@ -90,8 +89,8 @@ A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed si
 that anyone can choose records that collide. As DCSO's tool does, it takes a line without the
 carriage return of CRLF; our own formats have it as it is.
 
-The blocked layout has a secret key, so that nobody can choose records that collide. Whoever gives a
---seed gives that up against those who know it. The classic layout has no key.
+The blocked layout has a secret key, so that nobody can choose records that collide. With --seed,
+those who know the number can. The classic layout has no key, so anyone can.
 
 FILE.bloom is replaced in one step, when all was read. After an error or a signal it is as it was.
 

@@ -52,8 +52,8 @@ locked: a `dedup` or `build` that replaces it meanwhile does no harm.
 A filter of DCSO's bloom, such as CIRCL's hashlookup, is known by its content. It is read where it
 is, only as far as it is looked into: let a `bloom insert` end first. One that is packed with gzip
 is unpacked into memory. As DCSO's tool does, it takes a line without the carriage return of CRLF;
-all other filters have it as it is. A filter of Guava is what BloomFilter.writeTo wrote in Java. It does not
-tell how items were put in: give --funnel.
+all other filters have it as it is. A filter of Guava is what BloomFilter.writeTo wrote in Java. It
+does not tell how items were put in: give --funnel.
 
 Exit code, as that of grep: 0 when a record was printed or would be, 1 when none was, 2 for an
 error, also when only one of many inputs could not be read.

@@ -17,6 +17,9 @@ pub(crate) enum Failure {
     Io(#[from] io::Error),
     #[error("{0}")]
     Usage(String),
+    /// Filters that cannot be merged.
+    #[error("{0}")]
+    Unlike(String),
     #[error("{0}")]
     Server(String),
     /// A server was lost in the middle of the work.
@@ -34,6 +37,7 @@ impl Failure {
             | Failure::FilterFile(_)
             | Failure::Io(_)
             | Failure::Usage(_)
+            | Failure::Unlike(_)
             | Failure::Lost(_) => 2,
         }
     }

@@ -38,7 +38,8 @@ error rate of a filter: the items are estimated from its bits.
 A filter with a window forgets, as that of `dedup --window` and those of BF.RESERVE ... WINDOW. Its
 items are those in all generations that are in the file.
 
-Exit code: 0 when the file is whole, 1 when it cannot be merged with OTHER.bloom, 2 when it is damaged, or is no filter, or cannot be read.";
+Exit code: 0 when the file is whole, 1 when it cannot be merged with OTHER.bloom, 2 when one of
+them is damaged, is no filter or cannot be read.";
 
 const OVER: &str =
     "warning     it finds more than it was made for, because it holds too many items\n";
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn mergeable(one: &Path, other: &Path) -> Result<Result<f64, String>, Failure> {
     match merge::rate_of(one, other) {
         Ok(rate) => Ok(Ok(rate.unwrap_or_default())),
-        Err(Failure::Usage(why)) => Ok(Err(why)),
+        Err(Failure::Unlike(why)) => Ok(Err(why)),
         Err(failure) => Err(failure),
     }
 }

@@ -94,7 +94,7 @@ fn union<'a>(
                 if merged.program() != filter.program() {
                     let [one, other] = [&merged, &filter]
                         .map(|filter| filter.program().map_or("everbloom", Program::name));
-                    return Err(Failure::Usage(format!(
+                    return Err(Failure::Unlike(format!(
                         "{} is a filter of {one} and {} one of {other}; only filters of one \
                          program can be merged",
                         first.display(),
@@ -122,10 +122,10 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::WindowOfItems => "cannot be merged: whose items were the last is unknown",
         UnionError::Growth => "cannot be merged, because one of them grows and the other does not",
         UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
-        UnionError::OutOfMemory => return Failure::Server(error.to_string()),
+        UnionError::OutOfMemory => return Failure::Usage(error.to_string()),
     };
     let (first, path) = (first.display(), path.display());
-    Failure::Usage(format!(
+    Failure::Unlike(format!(
         "{first} and {path} {what}; build one of them again with --like the other"
     ))
 }
@@ -147,7 +147,7 @@ fn check_rate(filter: &Writable, allowed: Option<f64>) -> Result<f64, Failure> {
     }
     // A rate that is rounded is not smaller then.
     let enough = percent((now * 1.06).min(0.99)).replace(' ', "");
-    Err(Failure::Usage(format!(
+    Err(Failure::Unlike(format!(
         "the merged filter would find {} of other records, and {what} {}; give --error-rate \
          {enough} to have it all the same, or build the filters again with a lower --error-rate \
          or a larger --capacity",

@@ -66,8 +66,8 @@ minutes.
 
 At the destination, a key that
   does not exist                        gets the filter
-  holds an equal filter                 is skipped: so a copy that ended early goes on when you
-                                        run the same command again
+  holds an equal filter                 is skipped: after a copy that ended early, run the same
+                                        command again, and it copies the rest
   holds an earlier state of the filter  is replaced, if nobody changes it meanwhile: this also
                                         mends filters that another program copied in part
   holds anything else                   stays as it is, and is named; --replace overwrites it
@@ -78,8 +78,8 @@ again: it brings what is missing and skips the rest. Do not add at the destinati
 
 Cuckoo filters in use: a filter is copied as it is at one moment. One that never holds still for as
 long as it takes to read it is named and not copied: stop adding and deleting, and run the same
-command again. A filter that goes on changing after it was copied is often not known as a later
-state of its copy, because its items move and are deleted: --replace brings the new state.
+command again. When a filter changes after it was copied, `copy` often cannot tell that it is a
+later state of its copy, because items move and are deleted: --replace brings the new state.
 
 Blocked filters (TYPE answers everbloom) go only to servers that know them, not to RedisBloom.
 Of a Cluster, give each primary as FROM in turn; as TO, any node serves.
@@ -180,8 +180,8 @@ fn copy_servers(args: &Args) -> Result<ExitCode, Failure> {
     }
     outcome.map_err(|trouble| {
         trouble.into_failure(
-            "\nEvery filter at the destination is whole. Run the same command again to go on: it \
-             skips what is there.",
+            "\nEvery filter at the destination is whole. Run the same command again: it copies the \
+             rest.",
         )
     })?;
     Ok(ExitCode::from(u8::from(!tally.is_complete())))

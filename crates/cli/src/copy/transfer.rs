@@ -331,24 +331,24 @@ pub(super) fn load_header(
     destination.flush()?;
     let reply = destination.reply()?;
     destination.demand("PEXPIRE")?;
-    match reply {
-        Reply::Error(text) if header.is_blocked() => Err(Trouble::Filter(format!(
-            "the destination refused it ({text}): it is in the blocked layout, which only \
-             everbloom and its module know"
-        ))),
-        Reply::Error(text) if text.starts_with("ERR unknown command") => {
-            Err(Trouble::Filter(format!(
-                "the destination has no {}: what runs there does not know {}",
-                filter.family.loadchunk(),
-                filter.family.filter()
-            )))
-        }
-        Reply::Error(text) => Err(Trouble::Filter(format!(
-            "the destination refused its header ({text}); perhaps it has no memory for a \
-             filter of this size"
-        ))),
-        _ => Ok(()),
-    }
+    let Reply::Error(text) = reply else {
+        return Ok(());
+    };
+    Err(Trouble::Filter(match header.why_ours() {
+        _ if text.starts_with("ERR unknown command") => format!(
+            "the destination has no {}: what runs there does not know {}",
+            filter.family.loadchunk(),
+            filter.family.filter()
+        ),
+        Some(why) => format!(
+            "the destination refused it ({text}): {why}, and only everbloom and its module know \
+             such filters"
+        ),
+        None => format!(
+            "the destination refused its header ({text}); perhaps it has no memory for a filter \
+             of this size"
+        ),
+    }))
 }
 
 pub(super) fn load_piece(

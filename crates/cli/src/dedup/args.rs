@@ -23,8 +23,8 @@ pub(crate) struct Args {
     /// Forget what is older: print each record once in this time, such as 12h, 30d or 4w
     #[arg(long, value_name = "TIME", value_parser = number::duration, requires = "state")]
     pub(super) window: Option<u64>,
-    /// Different records to make room for; more are no error, the filter grows [default: a guess
-    /// from the sizes of the files]
+    /// Expected distinct records; the filter grows beyond [default: a guess from the sizes of the
+    /// files]
     #[arg(short, long, value_name = "N", value_parser = number::items)]
     pub(super) capacity: Option<u64>,
     /// The share of new records that may be lost, taken for repeats [default: 0.0001]

@@ -132,8 +132,8 @@ impl Judge {
         };
         Failure::Usage(format!(
             "{failure}; it gave no answer for {unknown} records, which were {deed} and may be \
-             remembered or not; a further run with the same input goes on after record {}, and \
-             prints those that are not remembered again",
+             remembered or not; a further run with the same input skips the first {} records, and \
+             prints of the others those that are not remembered",
             self.tally.records
         ))
     }

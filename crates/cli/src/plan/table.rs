@@ -183,7 +183,7 @@ fn overfill(plan: &Plan, text: &mut String) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "This is a filter that goes on when it is full. One that may grow adds a layer instead,\n\
+        "This is a filter that takes more items than its capacity. One that may grow adds a layer instead,\n\
          and one of BF.RESERVE ... NONSCALING refuses more items."
     )
 }

@@ -69,9 +69,13 @@ impl Header {
         }
     }
 
-    /// Whether only everbloom and its module know filters of this layout.
-    pub(crate) fn is_blocked(&self) -> bool {
-        matches!(&self.parts, Parts::Bloom(parts) if parts.key.is_some())
+    /// Why only everbloom and its module know this filter, if that is so.
+    pub(crate) fn why_ours(&self) -> Option<&'static str> {
+        match &self.parts {
+            Parts::Bloom(parts) if parts.key.is_some() => Some("it is in the blocked layout"),
+            Parts::Bloom(parts) if parts.valkey.is_some() => Some("it came from valkey-bloom"),
+            _ => None,
+        }
     }
 }
 

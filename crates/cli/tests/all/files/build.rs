@@ -340,5 +340,14 @@ fn info_shows_a_window_and_whether_two_files_can_be_merged() {
         assert!(unlike.stdout.contains(&line), "{unlike:?}");
         assert!(unlike.stdout.contains(why), "{unlike:?}");
     }
-    refused(&everbloom(&folder, &["info", "a.bloom", "in"]), &["in"]);
+    let whole = fs::read(folder.join("b.bloom")).unwrap();
+    fs::write(folder.join("cut.bloom"), &whole[..whole.len() - 1]).unwrap();
+    for (other, why) in [
+        ("in", "is not a filter file"),
+        ("missing", "cannot open missing"),
+        ("cut.bloom", "is damaged"),
+    ] {
+        let outcome = everbloom(&folder, &["info", "a.bloom", other]);
+        refused(&outcome, &[other, why]);
+    }
 }
