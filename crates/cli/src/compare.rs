@@ -10,6 +10,7 @@ use crate::client::{TlsArgs, Url};
 use crate::display::quoted;
 use crate::failure::Failure;
 use crate::servers::difference::{Difference, Side, compare};
+use crate::servers::dump::READABLE;
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::walk::Walk;
@@ -42,8 +43,8 @@ rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE].
 
 Compares Bloom and cuckoo filters of RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve: parameters, number of items, every bit or fingerprint. It reads both piece by
-piece, so filters of any size need less than 150 MB of memory here. Keys of other types and expiry
-are not compared.
+piece, so filters of any size need less than 150 MB of memory here; filters of valkey-bloom are held
+in memory. Keys of other types and expiry are not compared.
 
 Each filter that differs, or that only one server has, gets a line. While somebody adds items,
 filters that were equal can look different: compare when nobody adds.
@@ -77,9 +78,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
     let (old, new) = (url(&args.old)?, url(&args.new)?);
     let mut old = Server::connect(&old, &args.tls)?;
-    old.must_know("BF.SCANDUMP")?;
+    old.must_know(READABLE)?;
     let mut new = Server::connect(&new, &args.tls)?;
-    new.must_know("BF.SCANDUMP")?;
+    new.must_know(READABLE)?;
     let mut report = Report::new(args);
     let mut tally = Tally::default();
     compare_all(&mut old, &mut new, args, &mut report, &mut tally)?;

@@ -196,6 +196,11 @@ impl Client {
         sent.map_err(ClientError::of_socket)
     }
 
+    /// Sets the most bytes of one reply from now on.
+    pub(crate) fn accept(&mut self, longest: usize) {
+        self.longest = longest;
+    }
+
     /// Waits for the reply to the oldest request without one.
     pub(crate) fn answer(&mut self) -> Result<Reply, ClientError> {
         loop {

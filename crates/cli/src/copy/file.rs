@@ -12,7 +12,7 @@ use crate::client::{TlsArgs, Url};
 use crate::failure::Failure;
 use crate::filter::Filter as Saved;
 use crate::filter_file::FilterFile;
-use crate::servers::dump::{Header, Parts, Reader, ask_for_header, take_header};
+use crate::servers::dump::{Header, Parts, READABLE, Reader, ask_for_header, take_header};
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::temporary;
@@ -56,7 +56,7 @@ pub(super) fn save(
         )));
     }
     let mut server = Server::connect(&from.url, tls)?;
-    server.must_know("BF.SCANDUMP")?;
+    server.must_know(READABLE)?;
     let (filter, bytes, changed) =
         fetch(&mut server, &from.key, progress).map_err(|trouble| trouble.into_failure(""))?;
     let filter = Saved::from(filter);
@@ -109,7 +109,7 @@ fn fetch(
 fn header_of(server: &mut Server, key: &[u8]) -> Result<Header, Trouble> {
     ask_for_header(server, key, Family::Bloom);
     server.flush()?;
-    take_header(server, Family::Bloom)
+    take_header(server, key, Family::Bloom)
 }
 
 fn read(
@@ -144,7 +144,7 @@ pub(super) fn load(
 ) -> Result<u64, Failure> {
     let filter = ScalableBloomFilter::from(FilterFile::look(path)?);
     let mut server = Server::connect(&to.url, tls)?;
-    server.must_know("BF.LOADCHUNK")?;
+    server.must_know(&["BF.LOADCHUNK"])?;
     let temporary = temporary::name(&to.key, &transfer::token());
     let name = Filter {
         key: &to.key,

@@ -19,6 +19,7 @@ use indicatif::HumanBytes;
 use crate::client::{TlsArgs, Url};
 use crate::display::quoted;
 use crate::failure::Failure;
+use crate::servers::dump::READABLE;
 use crate::servers::server::{Server, Trouble};
 use crate::servers::walk::Walk;
 use file::Remote;
@@ -58,7 +59,7 @@ rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE].
 Copies Bloom and cuckoo filters between RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve, in any direction: all of a filter, bit for bit, and when the key expires. Keys of
 other types are not copied, only counted. A filter of any size needs less than 150 MB of memory
-here.
+here. Filters of valkey-bloom are copied from it, not to it, and each is held in memory.
 
 Nobody sees half a filter. Each one is loaded under a temporary name (KEY:everbloom-copy:...), read
 back and compared, and then renamed. A temporary key of a copy that was killed expires after ten
@@ -162,9 +163,9 @@ fn copy_servers(args: &Args) -> Result<ExitCode, Failure> {
         )));
     }
     let mut source = Server::connect(&from, &args.tls)?;
-    source.must_know("BF.SCANDUMP")?;
+    source.must_know(READABLE)?;
     let mut destination = Server::connect(&to, &args.tls)?;
-    destination.must_know("BF.LOADCHUNK")?;
+    destination.must_know(&["BF.LOADCHUNK"])?;
 
     let began = Instant::now();
     let mut tally = Tally::default();

@@ -231,7 +231,7 @@ impl<'a> Transfer<'a> {
         if take_life(self.source)? == Life::Over {
             return Ok(None);
         }
-        let header = take_header(self.source, family)?;
+        let header = take_header(self.source, key, family)?;
         progress.begin("copying", header.length);
         load_header(self.destination, filter, &header)?;
         let sent = self.load_pieces(filter, &header, progress);
@@ -254,7 +254,7 @@ impl<'a> Transfer<'a> {
             Life::Endless => None,
             Life::Left(time) => Instant::now().checked_add(Duration::from_millis(time)),
         };
-        let changed = take_header(self.source, family)?.bytes != header.bytes;
+        let changed = take_header(self.source, key, family)?.bytes != header.bytes;
         let bytes = header.length;
         Ok(Some(Loaded {
             bytes,
@@ -391,7 +391,7 @@ pub(super) fn read_back(
     ask_for_header(destination, temporary, family);
     destination.flush()?;
     destination.demand("PEXPIRE")?;
-    let same = take_header(destination, family)?.bytes == header.bytes;
+    let same = take_header(destination, temporary, family)?.bytes == header.bytes;
     let mut digest = CRC.digest();
     let mut reader = Reader::new(destination, temporary, header, header.length)?;
     while let Some(piece) = reader.next(destination)? {

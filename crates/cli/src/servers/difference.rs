@@ -165,8 +165,8 @@ fn headers(
     ask_for_header(second.server, second.key, family);
     second.server.flush()?;
     Ok([
-        take_header(first.server, family)?,
-        take_header(second.server, family)?,
+        take_header(first.server, first.key, family)?,
+        take_header(second.server, second.key, family)?,
     ])
 }
 

@@ -158,16 +158,19 @@ impl Server {
         &self.home.name
     }
 
-    /// Fails when the server does not have a command on filters.
-    pub(crate) fn must_know(&mut self, command: &str) -> Result<(), Failure> {
-        let reply = self.call(&["COMMAND", "INFO", command]);
+    /// Fails when the server has none of some commands on filters. The first is the usual one.
+    pub(crate) fn must_know(&mut self, commands: &[&str]) -> Result<(), Failure> {
+        let reply = self.call(&[&["COMMAND", "INFO"], commands].concat());
         let reply = reply.map_err(|trouble| trouble.into_failure(""))?;
         // An error is no answer: a user may be allowed BF.* and not COMMAND.
-        match reply.into_elements().as_deref() {
-            Some([found]) if found.is_null() => Err(Failure::Server(format!(
-                "{} has no {command}: load the module there, or RedisBloom",
-                self.name()
-            ))),
+        let found = reply.into_elements().unwrap_or_default();
+        match commands.first() {
+            Some(command) if found.len() == commands.len() && found.iter().all(Reply::is_null) => {
+                Err(Failure::Server(format!(
+                    "{} has no {command}: load the module there, or RedisBloom",
+                    self.name()
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -276,10 +279,23 @@ impl Server {
 
     /// As `reply`, but an error reply is the filter's trouble. `what` was asked of the server.
     pub(crate) fn demand(&mut self, what: &str) -> Result<Reply, Trouble> {
-        let node = self.node();
-        match node.reply()? {
+        let reply = self.reply()?;
+        self.accepted(reply, what)
+    }
+
+    /// As `demand`, of a reply that may have so many bytes.
+    pub(crate) fn demand_long(&mut self, what: &str, longest: usize) -> Result<Reply, Trouble> {
+        self.node().client.accept(longest);
+        let reply = self.demand(what);
+        self.node().client.accept(BOUNDS.longest);
+        reply
+    }
+
+    /// The reply, unless it is an error.
+    pub(crate) fn accepted(&mut self, reply: Reply, what: &str) -> Result<Reply, Trouble> {
+        match reply {
             Reply::Error(text) => {
-                let name = &node.name;
+                let name = &self.node().name;
                 Err(Trouble::Filter(format!("{name} refused {what}: {text}")))
             }
             reply => Ok(reply),
