@@ -14,7 +14,7 @@ use everbloom_plot::label;
 use crate::failure::Failure;
 use crate::filter::{Filter, LayoutName, Writable};
 use crate::filter_file::FilterFile;
-use crate::number::{self, percent};
+use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
 use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::{Chunk, Digest};
@@ -174,7 +174,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn check_format(args: &Args) -> Result<(), Failure> {
     let is_own = args.growing || args.layout.is_some() || args.seed.is_some();
     if args.format == Format::Dcso && (is_own || args.like.is_some()) {
-        return Err(Failure::Usage(
+        return Err(Failure::Other(
             "a filter of DCSO's bloom has a fixed size and no key; leave --growing, --layout, \
              --seed and --like off"
                 .to_owned(),
@@ -203,7 +203,7 @@ fn read(
     while let Some(chunk) = pipeline.next()? {
         if let Some(first) = chunk.keyless.first().filter(|_| args.records.strict) {
             let number = tally.records + *first as u64 + 1;
-            return Err(Failure::Usage(format!(
+            return Err(Failure::Other(format!(
                 "record {number} has no such field, and no filter was written; without --strict \
                  it would be left out"
             )));
@@ -212,11 +212,11 @@ fn read(
         tally.keyless += chunk.keyless.len() as u64;
         take(&chunk);
         pipeline.recycle(chunk);
-        progress.update(shared, || format!("{} records", tally.records));
+        progress.update(shared, || format!("{} records", grouped(tally.records)));
     }
     progress.end();
     if shared.failed.load(Ordering::Relaxed) > 0 {
-        return Err(Failure::Usage(
+        return Err(Failure::Other(
             "no filter was written, because it would lack the records that could not be read"
                 .to_owned(),
         ));
@@ -237,7 +237,7 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
     if args.growing {
         return Ok(CAPACITY);
     }
-    Err(Failure::Usage(
+    Err(Failure::Other(
         "standard input and pipes cannot be counted before they are read; give --capacity N, or \
          --growing"
             .to_owned(),
@@ -249,7 +249,7 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
     let rate = args.error_rate.unwrap_or(ERROR_RATE);
     let key = args.seed.map(Key::from_seed);
     if key.is_some() && layout == Layout::Classic {
-        return Err(Failure::Usage(
+        return Err(Failure::Other(
             "the classic layout has no key; leave --seed off: filters of the same capacity and \
              error rate can be merged"
                 .to_owned(),
@@ -275,7 +275,7 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
         builder.build().map(Filter::Fixed).map(Writable::Own)
     };
     made.map_err(|error| {
-        Failure::Usage(format!(
+        Failure::Other(format!(
             "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
              larger --error-rate"
         ))
@@ -285,7 +285,7 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
 /// The filter of a file, to add to it.
 fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
     if file.is_new() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "there is no filter {}; leave --append off to make it",
             path.display()
         )));
@@ -293,7 +293,7 @@ fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
     let mut filter = file.read_writable()?;
     if let Writable::Own(filter) = &mut filter {
         let forgotten = filter.forget();
-        forgotten.map_err(|error| Failure::Server(error.to_string()))?;
+        forgotten.map_err(|error| Failure::Other(error.to_string()))?;
     }
     Ok(filter)
 }
@@ -307,7 +307,7 @@ fn empty_like(path: &Path) -> Result<Filter, Failure> {
 }
 
 fn unmade(error: BuildError) -> Failure {
-    Failure::Usage(format!("cannot make the filter: {error}"))
+    Failure::Other(format!("cannot make the filter: {error}"))
 }
 
 fn summarize(tally: &Tally, filter: &Writable) {
@@ -315,21 +315,22 @@ fn summarize(tally: &Tally, filter: &Writable) {
     let now = stats.estimated_error_rate;
     let mut text = format!(
         "{} records in, {} in the filter, which takes {}\n",
-        tally.records,
-        stats.items,
+        grouped(tally.records),
+        grouped(stats.items),
         label::bytes(bytes as f64),
     );
     if tally.keyless > 0 {
-        text += &format!("{} had no such field and were left out\n", tally.keyless);
+        let keyless = grouped(tally.keyless);
+        text += &format!("{keyless} had no such field and were left out\n");
     }
-    text += &format!("of other records it finds {}\n", percent(now));
+    text += &format!("of other records it finds {}\n", found_rate(now));
     let made_for = stats.capacity.zip(stats.error_rate);
     if let Some((_, asked)) =
         made_for.filter(|(capacity, asked)| stats.items > *capacity && now > *asked)
     {
         text += &format!(
             "warning: that is more than {}; build it again with --capacity {} or more\n",
-            percent(asked),
+            label::percent(asked),
             tally.records - tally.keyless,
         );
     }

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let is_of_guava = matches!(&filter, Found::Other(other) if other.program() == Program::Guava);
     if args.funnel.is_some() && !is_of_guava {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{} is no filter of Guava; leave --funnel off",
             args.filter.display()
         )));
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let keyless = chunk.keyless.first().filter(|_| args.records.strict);
         if let Some(first) = keyless {
             let number = records + *first as u64 + 1;
-            return Err(Failure::Usage(format!(
+            return Err(Failure::Other(format!(
                 "record {number} has no such field; without --strict it would be no member"
             )));
         }

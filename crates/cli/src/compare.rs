@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::client::{TlsArgs, Url};
+use crate::client::{ServerArgs, Url};
 use crate::display::quoted;
 use crate::failure::Failure;
+use crate::number::grouped;
 use crate::servers::difference::{Difference, Side, compare};
 use crate::servers::dump::READABLE;
 use crate::servers::family::Family;
@@ -19,12 +20,9 @@ use crate::servers::walk::Walk;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// One server: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]
-    #[arg(value_name = "OLD")]
-    old: String,
-    /// The other server
-    #[arg(value_name = "NEW")]
-    new: String,
+    /// Both servers: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]
+    #[arg(value_names = ["OLD", "NEW"], num_args = 0..=2)]
+    words: Vec<String>,
     /// Compare only filters whose names match, as in KEYS: 'seen:*'
     #[arg(long = "match", value_name = "PATTERN")]
     pattern: Option<OsString>,
@@ -35,11 +33,12 @@ pub(crate) struct Args {
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
     #[command(flatten)]
-    tls: TlsArgs,
+    server: ServerArgs,
 }
 
 const HELP: &str = "\
-rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE].
+rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE]. When the flags name
+a server, it is OLD.
 
 Compares Bloom and cuckoo filters of RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve: parameters, number of items, every bit or fingerprint. It reads both piece by
@@ -52,8 +51,7 @@ filters that were equal can look different: compare when nobody adds.
 Of a Cluster, run it for each primary as OLD, and again for each primary as NEW.
 The password can be in REDISCLI_AUTH instead of the URL, to keep it out of the process list.
 
-Exit code: 0 when all filters are equal, 1 when not, or when a server refused, 2 when a server was
-lost.
+Exit code: 0 when all filters are equal, 1 when not, 2 for an error.
 
 Examples:
   everbloom compare redis://old redis://new:6380
@@ -75,11 +73,10 @@ impl Tally {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
-    let (old, new) = (url(&args.old)?, url(&args.new)?);
-    let mut old = Server::connect(&old, &args.tls)?;
+    let [old, new] = args.server.pair::<Url>(&args.words)?;
+    let mut old = Server::connect(&old, &args.server)?;
     old.must_know(READABLE)?;
-    let mut new = Server::connect(&new, &args.tls)?;
+    let mut new = Server::connect(&new, &args.server)?;
     new.must_know(READABLE)?;
     let mut report = Report::new(args);
     let mut tally = Tally::default();
@@ -272,7 +269,9 @@ impl Report {
                 different,
                 only_old,
                 only_new,
-            } = tally;
+            } = *tally;
+            let [equal, different, only_old, only_new] =
+                [equal, different, only_old, only_new].map(grouped);
             writeln!(
                 self.out,
                 "{equal} equal, {different} different, {only_old} only at the old server, \

@@ -70,9 +70,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// Writes the pieces into a folder that has its name only when all are there.
 fn write_folder(filter: &ScalableBloomFilter, folder: &Path) -> Result<(), Failure> {
     let failed =
-        |error: io::Error| Failure::Usage(format!("cannot write to {}: {error}", folder.display()));
+        |error: io::Error| Failure::Other(format!("cannot write to {}: {error}", folder.display()));
     if folder.exists() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{} is there already; name a new folder",
             folder.display()
         )));
@@ -81,7 +81,7 @@ fn write_folder(filter: &ScalableBloomFilter, folder: &Path) -> Result<(), Failu
     name.push(".new");
     let new = PathBuf::from(name);
     fs::create_dir(&new).map_err(|error| {
-        Failure::Usage(format!("cannot make the folder {}: {error}", new.display()))
+        Failure::Other(format!("cannot make the folder {}: {error}", new.display()))
     })?;
     let written = write_pieces(filter, &new).and_then(|()| fs::rename(&new, folder));
     if written.is_err() {
@@ -110,14 +110,14 @@ struct Piece {
 
 fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
     let wrong = |why: String| {
-        Failure::Usage(format!(
+        Failure::Other(format!(
             "{} has no whole filter: {why}; take all pieces from the server again",
             folder.display()
         ))
     };
     let read = |path: &Path| {
         fs::read(path)
-            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
+            .map_err(|error| Failure::Other(format!("cannot read {}: {error}", path.display())))
     };
     let pieces = list(folder)?;
     let Some((first, rest)) = pieces.split_first() else {
@@ -163,7 +163,7 @@ fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
 fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<ScalableBloomFilter, Failure> {
     let shown = path.display();
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::Usage(format!(
+        Failure::Other(format!(
             "cannot read {shown}: {error}; give an RDB file, or leave --key off"
         ))
     };
@@ -189,10 +189,10 @@ fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<ScalableBloomFilter
     let key = key.display();
     match found {
         Some(Some(Value::Filter(everbloom_commands::Filter::Bloom(filter)))) => Ok(filter),
-        Some(_) => Err(Failure::Usage(format!(
+        Some(_) => Err(Failure::Other(format!(
             "{key} in {shown} is no Bloom filter; give another --key"
         ))),
-        None => Err(Failure::Usage(format!(
+        None => Err(Failure::Other(format!(
             "{shown} has no key {key} in database {wanted}; give another --key or --db"
         ))),
     }
@@ -201,14 +201,14 @@ fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<ScalableBloomFilter
 /// The pieces in a folder, in order.
 fn list(folder: &Path) -> Result<Vec<Piece>, Failure> {
     let failed =
-        |error: io::Error| Failure::Usage(format!("cannot read {}: {error}", folder.display()));
+        |error: io::Error| Failure::Other(format!("cannot read {}: {error}", folder.display()));
     let mut pieces = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         let iterator = name.to_str().and_then(|name| name.parse().ok());
         let iterator = iterator.ok_or_else(|| {
-            Failure::Usage(format!(
+            Failure::Other(format!(
                 "{} is no piece of a filter: its name is no number; give a folder that has \
                  nothing else",
                 entry.path().display()

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use everbloom::{Layout, Span, Stats, Window};
+use everbloom_plot::label::percent;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::filter_file::{FilterFile, FilterFileError, Found};
 use crate::merge;
-use crate::number::{percent, time};
+use crate::number::{found_rate, grouped, time};
 use crate::other::{Figures, Program};
 
 /// Say what a filter file holds, and whether it is damaged
@@ -146,27 +147,29 @@ impl Description {
         if let Some((_, variant)) = self.variant {
             text += &format!(", {variant}");
         }
-        let now = percent(stats.estimated_error_rate);
+        let now = found_rate(stats.estimated_error_rate);
         text += &match self.made_for() {
             Some((capacity, rate)) => format!(
-                "\nitems       {} of {capacity}\n\
+                "\nitems       {} of {}\n\
                  error rate  {} asked for, {now} expected now\n",
-                stats.items,
+                grouped(stats.items),
+                grouped(capacity),
                 percent(rate),
             ),
             None => format!(
                 "\nitems       about {}\nerror rate  {now} expected now\n",
-                stats.items
+                grouped(stats.items)
             ),
         };
         let fill = stats.fill_ratio * 100.0;
-        text += &format!("fill        {fill:.1} % of {} bits are 1\n", stats.bits);
+        let bits = grouped(stats.bits);
+        text += &format!("fill        {fill:.1} % of {bits} bits are 1\n");
         text += &format!("hashes      {}\n", stats.hashes);
         if let Some(layers) = self.layers {
             text += &format!("layers      {layers}\n");
         }
         if let Some(window) = &self.window {
-            let capacity = window.capacity;
+            let capacity = grouped(window.capacity);
             // Others than `dedup` and the server may have a clock of seconds.
             text += &match window.span {
                 Span::Ticks(ticks) => format!(
@@ -179,9 +182,9 @@ impl Description {
             text += &format!("generations {kept} of at most {most}\n");
         }
         if self.data > 0 {
-            text += &format!("data        {} bytes attached\n", self.data);
+            text += &format!("data        {} bytes attached\n", grouped(self.data));
         }
-        text += &format!("file        {bytes} bytes\n");
+        text += &format!("file        {} bytes\n", grouped(bytes));
         let errs = |(_, rate)| stats.estimated_error_rate > rate;
         if self.is_overfull && self.made_for().is_some_and(errs) {
             text += OVER;
@@ -190,7 +193,7 @@ impl Description {
             Some(Ok(rate)) => {
                 text += &format!(
                     "merge       yes; then it finds {} of others\n",
-                    percent(*rate)
+                    found_rate(*rate)
                 );
             }
             Some(Err(why)) => text += &format!("merge       no: {why}\n"),

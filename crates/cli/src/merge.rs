@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use everbloom::{ShrinkError, UnionError};
+use everbloom_plot::label::percent;
 
 use crate::failure::Failure;
 use crate::filter::{Filter, Writable};
 use crate::filter_file::FilterFile;
-use crate::number::{self, percent};
+use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
 use crate::records::signals::Signals;
 
@@ -122,7 +123,7 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::WindowOfItems => "cannot be merged: whose items were the last is unknown",
         UnionError::Growth => "cannot be merged, because one of them grows and the other does not",
         UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
-        UnionError::OutOfMemory => return Failure::Usage(error.to_string()),
+        UnionError::OutOfMemory => return Failure::Other(error.to_string()),
     };
     let (first, path) = (first.display(), path.display());
     Failure::Unlike(format!(
@@ -160,15 +161,15 @@ fn summarize(filter: &Writable, now: f64) {
     let (stats, _) = filter.stats();
     let mut text = format!(
         "everbloom: about {} items in a filter for {}; of other records it finds {}\n",
-        stats.items,
-        stats.capacity.unwrap_or_default(),
-        percent(now)
+        grouped(stats.items),
+        grouped(stats.capacity.unwrap_or_default()),
+        found_rate(now)
     );
     let full = filter.full_error_rate();
     if stats.error_rate.is_some_and(|asked| full > asked) && full > now {
         text += &format!(
             "everbloom: the filters are side by side; when all are full it finds {}\n",
-            percent(full)
+            found_rate(full)
         );
     }
     // Ignore the error: if stderr is closed, nobody can read it.
@@ -203,14 +204,14 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
     // Opening it to write would make the file.
     let path = &args.file;
     if !path.exists() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "there is no file {}; give the name of a filter file",
             path.display()
         )));
     }
     let mut file = FilterFile::open(path)?;
     let Filter::Fixed(mut filter) = file.read_any()? else {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{} has layers, and only a filter of one can be shrunk; build it again with \
              --capacity, without --growing",
             path.display()
@@ -219,7 +220,7 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
     let items = filter.len().max(1);
     let capacity = args.capacity.unwrap_or(items);
     if capacity < items {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{} has {items} items, and would find too many others with room for {capacity}; give \
              --capacity {items} or more",
             path.display()
@@ -228,7 +229,7 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
     let before = filter.bits();
     filter.shrink_to(capacity).map_err(|error| {
         let path = path.display();
-        Failure::Usage(match error {
+        Failure::Other(match error {
             ShrinkError::Layout => format!(
                 "{path} has the classic layout, which cannot be shrunk; build it again with \
                  --capacity {capacity}"
@@ -244,9 +245,9 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
     }
     let text = format!(
         "everbloom: {} bytes of bits, {} before; of other records it finds {}\n",
-        filter.bits() / 8,
-        before / 8,
-        percent(filter.stats().estimated_error_rate)
+        grouped(filter.bits() / 8),
+        grouped(before / 8),
+        found_rate(filter.stats().estimated_error_rate)
     );
     // Ignore the error: if stderr is closed, nobody can read it.
     let _ = io::stderr().write_all(text.as_bytes());

@@ -13,8 +13,9 @@ use std::time::Duration;
 use everbloom_resp::{DecodeError, DecodeLimits, Decoder, Protocol, Reply, encode_request};
 use rustls::ClientConfig;
 
-pub(crate) use login::{Credentials, LoginArgs, TlsArgs};
-pub(crate) use place::{Place, Url, parse_place};
+use login::Credentials;
+pub(crate) use login::ServerArgs;
+pub(crate) use place::{Place, Url, is_url};
 use stream::Stream;
 
 /// The most bytes to read from the socket at a time.
@@ -24,26 +25,24 @@ const READ_SIZE: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) place: Place,
+    pub(crate) database: u32,
     pub(crate) protocol: Protocol,
-    pub(crate) credentials: Option<Credentials>,
+    credentials: Option<Credentials>,
     tls: Option<Arc<ClientConfig>>,
 }
 
 impl Target {
     /// A server that speaks RESP2; where it speaks TLS, the files of the flags are read.
-    pub(crate) fn new(
-        place: Place,
-        credentials: Option<Credentials>,
-        tls: &TlsArgs,
-    ) -> Result<Self, ClientError> {
-        let tls = match place {
-            Place::Tcp { tls: true, .. } => Some(trust::read(tls).map_err(ClientError::Settings)?),
+    pub(crate) fn new(url: &Url, args: &ServerArgs) -> Result<Self, ClientError> {
+        let tls = match url.place {
+            Place::Tcp { tls: true, .. } => Some(trust::read(args).map_err(ClientError::Settings)?),
             _ => None,
         };
         Ok(Self {
-            place,
+            place: url.place.clone(),
+            database: url.database,
             protocol: Protocol::Resp2,
-            credentials,
+            credentials: url.credentials.clone().or_else(|| args.credentials()),
             tls,
         })
     }
@@ -57,12 +56,6 @@ impl Target {
             tls: self.tls.is_some(),
         };
         other
-    }
-
-    /// The server of a URL without a login, which the flags have.
-    pub(crate) fn of(url: &str, login: &LoginArgs) -> Result<Self, ClientError> {
-        let place = parse_place(url).map_err(ClientError::Settings)?;
-        Self::new(place, login.credentials(), &login.tls)
     }
 }
 
@@ -140,7 +133,7 @@ impl Bounds {
 }
 
 impl Client {
-    /// Connects, logs in and chooses the protocol.
+    /// Connects, logs in and chooses the protocol and the database.
     pub(crate) fn connect(target: &Target) -> Result<Self, ClientError> {
         Self::connect_within(target, Bounds::NONE)
     }
@@ -168,10 +161,18 @@ impl Client {
                     .map(|user| user.as_encoded_bytes()),
             );
             request.push(credentials.password.as_encoded_bytes());
-            client.demand(&request)?;
+            match client.demand(&request) {
+                Err(ClientError::Refused { text })
+                    if credentials.is_optional
+                        && text.contains("without any password configured") => {}
+                outcome => drop(outcome?),
+            }
         }
         if target.protocol == Protocol::Resp3 {
             client.demand(&["HELLO", "3"])?;
+        }
+        if target.database != 0 {
+            client.demand(&["SELECT", &target.database.to_string()])?;
         }
         Ok(client)
     }
@@ -270,6 +271,7 @@ mod tests {
                 port: listener.local_addr().unwrap().port(),
                 tls: false,
             },
+            database: 0,
             protocol: Protocol::Resp2,
             credentials: None,
             tls: None,

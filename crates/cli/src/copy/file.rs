@@ -6,9 +6,10 @@ use everbloom::ScalableBloomFilter;
 use everbloom::redisbloom::FilterParts;
 use everbloom_commands::bf::dump::piece;
 
+use super::Args;
 use super::progress::Progress;
 use super::transfer::{self, CRC, Filter, PASSES, Target};
-use crate::client::{TlsArgs, Url};
+use crate::client::Url;
 use crate::failure::Failure;
 use crate::filter::Filter as Saved;
 use crate::filter_file::FilterFile;
@@ -20,45 +21,25 @@ use crate::servers::temporary;
 /// A key of a server: `redis://HOST#KEY`.
 #[derive(Debug)]
 pub(super) struct Remote {
-    url: Url,
-    key: Vec<u8>,
-}
-
-impl Remote {
-    /// All behind the first `#` is the key, byte for byte.
-    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
-        let Some((url, key)) = text.split_once('#') else {
-            return Err(Failure::Usage(
-                "a file goes to and comes from one key: write it as redis://HOST#KEY".to_owned(),
-            ));
-        };
-        Ok(Self {
-            url: url.parse().map_err(Failure::Usage)?,
-            key: key.as_bytes().to_vec(),
-        })
-    }
+    pub(super) url: Url,
+    pub(super) key: Vec<u8>,
 }
 
 /// Saves the filter of a key in a file. Returns its bytes, and whether it changed meanwhile.
-pub(super) fn save(
-    from: &Remote,
-    path: &Path,
-    replace: bool,
-    tls: &TlsArgs,
-    progress: &Progress,
-) -> Result<(u64, bool), Failure> {
+pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool), Failure> {
+    let progress = Progress::new(args.quiet);
     let mut file = FilterFile::open(path)?;
     file.check_is_filter()?;
-    if !replace && !file.is_new() {
-        return Err(Failure::Usage(format!(
+    if !args.replace && !file.is_new() {
+        return Err(Failure::Other(format!(
             "there is a filter in {}; --replace overwrites it",
             path.display()
         )));
     }
-    let mut server = Server::connect(&from.url, tls)?;
+    let mut server = Server::connect(&from.url, &args.server)?;
     server.must_know(READABLE)?;
     let (filter, bytes, changed) =
-        fetch(&mut server, &from.key, progress).map_err(|trouble| trouble.into_failure(""))?;
+        fetch(&mut server, &from.key, &progress).map_err(|trouble| trouble.into_failure(""))?;
     let filter = Saved::from(filter);
     file.save(|to| filter.write_to(to))?;
     Ok((bytes, changed))
@@ -135,15 +116,10 @@ fn read(
 }
 
 /// Loads the filter of a file into a key, which has it whole or not at all. Returns its bytes.
-pub(super) fn load(
-    path: &Path,
-    to: &Remote,
-    (replace, verify): (bool, bool),
-    tls: &TlsArgs,
-    progress: &Progress,
-) -> Result<u64, Failure> {
+pub(super) fn load(path: &Path, to: &Remote, args: &Args) -> Result<u64, Failure> {
+    let progress = Progress::new(args.quiet);
     let filter = ScalableBloomFilter::from(FilterFile::look(path)?);
-    let mut server = Server::connect(&to.url, tls)?;
+    let mut server = Server::connect(&to.url, &args.server)?;
     server.must_know(&["BF.LOADCHUNK"])?;
     let temporary = temporary::name(&to.key, &transfer::token());
     let name = Filter {
@@ -151,8 +127,15 @@ pub(super) fn load(
         family: Family::Bloom,
         temporary: &temporary,
     };
-    let outcome = target(&mut server, &to.key, replace)
-        .and_then(|target| publish(&mut server, name, &filter, (target, verify), progress));
+    let outcome = target(&mut server, &to.key, args.replace).and_then(|target| {
+        publish(
+            &mut server,
+            name,
+            &filter,
+            (target, !args.no_verify),
+            &progress,
+        )
+    });
     if outcome.is_err() {
         // Ignore the error: without us the temporary key expires.
         let _ = transfer::forget(&mut server, &temporary);

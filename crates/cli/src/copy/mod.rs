@@ -11,14 +11,17 @@ mod transfer;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use indicatif::HumanBytes;
+use everbloom_plot::label;
 
-use crate::client::{TlsArgs, Url};
+use crate::client::{ServerArgs, Url, is_url};
 use crate::display::quoted;
 use crate::failure::Failure;
+use crate::number::grouped;
 use crate::servers::dump::READABLE;
 use crate::servers::server::{Server, Trouble};
 use crate::servers::walk::Walk;
@@ -30,13 +33,11 @@ use transfer::{Outcome, Transfer};
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The server to copy from: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or with #KEY
-    /// behind it one filter of it, or a filter file
-    #[arg(value_name = "FROM")]
-    from: String,
-    /// The server to copy to; for a file its key, and for one key a file
-    #[arg(value_name = "TO")]
-    to: String,
+    /// The server to copy from, and the one to copy to:
+    /// redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]; or a key of a server, with #KEY behind it,
+    /// and a filter file, in either direction
+    #[arg(value_names = ["FROM", "TO"], num_args = 0..=2)]
+    words: Vec<String>,
     /// Between servers: copy only filters whose names match, as in KEYS: 'seen:*'
     #[arg(long = "match", value_name = "PATTERN")]
     pattern: Option<OsString>,
@@ -50,11 +51,12 @@ pub(crate) struct Args {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    tls: TlsArgs,
+    server: ServerArgs,
 }
 
 const HELP: &str = "\
-rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE].
+rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE]. When the flags name
+a server, it is FROM.
 
 Copies Bloom and cuckoo filters between RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve, in any direction: all of a filter, bit for bit, and when the key expires. Keys of
@@ -92,7 +94,7 @@ damaged file or a missing piece is an error, and neither is changed. What follow
 key, as it is. RedisBloom takes files of `build --growing --layout classic`.
 
 Exit code: 0 when all filters are at the destination; 1 when some could not be copied, or changed
-while they were copied, or a server refused; 2 when a server was lost.
+while they were copied; 2 for an error.
 
 Examples:
   everbloom copy redis://old redis://new:6380
@@ -116,35 +118,67 @@ struct Tally {
     time: Duration,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let is_url = |text: &String| text.contains("://");
-    match (is_url(&args.from), is_url(&args.to)) {
-        (true, true) => copy_servers(args),
-        (false, false) => Err(Failure::Usage(
-            "one of the two must be a server, such as redis://HOST or redis://HOST#KEY".to_owned(),
-        )),
-        (is_saved, _) => copy_file(args, is_saved),
+/// What is copied from, or to.
+#[derive(Debug)]
+enum Side {
+    Server(Url),
+    Key(Remote),
+    File(PathBuf),
+}
+
+impl From<Url> for Side {
+    fn from(url: Url) -> Self {
+        Self::Server(url)
     }
 }
 
-/// Saves the filter of a key in a file, or loads it from there.
-fn copy_file(args: &Args, is_saved: bool) -> Result<ExitCode, Failure> {
-    if args.pattern.is_some() {
-        return Err(Failure::Usage(
-            "--match is for two servers; a file has one filter".to_owned(),
-        ));
+impl FromStr for Side {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        if !is_url(word) {
+            return Ok(Self::File(word.into()));
+        }
+        // All behind the first `#` is the key, byte for byte.
+        match word.split_once('#') {
+            None => word.parse().map(Self::Server),
+            Some((url, key)) => Ok(Self::Key(Remote {
+                url: url.parse()?,
+                key: key.as_bytes().to_vec(),
+            })),
+        }
     }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let began = Instant::now();
-    let progress = Progress::new(args.quiet);
-    let (bytes, changed) = if is_saved {
-        let from = Remote::parse(&args.from)?;
-        file::save(&from, args.to.as_ref(), args.replace, &args.tls, &progress)?
-    } else {
-        let to = Remote::parse(&args.to)?;
-        let choices = (args.replace, !args.no_verify);
-        let bytes = file::load(args.from.as_ref(), &to, choices, &args.tls, &progress)?;
-        (bytes, false)
-    };
+    let refused = |why: &str| Err(Failure::Other(why.to_owned()));
+    match args.server.pair(&args.words)? {
+        [Side::Server(from), Side::Server(to)] => copy_servers(args, &from, &to),
+        [Side::File(_), Side::File(_)] => {
+            refused("one of the two must be a server, such as redis://HOST or redis://HOST#KEY")
+        }
+        [Side::File(_), Side::Server(_)] | [Side::Server(_), Side::File(_)] => {
+            refused("a file goes to and comes from one key: write it as redis://HOST#KEY")
+        }
+        [Side::Key(_), _] | [_, Side::Key(_)] if args.pattern.is_some() => {
+            refused("--match is for two servers; a file has one filter")
+        }
+        [Side::Key(from), Side::File(to)] => {
+            let (bytes, changed) = file::save(&from, &to, args)?;
+            copied_one(args, began, bytes, changed)
+        }
+        [Side::File(from), Side::Key(to)] => {
+            let bytes = file::load(&from, &to, args)?;
+            copied_one(args, began, bytes, false)
+        }
+        [Side::Key(_), _] | [_, Side::Key(_)] => {
+            refused("one key goes to or comes from a file; between servers, --match chooses keys")
+        }
+    }
+}
+
+fn copied_one(args: &Args, began: Instant, bytes: u64, changed: bool) -> Result<ExitCode, Failure> {
     let mut tally = Tally::default();
     tally.add(&Outcome::Copied { bytes, changed });
     tally.time = began.elapsed();
@@ -154,17 +188,15 @@ fn copy_file(args: &Args, is_saved: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!tally.is_complete())))
 }
 
-fn copy_servers(args: &Args) -> Result<ExitCode, Failure> {
-    let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
-    let (from, to) = (url(&args.from)?, url(&args.to)?);
+fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> {
     if from == to {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{from} would be copied to itself; name another server as TO"
         )));
     }
-    let mut source = Server::connect(&from, &args.tls)?;
+    let mut source = Server::connect(from, &args.server)?;
     source.must_know(READABLE)?;
-    let mut destination = Server::connect(&to, &args.tls)?;
+    let mut destination = Server::connect(to, &args.server)?;
     destination.must_know(&["BF.LOADCHUNK"])?;
 
     let began = Instant::now();
@@ -246,12 +278,9 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let filters = |count: u64| if count == 1 { "filter" } else { "filters" };
         let seconds = self.time.as_secs_f64();
-        let (copied, bytes) = (self.copied, HumanBytes(self.bytes));
-        writeln!(
-            f,
-            "{copied} {} copied, {bytes} in {seconds:.1} s",
-            filters(copied)
-        )?;
+        let bytes = label::bytes(self.bytes as f64);
+        let (copied, noun) = (grouped(self.copied), filters(self.copied));
+        writeln!(f, "{copied} {noun} copied, {bytes} in {seconds:.1} s")?;
         for (count, what) in [
             (self.present, "skipped: equal at the destination"),
             (self.gone, "skipped: deleted or expired meanwhile"),
@@ -259,12 +288,12 @@ impl fmt::Display for Tally {
             (self.failed, "not copied, see above"),
         ] {
             if count > 0 {
-                writeln!(f, "{count} {} {what}", filters(count))?;
+                writeln!(f, "{} {} {what}", grouped(count), filters(count))?;
             }
         }
         if self.others > 0 {
             let noun = if self.others == 1 { "key" } else { "keys" };
-            writeln!(f, "{} {noun} of other types left", self.others)?;
+            writeln!(f, "{} {noun} of other types left", grouped(self.others))?;
         }
         for number in &self.databases {
             writeln!(

@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use everbloom_plot::label;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::number::grouped;
 
 /// A bar for the filter in hand, behind the sums of those before it.
 #[derive(Debug)]
@@ -26,7 +29,8 @@ impl Progress {
 
     /// Shows the sums.
     pub(super) fn count(&self, copied: u64, present: u64, bytes: u64) {
-        let bytes = HumanBytes(bytes);
+        let bytes = label::bytes(bytes as f64);
+        let (copied, present) = (grouped(copied), grouped(present));
         let text = format!("{copied} copied ({bytes}), {present} skipped");
         self.bar.set_prefix(text);
     }

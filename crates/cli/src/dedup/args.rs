@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::client::LoginArgs;
+use crate::client::ServerArgs;
 use crate::number;
 use crate::records::args::RecordArgs;
 
@@ -14,7 +14,8 @@ pub(super) const ERROR_RATE: f64 = 0.0001;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The files to read, one after the other; `-` or none is standard input
+    /// The files to read, one after the other; `-` or none is standard input. With --key, a
+    /// redis://HOST[:PORT] among them is the server
     #[arg(value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
     /// Remember from run to run in this file, which the first run makes
@@ -36,20 +37,17 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) repeated: bool,
     /// Print only how many records would be printed, and remember nothing
-    #[arg(long, conflicts_with = "url")]
+    #[arg(long)]
     pub(super) count: bool,
-    /// Remember in a filter of a server, which many machines may use at once:
-    /// `redis://HOST[:PORT]`; `rediss://` is TLS, `unix:///PATH` a Unix socket
-    #[arg(long, value_name = "URL", requires = "key", conflicts_with = "state")]
-    pub(super) url: Option<String>,
-    /// The key of the filter on the server; it is made when missing
-    #[arg(long, value_name = "NAME", requires = "url")]
+    /// Remember in the filter of this key on a server, which many machines may use at once; it is
+    /// made when missing
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["state", "count"])]
     pub(super) key: Option<OsString>,
-    #[command(flatten)]
-    pub(super) login: LoginArgs,
     /// No progress, no summary
     #[arg(short, long)]
     pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
 }
 
 const HELP: &str = "\
@@ -72,12 +70,11 @@ With --window 30d, a record that comes again within thirty days of when it was p
 After thirty days and a quarter of them at the latest it is printed again. The file stays about as
 large as what is new in thirty days needs; --capacity is how much that is. Later runs know the window.
 
-With --url, any server with BF.RESERVE and BF.MADD will do. Where the filter exists, its parameters
+With --key, any server with BF.RESERVE and BF.MADD will do. Where the filter exists, its parameters
 hold, and --capacity and --error-rate have no effect. Without --capacity it is made for 1000000.
 
-Exit code: 0 when all was read, or when the reader of the output has ended; 1 when an input could
-not be read to its end, while the others were; 2 for another error; 130, 143 or 129 after SIGINT,
-SIGTERM or SIGHUP.
+Exit code: 0 when all was read, or when the reader of the output has ended; 2 for an error, also
+when only one of many inputs could not be read; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.
 
 Examples:
   everbloom dedup urls.txt > unique.txt
@@ -85,4 +82,4 @@ Examples:
   crawl | everbloom dedup --window 30d --state month.bloom > again.txt
   everbloom dedup --json .text part-*.jsonl.zst > corpus.jsonl
   everbloom dedup --field 2 --delimiter , --count table.csv
-  find . -print0 | everbloom dedup -0 --url redis://10.0.0.1 --key files";
+  find . -print0 | everbloom dedup -0 --key files redis://10.0.0.1";

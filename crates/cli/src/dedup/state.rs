@@ -137,7 +137,7 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
     if let Some(rate) = args.error_rate
         && rate.to_bits() != filter.error_rate().to_bits()
     {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{path} has the error rate {}, not {rate}; leave --error-rate off, or name another \
              file",
             filter.error_rate()
@@ -151,7 +151,7 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
         let has = span.map_or("no window of time".to_owned(), |span| {
             format!("a window of {}", time(span))
         });
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{path} has {has}, not one of {}; leave --window off, or name another file",
             time(asked)
         )));
@@ -164,7 +164,7 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
     if let Some(capacity) = args.capacity
         && capacity != made_for
     {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{path} was made for {made_for} records, not {capacity}; leave --capacity off (it \
              grows), or name another file"
         )));
@@ -173,7 +173,7 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
 }
 
 fn too_much(capacity: u64, error: BuildError) -> Failure {
-    Failure::Usage(format!(
+    Failure::Other(format!(
         "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
          larger --error-rate"
     ))

@@ -17,10 +17,10 @@ use rand::distr::{Alphanumeric, Distribution};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::client::{Client, LoginArgs, Target};
+use crate::client::{Client, ClientError, ServerArgs, Target};
 use crate::failure::Failure;
 use crate::filter::LayoutName;
-use crate::number;
+use crate::number::{self, grouped};
 use crate::plot::{self, Destination};
 use crate::servers::family::Family;
 use filling::Filling;
@@ -32,6 +32,9 @@ use table::{Measurement, Row};
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
+    /// Measure the filters of this server instead of embedded ones: redis://HOST[:PORT]
+    #[arg(value_name = "SERVER")]
+    place: Option<String>,
     /// Random strings: half are added, half are only asked for
     #[arg(
         long,
@@ -61,18 +64,14 @@ pub(crate) struct Args {
     /// The seed of the random strings, to repeat a run [default: a new one each run]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Measure the filters of a server instead of embedded ones: `redis://HOST[:PORT]`;
-    /// `rediss://` is TLS, `unix:///PATH` a Unix socket
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
     /// Draw the rate of a filter while it fills: `.svg`, `.png`, or `-` for the terminal
     #[arg(long, value_name = "FILE", value_parser = plot::destination)]
     plot: Option<Destination>,
-    #[command(flatten)]
-    login: LoginArgs,
     /// No progress
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 const HELP: &str = "\
@@ -94,9 +93,9 @@ usually grows before it holds as many.
 
   everbloom measure --error-rate 0.01 --capacity 25000 --plot -
   everbloom measure --family cuckoo --plot -
-  everbloom measure --url redis://localhost --plot filling.svg
+  everbloom measure redis://localhost --plot filling.svg
 
-Exit code: 1 when an added string was missed, else 0.";
+Exit code: 0, or 1 when an added string was missed, or 2 for an error.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let seed = args
@@ -106,10 +105,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (added, probed) = items.split_at(items.len().div_ceil(2));
     let capacity = args.capacity.unwrap_or(u64::from(args.count) / 2);
 
+    let url = args.server.url(args.place.as_deref())?;
+    let target = url.as_ref().map(|url| Target::new(url, &args.server));
+    let target = target.transpose()?;
+    let target = target.as_ref();
     let mut rows = Vec::new();
     let subjects = match args.family {
-        Family::Bloom => bloom(args, capacity)?,
-        Family::Cuckoo => cuckoo(args, capacity)?,
+        Family::Bloom => bloom(args, target, capacity)?,
+        Family::Cuckoo => cuckoo(args, target, capacity)?,
     };
     for (name, asked, subject) in subjects {
         let measurement = measure(&name, subject, added, probed, args.quiet)?;
@@ -120,21 +123,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         });
     }
 
-    let place = args.url.as_deref().unwrap_or("embedded filters");
+    let place = url.map_or("embedded filters".to_owned(), |url| url.to_string());
     let report = format!(
         "{place}: {} random strings of {ITEM_LENGTH} bytes added, {} others probed, \
          seed {seed}\n\n{}",
-        added.len(),
-        probed.len(),
+        grouped(added.len() as u64),
+        grouped(probed.len() as u64),
         table::render(&rows)
     );
     io::stdout().write_all(report.as_bytes())?;
     if let Some(destination) = &args.plot {
         let chart = filling::chart(
-            &fillings(args, capacity, added, probed)?,
+            &fillings(args, target, capacity, (added, probed))?,
             (args.family == Family::Bloom).then_some(args.error_rate),
             capacity,
-            place,
+            &place,
         );
         if *destination == Destination::Terminal {
             io::stdout().write_all(b"\n")?;
@@ -142,25 +145,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         plot::draw(&chart, destination)?;
     }
     let sound = rows.iter().all(|row| row.measurement.missed == 0);
-    Ok(if sound {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
-    })
+    Ok(ExitCode::from(u8::from(!sound)))
 }
 
 /// A filter to measure: its name, the error rate that was asked for, and itself.
 type Named = (String, Option<f64>, Subject);
 
 /// One that grows from what the first add makes, and one reserved.
-fn bloom(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
+fn bloom(args: &Args, target: Option<&Target>, capacity: u64) -> Result<Vec<Named>, Failure> {
     if args.bucket_size.is_some() {
         let text = "--bucket-size goes with --family cuckoo";
-        return Err(Failure::Usage(text.to_owned()));
+        return Err(Failure::Other(text.to_owned()));
     }
     let (layout, rate) = (args.layout.map(Layout::from), args.error_rate);
-    let default = Subject::default_filter(connect(args)?, layout)?;
-    let reserved = Subject::reserved(connect(args)?, rate, capacity, layout)?;
+    let default = Subject::default_filter(connect(target)?, layout)?;
+    let reserved = Subject::reserved(connect(target)?, rate, capacity, layout)?;
     let mut filters = vec![
         (
             "default, grown from 100".to_owned(),
@@ -174,21 +173,21 @@ fn bloom(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
         let generations = u64::from(WindowedBloomFilter::GENERATIONS);
         let added = u64::from(args.count).div_ceil(2);
         let items = (added * generations).div_ceil(generations + 1);
-        let windowed = Subject::windowed(connect(args)?, rate, items)?;
+        let windowed = Subject::windowed(connect(target)?, rate, items)?;
         filters.push((format!("window {rate} {items}"), Some(rate), windowed));
     }
     Ok(filters)
 }
 
 /// One of each bucket size that is asked for.
-fn cuckoo(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
+fn cuckoo(args: &Args, target: Option<&Target>, capacity: u64) -> Result<Vec<Named>, Failure> {
     if args.layout.is_some() || args.window {
         let text = "--layout and --window go with Bloom filters";
-        return Err(Failure::Usage(text.to_owned()));
+        return Err(Failure::Other(text.to_owned()));
     }
     let sizes = args.bucket_size.map_or(vec![1, 2, 4], |size| vec![size]);
     let subject = |size: u8| {
-        let subject = Subject::cuckoo(connect(args)?, capacity, size)?;
+        let subject = Subject::cuckoo(connect(target)?, capacity, size)?;
         let name = format!("cuckoo {capacity}, bucket size {size}");
         Ok((name, None, subject))
     };
@@ -198,17 +197,17 @@ fn cuckoo(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
 /// Fills cuckoo filters, or the second Bloom filter in each layout that is asked for, step by step.
 fn fillings(
     args: &Args,
+    target: Option<&Target>,
     capacity: u64,
-    added: &[Item],
-    probed: &[Item],
+    (added, probed): (&[Item], &[Item]),
 ) -> Result<Vec<Filling>, Failure> {
     if args.family == Family::Cuckoo {
-        let subjects = cuckoo(args, capacity)?.into_iter();
+        let subjects = cuckoo(args, target, capacity)?.into_iter();
         return subjects
             .map(|(name, _, subject)| filling::fill(name, subject, added, probed, args.quiet))
             .collect();
     }
-    let layouts = match (args.layout, &args.url) {
+    let layouts = match (args.layout, target) {
         (Some(word), _) => vec![Some(word)],
         (None, Some(_)) => vec![None],
         (None, None) => vec![Some(LayoutName::Classic), Some(LayoutName::Blocked)],
@@ -217,7 +216,7 @@ fn fillings(
     for word in layouts {
         let name = word.map_or("server", LayoutName::name);
         let layout = word.map(Layout::from);
-        let subject = Subject::reserved(connect(args)?, args.error_rate, capacity, layout)?;
+        let subject = Subject::reserved(connect(target)?, args.error_rate, capacity, layout)?;
         let name = name.to_owned();
         let filling = filling::fill(name, subject, added, probed, args.quiet)?;
         fillings.push(filling);
@@ -225,18 +224,15 @@ fn fillings(
     Ok(fillings)
 }
 
-fn connect(args: &Args) -> Result<Option<Client>, Failure> {
-    let Some(url) = &args.url else {
-        return Ok(None);
-    };
-    Ok(Some(Client::connect(&Target::of(url, &args.login)?)?))
+fn connect(target: Option<&Target>) -> Result<Option<Client>, ClientError> {
+    target.map(Client::connect).transpose()
 }
 
 fn random_items(count: u32, seed: u64) -> Result<Vec<Item>, Failure> {
     let mut items = Vec::new();
     let wanted = usize::try_from(count).unwrap_or(usize::MAX);
     if items.try_reserve_exact(wanted).is_err() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "there is no memory for {count} strings of {ITEM_LENGTH} bytes; give a smaller --count"
         )));
     }

@@ -174,7 +174,7 @@ impl Subject {
 }
 
 fn not_made(error: impl std::fmt::Display) -> Failure {
-    Failure::Usage(format!("cannot make such a filter: {error}"))
+    Failure::Other(format!("cannot make such a filter: {error}"))
 }
 
 /// How many answers are true.
@@ -212,7 +212,7 @@ impl ServerKey {
             match answer {
                 Reply::Integer(number) => ones += u64::from(number == 1),
                 Reply::Boolean(flag) => ones += u64::from(flag),
-                Reply::Error(text) => return Err(Failure::Server(text.into_owned())),
+                Reply::Error(text) => return Err(Failure::Other(text.into_owned())),
                 _ => return Err(ClientError::Unexpected { command }.into()),
             }
         }

@@ -13,7 +13,7 @@ pub(super) fn render(plan: &Plan) -> Result<String, Failure> {
         Question::Rate { capacity, memory } => (Some(capacity), None, Some(memory)),
     };
     let document = json!({
-        "asked": {"capacity": capacity, "rate": rate, "memory": memory},
+        "asked": {"capacity": capacity, "rate": rate, "memory": memory, "hashes": plan.hashes},
         "filters": plan.filters.iter().map(filter).collect::<Vec<_>>(),
         "others": plan.others.iter().map(|other| json!({
             "name": other.name,
@@ -48,7 +48,7 @@ fn around(plan: &Plan) -> Vec<Value> {
     let mut around = Vec::new();
     for capacity in plan.capacities() {
         for rate in plan.rates() {
-            let bytes = |kind: Kind| kind.size(capacity, rate).map(|size| size.bytes);
+            let bytes = |kind: Kind| plan.size(kind, capacity, rate).map(|size| size.bytes);
             around.push(json!({
                 "capacity": capacity,
                 "rate": rate,

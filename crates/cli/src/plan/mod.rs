@@ -10,6 +10,8 @@ mod table;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use everbloom::sizing::blocked::{MAX_HASHES, MIN_HASHES};
+
 use crate::failure::Failure;
 use crate::number;
 use crate::plot::{self, Destination};
@@ -55,6 +57,24 @@ pub(crate) struct Args {
         allow_negative_numbers = true
     )]
     memory: Option<u64>,
+    /// The same in bits (m), rounded up to a multiple of 64: 9585059, 8Mi
+    #[arg(
+        short = 'm',
+        long,
+        value_parser = number::items,
+        allow_negative_numbers = true,
+        conflicts_with = "memory"
+    )]
+    bits: Option<u64>,
+    /// The hashes of an item (k) [default: the best number]
+    #[arg(
+        short = 'k',
+        long,
+        value_name = "COUNT",
+        value_parser = number::whole::<u32>(MIN_HASHES.into(), MAX_HASHES.into()),
+        conflicts_with = "window"
+    )]
+    hashes: Option<u32>,
     /// Plan for a filter that forgets, too: CAPACITY items come in this time, such as 12h, 7d or 4w
     #[arg(long, value_name = "TIME", value_parser = number::duration)]
     window: Option<u64>,
@@ -82,11 +102,14 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Give two of capacity, error rate and memory; plan finds the third.
+Give two of capacity, error rate and memory; plan finds the third. With --hashes it is that of
+filters with so many hashes per item, otherwise of those with the best number.
 
   everbloom plan 900M 0.1%                     how much memory?
   everbloom plan -e 0.1% --memory 512M         how many items?
   everbloom plan -c 1e9 --memory 2G            what is the error rate?
+  everbloom plan -c 1e6 -m 8Mi -k 5            and with 8 Mi bits and 5 hashes?
+  everbloom plan 1e6 1% -k 3                   how much memory with 3 hashes?
   everbloom plan 1e6 1% --overfill             and when it holds more than that?
   everbloom plan 1e6 1% --window 7d            and if it forgets what is a week old?
   everbloom plan 1e6 1% --picture memory       memory against error rate, in the terminal
@@ -99,7 +122,7 @@ Pi are powers of 1024. Put a number with `*`, `(` or spaces in quotes.
 `may grow` is a filter that adds layers when it is full: its first layer reserves a part of the
 error rate for them, so it needs more bits. RedisBloom's figures are those of BF.RESERVE.
 
-Exit code: 2 when a number makes no sense or nothing fits, else 0.";
+Exit code: 0, or 2 for an error, also when nothing fits.";
 
 /// Reads CAPACITY, which is easily confused with ERROR.
 fn capacity(text: &str) -> Result<u64, String> {
@@ -115,7 +138,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         (None, picture) => picture.map(|_| Destination::Terminal),
     };
     if args.json && destination == Some(Destination::Terminal) {
-        return Err(Failure::Usage(
+        return Err(Failure::Other(
             "JSON and a picture cannot share the output: draw into a file with --plot FILE".into(),
         ));
     }
@@ -130,9 +153,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let question = Question::new(
         args.items.or(args.capacity),
         args.error.or(args.error_rate),
-        args.memory,
+        args.memory.or(args.bits.map(|bits| bits.div_ceil(64) * 8)),
     )?;
-    let plan = Plan::new(question, args.item_bytes, args.overfill, args.window)?;
+    let plan = Plan::new(
+        question,
+        args.hashes,
+        args.item_bytes,
+        args.overfill,
+        args.window,
+    )?;
     let text = if args.json {
         json::render(&plan)?
     } else {

@@ -7,6 +7,8 @@ use crate::number;
 /// A plan: the filters, and what they are compared with.
 pub(super) struct Plan {
     pub(super) question: Question,
+    /// The hashes that are given.
+    pub(super) hashes: Option<u32>,
     pub(super) filters: Vec<Size>,
     /// The filters of the two layouts that do not grow, at a capacity and a rate that both keep.
     pub(super) classic: Size,
@@ -36,10 +38,10 @@ impl Question {
             (Some(capacity), Some(rate), None) => Ok(Question::Memory { capacity, rate }),
             (None, Some(rate), Some(memory)) => Ok(Question::Capacity { rate, memory }),
             (Some(capacity), None, Some(memory)) => Ok(Question::Rate { capacity, memory }),
-            (Some(_), Some(_), Some(_)) => Err(Failure::Usage(
+            (Some(_), Some(_), Some(_)) => Err(Failure::Other(
                 "capacity, rate and memory are all given: leave out the one to be found".into(),
             )),
-            _ => Err(Failure::Usage(
+            _ => Err(Failure::Other(
                 "give two of capacity, rate and memory, such as `everbloom plan 900M 0.1%` or \
                  `everbloom plan -e 0.1% --memory 512M`"
                     .into(),
@@ -48,16 +50,19 @@ impl Question {
     }
 
     /// The filter of a kind that answers it.
-    fn answer(self, kind: Kind) -> Option<Size> {
+    fn answer(self, kind: Kind, hashes: Option<u32>) -> Option<Size> {
         match self {
-            Question::Memory { capacity, rate } => kind.size(capacity, rate),
-            Question::Capacity { rate, memory } => kind.most_items(rate, memory),
-            Question::Rate { capacity, memory } => kind.lowest_rate(capacity, memory),
+            Question::Memory { capacity, rate } => kind.size(capacity, rate, hashes),
+            Question::Capacity { rate, memory } => kind.most_items(rate, memory, hashes),
+            Question::Rate { capacity, memory } => match hashes {
+                Some(hashes) => kind.of_bytes(memory, hashes, capacity),
+                None => kind.lowest_rate(capacity, memory),
+            },
         }
     }
 
     fn nothing_fits(self) -> Failure {
-        Failure::Usage(match self {
+        Failure::Other(match self {
             Question::Memory { .. } => {
                 "such a filter would have more than 2^63 bits: plan for fewer items, or a higher \
                  rate"
@@ -78,22 +83,25 @@ impl Question {
 impl Plan {
     pub(super) fn new(
         question: Question,
+        hashes: Option<u32>,
         item_bytes: u64,
         overfill: bool,
         window: Option<u64>,
     ) -> Result<Plan, Failure> {
         let nothing_fits = || question.nothing_fits();
-        let classic = question.answer(Kind::Classic).ok_or_else(nothing_fits)?;
-        let blocked = question.answer(Kind::Blocked).ok_or_else(nothing_fits)?;
+        let answer = |kind: Kind| question.answer(kind, hashes);
+        let classic = answer(Kind::Classic).ok_or_else(nothing_fits)?;
+        let blocked = answer(Kind::Blocked).ok_or_else(nothing_fits)?;
         let capacity = classic.capacity.min(blocked.capacity);
         let rate = classic.rate.max(blocked.rate);
-        let common = |kind: Kind| kind.size(capacity, rate).ok_or_else(nothing_fits);
+        let common = |kind: Kind| kind.size(capacity, rate, hashes).ok_or_else(nothing_fits);
         Ok(Plan {
             question,
+            hashes,
             filters: KINDS
                 .iter()
                 .chain(window.map(|_| &Kind::Windowed))
-                .filter_map(|kind| question.answer(*kind))
+                .filter_map(|kind| answer(*kind))
                 .collect(),
             classic: common(Kind::Classic)?,
             blocked: common(Kind::Blocked)?,
@@ -101,6 +109,11 @@ impl Plan {
             overfill,
             window,
         })
+    }
+
+    /// A filter of a kind with the hashes that are given.
+    pub(super) fn size(&self, kind: Kind, capacity: u64, rate: f64) -> Option<Size> {
+        kind.size(capacity, rate, self.hashes)
     }
 
     pub(super) fn capacity(&self) -> u64 {

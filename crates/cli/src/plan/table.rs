@@ -6,6 +6,7 @@ use everbloom_plot::label;
 
 use super::question::{Plan, Question};
 use super::sizes::{Kind, Size};
+use crate::number::grouped;
 
 /// The most items that BF.RESERVE takes.
 const RESERVE_MOST: u64 = 1 << 30;
@@ -86,6 +87,21 @@ fn filters(plan: &Plan, text: &mut String) -> std::fmt::Result {
 
 /// What makes these filters elsewhere.
 fn to_copy(plan: &Plan, text: &mut String) -> std::fmt::Result {
+    if let Some(hashes) = plan.hashes {
+        for (size, layout) in plan
+            .filters
+            .iter()
+            .zip(["Layout::Classic", "Layout::Blocked"])
+        {
+            let (bits, capacity) = (size.bits(), size.capacity);
+            writeln!(
+                text,
+                "In Rust: everbloom::BloomFilter::builder().layout({layout}).bits({bits})\n         \
+                 .hashes({hashes}).capacity({capacity}).build()"
+            )?;
+        }
+        return Ok(());
+    }
     for Size {
         kind,
         capacity,
@@ -156,7 +172,7 @@ fn around(plan: &Plan, text: &mut String) -> std::fmt::Result {
         write!(text, "{:>15}", grouped(capacity))?;
         for rate in plan.rates() {
             let [classic, blocked] = [Kind::Classic, Kind::Blocked].map(|kind| {
-                let size = kind.size(capacity, rate);
+                let size = plan.size(kind, capacity, rate);
                 size.map_or("-".into(), |size: Size| label::bytes(size.bytes as f64))
             });
             write!(text, "  {classic:>10} {blocked:>10}")?;
@@ -188,19 +204,6 @@ fn overfill(plan: &Plan, text: &mut String) -> std::fmt::Result {
     )
 }
 
-/// With a space between groups of three digits.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -208,22 +211,4 @@ pub(super) fn grouped(number: u64) -> String {
 )]
 fn grouped_float(number: f64) -> String {
     grouped(number.round() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped() {
-        let cases = [
-            (7, "7"),
-            (123, "123"),
-            (1234, "1 234"),
-            (9_585_088, "9 585 088"),
-        ];
-        for (number, text) in cases {
-            assert_eq!(grouped(number), text);
-        }
-    }
 }

@@ -6,6 +6,7 @@ use everbloom::redisbloom::{CuckooParts, FilterParts, LayerParts};
 use super::dump::{Header, Parts, Reader, ask_for_header, take_header};
 use super::family::Family;
 use super::server::{Server, Trouble};
+use crate::number::grouped;
 
 /// A filter, and where it is.
 #[derive(Debug)]
@@ -76,6 +77,7 @@ impl Difference {
         }
         let [a, b] = self.items;
         if a != b {
+            let (a, b) = (grouped(a), grouped(b));
             parts.push(format!("items {a} at {first}, {b} at {second}"));
         } else if let Some(counts) = self.counts {
             parts.push(counts.to_owned());
@@ -84,7 +86,7 @@ impl Difference {
         for (count, place) in self.units.into_iter().zip(names) {
             if count > 0 {
                 let noun = if count == 1 { unit } else { units };
-                parts.push(format!("{count} {noun} at {place} only"));
+                parts.push(format!("{} {noun} at {place} only", grouped(count)));
             }
         }
         parts.join("; ")

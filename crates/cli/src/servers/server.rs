@@ -6,7 +6,7 @@ use std::time::Duration;
 use everbloom_resp::Reply;
 
 use super::family::Family;
-use crate::client::{Bounds, Client, ClientError, Credentials, Target, TlsArgs, Url};
+use crate::client::{Bounds, Client, ClientError, ServerArgs, Target, Url};
 use crate::failure::Failure;
 
 /// What a server may cost: a piece of 16 MiB and a page of long names fit, and a server that is
@@ -52,11 +52,7 @@ impl Trouble {
 
     /// The failure that ends the subcommand. `then` says how to go on.
     pub(crate) fn into_failure(self, then: &str) -> Failure {
-        let text = format!("{self}{then}");
-        match self {
-            Self::Lost { .. } => Failure::Lost(text),
-            _ => Failure::Server(text),
-        }
+        Failure::Other(format!("{self}{then}"))
     }
 }
 
@@ -101,7 +97,6 @@ pub(crate) struct Server {
     elsewhere: Option<(String, u16)>,
     /// The first server, and how to log in.
     target: Target,
-    database: u32,
 }
 
 #[derive(Debug)]
@@ -114,42 +109,19 @@ struct Node {
 }
 
 impl Server {
-    /// Connects to the server of a URL. Without a password in the URL it logs in with that in
-    /// REDISCLI_AUTH, if the server has one.
-    pub(crate) fn connect(url: &Url, tls: &TlsArgs) -> Result<Self, Failure> {
-        let mut credentials = url.credentials.clone();
-        if credentials.is_none() {
-            credentials = std::env::var_os("REDISCLI_AUTH").map(|password| Credentials {
-                user: None,
-                password,
-            });
-        }
-        let mut target = Target::new(url.place.clone(), credentials, tls)?;
-        let mut home = Node::connect(url.to_string(), &target);
-        if let Err(ClientError::Refused { text }) = &home
-            && url.credentials.is_none()
-            && text.contains("without any password configured")
-        {
-            target.credentials = None;
-            home = Node::connect(url.to_string(), &target);
-        }
+    /// Connects to the server of a URL.
+    pub(crate) fn connect(url: &Url, args: &ServerArgs) -> Result<Self, Failure> {
+        let target = Target::new(url, args)?;
         // A connection that fails names the place by itself.
-        let mut home = home.map_err(|error| match error {
+        let home = Node::connect(url.to_string(), &target).map_err(|error| match error {
             error @ ClientError::Connect { .. } => Failure::Client(error),
-            ClientError::Refused { text } => Failure::Server(format!("{url} refused: {text}")),
-            error => Failure::Lost(format!("{url}: {error}")),
+            error => Failure::Other(format!("{url}: {error}")),
         })?;
-        if url.database != 0 {
-            let database = url.database.to_string();
-            let select = home.client.demand(&["SELECT", &database]);
-            select.map_err(|error| Failure::Server(format!("{url}: {error}")))?;
-        }
         Ok(Self {
             home,
             others: BTreeMap::new(),
             elsewhere: None,
             target,
-            database: url.database,
         })
     }
 
@@ -166,7 +138,7 @@ impl Server {
         let found = reply.into_elements().unwrap_or_default();
         match commands.first() {
             Some(command) if found.len() == commands.len() && found.iter().all(Reply::is_null) => {
-                Err(Failure::Server(format!(
+                Err(Failure::Other(format!(
                     "{} has no {command}: load the module there, or RedisBloom",
                     self.name()
                 )))
@@ -186,7 +158,7 @@ impl Server {
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let number = |line: &str| line.strip_prefix("db")?.split(':').next()?.parse().ok();
         let mut found: Vec<u32> = text.lines().filter_map(number).collect();
-        found.retain(|number| *number != self.database);
+        found.retain(|number| *number != self.target.database);
         found
     }
 
@@ -233,7 +205,7 @@ impl Server {
         let place = (host, port);
         if !self.others.contains_key(&place) {
             let target = self.target.elsewhere(&place.0, port);
-            let name = Url::of(&target.place).to_string();
+            let name = Url::from(target.place.clone()).to_string();
             let node = Node::connect(name.clone(), &target);
             let lost = |source| Trouble::Lost {
                 server: name,

@@ -191,7 +191,7 @@ fn servers_that_are_of_no_use() {
         (plain, ours.port, "BF.SCANDUMP"),
     ] {
         let outcome = copy(from, to, &[]);
-        assert_code(&outcome, 1);
+        assert_code(&outcome, 2);
         let text = format!(
             "everbloom: {} has no {name}: load the module there",
             url(plain)
@@ -205,7 +205,7 @@ fn servers_that_are_of_no_use() {
         ours.client().ok(&format!("BF.ADD {key} x"));
     }
     let outcome = copy(ours.port, full.port, &[]);
-    assert_code(&outcome, 1);
+    assert_code(&outcome, 2);
     assert!(
         outcome.stderr.contains(" refuses: OOM command not allowed"),
         "{outcome:?}"
