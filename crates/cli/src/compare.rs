@@ -18,10 +18,14 @@ use crate::servers::walk::Walk;
 
 /// Tell whether two servers have the same filters
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(
+    override_usage = "everbloom compare [OPTIONS] OLD NEW\n       \
+                      everbloom compare [OPTIONS] -h HOST -p PORT NEW",
+    after_help = HELP
+)]
 pub(crate) struct Args {
-    /// Both servers: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]
-    #[arg(value_names = ["OLD", "NEW"], num_args = 0..=2)]
+    /// Two servers: redis://HOST[:PORT]
+    #[arg(value_name = "OLD NEW", num_args = 0..=2)]
     words: Vec<String>,
     /// Compare only filters whose names match, as in KEYS: 'seen:*'
     #[arg(long = "match", value_name = "PATTERN")]
@@ -37,8 +41,8 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE]. When the flags name
-a server, it is OLD.
+When the flags name a server, it is OLD. --user and --pass are for servers without a login in their
+URL.
 
 Compares Bloom and cuckoo filters of RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve: parameters, number of items, every bit or fingerprint. It reads both piece by
@@ -49,7 +53,6 @@ Each filter that differs, or that only one server has, gets a line. While somebo
 filters that were equal can look different: compare when nobody adds.
 
 Of a Cluster, run it for each primary as OLD, and again for each primary as NEW.
-The password can be in REDISCLI_AUTH instead of the URL, to keep it out of the process list.
 
 Exit code: 0 when all filters are equal, 1 when not, 2 for an error.
 

@@ -17,14 +17,14 @@ use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::filter_file::FilterFile;
 
-/// Turn a filter file into pieces for BF.LOADCHUNK, or such pieces, or a key of an RDB, into a file
+/// Convert a filter file to pieces for BF.LOADCHUNK, or pieces or a key of an RDB file to a file
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     /// A filter file, a folder of pieces, or with --key an RDB file
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// The other of the two: a new folder, or a filter file, which is replaced if it is there
+    /// Where to write: a new folder, or a filter file, which is replaced if it is there
     #[arg(value_name = "OUT")]
     to: PathBuf,
     /// Take the filter with this key from an RDB file, as RedisBloom, the module and the server
@@ -38,8 +38,8 @@ pub(crate) struct Args {
 
 const HELP: &str = "\
 A piece is a file in the folder. Its name is the iterator that BF.SCANDUMP answered, and its content
-is the data. Names may begin with zeros. To copy a filter between a file and a server without pieces,
-use `copy`. RedisBloom takes those of `build --growing --layout classic`.
+is the data. Names may begin with zeros. RedisBloom takes the pieces of a filter that was made with
+`build --growing --layout classic`. To copy a filter between a file and a server, use `copy`.
 
 A filter of DCSO's bloom or of Guava cannot be converted, because each program places the bits of an
 item elsewhere, and no filter knows its items. `check` reads it as it is, and `build --format dcso`

@@ -40,7 +40,11 @@ A filter with a window forgets, as that of `dedup --window` and those of BF.RESE
 items are those in all generations that are in the file.
 
 Exit code: 0 when the file is whole, 1 when it cannot be merged with OTHER.bloom, 2 when one of
-them is damaged, is no filter or cannot be read.";
+them is damaged, is no filter or cannot be read.
+
+Examples:
+  everbloom info seen.bloom
+  everbloom info monday.bloom tuesday.bloom";
 
 const OVER: &str =
     "warning     it finds more than it was made for, because it holds too many items\n";

@@ -32,14 +32,13 @@ pub(crate) struct ServerArgs {
     /// Speak TLS
     #[arg(long)]
     tls: bool,
-    /// All in one: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]; rediss:// is TLS,
-    /// unix://[USER:PASSWORD@]/PATH[?db=DATABASE] a Unix socket
+    /// In one: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], with rediss for TLS, or unix:///PATH
     #[arg(long, conflicts_with_all = ["host", "port", "socket", "tls"])]
     url: Option<String>,
     /// The user to log in as; the default user when only --pass is given
     #[arg(long, value_name = "NAME", requires = "pass")]
     user: Option<OsString>,
-    /// The password; REDISCLI_AUTH in the environment keeps it out of the process list
+    /// The password; in the variable REDISCLI_AUTH other users do not see it
     #[arg(long, value_name = "PASSWORD")]
     pass: Option<OsString>,
     /// With TLS: the certificates to trust, as PEM [default: the system's]

@@ -31,12 +31,14 @@ use transfer::{Outcome, Transfer};
 
 /// Copy all filters of one server to another one, or one filter from or to a file
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(
+    override_usage = "everbloom copy [OPTIONS] FROM TO\n       \
+                      everbloom copy [OPTIONS] -h HOST -p PORT TO",
+    after_help = HELP
+)]
 pub(crate) struct Args {
-    /// The server to copy from, and the one to copy to:
-    /// redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]; or a key of a server, with #KEY behind it,
-    /// and a filter file, in either direction
-    #[arg(value_names = ["FROM", "TO"], num_args = 0..=2)]
+    /// Two servers, redis://HOST[:PORT]; or a key, redis://HOST#KEY, and a filter file
+    #[arg(value_name = "FROM TO", num_args = 0..=2)]
     words: Vec<String>,
     /// Between servers: copy only filters whose names match, as in KEYS: 'seen:*'
     #[arg(long = "match", value_name = "PATTERN")]
@@ -55,8 +57,8 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE]. When the flags name
-a server, it is FROM.
+When the flags name a server, it is FROM. --user and --pass are for servers without a login in their
+URL.
 
 Copies Bloom and cuckoo filters between RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve, in any direction: all of a filter, bit for bit, and when the key expires. Keys of
@@ -86,7 +88,6 @@ later state of its copy, because items move and are deleted: --replace brings th
 
 Blocked filters (TYPE answers everbloom) go only to servers that know them, not to RedisBloom.
 Of a Cluster, give each primary as FROM in turn; as TO, any node serves.
-The password can be in REDISCLI_AUTH instead of the URL, to keep it out of the process list.
 To compare the servers afterwards, run `everbloom compare FROM TO`.
 
 A file has one Bloom filter, and no expiry. It is replaced in one step, and the key appears whole: a

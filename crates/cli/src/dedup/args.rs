@@ -14,8 +14,8 @@ pub(super) const ERROR_RATE: f64 = 0.0001;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The files to read, one after the other; `-` or none is standard input. With --key, a
-    /// redis://HOST[:PORT] among them is the server
+    /// The files to read, one after the other; `-` or none is standard input. A redis://HOST
+    /// among them names the server of --key
     #[arg(value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
     /// Remember from run to run in this file, which the first run makes
@@ -39,8 +39,7 @@ pub(crate) struct Args {
     /// Print only how many records would be printed, and remember nothing
     #[arg(long)]
     pub(super) count: bool,
-    /// Remember in the filter of this key on a server, which many machines may use at once; it is
-    /// made when missing
+    /// Remember in the filter of this key on a server, which many machines may share
     #[arg(long, value_name = "NAME", conflicts_with_all = ["state", "count"])]
     pub(super) key: Option<OsString>,
     /// No progress, no summary
@@ -68,10 +67,12 @@ and leaves the file as it was. Other programs read the file with the library `ev
 
 With --window 30d, a record that comes again within thirty days of when it was printed is a repeat.
 After thirty days and a quarter of them at the latest it is printed again. The file stays about as
-large as what is new in thirty days needs; --capacity is how much that is. Later runs know the window.
+large as what is new in thirty days needs; --capacity is the number of these records. Later runs
+know the window.
 
-With --key, any server with BF.RESERVE and BF.MADD will do. Where the filter exists, its parameters
-hold, and --capacity and --error-rate have no effect. Without --capacity it is made for 1000000.
+With --key, any server with BF.RESERVE and BF.MADD will do. The filter is made when it is missing.
+Otherwise its parameters hold, and --capacity and --error-rate have no effect. Without --capacity it
+is made for a million records.
 
 Exit code: 0 when all was read, or when the reader of the output has ended; 2 for an error, also
 when only one of many inputs could not be read; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.

@@ -76,8 +76,8 @@ pub(crate) struct Args {
 
 const HELP: &str = "\
 The first filter is the one that BF.ADD makes by itself (rate 0.01, capacity 100) and grows as
-the strings come; the second is reserved with --error-rate and --capacity. With --window the third
-has --error-rate and a window, which holds four fifths of the strings and still has the others.
+the strings come; the second is reserved with --error-rate and --capacity. With --window there is a
+third one, with --error-rate and a window for four fifths of the strings. It still has the others.
 
   missed     added strings that are not found: anything but 0 is a fault
   asked for  the error rate the filter was made with
@@ -91,6 +91,7 @@ both layouts unless --layout chooses one, or in the one that the server makes.
 With --family cuckoo there is a filter for each bucket size, made for --capacity. A cuckoo filter
 usually grows before it holds as many.
 
+Examples:
   everbloom measure --error-rate 0.01 --capacity 25000 --plot -
   everbloom measure --family cuckoo --plot -
   everbloom measure redis://localhost --plot filling.svg

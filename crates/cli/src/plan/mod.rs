@@ -57,7 +57,7 @@ pub(crate) struct Args {
         allow_negative_numbers = true
     )]
     memory: Option<u64>,
-    /// The same in bits (m), rounded up to a multiple of 64: 9585059, 8Mi
+    /// The same in bits (m): 9585059, 8Mi. They are rounded up to a multiple of 64
     #[arg(
         short = 'm',
         long,
@@ -66,7 +66,7 @@ pub(crate) struct Args {
         conflicts_with = "memory"
     )]
     bits: Option<u64>,
-    /// The hashes of an item (k) [default: the best number]
+    /// The hashes per item (k), from 2 to 32 [default: the best number]
     #[arg(
         short = 'k',
         long,
@@ -102,19 +102,20 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Give two of capacity, error rate and memory; plan finds the third. With --hashes it is that of
-filters with so many hashes per item, otherwise of those with the best number.
+Give two of capacity, error rate and memory (or bits); plan finds the third.
 
   everbloom plan 900M 0.1%                     how much memory?
   everbloom plan -e 0.1% --memory 512M         how many items?
   everbloom plan -c 1e9 --memory 2G            what is the error rate?
-  everbloom plan -c 1e6 -m 8Mi -k 5            and with 8 Mi bits and 5 hashes?
+  everbloom plan -c 1e6 -m 8Mi -k 5            what is the error rate with 8 Mi bits and 5 hashes?
   everbloom plan 1e6 1% -k 3                   how much memory with 3 hashes?
   everbloom plan 1e6 1% --overfill             and when it holds more than that?
   everbloom plan 1e6 1% --window 7d            and if it forgets what is a week old?
   everbloom plan 1e6 1% --picture memory       memory against error rate, in the terminal
   everbloom plan 1e6 1% --plot rates.svg       the error rate while it fills, as a picture
   everbloom plan --picture principle           how a Bloom filter works
+
+With --hashes there are only filters that do not grow: others choose the number themselves.
 
 Numbers may have suffixes and arithmetic. K, M, G, T and P are powers of 1000; Ki, Mi, Gi, Ti and
 Pi are powers of 1024. Put a number with `*`, `(` or spaces in quotes.

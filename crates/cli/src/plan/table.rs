@@ -199,8 +199,8 @@ fn overfill(plan: &Plan, text: &mut String) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "This is a filter that takes more items than its capacity. One that may grow adds a layer instead,\n\
-         and one of BF.RESERVE ... NONSCALING refuses more items."
+        "This is a filter that takes more items than its capacity. One that may grow adds a layer\n\
+         instead, and one of BF.RESERVE ... NONSCALING refuses more items."
     )
 }
 

@@ -14,15 +14,14 @@ use crate::client::{Client, ServerArgs, Target, is_url};
 use crate::failure::Failure;
 use print::print;
 
-/// Send commands to a server and print the replies: one here, or many typed in a session
+/// Send commands to a server and print the replies: one given here, or many typed in a session
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     /// Speak RESP3: booleans, maps and doubles instead of integers, arrays and strings
     #[arg(long)]
     resp3: bool,
-    /// The command and its arguments, sent byte for byte; none: a session. A URL in front of them
-    /// names the server, as --url does
+    /// The command and its arguments; none: a session. A redis://HOST in front names the server
     #[arg(
         value_name = "CMD",
         num_args = 0..,
@@ -35,13 +34,12 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-The reply is printed as redis-cli prints it on a terminal. Flags of this program stand before
-the command; whatever follows the command's name belongs to the command.
+The reply is printed as redis-cli prints it on a terminal. Flags of this program stand before the
+command. What follows the command's name is sent byte for byte.
 
-Without a command the commands are read from the standard input, one a line. On a terminal Tab
-completes their names, the arguments to come are shown behind what is typed, `help COMMAND` explains
-one, and the lines are kept for the next session in ~/.everbloom_history, or where EVERBLOOM_HISTORY
-says.
+Without a command, commands are read from the standard input, one per line. On a terminal, Tab
+completes names, hints show the arguments to come, and `help COMMAND` explains a command. The lines
+are kept for the next session in ~/.everbloom_history, or in the file that EVERBLOOM_HISTORY names.
 
 Exit code: 0 for replies, 1 for an error reply, 2 when there was no reply. A session on a terminal
 ends with 0.
