@@ -1,6 +1,5 @@
 //! `everbloom build`: a filter file of the records of files.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,19 +7,18 @@ use std::sync::atomic::Ordering;
 
 use everbloom::dcso::DcsoFilter;
 use everbloom::hash::Key;
-use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, Layout, ScalableBloomFilter};
 use everbloom_plot::label;
 
-use crate::failure::Failure;
-use crate::filter::{Filter, LayoutName, Writable};
+use crate::failure::{Failure, say};
+use crate::filter::{Filter, LayoutName, Writable, unmade};
 use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
+use crate::progress::Progress;
 use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::{self, Source};
-use crate::records::pipeline::Pipeline;
-use crate::records::progress::Progress;
 use crate::records::reader::Shared;
 use crate::records::signals::Signals;
 
@@ -174,10 +172,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn check_format(args: &Args) -> Result<(), Failure> {
     let is_own = args.growing || args.layout.is_some() || args.seed.is_some();
     if args.format == Format::Dcso && (is_own || args.like.is_some()) {
-        return Err(Failure::Other(
+        return Err(Failure::other(
             "a filter of DCSO's bloom has a fixed size and no key; leave --growing, --layout, \
-             --seed and --like off"
-                .to_owned(),
+             --seed and --like off",
         ));
     }
     Ok(())
@@ -191,34 +188,24 @@ fn read(
     shared: &Arc<Shared>,
     mut take: impl FnMut(&Chunk),
 ) -> Result<Tally, Failure> {
-    let mut pipeline = Pipeline::start(
-        sources.to_vec(),
-        args.records.terminator(),
-        &args.records.key_of(),
-        digest,
-        Arc::clone(shared),
-    )?;
-    let progress = Progress::new(input::sizes(sources).stored, args.quiet);
+    let mut pipeline = args.records.start(sources, digest, shared)?;
+    let progress = Progress::of_input(input::sizes(sources).stored, args.quiet);
     let mut tally = Tally::default();
     while let Some(chunk) = pipeline.next()? {
-        if let Some(first) = chunk.keyless.first().filter(|_| args.records.strict) {
-            let number = tally.records + *first as u64 + 1;
-            return Err(Failure::Other(format!(
-                "record {number} has no such field, and no filter was written; without --strict \
-                 it would be left out"
-            )));
-        }
+        let then = ", and no filter was written; without --strict it would be left out";
+        args.records.check(&chunk, tally.records, then)?;
         tally.records += chunk.ends.len() as u64;
         tally.keyless += chunk.keyless.len() as u64;
         take(&chunk);
         pipeline.recycle(chunk);
-        progress.update(shared, || format!("{} records", grouped(tally.records)));
+        progress.update(shared.read.load(Ordering::Relaxed), || {
+            format!("{} records", grouped(tally.records))
+        });
     }
-    progress.end();
+    drop(progress);
     if shared.failed.load(Ordering::Relaxed) > 0 {
-        return Err(Failure::Other(
-            "no filter was written, because it would lack the records that could not be read"
-                .to_owned(),
+        return Err(Failure::other(
+            "no filter was written, because it would lack the records that could not be read",
         ));
     }
     Ok(tally)
@@ -237,10 +224,9 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
     if args.growing {
         return Ok(CAPACITY);
     }
-    Err(Failure::Other(
+    Err(Failure::other(
         "standard input and pipes cannot be counted before they are read; give --capacity N, or \
-         --growing"
-            .to_owned(),
+         --growing",
     ))
 }
 
@@ -249,10 +235,9 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
     let rate = args.error_rate.unwrap_or(ERROR_RATE);
     let key = args.seed.map(Key::from_seed);
     if key.is_some() && layout == Layout::Classic {
-        return Err(Failure::Other(
+        return Err(Failure::other(
             "the classic layout has no key; leave --seed off: filters of the same capacity and \
-             error rate can be merged"
-                .to_owned(),
+             error rate can be merged",
         ));
     }
     let made = if args.format == Format::Dcso {
@@ -274,12 +259,7 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
         };
         builder.build().map(Filter::Fixed).map(Writable::Own)
     };
-    made.map_err(|error| {
-        Failure::Other(format!(
-            "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
-             larger --error-rate"
-        ))
-    })
+    made.map_err(|error| unmade(capacity, error))
 }
 
 /// The filter of a file, to add to it.
@@ -303,11 +283,7 @@ fn empty_like(path: &Path) -> Result<Filter, Failure> {
         Filter::Fixed(filter) => filter.empty_like().map(Filter::Fixed),
         Filter::Growing(filter) => filter.empty_like().map(Filter::from),
     };
-    made.map_err(unmade)
-}
-
-fn unmade(error: BuildError) -> Failure {
-    Failure::Other(format!("cannot make the filter: {error}"))
+    made.map_err(|error| Failure::Other(format!("cannot make the filter: {error}")))
 }
 
 fn summarize(tally: &Tally, filter: &Writable) {
@@ -334,8 +310,5 @@ fn summarize(tally: &Tally, filter: &Writable) {
             tally.records - tally.keyless,
         );
     }
-    for line in text.lines() {
-        // Ignore the error: if stderr is closed, nobody can read it.
-        let _ = writeln!(io::stderr(), "everbloom: {line}");
-    }
+    say(&text);
 }

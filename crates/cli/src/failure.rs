@@ -1,9 +1,19 @@
 //! Why a subcommand ended early, and the exit code for that.
 
-use std::io;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::Path;
 
 use crate::client::ClientError;
 use crate::filter_file::FilterFileError;
+
+/// Writes lines to stderr, each behind the program's name.
+pub(crate) fn say(text: &str) {
+    for line in text.lines() {
+        // Ignore the error: if stderr is closed, nobody can read it.
+        let _ = writeln!(io::stderr(), "everbloom: {line}");
+    }
+}
 
 /// Why a subcommand ended early.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +32,15 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    pub(crate) fn other(why: impl Into<String>) -> Self {
+        Self::Other(why.into())
+    }
+
+    /// A file or a folder that cannot be used.
+    pub(crate) fn of_file(deed: &str, path: &Path, error: impl Display) -> Self {
+        Self::Other(format!("cannot {deed} {}: {error}", path.display()))
+    }
+
     /// That of every error. 1 is an answer of the subcommand, as that of grep.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {

@@ -52,12 +52,7 @@ pub(crate) fn run(args: &Args, command: clap::Command) -> Result<ExitCode, Failu
             io::stdout().write_all(explained(&loaded.settings).as_bytes())?;
         }
         What::Man { folder } => {
-            let unwritten = |error| {
-                Failure::Other(format!(
-                    "cannot write man pages to {}: {error}",
-                    folder.display()
-                ))
-            };
+            let unwritten = |error| Failure::of_file("write man pages to", folder, error);
             fs::create_dir_all(folder)
                 .and_then(|()| clap_mangen::generate_to(command, folder))
                 .map_err(unwritten)?;

@@ -5,16 +5,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use everbloom::{Layout, Span, Stats, Window};
+use everbloom::Span;
 use everbloom_plot::label::percent;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::filter::Filter;
+use crate::filter::Description;
 use crate::filter_file::{FilterFile, FilterFileError, Found};
 use crate::merge;
 use crate::number::{found_rate, grouped, time};
-use crate::other::{Figures, Program};
 
 /// Say what a filter file holds, and whether it is damaged
 #[derive(clap::Args, Debug)]
@@ -51,13 +50,10 @@ const OVER: &str =
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let found = match FilterFile::look_at_any(&args.filter)? {
-        Found::Own(filter) => Description::of_own(&filter),
-        Found::Other(mut other) => {
-            let figures = other
-                .figures()
-                .map_err(|reason| FilterFileError::other(&args.filter, other.program(), reason))?;
-            Description::of_other(&figures)
-        }
+        Found::Own(filter) => filter.describe(),
+        Found::Other(mut other) => other
+            .describe()
+            .map_err(|reason| FilterFileError::other(&args.filter, other.program(), reason))?,
     };
     let bytes = fs::metadata(&args.filter)?.len();
     let merge = args.other.as_deref();
@@ -82,64 +78,7 @@ fn mergeable(one: &Path, other: &Path) -> Result<Result<f64, String>, Failure> {
     }
 }
 
-/// What `info` shows of a filter, of this program or of another one.
-struct Description {
-    /// The type in JSON, and as text.
-    kind: [&'static str; 2],
-    /// What distinguishes filters of this type, with its name in JSON.
-    variant: Option<(&'static str, &'static str)>,
-    stats: Stats,
-    /// Whether it holds more than it was made for, so that a high error rate is no chance.
-    is_overfull: bool,
-    /// Only filters of this program have layers.
-    layers: Option<usize>,
-    /// Bytes of attached data.
-    data: u64,
-    /// What a filter that forgets remembers.
-    window: Option<Window>,
-}
-
 impl Description {
-    fn of_own(filter: &Filter) -> Self {
-        let kind = match filter.window() {
-            Some(_) => "windowed",
-            None if filter.grows() => "growing",
-            None => "fixed",
-        };
-        let layout = match filter.layout() {
-            Layout::Blocked => "blocked",
-            Layout::Classic => "classic",
-        };
-        Description {
-            kind: [kind; 2],
-            variant: Some(("layout", layout)),
-            stats: filter.stats(),
-            is_overfull: filter.is_overfull(),
-            layers: Some(filter.layers()),
-            data: 0,
-            window: filter.window().cloned(),
-        }
-    }
-
-    fn of_other(figures: &Figures) -> Self {
-        let kind = match figures.program {
-            Program::Dcso => "dcso",
-            Program::Guava => "guava",
-        };
-        let stats = figures.stats;
-        Description {
-            kind: [kind, figures.program.name()],
-            variant: figures.strategy.map(|strategy| ("strategy", strategy)),
-            stats,
-            is_overfull: stats
-                .capacity
-                .is_some_and(|capacity| stats.items > capacity),
-            layers: None,
-            data: figures.data,
-            window: None,
-        }
-    }
-
     /// The capacity and the error rate that the filter was made for, if it tells.
     fn made_for(&self) -> Option<(u64, f64)> {
         self.stats.capacity.zip(self.stats.error_rate)

@@ -24,13 +24,13 @@ mod other;
 mod pages;
 mod plan;
 mod plot;
+mod progress;
 mod query;
 mod records;
 mod serve;
 mod servers;
 mod stable;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -162,8 +162,7 @@ fn main() -> ExitCode {
         Err(failure) => {
             let code = failure.exit_code();
             if code != 0 {
-                // Ignore the error: if stderr is closed, nobody can read the message.
-                let _ = writeln!(io::stderr(), "everbloom: {failure}");
+                failure::say(&failure.to_string());
             }
             ExitCode::from(code)
         }

@@ -1,6 +1,5 @@
 //! `everbloom merge` puts filter files together, and `everbloom shrink` makes one smaller.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use everbloom::{ShrinkError, UnionError};
 use everbloom_plot::label::percent;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use crate::filter::{Filter, Writable};
 use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
@@ -160,7 +159,7 @@ fn check_rate(filter: &Writable, allowed: Option<f64>) -> Result<f64, Failure> {
 fn summarize(filter: &Writable, now: f64) {
     let (stats, _) = filter.stats();
     let mut text = format!(
-        "everbloom: about {} items in a filter for {}; of other records it finds {}\n",
+        "about {} items in a filter for {}; of other records it finds {}\n",
         grouped(stats.items),
         grouped(stats.capacity.unwrap_or_default()),
         found_rate(now)
@@ -168,12 +167,11 @@ fn summarize(filter: &Writable, now: f64) {
     let full = filter.full_error_rate();
     if stats.error_rate.is_some_and(|asked| full > asked) && full > now {
         text += &format!(
-            "everbloom: the filters are side by side; when all are full it finds {}\n",
+            "the filters are side by side; when all are full it finds {}\n",
             found_rate(full)
         );
     }
-    // Ignore the error: if stderr is closed, nobody can read it.
-    let _ = io::stderr().write_all(text.as_bytes());
+    say(&text);
 }
 
 /// Make a filter file smaller, with the same items
@@ -244,12 +242,11 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let text = format!(
-        "everbloom: {} bytes of bits, {} before; of other records it finds {}\n",
+        "{} bytes of bits, {} before; of other records it finds {}\n",
         grouped(filter.bits() / 8),
         grouped(before / 8),
         found_rate(filter.stats().estimated_error_rate)
     );
-    // Ignore the error: if stderr is closed, nobody can read it.
-    let _ = io::stderr().write_all(text.as_bytes());
+    say(&text);
     Ok(ExitCode::SUCCESS)
 }

@@ -19,10 +19,7 @@ use signals::Signals;
 
 /// Run a server that speaks the Redis protocol and the BF.* commands
 #[derive(clap::Args, Debug)]
-#[command(
-    override_usage = "everbloom serve [CONFIG] [--NAME VALUE...]...",
-    after_help = SETTINGS
-)]
+#[command(override_usage = "everbloom serve [CONFIG] [--NAME VALUE...]...", after_help = SETTINGS)]
 pub(crate) struct Args {
     /// A configuration file, then settings that override it
     #[arg(

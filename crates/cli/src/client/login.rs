@@ -83,10 +83,9 @@ impl ServerArgs {
         match (self.url(None)?, words) {
             (None, [first, second]) => Ok([parsed(first)?, parsed(second)?]),
             (Some(url), [second]) => Ok([url.into(), parsed(second)?]),
-            (None, _) => Err(Failure::Other(
+            (None, _) => Err(Failure::other(
                 "name two, such as redis://HOST redis://HOST:PORT; -h, -p or --url may name the \
-                 first"
-                    .to_owned(),
+                 first",
             )),
             (Some(url), _) => Err(Failure::Other(format!(
                 "the flags name {url}, the first of two; name one more"

@@ -5,7 +5,7 @@ mod place;
 mod stream;
 mod trust;
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,6 +114,8 @@ pub(crate) struct Client {
     longest: usize,
     /// Whether the server has sent a reply.
     heard: bool,
+    /// Whether it is TCP without TLS.
+    is_plain_tcp: bool,
 }
 
 /// What a server may cost its client.
@@ -151,6 +153,7 @@ impl Client {
             outbox: Vec::new(),
             longest: bounds.longest,
             heard: false,
+            is_plain_tcp: matches!(target.place, Place::Tcp { tls: false, .. }),
         };
         if let Some(credentials) = &target.credentials {
             let mut request: Vec<&[u8]> = vec![b"AUTH"];
@@ -191,9 +194,9 @@ impl Client {
 
     /// Sends what was prepared.
     pub(crate) fn flush(&mut self) -> Result<(), ClientError> {
-        let sent = self.stream.write_all(&self.outbox);
+        let sent = self.stream.socket.write_all(&self.outbox);
         self.outbox.clear();
-        let sent = sent.and_then(|()| self.stream.flush());
+        let sent = sent.and_then(|()| self.stream.socket.flush());
         sent.map_err(ClientError::of_socket)
     }
 
@@ -225,7 +228,7 @@ impl Client {
 
     /// The server's address, if it has one.
     pub(crate) fn peer(&self) -> Option<IpAddr> {
-        self.stream.peer()
+        self.stream.peer
     }
 
     fn receive(&mut self) -> Result<Reply, ClientError> {
@@ -239,15 +242,14 @@ impl Client {
             if self.inbox.len() > self.longest {
                 return Err(DecodeError::TooLong.into());
             }
-            let count = match self.stream.read(&mut chunk) {
+            let count = match self.stream.socket.read(&mut chunk) {
                 Ok(count) => count,
                 // A program that was stopped and goes on finds its waiting interrupted.
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(ClientError::of_socket(error)),
             };
             if count == 0 {
-                let is_tcp = matches!(self.stream, Stream::Tcp(_));
-                return Err(match is_tcp && !self.heard {
+                return Err(match self.is_plain_tcp && !self.heard {
                     true => ClientError::ClosedUnheard,
                     false => ClientError::Closed,
                 });

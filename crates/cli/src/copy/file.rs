@@ -7,12 +7,12 @@ use everbloom::redisbloom::FilterParts;
 use everbloom_commands::bf::dump::piece;
 
 use super::Args;
-use super::progress::Progress;
-use super::transfer::{self, CRC, Filter, PASSES, Target};
+use super::transfer::{self, Filter, PASSES, Target};
 use crate::client::Url;
 use crate::failure::Failure;
-use crate::filter::Filter as Saved;
+use crate::filter::{Filter as Saved, of_pieces};
 use crate::filter_file::FilterFile;
+use crate::progress::Progress;
 use crate::servers::dump::{Header, Parts, READABLE, Reader, ask_for_header, take_header};
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
@@ -27,7 +27,7 @@ pub(super) struct Remote {
 
 /// Saves the filter of a key in a file. Returns its bytes, and whether it changed meanwhile.
 pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool), Failure> {
-    let progress = Progress::new(args.quiet);
+    let progress = Progress::of_filters(args.quiet);
     let mut file = FilterFile::open(path)?;
     file.check_is_filter()?;
     if !args.replace && !file.is_new() {
@@ -100,24 +100,20 @@ fn read(
     parts: &FilterParts,
     progress: &Progress,
 ) -> Result<ScalableBloomFilter, Trouble> {
-    let wrong = |error: &dyn std::fmt::Display| Trouble::Filter(format!("it is damaged: {error}"));
-    let mut filter =
-        ScalableBloomFilter::from_parts(parts, u64::MAX).map_err(|error| wrong(&error))?;
     let mut reader = Reader::new(server, key, header, header.length)?;
-    let mut offset = 0_u64;
-    while let Some(piece) = reader.next(server)? {
-        filter
-            .load_chunk(offset, &piece)
-            .map_err(|error| wrong(&error))?;
-        offset = offset.saturating_add(piece.len() as u64);
-        progress.advance(piece.len());
-    }
-    Ok(filter)
+    let next = || {
+        let piece = reader.next(server)?;
+        progress.advance(piece.as_ref().map_or(0, Vec::len));
+        Ok(piece)
+    };
+    of_pieces(parts, next, |why| {
+        Trouble::Filter(format!("it is damaged: {why}"))
+    })
 }
 
 /// Loads the filter of a file into a key, which has it whole or not at all. Returns its bytes.
 pub(super) fn load(path: &Path, to: &Remote, args: &Args) -> Result<u64, Failure> {
-    let progress = Progress::new(args.quiet);
+    let progress = Progress::of_filters(args.quiet);
     let filter = ScalableBloomFilter::from(FilterFile::look(path)?);
     let mut server = Server::connect(&to.url, &args.server)?;
     server.must_know(&["BF.LOADCHUNK"])?;
@@ -164,14 +160,13 @@ fn publish(
     let header = header.ok_or_else(|| Trouble::filter("it is too large for a server"))?;
     progress.begin("copying", header.length);
     transfer::load_header(server, name, &header)?;
-    let mut sent = CRC.digest();
-    let mut end = header.start.saturating_add(1);
-    while let Some((next, piece)) = i64::try_from(end).ok().and_then(|end| piece(filter, end)) {
-        sent.update(&piece);
-        end = u64::try_from(next).unwrap_or(u64::MAX);
-        transfer::load_piece(server, name, end, &piece)?;
-        progress.advance(piece.len());
-    }
+    let mut iterator = i64::try_from(header.start + 1).unwrap_or(i64::MAX);
+    let next = || {
+        let found = piece(filter, iterator);
+        iterator = found.as_ref().map_or(iterator, |(next, _)| *next);
+        Ok(found.map(|(_, piece)| piece))
+    };
+    let sent = transfer::load_pieces(server, name, &header, next, progress)?;
     if verify {
         progress.begin("reading back", header.length);
         transfer::read_back(server, name, &header, sent, progress)?;

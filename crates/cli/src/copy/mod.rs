@@ -2,10 +2,8 @@
 //!
 //! - [`file`]: one filter between a server and a file
 //! - [`transfer`]: one filter, whole or not at all
-//! - [`progress`]: what is shown meanwhile
 
 mod file;
-mod progress;
 mod transfer;
 
 use std::ffi::OsString;
@@ -22,11 +20,11 @@ use crate::client::{ServerArgs, Url, is_url};
 use crate::display::quoted;
 use crate::failure::Failure;
 use crate::number::grouped;
+use crate::progress::Progress;
 use crate::servers::dump::READABLE;
 use crate::servers::server::{Server, Trouble};
 use crate::servers::walk::Walk;
 use file::Remote;
-use progress::Progress;
 use transfer::{Outcome, Transfer};
 
 /// Copy all filters of one server to another one, or one filter from or to a file
@@ -62,37 +60,31 @@ URL.
 
 Copies Bloom and cuckoo filters between RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve, in any direction: all of a filter, bit for bit, and when the key expires. Keys of
-other types are not copied, only counted. A filter of any size needs less than 150 MB of memory
-here. Filters of valkey-bloom are copied from it, not to it, and each is held in memory.
+other types are only counted. It needs less than 150 MB of memory for filters of any size. Filters of
+valkey-bloom are copied from it, not to it, and each is held in memory. Blocked filters (TYPE answers
+everbloom) do not go to RedisBloom. Of a Cluster, give each primary as FROM in turn, and any as TO.
 
 Nobody sees half a filter. Each one is loaded under a temporary name (KEY:everbloom-copy:...), read
-back and compared, and then renamed. A temporary key of a copy that was killed expires after ten
-minutes.
+back and compared, and then renamed. What a killed copy left expires after ten minutes.
 
 At the destination, a key that
   does not exist                        gets the filter
   holds an equal filter                 is skipped: after a copy that ended early, run the same
                                         command again, and it copies the rest
-  holds an earlier state of the filter  is replaced, if nobody changes it meanwhile: this also
-                                        mends filters that another program copied in part
+  holds an earlier state of the filter  is replaced, if nobody changes it meanwhile
   holds anything else                   stays as it is, and is named; --replace overwrites it
 
-Bloom filters in use: what was added before the copy began is always copied. What is added while a
-filter is being copied may be missing. Such filters are named. Stop adding and run the same command
-again: it brings what is missing and skips the rest. Do not add at the destination before that.
+Bloom filters in use: what was added before the copy began is always copied. A filter that changes
+meanwhile is named: stop adding and run the same command again. Do not add at the destination before
+that.
 
-Cuckoo filters in use: a filter is copied as it is at one moment. One that never holds still for as
-long as it takes to read it is named and not copied: stop adding and deleting, and run the same
-command again. When a filter changes after it was copied, `copy` often cannot tell that it is a
-later state of its copy, because items move and are deleted: --replace brings the new state.
+Cuckoo filters in use: one that changes as long as it is read is named and not copied. When it has
+changed since it was copied, `copy` often cannot tell that it is a later state, because items move:
+--replace brings the new state.
 
-Blocked filters (TYPE answers everbloom) go only to servers that know them, not to RedisBloom.
-Of a Cluster, give each primary as FROM in turn; as TO, any node serves.
-To compare the servers afterwards, run `everbloom compare FROM TO`.
-
-A file has one Bloom filter, and no expiry. It is replaced in one step, and the key appears whole: a
-damaged file or a missing piece is an error, and neither is changed. What follows the first # is the
-key, as it is. RedisBloom takes files of `build --growing --layout classic`.
+A file has one Bloom filter, and no expiry. It is replaced in one step, and the key appears whole.
+What follows the first # is the key, as it is. RedisBloom takes files of `build --growing --layout
+classic`.
 
 Exit code: 0 when all filters are at the destination; 1 when some could not be copied, or changed
 while they were copied; 2 for an error.
@@ -153,7 +145,7 @@ impl FromStr for Side {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let began = Instant::now();
-    let refused = |why: &str| Err(Failure::Other(why.to_owned()));
+    let refused = |why: &str| Err(Failure::other(why));
     match args.server.pair(&args.words)? {
         [Side::Server(from), Side::Server(to)] => copy_servers(args, &from, &to),
         [Side::File(_), Side::File(_)] => {
@@ -228,11 +220,13 @@ fn copy_all(transfer: &mut Transfer<'_>, args: &Args, tally: &mut Tally) -> Resu
         .as_ref()
         .map(|pattern| pattern.as_encoded_bytes());
     let mut walk = Walk::new(pattern);
-    let progress = Progress::new(args.quiet);
+    let progress = Progress::of_filters(args.quiet);
     while let Some(page) = walk.page(transfer.source)? {
         tally.others += page.others;
         for (key, family) in page.filters {
-            progress.count(tally.copied, tally.present, tally.bytes);
+            let bytes = label::bytes(tally.bytes as f64);
+            let [copied, present] = [tally.copied, tally.present].map(grouped);
+            progress.sum(format!("{copied} copied ({bytes}), {present} skipped"));
             match transfer.copy(&key, family, &progress) {
                 Ok(outcome) => {
                     if tally.add(&outcome) {

@@ -55,20 +55,17 @@ none. Files that are gzip or zstd are unpacked. A Bloom filter remembers: no rep
 and of the new records about --error-rate are lost. The summary on stderr says how many to expect.
 With --repeated the filter's errors are records that are printed and were not seen before.
 
-A record without the field, or that is no JSON object with that value, counts as new each time; the
-summary says how many there were. A JSON value that is not a string is compared as it is written,
-and null counts as missing.
+A record without the field, or that is no JSON object with that value, counts as new each time. A
+JSON value that is not a string is compared as it is written, and null counts as missing.
 
 With --state, the file is locked during the run and replaced at its end, also on SIGINT, SIGTERM and
-SIGHUP. A run that is killed leaves it as it was. Its capacity and error rate hold, and others are
-refused. A record is remembered when it was written to standard output. So when that fails, a
-further run prints the rest, and never loses any. A second SIGINT or SIGTERM ends the run at once
-and leaves the file as it was. Other programs read the file with the library `everbloom`.
+SIGHUP. A run that is killed, also by a second signal, leaves it as it was. Its capacity and error
+rate hold. A record is remembered when it was written to standard output: when that fails, a further
+run prints the rest.
 
 With --window 30d, a record that comes again within thirty days of when it was printed is a repeat.
-After thirty days and a quarter of them at the latest it is printed again. The file stays about as
-large as what is new in thirty days needs; --capacity is the number of these records. Later runs
-know the window.
+After thirty days and a quarter of them at the latest it is printed again. --capacity is the number
+of records that are new in that time. Later runs know the window.
 
 With --key, any server with BF.RESERVE and BF.MADD will do. The filter is made when it is missing.
 Otherwise its parameters hold, and --capacity and --error-rate have no effect. Without --capacity it

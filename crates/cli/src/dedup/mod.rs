@@ -19,12 +19,12 @@ use std::sync::atomic::Ordering;
 
 use crate::client::is_url;
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::records::args::sources;
 use crate::records::chunk::{Chunk, Digest};
 use crate::records::input;
 use crate::records::output::Output;
 use crate::records::pipeline::Pipeline;
-use crate::records::progress::Progress;
 use crate::records::reader::Shared;
 use crate::records::signals::Signals;
 pub(crate) use args::Args;
@@ -51,8 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => Digest::Hashes(state.hasher(), state.has_file()),
     };
     let output = (!args.count).then(Output::stdout).transpose()?;
-    let (terminator, key_of) = (args.records.terminator(), args.records.key_of());
-    let mut pipeline = Pipeline::start(sources, terminator, &key_of, &digest, Arc::clone(&shared))?;
+    let mut pipeline = args.records.start(&sources, &digest, &shared)?;
     let first = pipeline.next()?;
     let memory = match server {
         Some(server) => Memory::Server(Box::new(server)),
@@ -66,9 +65,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
     // Where the records go to the same terminal, it would be in their way.
     let hidden = args.quiet || (!args.count && io::stdout().is_terminal());
-    let progress = Progress::new(sizes.stored, hidden);
+    let progress = Progress::of_input(sizes.stored, hidden);
     let judged = judge_all(&mut judge, &mut pipeline, first, &shared, &progress);
-    progress.end();
+    drop(progress);
     if let (Memory::Local(local), false) = (&judge.memory, args.count) {
         state.save(&local.filter)?;
     }
@@ -95,7 +94,9 @@ fn judge_all(
     while let Some(mut chunk) = next {
         judge.judge(&mut chunk)?;
         pipeline.recycle(chunk);
-        progress.update(shared, || judge.tally.progress());
+        progress.update(shared.read.load(Ordering::Relaxed), || {
+            judge.tally.progress()
+        });
         next = pipeline.next()?;
     }
     Ok(())

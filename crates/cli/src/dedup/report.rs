@@ -1,10 +1,10 @@
 //! What is said on stderr at the end: the summary.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
 use everbloom_plot::label::{self, percent};
 
+use crate::failure::say;
 use crate::number::{found_rate, grouped};
 
 use super::args::Args;
@@ -45,10 +45,7 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
     if let Memory::Local(local) = memory {
         describe(local, &mut text);
     }
-    for line in text.lines() {
-        // Ignore the error: if stderr is closed, nobody can read it.
-        let _ = writeln!(io::stderr(), "everbloom: {line}");
-    }
+    say(&text);
 }
 
 fn describe(local: &Local, text: &mut String) {

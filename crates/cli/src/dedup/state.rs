@@ -6,7 +6,7 @@ use everbloom::hash::Key;
 use everbloom::{BuildError, FilterHasher, ScalableBloomFilter, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
-use crate::filter::now_ms;
+use crate::filter::{self, now_ms};
 use crate::filter_file::FilterFile;
 use crate::number::time;
 
@@ -60,7 +60,7 @@ impl State {
             state.filter = Some(
                 state
                     .build(capacity)
-                    .map_err(|error| too_much(capacity, error))?,
+                    .map_err(|error| filter::unmade(capacity, error))?,
             );
         }
         Ok(state)
@@ -99,7 +99,7 @@ impl State {
         });
         let guess = guess.clamp(least, most);
         let built = self.build(guess).or_else(|_| self.build(least));
-        built.map_err(|error| too_much(least, error))
+        built.map_err(|error| filter::unmade(least, error))
     }
 
     fn build(&self, capacity: u64) -> Result<ScalableBloomFilter, BuildError> {
@@ -170,11 +170,4 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
         )));
     }
     Ok(())
-}
-
-fn too_much(capacity: u64, error: BuildError) -> Failure {
-    Failure::Other(format!(
-        "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
-         larger --error-rate"
-    ))
 }

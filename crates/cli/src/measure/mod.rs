@@ -5,7 +5,6 @@
 //! added but is found is a false positive. The share of false positives is the measured error rate.
 
 mod filling;
-mod progress;
 mod subject;
 mod table;
 
@@ -22,11 +21,14 @@ use crate::failure::Failure;
 use crate::filter::LayoutName;
 use crate::number::{self, grouped};
 use crate::plot::{self, Destination};
+use crate::progress::Progress;
 use crate::servers::family::Family;
 use filling::Filling;
-use progress::{CHUNK, progress};
-use subject::{DEFAULT_ERROR_RATE, ITEM_LENGTH, Item, Subject};
+use subject::{DEFAULT, ITEM_LENGTH, Item, Shape, Subject};
 use table::{Measurement, Row};
+
+/// The number of items sent, or hashed, between two updates of the progress bar.
+const CHUNK: usize = 1000;
 
 /// Measure the false positive rate of filters: one that grew, one reserved
 #[derive(clap::Args, Debug)]
@@ -82,7 +84,7 @@ third one, with --error-rate and a window for four fifths of the strings. It sti
   missed     added strings that are not found: anything but 0 is a fault
   asked for  the error rate the filter was made with
   expected   the rate that follows from how full the layers or tables are; in the classic layout
-             double hashing adds to it
+             double hashing adds to it. RedisBloom does not tell it
   measured   the share of false positives, with one standard deviation of the sampling
 
 --plot adds the strings to the second filter once more, in 20 steps, and measures after each: in
@@ -104,18 +106,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         .unwrap_or_else(|| SmallRng::from_os_rng().random());
     let items = random_items(args.count, seed)?;
     let (added, probed) = items.split_at(items.len().div_ceil(2));
-    let capacity = args.capacity.unwrap_or(u64::from(args.count) / 2);
-
     let url = args.server.url(args.place.as_deref())?;
     let target = url.as_ref().map(|url| Target::new(url, &args.server));
-    let target = target.transpose()?;
-    let target = target.as_ref();
-    let mut rows = Vec::new();
-    let subjects = match args.family {
-        Family::Bloom => bloom(args, target, capacity)?,
-        Family::Cuckoo => cuckoo(args, target, capacity)?,
+    let trial = Trial {
+        args,
+        target: target.transpose()?,
+        capacity: args.capacity.unwrap_or(u64::from(args.count) / 2),
+        added,
+        probed,
     };
-    for (name, asked, subject) in subjects {
+    let mut rows = Vec::new();
+    for (name, asked, subject) in trial.subjects()? {
         let measurement = measure(&name, subject, added, probed, args.quiet)?;
         rows.push(Row {
             name,
@@ -134,12 +135,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     );
     io::stdout().write_all(report.as_bytes())?;
     if let Some(destination) = &args.plot {
-        let chart = filling::chart(
-            &fillings(args, target, capacity, (added, probed))?,
-            (args.family == Family::Bloom).then_some(args.error_rate),
-            capacity,
-            &place,
-        );
+        let asked = (args.family == Family::Bloom).then_some(args.error_rate);
+        let chart = filling::chart(&trial.fillings()?, asked, trial.capacity, &place);
         if *destination == Destination::Terminal {
             io::stdout().write_all(b"\n")?;
         }
@@ -152,81 +149,95 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// A filter to measure: its name, the error rate that was asked for, and itself.
 type Named = (String, Option<f64>, Subject);
 
-/// One that grows from what the first add makes, and one reserved.
-fn bloom(args: &Args, target: Option<&Target>, capacity: u64) -> Result<Vec<Named>, Failure> {
-    if args.bucket_size.is_some() {
-        let text = "--bucket-size goes with --family cuckoo";
-        return Err(Failure::Other(text.to_owned()));
-    }
-    let (layout, rate) = (args.layout.map(Layout::from), args.error_rate);
-    let default = Subject::default_filter(connect(target)?, layout)?;
-    let reserved = Subject::reserved(connect(target)?, rate, capacity, layout)?;
-    let mut filters = vec![
-        (
-            "default, grown from 100".to_owned(),
-            Some(DEFAULT_ERROR_RATE),
-            default,
-        ),
-        (format!("reserved {rate} {capacity}"), Some(rate), reserved),
-    ];
-    if args.window {
-        // One generation more than the window has is kept.
-        let generations = u64::from(WindowedBloomFilter::GENERATIONS);
-        let added = u64::from(args.count).div_ceil(2);
-        let items = (added * generations).div_ceil(generations + 1);
-        let windowed = Subject::windowed(connect(target)?, rate, items)?;
-        filters.push((format!("window {rate} {items}"), Some(rate), windowed));
-    }
-    Ok(filters)
-}
-
-/// One of each bucket size that is asked for.
-fn cuckoo(args: &Args, target: Option<&Target>, capacity: u64) -> Result<Vec<Named>, Failure> {
-    if args.layout.is_some() || args.window {
-        let text = "--layout and --window go with Bloom filters";
-        return Err(Failure::Other(text.to_owned()));
-    }
-    let sizes = args.bucket_size.map_or(vec![1, 2, 4], |size| vec![size]);
-    let subject = |size: u8| {
-        let subject = Subject::cuckoo(connect(target)?, capacity, size)?;
-        let name = format!("cuckoo {capacity}, bucket size {size}");
-        Ok((name, None, subject))
-    };
-    sizes.into_iter().map(subject).collect()
-}
-
-/// Fills cuckoo filters, or the second Bloom filter in each layout that is asked for, step by step.
-fn fillings(
-    args: &Args,
-    target: Option<&Target>,
+/// What is measured, with which strings, and where.
+struct Trial<'a> {
+    args: &'a Args,
+    /// `None` for embedded filters.
+    target: Option<Target>,
     capacity: u64,
-    (added, probed): (&[Item], &[Item]),
-) -> Result<Vec<Filling>, Failure> {
-    if args.family == Family::Cuckoo {
-        let subjects = cuckoo(args, target, capacity)?.into_iter();
-        return subjects
-            .map(|(name, _, subject)| filling::fill(name, subject, added, probed, args.quiet))
-            .collect();
-    }
-    let layouts = match (args.layout, target) {
-        (Some(word), _) => vec![Some(word)],
-        (None, Some(_)) => vec![None],
-        (None, None) => vec![Some(LayoutName::Classic), Some(LayoutName::Blocked)],
-    };
-    let mut fillings = Vec::new();
-    for word in layouts {
-        let name = word.map_or("server", LayoutName::name);
-        let layout = word.map(Layout::from);
-        let subject = Subject::reserved(connect(target)?, args.error_rate, capacity, layout)?;
-        let name = name.to_owned();
-        let filling = filling::fill(name, subject, added, probed, args.quiet)?;
-        fillings.push(filling);
-    }
-    Ok(fillings)
+    added: &'a [Item],
+    probed: &'a [Item],
 }
 
-fn connect(target: Option<&Target>) -> Result<Option<Client>, ClientError> {
-    target.map(Client::connect).transpose()
+impl Trial<'_> {
+    fn connect(&self) -> Result<Option<Client>, ClientError> {
+        self.target.as_ref().map(Client::connect).transpose()
+    }
+
+    fn subjects(&self) -> Result<Vec<Named>, Failure> {
+        match self.args.family {
+            Family::Bloom => self.bloom(),
+            Family::Cuckoo => self.cuckoo(),
+        }
+    }
+
+    /// One that grows from what the first add makes, and one reserved.
+    fn bloom(&self) -> Result<Vec<Named>, Failure> {
+        let Self { args, capacity, .. } = self;
+        if args.bucket_size.is_some() {
+            return Err(Failure::other("--bucket-size goes with --family cuckoo"));
+        }
+        let (layout, rate) = (args.layout.map(Layout::from), args.error_rate);
+        let default = Subject::default_filter(self.connect()?, layout)?;
+        let name = "default, grown from 100".to_owned();
+        let mut filters = vec![(name, Some(DEFAULT.0), default)];
+        let reserved = self.reserved(layout)?;
+        filters.push((format!("reserved {rate} {capacity}"), Some(rate), reserved));
+        if args.window {
+            // One generation more than the window has is kept.
+            let generations = u64::from(WindowedBloomFilter::GENERATIONS);
+            let added = u64::from(args.count).div_ceil(2);
+            let items = (added * generations).div_ceil(generations + 1);
+            let windowed = Subject::reserved(self.connect()?, (rate, items), Shape::Window)?;
+            filters.push((format!("window {rate} {items}"), Some(rate), windowed));
+        }
+        Ok(filters)
+    }
+
+    fn reserved(&self, layout: Option<Layout>) -> Result<Subject, Failure> {
+        let numbers = (self.args.error_rate, self.capacity);
+        Subject::reserved(self.connect()?, numbers, Shape::Layout(layout))
+    }
+
+    /// One of each bucket size that is asked for.
+    fn cuckoo(&self) -> Result<Vec<Named>, Failure> {
+        let Self { args, capacity, .. } = self;
+        if args.layout.is_some() || args.window {
+            return Err(Failure::other(
+                "--layout and --window go with Bloom filters",
+            ));
+        }
+        let sizes = args.bucket_size.map_or(vec![1, 2, 4], |size| vec![size]);
+        let subject = |size: u8| {
+            let subject = Subject::cuckoo(self.connect()?, *capacity, size)?;
+            let name = format!("cuckoo {capacity}, bucket size {size}");
+            Ok((name, None, subject))
+        };
+        sizes.into_iter().map(subject).collect()
+    }
+
+    /// Fills cuckoo filters, or the second Bloom filter in each layout that is asked for, step by
+    /// step.
+    fn fillings(&self) -> Result<Vec<Filling>, Failure> {
+        let fill =
+            |name, subject| filling::fill(name, subject, self.added, self.probed, self.args.quiet);
+        if self.args.family == Family::Cuckoo {
+            let subjects = self.cuckoo()?.into_iter();
+            return subjects
+                .map(|(name, _, subject)| fill(name, subject))
+                .collect();
+        }
+        let layouts = match (self.args.layout, &self.target) {
+            (Some(word), _) => vec![Some(word)],
+            (None, Some(_)) => vec![None],
+            (None, None) => vec![Some(LayoutName::Classic), Some(LayoutName::Blocked)],
+        };
+        let filling = |word: Option<LayoutName>| {
+            let name = word.map_or("server", LayoutName::name).to_owned();
+            fill(name, self.reserved(word.map(Layout::from))?)
+        };
+        layouts.into_iter().map(filling).collect()
+    }
 }
 
 fn random_items(count: u32, seed: u64) -> Result<Vec<Item>, Failure> {
@@ -250,23 +261,22 @@ fn measure(
     probed: &[Item],
     quiet: bool,
 ) -> Result<Measurement, Failure> {
-    let bar = progress(name, 2 * added.len() + probed.len(), quiet);
+    let bar = Progress::of_items(name, 2 * added.len() + probed.len(), quiet);
     let mut items = 0;
     for chunk in added.chunks(CHUNK) {
         items += subject.add(chunk)?;
-        bar.inc(chunk.len() as u64);
+        bar.advance(chunk.len());
     }
     let mut found = 0;
     for chunk in added.chunks(CHUNK) {
         found += subject.count_found(chunk)?;
-        bar.inc(chunk.len() as u64);
+        bar.advance(chunk.len());
     }
     let mut false_positives = 0;
     for chunk in probed.chunks(CHUNK) {
         false_positives += subject.count_found(chunk)?;
-        bar.inc(chunk.len() as u64);
+        bar.advance(chunk.len());
     }
-    bar.finish_and_clear();
     Ok(Measurement {
         items,
         missed: (added.len() as u64).saturating_sub(found),
@@ -280,6 +290,10 @@ fn measure(
 mod tests {
     use super::*;
 
+    fn reserved(rate: f64, capacity: u64) -> Result<Subject, Failure> {
+        Subject::reserved(None, (rate, capacity), Shape::Layout(None))
+    }
+
     #[test]
     fn a_seed_repeats_the_strings() {
         let first = random_items(50, 7).unwrap();
@@ -292,8 +306,8 @@ mod tests {
     fn a_reserved_filter_keeps_its_promise_and_a_grown_one_nearly() {
         let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
-        let reserved = Subject::reserved(None, 0.001, 20_000, None).unwrap();
-        let measured = measure("reserved", reserved, added, probed, true).unwrap();
+        let filter = reserved(0.001, 20_000).unwrap();
+        let measured = measure("reserved", filter, added, probed, true).unwrap();
         assert_eq!((measured.missed, measured.probes), (0, 20_000));
         assert!(measured.false_positives <= 20, "{measured:?}");
 
@@ -310,8 +324,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_reserved_is_said() {
-        assert!(Subject::reserved(None, 1.5, 100, None).is_err());
-        assert!(Subject::reserved(None, 0.01, 0, None).is_err());
+        assert!(reserved(1.5, 100).is_err());
+        assert!(reserved(0.01, 0).is_err());
     }
 
     #[test]

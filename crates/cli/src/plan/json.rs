@@ -7,13 +7,14 @@ use super::sizes::{Kind, Size};
 use crate::failure::Failure;
 
 pub(super) fn render(plan: &Plan) -> Result<String, Failure> {
-    let (capacity, rate, memory) = match plan.question {
-        Question::Memory { capacity, rate } => (Some(capacity), Some(rate), None),
-        Question::Capacity { rate, memory } => (None, Some(rate), Some(memory)),
-        Question::Rate { capacity, memory } => (Some(capacity), None, Some(memory)),
-    };
+    let Question {
+        capacity,
+        rate,
+        memory,
+        hashes,
+    } = plan.question;
     let document = json!({
-        "asked": {"capacity": capacity, "rate": rate, "memory": memory, "hashes": plan.hashes},
+        "asked": {"capacity": capacity, "rate": rate, "memory": memory, "hashes": hashes},
         "filters": plan.filters.iter().map(filter).collect::<Vec<_>>(),
         "others": plan.others.iter().map(|other| json!({
             "name": other.name,

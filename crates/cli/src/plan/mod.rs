@@ -20,23 +20,16 @@ use question::{Plan, Question};
 
 /// Plan a filter: memory, hashes and error rate, in both layouts and in RedisBloom
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// How many items the filter will hold: 9e8, 900M, 3*10^8
-    #[arg(value_name = "CAPACITY", value_parser = capacity, allow_negative_numbers = true)]
+    #[arg(value_name = "CAPACITY", value_parser = capacity)]
     items: Option<u64>,
     /// How often it may say "yes" for items that were never added: 0.001, 1/1000, 0.1%
-    #[arg(value_name = "ERROR", value_parser = number::rate, allow_negative_numbers = true)]
+    #[arg(value_name = "ERROR", value_parser = number::rate)]
     error: Option<f64>,
     /// The same as CAPACITY
-    #[arg(
-        short,
-        long,
-        value_name = "N",
-        value_parser = number::items,
-        allow_negative_numbers = true,
-        conflicts_with = "items"
-    )]
+    #[arg(short, long, value_name = "N", value_parser = number::items, conflicts_with = "items")]
     capacity: Option<u64>,
     /// The same as ERROR
     #[arg(
@@ -45,26 +38,14 @@ pub(crate) struct Args {
         alias = "rate",
         value_name = "RATE",
         value_parser = number::rate,
-        allow_negative_numbers = true,
         conflicts_with = "error"
     )]
     error_rate: Option<f64>,
     /// The most memory the filter may take: 2G, 512MiB
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_parser = number::memory,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "BYTES", value_parser = number::memory)]
     memory: Option<u64>,
     /// The same in bits (m): 9585059, 8Mi. They are rounded up to a multiple of 64
-    #[arg(
-        short = 'm',
-        long,
-        value_parser = number::items,
-        allow_negative_numbers = true,
-        conflicts_with = "memory"
-    )]
+    #[arg(short = 'm', long, value_parser = number::items, conflicts_with = "memory")]
     bits: Option<u64>,
     /// The hashes per item (k), from 2 to 32 [default: the best number]
     #[arg(
@@ -82,13 +63,7 @@ pub(crate) struct Args {
     #[arg(long)]
     overfill: bool,
     /// The length of an item, to compare with a set of strings
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_parser = number::memory,
-        allow_negative_numbers = true,
-        default_value = "64"
-    )]
+    #[arg(long, value_name = "BYTES", value_parser = number::memory, default_value = "64")]
     item_bytes: u64,
     /// Draw a picture into a file, `.svg` or `.png`; `-` draws it in the terminal
     #[arg(long, value_name = "FILE", value_parser = plot::destination)]
@@ -139,8 +114,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         (None, picture) => picture.map(|_| Destination::Terminal),
     };
     if args.json && destination == Some(Destination::Terminal) {
-        return Err(Failure::Other(
-            "JSON and a picture cannot share the output: draw into a file with --plot FILE".into(),
+        return Err(Failure::other(
+            "JSON and a picture cannot share the output: draw into a file with --plot FILE",
         ));
     }
     let planned = match args.picture.unwrap_or(Picture::Items).draw() {
@@ -151,18 +126,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         Draw::Planned(planned) => planned,
     };
-    let question = Question::new(
-        args.items.or(args.capacity),
-        args.error.or(args.error_rate),
-        args.memory.or(args.bits.map(|bits| bits.div_ceil(64) * 8)),
-    )?;
-    let plan = Plan::new(
-        question,
-        args.hashes,
-        args.item_bytes,
-        args.overfill,
-        args.window,
-    )?;
+    let question = Question {
+        capacity: args.items.or(args.capacity),
+        rate: args.error.or(args.error_rate),
+        memory: args.memory.or(args.bits.map(|bits| bits.div_ceil(64) * 8)),
+        hashes: args.hashes,
+    };
+    let plan = Plan::new(question, args.item_bytes, args.overfill, args.window)?;
     let text = if args.json {
         json::render(&plan)?
     } else {

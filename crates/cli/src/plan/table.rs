@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use everbloom_plot::label;
 
-use super::question::{Plan, Question};
+use super::question::Plan;
 use super::sizes::{Kind, Size};
 use crate::number::grouped;
 
@@ -25,40 +25,16 @@ pub(super) fn render(plan: &Plan) -> String {
 
 /// What is planned, or what was found.
 fn headline(plan: &Plan) -> String {
-    let one_in = |rate: f64| {
-        format!(
-            "{} (one in {})",
-            label::percent(rate),
-            grouped_float(1.0 / rate)
-        )
-    };
-    let in_memory = |memory: u64| {
-        format!(
-            "{} bytes ({})",
-            grouped(memory),
-            label::bytes(memory as f64)
-        )
-    };
-    match plan.question {
-        Question::Memory { capacity, rate } => {
-            format!(
-                "{} items at an error rate of {}",
-                grouped(capacity),
-                one_in(rate)
-            )
+    let rate = plan.question.rate.unwrap_or(plan.rate());
+    let capacity = grouped(plan.question.capacity.unwrap_or(plan.capacity()));
+    let (percent, one_in) = (label::percent(rate), grouped_float(1.0 / rate));
+    let found = format!("{capacity} items at an error rate of {percent} (one in {one_in})");
+    match plan.question.memory {
+        None => found,
+        Some(memory) => {
+            let (bytes, short) = (grouped(memory), label::bytes(memory as f64));
+            format!("{bytes} bytes ({short}) hold {found}")
         }
-        Question::Capacity { rate, memory } => format!(
-            "{} hold {} items at an error rate of {}",
-            in_memory(memory),
-            grouped(plan.capacity()),
-            one_in(rate)
-        ),
-        Question::Rate { capacity, memory } => format!(
-            "{} hold {} items at an error rate of {}",
-            in_memory(memory),
-            grouped(capacity),
-            one_in(plan.rate())
-        ),
     }
 }
 
@@ -87,7 +63,7 @@ fn filters(plan: &Plan, text: &mut String) -> std::fmt::Result {
 
 /// What makes these filters elsewhere.
 fn to_copy(plan: &Plan, text: &mut String) -> std::fmt::Result {
-    if let Some(hashes) = plan.hashes {
+    if let Some(hashes) = plan.question.hashes {
         for (size, layout) in plan
             .filters
             .iter()

@@ -22,12 +22,7 @@ pub(crate) struct Args {
     #[arg(long)]
     resp3: bool,
     /// The command and its arguments; none: a session. A redis://HOST in front names the server
-    #[arg(
-        value_name = "CMD",
-        num_args = 0..,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(value_name = "CMD", num_args = 0.., trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
     #[command(flatten)]
     server: ServerArgs,
