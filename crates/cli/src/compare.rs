@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::client::{ServerArgs, Url};
 use crate::display::quoted;
@@ -132,7 +132,7 @@ impl Comparison {
                     Finding::Gone => {}
                     Finding::Missing(there) => {
                         let at = self.new.name().to_owned();
-                        self.write(&key, missing(&at, &there), json!({"missing": "new"}))?;
+                        self.write(&key, missing(&at, &there), vec![("missing", "new".into())])?;
                         self.sums.only_old += 1;
                     }
                     Finding::Different(difference) => {
@@ -141,7 +141,7 @@ impl Comparison {
                         self.sums.different += 1;
                     }
                     Finding::Unreadable(why) => {
-                        self.write(&key, format!("cannot be read: {why}"), json!({}))?;
+                        self.write(&key, format!("cannot be read: {why}"), Vec::new())?;
                         self.sums.different += 1;
                     }
                 }
@@ -153,7 +153,7 @@ impl Comparison {
                 let there = self.old.find(&key).map_err(ended)?;
                 if there != Kind::Filter(family) {
                     let at = self.old.name().to_owned();
-                    self.write(&key, missing(&at, &there), json!({"missing": "old"}))?;
+                    self.write(&key, missing(&at, &there), vec![("missing", "old".into())])?;
                     self.sums.only_new += 1;
                 }
             }
@@ -188,7 +188,7 @@ impl Comparison {
     }
 
     /// Writes a finding: the name, bytes that are not UTF-8 as `\xff`, the text, and the fields.
-    fn write(&mut self, key: &[u8], text: String, mut fields: Value) -> io::Result<()> {
+    fn write(&mut self, key: &[u8], text: String, fields: Fields) -> io::Result<()> {
         if self.quiet {
             return Ok(());
         }
@@ -196,15 +196,15 @@ impl Comparison {
             return writeln!(self.out, "{}: {text}", quoted(key));
         }
         let plain = std::str::from_utf8(key).map(str::to_owned);
-        fields["key"] = plain
-            .unwrap_or_else(|_| key.escape_ascii().to_string())
-            .into();
-        fields["text"] = text.into();
+        let name = plain.unwrap_or_else(|_| key.escape_ascii().to_string());
+        let named = [("key", name.into()), ("text", text.into())];
+        let all = named.into_iter().chain(fields);
+        let all: Map<_, _> = all.map(|(name, value)| (name.to_owned(), value)).collect();
         let lead = match self.sums.findings() {
             0 => "{\"differences\":[\n",
             _ => ",\n",
         };
-        write!(self.out, "{lead}{fields}")
+        write!(self.out, "{lead}{}", Value::from(all))
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -246,21 +246,24 @@ fn missing(at: &str, there: &Kind) -> String {
     }
 }
 
-/// A difference in JSON. Pairs are the old server's value and the new one's.
-fn fields(difference: &Difference) -> Value {
-    let mut fields = json!({
-        difference.family.parts(): difference.parts,
-        "items": difference.items,
-    });
+/// What a finding has in JSON beside its text.
+type Fields = Vec<(&'static str, Value)>;
+
+/// A difference. Pairs are the old server's value and the new one's.
+fn fields(difference: &Difference) -> Fields {
+    let mut fields = vec![
+        (difference.family.parts(), json!(difference.parts)),
+        ("items", json!(difference.items)),
+    ];
     match &difference.parameter {
         Some(parameter) => {
-            fields["parameter"] = parameter.name.into();
-            fields["values"] = json!(parameter.values);
+            fields.push(("parameter", parameter.name.into()));
+            fields.push(("values", json!(parameter.values)));
         }
         // Only filters with the same parameters are compared further.
         None => {
             let [_, units] = difference.family.units();
-            fields[units] = json!(difference.units);
+            fields.push((units, json!(difference.units)));
         }
     }
     fields
