@@ -1,6 +1,5 @@
 //! `everbloom build`: a filter file of the records of files.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,19 +7,18 @@ use std::sync::atomic::Ordering;
 
 use everbloom::dcso::DcsoFilter;
 use everbloom::hash::Key;
-use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, Layout, ScalableBloomFilter};
 use everbloom_plot::label;
 
-use crate::failure::Failure;
-use crate::filter::{Filter, LayoutName, Writable};
+use crate::failure::{Failure, say};
+use crate::filter::{Filter, LayoutName, Writable, unmade};
 use crate::filter_file::FilterFile;
-use crate::number::{self, percent};
+use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
+use crate::progress::Progress;
 use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::{self, Source};
-use crate::records::pipeline::Pipeline;
-use crate::records::progress::Progress;
 use crate::records::reader::Shared;
 use crate::records::signals::Signals;
 
@@ -40,8 +38,7 @@ pub(crate) struct Args {
     /// The files to read, one after the other; `-` or none is standard input
     #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Different records to make room for [default: as many records as the files have, which are
-    /// read twice]
+    /// Expected distinct records [default: as many records as the files have, which are read twice]
     #[arg(short, long, value_name = "N", value_parser = number::items)]
     capacity: Option<u64>,
     /// The share of other records that `check` may find [default: 0.0001]
@@ -90,8 +87,8 @@ A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed si
 that anyone can choose records that collide. As DCSO's tool does, it takes a line without the
 carriage return of CRLF; our own formats have it as it is.
 
-The blocked layout has a secret key, so that nobody can choose records that collide. Whoever gives a
---seed gives that up against those who know it. The classic layout has no key.
+The blocked layout has a secret key, so that nobody can choose records that collide. With --seed,
+those who know the number can. The classic layout has no key, so anyone can.
 
 FILE.bloom is replaced in one step, when all was read. After an error or a signal it is as it was.
 
@@ -175,10 +172,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn check_format(args: &Args) -> Result<(), Failure> {
     let is_own = args.growing || args.layout.is_some() || args.seed.is_some();
     if args.format == Format::Dcso && (is_own || args.like.is_some()) {
-        return Err(Failure::Usage(
+        return Err(Failure::other(
             "a filter of DCSO's bloom has a fixed size and no key; leave --growing, --layout, \
-             --seed and --like off"
-                .to_owned(),
+             --seed and --like off",
         ));
     }
     Ok(())
@@ -192,34 +188,24 @@ fn read(
     shared: &Arc<Shared>,
     mut take: impl FnMut(&Chunk),
 ) -> Result<Tally, Failure> {
-    let mut pipeline = Pipeline::start(
-        sources.to_vec(),
-        args.records.terminator(),
-        &args.records.key_of(),
-        digest,
-        Arc::clone(shared),
-    )?;
-    let progress = Progress::new(input::sizes(sources).stored, args.quiet);
+    let mut pipeline = args.records.start(sources, digest, shared)?;
+    let progress = Progress::of_input(input::sizes(sources).stored, args.quiet);
     let mut tally = Tally::default();
     while let Some(chunk) = pipeline.next()? {
-        if let Some(first) = chunk.keyless.first().filter(|_| args.records.strict) {
-            let number = tally.records + *first as u64 + 1;
-            return Err(Failure::Usage(format!(
-                "record {number} has no such field, and no filter was written; without --strict \
-                 it would be left out"
-            )));
-        }
+        let then = ", and no filter was written; without --strict it would be left out";
+        args.records.check(&chunk, tally.records, then)?;
         tally.records += chunk.ends.len() as u64;
         tally.keyless += chunk.keyless.len() as u64;
         take(&chunk);
         pipeline.recycle(chunk);
-        progress.update(shared, || format!("{} records", tally.records));
+        progress.update(shared.read.load(Ordering::Relaxed), || {
+            format!("{} records", grouped(tally.records))
+        });
     }
-    progress.end();
+    drop(progress);
     if shared.failed.load(Ordering::Relaxed) > 0 {
-        return Err(Failure::Usage(
-            "no filter was written, because it would lack the records that could not be read"
-                .to_owned(),
+        return Err(Failure::other(
+            "no filter was written, because it would lack the records that could not be read",
         ));
     }
     Ok(tally)
@@ -238,10 +224,9 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
     if args.growing {
         return Ok(CAPACITY);
     }
-    Err(Failure::Usage(
+    Err(Failure::other(
         "standard input and pipes cannot be counted before they are read; give --capacity N, or \
-         --growing"
-            .to_owned(),
+         --growing",
     ))
 }
 
@@ -250,10 +235,9 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
     let rate = args.error_rate.unwrap_or(ERROR_RATE);
     let key = args.seed.map(Key::from_seed);
     if key.is_some() && layout == Layout::Classic {
-        return Err(Failure::Usage(
+        return Err(Failure::other(
             "the classic layout has no key; leave --seed off: filters of the same capacity and \
-             error rate can be merged"
-                .to_owned(),
+             error rate can be merged",
         ));
     }
     let made = if args.format == Format::Dcso {
@@ -275,18 +259,13 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
         };
         builder.build().map(Filter::Fixed).map(Writable::Own)
     };
-    made.map_err(|error| {
-        Failure::Usage(format!(
-            "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
-             larger --error-rate"
-        ))
-    })
+    made.map_err(|error| unmade(capacity, error))
 }
 
 /// The filter of a file, to add to it.
 fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
     if file.is_new() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "there is no filter {}; leave --append off to make it",
             path.display()
         )));
@@ -294,7 +273,7 @@ fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
     let mut filter = file.read_writable()?;
     if let Writable::Own(filter) = &mut filter {
         let forgotten = filter.forget();
-        forgotten.map_err(|error| Failure::Server(error.to_string()))?;
+        forgotten.map_err(|error| Failure::Other(error.to_string()))?;
     }
     Ok(filter)
 }
@@ -304,11 +283,7 @@ fn empty_like(path: &Path) -> Result<Filter, Failure> {
         Filter::Fixed(filter) => filter.empty_like().map(Filter::Fixed),
         Filter::Growing(filter) => filter.empty_like().map(Filter::from),
     };
-    made.map_err(unmade)
-}
-
-fn unmade(error: BuildError) -> Failure {
-    Failure::Usage(format!("cannot make the filter: {error}"))
+    made.map_err(|error| Failure::Other(format!("cannot make the filter: {error}")))
 }
 
 fn summarize(tally: &Tally, filter: &Writable) {
@@ -316,26 +291,24 @@ fn summarize(tally: &Tally, filter: &Writable) {
     let now = stats.estimated_error_rate;
     let mut text = format!(
         "{} records in, {} in the filter, which takes {}\n",
-        tally.records,
-        stats.items,
+        grouped(tally.records),
+        grouped(stats.items),
         label::bytes(bytes as f64),
     );
     if tally.keyless > 0 {
-        text += &format!("{} had no such field and were left out\n", tally.keyless);
+        let keyless = grouped(tally.keyless);
+        text += &format!("{keyless} had no such field and were left out\n");
     }
-    text += &format!("of other records it finds {}\n", percent(now));
+    text += &format!("of other records it finds {}\n", found_rate(now));
     let made_for = stats.capacity.zip(stats.error_rate);
     if let Some((_, asked)) =
         made_for.filter(|(capacity, asked)| stats.items > *capacity && now > *asked)
     {
         text += &format!(
             "warning: that is more than {}; build it again with --capacity {} or more\n",
-            percent(asked),
+            label::percent(asked),
             tally.records - tally.keyless,
         );
     }
-    for line in text.lines() {
-        // Ignore the error: if stderr is closed, nobody can read it.
-        let _ = writeln!(io::stderr(), "everbloom: {line}");
-    }
+    say(&text);
 }

@@ -12,7 +12,6 @@ use crate::other::{Funnel, Program};
 use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::{Chunk, Digest, Hashed};
 use crate::records::output::Output;
-use crate::records::pipeline::Pipeline;
 use crate::records::reader::Shared;
 
 /// Print the lines that are in a filter file, or with -v those that are not
@@ -44,16 +43,13 @@ pub(crate) struct Args {
 const HELP: &str = "\
 Records are printed in their order, byte for byte. A record that was put into the filter is always
 found. Of the others about as many are found as the error rate says, which `info` prints: so what
--v prints is certain. A record without the field is not in the filter.
+-v prints is certain. A record without the field is not in the filter. Files that are gzip or zstd
+are unpacked. A `dedup` or `build` may replace the filter meanwhile.
 
-Files that are gzip or zstd are unpacked. The filter is read once, at the beginning, and is not
-locked: a `dedup` or `build` that replaces it meanwhile does no harm.
-
-A filter of DCSO's bloom, such as CIRCL's hashlookup, is known by its content. It is read where it
-is, only as far as it is looked into: let a `bloom insert` end first. One that is packed with gzip
-is unpacked into memory. As DCSO's tool does, it takes a line without the carriage return of CRLF;
-all other filters have it as it is. A filter of Guava is what BloomFilter.writeTo wrote in Java. It does not
-tell how items were put in: give --funnel.
+A filter of DCSO's bloom, such as CIRCL's hashlookup, is known by its content, and read where it is:
+let a `bloom insert` end first. As DCSO's tool does, it takes a line without the carriage return of
+CRLF; all other filters have it as it is. A filter of Guava is what BloomFilter.writeTo wrote in
+Java. It does not tell how items were put in: give --funnel.
 
 Exit code, as that of grep: 0 when a record was printed or would be, 1 when none was, 2 for an
 error, also when only one of many inputs could not be read.
@@ -75,19 +71,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let is_of_guava = matches!(&filter, Found::Other(other) if other.program() == Program::Guava);
     if args.funnel.is_some() && !is_of_guava {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{} is no filter of Guava; leave --funnel off",
             args.filter.display()
         )));
     }
     let shared = Arc::new(Shared::default());
-    let mut pipeline = Pipeline::start(
-        sources(&args.inputs),
-        args.records.terminator(),
-        &args.records.key_of(),
-        &digest,
-        Arc::clone(&shared),
-    )?;
+    let sources = sources(&args.inputs);
+    let mut pipeline = args.records.start(&sources, &digest, &shared)?;
     let prints = !args.count && !args.quiet;
     let mut output = prints.then(Output::stdout).transpose()?;
     let mut selected = 0;
@@ -95,13 +86,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut found = Vec::new();
     while let Some(mut chunk) = pipeline.next()? {
         select(&mut filter, &chunk, args, &mut found)?;
-        let keyless = chunk.keyless.first().filter(|_| args.records.strict);
-        if let Some(first) = keyless {
-            let number = records + *first as u64 + 1;
-            return Err(Failure::Usage(format!(
-                "record {number} has no such field; without --strict it would be no member"
-            )));
-        }
+        let then = "; without --strict it would be no member";
+        args.records.check(&chunk, records, then)?;
         records += chunk.ends.len() as u64;
         selected += found.iter().filter(|found| **found).count() as u64;
         if args.quiet && selected > 0 {

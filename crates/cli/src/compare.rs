@@ -5,25 +5,29 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use crate::client::{TlsArgs, Url};
+use crate::client::{ServerArgs, Url};
 use crate::display::quoted;
 use crate::failure::Failure;
+use crate::number::grouped;
 use crate::servers::difference::{Difference, Side, compare};
+use crate::servers::dump::READABLE;
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::walk::Walk;
 
 /// Tell whether two servers have the same filters
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(
+    override_usage = "everbloom compare [OPTIONS] OLD NEW\n       \
+                      everbloom compare [OPTIONS] -h HOST -p PORT NEW",
+    after_help = HELP
+)]
 pub(crate) struct Args {
-    /// One server: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]
-    #[arg(value_name = "OLD")]
-    old: String,
-    /// The other server
-    #[arg(value_name = "NEW")]
-    new: String,
+    /// Two servers: redis://HOST[:PORT]
+    #[arg(value_name = "OLD NEW", num_args = 0..=2)]
+    words: Vec<String>,
     /// Compare only filters whose names match, as in KEYS: 'seen:*'
     #[arg(long = "match", value_name = "PATTERN")]
     pattern: Option<OsString>,
@@ -34,104 +38,64 @@ pub(crate) struct Args {
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
     #[command(flatten)]
-    tls: TlsArgs,
+    server: ServerArgs,
 }
 
 const HELP: &str = "\
-rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE].
+When the flags name a server, it is OLD. --user and --pass are for servers without a login in their
+URL.
 
 Compares Bloom and cuckoo filters of RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve: parameters, number of items, every bit or fingerprint. It reads both piece by
-piece, so filters of any size need less than 150 MB of memory here. Keys of other types and expiry
-are not compared.
+piece, so filters of any size need less than 150 MB of memory here; filters of valkey-bloom are held
+in memory. Keys of other types and expiry are not compared.
 
 Each filter that differs, or that only one server has, gets a line. While somebody adds items,
 filters that were equal can look different: compare when nobody adds.
 
 Of a Cluster, run it for each primary as OLD, and again for each primary as NEW.
-The password can be in REDISCLI_AUTH instead of the URL, to keep it out of the process list.
 
-Exit code: 0 when all filters are equal, 1 when not, or when a server refused, 2 when a server was
-lost.
+Exit code: 0 when all filters are equal, 1 when not, 2 for an error.
 
 Examples:
   everbloom compare redis://old redis://new:6380
   everbloom compare --match 'seen:*' --json redis://old redis://new | jq .differences";
 
-/// What was found.
+/// The numbers of keys.
 #[derive(Debug, Default, Serialize)]
-struct Tally {
+struct Sums {
     equal: u64,
     different: u64,
     only_old: u64,
     only_new: u64,
 }
 
-impl Tally {
-    fn all_equal(&self) -> bool {
-        self.different == 0 && self.only_old == 0 && self.only_new == 0
+impl Sums {
+    fn findings(&self) -> u64 {
+        self.different + self.only_old + self.only_new
     }
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
-    let (old, new) = (url(&args.old)?, url(&args.new)?);
-    let mut old = Server::connect(&old, &args.tls)?;
-    old.must_know("BF.SCANDUMP")?;
-    let mut new = Server::connect(&new, &args.tls)?;
-    new.must_know("BF.SCANDUMP")?;
-    let mut report = Report::new(args);
-    let mut tally = Tally::default();
-    compare_all(&mut old, &mut new, args, &mut report, &mut tally)?;
-    report.finish(&tally)?;
-    Ok(ExitCode::from(u8::from(!tally.all_equal())))
-}
-
-fn compare_all(
-    old: &mut Server,
-    new: &mut Server,
-    args: &Args,
-    report: &mut Report,
-    tally: &mut Tally,
-) -> Result<(), Failure> {
-    let ended = |trouble: Trouble| trouble.into_failure("\nNot all filters were compared.");
-    let pattern = args
-        .pattern
-        .as_ref()
-        .map(|pattern| pattern.as_encoded_bytes());
-    let names = [old.name().to_owned(), new.name().to_owned()];
-    let mut walk = Walk::new(pattern);
-    while let Some(page) = walk.page(old).map_err(ended)? {
-        for (key, family) in page.filters {
-            match compare_key(old, new, &key, family).map_err(ended)? {
-                Finding::Equal => tally.equal += 1,
-                Finding::Gone => {}
-                Finding::Missing(there) => {
-                    tally.only_old += 1;
-                    report.missing(&key, &names, 1, &there)?;
-                }
-                Finding::Different(difference) => {
-                    tally.different += 1;
-                    report.different(&key, &names, &difference)?;
-                }
-                Finding::Unreadable(why) => {
-                    tally.different += 1;
-                    report.unreadable(&key, &why)?;
-                }
-            }
-        }
-    }
-    let mut walk = Walk::new(pattern);
-    while let Some(page) = walk.page(new).map_err(ended)? {
-        for (key, family) in page.filters {
-            let there = old.find(&key).map_err(ended)?;
-            if there != Kind::Filter(family) {
-                tally.only_new += 1;
-                report.missing(&key, &names, 0, &there)?;
-            }
-        }
-    }
-    Ok(())
+    let servers = args.server.pair::<Url>(&args.words)?;
+    let connect = |url: &Url| {
+        let mut server = Server::connect(url, &args.server)?;
+        server.must_know(READABLE)?;
+        Ok::<_, Failure>(server)
+    };
+    let [old, new] = &servers;
+    let mut comparison = Comparison {
+        old: connect(old)?,
+        new: connect(new)?,
+        out: BufWriter::new(io::stdout()),
+        json: args.json,
+        quiet: args.quiet,
+        sums: Sums::default(),
+    };
+    let pattern = args.pattern.as_ref().map(|it| it.as_encoded_bytes());
+    comparison.compare_all(pattern)?;
+    comparison.finish()?;
+    Ok(ExitCode::from(u8::from(comparison.sums.findings() > 0)))
 }
 
 /// What a comparison of one key found.
@@ -146,132 +110,124 @@ enum Finding {
     Unreadable(String),
 }
 
-fn compare_key(
-    old: &mut Server,
-    new: &mut Server,
-    key: &[u8],
-    family: Family,
-) -> Result<Finding, Trouble> {
-    old.settle()?;
-    let there = new.find(key)?;
-    if there != Kind::Filter(family) {
-        return Ok(Finding::Missing(there));
-    }
-    let mut first = Side { server: old, key };
-    let mut second = Side { server: new, key };
-    match compare(&mut first, &mut second, family) {
-        Ok(difference) if difference.is_none() => Ok(Finding::Equal),
-        Ok(difference) => Ok(Finding::Different(difference)),
-        // It may have been deleted or have expired since it was found.
-        Err(Trouble::Filter(why)) => {
-            if old.find(key)? != Kind::Filter(family) {
-                return Ok(Finding::Gone);
-            }
-            match new.find(key)? {
-                there if there == Kind::Filter(family) => Ok(Finding::Unreadable(why)),
-                other => Ok(Finding::Missing(other)),
-            }
-        }
-        Err(trouble) => Err(trouble),
-    }
-}
-
-/// Writes findings as they come: there may be more than memory holds.
-struct Report {
+/// Both servers, and the findings, which are written as they come: there may be more than memory
+/// holds.
+struct Comparison {
+    old: Server,
+    new: Server,
     out: BufWriter<io::Stdout>,
     json: bool,
     quiet: bool,
-    /// The number of findings so far.
-    count: u64,
+    sums: Sums,
 }
 
-impl Report {
-    fn new(args: &Args) -> Self {
-        Self {
-            out: BufWriter::new(io::stdout()),
-            json: args.json,
-            quiet: args.quiet,
-            count: 0,
+impl Comparison {
+    fn compare_all(&mut self, pattern: Option<&[u8]>) -> Result<(), Failure> {
+        let ended = |trouble: Trouble| trouble.into_failure("\nNot all filters were compared.");
+        let mut walk = Walk::new(pattern);
+        while let Some(page) = walk.page(&mut self.old).map_err(ended)? {
+            for (key, family) in page.filters {
+                match self.compare_key(&key, family).map_err(ended)? {
+                    Finding::Equal => self.sums.equal += 1,
+                    Finding::Gone => {}
+                    Finding::Missing(there) => {
+                        let at = self.new.name().to_owned();
+                        self.write(&key, missing(&at, &there), vec![("missing", "new".into())])?;
+                        self.sums.only_old += 1;
+                    }
+                    Finding::Different(difference) => {
+                        let text = difference.describe([self.old.name(), self.new.name()]);
+                        self.write(&key, text, fields(&difference))?;
+                        self.sums.different += 1;
+                    }
+                    Finding::Unreadable(why) => {
+                        self.write(&key, format!("cannot be read: {why}"), Vec::new())?;
+                        self.sums.different += 1;
+                    }
+                }
+            }
+        }
+        let mut walk = Walk::new(pattern);
+        while let Some(page) = walk.page(&mut self.new).map_err(ended)? {
+            for (key, family) in page.filters {
+                let there = self.old.find(&key).map_err(ended)?;
+                if there != Kind::Filter(family) {
+                    let at = self.old.name().to_owned();
+                    self.write(&key, missing(&at, &there), vec![("missing", "old".into())])?;
+                    self.sums.only_new += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_key(&mut self, key: &[u8], family: Family) -> Result<Finding, Trouble> {
+        let Self { old, new, .. } = self;
+        old.settle()?;
+        let there = new.find(key)?;
+        if there != Kind::Filter(family) {
+            return Ok(Finding::Missing(there));
+        }
+        let mut first = Side { server: old, key };
+        let mut second = Side { server: new, key };
+        match compare(&mut first, &mut second, family) {
+            Ok(difference) if difference.is_none() => Ok(Finding::Equal),
+            Ok(difference) => Ok(Finding::Different(difference)),
+            // It may have been deleted or have expired since it was found.
+            Err(Trouble::Filter(why)) => {
+                if old.find(key)? != Kind::Filter(family) {
+                    return Ok(Finding::Gone);
+                }
+                match new.find(key)? {
+                    there if there == Kind::Filter(family) => Ok(Finding::Unreadable(why)),
+                    other => Ok(Finding::Missing(other)),
+                }
+            }
+            Err(trouble) => Err(trouble),
         }
     }
 
-    /// A filter that one server does not have. `which` is that server's number.
-    fn missing(
-        &mut self,
-        key: &[u8],
-        names: &[String; 2],
-        which: usize,
-        there: &Kind,
-    ) -> io::Result<()> {
-        let name = names.get(which).map_or("", String::as_str);
-        let text = match there.describe() {
-            Some(there) => format!("missing at {name}, which has {there}"),
-            None => format!("missing at {name}"),
-        };
-        let side = if which == 0 { "old" } else { "new" };
-        self.write(key, text, |finding| finding.missing = Some(side))
-    }
-
-    fn different(
-        &mut self,
-        key: &[u8],
-        names: &[String; 2],
-        difference: &Difference,
-    ) -> io::Result<()> {
-        let [old, new] = names;
-        let text = difference.describe([old, new]);
-        self.write(key, text, |finding| finding.set(difference))
-    }
-
-    fn unreadable(&mut self, key: &[u8], why: &str) -> io::Result<()> {
-        self.write(key, format!("cannot be read: {why}"), |_| {})
-    }
-
-    fn write(
-        &mut self,
-        key: &[u8],
-        text: String,
-        fill: impl FnOnce(&mut JsonFinding),
-    ) -> io::Result<()> {
-        self.count += 1;
+    /// Writes a finding: the name, bytes that are not UTF-8 as `\xff`, the text, and the fields.
+    fn write(&mut self, key: &[u8], text: String, fields: Fields) -> io::Result<()> {
         if self.quiet {
             return Ok(());
         }
         if !self.json {
             return writeln!(self.out, "{}: {text}", quoted(key));
         }
-        let mut finding = JsonFinding::new(key, text);
-        fill(&mut finding);
-        let lead = if self.count == 1 {
-            "{\"differences\":[\n"
-        } else {
-            ",\n"
+        let plain = std::str::from_utf8(key).map(str::to_owned);
+        let name = plain.unwrap_or_else(|_| key.escape_ascii().to_string());
+        let named = [("key", name.into()), ("text", text.into())];
+        let all = named.into_iter().chain(fields);
+        let all: Map<_, _> = all.map(|(name, value)| (name.to_owned(), value)).collect();
+        let lead = match self.sums.findings() {
+            0 => "{\"differences\":[\n",
+            _ => ",\n",
         };
-        self.out.write_all(lead.as_bytes())?;
-        serde_json::to_writer(&mut self.out, &finding)?;
-        Ok(())
+        write!(self.out, "{lead}{}", Value::from(all))
     }
 
-    fn finish(&mut self, tally: &Tally) -> io::Result<()> {
+    fn finish(&mut self) -> io::Result<()> {
         if self.quiet {
             return Ok(());
         }
         if self.json {
-            let lead: &[u8] = match self.count {
-                0 => b"{\"differences\":[],",
-                _ => b"\n],",
+            let lead = match self.sums.findings() {
+                0 => "{\"differences\":[],",
+                _ => "\n],",
             };
-            self.out.write_all(lead)?;
             // The rest of the object, without its brace.
-            let sums = serde_json::to_string(tally)?;
-            writeln!(self.out, "{}", sums.trim_start_matches('{'))?;
+            let sums = serde_json::to_string(&self.sums)?;
+            writeln!(self.out, "{lead}{}", sums.trim_start_matches('{'))?;
         } else {
-            let Tally {
+            let Sums {
                 equal,
                 different,
                 only_old,
                 only_new,
-            } = tally;
+            } = self.sums;
+            let [equal, different, only_old, only_new] =
+                [equal, different, only_old, only_new].map(grouped);
             writeln!(
                 self.out,
                 "{equal} equal, {different} different, {only_old} only at the old server, \
@@ -282,64 +238,33 @@ impl Report {
     }
 }
 
-/// A finding as JSON. Pairs are the old server's value and the new one's.
-#[derive(Debug, Serialize)]
-struct JsonFinding {
-    /// The name; bytes that are not UTF-8 as `\xff`.
-    key: String,
-    text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parameter: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    values: Option<[String; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    layers: Option<[usize; 2]>,
-    /// Those of a cuckoo filter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tables: Option<[usize; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    items: Option<[u64; 2]>,
-    /// The numbers of bits that only one of them has.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bits: Option<[u64; 2]>,
-    /// The numbers of fingerprints that only one of them has.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fingerprints: Option<[u64; 2]>,
+/// That a server has no such filter, and what it has instead.
+fn missing(at: &str, there: &Kind) -> String {
+    match there.describe() {
+        Some(there) => format!("missing at {at}, which has {there}"),
+        None => format!("missing at {at}"),
+    }
 }
 
-impl JsonFinding {
-    fn new(key: &[u8], text: String) -> Self {
-        let plain = std::str::from_utf8(key).map(str::to_owned);
-        Self {
-            key: plain.unwrap_or_else(|_| key.escape_ascii().to_string()),
-            text,
-            missing: None,
-            parameter: None,
-            values: None,
-            layers: None,
-            tables: None,
-            items: None,
-            bits: None,
-            fingerprints: None,
-        }
-    }
+/// What a finding has in JSON beside its text.
+type Fields = Vec<(&'static str, Value)>;
 
-    fn set(&mut self, difference: &Difference) {
-        let (parts, units) = match difference.family {
-            Family::Bloom => (&mut self.layers, &mut self.bits),
-            Family::Cuckoo => (&mut self.tables, &mut self.fingerprints),
-        };
-        *parts = Some(difference.parts);
-        self.items = Some(difference.items);
-        match &difference.parameter {
-            Some(parameter) => {
-                self.parameter = Some(parameter.name);
-                self.values = Some(parameter.values.clone());
-            }
-            // Only filters with the same parameters are compared further.
-            None => *units = Some(difference.units),
+/// A difference. Pairs are the old server's value and the new one's.
+fn fields(difference: &Difference) -> Fields {
+    let mut fields = vec![
+        (difference.family.parts(), json!(difference.parts)),
+        ("items", json!(difference.items)),
+    ];
+    match &difference.parameter {
+        Some(parameter) => {
+            fields.push(("parameter", parameter.name.into()));
+            fields.push(("values", json!(parameter.values)));
+        }
+        // Only filters with the same parameters are compared further.
+        None => {
+            let [_, units] = difference.family.units();
+            fields.push((units, json!(difference.units)));
         }
     }
+    fields
 }

@@ -2,6 +2,7 @@
 //! to a filter file.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,17 +15,17 @@ use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader};
 
 use crate::failure::Failure;
-use crate::filter::Filter;
+use crate::filter::{Filter, of_pieces};
 use crate::filter_file::FilterFile;
 
-/// Turn a filter file into pieces for BF.LOADCHUNK, or such pieces, or a key of an RDB, into a file
+/// Convert a filter file to pieces for BF.LOADCHUNK, or pieces or a key of an RDB file to a file
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     /// A filter file, a folder of pieces, or with --key an RDB file
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// The other of the two: a new folder, or a filter file, which is replaced if it is there
+    /// Where to write: a new folder, or a filter file, which is replaced if it is there
     #[arg(value_name = "OUT")]
     to: PathBuf,
     /// Take the filter with this key from an RDB file, as RedisBloom, the module and the server
@@ -38,8 +39,8 @@ pub(crate) struct Args {
 
 const HELP: &str = "\
 A piece is a file in the folder. Its name is the iterator that BF.SCANDUMP answered, and its content
-is the data. Names may begin with zeros. To copy a filter between a file and a server without pieces,
-use `copy`. RedisBloom takes those of `build --growing --layout classic`.
+is the data. Names may begin with zeros. RedisBloom takes the pieces of a filter that was made with
+`build --growing --layout classic`. To copy a filter between a file and a server, use `copy`.
 
 A filter of DCSO's bloom or of Guava cannot be converted, because each program places the bits of an
 item elsewhere, and no filter knows its items. `check` reads it as it is, and `build --format dcso`
@@ -69,10 +70,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Writes the pieces into a folder that has its name only when all are there.
 fn write_folder(filter: &ScalableBloomFilter, folder: &Path) -> Result<(), Failure> {
-    let failed =
-        |error: io::Error| Failure::Usage(format!("cannot write to {}: {error}", folder.display()));
     if folder.exists() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{} is there already; name a new folder",
             folder.display()
         )));
@@ -80,15 +79,13 @@ fn write_folder(filter: &ScalableBloomFilter, folder: &Path) -> Result<(), Failu
     let mut name = folder.as_os_str().to_owned();
     name.push(".new");
     let new = PathBuf::from(name);
-    fs::create_dir(&new).map_err(|error| {
-        Failure::Usage(format!("cannot make the folder {}: {error}", new.display()))
-    })?;
+    fs::create_dir(&new).map_err(|error| Failure::of_file("make the folder", &new, error))?;
     let written = write_pieces(filter, &new).and_then(|()| fs::rename(&new, folder));
     if written.is_err() {
         // Ignore the error: the first one tells more.
         let _ = fs::remove_dir_all(&new);
     }
-    written.map_err(failed)
+    written.map_err(|error| Failure::of_file("write to", folder, error))
 }
 
 fn write_pieces(filter: &ScalableBloomFilter, folder: &Path) -> io::Result<()> {
@@ -110,15 +107,12 @@ struct Piece {
 
 fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
     let wrong = |why: String| {
-        Failure::Usage(format!(
+        Failure::Other(format!(
             "{} has no whole filter: {why}; take all pieces from the server again",
             folder.display()
         ))
     };
-    let read = |path: &Path| {
-        fs::read(path)
-            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
-    };
+    let read = |path: &Path| fs::read(path).map_err(|error| Failure::of_file("read", path, error));
     let pieces = list(folder)?;
     let Some((first, rest)) = pieces.split_first() else {
         return Err(wrong("it has no pieces".to_owned()));
@@ -146,26 +140,17 @@ fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
             "it needs {length} bytes, and the pieces have {at}"
         )));
     }
-    let mut filter = ScalableBloomFilter::from_parts(&parts, u64::MAX)
-        .map_err(|error| wrong(error.to_string()))?;
-    let mut offset = 0;
-    for piece in rest {
-        let data = read(&piece.path)?;
-        filter
-            .load_chunk(offset, &data)
-            .map_err(|error| wrong(error.to_string()))?;
-        offset += data.len() as u64;
-    }
-    Ok(filter)
+    let mut rest = rest.iter();
+    let next = || rest.next().map(|piece| read(&piece.path)).transpose();
+    of_pieces(&parts, next, wrong)
 }
 
 /// The filter with this key. All of the file is read, so that its checksum is compared.
 fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<ScalableBloomFilter, Failure> {
     let shown = path.display();
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::Usage(format!(
-            "cannot read {shown}: {error}; give an RDB file, or leave --key off"
-        ))
+    let failed = |error: &dyn Display| {
+        let error = format!("{error}; give an RDB file, or leave --key off");
+        Failure::of_file("read", path, error)
     };
     let file = File::open(path).map_err(|error| failed(&error))?;
     let mut reader = Reader::new(file, u64::MAX).map_err(|error| failed(&error))?;
@@ -189,10 +174,10 @@ fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<ScalableBloomFilter
     let key = key.display();
     match found {
         Some(Some(Value::Filter(everbloom_commands::Filter::Bloom(filter)))) => Ok(filter),
-        Some(_) => Err(Failure::Usage(format!(
+        Some(_) => Err(Failure::Other(format!(
             "{key} in {shown} is no Bloom filter; give another --key"
         ))),
-        None => Err(Failure::Usage(format!(
+        None => Err(Failure::Other(format!(
             "{shown} has no key {key} in database {wanted}; give another --key or --db"
         ))),
     }
@@ -200,15 +185,14 @@ fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<ScalableBloomFilter
 
 /// The pieces in a folder, in order.
 fn list(folder: &Path) -> Result<Vec<Piece>, Failure> {
-    let failed =
-        |error: io::Error| Failure::Usage(format!("cannot read {}: {error}", folder.display()));
+    let failed = |error: io::Error| Failure::of_file("read", folder, error);
     let mut pieces = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         let iterator = name.to_str().and_then(|name| name.parse().ok());
         let iterator = iterator.ok_or_else(|| {
-            Failure::Usage(format!(
+            Failure::Other(format!(
                 "{} is no piece of a filter: its name is no number; give a folder that has \
                  nothing else",
                 entry.path().display()

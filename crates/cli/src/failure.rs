@@ -1,12 +1,21 @@
 //! Why a subcommand ended early, and the exit code for that.
 
-use std::io;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::Path;
 
 use crate::client::ClientError;
 use crate::filter_file::FilterFileError;
 
-/// Why a subcommand ended early. The exit code depends on the kind, so that scripts can distinguish
-/// a server that refused from a server that was not there.
+/// Writes lines to stderr, each behind the program's name.
+pub(crate) fn say(text: &str) {
+    for line in text.lines() {
+        // Ignore the error: if stderr is closed, nobody can read it.
+        let _ = writeln!(io::stderr(), "everbloom: {line}");
+    }
+}
+
+/// Why a subcommand ended early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -15,26 +24,29 @@ pub(crate) enum Failure {
     FilterFile(#[from] FilterFileError),
     #[error("{}", described(.0))]
     Io(#[from] io::Error),
+    /// Filters that cannot be merged.
     #[error("{0}")]
-    Usage(String),
+    Unlike(String),
     #[error("{0}")]
-    Server(String),
-    /// A server was lost in the middle of the work.
-    #[error("{0}")]
-    Lost(String),
+    Other(String),
 }
 
 impl Failure {
+    pub(crate) fn other(why: impl Into<String>) -> Self {
+        Self::Other(why.into())
+    }
+
+    /// A file or a folder that cannot be used.
+    pub(crate) fn of_file(deed: &str, path: &Path, error: impl Display) -> Self {
+        Self::Other(format!("cannot {deed} {}: {error}", path.display()))
+    }
+
+    /// That of every error. 1 is an answer of the subcommand, as that of grep.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Client(ClientError::Refused { .. }) | Failure::Server(_) => 1,
             // The reader of our output has ended, as in `| head`. This is not an error.
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            Failure::Client(_)
-            | Failure::FilterFile(_)
-            | Failure::Io(_)
-            | Failure::Usage(_)
-            | Failure::Lost(_) => 2,
+            _ => 2,
         }
     }
 }
@@ -52,11 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_tell_a_refusal_from_an_absent_server() {
-        let refused = Failure::Client(ClientError::Refused {
-            text: "ERR no".into(),
-        });
-        assert_eq!(refused.exit_code(), 1);
+    fn only_a_reader_that_has_enough_is_no_error() {
         assert_eq!(Failure::Client(ClientError::Closed).exit_code(), 2);
         let pipe = io::Error::from(io::ErrorKind::BrokenPipe);
         assert_eq!(Failure::Io(pipe).exit_code(), 0);

@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use everbloom::dcso::DcsoFilter;
+use everbloom::redisbloom::FilterParts;
 use everbloom::{
-    BloomFilter, FilterHasher, InsertError, Layer, Layout, ScalableBloomFilter, Stats, UnionError,
-    Window,
+    BloomFilter, BuildError, FilterHasher, InsertError, Layer, Layout, ScalableBloomFilter, Stats,
+    UnionError, Window,
 };
 
+use crate::failure::Failure;
 use crate::other::Program;
 use crate::records::chunk::{Chunk, Digest, Hashed};
 pub(crate) use crate::stable::Filter;
@@ -46,6 +48,24 @@ impl From<ScalableBloomFilter> for Filter {
     fn from(filter: ScalableBloomFilter) -> Self {
         BloomFilter::try_from(filter).map_or_else(Filter::Growing, Filter::Fixed)
     }
+}
+
+/// What `info` shows of a filter, of this program or of another one.
+#[derive(Debug)]
+pub(crate) struct Description {
+    /// The type in JSON, and as text.
+    pub(crate) kind: [&'static str; 2],
+    /// What distinguishes filters of this type, with its name in JSON.
+    pub(crate) variant: Option<(&'static str, &'static str)>,
+    pub(crate) stats: Stats,
+    /// Whether it holds more than it was made for, so that a high error rate is no chance.
+    pub(crate) is_overfull: bool,
+    /// Only filters of this program have layers.
+    pub(crate) layers: Option<usize>,
+    /// Bytes of attached data.
+    pub(crate) data: u64,
+    /// What a filter that forgets remembers.
+    pub(crate) window: Option<Window>,
 }
 
 /// A filter that takes records and goes to a file.
@@ -185,10 +205,6 @@ impl Filter {
         either!(self, filter => filter.write_to(file))
     }
 
-    pub(crate) fn layout(&self) -> Layout {
-        either!(self, filter => filter.layout())
-    }
-
     pub(crate) fn error_rate(&self) -> f64 {
         either!(self, filter => filter.error_rate())
     }
@@ -202,19 +218,30 @@ impl Filter {
         either!(self, filter => filter.memory_usage())
     }
 
-    /// Whether it takes more items without becoming worse.
-    pub(crate) fn grows(&self) -> bool {
-        match self {
-            Filter::Fixed(_) => false,
-            Filter::Growing(filter) => !filter.is_fixed(),
-        }
-    }
-
-    /// The window, if the filter forgets.
-    pub(crate) fn window(&self) -> Option<&Window> {
-        match self {
-            Filter::Fixed(_) => None,
-            Filter::Growing(filter) => filter.window(),
+    pub(crate) fn describe(&self) -> Description {
+        let (kind, layers, window) = match self {
+            Filter::Fixed(_) => ("fixed", 1, None),
+            Filter::Growing(filter) => {
+                let kind = match filter.window() {
+                    Some(_) => "windowed",
+                    None if filter.is_fixed() => "fixed",
+                    None => "growing",
+                };
+                (kind, filter.layers().len(), filter.window().cloned())
+            }
+        };
+        let layout = match either!(self, filter => filter.layout()) {
+            Layout::Blocked => "blocked",
+            Layout::Classic => "classic",
+        };
+        Description {
+            kind: [kind; 2],
+            variant: Some(("layout", layout)),
+            stats: self.stats(),
+            is_overfull: self.is_overfull(),
+            layers: Some(layers),
+            data: 0,
+            window,
         }
     }
 
@@ -238,13 +265,32 @@ impl Filter {
         };
         is_over || self.full_error_rate() > self.error_rate()
     }
+}
 
-    pub(crate) fn layers(&self) -> usize {
-        match self {
-            Filter::Fixed(_) => 1,
-            Filter::Growing(filter) => filter.layers().len(),
-        }
+/// There is no filter of this capacity.
+pub(crate) fn unmade(capacity: u64, error: BuildError) -> Failure {
+    Failure::Other(format!(
+        "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
+         larger --error-rate"
+    ))
+}
+
+/// The filter with these parts, whose pieces come in order. `wrong` makes an error of what is wrong
+/// with them.
+pub(crate) fn of_pieces<E>(
+    parts: &FilterParts,
+    mut next: impl FnMut() -> Result<Option<Vec<u8>>, E>,
+    wrong: impl Fn(String) -> E,
+) -> Result<ScalableBloomFilter, E> {
+    let made = ScalableBloomFilter::from_parts(parts, u64::MAX);
+    let mut filter = made.map_err(|error| wrong(error.to_string()))?;
+    let mut offset = 0_u64;
+    while let Some(piece) = next()? {
+        let loaded = filter.load_chunk(offset, &piece);
+        loaded.map_err(|error| wrong(error.to_string()))?;
+        offset = offset.saturating_add(piece.len() as u64);
     }
+    Ok(filter)
 }
 
 /// The clock of windows, as the server has it: milliseconds since 1970.

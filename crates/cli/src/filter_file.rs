@@ -2,8 +2,10 @@
 //! in one step.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use everbloom::dcso::DcsoFilter;
@@ -19,90 +21,52 @@ const ATTEMPTS: usize = 100;
 /// Why a filter file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FilterFileError {
-    #[error("cannot {deed} {}: {source}", path.display())]
-    Io {
-        deed: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
-    #[error("{} is not a file; a filter needs a file of its own", .0.display())]
-    NoFile(PathBuf),
     #[error(
         "{} is in use by another run; wait until that has ended, or name another file", .0.display()
     )]
     Locked(PathBuf),
-    #[error(
-        "{} is empty: the run that began it has not ended, or was killed; build it again",
-        .0.display()
-    )]
-    Empty(PathBuf),
-    #[error("{} is not a filter file; to keep it as it is, name another one", .0.display())]
-    Foreign(PathBuf),
-    #[error("{} is a filter of {what}; to keep it as it is, name another one", path.display())]
-    Taken { path: PathBuf, what: &'static str },
-    #[error(
-        "{} is a filter that {}, and the new one would be another; to keep it as it is, name \
-         another file, or remove this one",
-        path.display(),
-        if *grows { "grows, as those of dedup" } else { "has a fixed size" }
-    )]
-    OtherKind { path: PathBuf, grows: bool },
     #[error(
         "{} is a filter of {program}, whose bits fit none of ours; build a filter of what was put \
          into it",
         path.display()
     )]
     Other { path: PathBuf, program: Program },
-    #[error(
-        "{} unpacks to {bytes} bytes, too many for memory; unpack it with gunzip, and name the \
-         result",
-        path.display()
-    )]
-    Packed { path: PathBuf, bytes: u64 },
-    #[error(
-        "{} is no whole filter of {program} ({reason}); put a copy in its place, or make it again",
-        path.display()
-    )]
-    OtherDamaged {
-        path: PathBuf,
-        program: Program,
-        reason: OtherError,
-    },
-    #[error(
-        "{} has version {version} of the format, which this everbloom does not know; use a \
-         newer one",
-        path.display()
-    )]
-    Newer { path: PathBuf, version: u16 },
-    #[error(
-        "{} holds a filter of fixed size, and dedup needs one that grows; name another file",
-        .0.display()
-    )]
-    Fixed(PathBuf),
-    #[error(
-        "{} is damaged ({reason}); put a copy in its place, or remove it and begin anew",
-        path.display()
-    )]
-    Damaged { path: PathBuf, reason: BytesError },
-    #[error(
-        "cannot save {}: {source}; the file is as it was before this run",
-        path.display()
-    )]
-    Save { path: PathBuf, source: io::Error },
+    #[error("{0}")]
+    Unusable(String),
 }
 
 impl FilterFileError {
+    /// The file is not what is needed; `why` stands behind its name.
+    fn of(path: &Path, why: impl Display) -> Self {
+        FilterFileError::Unusable(format!("{} {why}", path.display()))
+    }
+
+    fn io(deed: &str, path: &Path, error: impl Display) -> Self {
+        FilterFileError::Unusable(format!("cannot {deed} {}: {error}", path.display()))
+    }
+
+    fn unsaved(path: &Path, error: impl Display) -> Self {
+        let unchanged = format!("{error}; the file is as it was before this run");
+        FilterFileError::io("save", path, unchanged)
+    }
+
+    fn no_file(path: &Path) -> Self {
+        FilterFileError::of(path, "is not a file; a filter needs a file of its own")
+    }
+
     /// A filter of another program cannot be used.
     pub(crate) fn other(path: &Path, program: Program, reason: OtherError) -> Self {
-        let path = path.to_owned();
-        match reason {
-            OtherError::TooLarge(bytes) => FilterFileError::Packed { path, bytes },
-            reason => FilterFileError::OtherDamaged {
-                path,
-                program,
-                reason,
-            },
-        }
+        let why = match reason {
+            OtherError::TooLarge(bytes) => format!(
+                "unpacks to {bytes} bytes, too many for memory; unpack it with gunzip, and name \
+                 the result"
+            ),
+            reason => format!(
+                "is no whole filter of {program} ({reason}); put a copy in its place, or make it \
+                 again"
+            ),
+        };
+        FilterFileError::of(path, why)
     }
 }
 
@@ -137,10 +101,7 @@ impl FilterFile {
         // A run of hours must not learn at its end that it cannot save.
         file.create_new()
             .and_then(|(new, _)| fs::remove_file(new))
-            .map_err(|source| FilterFileError::Save {
-                path: file.path.clone(),
-                source,
-            })?;
+            .map_err(|error| FilterFileError::unsaved(&file.path, error))?;
         Ok(file)
     }
 
@@ -185,30 +146,24 @@ impl FilterFile {
         options: &OpenOptions,
         lock: impl Fn(&File) -> Result<(), TryLockError>,
     ) -> Result<Self, FilterFileError> {
-        let failed = |deed| {
-            move |source| FilterFileError::Io {
-                deed,
-                path: path.to_owned(),
-                source,
-            }
-        };
+        let failed = |deed| move |error| FilterFileError::io(deed, path, error);
         for _ in 0..ATTEMPTS {
             let found = fs::metadata(path);
             // Opening something else could wait for ever.
             if found.as_ref().is_ok_and(|found| !found.is_file()) {
-                return Err(FilterFileError::NoFile(path.to_owned()));
+                return Err(FilterFileError::no_file(path));
             }
             let file = options.open(path).map_err(failed("open"))?;
             let metadata = file.metadata().map_err(failed("open"))?;
             if !metadata.is_file() {
-                return Err(FilterFileError::NoFile(path.to_owned()));
+                return Err(FilterFileError::no_file(path));
             }
             match lock(&file) {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     return Err(FilterFileError::Locked(path.to_owned()));
                 }
-                Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+                Err(TryLockError::Error(error)) => return Err(failed("lock")(error)),
             }
             // Between the two steps another run may have put a new file in this one's place.
             if is_at(&file, path) {
@@ -236,14 +191,20 @@ impl FilterFile {
         }
         match self.read_any()? {
             Filter::Growing(filter) => Ok(Some(filter)),
-            Filter::Fixed(_) => Err(FilterFileError::Fixed(self.path.clone())),
+            Filter::Fixed(_) => Err(FilterFileError::of(
+                &self.path,
+                "holds a filter of fixed size, and dedup needs one that grows; name another file",
+            )),
         }
     }
 
     /// Reads the filter. All of it is checked.
     pub(crate) fn read_any(&mut self) -> Result<Filter, FilterFileError> {
         if self.is_empty {
-            return Err(FilterFileError::Empty(self.path.clone()));
+            return Err(FilterFileError::of(
+                &self.path,
+                "is empty: the run that began it has not ended, or was killed; build it again",
+            ));
         }
         let length = self.file.metadata().map(|found| found.len());
         length
@@ -284,10 +245,15 @@ impl FilterFile {
         self.check_is_of(None)?;
         let header = stable::read_header(&self.file).map_err(|error| self.unread(error.into()))?;
         if !self.is_empty && stable::grows(&header) != grows {
-            return Err(FilterFileError::OtherKind {
-                path: self.path.clone(),
-                grows: !grows,
-            });
+            let kind = match grows {
+                true => "has a fixed size",
+                false => "grows, as those of dedup",
+            };
+            let why = format!(
+                "is a filter that {kind}, and the new one would be another; to keep it as it is, \
+                 name another file, or remove this one"
+            );
+            return Err(FilterFileError::of(&self.path, why));
         }
         Ok(())
     }
@@ -303,38 +269,42 @@ impl FilterFile {
         if found == program {
             return Ok(());
         }
-        Err(FilterFileError::Taken {
-            path: self.path.clone(),
-            what: found.map_or("everbloom", Program::name),
-        })
+        let what = found.map_or("everbloom", Program::name);
+        let why = format!("is a filter of {what}; to keep it as it is, name another one");
+        Err(FilterFileError::of(&self.path, why))
     }
 
     /// The program that wrote what is not ours.
     fn program(&self) -> Result<Program, FilterFileError> {
-        let path = || self.path.clone();
         match other::program(&self.file) {
             Ok(Some(program)) => Ok(program),
-            Ok(None) => Err(FilterFileError::Foreign(path())),
+            Ok(None) => Err(FilterFileError::of(
+                &self.path,
+                "is not a filter file; to keep it as it is, name another one",
+            )),
             Err(error) => Err(self.unread(error.into())),
         }
     }
 
     fn unread(&self, error: ReadError) -> FilterFileError {
-        let path = self.path.clone();
+        let path = &self.path;
         match error {
-            ReadError::Io(source) => FilterFileError::Io {
-                deed: "read",
-                path,
-                source,
-            },
+            ReadError::Io(error) => FilterFileError::io("read", path, error),
             ReadError::Bytes(BytesError::Magic) => match self.program() {
-                Ok(program) => FilterFileError::Other { path, program },
+                Ok(program) => FilterFileError::Other {
+                    path: path.clone(),
+                    program,
+                },
                 Err(error) => error,
             },
             ReadError::Bytes(BytesError::Version(version)) => {
-                FilterFileError::Newer { path, version }
+                let why = format!("has version {version} of the format, which this everbloom");
+                FilterFileError::of(path, why + " does not know; use a newer one")
             }
-            ReadError::Bytes(reason) => FilterFileError::Damaged { path, reason },
+            ReadError::Bytes(reason) => {
+                let advice = "put a copy in its place, or remove it and begin anew";
+                FilterFileError::of(path, format!("is damaged ({reason}); {advice}"))
+            }
         }
     }
 
@@ -344,10 +314,8 @@ impl FilterFile {
         &mut self,
         write: impl FnOnce(&File) -> io::Result<()>,
     ) -> Result<(), FilterFileError> {
-        self.replace(write).map_err(|source| FilterFileError::Save {
-            path: self.path.clone(),
-            source,
-        })
+        let replaced = self.replace(write);
+        replaced.map_err(|error| FilterFileError::unsaved(&self.path, error))
     }
 
     fn replace(&mut self, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
@@ -397,29 +365,16 @@ impl Drop for FilterFile {
 }
 
 /// Whether the open file is still the one with this name.
-#[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let id = |found: fs::Metadata| (found.dev(), found.ino());
     let (open, named) = (file.metadata().map(id), fs::metadata(path).map(id));
     matches!((open, named), (Ok(open), Ok(named)) if open == named)
 }
 
-#[cfg(not(unix))]
-fn is_at(_file: &File, path: &Path) -> bool {
-    path.exists()
-}
-
 /// Makes the new name of a file last.
-#[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_path: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]
@@ -468,7 +423,7 @@ mod tests {
         let path = folder.join("seen.bloom");
         let mut file = FilterFile::open(&path).unwrap();
         let looked = FilterFile::look(&path);
-        assert!(matches!(looked, Err(FilterFileError::Empty(_))));
+        assert!(matches!(looked, Err(FilterFileError::Unusable(_))));
         assert!(FilterFile::open_to_read(&path).is_err());
         let filter = ScalableBloomFilter::new(1000, 0.01);
         file.save(|to| filter.write_to(to)).unwrap();
@@ -477,7 +432,6 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_file_that_took_the_place_stays() {
         let folder = folder("place");
@@ -491,7 +445,7 @@ mod tests {
             }
             assert!(matches!(
                 file.save(|to| filter.write_to(to)),
-                Err(FilterFileError::Save { .. })
+                Err(FilterFileError::Unusable(_))
             ));
             drop(file);
             assert_eq!(

@@ -48,16 +48,11 @@ enum What {
 pub(crate) fn run(args: &Args, command: clap::Command) -> Result<ExitCode, Failure> {
     match &args.what {
         What::Conf { words } => {
-            let loaded = load(words).map_err(|error| Failure::Server(error.to_string()))?;
+            let loaded = load(words).map_err(|error| Failure::Other(error.to_string()))?;
             io::stdout().write_all(explained(&loaded.settings).as_bytes())?;
         }
         What::Man { folder } => {
-            let unwritten = |error| {
-                Failure::Usage(format!(
-                    "cannot write man pages to {}: {error}",
-                    folder.display()
-                ))
-            };
+            let unwritten = |error| Failure::of_file("write man pages to", folder, error);
             fs::create_dir_all(folder)
                 .and_then(|()| clap_mangen::generate_to(command, folder))
                 .map_err(unwritten)?;
@@ -77,7 +72,7 @@ pub(crate) fn run(args: &Args, command: clap::Command) -> Result<ExitCode, Failu
 /// What clap's script for bash lacks: names of files where a flag may stand too, and the settings
 /// of `serve`.
 fn for_bash() -> Result<String, Failure> {
-    let loaded = load(&[]).map_err(|error| Failure::Server(error.to_string()))?;
+    let loaded = load(&[]).map_err(|error| Failure::Other(error.to_string()))?;
     let conf = explained(&loaded.settings);
     let lines = conf
         .lines()

@@ -5,15 +5,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use everbloom::{Layout, Span, Stats, Window};
+use everbloom::Span;
+use everbloom_plot::label::percent;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::filter::Filter;
+use crate::filter::Description;
 use crate::filter_file::{FilterFile, FilterFileError, Found};
 use crate::merge;
-use crate::number::{percent, time};
-use crate::other::{Figures, Program};
+use crate::number::{found_rate, grouped, time};
 
 /// Say what a filter file holds, and whether it is damaged
 #[derive(clap::Args, Debug)]
@@ -38,20 +38,22 @@ error rate of a filter: the items are estimated from its bits.
 A filter with a window forgets, as that of `dedup --window` and those of BF.RESERVE ... WINDOW. Its
 items are those in all generations that are in the file.
 
-Exit code: 0 when the file is whole, 1 when it cannot be merged with OTHER.bloom, 2 when it is damaged, or is no filter, or cannot be read.";
+Exit code: 0 when the file is whole, 1 when it cannot be merged with OTHER.bloom, 2 when one of
+them is damaged, is no filter or cannot be read.
+
+Examples:
+  everbloom info seen.bloom
+  everbloom info monday.bloom tuesday.bloom";
 
 const OVER: &str =
     "warning     it finds more than it was made for, because it holds too many items\n";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let found = match FilterFile::look_at_any(&args.filter)? {
-        Found::Own(filter) => Description::of_own(&filter),
-        Found::Other(mut other) => {
-            let figures = other
-                .figures()
-                .map_err(|reason| FilterFileError::other(&args.filter, other.program(), reason))?;
-            Description::of_other(&figures)
-        }
+        Found::Own(filter) => filter.describe(),
+        Found::Other(mut other) => other
+            .describe()
+            .map_err(|reason| FilterFileError::other(&args.filter, other.program(), reason))?,
     };
     let bytes = fs::metadata(&args.filter)?.len();
     let merge = args.other.as_deref();
@@ -71,69 +73,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn mergeable(one: &Path, other: &Path) -> Result<Result<f64, String>, Failure> {
     match merge::rate_of(one, other) {
         Ok(rate) => Ok(Ok(rate.unwrap_or_default())),
-        Err(Failure::Usage(why)) => Ok(Err(why)),
+        Err(Failure::Unlike(why)) => Ok(Err(why)),
         Err(failure) => Err(failure),
     }
 }
 
-/// What `info` shows of a filter, of this program or of another one.
-struct Description {
-    /// The type in JSON, and as text.
-    kind: [&'static str; 2],
-    /// What distinguishes filters of this type, with its name in JSON.
-    variant: Option<(&'static str, &'static str)>,
-    stats: Stats,
-    /// Whether it holds more than it was made for, so that a high error rate is no chance.
-    is_overfull: bool,
-    /// Only filters of this program have layers.
-    layers: Option<usize>,
-    /// Bytes of attached data.
-    data: u64,
-    /// What a filter that forgets remembers.
-    window: Option<Window>,
-}
-
 impl Description {
-    fn of_own(filter: &Filter) -> Self {
-        let kind = match filter.window() {
-            Some(_) => "windowed",
-            None if filter.grows() => "growing",
-            None => "fixed",
-        };
-        let layout = match filter.layout() {
-            Layout::Blocked => "blocked",
-            Layout::Classic => "classic",
-        };
-        Description {
-            kind: [kind; 2],
-            variant: Some(("layout", layout)),
-            stats: filter.stats(),
-            is_overfull: filter.is_overfull(),
-            layers: Some(filter.layers()),
-            data: 0,
-            window: filter.window().cloned(),
-        }
-    }
-
-    fn of_other(figures: &Figures) -> Self {
-        let kind = match figures.program {
-            Program::Dcso => "dcso",
-            Program::Guava => "guava",
-        };
-        let stats = figures.stats;
-        Description {
-            kind: [kind, figures.program.name()],
-            variant: figures.strategy.map(|strategy| ("strategy", strategy)),
-            stats,
-            is_overfull: stats
-                .capacity
-                .is_some_and(|capacity| stats.items > capacity),
-            layers: None,
-            data: figures.data,
-            window: None,
-        }
-    }
-
     /// The capacity and the error rate that the filter was made for, if it tells.
     fn made_for(&self) -> Option<(u64, f64)> {
         self.stats.capacity.zip(self.stats.error_rate)
@@ -145,27 +90,29 @@ impl Description {
         if let Some((_, variant)) = self.variant {
             text += &format!(", {variant}");
         }
-        let now = percent(stats.estimated_error_rate);
+        let now = found_rate(stats.estimated_error_rate);
         text += &match self.made_for() {
             Some((capacity, rate)) => format!(
-                "\nitems       {} of {capacity}\n\
+                "\nitems       {} of {}\n\
                  error rate  {} asked for, {now} expected now\n",
-                stats.items,
+                grouped(stats.items),
+                grouped(capacity),
                 percent(rate),
             ),
             None => format!(
                 "\nitems       about {}\nerror rate  {now} expected now\n",
-                stats.items
+                grouped(stats.items)
             ),
         };
         let fill = stats.fill_ratio * 100.0;
-        text += &format!("fill        {fill:.1} % of {} bits are 1\n", stats.bits);
+        let bits = grouped(stats.bits);
+        text += &format!("fill        {fill:.1} % of {bits} bits are 1\n");
         text += &format!("hashes      {}\n", stats.hashes);
         if let Some(layers) = self.layers {
             text += &format!("layers      {layers}\n");
         }
         if let Some(window) = &self.window {
-            let capacity = window.capacity;
+            let capacity = grouped(window.capacity);
             // Others than `dedup` and the server may have a clock of seconds.
             text += &match window.span {
                 Span::Ticks(ticks) => format!(
@@ -178,9 +125,9 @@ impl Description {
             text += &format!("generations {kept} of at most {most}\n");
         }
         if self.data > 0 {
-            text += &format!("data        {} bytes attached\n", self.data);
+            text += &format!("data        {} bytes attached\n", grouped(self.data));
         }
-        text += &format!("file        {bytes} bytes\n");
+        text += &format!("file        {} bytes\n", grouped(bytes));
         let errs = |(_, rate)| stats.estimated_error_rate > rate;
         if self.is_overfull && self.made_for().is_some_and(errs) {
             text += OVER;
@@ -189,7 +136,7 @@ impl Description {
             Some(Ok(rate)) => {
                 text += &format!(
                     "merge       yes; then it finds {} of others\n",
-                    percent(*rate)
+                    found_rate(*rate)
                 );
             }
             Some(Err(why)) => text += &format!("merge       no: {why}\n"),

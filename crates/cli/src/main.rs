@@ -24,16 +24,16 @@ mod other;
 mod pages;
 mod plan;
 mod plot;
+mod progress;
 mod query;
 mod records;
 mod serve;
 mod servers;
 mod stable;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use everbloom::host::memory::Memory;
 
 /// Large filters are freed without a pause for other threads.
@@ -59,7 +59,11 @@ Examples:
   everbloom check banned.bloom new.txt      print the lines that are in it
   everbloom measure                         measure false positives of two filters
   everbloom copy redis://a redis://b        copy all filters to another server
-  everbloom compare redis://a redis://b     tell which filters differ";
+  everbloom compare redis://a redis://b     tell which filters differ
+
+Exit codes, as those of grep: 0 for \"done\" or \"yes\", 1 for \"no\" or \"not all\", 2 for an error such
+as a wrong flag, a file that cannot be read or a server that is not there; 129, 130 and 143 after
+SIGHUP, SIGINT and SIGTERM. What 1 means is in the help of each subcommand.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -94,7 +98,15 @@ const GROUPS: [(&str, &[&str]); 6] = [
 
 /// The command line, with a help that lists the subcommands in groups.
 fn command_line() -> clap::Command {
-    let command = Cli::command();
+    let mut command = Cli::command();
+    for subcommand in command.get_subcommands_mut() {
+        // `-h` is the host, as in redis-cli.
+        if takes_a_host(subcommand) {
+            let help = Arg::new("help").long("help").action(ArgAction::Help);
+            let inner = std::mem::take(subcommand).disable_help_flag(true);
+            *subcommand = inner.arg(help.help("Print help (also -h without a host)"));
+        }
+    }
     let mut list = String::new();
     for (title, names) in GROUPS {
         list += &format!("{title}:\n");
@@ -111,8 +123,24 @@ fn command_line() -> clap::Command {
     ))
 }
 
+fn takes_a_host(subcommand: &clap::Command) -> bool {
+    subcommand.get_arguments().any(|it| it.get_id() == "host")
+}
+
+/// Prints the help that `-h` without a host asks for, and ends.
+fn help_if_asked(matches: &ArgMatches) {
+    if let Some((name, given)) = matches.subcommand()
+        && let Ok(Some(host)) = given.try_get_one::<String>("host")
+        && host.is_empty()
+    {
+        command_line().get_matches_from(["everbloom", name, "--help"]);
+    }
+}
+
 fn main() -> ExitCode {
-    let parsed = Cli::from_arg_matches(&command_line().get_matches());
+    let matches = command_line().get_matches();
+    help_if_asked(&matches);
+    let parsed = Cli::from_arg_matches(&matches);
     let outcome = match parsed.unwrap_or_else(|error| error.exit()).command {
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
@@ -125,7 +153,7 @@ fn main() -> ExitCode {
         Command::Shrink(args) => merge::run_shrink(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Measure(args) => measure::run(&args),
-        Command::Generate(args) => generate::run(&args, Cli::command()),
+        Command::Generate(args) => generate::run(&args, command_line()),
         Command::Copy(args) => copy::run(&args),
         Command::Compare(args) => compare::run(&args),
     };
@@ -134,8 +162,7 @@ fn main() -> ExitCode {
         Err(failure) => {
             let code = failure.exit_code();
             if code != 0 {
-                // Ignore the error: if stderr is closed, nobody can read the message.
-                let _ = writeln!(io::stderr(), "everbloom: {failure}");
+                failure::say(&failure.to_string());
             }
             ExitCode::from(code)
         }
@@ -147,12 +174,12 @@ mod tests {
     use super::*;
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command_line().debug_assert();
     }
 
     #[test]
     fn every_subcommand_is_in_one_group() {
-        let command = Cli::command();
+        let command = command_line();
         let mut names: Vec<_> = command.get_subcommands().map(|it| it.get_name()).collect();
         let mut grouped: Vec<_> = GROUPS
             .iter()
@@ -166,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_subcommand_explains_itself() {
-        for subcommand in Cli::command().get_subcommands() {
+        for subcommand in command_line().get_subcommands() {
             assert!(
                 subcommand.get_about().is_some(),
                 "{}",

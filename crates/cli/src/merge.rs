@@ -1,16 +1,16 @@
 //! `everbloom merge` puts filter files together, and `everbloom shrink` makes one smaller.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use everbloom::{ShrinkError, UnionError};
+use everbloom_plot::label::percent;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use crate::filter::{Filter, Writable};
 use crate::filter_file::FilterFile;
-use crate::number::{self, percent};
+use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
 use crate::records::signals::Signals;
 
@@ -94,7 +94,7 @@ fn union<'a>(
                 if merged.program() != filter.program() {
                     let [one, other] = [&merged, &filter]
                         .map(|filter| filter.program().map_or("everbloom", Program::name));
-                    return Err(Failure::Usage(format!(
+                    return Err(Failure::Unlike(format!(
                         "{} is a filter of {one} and {} one of {other}; only filters of one \
                          program can be merged",
                         first.display(),
@@ -122,10 +122,10 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::WindowOfItems => "cannot be merged: whose items were the last is unknown",
         UnionError::Growth => "cannot be merged, because one of them grows and the other does not",
         UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
-        UnionError::OutOfMemory => return Failure::Server(error.to_string()),
+        UnionError::OutOfMemory => return Failure::Other(error.to_string()),
     };
     let (first, path) = (first.display(), path.display());
-    Failure::Usage(format!(
+    Failure::Unlike(format!(
         "{first} and {path} {what}; build one of them again with --like the other"
     ))
 }
@@ -147,7 +147,7 @@ fn check_rate(filter: &Writable, allowed: Option<f64>) -> Result<f64, Failure> {
     }
     // A rate that is rounded is not smaller then.
     let enough = percent((now * 1.06).min(0.99)).replace(' ', "");
-    Err(Failure::Usage(format!(
+    Err(Failure::Unlike(format!(
         "the merged filter would find {} of other records, and {what} {}; give --error-rate \
          {enough} to have it all the same, or build the filters again with a lower --error-rate \
          or a larger --capacity",
@@ -159,20 +159,19 @@ fn check_rate(filter: &Writable, allowed: Option<f64>) -> Result<f64, Failure> {
 fn summarize(filter: &Writable, now: f64) {
     let (stats, _) = filter.stats();
     let mut text = format!(
-        "everbloom: about {} items in a filter for {}; of other records it finds {}\n",
-        stats.items,
-        stats.capacity.unwrap_or_default(),
-        percent(now)
+        "about {} items in a filter for {}; of other records it finds {}\n",
+        grouped(stats.items),
+        grouped(stats.capacity.unwrap_or_default()),
+        found_rate(now)
     );
     let full = filter.full_error_rate();
     if stats.error_rate.is_some_and(|asked| full > asked) && full > now {
         text += &format!(
-            "everbloom: the filters are side by side; when all are full it finds {}\n",
-            percent(full)
+            "the filters are side by side; when all are full it finds {}\n",
+            found_rate(full)
         );
     }
-    // Ignore the error: if stderr is closed, nobody can read it.
-    let _ = io::stderr().write_all(text.as_bytes());
+    say(&text);
 }
 
 /// Make a filter file smaller, with the same items
@@ -203,14 +202,14 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
     // Opening it to write would make the file.
     let path = &args.file;
     if !path.exists() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "there is no file {}; give the name of a filter file",
             path.display()
         )));
     }
     let mut file = FilterFile::open(path)?;
     let Filter::Fixed(mut filter) = file.read_any()? else {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{} has layers, and only a filter of one can be shrunk; build it again with \
              --capacity, without --growing",
             path.display()
@@ -219,7 +218,7 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
     let items = filter.len().max(1);
     let capacity = args.capacity.unwrap_or(items);
     if capacity < items {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{} has {items} items, and would find too many others with room for {capacity}; give \
              --capacity {items} or more",
             path.display()
@@ -228,7 +227,7 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
     let before = filter.bits();
     filter.shrink_to(capacity).map_err(|error| {
         let path = path.display();
-        Failure::Usage(match error {
+        Failure::Other(match error {
             ShrinkError::Layout => format!(
                 "{path} has the classic layout, which cannot be shrunk; build it again with \
                  --capacity {capacity}"
@@ -243,12 +242,11 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let text = format!(
-        "everbloom: {} bytes of bits, {} before; of other records it finds {}\n",
-        filter.bits() / 8,
-        before / 8,
-        percent(filter.stats().estimated_error_rate)
+        "{} bytes of bits, {} before; of other records it finds {}\n",
+        grouped(filter.bits() / 8),
+        grouped(before / 8),
+        found_rate(filter.stats().estimated_error_rate)
     );
-    // Ignore the error: if stderr is closed, nobody can read it.
-    let _ = io::stderr().write_all(text.as_bytes());
+    say(&text);
     Ok(ExitCode::SUCCESS)
 }

@@ -4,11 +4,10 @@
 //! powers of 1000, Ki, Mi, Gi, Ti and Pi powers of 1024.
 
 use everbloom::sizing::blocked::MIN_RATE;
+use everbloom_plot::label;
 
 /// The most items and the most bytes anybody can mean.
 const MAX_NUMBER: f64 = 1e18;
-/// What nobody needs to know better.
-const LEAST_PERCENT: f64 = 0.000_001;
 /// The longest text that is read. It also bounds the depth of parentheses.
 const MAX_CHARACTERS: usize = 100;
 
@@ -97,15 +96,26 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     Ok(rate)
 }
 
-/// Writes a share in per cent, with two digits that are not 0.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent < LEAST_PERCENT {
-        return format!("less than {LEAST_PERCENT} %");
+/// Writes a number with a space between groups of three digits.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
     }
-    let digits = (0..9).find(|digits| percent * 10_f64.powi(*digits) >= 10.0);
-    let digits = usize::try_from(digits.unwrap_or(9)).unwrap_or(0);
-    format!("{percent:.digits$} %")
+    text
+}
+
+/// Writes an error rate that was measured or is expected, in per cent.
+pub(crate) fn found_rate(rate: f64) -> String {
+    // What nobody needs to know better.
+    if rate < 1e-8 {
+        return "less than 0.000001 %".to_owned();
+    }
+    label::percent(rate)
 }
 
 fn in_range(number: f64, what: &str, examples: &str) -> Result<u64, String> {
@@ -388,12 +398,15 @@ mod tests {
     }
 
     #[test]
-    fn percentages() {
-        assert_eq!(percent(0.0), "less than 0.000001 %");
-        assert_eq!(percent(1e-12), "less than 0.000001 %");
-        assert_eq!(percent(0.000_000_123), "0.000012 %");
-        assert_eq!(percent(0.0001), "0.010 %");
-        assert_eq!(percent(0.25), "25 %");
-        assert_eq!(percent(1.0), "100 %");
+    fn digits_are_grouped() {
+        let cases = [
+            (7, "7"),
+            (123, "123"),
+            (1234, "1 234"),
+            (9_585_088, "9 585 088"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(grouped(number), text);
+        }
     }
 }

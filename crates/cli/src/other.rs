@@ -12,11 +12,11 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, sink};
 
-use everbloom::Stats;
 use everbloom::dcso::{DcsoError, DcsoHeader};
 use everbloom::guava::{GuavaError, GuavaView, Strategy};
 use flate2::bufread::MultiGzDecoder;
 
+use crate::filter::Description;
 use crate::pages::Pages;
 
 /// The most bytes that are unpacked into memory.
@@ -94,16 +94,6 @@ pub(crate) enum Other {
 pub(crate) enum Bits {
     InFile(Pages),
     InMemory(Vec<u8>),
-}
-
-/// What `info` tells.
-#[derive(Debug)]
-pub(crate) struct Figures {
-    pub(crate) program: Program,
-    pub(crate) strategy: Option<&'static str>,
-    pub(crate) stats: Stats,
-    /// Bytes of data that were attached.
-    pub(crate) data: u64,
 }
 
 /// The program that wrote a filter into the file, as far as its first bytes tell.
@@ -228,16 +218,12 @@ impl Other {
     }
 
     /// Looks at all bits.
-    pub(crate) fn figures(&mut self) -> Result<Figures, OtherError> {
-        match self {
+    pub(crate) fn describe(&mut self) -> Result<Description, OtherError> {
+        let program = self.program().name();
+        let (kind, variant, stats, data) = match self {
             Other::Dcso { header, bits, data } => {
                 let ones = bits.ones(header.filter_len() - DcsoHeader::SIZE as u64)?;
-                Ok(Figures {
-                    program: Program::Dcso,
-                    strategy: None,
-                    stats: header.stats(ones),
-                    data: *data,
-                })
+                ("dcso", None, header.stats(ones), *data)
             }
             Other::Guava(bytes) => {
                 let filter = GuavaView::new(bytes)?;
@@ -245,14 +231,20 @@ impl Other {
                     Strategy::Mitz32 => "MURMUR128_MITZ_32",
                     Strategy::Mitz64 => "MURMUR128_MITZ_64",
                 };
-                Ok(Figures {
-                    program: Program::Guava,
-                    strategy: Some(strategy),
-                    stats: filter.stats(),
-                    data: 0,
-                })
+                ("guava", Some(("strategy", strategy)), filter.stats(), 0)
             }
-        }
+        };
+        Ok(Description {
+            kind: [kind, program],
+            variant,
+            stats,
+            is_overfull: stats
+                .capacity
+                .is_some_and(|capacity| stats.items > capacity),
+            layers: None,
+            data,
+            window: None,
+        })
     }
 }
 

@@ -5,6 +5,7 @@ mod manager;
 mod signals;
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -18,10 +19,7 @@ use signals::Signals;
 
 /// Run a server that speaks the Redis protocol and the BF.* commands
 #[derive(clap::Args, Debug)]
-#[command(
-    override_usage = "everbloom serve [CONFIG] [--NAME VALUE...]...",
-    after_help = SETTINGS
-)]
+#[command(override_usage = "everbloom serve [CONFIG] [--NAME VALUE...]...", after_help = SETTINGS)]
 pub(crate) struct Args {
     /// A configuration file, then settings that override it
     #[arg(
@@ -64,13 +62,16 @@ as `--port 7000`. The main ones, with their defaults:
   bf-expansion-factor 2        how many times larger each further layer is; 0 disables growth
   bf-default-layout classic    classic (RedisBloom's) or blocked (faster, keeps its rate)
 
+Exit code: 0 after SHUTDOWN, SIGTERM or SIGINT, 1 when data could not be loaded or saved, 2 when
+the server could not start.
+
 Examples:
   everbloom serve
   everbloom serve everbloom.conf --port 7000
   everbloom serve --bind 0.0.0.0 --requirepass 'correct horse' --maxmemory 4gb";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let loaded = load(&args.words).map_err(|error| Failure::Server(error.to_string()))?;
+    let loaded = load(&args.words).map_err(|error| Failure::Other(error.to_string()))?;
     let log = Log::start(&loaded.settings)?;
     let outcome = serve(loaded, &log);
     log.flush();
@@ -86,7 +87,7 @@ fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
     // This comes before the start of the server, so that no signal is lost.
     let signals = Signals::catch()?;
     let running =
-        Server::start(loaded.settings).map_err(|error| Failure::Server(error.to_string()))?;
+        Server::start(loaded.settings).map_err(|error| Failure::Other(error.to_string()))?;
     greet(running.server());
     signals.attend(Arc::clone(running.server()), log.clone())?;
     running.wait_until_loaded();
@@ -96,9 +97,13 @@ fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
     }
     match running.wait() {
         Ok(()) => tracing::info!("stopped"),
-        // The log says why. Who started the server sees that too, unless the log is elsewhere.
-        Err(why) if log.is_file() => return Err(Failure::Server(why)),
-        Err(_) => return Ok(ExitCode::from(1)),
+        Err(why) => {
+            // The log says why. Who started the server sees that too, unless the log is elsewhere.
+            if log.is_file() {
+                writeln!(io::stderr(), "everbloom: {why}")?;
+            }
+            return Ok(ExitCode::from(1));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ mod place;
 mod stream;
 mod trust;
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use std::time::Duration;
 use everbloom_resp::{DecodeError, DecodeLimits, Decoder, Protocol, Reply, encode_request};
 use rustls::ClientConfig;
 
-pub(crate) use login::{Credentials, LoginArgs, TlsArgs};
-pub(crate) use place::{Place, Url, parse_place};
+use login::Credentials;
+pub(crate) use login::ServerArgs;
+pub(crate) use place::{Place, Url, is_url};
 use stream::Stream;
 
 /// The most bytes to read from the socket at a time.
@@ -24,26 +25,24 @@ const READ_SIZE: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) place: Place,
+    pub(crate) database: u32,
     pub(crate) protocol: Protocol,
-    pub(crate) credentials: Option<Credentials>,
+    credentials: Option<Credentials>,
     tls: Option<Arc<ClientConfig>>,
 }
 
 impl Target {
     /// A server that speaks RESP2; where it speaks TLS, the files of the flags are read.
-    pub(crate) fn new(
-        place: Place,
-        credentials: Option<Credentials>,
-        tls: &TlsArgs,
-    ) -> Result<Self, ClientError> {
-        let tls = match place {
-            Place::Tcp { tls: true, .. } => Some(trust::read(tls).map_err(ClientError::Settings)?),
+    pub(crate) fn new(url: &Url, args: &ServerArgs) -> Result<Self, ClientError> {
+        let tls = match url.place {
+            Place::Tcp { tls: true, .. } => Some(trust::read(args).map_err(ClientError::Settings)?),
             _ => None,
         };
         Ok(Self {
-            place,
+            place: url.place.clone(),
+            database: url.database,
             protocol: Protocol::Resp2,
-            credentials,
+            credentials: url.credentials.clone().or_else(|| args.credentials()),
             tls,
         })
     }
@@ -57,12 +56,6 @@ impl Target {
             tls: self.tls.is_some(),
         };
         other
-    }
-
-    /// The server of a URL without a login, which the flags have.
-    pub(crate) fn of(url: &str, login: &LoginArgs) -> Result<Self, ClientError> {
-        let place = parse_place(url).map_err(ClientError::Settings)?;
-        Self::new(place, login.credentials(), &login.tls)
     }
 }
 
@@ -121,6 +114,8 @@ pub(crate) struct Client {
     longest: usize,
     /// Whether the server has sent a reply.
     heard: bool,
+    /// Whether it is TCP without TLS.
+    is_plain_tcp: bool,
 }
 
 /// What a server may cost its client.
@@ -140,7 +135,7 @@ impl Bounds {
 }
 
 impl Client {
-    /// Connects, logs in and chooses the protocol.
+    /// Connects, logs in and chooses the protocol and the database.
     pub(crate) fn connect(target: &Target) -> Result<Self, ClientError> {
         Self::connect_within(target, Bounds::NONE)
     }
@@ -158,6 +153,7 @@ impl Client {
             outbox: Vec::new(),
             longest: bounds.longest,
             heard: false,
+            is_plain_tcp: matches!(target.place, Place::Tcp { tls: false, .. }),
         };
         if let Some(credentials) = &target.credentials {
             let mut request: Vec<&[u8]> = vec![b"AUTH"];
@@ -168,10 +164,18 @@ impl Client {
                     .map(|user| user.as_encoded_bytes()),
             );
             request.push(credentials.password.as_encoded_bytes());
-            client.demand(&request)?;
+            match client.demand(&request) {
+                Err(ClientError::Refused { text })
+                    if credentials.is_optional
+                        && text.contains("without any password configured") => {}
+                outcome => drop(outcome?),
+            }
         }
         if target.protocol == Protocol::Resp3 {
             client.demand(&["HELLO", "3"])?;
+        }
+        if target.database != 0 {
+            client.demand(&["SELECT", &target.database.to_string()])?;
         }
         Ok(client)
     }
@@ -190,10 +194,15 @@ impl Client {
 
     /// Sends what was prepared.
     pub(crate) fn flush(&mut self) -> Result<(), ClientError> {
-        let sent = self.stream.write_all(&self.outbox);
+        let sent = self.stream.socket.write_all(&self.outbox);
         self.outbox.clear();
-        let sent = sent.and_then(|()| self.stream.flush());
+        let sent = sent.and_then(|()| self.stream.socket.flush());
         sent.map_err(ClientError::of_socket)
+    }
+
+    /// Sets the most bytes of one reply from now on.
+    pub(crate) fn accept(&mut self, longest: usize) {
+        self.longest = longest;
     }
 
     /// Waits for the reply to the oldest request without one.
@@ -219,7 +228,7 @@ impl Client {
 
     /// The server's address, if it has one.
     pub(crate) fn peer(&self) -> Option<IpAddr> {
-        self.stream.peer()
+        self.stream.peer
     }
 
     fn receive(&mut self) -> Result<Reply, ClientError> {
@@ -233,15 +242,14 @@ impl Client {
             if self.inbox.len() > self.longest {
                 return Err(DecodeError::TooLong.into());
             }
-            let count = match self.stream.read(&mut chunk) {
+            let count = match self.stream.socket.read(&mut chunk) {
                 Ok(count) => count,
                 // A program that was stopped and goes on finds its waiting interrupted.
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(ClientError::of_socket(error)),
             };
             if count == 0 {
-                let is_tcp = matches!(self.stream, Stream::Tcp(_));
-                return Err(match is_tcp && !self.heard {
+                return Err(match self.is_plain_tcp && !self.heard {
                     true => ClientError::ClosedUnheard,
                     false => ClientError::Closed,
                 });
@@ -265,6 +273,7 @@ mod tests {
                 port: listener.local_addr().unwrap().port(),
                 tls: false,
             },
+            database: 0,
             protocol: Protocol::Resp2,
             credentials: None,
             tls: None,

@@ -77,15 +77,6 @@ impl Url {
         })
     }
 
-    /// The URL of a place.
-    pub(crate) fn of(place: &Place) -> Self {
-        Self {
-            place: place.clone(),
-            database: 0,
-            credentials: None,
-        }
-    }
-
     fn parse_unix(rest: &str) -> Result<Self, &'static str> {
         let (login, path) = match rest.split_once('/') {
             Some(("", path)) => (None, path),
@@ -102,6 +93,30 @@ impl Url {
             credentials: login.map(Credentials::parse).transpose()?,
         })
     }
+}
+
+/// The server of this machine.
+impl Default for Url {
+    fn default() -> Self {
+        let (host, port) = ("127.0.0.1".to_owned(), 6379);
+        let tls = false;
+        Place::Tcp { host, port, tls }.into()
+    }
+}
+
+impl From<Place> for Url {
+    fn from(place: Place) -> Self {
+        Self {
+            place,
+            database: 0,
+            credentials: None,
+        }
+    }
+}
+
+/// Whether a word is the URL of a server, and no file.
+pub(crate) fn is_url(word: &str) -> bool {
+    word.contains("://")
 }
 
 const NO_PATH: &str = "the path of a Unix socket begins with a slash";
@@ -150,22 +165,6 @@ fn without_login(url: &str) -> String {
     }
 }
 
-/// The place of `redis://HOST[:PORT]`, for a subcommand with flags for the rest.
-pub(crate) fn parse_place(url: &str) -> Result<Place, String> {
-    let plain = Url::parse(url).and_then(|url| match url {
-        Url {
-            credentials: Some(_),
-            ..
-        } => Err("log in with --user and --pass"),
-        Url { database: 1.., .. } => Err("it has a path"),
-        url => Ok(url.place),
-    });
-    plain.map_err(|why| {
-        let url = without_login(url);
-        format!("'{url}' is not redis://HOST[:PORT]: {why}")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,16 +173,16 @@ mod tests {
     fn places() {
         let tcp = |host: &str, port, tls| {
             let host = host.to_owned();
-            Ok(Place::Tcp { host, port, tls })
+            Place::Tcp { host, port, tls }
         };
         for (url, place) in [
             ("redis://localhost", tcp("localhost", 6379, false)),
             ("redis://10.0.0.1:7000/", tcp("10.0.0.1", 7000, false)),
             ("redis://[::1]", tcp("::1", 6379, false)),
             ("rediss://[::1]:7000", tcp("::1", 7000, true)),
-            ("unix:///run/s", Ok(Place::Unix("/run/s".into()))),
+            ("unix:///run/s", Place::Unix("/run/s".into())),
         ] {
-            assert_eq!(parse_place(url), place);
+            assert_eq!(url.parse(), Ok(Url::from(place)));
         }
         for wrong in [
             "localhost:6379",
@@ -191,13 +190,12 @@ mod tests {
             "redis://:7000",
             "redis://a:b",
             "redis://a:70000",
-            "redis://me:secret@a",
-            "redis://a/1",
+            "redis://a/x",
             "unix://run/s",
-            "unix:///run/s?db=1",
+            "unix:///run/s?db=x",
             "http://a",
         ] {
-            assert!(parse_place(wrong).is_err(), "{wrong}");
+            assert!(wrong.parse::<Url>().is_err(), "{wrong}");
         }
     }
 
@@ -233,8 +231,6 @@ mod tests {
         ] {
             let error = wrong.parse::<Url>().unwrap_err();
             assert!(!error.contains("secret"), "{error}");
-            let error = parse_place(wrong).unwrap_err();
-            assert!(!error.contains("secret"), "{wrong}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The connections that a client may have: over TCP, with and without TLS, and over a Unix socket.
 
+use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -14,12 +15,17 @@ use super::place::Place;
 /// How long to wait for one address to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What a connection reads and writes.
+pub(super) trait Socket: Read + Write + Debug + Send {}
+
+impl<T: Read + Write + Debug + Send> Socket for T {}
+
 /// A connection.
 #[derive(Debug)]
-pub(super) enum Stream {
-    Tcp(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
-    Unix(UnixStream),
+pub(super) struct Stream {
+    pub(super) socket: Box<dyn Socket>,
+    /// The server's address, if it has one.
+    pub(super) peer: Option<IpAddr>,
 }
 
 impl Stream {
@@ -34,31 +40,25 @@ impl Stream {
                 let stream = UnixStream::connect(path)?;
                 stream.set_read_timeout(patience)?;
                 stream.set_write_timeout(patience)?;
-                return Ok(Self::Unix(stream));
+                let socket = Box::new(stream);
+                return Ok(Self { socket, peer: None });
             }
             Place::Tcp { host, port, .. } => (host, *port),
         };
-        let mut socket = connect(host, port)?;
-        socket.set_read_timeout(patience)?;
-        socket.set_write_timeout(patience)?;
+        let mut stream = connect(host, port)?;
+        stream.set_read_timeout(patience)?;
+        stream.set_write_timeout(patience)?;
+        let peer = stream.peer_addr().ok().map(|address| address.ip());
         let Some(config) = tls else {
-            return Ok(Self::Tcp(socket));
+            let socket = Box::new(stream);
+            return Ok(Self { socket, peer });
         };
         let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
         let mut session =
             ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
-        session.complete_io(&mut socket).map_err(explained)?;
-        Ok(Self::Tls(Box::new(StreamOwned::new(session, socket))))
-    }
-
-    /// The server's address, if it has one.
-    pub(super) fn peer(&self) -> Option<IpAddr> {
-        let peer = match self {
-            Self::Tcp(stream) => stream.peer_addr(),
-            Self::Tls(tls) => tls.sock.peer_addr(),
-            Self::Unix(_) => return None,
-        };
-        peer.ok().map(|address| address.ip())
+        session.complete_io(&mut stream).map_err(explained)?;
+        let socket = Box::new(StreamOwned::new(session, stream));
+        Ok(Self { socket, peer })
     }
 }
 
@@ -91,32 +91,4 @@ fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
         }
     }
     Err(failure)
-}
-
-impl Read for Stream {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buf),
-            Self::Tls(tls) => tls.read(buf),
-            Self::Unix(stream) => stream.read(buf),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(buf),
-            Self::Tls(tls) => tls.write(buf),
-            Self::Unix(stream) => stream.write(buf),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.flush(),
-            Self::Tls(tls) => tls.flush(),
-            Self::Unix(stream) => stream.flush(),
-        }
-    }
 }

@@ -7,10 +7,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::login::TlsArgs;
+use super::login::ServerArgs;
 
 /// Reads the files that the flags name.
-pub(super) fn read(args: &TlsArgs) -> Result<Arc<ClientConfig>, String> {
+pub(super) fn read(args: &ServerArgs) -> Result<Arc<ClientConfig>, String> {
     if !graviola::util::is_cpu_supported() {
         return Err(
             "TLS needs a processor with AES, AVX2 and ADX, or a 64-bit ARM with AES".into(),

@@ -6,13 +6,14 @@ use everbloom::ScalableBloomFilter;
 use everbloom::redisbloom::FilterParts;
 use everbloom_commands::bf::dump::piece;
 
-use super::progress::Progress;
-use super::transfer::{self, CRC, Filter, PASSES, Target};
-use crate::client::{TlsArgs, Url};
+use super::Args;
+use super::transfer::{self, Filter, PASSES, Target};
+use crate::client::Url;
 use crate::failure::Failure;
-use crate::filter::Filter as Saved;
+use crate::filter::{Filter as Saved, of_pieces};
 use crate::filter_file::FilterFile;
-use crate::servers::dump::{Header, Parts, Reader, ask_for_header, take_header};
+use crate::progress::Progress;
+use crate::servers::dump::{Header, Parts, READABLE, Reader, ask_for_header, take_header};
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::temporary;
@@ -20,45 +21,25 @@ use crate::servers::temporary;
 /// A key of a server: `redis://HOST#KEY`.
 #[derive(Debug)]
 pub(super) struct Remote {
-    url: Url,
-    key: Vec<u8>,
-}
-
-impl Remote {
-    /// All behind the first `#` is the key, byte for byte.
-    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
-        let Some((url, key)) = text.split_once('#') else {
-            return Err(Failure::Usage(
-                "a file goes to and comes from one key: write it as redis://HOST#KEY".to_owned(),
-            ));
-        };
-        Ok(Self {
-            url: url.parse().map_err(Failure::Usage)?,
-            key: key.as_bytes().to_vec(),
-        })
-    }
+    pub(super) url: Url,
+    pub(super) key: Vec<u8>,
 }
 
 /// Saves the filter of a key in a file. Returns its bytes, and whether it changed meanwhile.
-pub(super) fn save(
-    from: &Remote,
-    path: &Path,
-    replace: bool,
-    tls: &TlsArgs,
-    progress: &Progress,
-) -> Result<(u64, bool), Failure> {
+pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool), Failure> {
+    let progress = Progress::of_filters(args.quiet);
     let mut file = FilterFile::open(path)?;
     file.check_is_filter()?;
-    if !replace && !file.is_new() {
-        return Err(Failure::Usage(format!(
+    if !args.replace && !file.is_new() {
+        return Err(Failure::Other(format!(
             "there is a filter in {}; --replace overwrites it",
             path.display()
         )));
     }
-    let mut server = Server::connect(&from.url, tls)?;
-    server.must_know("BF.SCANDUMP")?;
+    let mut server = Server::connect(&from.url, &args.server)?;
+    server.must_know(READABLE)?;
     let (filter, bytes, changed) =
-        fetch(&mut server, &from.key, progress).map_err(|trouble| trouble.into_failure(""))?;
+        fetch(&mut server, &from.key, &progress).map_err(|trouble| trouble.into_failure(""))?;
     let filter = Saved::from(filter);
     file.save(|to| filter.write_to(to))?;
     Ok((bytes, changed))
@@ -109,7 +90,7 @@ fn fetch(
 fn header_of(server: &mut Server, key: &[u8]) -> Result<Header, Trouble> {
     ask_for_header(server, key, Family::Bloom);
     server.flush()?;
-    take_header(server, Family::Bloom)
+    take_header(server, key, Family::Bloom)
 }
 
 fn read(
@@ -119,40 +100,38 @@ fn read(
     parts: &FilterParts,
     progress: &Progress,
 ) -> Result<ScalableBloomFilter, Trouble> {
-    let wrong = |error: &dyn std::fmt::Display| Trouble::Filter(format!("it is damaged: {error}"));
-    let mut filter =
-        ScalableBloomFilter::from_parts(parts, u64::MAX).map_err(|error| wrong(&error))?;
     let mut reader = Reader::new(server, key, header, header.length)?;
-    let mut offset = 0_u64;
-    while let Some(piece) = reader.next(server)? {
-        filter
-            .load_chunk(offset, &piece)
-            .map_err(|error| wrong(&error))?;
-        offset = offset.saturating_add(piece.len() as u64);
-        progress.advance(piece.len());
-    }
-    Ok(filter)
+    let next = || {
+        let piece = reader.next(server)?;
+        progress.advance(piece.as_ref().map_or(0, Vec::len));
+        Ok(piece)
+    };
+    of_pieces(parts, next, |why| {
+        Trouble::Filter(format!("it is damaged: {why}"))
+    })
 }
 
 /// Loads the filter of a file into a key, which has it whole or not at all. Returns its bytes.
-pub(super) fn load(
-    path: &Path,
-    to: &Remote,
-    (replace, verify): (bool, bool),
-    tls: &TlsArgs,
-    progress: &Progress,
-) -> Result<u64, Failure> {
+pub(super) fn load(path: &Path, to: &Remote, args: &Args) -> Result<u64, Failure> {
+    let progress = Progress::of_filters(args.quiet);
     let filter = ScalableBloomFilter::from(FilterFile::look(path)?);
-    let mut server = Server::connect(&to.url, tls)?;
-    server.must_know("BF.LOADCHUNK")?;
+    let mut server = Server::connect(&to.url, &args.server)?;
+    server.must_know(&["BF.LOADCHUNK"])?;
     let temporary = temporary::name(&to.key, &transfer::token());
     let name = Filter {
         key: &to.key,
         family: Family::Bloom,
         temporary: &temporary,
     };
-    let outcome = target(&mut server, &to.key, replace)
-        .and_then(|target| publish(&mut server, name, &filter, (target, verify), progress));
+    let outcome = target(&mut server, &to.key, args.replace).and_then(|target| {
+        publish(
+            &mut server,
+            name,
+            &filter,
+            (target, !args.no_verify),
+            &progress,
+        )
+    });
     if outcome.is_err() {
         // Ignore the error: without us the temporary key expires.
         let _ = transfer::forget(&mut server, &temporary);
@@ -181,14 +160,13 @@ fn publish(
     let header = header.ok_or_else(|| Trouble::filter("it is too large for a server"))?;
     progress.begin("copying", header.length);
     transfer::load_header(server, name, &header)?;
-    let mut sent = CRC.digest();
-    let mut end = header.start.saturating_add(1);
-    while let Some((next, piece)) = i64::try_from(end).ok().and_then(|end| piece(filter, end)) {
-        sent.update(&piece);
-        end = u64::try_from(next).unwrap_or(u64::MAX);
-        transfer::load_piece(server, name, end, &piece)?;
-        progress.advance(piece.len());
-    }
+    let mut iterator = i64::try_from(header.start + 1).unwrap_or(i64::MAX);
+    let next = || {
+        let found = piece(filter, iterator);
+        iterator = found.as_ref().map_or(iterator, |(next, _)| *next);
+        Ok(found.map(|(_, piece)| piece))
+    };
+    let sent = transfer::load_pieces(server, name, &header, next, progress)?;
     if verify {
         progress.begin("reading back", header.length);
         transfer::read_back(server, name, &header, sent, progress)?;

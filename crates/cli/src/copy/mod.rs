@@ -2,40 +2,42 @@
 //!
 //! - [`file`]: one filter between a server and a file
 //! - [`transfer`]: one filter, whole or not at all
-//! - [`progress`]: what is shown meanwhile
 
 mod file;
-mod progress;
 mod transfer;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use indicatif::HumanBytes;
+use everbloom_plot::label;
 
-use crate::client::{TlsArgs, Url};
+use crate::client::{ServerArgs, Url, is_url};
 use crate::display::quoted;
 use crate::failure::Failure;
+use crate::number::grouped;
+use crate::progress::Progress;
+use crate::servers::dump::READABLE;
 use crate::servers::server::{Server, Trouble};
 use crate::servers::walk::Walk;
 use file::Remote;
-use progress::Progress;
 use transfer::{Outcome, Transfer};
 
 /// Copy all filters of one server to another one, or one filter from or to a file
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(
+    override_usage = "everbloom copy [OPTIONS] FROM TO\n       \
+                      everbloom copy [OPTIONS] -h HOST -p PORT TO",
+    after_help = HELP
+)]
 pub(crate) struct Args {
-    /// The server to copy from: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or with #KEY
-    /// behind it one filter of it, or a filter file
-    #[arg(value_name = "FROM")]
-    from: String,
-    /// The server to copy to; for a file its key, and for one key a file
-    #[arg(value_name = "TO")]
-    to: String,
+    /// Two servers, redis://HOST[:PORT]; or a key, redis://HOST#KEY, and a filter file
+    #[arg(value_name = "FROM TO", num_args = 0..=2)]
+    words: Vec<String>,
     /// Between servers: copy only filters whose names match, as in KEYS: 'seen:*'
     #[arg(long = "match", value_name = "PATTERN")]
     pattern: Option<OsString>,
@@ -49,49 +51,43 @@ pub(crate) struct Args {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    tls: TlsArgs,
+    server: ServerArgs,
 }
 
 const HELP: &str = "\
-rediss:// is TLS. A Unix socket is unix://[USER:PASSWORD@]/PATH[?db=DATABASE].
+When the flags name a server, it is FROM. --user and --pass are for servers without a login in their
+URL.
 
 Copies Bloom and cuckoo filters between RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve, in any direction: all of a filter, bit for bit, and when the key expires. Keys of
-other types are not copied, only counted. A filter of any size needs less than 150 MB of memory
-here.
+other types are only counted. It needs less than 150 MB of memory for filters of any size. Filters of
+valkey-bloom are copied from it, not to it, and each is held in memory. Blocked filters (TYPE answers
+everbloom) do not go to RedisBloom. Of a Cluster, give each primary as FROM in turn, and any as TO.
 
 Nobody sees half a filter. Each one is loaded under a temporary name (KEY:everbloom-copy:...), read
-back and compared, and then renamed. A temporary key of a copy that was killed expires after ten
-minutes.
+back and compared, and then renamed. What a killed copy left expires after ten minutes.
 
 At the destination, a key that
   does not exist                        gets the filter
-  holds an equal filter                 is skipped: so a copy that ended early goes on when you
-                                        run the same command again
-  holds an earlier state of the filter  is replaced, if nobody changes it meanwhile: this also
-                                        mends filters that another program copied in part
+  holds an equal filter                 is skipped: after a copy that ended early, run the same
+                                        command again, and it copies the rest
+  holds an earlier state of the filter  is replaced, if nobody changes it meanwhile
   holds anything else                   stays as it is, and is named; --replace overwrites it
 
-Bloom filters in use: what was added before the copy began is always copied. What is added while a
-filter is being copied may be missing. Such filters are named. Stop adding and run the same command
-again: it brings what is missing and skips the rest. Do not add at the destination before that.
+Bloom filters in use: what was added before the copy began is always copied. A filter that changes
+meanwhile is named: stop adding and run the same command again. Do not add at the destination before
+that.
 
-Cuckoo filters in use: a filter is copied as it is at one moment. One that never holds still for as
-long as it takes to read it is named and not copied: stop adding and deleting, and run the same
-command again. A filter that goes on changing after it was copied is often not known as a later
-state of its copy, because its items move and are deleted: --replace brings the new state.
+Cuckoo filters in use: one that changes as long as it is read is named and not copied. When it has
+changed since it was copied, `copy` often cannot tell that it is a later state, because items move:
+--replace brings the new state.
 
-Blocked filters (TYPE answers everbloom) go only to servers that know them, not to RedisBloom.
-Of a Cluster, give each primary as FROM in turn; as TO, any node serves.
-The password can be in REDISCLI_AUTH instead of the URL, to keep it out of the process list.
-To compare the servers afterwards, run `everbloom compare FROM TO`.
-
-A file has one Bloom filter, and no expiry. It is replaced in one step, and the key appears whole: a
-damaged file or a missing piece is an error, and neither is changed. What follows the first # is the
-key, as it is. RedisBloom takes files of `build --growing --layout classic`.
+A file has one Bloom filter, and no expiry. It is replaced in one step, and the key appears whole.
+What follows the first # is the key, as it is. RedisBloom takes files of `build --growing --layout
+classic`.
 
 Exit code: 0 when all filters are at the destination; 1 when some could not be copied, or changed
-while they were copied, or a server refused; 2 when a server was lost.
+while they were copied; 2 for an error.
 
 Examples:
   everbloom copy redis://old redis://new:6380
@@ -115,35 +111,67 @@ struct Tally {
     time: Duration,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let is_url = |text: &String| text.contains("://");
-    match (is_url(&args.from), is_url(&args.to)) {
-        (true, true) => copy_servers(args),
-        (false, false) => Err(Failure::Usage(
-            "one of the two must be a server, such as redis://HOST or redis://HOST#KEY".to_owned(),
-        )),
-        (is_saved, _) => copy_file(args, is_saved),
+/// What is copied from, or to.
+#[derive(Debug)]
+enum Side {
+    Server(Url),
+    Key(Remote),
+    File(PathBuf),
+}
+
+impl From<Url> for Side {
+    fn from(url: Url) -> Self {
+        Self::Server(url)
     }
 }
 
-/// Saves the filter of a key in a file, or loads it from there.
-fn copy_file(args: &Args, is_saved: bool) -> Result<ExitCode, Failure> {
-    if args.pattern.is_some() {
-        return Err(Failure::Usage(
-            "--match is for two servers; a file has one filter".to_owned(),
-        ));
+impl FromStr for Side {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        if !is_url(word) {
+            return Ok(Self::File(word.into()));
+        }
+        // All behind the first `#` is the key, byte for byte.
+        match word.split_once('#') {
+            None => word.parse().map(Self::Server),
+            Some((url, key)) => Ok(Self::Key(Remote {
+                url: url.parse()?,
+                key: key.as_bytes().to_vec(),
+            })),
+        }
     }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let began = Instant::now();
-    let progress = Progress::new(args.quiet);
-    let (bytes, changed) = if is_saved {
-        let from = Remote::parse(&args.from)?;
-        file::save(&from, args.to.as_ref(), args.replace, &args.tls, &progress)?
-    } else {
-        let to = Remote::parse(&args.to)?;
-        let choices = (args.replace, !args.no_verify);
-        let bytes = file::load(args.from.as_ref(), &to, choices, &args.tls, &progress)?;
-        (bytes, false)
-    };
+    let refused = |why: &str| Err(Failure::other(why));
+    match args.server.pair(&args.words)? {
+        [Side::Server(from), Side::Server(to)] => copy_servers(args, &from, &to),
+        [Side::File(_), Side::File(_)] => {
+            refused("one of the two must be a server, such as redis://HOST or redis://HOST#KEY")
+        }
+        [Side::File(_), Side::Server(_)] | [Side::Server(_), Side::File(_)] => {
+            refused("a file goes to and comes from one key: write it as redis://HOST#KEY")
+        }
+        [Side::Key(_), _] | [_, Side::Key(_)] if args.pattern.is_some() => {
+            refused("--match is for two servers; a file has one filter")
+        }
+        [Side::Key(from), Side::File(to)] => {
+            let (bytes, changed) = file::save(&from, &to, args)?;
+            copied_one(args, began, bytes, changed)
+        }
+        [Side::File(from), Side::Key(to)] => {
+            let bytes = file::load(&from, &to, args)?;
+            copied_one(args, began, bytes, false)
+        }
+        [Side::Key(_), _] | [_, Side::Key(_)] => {
+            refused("one key goes to or comes from a file; between servers, --match chooses keys")
+        }
+    }
+}
+
+fn copied_one(args: &Args, began: Instant, bytes: u64, changed: bool) -> Result<ExitCode, Failure> {
     let mut tally = Tally::default();
     tally.add(&Outcome::Copied { bytes, changed });
     tally.time = began.elapsed();
@@ -153,18 +181,16 @@ fn copy_file(args: &Args, is_saved: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!tally.is_complete())))
 }
 
-fn copy_servers(args: &Args) -> Result<ExitCode, Failure> {
-    let url = |text: &String| text.parse::<Url>().map_err(Failure::Usage);
-    let (from, to) = (url(&args.from)?, url(&args.to)?);
+fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> {
     if from == to {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{from} would be copied to itself; name another server as TO"
         )));
     }
-    let mut source = Server::connect(&from, &args.tls)?;
-    source.must_know("BF.SCANDUMP")?;
-    let mut destination = Server::connect(&to, &args.tls)?;
-    destination.must_know("BF.LOADCHUNK")?;
+    let mut source = Server::connect(from, &args.server)?;
+    source.must_know(READABLE)?;
+    let mut destination = Server::connect(to, &args.server)?;
+    destination.must_know(&["BF.LOADCHUNK"])?;
 
     let began = Instant::now();
     let mut tally = Tally::default();
@@ -180,8 +206,8 @@ fn copy_servers(args: &Args) -> Result<ExitCode, Failure> {
     }
     outcome.map_err(|trouble| {
         trouble.into_failure(
-            "\nEvery filter at the destination is whole. Run the same command again to go on: it \
-             skips what is there.",
+            "\nEvery filter at the destination is whole. Run the same command again: it copies the \
+             rest.",
         )
     })?;
     Ok(ExitCode::from(u8::from(!tally.is_complete())))
@@ -194,11 +220,13 @@ fn copy_all(transfer: &mut Transfer<'_>, args: &Args, tally: &mut Tally) -> Resu
         .as_ref()
         .map(|pattern| pattern.as_encoded_bytes());
     let mut walk = Walk::new(pattern);
-    let progress = Progress::new(args.quiet);
+    let progress = Progress::of_filters(args.quiet);
     while let Some(page) = walk.page(transfer.source)? {
         tally.others += page.others;
         for (key, family) in page.filters {
-            progress.count(tally.copied, tally.present, tally.bytes);
+            let bytes = label::bytes(tally.bytes as f64);
+            let [copied, present] = [tally.copied, tally.present].map(grouped);
+            progress.sum(format!("{copied} copied ({bytes}), {present} skipped"));
             match transfer.copy(&key, family, &progress) {
                 Ok(outcome) => {
                     if tally.add(&outcome) {
@@ -245,12 +273,9 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let filters = |count: u64| if count == 1 { "filter" } else { "filters" };
         let seconds = self.time.as_secs_f64();
-        let (copied, bytes) = (self.copied, HumanBytes(self.bytes));
-        writeln!(
-            f,
-            "{copied} {} copied, {bytes} in {seconds:.1} s",
-            filters(copied)
-        )?;
+        let bytes = label::bytes(self.bytes as f64);
+        let (copied, noun) = (grouped(self.copied), filters(self.copied));
+        writeln!(f, "{copied} {noun} copied, {bytes} in {seconds:.1} s")?;
         for (count, what) in [
             (self.present, "skipped: equal at the destination"),
             (self.gone, "skipped: deleted or expired meanwhile"),
@@ -258,12 +283,12 @@ impl fmt::Display for Tally {
             (self.failed, "not copied, see above"),
         ] {
             if count > 0 {
-                writeln!(f, "{count} {} {what}", filters(count))?;
+                writeln!(f, "{} {} {what}", grouped(count), filters(count))?;
             }
         }
         if self.others > 0 {
             let noun = if self.others == 1 { "key" } else { "keys" };
-            writeln!(f, "{} {noun} of other types left", self.others)?;
+            writeln!(f, "{} {noun} of other types left", grouped(self.others))?;
         }
         for number in &self.databases {
             writeln!(

@@ -7,7 +7,7 @@ use everbloom_resp::Reply;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use super::progress::Progress;
+use crate::progress::Progress;
 use crate::servers::difference::{Side, compare};
 use crate::servers::dump::{
     Header, Life, Reader, ask_for_header, ask_for_life, take_header, take_life,
@@ -17,7 +17,7 @@ use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::temporary;
 
 /// What the pieces of a filter are compared by.
-pub(super) static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
+static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
 /// How long a temporary key lives that nobody works on any more, in milliseconds.
 const ABANDONED: &str = "600000";
@@ -231,10 +231,14 @@ impl<'a> Transfer<'a> {
         if take_life(self.source)? == Life::Over {
             return Ok(None);
         }
-        let header = take_header(self.source, family)?;
+        let header = take_header(self.source, key, family)?;
         progress.begin("copying", header.length);
         load_header(self.destination, filter, &header)?;
-        let sent = self.load_pieces(filter, &header, progress);
+        let reader = Reader::new(self.source, key, &header, header.length);
+        let sent = reader.and_then(|mut reader| {
+            let next = || reader.next(self.source);
+            load_pieces(self.destination, filter, &header, next, progress)
+        });
         let torn = !self.source_held_still(family)?;
         match sent {
             Ok(sent) if self.verify && !torn => {
@@ -254,7 +258,7 @@ impl<'a> Transfer<'a> {
             Life::Endless => None,
             Life::Left(time) => Instant::now().checked_add(Duration::from_millis(time)),
         };
-        let changed = take_header(self.source, family)?.bytes != header.bytes;
+        let changed = take_header(self.source, key, family)?.bytes != header.bytes;
         let bytes = header.length;
         Ok(Some(Loaded {
             bytes,
@@ -286,25 +290,25 @@ impl<'a> Transfer<'a> {
         self.source.demand("MULTI")?;
         Ok(!self.source.demand("EXEC")?.is_null())
     }
+}
 
-    /// Loads all pieces; the digest of what was sent.
-    fn load_pieces(
-        &mut self,
-        filter: Filter<'_>,
-        header: &Header,
-        progress: &Progress,
-    ) -> Result<Digest<'static, u64, Table<16>>, Trouble> {
-        let mut digest = CRC.digest();
-        let mut end = header.start.saturating_add(1);
-        let mut reader = Reader::new(self.source, filter.key, header, header.length)?;
-        while let Some(piece) = reader.next(self.source)? {
-            digest.update(&piece);
-            end = end.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
-            load_piece(self.destination, filter, end, &piece)?;
-            progress.advance(piece.len());
-        }
-        Ok(digest)
+/// Loads all pieces; the digest of what was sent.
+pub(super) fn load_pieces(
+    destination: &mut Server,
+    filter: Filter<'_>,
+    header: &Header,
+    mut next: impl FnMut() -> Result<Option<Vec<u8>>, Trouble>,
+    progress: &Progress,
+) -> Result<Digest<'static, u64, Table<16>>, Trouble> {
+    let mut digest = CRC.digest();
+    let mut end = header.start.saturating_add(1);
+    while let Some(piece) = next()? {
+        digest.update(&piece);
+        end = end.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+        load_piece(destination, filter, end, &piece)?;
+        progress.advance(piece.len());
     }
+    Ok(digest)
 }
 
 /// What makes the temporary names of a copy differ from those of others.
@@ -331,27 +335,27 @@ pub(super) fn load_header(
     destination.flush()?;
     let reply = destination.reply()?;
     destination.demand("PEXPIRE")?;
-    match reply {
-        Reply::Error(text) if header.is_blocked() => Err(Trouble::Filter(format!(
-            "the destination refused it ({text}): it is in the blocked layout, which only \
-             everbloom and its module know"
-        ))),
-        Reply::Error(text) if text.starts_with("ERR unknown command") => {
-            Err(Trouble::Filter(format!(
-                "the destination has no {}: what runs there does not know {}",
-                filter.family.loadchunk(),
-                filter.family.filter()
-            )))
-        }
-        Reply::Error(text) => Err(Trouble::Filter(format!(
-            "the destination refused its header ({text}); perhaps it has no memory for a \
-             filter of this size"
-        ))),
-        _ => Ok(()),
-    }
+    let Reply::Error(text) = reply else {
+        return Ok(());
+    };
+    Err(Trouble::Filter(match header.why_ours() {
+        _ if text.starts_with("ERR unknown command") => format!(
+            "the destination has no {}: what runs there does not know {}",
+            filter.family.loadchunk(),
+            filter.family.filter()
+        ),
+        Some(why) => format!(
+            "the destination refused it ({text}): {why}, and only everbloom and its module know \
+             such filters"
+        ),
+        None => format!(
+            "the destination refused its header ({text}); perhaps it has no memory for a filter \
+             of this size"
+        ),
+    }))
 }
 
-pub(super) fn load_piece(
+fn load_piece(
     destination: &mut Server,
     filter: Filter<'_>,
     end: u64,
@@ -391,7 +395,7 @@ pub(super) fn read_back(
     ask_for_header(destination, temporary, family);
     destination.flush()?;
     destination.demand("PEXPIRE")?;
-    let same = take_header(destination, family)?.bytes == header.bytes;
+    let same = take_header(destination, temporary, family)?.bytes == header.bytes;
     let mut digest = CRC.digest();
     let mut reader = Reader::new(destination, temporary, header, header.length)?;
     while let Some(piece) = reader.next(destination)? {
@@ -418,10 +422,9 @@ pub(super) fn publish(
     if left == Some(0) {
         return Ok(false);
     }
-    let rename: &[u8] = if target == Target::Vacant {
-        b"RENAMENX"
-    } else {
-        b"RENAME"
+    let rename: &[u8] = match target {
+        Target::Vacant => b"RENAMENX",
+        _ => b"RENAME",
     };
     let left = left.map(|left| left.to_string());
     destination.prepare(&["MULTI"]);
@@ -435,16 +438,14 @@ pub(super) fn publish(
     destination.prepare(&[rename, temporary, key]);
     destination.prepare(&["EXEC"]);
     destination.flush()?;
-    let mut refusal = None;
-    for _ in 0..3 {
-        let reply = destination.reply()?;
-        refusal = refusal.or_else(|| reply.as_error().map(str::to_owned));
+    let mut replies = Vec::new();
+    for _ in 0..4 {
+        replies.push(destination.reply()?);
     }
-    let done = destination.reply()?;
-    refusal = refusal.or_else(|| done.as_error().map(str::to_owned));
-    if let Some(text) = refusal {
-        return Err(not_renamed(&text));
+    if let Some(text) = replies.iter().find_map(Reply::as_error) {
+        return Err(not_renamed(text));
     }
+    let done = replies.pop().unwrap_or(Reply::Null);
     match done.into_elements().as_deref() {
         Some([_, Reply::Error(text)]) => Err(not_renamed(text)),
         Some([_, Reply::Integer(0)]) => Err(Trouble::filter(

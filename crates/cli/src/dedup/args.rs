@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::client::LoginArgs;
+use crate::client::ServerArgs;
 use crate::number;
 use crate::records::args::RecordArgs;
 
@@ -14,7 +14,8 @@ pub(super) const ERROR_RATE: f64 = 0.0001;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The files to read, one after the other; `-` or none is standard input
+    /// The files to read, one after the other; `-` or none is standard input. A redis://HOST
+    /// among them names the server of --key
     #[arg(value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
     /// Remember from run to run in this file, which the first run makes
@@ -23,8 +24,8 @@ pub(crate) struct Args {
     /// Forget what is older: print each record once in this time, such as 12h, 30d or 4w
     #[arg(long, value_name = "TIME", value_parser = number::duration, requires = "state")]
     pub(super) window: Option<u64>,
-    /// Different records to make room for; more are no error, the filter grows [default: a guess
-    /// from the sizes of the files]
+    /// Expected distinct records; the filter grows beyond [default: a guess from the sizes of the
+    /// files]
     #[arg(short, long, value_name = "N", value_parser = number::items)]
     pub(super) capacity: Option<u64>,
     /// The share of new records that may be lost, taken for repeats [default: 0.0001]
@@ -36,20 +37,16 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) repeated: bool,
     /// Print only how many records would be printed, and remember nothing
-    #[arg(long, conflicts_with = "url")]
+    #[arg(long)]
     pub(super) count: bool,
-    /// Remember in a filter of a server, which many machines may use at once:
-    /// `redis://HOST[:PORT]`; `rediss://` is TLS, `unix:///PATH` a Unix socket
-    #[arg(long, value_name = "URL", requires = "key", conflicts_with = "state")]
-    pub(super) url: Option<String>,
-    /// The key of the filter on the server; it is made when missing
-    #[arg(long, value_name = "NAME", requires = "url")]
+    /// Remember in the filter of this key on a server, which many machines may share
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["state", "count"])]
     pub(super) key: Option<OsString>,
-    #[command(flatten)]
-    pub(super) login: LoginArgs,
     /// No progress, no summary
     #[arg(short, long)]
     pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
 }
 
 const HELP: &str = "\
@@ -58,26 +55,24 @@ none. Files that are gzip or zstd are unpacked. A Bloom filter remembers: no rep
 and of the new records about --error-rate are lost. The summary on stderr says how many to expect.
 With --repeated the filter's errors are records that are printed and were not seen before.
 
-A record without the field, or that is no JSON object with that value, counts as new each time; the
-summary says how many there were. A JSON value that is not a string is compared as it is written,
-and null counts as missing.
+A record without the field, or that is no JSON object with that value, counts as new each time. A
+JSON value that is not a string is compared as it is written, and null counts as missing.
 
 With --state, the file is locked during the run and replaced at its end, also on SIGINT, SIGTERM and
-SIGHUP. A run that is killed leaves it as it was. Its capacity and error rate hold, and others are
-refused. A record is remembered when it was written to standard output. So when that fails, a
-further run prints the rest, and never loses any. A second SIGINT or SIGTERM ends the run at once
-and leaves the file as it was. Other programs read the file with the library `everbloom`.
+SIGHUP. A run that is killed, also by a second signal, leaves it as it was. Its capacity and error
+rate hold. A record is remembered when it was written to standard output: when that fails, a further
+run prints the rest.
 
 With --window 30d, a record that comes again within thirty days of when it was printed is a repeat.
-After thirty days and a quarter of them at the latest it is printed again. The file stays about as
-large as what is new in thirty days needs; --capacity is how much that is. Later runs know the window.
+After thirty days and a quarter of them at the latest it is printed again. --capacity is the number
+of records that are new in that time. Later runs know the window.
 
-With --url, any server with BF.RESERVE and BF.MADD will do. Where the filter exists, its parameters
-hold, and --capacity and --error-rate have no effect. Without --capacity it is made for 1000000.
+With --key, any server with BF.RESERVE and BF.MADD will do. The filter is made when it is missing.
+Otherwise its parameters hold, and --capacity and --error-rate have no effect. Without --capacity it
+is made for a million records.
 
-Exit code: 0 when all was read, or when the reader of the output has ended; 1 when an input could
-not be read to its end, while the others were; 2 for another error; 130, 143 or 129 after SIGINT,
-SIGTERM or SIGHUP.
+Exit code: 0 when all was read, or when the reader of the output has ended; 2 for an error, also
+when only one of many inputs could not be read; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.
 
 Examples:
   everbloom dedup urls.txt > unique.txt
@@ -85,4 +80,4 @@ Examples:
   crawl | everbloom dedup --window 30d --state month.bloom > again.txt
   everbloom dedup --json .text part-*.jsonl.zst > corpus.jsonl
   everbloom dedup --field 2 --delimiter , --count table.csv
-  find . -print0 | everbloom dedup -0 --url redis://10.0.0.1 --key files";
+  find . -print0 | everbloom dedup -0 --key files redis://10.0.0.1";

@@ -74,7 +74,7 @@ impl Judge {
         asked.map_err(|failure| self.unanswered(&failure, unknown))?;
         if self.keep.len() < chunk.ends.len() {
             let number = self.tally.records + 1;
-            return Err(Failure::Usage(format!(
+            return Err(Failure::Other(format!(
                 "record {number} has no such field; those before it were handled, and without \
                  --strict this one would be printed as it is"
             )));
@@ -110,7 +110,7 @@ impl Judge {
     fn unprinted(&self, chunk: &Chunk, handled: usize, error: io::Error) -> Failure {
         let lost = chunk.ends.len() - handled;
         if matches!(self.memory, Memory::Server(_)) && !self.repeated {
-            return Failure::Usage(format!(
+            return Failure::Other(format!(
                 "cannot write: {error}; the server remembers up to {lost} records that were not \
                  printed, after number {}",
                 self.tally.records - lost as u64
@@ -118,7 +118,7 @@ impl Judge {
         }
         match error.kind() {
             io::ErrorKind::BrokenPipe => error.into(),
-            _ => Failure::Usage(format!(
+            _ => Failure::Other(format!(
                 "cannot write: {error}; what was not printed is not remembered"
             )),
         }
@@ -130,10 +130,10 @@ impl Judge {
         } else {
             "printed"
         };
-        Failure::Usage(format!(
+        Failure::Other(format!(
             "{failure}; it gave no answer for {unknown} records, which were {deed} and may be \
-             remembered or not; a further run with the same input goes on after record {}, and \
-             prints those that are not remembered again",
+             remembered or not; a further run with the same input skips the first {} records, and \
+             prints of the others those that are not remembered",
             self.tally.records
         ))
     }

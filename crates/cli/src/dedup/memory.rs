@@ -52,7 +52,7 @@ impl Local {
             return Ok(());
         }
         let forgotten = self.filter.advance_to(now_ms());
-        forgotten.map_err(|error| Failure::Server(error.to_string()))?;
+        forgotten.map_err(|error| Failure::Other(error.to_string()))?;
         let mut again = chunk.again.iter();
         self.filter.contains_each(hashes, |found| {
             let again = again.next().copied().unwrap_or(false);

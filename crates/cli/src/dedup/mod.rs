@@ -12,17 +12,19 @@ mod server;
 mod state;
 
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::client::is_url;
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::records::args::sources;
 use crate::records::chunk::{Chunk, Digest};
 use crate::records::input;
 use crate::records::output::Output;
 use crate::records::pipeline::Pipeline;
-use crate::records::progress::Progress;
 use crate::records::reader::Shared;
 use crate::records::signals::Signals;
 pub(crate) use args::Args;
@@ -33,10 +35,10 @@ use server::Server;
 use state::State;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let sources = sources(&args.files);
+    let (server, files) = server(args)?;
+    let sources = sources(&files);
     let sizes = input::sizes(&sources);
     let mut state = State::open(args)?;
-    let server = server(args)?;
     let shared = Arc::new(Shared::default());
     // Without a memory that outlives it, a run has nothing to do at its end.
     let signals = if state.has_file() || server.is_some() {
@@ -49,8 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => Digest::Hashes(state.hasher(), state.has_file()),
     };
     let output = (!args.count).then(Output::stdout).transpose()?;
-    let (terminator, key_of) = (args.records.terminator(), args.records.key_of());
-    let mut pipeline = Pipeline::start(sources, terminator, &key_of, &digest, Arc::clone(&shared))?;
+    let mut pipeline = args.records.start(&sources, &digest, &shared)?;
     let first = pipeline.next()?;
     let memory = match server {
         Some(server) => Memory::Server(Box::new(server)),
@@ -64,9 +65,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
     // Where the records go to the same terminal, it would be in their way.
     let hidden = args.quiet || (!args.count && io::stdout().is_terminal());
-    let progress = Progress::new(sizes.stored, hidden);
+    let progress = Progress::of_input(sizes.stored, hidden);
     let judged = judge_all(&mut judge, &mut pipeline, first, &shared, &progress);
-    progress.end();
+    drop(progress);
     if let (Memory::Local(local), false) = (&judge.memory, args.count) {
         state.save(&local.filter)?;
     }
@@ -77,7 +78,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     report::summarize(&judge.tally, &judge.memory, args);
     Ok(match signals.exit_code() {
         Some(code) => ExitCode::from(code),
-        None => ExitCode::from(u8::from(shared.failed.load(Ordering::Relaxed) > 0)),
+        None if shared.failed.load(Ordering::Relaxed) > 0 => ExitCode::from(2),
+        None => ExitCode::SUCCESS,
     })
 }
 
@@ -92,19 +94,28 @@ fn judge_all(
     while let Some(mut chunk) = next {
         judge.judge(&mut chunk)?;
         pipeline.recycle(chunk);
-        progress.update(shared, || judge.tally.progress());
+        progress.update(shared.read.load(Ordering::Relaxed), || {
+            judge.tally.progress()
+        });
         next = pipeline.next()?;
     }
     Ok(())
 }
 
-fn server(args: &Args) -> Result<Option<Server>, Failure> {
-    let (Some(url), Some(key)) = (&args.url, &args.key) else {
-        return Ok(None);
+/// The server that remembers, if one does, and the files without its URL.
+fn server(args: &Args) -> Result<(Option<Server>, Vec<PathBuf>), Failure> {
+    let mut files = args.files.clone();
+    let url = |file: &PathBuf| file.to_str().is_some_and(is_url);
+    let word = files.iter().position(url).map(|at| files.remove(at));
+    let url = args.server.url(word.as_deref().and_then(Path::to_str))?;
+    let server = match (&args.key, url) {
+        (Some(key), url) => Some(Server::connect(&url.unwrap_or_default(), args, key)?),
+        (None, None) => None,
+        (None, Some(url)) => {
+            return Err(Failure::Other(format!(
+                "{url} needs a key for its filter; give --key NAME"
+            )));
+        }
     };
-    let error_rate = args.error_rate.unwrap_or(args::ERROR_RATE);
-    Server::connect(url, &args.login, key, args.capacity, error_rate)
-        .map(Some)
-        // Whether a server refuses or is not there, the run has not begun: the exit code is 2.
-        .map_err(|failure| Failure::Usage(failure.to_string()))
+    Ok((server, files))
 }

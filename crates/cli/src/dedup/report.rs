@@ -1,11 +1,11 @@
 //! What is said on stderr at the end: the summary.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
-use everbloom_plot::label;
+use everbloom_plot::label::{self, percent};
 
-use crate::number::percent;
+use crate::failure::say;
+use crate::number::{found_rate, grouped};
 
 use super::args::Args;
 use super::memory::{Local, Memory};
@@ -21,8 +21,7 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn progress(&self) -> String {
-        let Tally { records, kept, .. } = self;
-        format!("{records} in, {kept} out")
+        format!("{} in, {} out", grouped(self.records), grouped(self.kept))
     }
 }
 
@@ -37,17 +36,16 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
         keyless,
     } = *tally;
     let repeats = if args.repeated { kept } else { records - kept };
+    let [records, kept, repeats] = [records, kept, repeats].map(grouped);
     let mut text = format!("{records} records in, {kept} out, {repeats} repeats");
     if keyless > 0 {
+        let keyless = grouped(keyless);
         let _ = write!(text, "; {keyless} had no such field and are no repeats");
     }
     if let Memory::Local(local) = memory {
         describe(local, &mut text);
     }
-    for line in text.lines() {
-        // Ignore the error: if stderr is closed, nobody can read it.
-        let _ = writeln!(io::stderr(), "everbloom: {line}");
-    }
+    say(&text);
 }
 
 fn describe(local: &Local, text: &mut String) {
@@ -59,8 +57,8 @@ fn describe(local: &Local, text: &mut String) {
     let _ = write!(
         text,
         "\nthe filter has {} of {} items and {:.1} % of its bits are 1; it takes {}",
-        filter.len(),
-        filter.capacity(),
+        grouped(filter.len()),
+        grouped(filter.capacity()),
         stats.fill_ratio * 100.0,
         label::bytes(filter.memory_usage() as f64),
     );
@@ -68,8 +66,8 @@ fn describe(local: &Local, text: &mut String) {
         text,
         "\nnew records lost as false positives: about {:.1}, {} of them; the next ones: {}",
         loss.records(),
-        percent(loss.share()),
-        percent(now),
+        found_rate(loss.share()),
+        found_rate(now),
     );
     if loss.share() > asked || now > asked {
         let _ = write!(
@@ -77,7 +75,7 @@ fn describe(local: &Local, text: &mut String) {
             "\nwarning: the filter is too full for its error rate of {}: it now loses {} of the \
              new records; begin a new state with a larger --capacity",
             percent(asked),
-            percent(now),
+            found_rate(now),
         );
     }
 }

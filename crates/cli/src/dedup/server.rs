@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 
 use everbloom_resp::Reply;
 
-use crate::client::{Client, ClientError, LoginArgs, Target};
+use super::args::{Args, ERROR_RATE};
+use crate::client::{Client, ClientError, Target, Url};
 use crate::failure::Failure;
 
 use crate::records::chunk::Chunk;
@@ -24,17 +25,11 @@ pub(super) struct Server {
 
 impl Server {
     /// Connects, and makes the filter unless it is there.
-    pub(super) fn connect(
-        url: &str,
-        login: &LoginArgs,
-        key: &OsStr,
-        capacity: Option<u64>,
-        error_rate: f64,
-    ) -> Result<Self, Failure> {
-        let mut client = Client::connect(&Target::of(url, login)?)?;
+    pub(super) fn connect(url: &Url, args: &Args, key: &OsStr) -> Result<Self, Failure> {
+        let mut client = Client::connect(&Target::new(url, &args.server)?)?;
         let key = key.as_encoded_bytes().to_vec();
-        let capacity = capacity.unwrap_or(CAPACITY).to_string();
-        let error_rate = error_rate.to_string();
+        let capacity = args.capacity.unwrap_or(CAPACITY).to_string();
+        let error_rate = args.error_rate.unwrap_or(ERROR_RATE).to_string();
         let words = [
             b"BF.RESERVE",
             &*key,
@@ -79,7 +74,7 @@ impl Server {
                 new.push(match answer {
                     Reply::Integer(number) => number == 1,
                     Reply::Boolean(flag) => flag,
-                    Reply::Error(text) => return Err(Failure::Server(text.into_owned())),
+                    Reply::Error(text) => return Err(Failure::Other(text.into_owned())),
                     _ => return Err(unexpected()),
                 });
             }

@@ -6,7 +6,7 @@ use everbloom::hash::Key;
 use everbloom::{BuildError, FilterHasher, ScalableBloomFilter, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
-use crate::filter::now_ms;
+use crate::filter::{self, now_ms};
 use crate::filter_file::FilterFile;
 use crate::number::time;
 
@@ -60,7 +60,7 @@ impl State {
             state.filter = Some(
                 state
                     .build(capacity)
-                    .map_err(|error| too_much(capacity, error))?,
+                    .map_err(|error| filter::unmade(capacity, error))?,
             );
         }
         Ok(state)
@@ -99,7 +99,7 @@ impl State {
         });
         let guess = guess.clamp(least, most);
         let built = self.build(guess).or_else(|_| self.build(least));
-        built.map_err(|error| too_much(least, error))
+        built.map_err(|error| filter::unmade(least, error))
     }
 
     fn build(&self, capacity: u64) -> Result<ScalableBloomFilter, BuildError> {
@@ -137,7 +137,7 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
     if let Some(rate) = args.error_rate
         && rate.to_bits() != filter.error_rate().to_bits()
     {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{path} has the error rate {}, not {rate}; leave --error-rate off, or name another \
              file",
             filter.error_rate()
@@ -151,7 +151,7 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
         let has = span.map_or("no window of time".to_owned(), |span| {
             format!("a window of {}", time(span))
         });
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{path} has {has}, not one of {}; leave --window off, or name another file",
             time(asked)
         )));
@@ -164,17 +164,10 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
     if let Some(capacity) = args.capacity
         && capacity != made_for
     {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "{path} was made for {made_for} records, not {capacity}; leave --capacity off (it \
              grows), or name another file"
         )));
     }
     Ok(())
-}
-
-fn too_much(capacity: u64, error: BuildError) -> Failure {
-    Failure::Usage(format!(
-        "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
-         larger --error-rate"
-    ))
 }

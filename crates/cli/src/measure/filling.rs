@@ -2,9 +2,10 @@
 
 use everbloom_plot::{Axis, Chart, Line, label};
 
-use super::progress::{CHUNK, progress};
+use super::CHUNK;
 use super::subject::{Item, Subject};
 use crate::failure::Failure;
+use crate::progress::Progress;
 
 /// How often the rate is measured while the filter fills.
 const STEPS: usize = 20;
@@ -35,19 +36,19 @@ pub(super) fn fill(
 ) -> Result<Filling, Failure> {
     let portion = added.len().div_ceil(STEPS).max(1);
     let portions = added.len().div_ceil(portion);
-    let bar = progress(&name, added.len() + portions * probed.len(), quiet);
+    let bar = Progress::of_items(&name, added.len() + portions * probed.len(), quiet);
     let mut points = Vec::new();
     let mut count = 0;
     for items in added.chunks(portion) {
         for chunk in items.chunks(CHUNK) {
             subject.add(chunk)?;
-            bar.inc(chunk.len() as u64);
+            bar.advance(chunk.len());
         }
         count += items.len();
         let mut found = 0;
         for chunk in probed.chunks(CHUNK) {
             found += subject.count_found(chunk)?;
-            bar.inc(chunk.len() as u64);
+            bar.advance(chunk.len());
         }
         let probes = probed.len() as f64;
         let measured = found as f64 / probes;
@@ -59,7 +60,6 @@ pub(super) fn fill(
             expected: subject.expected_error_rate()?,
         });
     }
-    bar.finish_and_clear();
     Ok(Filling { name, points })
 }
 
@@ -108,6 +108,7 @@ mod tests {
     use everbloom::Layout;
 
     use super::super::random_items;
+    use super::super::subject::Shape;
     use super::*;
 
     /// Checks that every measured rate is within five deviations of the expected one.
@@ -127,7 +128,8 @@ mod tests {
         let items = random_items(40_000, 3).unwrap();
         let (added, probed) = items.split_at(20_000);
         for layout in [Layout::Classic, Layout::Blocked] {
-            let subject = Subject::reserved(None, 0.01, 10_000, Some(layout)).unwrap();
+            let subject =
+                Subject::reserved(None, (0.01, 10_000), Shape::Layout(Some(layout))).unwrap();
             let filling = fill("filter".into(), subject, added, probed, true).unwrap();
             assert_eq!(filling.points.len(), STEPS);
             check_points(&filling);

@@ -5,7 +5,6 @@
 //! added but is found is a false positive. The share of false positives is the measured error rate.
 
 mod filling;
-mod progress;
 mod subject;
 mod table;
 
@@ -17,21 +16,27 @@ use rand::distr::{Alphanumeric, Distribution};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::client::{Client, LoginArgs, Target};
+use crate::client::{Client, ClientError, ServerArgs, Target};
 use crate::failure::Failure;
 use crate::filter::LayoutName;
-use crate::number;
+use crate::number::{self, grouped};
 use crate::plot::{self, Destination};
+use crate::progress::Progress;
 use crate::servers::family::Family;
 use filling::Filling;
-use progress::{CHUNK, progress};
-use subject::{DEFAULT_ERROR_RATE, ITEM_LENGTH, Item, Subject};
+use subject::{DEFAULT, ITEM_LENGTH, Item, Shape, Subject};
 use table::{Measurement, Row};
+
+/// The number of items sent, or hashed, between two updates of the progress bar.
+const CHUNK: usize = 1000;
 
 /// Measure the false positive rate of filters: one that grew, one reserved
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
+    /// Measure the filters of this server instead of embedded ones: redis://HOST[:PORT]
+    #[arg(value_name = "SERVER")]
+    place: Option<String>,
     /// Random strings: half are added, half are only asked for
     #[arg(
         long,
@@ -61,29 +66,25 @@ pub(crate) struct Args {
     /// The seed of the random strings, to repeat a run [default: a new one each run]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Measure the filters of a server instead of embedded ones: `redis://HOST[:PORT]`;
-    /// `rediss://` is TLS, `unix:///PATH` a Unix socket
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
     /// Draw the rate of a filter while it fills: `.svg`, `.png`, or `-` for the terminal
     #[arg(long, value_name = "FILE", value_parser = plot::destination)]
     plot: Option<Destination>,
-    #[command(flatten)]
-    login: LoginArgs,
     /// No progress
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 const HELP: &str = "\
 The first filter is the one that BF.ADD makes by itself (rate 0.01, capacity 100) and grows as
-the strings come; the second is reserved with --error-rate and --capacity. With --window the third
-has --error-rate and a window, which holds four fifths of the strings and still has the others.
+the strings come; the second is reserved with --error-rate and --capacity. With --window there is a
+third one, with --error-rate and a window for four fifths of the strings. It still has the others.
 
   missed     added strings that are not found: anything but 0 is a fault
   asked for  the error rate the filter was made with
   expected   the rate that follows from how full the layers or tables are; in the classic layout
-             double hashing adds to it
+             double hashing adds to it. RedisBloom does not tell it
   measured   the share of false positives, with one standard deviation of the sampling
 
 --plot adds the strings to the second filter once more, in 20 steps, and measures after each: in
@@ -92,11 +93,12 @@ both layouts unless --layout chooses one, or in the one that the server makes.
 With --family cuckoo there is a filter for each bucket size, made for --capacity. A cuckoo filter
 usually grows before it holds as many.
 
+Examples:
   everbloom measure --error-rate 0.01 --capacity 25000 --plot -
   everbloom measure --family cuckoo --plot -
-  everbloom measure --url redis://localhost --plot filling.svg
+  everbloom measure redis://localhost --plot filling.svg
 
-Exit code: 1 when an added string was missed, else 0.";
+Exit code: 0, or 1 when an added string was missed, or 2 for an error.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let seed = args
@@ -104,14 +106,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         .unwrap_or_else(|| SmallRng::from_os_rng().random());
     let items = random_items(args.count, seed)?;
     let (added, probed) = items.split_at(items.len().div_ceil(2));
-    let capacity = args.capacity.unwrap_or(u64::from(args.count) / 2);
-
-    let mut rows = Vec::new();
-    let subjects = match args.family {
-        Family::Bloom => bloom(args, capacity)?,
-        Family::Cuckoo => cuckoo(args, capacity)?,
+    let url = args.server.url(args.place.as_deref())?;
+    let target = url.as_ref().map(|url| Target::new(url, &args.server));
+    let trial = Trial {
+        args,
+        target: target.transpose()?,
+        capacity: args.capacity.unwrap_or(u64::from(args.count) / 2),
+        added,
+        probed,
     };
-    for (name, asked, subject) in subjects {
+    let mut rows = Vec::new();
+    for (name, asked, subject) in trial.subjects()? {
         let measurement = measure(&name, subject, added, probed, args.quiet)?;
         rows.push(Row {
             name,
@@ -120,123 +125,126 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         });
     }
 
-    let place = args.url.as_deref().unwrap_or("embedded filters");
+    let place = url.map_or("embedded filters".to_owned(), |url| url.to_string());
     let report = format!(
         "{place}: {} random strings of {ITEM_LENGTH} bytes added, {} others probed, \
          seed {seed}\n\n{}",
-        added.len(),
-        probed.len(),
+        grouped(added.len() as u64),
+        grouped(probed.len() as u64),
         table::render(&rows)
     );
     io::stdout().write_all(report.as_bytes())?;
     if let Some(destination) = &args.plot {
-        let chart = filling::chart(
-            &fillings(args, capacity, added, probed)?,
-            (args.family == Family::Bloom).then_some(args.error_rate),
-            capacity,
-            place,
-        );
+        let asked = (args.family == Family::Bloom).then_some(args.error_rate);
+        let chart = filling::chart(&trial.fillings()?, asked, trial.capacity, &place);
         if *destination == Destination::Terminal {
             io::stdout().write_all(b"\n")?;
         }
         plot::draw(&chart, destination)?;
     }
     let sound = rows.iter().all(|row| row.measurement.missed == 0);
-    Ok(if sound {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
-    })
+    Ok(ExitCode::from(u8::from(!sound)))
 }
 
 /// A filter to measure: its name, the error rate that was asked for, and itself.
 type Named = (String, Option<f64>, Subject);
 
-/// One that grows from what the first add makes, and one reserved.
-fn bloom(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
-    if args.bucket_size.is_some() {
-        let text = "--bucket-size goes with --family cuckoo";
-        return Err(Failure::Usage(text.to_owned()));
-    }
-    let (layout, rate) = (args.layout.map(Layout::from), args.error_rate);
-    let default = Subject::default_filter(connect(args)?, layout)?;
-    let reserved = Subject::reserved(connect(args)?, rate, capacity, layout)?;
-    let mut filters = vec![
-        (
-            "default, grown from 100".to_owned(),
-            Some(DEFAULT_ERROR_RATE),
-            default,
-        ),
-        (format!("reserved {rate} {capacity}"), Some(rate), reserved),
-    ];
-    if args.window {
-        // One generation more than the window has is kept.
-        let generations = u64::from(WindowedBloomFilter::GENERATIONS);
-        let added = u64::from(args.count).div_ceil(2);
-        let items = (added * generations).div_ceil(generations + 1);
-        let windowed = Subject::windowed(connect(args)?, rate, items)?;
-        filters.push((format!("window {rate} {items}"), Some(rate), windowed));
-    }
-    Ok(filters)
-}
-
-/// One of each bucket size that is asked for.
-fn cuckoo(args: &Args, capacity: u64) -> Result<Vec<Named>, Failure> {
-    if args.layout.is_some() || args.window {
-        let text = "--layout and --window go with Bloom filters";
-        return Err(Failure::Usage(text.to_owned()));
-    }
-    let sizes = args.bucket_size.map_or(vec![1, 2, 4], |size| vec![size]);
-    let subject = |size: u8| {
-        let subject = Subject::cuckoo(connect(args)?, capacity, size)?;
-        let name = format!("cuckoo {capacity}, bucket size {size}");
-        Ok((name, None, subject))
-    };
-    sizes.into_iter().map(subject).collect()
-}
-
-/// Fills cuckoo filters, or the second Bloom filter in each layout that is asked for, step by step.
-fn fillings(
-    args: &Args,
+/// What is measured, with which strings, and where.
+struct Trial<'a> {
+    args: &'a Args,
+    /// `None` for embedded filters.
+    target: Option<Target>,
     capacity: u64,
-    added: &[Item],
-    probed: &[Item],
-) -> Result<Vec<Filling>, Failure> {
-    if args.family == Family::Cuckoo {
-        let subjects = cuckoo(args, capacity)?.into_iter();
-        return subjects
-            .map(|(name, _, subject)| filling::fill(name, subject, added, probed, args.quiet))
-            .collect();
-    }
-    let layouts = match (args.layout, &args.url) {
-        (Some(word), _) => vec![Some(word)],
-        (None, Some(_)) => vec![None],
-        (None, None) => vec![Some(LayoutName::Classic), Some(LayoutName::Blocked)],
-    };
-    let mut fillings = Vec::new();
-    for word in layouts {
-        let name = word.map_or("server", LayoutName::name);
-        let layout = word.map(Layout::from);
-        let subject = Subject::reserved(connect(args)?, args.error_rate, capacity, layout)?;
-        let name = name.to_owned();
-        let filling = filling::fill(name, subject, added, probed, args.quiet)?;
-        fillings.push(filling);
-    }
-    Ok(fillings)
+    added: &'a [Item],
+    probed: &'a [Item],
 }
 
-fn connect(args: &Args) -> Result<Option<Client>, Failure> {
-    let Some(url) = &args.url else {
-        return Ok(None);
-    };
-    Ok(Some(Client::connect(&Target::of(url, &args.login)?)?))
+impl Trial<'_> {
+    fn connect(&self) -> Result<Option<Client>, ClientError> {
+        self.target.as_ref().map(Client::connect).transpose()
+    }
+
+    fn subjects(&self) -> Result<Vec<Named>, Failure> {
+        match self.args.family {
+            Family::Bloom => self.bloom(),
+            Family::Cuckoo => self.cuckoo(),
+        }
+    }
+
+    /// One that grows from what the first add makes, and one reserved.
+    fn bloom(&self) -> Result<Vec<Named>, Failure> {
+        let Self { args, capacity, .. } = self;
+        if args.bucket_size.is_some() {
+            return Err(Failure::other("--bucket-size goes with --family cuckoo"));
+        }
+        let (layout, rate) = (args.layout.map(Layout::from), args.error_rate);
+        let default = Subject::default_filter(self.connect()?, layout)?;
+        let name = "default, grown from 100".to_owned();
+        let mut filters = vec![(name, Some(DEFAULT.0), default)];
+        let reserved = self.reserved(layout)?;
+        filters.push((format!("reserved {rate} {capacity}"), Some(rate), reserved));
+        if args.window {
+            // One generation more than the window has is kept.
+            let generations = u64::from(WindowedBloomFilter::GENERATIONS);
+            let added = u64::from(args.count).div_ceil(2);
+            let items = (added * generations).div_ceil(generations + 1);
+            let windowed = Subject::reserved(self.connect()?, (rate, items), Shape::Window)?;
+            filters.push((format!("window {rate} {items}"), Some(rate), windowed));
+        }
+        Ok(filters)
+    }
+
+    fn reserved(&self, layout: Option<Layout>) -> Result<Subject, Failure> {
+        let numbers = (self.args.error_rate, self.capacity);
+        Subject::reserved(self.connect()?, numbers, Shape::Layout(layout))
+    }
+
+    /// One of each bucket size that is asked for.
+    fn cuckoo(&self) -> Result<Vec<Named>, Failure> {
+        let Self { args, capacity, .. } = self;
+        if args.layout.is_some() || args.window {
+            return Err(Failure::other(
+                "--layout and --window go with Bloom filters",
+            ));
+        }
+        let sizes = args.bucket_size.map_or(vec![1, 2, 4], |size| vec![size]);
+        let subject = |size: u8| {
+            let subject = Subject::cuckoo(self.connect()?, *capacity, size)?;
+            let name = format!("cuckoo {capacity}, bucket size {size}");
+            Ok((name, None, subject))
+        };
+        sizes.into_iter().map(subject).collect()
+    }
+
+    /// Fills cuckoo filters, or the second Bloom filter in each layout that is asked for, step by
+    /// step.
+    fn fillings(&self) -> Result<Vec<Filling>, Failure> {
+        let fill =
+            |name, subject| filling::fill(name, subject, self.added, self.probed, self.args.quiet);
+        if self.args.family == Family::Cuckoo {
+            let subjects = self.cuckoo()?.into_iter();
+            return subjects
+                .map(|(name, _, subject)| fill(name, subject))
+                .collect();
+        }
+        let layouts = match (self.args.layout, &self.target) {
+            (Some(word), _) => vec![Some(word)],
+            (None, Some(_)) => vec![None],
+            (None, None) => vec![Some(LayoutName::Classic), Some(LayoutName::Blocked)],
+        };
+        let filling = |word: Option<LayoutName>| {
+            let name = word.map_or("server", LayoutName::name).to_owned();
+            fill(name, self.reserved(word.map(Layout::from))?)
+        };
+        layouts.into_iter().map(filling).collect()
+    }
 }
 
 fn random_items(count: u32, seed: u64) -> Result<Vec<Item>, Failure> {
     let mut items = Vec::new();
     let wanted = usize::try_from(count).unwrap_or(usize::MAX);
     if items.try_reserve_exact(wanted).is_err() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::Other(format!(
             "there is no memory for {count} strings of {ITEM_LENGTH} bytes; give a smaller --count"
         )));
     }
@@ -253,23 +261,22 @@ fn measure(
     probed: &[Item],
     quiet: bool,
 ) -> Result<Measurement, Failure> {
-    let bar = progress(name, 2 * added.len() + probed.len(), quiet);
+    let bar = Progress::of_items(name, 2 * added.len() + probed.len(), quiet);
     let mut items = 0;
     for chunk in added.chunks(CHUNK) {
         items += subject.add(chunk)?;
-        bar.inc(chunk.len() as u64);
+        bar.advance(chunk.len());
     }
     let mut found = 0;
     for chunk in added.chunks(CHUNK) {
         found += subject.count_found(chunk)?;
-        bar.inc(chunk.len() as u64);
+        bar.advance(chunk.len());
     }
     let mut false_positives = 0;
     for chunk in probed.chunks(CHUNK) {
         false_positives += subject.count_found(chunk)?;
-        bar.inc(chunk.len() as u64);
+        bar.advance(chunk.len());
     }
-    bar.finish_and_clear();
     Ok(Measurement {
         items,
         missed: (added.len() as u64).saturating_sub(found),
@@ -283,6 +290,10 @@ fn measure(
 mod tests {
     use super::*;
 
+    fn reserved(rate: f64, capacity: u64) -> Result<Subject, Failure> {
+        Subject::reserved(None, (rate, capacity), Shape::Layout(None))
+    }
+
     #[test]
     fn a_seed_repeats_the_strings() {
         let first = random_items(50, 7).unwrap();
@@ -295,8 +306,8 @@ mod tests {
     fn a_reserved_filter_keeps_its_promise_and_a_grown_one_nearly() {
         let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
-        let reserved = Subject::reserved(None, 0.001, 20_000, None).unwrap();
-        let measured = measure("reserved", reserved, added, probed, true).unwrap();
+        let filter = reserved(0.001, 20_000).unwrap();
+        let measured = measure("reserved", filter, added, probed, true).unwrap();
         assert_eq!((measured.missed, measured.probes), (0, 20_000));
         assert!(measured.false_positives <= 20, "{measured:?}");
 
@@ -313,8 +324,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_reserved_is_said() {
-        assert!(Subject::reserved(None, 1.5, 100, None).is_err());
-        assert!(Subject::reserved(None, 0.01, 0, None).is_err());
+        assert!(reserved(1.5, 100).is_err());
+        assert!(reserved(0.01, 0).is_err());
     }
 
     #[test]

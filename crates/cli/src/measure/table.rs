@@ -1,5 +1,9 @@
 //! The report as an aligned table.
 
+use everbloom_plot::label::percent;
+
+use crate::number::grouped;
+
 /// The results of one filter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Measurement {
@@ -70,22 +74,13 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
     let deviation = (rate * (1.0 - rate) / probes).sqrt();
     [
         row.name.clone(),
-        items.to_string(),
-        missed.to_string(),
-        false_positives.to_string(),
+        grouped(items),
+        grouped(missed),
+        grouped(false_positives),
         row.asked.map_or("-".to_owned(), percent),
         expected.map_or("-".to_owned(), percent),
         format!("{:.3} % ± {:.3}", 100.0 * rate, 100.0 * deviation),
     ]
-}
-
-fn percent(rate: f64) -> String {
-    // Without an exponent very small rates would all be 0.000 %.
-    if rate != 0.0 && rate < 1e-5 {
-        format!("{:.2e} %", 100.0 * rate)
-    } else {
-        format!("{:.3} %", 100.0 * rate)
-    }
 }
 
 #[cfg(test)]
@@ -119,9 +114,9 @@ mod tests {
             },
         ];
         let expected = "\
-filter                   items  missed  false positives  asked for  expected         measured
-default, grown from 100  49680       0              565    1.000 %   0.890 %  1.130 % ± 0.047
-reserved 1e-7 50000      50000       0                0  1.00e-5 %         -  0.000 % ± 0.000
+filter                    items  missed  false positives  asked for  expected         measured
+default, grown from 100  49 680       0              565        1 %    0.89 %  1.130 % ± 0.047
+reserved 1e-7 50000      50 000       0                0     1e-5 %         -  0.000 % ± 0.000
 ";
         assert_eq!(render(&rows), expected);
     }

@@ -7,13 +7,14 @@ use super::sizes::{Kind, Size};
 use crate::failure::Failure;
 
 pub(super) fn render(plan: &Plan) -> Result<String, Failure> {
-    let (capacity, rate, memory) = match plan.question {
-        Question::Memory { capacity, rate } => (Some(capacity), Some(rate), None),
-        Question::Capacity { rate, memory } => (None, Some(rate), Some(memory)),
-        Question::Rate { capacity, memory } => (Some(capacity), None, Some(memory)),
-    };
+    let Question {
+        capacity,
+        rate,
+        memory,
+        hashes,
+    } = plan.question;
     let document = json!({
-        "asked": {"capacity": capacity, "rate": rate, "memory": memory},
+        "asked": {"capacity": capacity, "rate": rate, "memory": memory, "hashes": hashes},
         "filters": plan.filters.iter().map(filter).collect::<Vec<_>>(),
         "others": plan.others.iter().map(|other| json!({
             "name": other.name,
@@ -48,7 +49,7 @@ fn around(plan: &Plan) -> Vec<Value> {
     let mut around = Vec::new();
     for capacity in plan.capacities() {
         for rate in plan.rates() {
-            let bytes = |kind: Kind| kind.size(capacity, rate).map(|size| size.bytes);
+            let bytes = |kind: Kind| plan.size(kind, capacity, rate).map(|size| size.bytes);
             around.push(json!({
                 "capacity": capacity,
                 "rate": rate,

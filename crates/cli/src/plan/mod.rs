@@ -10,6 +10,8 @@ mod table;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use everbloom::sizing::blocked::{MAX_HASHES, MIN_HASHES};
+
 use crate::failure::Failure;
 use crate::number;
 use crate::plot::{self, Destination};
@@ -18,23 +20,16 @@ use question::{Plan, Question};
 
 /// Plan a filter: memory, hashes and error rate, in both layouts and in RedisBloom
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// How many items the filter will hold: 9e8, 900M, 3*10^8
-    #[arg(value_name = "CAPACITY", value_parser = capacity, allow_negative_numbers = true)]
+    #[arg(value_name = "CAPACITY", value_parser = capacity)]
     items: Option<u64>,
     /// How often it may say "yes" for items that were never added: 0.001, 1/1000, 0.1%
-    #[arg(value_name = "ERROR", value_parser = number::rate, allow_negative_numbers = true)]
+    #[arg(value_name = "ERROR", value_parser = number::rate)]
     error: Option<f64>,
     /// The same as CAPACITY
-    #[arg(
-        short,
-        long,
-        value_name = "N",
-        value_parser = number::items,
-        allow_negative_numbers = true,
-        conflicts_with = "items"
-    )]
+    #[arg(short, long, value_name = "N", value_parser = number::items, conflicts_with = "items")]
     capacity: Option<u64>,
     /// The same as ERROR
     #[arg(
@@ -43,18 +38,24 @@ pub(crate) struct Args {
         alias = "rate",
         value_name = "RATE",
         value_parser = number::rate,
-        allow_negative_numbers = true,
         conflicts_with = "error"
     )]
     error_rate: Option<f64>,
     /// The most memory the filter may take: 2G, 512MiB
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_parser = number::memory,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "BYTES", value_parser = number::memory)]
     memory: Option<u64>,
+    /// The same in bits (m): 9585059, 8Mi. They are rounded up to a multiple of 64
+    #[arg(short = 'm', long, value_parser = number::items, conflicts_with = "memory")]
+    bits: Option<u64>,
+    /// The hashes per item (k), from 2 to 32 [default: the best number]
+    #[arg(
+        short = 'k',
+        long,
+        value_name = "COUNT",
+        value_parser = number::whole::<u32>(MIN_HASHES.into(), MAX_HASHES.into()),
+        conflicts_with = "window"
+    )]
+    hashes: Option<u32>,
     /// Plan for a filter that forgets, too: CAPACITY items come in this time, such as 12h, 7d or 4w
     #[arg(long, value_name = "TIME", value_parser = number::duration)]
     window: Option<u64>,
@@ -62,13 +63,7 @@ pub(crate) struct Args {
     #[arg(long)]
     overfill: bool,
     /// The length of an item, to compare with a set of strings
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_parser = number::memory,
-        allow_negative_numbers = true,
-        default_value = "64"
-    )]
+    #[arg(long, value_name = "BYTES", value_parser = number::memory, default_value = "64")]
     item_bytes: u64,
     /// Draw a picture into a file, `.svg` or `.png`; `-` draws it in the terminal
     #[arg(long, value_name = "FILE", value_parser = plot::destination)]
@@ -82,16 +77,20 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Give two of capacity, error rate and memory; plan finds the third.
+Give two of capacity, error rate and memory (or bits); plan finds the third.
 
   everbloom plan 900M 0.1%                     how much memory?
   everbloom plan -e 0.1% --memory 512M         how many items?
   everbloom plan -c 1e9 --memory 2G            what is the error rate?
+  everbloom plan -c 1e6 -m 8Mi -k 5            what is the error rate with 8 Mi bits and 5 hashes?
+  everbloom plan 1e6 1% -k 3                   how much memory with 3 hashes?
   everbloom plan 1e6 1% --overfill             and when it holds more than that?
   everbloom plan 1e6 1% --window 7d            and if it forgets what is a week old?
   everbloom plan 1e6 1% --picture memory       memory against error rate, in the terminal
   everbloom plan 1e6 1% --plot rates.svg       the error rate while it fills, as a picture
   everbloom plan --picture principle           how a Bloom filter works
+
+With --hashes there are only filters that do not grow: others choose the number themselves.
 
 Numbers may have suffixes and arithmetic. K, M, G, T and P are powers of 1000; Ki, Mi, Gi, Ti and
 Pi are powers of 1024. Put a number with `*`, `(` or spaces in quotes.
@@ -99,7 +98,7 @@ Pi are powers of 1024. Put a number with `*`, `(` or spaces in quotes.
 `may grow` is a filter that adds layers when it is full: its first layer reserves a part of the
 error rate for them, so it needs more bits. RedisBloom's figures are those of BF.RESERVE.
 
-Exit code: 2 when a number makes no sense or nothing fits, else 0.";
+Exit code: 0, or 2 for an error, also when nothing fits.";
 
 /// Reads CAPACITY, which is easily confused with ERROR.
 fn capacity(text: &str) -> Result<u64, String> {
@@ -115,8 +114,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         (None, picture) => picture.map(|_| Destination::Terminal),
     };
     if args.json && destination == Some(Destination::Terminal) {
-        return Err(Failure::Usage(
-            "JSON and a picture cannot share the output: draw into a file with --plot FILE".into(),
+        return Err(Failure::other(
+            "JSON and a picture cannot share the output: draw into a file with --plot FILE",
         ));
     }
     let planned = match args.picture.unwrap_or(Picture::Items).draw() {
@@ -127,11 +126,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         Draw::Planned(planned) => planned,
     };
-    let question = Question::new(
-        args.items.or(args.capacity),
-        args.error.or(args.error_rate),
-        args.memory,
-    )?;
+    let question = Question {
+        capacity: args.items.or(args.capacity),
+        rate: args.error.or(args.error_rate),
+        memory: args.memory.or(args.bits.map(|bits| bits.div_ceil(64) * 8)),
+        hashes: args.hashes,
+    };
     let plan = Plan::new(question, args.item_bytes, args.overfill, args.window)?;
     let text = if args.json {
         json::render(&plan)?

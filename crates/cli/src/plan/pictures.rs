@@ -7,7 +7,7 @@ use everbloom_plot::{Axis, Chart, Grid, Line, label};
 use super::lesson;
 use super::question::Plan;
 use super::sizes::{Kind, Size};
-use super::table::grouped;
+use crate::number::grouped;
 
 /// What a picture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -187,7 +187,7 @@ fn overfill(plan: &Plan) -> Chart {
     let mut lines = Vec::new();
     for (colour, rate) in rates.into_iter().enumerate() {
         for kind in [Kind::Classic, Kind::Blocked] {
-            let Some(size) = kind.size(plan.capacity(), rate) else {
+            let Some(size) = plan.size(kind, plan.capacity(), rate) else {
                 continue;
             };
             let points = curve(steps(0.0, 4.0), |times| {
@@ -217,7 +217,7 @@ fn overfill(plan: &Plan) -> Chart {
 fn memory(plan: &Plan) -> Chart {
     let (least, most) = ((plan.rate() / 1000.0).clamp(1e-12, 1e-6), 0.5);
     let line = |kind: Kind, colour| {
-        let sizes = factors(least, most).filter_map(|rate| kind.size(plan.capacity(), rate));
+        let sizes = factors(least, most).filter_map(|rate| plan.size(kind, plan.capacity(), rate));
         let points = sizes.map(|size| (size.rate, size.bytes as f64));
         Line::curve(kind.name(), colour, points.collect())
     };
@@ -236,7 +236,7 @@ fn memory(plan: &Plan) -> Chart {
         .take(2)
         .map(|other| other.bytes)
         .fold(0.0, f64::max);
-    let smallest = Kind::Classic.size(plan.capacity(), most);
+    let smallest = plan.size(Kind::Classic, plan.capacity(), most);
     let smallest = smallest.map_or(1.0, |size| size.bytes as f64);
     Chart {
         title: "Memory against error rate".into(),

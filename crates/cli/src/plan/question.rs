@@ -17,57 +17,47 @@ pub(super) struct Plan {
     pub(super) window: Option<u64>,
 }
 
-/// What was given; the third is asked.
+/// What was given: two of the three, and perhaps the hashes.
 #[derive(Clone, Copy)]
-pub(super) enum Question {
-    Memory { capacity: u64, rate: f64 },
-    Capacity { rate: f64, memory: u64 },
-    Rate { capacity: u64, memory: u64 },
+pub(super) struct Question {
+    pub(super) capacity: Option<u64>,
+    pub(super) rate: Option<f64>,
+    pub(super) memory: Option<u64>,
+    pub(super) hashes: Option<u32>,
 }
 
 impl Question {
-    /// Two of the three must be given.
-    pub(super) fn new(
-        capacity: Option<u64>,
-        rate: Option<f64>,
-        memory: Option<u64>,
-    ) -> Result<Question, Failure> {
-        match (capacity, rate, memory) {
-            (Some(capacity), Some(rate), None) => Ok(Question::Memory { capacity, rate }),
-            (None, Some(rate), Some(memory)) => Ok(Question::Capacity { rate, memory }),
-            (Some(capacity), None, Some(memory)) => Ok(Question::Rate { capacity, memory }),
-            (Some(_), Some(_), Some(_)) => Err(Failure::Usage(
-                "capacity, rate and memory are all given: leave out the one to be found".into(),
+    /// The filter of a kind that answers it. The error says what to give instead.
+    fn answer(self, kind: Kind) -> Result<Option<Size>, Failure> {
+        let hashes = self.hashes;
+        match (self.capacity, self.rate, self.memory) {
+            (Some(capacity), Some(rate), None) => Ok(kind.size(capacity, rate, hashes)),
+            (None, Some(rate), Some(memory)) => Ok(kind.most_items(rate, memory, hashes)),
+            (Some(capacity), None, Some(memory)) => Ok(match hashes {
+                Some(hashes) => kind.of_bytes(memory, hashes, capacity),
+                None => kind.lowest_rate(capacity, memory),
+            }),
+            (Some(_), Some(_), Some(_)) => Err(Failure::other(
+                "capacity, rate and memory are all given: leave out the one to be found",
             )),
-            _ => Err(Failure::Usage(
+            _ => Err(Failure::other(
                 "give two of capacity, rate and memory, such as `everbloom plan 900M 0.1%` or \
-                 `everbloom plan -e 0.1% --memory 512M`"
-                    .into(),
+                 `everbloom plan -e 0.1% --memory 512M`",
             )),
-        }
-    }
-
-    /// The filter of a kind that answers it.
-    fn answer(self, kind: Kind) -> Option<Size> {
-        match self {
-            Question::Memory { capacity, rate } => kind.size(capacity, rate),
-            Question::Capacity { rate, memory } => kind.most_items(rate, memory),
-            Question::Rate { capacity, memory } => kind.lowest_rate(capacity, memory),
         }
     }
 
     fn nothing_fits(self) -> Failure {
-        Failure::Usage(match self {
-            Question::Memory { .. } => {
-                "such a filter would have more than 2^63 bits: plan for fewer items, or a higher \
-                 rate"
-                    .into()
-            }
-            Question::Capacity { memory, .. } => format!(
+        let memory = self.memory.unwrap_or_default();
+        Failure::Other(match (self.capacity, self.rate) {
+            (Some(_), Some(_)) => "such a filter would have more than 2^63 bits: plan for fewer \
+                                   items, or a higher rate"
+                .into(),
+            (None, _) => format!(
                 "not even one item fits into {memory} bytes in both layouts at this rate: give \
                  more memory, or a higher rate"
             ),
-            Question::Rate { capacity, memory } => format!(
+            (Some(capacity), None) => format!(
                 "{capacity} items do not fit into {memory} bytes at any rate: give more memory, or \
                  fewer items"
             ),
@@ -83,17 +73,20 @@ impl Plan {
         window: Option<u64>,
     ) -> Result<Plan, Failure> {
         let nothing_fits = || question.nothing_fits();
-        let classic = question.answer(Kind::Classic).ok_or_else(nothing_fits)?;
-        let blocked = question.answer(Kind::Blocked).ok_or_else(nothing_fits)?;
+        let classic = question.answer(Kind::Classic)?.ok_or_else(nothing_fits)?;
+        let blocked = question.answer(Kind::Blocked)?.ok_or_else(nothing_fits)?;
         let capacity = classic.capacity.min(blocked.capacity);
         let rate = classic.rate.max(blocked.rate);
-        let common = |kind: Kind| kind.size(capacity, rate).ok_or_else(nothing_fits);
+        let common = |kind: Kind| {
+            let size = kind.size(capacity, rate, question.hashes);
+            size.ok_or_else(nothing_fits)
+        };
         Ok(Plan {
             question,
             filters: KINDS
                 .iter()
                 .chain(window.map(|_| &Kind::Windowed))
-                .filter_map(|kind| question.answer(*kind))
+                .filter_map(|kind| question.answer(*kind).ok().flatten())
                 .collect(),
             classic: common(Kind::Classic)?,
             blocked: common(Kind::Blocked)?,
@@ -101,6 +94,11 @@ impl Plan {
             overfill,
             window,
         })
+    }
+
+    /// A filter of a kind with the hashes that are given.
+    pub(super) fn size(&self, kind: Kind, capacity: u64, rate: f64) -> Option<Size> {
+        kind.size(capacity, rate, self.question.hashes)
     }
 
     pub(super) fn capacity(&self) -> u64 {

@@ -51,7 +51,11 @@ impl Kind {
     }
 
     /// The dimensions that the library, or RedisBloom, gives such a filter; `None` when it refuses.
-    pub(super) fn size(self, capacity: u64, rate: f64) -> Option<Size> {
+    /// Only filters that do not grow take a number of hashes; it is the best unless it is given.
+    pub(super) fn size(self, capacity: u64, rate: f64, hashes: Option<u32>) -> Option<Size> {
+        if let Some(hashes) = hashes {
+            return self.with_hashes(capacity, rate, hashes);
+        }
         let (bytes, hashes) = match self {
             Kind::Classic => classic(LayerSize::new(capacity, rate, Rounding::Words)?),
             // RedisBloom's sizes are those of the classic layout, which has its bits.
@@ -85,36 +89,72 @@ impl Kind {
         })
     }
 
+    /// The smallest filter with these hashes that keeps the rate.
+    fn with_hashes(self, capacity: u64, rate: f64, hashes: u32) -> Option<Size> {
+        let unit = self.unit();
+        let made = |units: u64| self.of_bytes(units * unit, hashes, capacity);
+        let keeps = |units: u64| made(units).is_some_and(|size| size.rate <= rate);
+        let most = (1 << 60) / unit;
+        if !keeps(most) {
+            return None;
+        }
+        let size = made(1 + last(0, most, |units| !keeps(units)))?;
+        Some(Size { rate, ..size })
+    }
+
+    /// The filter with as many of these bytes as it can use, these hashes, and the rate that
+    /// follows.
+    pub(super) fn of_bytes(self, bytes: u64, hashes: u32, capacity: u64) -> Option<Size> {
+        let bits = bytes / self.unit() * self.unit() * 8;
+        let (bytes, rate) = match self {
+            Kind::Classic => {
+                let size = LayerSize::from_bits(bits, hashes, Some(capacity))?;
+                (size.bytes, size.error_rate)
+            }
+            Kind::Blocked => {
+                let size = BlockedSize::from_bits(bits, hashes, Some(capacity))?;
+                (size.bytes, size.error_rate)
+            }
+            _ => return None,
+        };
+        Some(Size {
+            kind: self,
+            capacity,
+            rate,
+            bytes,
+            hashes,
+        })
+    }
+
+    /// What its bytes are a multiple of: a word, or a block.
+    fn unit(self) -> u64 {
+        match self {
+            Kind::Blocked => u64::from(blocked::BLOCK_BITS / 8),
+            _ => 8,
+        }
+    }
+
     /// The filter of most items that fits into so many bytes.
-    pub(super) fn most_items(self, rate: f64, memory: u64) -> Option<Size> {
+    pub(super) fn most_items(self, rate: f64, memory: u64, hashes: Option<u32>) -> Option<Size> {
         let fits = |capacity: u64| {
-            let size = self.size(capacity, rate);
+            let size = self.size(capacity, rate, hashes);
             size.is_some_and(|size| size.bytes <= memory)
         };
         // A large first layer of the blocked layout keeps less of the rate for the layers to come,
         // so it takes fewer bits than one that is a little smaller.
-        let (mut low, mut high) = match self {
+        let (low, high) = match self {
             Kind::BlockedGrowing if !fits(LARGE) => (0, LARGE),
             Kind::BlockedGrowing => (LARGE, 1 << 62),
             _ => (0, 1 << 62),
         };
-        // The search keeps `low` fitting and `high` not fitting.
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if fits(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        self.size(low, rate)
+        self.size(last(low, high, fits), rate, hashes)
     }
 
     /// The filter of the lowest rate that fits into so many bytes. The rate is rounded up to three
     /// digits, so that a filter made with the rate as it is printed is the one that is meant.
     pub(super) fn lowest_rate(self, capacity: u64, memory: u64) -> Option<Size> {
         let fitting = |rate: f64| {
-            let size = self.size(capacity, rate);
+            let size = self.size(capacity, rate, None);
             size.filter(|size| size.bytes <= memory)
         };
         if let Some(size) = fitting(MIN_RATE) {
@@ -141,6 +181,19 @@ impl Kind {
         let lower = (1..=below).map(|step| rounded_up(found * 0.99_f64.powi(step)));
         lower.rev().chain([found]).find_map(fitting)
     }
+}
+
+/// The last number for which it holds. It holds at `low`, and not at `high`.
+fn last(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 fn classic(size: LayerSize) -> (u64, u32) {
@@ -246,14 +299,14 @@ mod tests {
             let capacity = rng.random_range(1..most);
             let rate = f64::exp(rng.random_range(f64::ln(1e-12)..f64::ln(0.2)));
             for kind in KINDS {
-                let there = kind.size(capacity, rate).unwrap();
+                let there = kind.size(capacity, rate, None).unwrap();
                 let unit = if kind.name().starts_with("blocked") {
                     64
                 } else {
                     8
                 };
 
-                let back = kind.most_items(rate, there.bytes).unwrap();
+                let back = kind.most_items(rate, there.bytes, None).unwrap();
                 let case = format!("{kind:?} {capacity} {rate}");
                 assert!(
                     back.capacity >= capacity && back.bytes <= there.bytes,
@@ -261,7 +314,7 @@ mod tests {
                 );
                 // A large first layer in the blocked layout takes less than a small one.
                 if kind != Kind::BlockedGrowing || back.capacity < LARGE {
-                    let more = kind.size(back.capacity + 1, rate).unwrap();
+                    let more = kind.size(back.capacity + 1, rate, None).unwrap();
                     assert!(more.bytes > there.bytes, "{case} {back:?}");
                     assert!(back.bytes + 2 * unit >= there.bytes, "{case} {back:?}");
                 }

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use everbloom_plot::label;
 
-use super::question::{Plan, Question};
+use super::question::Plan;
 use super::sizes::{Kind, Size};
+use crate::number::grouped;
 
 /// The most items that BF.RESERVE takes.
 const RESERVE_MOST: u64 = 1 << 30;
@@ -24,40 +25,16 @@ pub(super) fn render(plan: &Plan) -> String {
 
 /// What is planned, or what was found.
 fn headline(plan: &Plan) -> String {
-    let one_in = |rate: f64| {
-        format!(
-            "{} (one in {})",
-            label::percent(rate),
-            grouped_float(1.0 / rate)
-        )
-    };
-    let in_memory = |memory: u64| {
-        format!(
-            "{} bytes ({})",
-            grouped(memory),
-            label::bytes(memory as f64)
-        )
-    };
-    match plan.question {
-        Question::Memory { capacity, rate } => {
-            format!(
-                "{} items at an error rate of {}",
-                grouped(capacity),
-                one_in(rate)
-            )
+    let rate = plan.question.rate.unwrap_or(plan.rate());
+    let capacity = grouped(plan.question.capacity.unwrap_or(plan.capacity()));
+    let (percent, one_in) = (label::percent(rate), grouped_float(1.0 / rate));
+    let found = format!("{capacity} items at an error rate of {percent} (one in {one_in})");
+    match plan.question.memory {
+        None => found,
+        Some(memory) => {
+            let (bytes, short) = (grouped(memory), label::bytes(memory as f64));
+            format!("{bytes} bytes ({short}) hold {found}")
         }
-        Question::Capacity { rate, memory } => format!(
-            "{} hold {} items at an error rate of {}",
-            in_memory(memory),
-            grouped(plan.capacity()),
-            one_in(rate)
-        ),
-        Question::Rate { capacity, memory } => format!(
-            "{} hold {} items at an error rate of {}",
-            in_memory(memory),
-            grouped(capacity),
-            one_in(plan.rate())
-        ),
     }
 }
 
@@ -86,6 +63,21 @@ fn filters(plan: &Plan, text: &mut String) -> std::fmt::Result {
 
 /// What makes these filters elsewhere.
 fn to_copy(plan: &Plan, text: &mut String) -> std::fmt::Result {
+    if let Some(hashes) = plan.question.hashes {
+        for (size, layout) in plan
+            .filters
+            .iter()
+            .zip(["Layout::Classic", "Layout::Blocked"])
+        {
+            let (bits, capacity) = (size.bits(), size.capacity);
+            writeln!(
+                text,
+                "In Rust: everbloom::BloomFilter::builder().layout({layout}).bits({bits})\n         \
+                 .hashes({hashes}).capacity({capacity}).build()"
+            )?;
+        }
+        return Ok(());
+    }
     for Size {
         kind,
         capacity,
@@ -156,7 +148,7 @@ fn around(plan: &Plan, text: &mut String) -> std::fmt::Result {
         write!(text, "{:>15}", grouped(capacity))?;
         for rate in plan.rates() {
             let [classic, blocked] = [Kind::Classic, Kind::Blocked].map(|kind| {
-                let size = kind.size(capacity, rate);
+                let size = plan.size(kind, capacity, rate);
                 size.map_or("-".into(), |size: Size| label::bytes(size.bytes as f64))
             });
             write!(text, "  {classic:>10} {blocked:>10}")?;
@@ -183,22 +175,9 @@ fn overfill(plan: &Plan, text: &mut String) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "This is a filter that goes on when it is full. One that may grow adds a layer instead,\n\
-         and one of BF.RESERVE ... NONSCALING refuses more items."
+        "This is a filter that takes more items than its capacity. One that may grow adds a layer\n\
+         instead, and one of BF.RESERVE ... NONSCALING refuses more items."
     )
-}
-
-/// With a space between groups of three digits.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[expect(
@@ -208,22 +187,4 @@ pub(super) fn grouped(number: u64) -> String {
 )]
 fn grouped_float(number: f64) -> String {
     grouped(number.round() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped() {
-        let cases = [
-            (7, "7"),
-            (123, "123"),
-            (1234, "1 234"),
-            (9_585_088, "9 585 088"),
-        ];
-        for (number, text) in cases {
-            assert_eq!(grouped(number), text);
-        }
-    }
 }

@@ -6,61 +6,35 @@ mod print;
 mod session;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use everbloom_resp::{Protocol, Reply};
+use everbloom_resp::Protocol;
 
-use crate::client::{Client, LoginArgs, Place, Target, parse_place};
+use crate::client::{Client, ServerArgs, Target, is_url};
 use crate::failure::Failure;
 use print::print;
 
-/// Send commands to a server and print the replies: one here, or many typed in a session
+/// Send commands to a server and print the replies: one given here, or many typed in a session
 #[derive(clap::Args, Debug)]
-// `-h` is the host, as in redis-cli.
-#[command(after_help = HELP, disable_help_flag = true)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The server's host name or address
-    #[arg(short = 'h', long, default_value = "127.0.0.1")]
-    host: String,
-    /// The server's port
-    #[arg(short, long, default_value_t = 6379)]
-    port: u16,
-    /// The path of a Unix socket, in place of host and port
-    #[arg(short, long, value_name = "PATH", conflicts_with_all = ["host", "port", "tls"])]
-    socket: Option<PathBuf>,
-    /// Speak TLS
-    #[arg(long)]
-    tls: bool,
-    /// The same in one: `redis://HOST[:PORT]`; `rediss://` is TLS, `unix:///PATH` a Unix socket
-    #[arg(long, value_name = "URL", conflicts_with_all = ["host", "port", "socket", "tls"])]
-    url: Option<String>,
     /// Speak RESP3: booleans, maps and doubles instead of integers, arrays and strings
     #[arg(long)]
     resp3: bool,
+    /// The command and its arguments; none: a session. A redis://HOST in front names the server
+    #[arg(value_name = "CMD", num_args = 0.., trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
     #[command(flatten)]
-    login: LoginArgs,
-    /// Print help
-    #[arg(long, action = clap::ArgAction::Help)]
-    help: Option<bool>,
-    /// The command and its arguments, sent byte for byte; none: a session
-    #[arg(
-        value_name = "CMD",
-        num_args = 0..,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
-    command: Vec<OsString>,
+    server: ServerArgs,
 }
 
 const HELP: &str = "\
-The reply is printed as redis-cli prints it on a terminal. Flags of this program stand before
-the command; whatever follows the command's name belongs to the command.
+The reply is printed as redis-cli prints it on a terminal. Flags of this program stand before the
+command. What follows the command's name is sent byte for byte.
 
-Without a command the commands are read from the standard input, one a line. On a terminal Tab
-completes their names, the arguments to come are shown behind what is typed, `help COMMAND` explains
-one, and the lines are kept for the next session in ~/.everbloom_history, or where EVERBLOOM_HISTORY
-says.
+Without a command, commands are read from the standard input, one per line. On a terminal, Tab
+completes names, hints show the arguments to come, and `help COMMAND` explains a command. The lines
+are kept for the next session in ~/.everbloom_history, or in the file that EVERBLOOM_HISTORY names.
 
 Exit code: 0 for replies, 1 for an error reply, 2 when there was no reply. A session on a terminal
 ends with 0.
@@ -68,34 +42,27 @@ ends with 0.
 Examples:
   everbloom query
   everbloom query BF.RESERVE seen 0.001 50000
-  everbloom query -p 7000 --resp3 BF.INFO seen";
+  everbloom query redis://localhost:6379 BF.ADD seen user1
+  everbloom query -h localhost -p 6379 --resp3 BF.INFO seen";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let protocol = if args.resp3 {
-        Protocol::Resp3
-    } else {
-        Protocol::Resp2
-    };
-    let place = match (&args.url, &args.socket) {
-        (Some(url), _) => parse_place(url).map_err(Failure::Usage)?,
-        (None, Some(path)) => Place::Unix(path.clone()),
-        (None, None) => Place::Tcp {
-            host: args.host.clone(),
-            port: args.port,
-            tls: args.tls,
-        },
-    };
-    let mut target = Target::new(place, args.login.credentials(), &args.login.tls)?;
-    target.protocol = protocol;
-    let request: Vec<&[u8]> = args
-        .command
-        .iter()
-        .map(|arg| arg.as_encoded_bytes())
-        .collect();
+    let mut words = args.words.as_slice();
+    let mut url = None;
+    if let [first, rest @ ..] = words
+        && let Some(word) = first.to_str().filter(|word| is_url(word))
+    {
+        (url, words) = (Some(word), rest);
+    }
+    let url = args.server.url(url)?.unwrap_or_default();
+    let mut target = Target::new(&url, &args.server)?;
+    if args.resp3 {
+        target.protocol = Protocol::Resp3;
+    }
+    let request: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
     match request.first() {
         None => return session::run(&target),
         Some(flag) if flag.starts_with(b"-") => {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::Other(format!(
                 "there is no flag {}, and no command begins so; see everbloom query --help",
                 String::from_utf8_lossy(flag)
             )));
@@ -107,9 +74,5 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         reply => reply?,
     };
     print(&request, &reply)?;
-    Ok(if matches!(reply, Reply::Error(_)) {
-        ExitCode::from(1)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(ExitCode::from(u8::from(reply.is_error())))
 }

@@ -16,7 +16,7 @@ pub(super) fn run(target: &Target) -> Result<ExitCode, Failure> {
     let mut session = Session {
         client: Some(Client::connect(target)?),
         target,
-        database: "0".into(),
+        database: target.database.to_string(),
         refused: false,
     };
     if io::stdin().is_terminal() {
@@ -91,7 +91,7 @@ impl Session<'_> {
         }
         match self.call(&words) {
             Ok(reply) => {
-                self.refused |= matches!(reply, Reply::Error(_));
+                self.refused |= reply.is_error();
                 if let ([command, database], Reply::Simple(_)) = (words.as_slice(), &reply)
                     && command.eq_ignore_ascii_case(b"select")
                 {

@@ -1,12 +1,18 @@
 //! The flags that say what a record is, and what of it counts.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memchr::memmem::Finder;
 
+use super::chunk::{Chunk, Digest};
 use super::input::Source;
 use super::json;
 use super::keys::KeyOf;
+use super::pipeline::Pipeline;
+use super::reader::Shared;
+use crate::failure::Failure;
 
 // A comment for clap here would take the place of the subcommand's own.
 #[derive(clap::Args, Debug)]
@@ -29,13 +35,38 @@ pub(crate) struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// Begins to read the inputs.
+    pub(crate) fn start(
+        &self,
+        sources: &[Source],
+        digest: &Digest,
+        shared: &Arc<Shared>,
+    ) -> io::Result<Pipeline> {
+        let terminator = self.terminator();
+        let shared = Arc::clone(shared);
+        Pipeline::start(sources.to_vec(), terminator, &self.key_of(), digest, shared)
+    }
+
+    /// With --strict, fails at the first record of a chunk without the field. `before` are the
+    /// records before the chunk, and `then` says what follows.
+    pub(crate) fn check(&self, chunk: &Chunk, before: u64, then: &str) -> Result<(), Failure> {
+        match chunk.keyless.first().filter(|_| self.strict) {
+            None => Ok(()),
+            Some(first) => {
+                let number = before + *first as u64 + 1;
+                let why = format!("record {number} has no such field{then}");
+                Err(Failure::Other(why))
+            }
+        }
+    }
+
     /// The byte at the end of a record.
-    pub(crate) fn terminator(&self) -> u8 {
+    fn terminator(&self) -> u8 {
         if self.null { 0 } else { b'\n' }
     }
 
     /// The part of a record that counts.
-    pub(crate) fn key_of(&self) -> KeyOf {
+    fn key_of(&self) -> KeyOf {
         if let Some(path) = &self.json {
             return KeyOf::Json(path.clone());
         }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -131,16 +132,8 @@ fn is_packed(path: &Path) -> bool {
 }
 
 /// Standard input without the buffer of the library.
-#[cfg(unix)]
 fn stdin() -> io::Result<File> {
-    use std::os::fd::AsFd;
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
-}
-
-#[cfg(windows)]
-fn stdin() -> io::Result<File> {
-    use std::os::windows::io::AsHandle;
-    Ok(io::stdin().as_handle().try_clone_to_owned()?.into())
 }
 
 /// One read of at most so many bytes; appends them.

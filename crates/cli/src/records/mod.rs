@@ -10,7 +10,6 @@ mod json;
 mod keys;
 pub(crate) mod output;
 pub(crate) mod pipeline;
-pub(crate) mod progress;
 pub(crate) mod reader;
 pub(crate) mod signals;
 mod unpack;

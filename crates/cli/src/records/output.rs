@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 
 /// Standard output.
 #[derive(Debug)]
@@ -12,16 +13,8 @@ pub(crate) type Unwritten = (usize, io::Error);
 
 impl Output {
     /// The standard output of the library would cut what it writes at a line.
-    #[cfg(unix)]
     pub(crate) fn stdout() -> io::Result<Self> {
-        use std::os::fd::AsFd;
         Ok(Self(io::stdout().as_fd().try_clone_to_owned()?.into()))
-    }
-
-    #[cfg(windows)]
-    pub(crate) fn stdout() -> io::Result<Self> {
-        use std::os::windows::io::AsHandle;
-        Ok(Self(io::stdout().as_handle().try_clone_to_owned()?.into()))
     }
 
     /// Writes all of it, or says how much it wrote.

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use super::reader::Shared;
 
 /// The exit code of a process that a signal ended is this and the signal's number.
@@ -23,10 +25,7 @@ impl Signals {
     }
 
     /// Catches the signals. The first stops the reader, and the second the process.
-    #[cfg(unix)]
     pub(crate) fn catch(shared: Arc<Shared>) -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-
         let caught = Signals::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -56,10 +55,5 @@ impl Signals {
             .name("signals".to_owned())
             .spawn(wait)?;
         Ok(caught)
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn catch(_shared: Arc<Shared>) -> io::Result<Self> {
-        Ok(Signals::default())
     }
 }

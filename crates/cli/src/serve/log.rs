@@ -47,7 +47,7 @@ impl Log {
         let file = (!settings.logfile.is_empty()).then(|| PathBuf::from(&settings.logfile));
         let (tasks, receiver) = channel();
         let log = Log { tasks, file };
-        let opened = log.open().map_err(Failure::Server)?;
+        let opened = log.open().map_err(Failure::Other)?;
         let ansi = opened.is_none() && io::stdout().is_terminal() && !display::is_plain();
         let json = settings.log_format == "json";
         let lines = Lines {

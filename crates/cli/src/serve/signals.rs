@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread;
 
 use everbloom_server::Server;
-#[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::log::Log;
@@ -14,19 +13,17 @@ use super::manager;
 /// The signals that the server heeds.
 pub(super) struct Signals {
     runtime: tokio::runtime::Runtime,
-    #[cfg(unix)]
     terminate: Signal,
-    #[cfg(unix)]
     interrupt: Signal,
-    #[cfg(unix)]
     hangup: Signal,
 }
 
 impl Signals {
     /// Catches the signals. From now on they do not end the process by themselves.
-    #[cfg(unix)]
     pub(super) fn catch() -> io::Result<Self> {
-        let runtime = runtime()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()?;
         let inside = runtime.enter();
         let terminate = signal(SignalKind::terminate())?;
         let interrupt = signal(SignalKind::interrupt())?;
@@ -49,12 +46,6 @@ impl Signals {
         })
     }
 
-    #[cfg(not(unix))]
-    pub(super) fn catch() -> io::Result<Self> {
-        let runtime = runtime()?;
-        Ok(Signals { runtime })
-    }
-
     /// Ends the server in order at the first signal that asks for it. A further interrupt from the
     /// terminal ends the process at once.
     pub(super) fn attend(mut self, server: Arc<Server>, log: Log) -> io::Result<()> {
@@ -73,7 +64,6 @@ impl Signals {
         Ok(())
     }
 
-    #[cfg(unix)]
     fn wait(&mut self, server: &Server, log: &Log) {
         self.runtime.block_on(async {
             let name = loop {
@@ -87,28 +77,12 @@ impl Signals {
         });
     }
 
-    #[cfg(unix)]
     fn wait_for_interrupt(&mut self) {
         self.runtime.block_on(self.interrupt.recv());
-    }
-
-    #[cfg(not(unix))]
-    fn wait(&mut self, _server: &Server, _log: &Log) {
-        self.wait_for_interrupt();
-        tracing::info!("interrupted, stopping");
-    }
-
-    #[cfg(not(unix))]
-    fn wait_for_interrupt(&mut self) {
-        if let Err(error) = self.runtime.block_on(tokio::signal::ctrl_c()) {
-            tracing::error!("cannot wait for signals: {error}");
-            thread::park();
-        }
     }
 }
 
 /// After a SIGHUP, files are reopened: they may have been replaced.
-#[cfg(unix)]
 fn hang_up(server: &Server, log: &Log) {
     log.reopen();
     match server.read_tls_files() {
@@ -116,10 +90,4 @@ fn hang_up(server: &Server, log: &Log) {
         Ok(false) => {}
         Err(problem) => tracing::error!("received SIGHUP: TLS goes on as before: {problem}"),
     }
-}
-
-fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()
 }

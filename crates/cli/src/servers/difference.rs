@@ -1,11 +1,12 @@
 //! Two filters, compared in bounded memory.
 
 use everbloom::Layout;
-use everbloom::redisbloom::{CuckooParts, FilterParts, LayerParts};
+use everbloom::redisbloom::{CuckooParts, FilterParts};
 
 use super::dump::{Header, Parts, Reader, ask_for_header, take_header};
 use super::family::Family;
 use super::server::{Server, Trouble};
+use crate::number::grouped;
 
 /// A filter, and where it is.
 #[derive(Debug)]
@@ -76,6 +77,7 @@ impl Difference {
         }
         let [a, b] = self.items;
         if a != b {
+            let (a, b) = (grouped(a), grouped(b));
             parts.push(format!("items {a} at {first}, {b} at {second}"));
         } else if let Some(counts) = self.counts {
             parts.push(counts.to_owned());
@@ -84,7 +86,7 @@ impl Difference {
         for (count, place) in self.units.into_iter().zip(names) {
             if count > 0 {
                 let noun = if count == 1 { unit } else { units };
-                parts.push(format!("{count} {noun} at {place} only"));
+                parts.push(format!("{} {noun} at {place} only", grouped(count)));
             }
         }
         parts.join("; ")
@@ -165,18 +167,23 @@ fn headers(
     ask_for_header(second.server, second.key, family);
     second.server.flush()?;
     Ok([
-        take_header(first.server, family)?,
-        take_header(second.server, family)?,
+        take_header(first.server, first.key, family)?,
+        take_header(second.server, second.key, family)?,
     ])
 }
 
 fn of_bloom(a: &FilterParts, b: &FilterParts) -> Difference {
-    let pairs = || a.layers.iter().zip(&b.layers);
-    let parameter = of_filters(a, b).or_else(|| pairs().find_map(|(a, b)| of_layers(a, b)));
-    let counts = pairs().any(|(a, b)| a.items != b.items);
+    let mut pairs = a.layers.iter().zip(&b.layers);
+    let counts = pairs.any(|(a, b)| a.items != b.items);
+    // The key is a secret of its filter.
+    let unlike = a.layout() == b.layout() && (a.key, a.valkey) != (b.key, b.valkey);
+    let key = unlike.then(|| Parameter {
+        name: "key of the hash",
+        values: ["one", "another"].map(str::to_owned),
+    });
     Difference {
         family: Family::Bloom,
-        parameter,
+        parameter: key.or_else(|| first_unlike(bloom_parameters(a), bloom_parameters(b))),
         parts: [a.layers.len(), b.layers.len()],
         items: [a.items, b.items],
         counts: counts.then_some("the items of the layers"),
@@ -185,13 +192,17 @@ fn of_bloom(a: &FilterParts, b: &FilterParts) -> Difference {
 }
 
 fn of_cuckoo(a: &CuckooParts, b: &CuckooParts) -> Difference {
-    let parameter = parameter("bucket size", &a.bucket_size, &b.bucket_size)
-        .or_else(|| parameter("buckets", &a.buckets, &b.buckets))
-        .or_else(|| parameter("iterations", &a.max_kicks, &b.max_kicks))
-        .or_else(|| parameter("expansion", &a.expansion, &b.expansion));
+    let parameters = |parts: &CuckooParts| {
+        vec![
+            ("bucket size", parts.bucket_size.to_string()),
+            ("buckets", parts.buckets.to_string()),
+            ("iterations", parts.max_kicks.to_string()),
+            ("expansion", parts.expansion.to_string()),
+        ]
+    };
     Difference {
         family: Family::Cuckoo,
-        parameter,
+        parameter: first_unlike(parameters(a), parameters(b)),
         parts: [a.tables.into(), b.tables.into()],
         items: [a.items, b.items],
         counts: (a.removed != b.removed).then_some("the count of deleted items"),
@@ -199,46 +210,37 @@ fn of_cuckoo(a: &CuckooParts, b: &CuckooParts) -> Difference {
     }
 }
 
-fn parameter<T: PartialEq + ToString>(name: &'static str, a: &T, b: &T) -> Option<Parameter> {
-    (a != b).then(|| Parameter {
-        name,
-        values: [a.to_string(), b.to_string()],
-    })
-}
+type Parameters = Vec<(&'static str, String)>;
 
-fn of_filters(a: &FilterParts, b: &FilterParts) -> Option<Parameter> {
-    let layout = |parts: &FilterParts| match parts.layout() {
+/// The parameters of a filter and of its layers. The shortest text of a number is another one's
+/// only for an equal number.
+fn bloom_parameters(parts: &FilterParts) -> Parameters {
+    let layout = match parts.layout() {
         Layout::Classic => "classic",
         Layout::Blocked => "blocked",
     };
-    parameter("layout", &layout(a), &layout(b))
-        // The key is a secret of its filter.
-        .or_else(|| {
-            let values = || ["one", "another"].map(str::to_owned);
-            (a.key != b.key).then(|| Parameter {
-                name: "key of the hash",
-                values: values(),
-            })
-        })
-        .or_else(|| parameter("options", &a.options, &b.options))
-        .or_else(|| parameter("expansion", &a.expansion, &b.expansion))
+    let mut all = vec![
+        ("layout", layout.to_owned()),
+        ("options", parts.options.to_string()),
+        ("expansion", parts.expansion.to_string()),
+    ];
+    for layer in &parts.layers {
+        all.extend([
+            ("capacity", layer.capacity.to_string()),
+            ("error rate", layer.error_rate.to_string()),
+            ("bits", layer.bits.to_string()),
+            ("hashes", layer.hashes.to_string()),
+            ("modulus", layer.log2_bits.to_string()),
+            ("bits per item", layer.bits_per_entry.to_string()),
+        ]);
+    }
+    all
 }
 
-fn of_layers(a: &LayerParts, b: &LayerParts) -> Option<Parameter> {
-    // Compared as bits, so that a NaN equals itself.
-    let same = |a: f64, b: f64| a.to_bits() == b.to_bits();
-    let rate = (!same(a.error_rate, b.error_rate))
-        .then(|| parameter("error rate", &a.error_rate, &b.error_rate))
-        .flatten();
-    parameter("capacity", &a.capacity, &b.capacity)
-        .or(rate)
-        .or_else(|| parameter("bits", &a.bits, &b.bits))
-        .or_else(|| parameter("hashes", &a.hashes, &b.hashes))
-        .or_else(|| parameter("modulus", &a.log2_bits, &b.log2_bits))
-        .or_else(|| {
-            let (a, b) = (a.bits_per_entry, b.bits_per_entry);
-            (!same(a, b))
-                .then(|| parameter("bits per item", &a, &b))
-                .flatten()
-        })
+/// The first parameter that differs. Layers that only one filter has do not count.
+fn first_unlike(a: Parameters, b: Parameters) -> Option<Parameter> {
+    let mut pairs = a.into_iter().zip(b);
+    let ((name, a), (_, b)) = pairs.find(|(a, b)| a != b)?;
+    let values = [a, b];
+    Some(Parameter { name, values })
 }

@@ -1,16 +1,30 @@
 //! One filter of a server, read in pieces.
 //!
-//! The pieces are those of SCANDUMP for every filter, not the payload of DUMP. A payload is as long
-//! as the filter. It also carries the version of its host's RDB files, which other hosts refuse:
-//! Redis 7.4 and later write version 12, which Valkey does not read.
+//! The pieces are those of SCANDUMP, not the payload of DUMP. A payload is as long as the filter. It
+//! also carries the version of its host's RDB files, which other hosts refuse: Redis 7.4 and later
+//! write version 12, which Valkey does not read. Only valkey-bloom, which has no SCANDUMP, is read
+//! by DUMP.
 
+use std::rc::Rc;
+
+use everbloom::ScalableBloomFilter;
 use everbloom::redisbloom::{CuckooParts, FilterParts};
-use everbloom_commands::bf::dump::MAX_CHUNK;
+use everbloom_commands::Filter;
+use everbloom_commands::bf::dump::{MAX_CHUNK, piece as piece_of};
 use everbloom_commands::format::header::{self, cuckoo};
+use everbloom_files::Value;
+use everbloom_files::rdb::restore;
 use everbloom_resp::Reply;
 
 use super::family::Family;
 use super::server::{Server, Trouble};
+
+/// The commands of servers whose filters can be read: RedisBloom's, and valkey-bloom's, whose
+/// filters DUMP gives.
+pub(crate) const READABLE: &[&str] = &["BF.SCANDUMP", "BF.LOAD"];
+
+/// The most bytes of a payload of DUMP, and of the filter in it.
+const MAX_PAYLOAD: usize = 1 << 30;
 
 /// All of a filter but its bits or fingerprints.
 #[derive(Clone, Debug)]
@@ -22,6 +36,8 @@ pub(crate) struct Header {
     pub(crate) start: u64,
     /// The bytes of all pieces.
     pub(crate) length: u64,
+    /// The filter itself, from a server without SCANDUMP.
+    whole: Option<Rc<ScalableBloomFilter>>,
 }
 
 /// What a header says, by the family of the filter.
@@ -59,7 +75,20 @@ impl Header {
             parts,
             start,
             length,
+            whole: None,
         })
+    }
+
+    /// From the payload that DUMP gives of a Bloom filter.
+    fn of_payload(payload: &[u8]) -> Option<Self> {
+        let restored = restore(payload, MAX_PAYLOAD as u64).ok()?;
+        let Value::Filter(Filter::Bloom(filter)) = restored else {
+            return None;
+        };
+        let (_, bytes) = piece_of(&filter, 0)?;
+        let mut header = Self::of_bloom(bytes)?;
+        header.whole = Some(Rc::new(filter));
+        Some(header)
     }
 
     fn family(&self) -> Family {
@@ -69,9 +98,13 @@ impl Header {
         }
     }
 
-    /// Whether only everbloom and its module know filters of this layout.
-    pub(crate) fn is_blocked(&self) -> bool {
-        matches!(&self.parts, Parts::Bloom(parts) if parts.key.is_some())
+    /// Why only everbloom and its module know this filter, if that is so.
+    pub(crate) fn why_ours(&self) -> Option<&'static str> {
+        match &self.parts {
+            Parts::Bloom(parts) if parts.key.is_some() => Some("it is in the blocked layout"),
+            Parts::Bloom(parts) if parts.valkey.is_some() => Some("it came from valkey-bloom"),
+            _ => None,
+        }
     }
 }
 
@@ -86,10 +119,24 @@ pub(crate) fn ask_for_header(server: &mut Server, key: &[u8], family: Family) {
     }
 }
 
-/// The answer to `ask_for_header`.
-pub(crate) fn take_header(server: &mut Server, family: Family) -> Result<Header, Trouble> {
+/// The answer to `ask_for_header`, which must be the only one to come.
+pub(crate) fn take_header(
+    server: &mut Server,
+    key: &[u8],
+    family: Family,
+) -> Result<Header, Trouble> {
     let header = match family {
-        Family::Bloom => take(server, family).map(|(_, bytes)| Header::of_bloom(bytes))?,
+        Family::Bloom => match server.reply()? {
+            Reply::Error(text) if text.starts_with("ERR unknown command") => {
+                server.prepare(&[b"DUMP", key]);
+                server.flush()?;
+                match server.demand_long("DUMP", MAX_PAYLOAD)? {
+                    Reply::Bulk(payload) => Header::of_payload(&payload),
+                    _ => return Err(Trouble::filter("it is there no more")),
+                }
+            }
+            reply => Header::of_bloom(taken(server, family, reply)?.1),
+        },
         Family::Cuckoo => {
             let parts = cuckoo_parts(server.demand("CF.INFO")?);
             parts.and_then(Header::of_cuckoo)
@@ -119,9 +166,9 @@ fn cuckoo_parts(info: Reply) -> Option<CuckooParts> {
 }
 
 /// A piece, and the iterator that belongs to it. The piece behind the last one is empty.
-fn take(server: &mut Server, family: Family) -> Result<(i64, Vec<u8>), Trouble> {
+fn taken(server: &mut Server, family: Family, reply: Reply) -> Result<(i64, Vec<u8>), Trouble> {
     let command = family.scandump();
-    let reply = server.demand(command)?.into_elements();
+    let reply = server.accepted(reply, command)?.into_elements();
     match reply.map(<[Reply; 2]>::try_from) {
         Some(Ok([Reply::Integer(next), Reply::Bulk(bytes)])) => Ok((next, bytes)),
         Some(Ok([Reply::Integer(next), Reply::Null])) => Ok((next, Vec::new())),
@@ -138,6 +185,8 @@ pub(crate) struct Reader {
     /// Where the next piece begins.
     at: u64,
     end: u64,
+    /// The filter, when it is here already.
+    whole: Option<Rc<ScalableBloomFilter>>,
 }
 
 impl Reader {
@@ -153,13 +202,14 @@ impl Reader {
             family: header.family(),
             at: header.start,
             end: header.start.saturating_add(length),
+            whole: header.whole.clone(),
         };
         reader.ask(server)?;
         Ok(reader)
     }
 
     fn ask(&self, server: &mut Server) -> Result<(), Trouble> {
-        if self.at < self.end {
+        if self.at < self.end && self.whole.is_none() {
             let iterator = (self.at + 1).to_string();
             let command = self.family.scandump().as_bytes();
             server.prepare(&[command, self.key.as_slice(), iterator.as_bytes()]);
@@ -173,7 +223,16 @@ impl Reader {
         if self.at >= self.end {
             return Ok(None);
         }
-        let (next, piece) = take(server, self.family)?;
+        let (next, piece) = match &self.whole {
+            Some(filter) => {
+                let iterator = i64::try_from(self.at + 1).unwrap_or(i64::MAX);
+                piece_of(filter, iterator).unwrap_or_default()
+            }
+            None => {
+                let reply = server.reply()?;
+                taken(server, self.family, reply)?
+            }
+        };
         let long = u64::try_from(piece.len()).unwrap_or(u64::MAX);
         let end = self.at.saturating_add(long);
         if piece.is_empty() {

@@ -11,7 +11,7 @@ impl Family {
     /// The family whose type has this name.
     pub(crate) fn of_type(name: &[u8]) -> Option<Self> {
         match name {
-            b"MBbloom--" | b"everbloom" => Some(Self::Bloom),
+            b"MBbloom--" | b"everbloom" | b"bloomfltr" => Some(Self::Bloom),
             b"MBbloomCF" => Some(Self::Cuckoo),
             _ => None,
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use everbloom_resp::Reply;
 
 use super::family::Family;
-use crate::client::{Bounds, Client, ClientError, Credentials, Target, TlsArgs, Url};
+use crate::client::{Bounds, Client, ClientError, ServerArgs, Target, Url};
 use crate::failure::Failure;
 
 /// What a server may cost: a piece of 16 MiB and a page of long names fit, and a server that is
@@ -52,11 +52,7 @@ impl Trouble {
 
     /// The failure that ends the subcommand. `then` says how to go on.
     pub(crate) fn into_failure(self, then: &str) -> Failure {
-        let text = format!("{self}{then}");
-        match self {
-            Self::Lost { .. } => Failure::Lost(text),
-            _ => Failure::Server(text),
-        }
+        Failure::Other(format!("{self}{then}"))
     }
 }
 
@@ -101,7 +97,6 @@ pub(crate) struct Server {
     elsewhere: Option<(String, u16)>,
     /// The first server, and how to log in.
     target: Target,
-    database: u32,
 }
 
 #[derive(Debug)]
@@ -114,42 +109,19 @@ struct Node {
 }
 
 impl Server {
-    /// Connects to the server of a URL. Without a password in the URL it logs in with that in
-    /// REDISCLI_AUTH, if the server has one.
-    pub(crate) fn connect(url: &Url, tls: &TlsArgs) -> Result<Self, Failure> {
-        let mut credentials = url.credentials.clone();
-        if credentials.is_none() {
-            credentials = std::env::var_os("REDISCLI_AUTH").map(|password| Credentials {
-                user: None,
-                password,
-            });
-        }
-        let mut target = Target::new(url.place.clone(), credentials, tls)?;
-        let mut home = Node::connect(url.to_string(), &target);
-        if let Err(ClientError::Refused { text }) = &home
-            && url.credentials.is_none()
-            && text.contains("without any password configured")
-        {
-            target.credentials = None;
-            home = Node::connect(url.to_string(), &target);
-        }
+    /// Connects to the server of a URL.
+    pub(crate) fn connect(url: &Url, args: &ServerArgs) -> Result<Self, Failure> {
+        let target = Target::new(url, args)?;
         // A connection that fails names the place by itself.
-        let mut home = home.map_err(|error| match error {
+        let home = Node::connect(url.to_string(), &target).map_err(|error| match error {
             error @ ClientError::Connect { .. } => Failure::Client(error),
-            ClientError::Refused { text } => Failure::Server(format!("{url} refused: {text}")),
-            error => Failure::Lost(format!("{url}: {error}")),
+            error => Failure::Other(format!("{url}: {error}")),
         })?;
-        if url.database != 0 {
-            let database = url.database.to_string();
-            let select = home.client.demand(&["SELECT", &database]);
-            select.map_err(|error| Failure::Server(format!("{url}: {error}")))?;
-        }
         Ok(Self {
             home,
             others: BTreeMap::new(),
             elsewhere: None,
             target,
-            database: url.database,
         })
     }
 
@@ -158,16 +130,19 @@ impl Server {
         &self.home.name
     }
 
-    /// Fails when the server does not have a command on filters.
-    pub(crate) fn must_know(&mut self, command: &str) -> Result<(), Failure> {
-        let reply = self.call(&["COMMAND", "INFO", command]);
+    /// Fails when the server has none of some commands on filters. The first is the usual one.
+    pub(crate) fn must_know(&mut self, commands: &[&str]) -> Result<(), Failure> {
+        let reply = self.call(&[&["COMMAND", "INFO"], commands].concat());
         let reply = reply.map_err(|trouble| trouble.into_failure(""))?;
         // An error is no answer: a user may be allowed BF.* and not COMMAND.
-        match reply.into_elements().as_deref() {
-            Some([found]) if found.is_null() => Err(Failure::Server(format!(
-                "{} has no {command}: load the module there, or RedisBloom",
-                self.name()
-            ))),
+        let found = reply.into_elements().unwrap_or_default();
+        match commands.first() {
+            Some(command) if found.len() == commands.len() && found.iter().all(Reply::is_null) => {
+                Err(Failure::Other(format!(
+                    "{} has no {command}: load the module there, or RedisBloom",
+                    self.name()
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -183,7 +158,7 @@ impl Server {
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let number = |line: &str| line.strip_prefix("db")?.split(':').next()?.parse().ok();
         let mut found: Vec<u32> = text.lines().filter_map(number).collect();
-        found.retain(|number| *number != self.database);
+        found.retain(|number| *number != self.target.database);
         found
     }
 
@@ -230,7 +205,7 @@ impl Server {
         let place = (host, port);
         if !self.others.contains_key(&place) {
             let target = self.target.elsewhere(&place.0, port);
-            let name = Url::of(&target.place).to_string();
+            let name = Url::from(target.place.clone()).to_string();
             let node = Node::connect(name.clone(), &target);
             let lost = |source| Trouble::Lost {
                 server: name,
@@ -276,10 +251,23 @@ impl Server {
 
     /// As `reply`, but an error reply is the filter's trouble. `what` was asked of the server.
     pub(crate) fn demand(&mut self, what: &str) -> Result<Reply, Trouble> {
-        let node = self.node();
-        match node.reply()? {
+        let reply = self.reply()?;
+        self.accepted(reply, what)
+    }
+
+    /// As `demand`, of a reply that may have so many bytes.
+    pub(crate) fn demand_long(&mut self, what: &str, longest: usize) -> Result<Reply, Trouble> {
+        self.node().client.accept(longest);
+        let reply = self.demand(what);
+        self.node().client.accept(BOUNDS.longest);
+        reply
+    }
+
+    /// The reply, unless it is an error.
+    pub(crate) fn accepted(&mut self, reply: Reply, what: &str) -> Result<Reply, Trouble> {
+        match reply {
             Reply::Error(text) => {
-                let name = &node.name;
+                let name = &self.node().name;
                 Err(Trouble::Filter(format!("{name} refused {what}: {text}")))
             }
             reply => Ok(reply),

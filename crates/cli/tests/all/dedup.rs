@@ -78,6 +78,11 @@ fn refused(outcome: &Outcome, words: &[&str]) {
     assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
 }
 
+/// A number of six digits, as it is printed.
+fn grouped(number: usize) -> String {
+    format!("{} {:03}", number / 1000, number % 1000)
+}
+
 #[test]
 fn each_line_is_printed_once_and_in_order() {
     let text = lines(1, 200_000, 90_000);
@@ -86,7 +91,11 @@ fn each_line_is_printed_once_and_in_order() {
     let outcome = with_input(&["--error-rate", "1e-12"], text.clone());
     assert!(outcome.stdout == expected, "{}", outcome.stderr);
     let out = expected.lines().count();
-    let summary = format!("200000 records in, {out} out, {} repeats", 200_000 - out);
+    let summary = format!(
+        "200 000 records in, {} out, {} repeats",
+        grouped(out),
+        grouped(200_000 - out)
+    );
     assert!(outcome.stderr.contains(&summary), "{}", outcome.stderr);
     assert!(!outcome.stderr.contains("warning"), "{}", outcome.stderr);
 
@@ -228,7 +237,7 @@ fn packed_files_are_unpacked() {
         // What comes before the damage is printed.
         let cut = file(&folder, "cut", &packed[..packed.len() - 1000]);
         let outcome = run(&mut dedup(&["-e", "1e-12", &cut]));
-        assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
         assert!(outcome.stderr.contains("cannot read"), "{}", outcome.stderr);
         assert!(expected.starts_with(&outcome.stdout) && outcome.stdout.len() > 100_000);
     }
@@ -240,7 +249,7 @@ fn files_that_cannot_be_read_are_named_and_passed_over() {
     let good = file(&folder, "good", "a\n");
     let folder = folder.to_str().unwrap();
     let outcome = run(&mut dedup(&["/no/such/file", folder, &good]));
-    assert_eq!(outcome.status.code(), Some(1));
+    assert_eq!(outcome.status.code(), Some(2));
     assert_eq!(outcome.stdout, "a\n");
     for name in ["/no/such/file", folder] {
         let line = format!("everbloom: cannot read {name}: ");
@@ -259,7 +268,7 @@ fn a_zstd_file_that_was_cut_off_is_named_so() {
     for length in [5, 8, whole.len() - 1] {
         let cut = file(&folder, "cut", &whole[..length]);
         let outcome = run(&mut dedup(&["-q", &cut]));
-        assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
         assert_eq!(
             outcome.stderr,
             format!("everbloom: cannot read {cut}: it is cut off\n")
@@ -277,7 +286,14 @@ fn wrong_arguments_are_refused() {
         (&["--field", "0"], "--field"),
         (&["--delimiter", ","], "--field"),
         (&["--url", "redis://localhost"], "--key"),
-        (&["--count", "--url", "redis://a", "--key", "k"], "--url"),
+        (&["redis://localhost"], "--key"),
+        (&["-p", "7000"], "--key"),
+        (&["--count", "--key", "k"], "--count"),
+        (&["--state", "s", "--key", "k"], "--state"),
+        (
+            &["--key", "k", "--url", "redis://a", "redis://b"],
+            "two servers",
+        ),
         (&["--json", ".a", "--field", "1"], "--json"),
         (&["--json", "text"], ".meta.url"),
     ] {
@@ -705,6 +721,12 @@ fn a_server_is_one_memory_for_many() {
 
     let rest = with_input(&[&args[..], &["--repeated"]].concat(), "x\nx\n");
     assert_eq!(rest.success(), "x\n");
+    // However the server is named, it is the same.
+    let port = server.port.to_string();
+    for named in [&[&*url][..], &["-h", "127.0.0.1", "-p", &port]] {
+        let again = with_input(&[&["--key", "seen"], named].concat(), "x\nx\n");
+        assert_eq!(again.success(), "", "{named:?}");
+    }
     server.query(&["SET", "text", "a"]).success();
     let wrong = with_input(&["--url", &url, "--key", "text"], "a\nb\n");
     refused(&wrong, &["WRONGTYPE"]);

@@ -267,6 +267,48 @@ fn overfill_curves_are_those_of_the_articles() {
     }
 }
 
+/// As calculators of Bloom filters answer, and as the library builds: any three of the four
+/// numbers give the fourth.
+#[test]
+fn bits_and_hashes_are_taken_too() {
+    let given = ["-c", "1e6", "-m", "9585059", "-k", "5"];
+    let plan = json(&given);
+    assert_eq!(plan["asked"]["hashes"], 5);
+    let classic = |what: &str| field(&plan, "classic", what);
+    assert_eq!(classic("bits"), 9_585_088);
+    let textbook = (1.0 - f64::exp(-5.0 * 1e6 / 9_585_088.0)).powi(5);
+    assert!((classic("rate").as_f64().unwrap() / textbook - 1.0).abs() < 1e-9);
+    for (name, layout) in [("classic", Layout::Classic), ("blocked", Layout::Blocked)] {
+        let planned = |what: &str| field(&plan, name, what);
+        let builder = BloomFilter::builder().layout(layout).hashes(5);
+        let bits = planned("bits").as_u64().unwrap();
+        let filter = builder.bits(bits).capacity(1_000_000).build().unwrap();
+        assert_eq!(filter.bits(), bits);
+        assert_eq!(planned("rate"), filter.error_rate(), "{name}");
+
+        // The rate leads back to the bits, and both to the capacity.
+        let rate = filter.error_rate().to_string();
+        let back = json(&["1e6", &rate, "-k", "5"]);
+        let unit = if name == "blocked" { 512 } else { 64 };
+        let found = field(&back, name, "bits").as_u64().unwrap();
+        assert!(found.abs_diff(bits) <= unit, "{name}: {found}, not {bits}");
+        let bits = bits.to_string();
+        let back = json(&["-e", &rate, "-m", &bits, "-k", "5"]);
+        let found = field(&back, name, "capacity").as_u64().unwrap();
+        assert!(found.abs_diff(1_000_000) <= 60, "{name}: {found}");
+    }
+    let text = self::plan(&given).success();
+    let line = "builder().layout(Layout::Blocked).bits(9584640)\n         .hashes(5)";
+    assert!(text.contains(line), "{text}");
+    // Filters that grow choose their hashes, and so does RedisBloom.
+    assert_eq!(plan["filters"].as_array().unwrap().len(), 2);
+    for (wrong, why) in [("1", "from 2 to 32"), ("33", "from 2 to 32")] {
+        let refused = self::plan(&["1e6", "1%", "-k", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(why), "{refused:?}");
+    }
+}
+
 #[test]
 fn numbers_in_the_wrong_order_are_noticed() {
     let swapped = plan(&["0.1%", "900M"]);

@@ -43,7 +43,7 @@ fn the_folder_of_the_data_directory_must_be_there() {
     let folder = folder("serve-typo");
     let words = ["--bind", "127.0.0.1", "--port", "0", "--dir", "typo/data"];
     let outcome = serve(&folder, &words);
-    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
     let message = "the data directory typo/data cannot be made: the folder that it would lie in";
     assert!(outcome.stderr.contains(message), "{outcome:?}");
     assert!(!folder.join("typo").exists());
@@ -562,7 +562,7 @@ fn errors_at_the_start_are_one_clear_line() {
         let outcome = serve(&folder, words);
         assert_eq!(
             outcome.status.code(),
-            Some(1),
+            Some(2),
             "{words:?}: {}",
             outcome.stderr
         );

@@ -250,7 +250,7 @@ fn a_server_that_cannot_speak_tls_does_not_start() {
         let mut command = Command::new(EVERBLOOM);
         command.args(["serve", "--port", "0", "--tls-port", &port]);
         let outcome = run(command.args(words).current_dir(&folder));
-        assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
         assert!(outcome.stderr.contains(message), "{message}: {outcome:?}");
     }
 }
@@ -398,7 +398,7 @@ fn a_socket_on_which_another_server_answers_is_left_alone() {
         "other",
     ]);
     let outcome = run(command.current_dir(&folder));
-    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
     let message = "cannot listen on s: address in use: another server answers there";
     assert!(outcome.stderr.contains(message), "{outcome:?}");
     assert_eq!(ping(&path), "+PONG\r\n");
@@ -413,7 +413,7 @@ fn a_file_at_the_sockets_path_is_left_alone() {
     let mut command = Command::new(EVERBLOOM);
     command.args(["serve", "--port", "0", "--unixsocket", "s"]);
     let outcome = run(command.current_dir(&folder));
-    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
     let message = "cannot listen on s: a file that is no socket is there";
     assert!(outcome.stderr.contains(message), "{outcome:?}");
     assert_eq!(fs::read_to_string(folder.join("s")).unwrap(), "text");
@@ -480,7 +480,7 @@ fn every_tool_speaks_both() {
     }
     for url in [&secure, &local] {
         let size = ["--count", "20000"];
-        everbloom(&[&["measure", "--url", url][..], &size].concat()).success();
+        everbloom(&[&["measure", url][..], &size].concat()).success();
         let mut dedup = Command::new(EVERBLOOM);
         dedup.args(["dedup", "--quiet", "--url", url, "--key", "lines"]);
         for (flag, file) in [

@@ -191,7 +191,7 @@ fn servers_that_are_of_no_use() {
         (plain, ours.port, "BF.SCANDUMP"),
     ] {
         let outcome = copy(from, to, &[]);
-        assert_code(&outcome, 1);
+        assert_code(&outcome, 2);
         let text = format!(
             "everbloom: {} has no {name}: load the module there",
             url(plain)
@@ -205,7 +205,7 @@ fn servers_that_are_of_no_use() {
         ours.client().ok(&format!("BF.ADD {key} x"));
     }
     let outcome = copy(ours.port, full.port, &[]);
-    assert_code(&outcome, 1);
+    assert_code(&outcome, 2);
     assert!(
         outcome.stderr.contains(" refuses: OOM command not allowed"),
         "{outcome:?}"
@@ -225,7 +225,7 @@ fn servers_that_are_of_no_use() {
 }
 
 #[test]
-fn blocked_filters_only_go_to_servers_that_know_them() {
+fn filters_of_ours_only_go_to_servers_that_know_them() {
     let old = server();
     // It plays RedisBloom, which does not know the header.
     let Some(host) = redis(&[]) else { return };
@@ -233,18 +233,19 @@ fn blocked_filters_only_go_to_servers_that_know_them() {
     client.ok("CONFIG SET bf.bf-redisbloom-compatible yes");
     old.client()
         .ok("BF.RESERVE blocked 0.01 100 LAYOUT BLOCKED");
+    let valkey = ["BF.INSERT", "valkey", "SEED", &"s".repeat(32), "ITEMS", "x"];
+    assert!(!old.client().call(&valkey).is_error());
     old.client().ok("BF.ADD classic x");
     let outcome = copy(old.port, host.addr.port(), &[]);
     assert_code(&outcome, 1);
-    assert!(
-        outcome
-            .stderr
-            .contains("\"blocked\": the destination refused it ("),
-        "{outcome:?}"
-    );
-    assert!(
-        outcome.stderr.contains("it is in the blocked layout"),
-        "{outcome:?}"
-    );
+    for (key, why) in [
+        ("blocked", "it is in the blocked layout, and only everbloom"),
+        ("valkey", "it came from valkey-bloom, and only everbloom"),
+    ] {
+        let start = format!("\"{key}\": the destination refused it (");
+        let mut lines = outcome.stderr.lines();
+        let line = lines.find(|line| line.contains(&start));
+        assert!(line.is_some_and(|line| line.contains(why)), "{outcome:?}");
+    }
     assert_eq!(keys(&mut client), [b"classic"]);
 }

@@ -101,7 +101,10 @@ fn a_server_that_dies_is_named() {
             err.starts_with(&format!("everbloom: {}: ", url(lost.port))),
             "{err}"
         );
-        assert!(err.contains("Run the same command again to go on"), "{err}");
+        assert!(
+            err.contains("Run the same command again: it copies the rest"),
+            "{err}"
+        );
         if victim == "old" {
             assert!(all_are_whole(&mut client) > 3);
             assert!(

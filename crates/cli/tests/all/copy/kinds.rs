@@ -141,10 +141,10 @@ fn databases_patterns_and_passwords() {
     let from = format!("{}/3", url(old.port));
     run(command("copy", &from, &to, &[]).env("REDISCLI_AUTH", "s3/cr@t")).success();
     assert_eq!(keys(&mut client), [b"a:1", b"b:1"]);
-    for (login, code) in [("", 1), (":wrong-secret@", 1), (":%@", 2)] {
+    for login in ["", ":wrong-secret@", ":%@"] {
         let from = format!("redis://{login}127.0.0.1:{}", old.port);
         let outcome = run(&mut command("copy", &from, &to, &[]));
-        assert_code(&outcome, code);
+        assert_code(&outcome, 2);
         assert!(outcome.stderr.starts_with("everbloom: "), "{outcome:?}");
         assert!(!outcome.stderr.contains("wrong-secret"), "{outcome:?}");
     }

@@ -13,6 +13,7 @@ mod differences;
 mod files;
 mod interrupted;
 mod kinds;
+mod valkey;
 
 use std::collections::BTreeMap;
 use std::fs;

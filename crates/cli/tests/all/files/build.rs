@@ -27,7 +27,7 @@ fn members_are_found_and_others_are_not() {
         assert!(
             built
                 .stderr
-                .contains("20000 records in, 20000 in the filter"),
+                .contains("20 000 records in, 20 000 in the filter"),
             "{built:?}"
         );
         assert_eq!(built.success(), "");
@@ -238,7 +238,7 @@ fn records_are_appended_to_a_filter_that_is_there() {
     for (file, make) in kinds {
         everbloom(&folder, &[make, &[file, "one"]].concat());
         let appended = append(file);
-        let summary = "500 records in, 1000 in the filter, which takes ";
+        let summary = "500 records in, 1 000 in the filter, which takes ";
         assert!(appended.stderr.contains(summary), "{appended:?}");
         assert!(appended.stderr.contains("iB\n"), "{appended:?}");
         let found = with_input(&folder, &["check", file], names(0..2000));
@@ -340,5 +340,14 @@ fn info_shows_a_window_and_whether_two_files_can_be_merged() {
         assert!(unlike.stdout.contains(&line), "{unlike:?}");
         assert!(unlike.stdout.contains(why), "{unlike:?}");
     }
-    refused(&everbloom(&folder, &["info", "a.bloom", "in"]), &["in"]);
+    let whole = fs::read(folder.join("b.bloom")).unwrap();
+    fs::write(folder.join("cut.bloom"), &whole[..whole.len() - 1]).unwrap();
+    for (other, why) in [
+        ("in", "is not a filter file"),
+        ("missing", "cannot open missing"),
+        ("cut.bloom", "is damaged"),
+    ] {
+        let outcome = everbloom(&folder, &["info", "a.bloom", other]);
+        refused(&outcome, &[other, why]);
+    }
 }
