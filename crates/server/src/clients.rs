@@ -120,12 +120,12 @@ impl Client {
 /// All open connections.
 #[derive(Debug, Default)]
 pub struct Clients {
-    list: Mutex<List>,
+    list: Mutex<ClientList>,
     last_id: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct List {
+struct ClientList {
     open: BTreeMap<u64, Arc<Client>>,
     /// Set once the server stops.
     closed: bool,

@@ -1,6 +1,6 @@
 //! Settings of listening: addresses, ports, TLS, the Unix socket, and metrics.
 
-use super::row::{IMMUTABLE, INT, Parameter, file_path, number, put};
+use super::row::{IMMUTABLE, MAX_INT, Parameter, file_path, number, put};
 use super::text::split_words;
 use super::tls::{AuthClients, Protocols};
 
@@ -43,14 +43,14 @@ pub(super) const UNIX_SOCKET_PERMISSIONS: Parameter = Parameter::new(
 pub(super) const BACKLOG: Parameter = Parameter::new(
     "tcp-backlog",
     "Maximum number of connections that wait to be accepted.",
-    number!(tcp_backlog, 0, INT),
+    number!(tcp_backlog, 0, MAX_INT),
 )
 .fixed(IMMUTABLE);
 
 pub(super) const KEEPALIVE: Parameter = Parameter::new(
     "tcp-keepalive",
     "Probe a client that was silent for this many seconds. 0 means never.",
-    number!(tcp_keepalive, 0, INT),
+    number!(tcp_keepalive, 0, MAX_INT),
 );
 
 pub(super) const TLS_PORT: Parameter = Parameter::new(

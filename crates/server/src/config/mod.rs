@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-pub use load::{ConfigError, Loaded, Place, load};
+pub use load::{ConfigError, Loaded, Origin, load};
 pub use rewrite::{RewriteError, explained, rewrite};
 pub use settings::Settings;
 

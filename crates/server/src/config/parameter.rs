@@ -11,7 +11,7 @@ use everbloom_store::Fsync;
 use super::cuckoo;
 use super::listening;
 pub use super::row::Parameter;
-use super::row::{IMMUTABLE, INT, memory, number, put, read, yes_no};
+use super::row::{IMMUTABLE, MAX_INT, memory, number, put, read, yes_no};
 use super::text::refused;
 use super::text::{choice, number, show_yes_no, yes_no};
 
@@ -48,7 +48,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "timeout",
         "Disconnect a client that was idle for this many seconds. 0 means never.",
-        number!(timeout, 0, INT),
+        number!(timeout, 0, MAX_INT),
     ),
     Parameter::new(
         "io-threads",
@@ -221,7 +221,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "auto-aof-rewrite-percentage",
         "Rewrite the log when it has grown by this many percent. 0 means never.",
-        number!(data.auto_aof_rewrite_percentage, 0, INT),
+        number!(data.auto_aof_rewrite_percentage, 0, MAX_INT),
     ),
     Parameter::new(
         "auto-aof-rewrite-min-size",
@@ -274,7 +274,7 @@ pub const PARAMETERS: &[Parameter] = &[
         "hz",
         "How many times a second keys whose time is over are looked for.",
         // Redis accepts any number and then clamps it to these bounds.
-        read!(hz, text => number(text, 0, INT).map(|hz: u32| hz.clamp(1, 500))),
+        read!(hz, text => number(text, 0, MAX_INT).map(|hz: u32| hz.clamp(1, 500))),
     ),
     Parameter::new(
         "loglevel",

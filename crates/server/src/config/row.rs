@@ -34,7 +34,7 @@ impl Parameter {
 pub(super) const IMMUTABLE: &str = "can't set immutable config";
 
 /// The maximum of a C int.
-pub(super) const INT: i64 = 2_147_483_647;
+pub(super) const MAX_INT: i64 = 2_147_483_647;
 
 /// How a setting is shown and read.
 pub(super) type Access = (

@@ -11,7 +11,7 @@ use crate::stats::{self, CommandStats, Counter, WorkerStats};
 use crate::system;
 use crate::version::{BLOOM_VERSION, REDIS_VERSION};
 use everbloom_store::keyspace::{SHARDS, View};
-use everbloom_store::persistence::figures::Figures;
+use everbloom_store::persistence::figures::PersistenceFigures;
 
 /// A section: its title, and the function that writes it.
 type Section = (&'static str, fn(&Report<'_, '_, '_>, &mut Fields));
@@ -199,7 +199,7 @@ fn persistence(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("current_cow_size", 0);
     out.put("current_cow_size_age", 0);
     out.put("current_fork_perc", "0.00");
-    let none = Figures::default();
+    let none = PersistenceFigures::default();
     let figures = server.store.persistence().map_or(&none, |p| &p.figures);
     snapshots(report, figures, out);
     log(report, figures, out);
@@ -211,7 +211,7 @@ fn persistence(report: &Report<'_, '_, '_>, out: &mut Fields) {
     }
 }
 
-fn loading(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
+fn loading(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
     let total = load(&figures.loading_total);
     let done = load(&figures.loading_done);
     let passed = report.call.server.started.elapsed().as_secs();
@@ -249,7 +249,7 @@ fn running_for(report: &Report<'_, '_, '_>, since: &AtomicU64) -> i64 {
     }
 }
 
-fn snapshots(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
+fn snapshots(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
     let changes = report.call.server.store.journal.changes();
     let unsaved = changes.saturating_sub(load(&figures.saved_changes));
     let since = &figures.saving_since;
@@ -267,7 +267,7 @@ fn snapshots(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
     out.put("rdb_last_load_keys_loaded", load(keys));
 }
 
-fn log(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
+fn log(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
     let enabled = report.call.server.store.journal.is_logging();
     let since = &figures.rewriting_since;
     let scheduled = figures.rewrite_scheduled.load(Ordering::Relaxed);
@@ -286,7 +286,7 @@ fn log(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
     out.put("aof_last_cow_size", 0);
 }
 
-fn log_files(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
+fn log_files(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
     let journal = &report.call.server.store.journal;
     if !journal.is_logging() {
         return;

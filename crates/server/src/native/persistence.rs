@@ -15,7 +15,7 @@ use everbloom_resp::Reply;
 
 use super::Handler::Plain;
 use super::{Call, Command, error, long, reads, writes};
-use crate::outcome::Outcome;
+use crate::locked::Locked;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::Persistence;
@@ -149,7 +149,7 @@ fn dump(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     long::payload(call, &entry.value).map(Reply::Bulk)
 }
 
-fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn restore(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, ttl, bytes) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
     let options = RestoreOptions::parse(args)?;
@@ -161,7 +161,7 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let ttl =
         u64::try_from(ttl).map_err(|_| Reply::error("ERR Invalid TTL value, must be >= 0"))?;
     let Some(value) = long::restored(call, bytes) else {
-        return Ok(Outcome::unchanged(Reply::Null));
+        return Ok(Reply::Null);
     };
     let value = value?;
 
@@ -172,9 +172,9 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     };
     if expires_at.is_some_and(|at| at <= call.now.ms) {
         if view.delete(db, key) {
-            return Ok(Outcome::replaced(Reply::OK, &[b"DEL", key]));
+            view.log(db, &[b"DEL", key]);
         }
-        return Ok(Outcome::unchanged(Reply::OK));
+        return Ok(Reply::OK);
     }
     let accessed = options.idle.map_or(call.now, |idle| Now {
         clock: call.now.clock.wrapping_sub(idle),
@@ -184,15 +184,10 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     if let Some(entry) = view.peek(db, key) {
         entry.access(accessed.clock);
     }
-    if !call.server.store.journal.is_logging() {
-        // The command for the log is not copied here, because the payload may be long.
-        return Ok(Outcome::verbatim(Reply::OK));
-    }
     let at = expires_at.unwrap_or(0).to_string();
-    Ok(Outcome::replaced(
-        Reply::OK,
-        &[b"RESTORE", key, at.as_bytes(), bytes, b"REPLACE", b"ABSTTL"],
-    ))
+    let at = at.as_bytes();
+    view.log(db, &[b"RESTORE", key, at, bytes, b"REPLACE", b"ABSTTL"]);
+    Ok(Reply::OK)
 }
 
 #[derive(Debug, Default)]

@@ -19,7 +19,7 @@ use everbloom_store::Settings;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::Footprint;
 use everbloom_store::keyspace::snapshot::Snapshot;
-use everbloom_store::keyspace::{Keyspace, Sums, View};
+use everbloom_store::keyspace::{DbSums, Keyspace, View};
 use everbloom_store::persistence::writer;
 use proptest::prelude::*;
 
@@ -280,7 +280,7 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
 
 /// The sums are what a walk over all entries finds, expired ones included.
 fn check_sums(keyspace: &Keyspace) {
-    let (mut kept, mut found) = (Sums::default(), Sums::default());
+    let (mut kept, mut found) = (DbSums::default(), DbSums::default());
     let view = Footprint::Whole.lock(keyspace, false, Now::default());
     let mut memory = 0;
     for db in 0..DATABASES {
@@ -289,7 +289,7 @@ fn check_sums(keyspace: &Keyspace) {
             kept.add(*shard.db(db).sums());
         }
         for (_, entry) in view.entries(db) {
-            found.add(Sums::of(entry));
+            found.add(DbSums::of(entry));
         }
     }
     assert_eq!(kept, found);
