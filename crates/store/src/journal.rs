@@ -90,7 +90,9 @@ impl Record {
             select(db, &mut self.commands);
             self.db = Some(db);
         }
-        let lengths = args.iter().map(|arg| arg.as_ref().len() + MOST_FRAMING);
+        let lengths = args
+            .iter()
+            .map(|arg| arg.as_ref().len() + MAX_FRAMING_BYTES);
         self.commands.reserve(lengths.sum());
         encode_request(args, &mut self.commands);
     }
@@ -147,13 +149,13 @@ struct Queue {
 }
 
 /// At this many waiting bytes the writer is woken at once, before the end of the batch.
-const PLENTY: usize = 1 << 20;
+const WAKE_BYTES: usize = 1 << 20;
 
 /// The most bytes that an argument takes besides its own: `$`, its length, two line ends.
-const MOST_FRAMING: usize = 25;
+const MAX_FRAMING_BYTES: usize = 25;
 
 /// A buffer that grew beyond this is dropped.
-const MOST_SPARE: usize = 8 << 20;
+const MAX_SPARE_BYTES: usize = 8 << 20;
 
 impl Default for Journal {
     fn default() -> Self {
@@ -204,7 +206,7 @@ impl Journal {
         queue.unwritten.push([&selection, &record.commands]);
         let end = queue.unwritten.end();
         self.end.store(end, Ordering::Release);
-        if queue.unwritten.len() >= PLENTY {
+        if queue.unwritten.len() >= WAKE_BYTES {
             self.wake_writer(&mut queue);
         }
         end
@@ -306,7 +308,7 @@ impl Journal {
 
     /// Returns a buffer for reuse after it was written.
     pub fn return_buffer(&self, mut bytes: Vec<u8>) {
-        if bytes.capacity() <= MOST_SPARE {
+        if bytes.capacity() <= MAX_SPARE_BYTES {
             bytes.clear();
             self.queue.lock().spare = bytes;
         }

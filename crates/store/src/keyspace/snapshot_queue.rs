@@ -16,7 +16,7 @@ use super::entry::Entry;
 
 /// A value of more bytes than this is captured in pieces. A smaller one is copied, which takes some
 /// ten microseconds.
-const LARGE: u64 = 64 << 10;
+const MAX_COPIED_BYTES: u64 = 64 << 10;
 
 /// The entries that a snapshot has kept.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl SnapshotQueue {
     /// removed.
     fn begin_capture(&self, state: &mut State, entry: &mut Entry) -> Option<KeptValue> {
         let len = entry.value.stream_len();
-        if len <= LARGE && !entry.value.capture().is_active() {
+        if len <= MAX_COPIED_BYTES && !entry.value.capture().is_active() {
             return None;
         }
         let rest = match &entry.value {

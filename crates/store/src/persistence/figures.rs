@@ -9,7 +9,7 @@ use super::syncing::Syncs;
 
 /// The figures of snapshots and the log for INFO. Times are in seconds.
 #[derive(Debug)]
-pub struct Figures {
+pub struct PersistenceFigures {
     /// The total number of changes at the last snapshot.
     pub saved_changes: AtomicU64,
     /// Unix time of the last good snapshot, or of the start.
@@ -66,10 +66,10 @@ pub struct Figures {
     pub loading_done: AtomicU64,
 }
 
-impl Default for Figures {
+impl Default for PersistenceFigures {
     fn default() -> Self {
         let now = crate::clock::Now::read().ms / 1000;
-        Figures {
+        PersistenceFigures {
             saved_changes: AtomicU64::new(0),
             last_save: AtomicU64::new(now),
             last_try: AtomicU64::new(0),
@@ -101,7 +101,7 @@ impl Default for Figures {
     }
 }
 
-impl Figures {
+impl PersistenceFigures {
     /// Bytes that the log has grown by since it was begun or rewritten, in percent.
     pub fn log_growth(&self) -> u64 {
         let base = self.log_base_size.load(Ordering::Relaxed).max(1);

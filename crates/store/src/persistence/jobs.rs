@@ -13,7 +13,7 @@ use tracing::{error, info};
 use everbloom_files::rdb::WriteError;
 
 use super::directory::Persistence;
-use super::figures::Figures;
+use super::figures::PersistenceFigures;
 use super::writer;
 use crate::clock::{Now, unix_seconds};
 use crate::keyspace::Footprint;
@@ -45,19 +45,19 @@ pub enum JobError {
 }
 
 /// Holds the right to make a snapshot.
-pub(super) struct Turn<'p>(&'p Persistence);
+pub(super) struct JobTurn<'p>(&'p Persistence);
 
-impl Drop for Turn<'_> {
+impl Drop for JobTurn<'_> {
     fn drop(&mut self) {
         self.0.busy.store(false, Release);
     }
 }
 
 impl Persistence {
-    pub(super) fn turn(&self) -> Result<Turn<'_>, JobError> {
+    pub(super) fn turn(&self) -> Result<JobTurn<'_>, JobError> {
         match self.busy.swap(true, Acquire) {
             true => Err(JobError::Busy),
-            false => Ok(Turn(self)),
+            false => Ok(JobTurn(self)),
         }
     }
 
@@ -75,7 +75,7 @@ pub fn save(store: &Store) -> Result<(), JobError> {
 }
 
 /// The figures of INFO with a job's start, and whether one waits for its turn.
-type Progress = fn(&Figures) -> (&AtomicU64, &AtomicBool);
+type Progress = fn(&PersistenceFigures) -> (&AtomicU64, &AtomicBool);
 
 /// A background job. It ends when this is dropped, even by a panic.
 struct Job {
@@ -88,7 +88,7 @@ impl Drop for Job {
         if let Some(persistence) = self.store.persistence() {
             let (since, _) = (self.progress)(&persistence.figures);
             since.store(0, Relaxed);
-            drop(Turn(persistence));
+            drop(JobTurn(persistence));
         }
     }
 }

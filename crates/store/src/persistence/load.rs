@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::directory::Persistence;
 use super::log_writer::Log;
-use super::progress::Watched;
+use super::progress::ProgressReader;
 use super::writer;
 use crate::clock::Now;
 use crate::keyspace::snapshot::Snapshot;
@@ -100,7 +100,7 @@ pub fn load(
 ) -> Result<Option<Log>, LoadError> {
     let settings = store.settings();
     let started = Instant::now();
-    let loader = Loader {
+    let loader = DataLoader {
         store,
         persistence,
         settings: &settings,
@@ -126,7 +126,7 @@ pub fn load(
     Ok(log)
 }
 
-struct Loader<'l> {
+struct DataLoader<'l> {
     store: &'l Store,
     persistence: &'l Persistence,
     settings: &'l Settings,
@@ -135,7 +135,7 @@ struct Loader<'l> {
 /// A file and its length.
 type Opened = (Box<dyn Read + Send>, u64);
 
-impl Loader<'_> {
+impl DataLoader<'_> {
     fn keys(&self) -> usize {
         let keyspace = &self.store.keyspace;
         let shards = (0..SHARDS).map(|index| keyspace.shard(index).read());
@@ -160,7 +160,7 @@ impl Loader<'_> {
         let file = &self.settings.dbfilename;
         if let Some((input, len)) = self.open(file)? {
             info!("loading {file}, {len} bytes");
-            let input = Watched::new(input, len, &self.persistence.figures);
+            let input = ProgressReader::new(input, len, &self.persistence.figures);
             self.read_rdb(file, input, false)?;
         }
         Ok(())
@@ -211,7 +211,7 @@ impl Loader<'_> {
             });
         };
         info!("loading {file}, {len} bytes");
-        let mut input = Watched::new(input, len, &self.persistence.figures);
+        let mut input = ProgressReader::new(input, len, &self.persistence.figures);
         let mut magic = Vec::new();
         let io = |source| LoadError::Io {
             file: file.into(),

@@ -45,14 +45,14 @@ pub fn attend(store: &Arc<Store>) {
 }
 
 /// If more bytes than this wait while the log is not being written, writes are refused.
-const MOST_BACKLOG: u64 = 256 << 20;
+const MAX_BACKLOG_BYTES: u64 = 256 << 20;
 
 /// Checks for a log that is neither written nor failing, because the disk does not complete an
 /// fsync or a write. Clients that reconnect and retry would add waiting data without bounds.
 fn look_at_backlog(store: &Store, persistence: &Persistence) {
     let written = store.journal.written();
     let before = persistence.figures.seen_written.swap(written, Relaxed);
-    let behind = store.journal.backlog() > MOST_BACKLOG && written == before;
+    let behind = store.journal.backlog() > MAX_BACKLOG_BYTES && written == before;
     if behind && !store.health.is_log_failing() {
         error!("the disk does not take the log, so writes are refused until it does");
     }
@@ -60,11 +60,11 @@ fn look_at_backlog(store: &Store, persistence: &Persistence) {
 }
 
 /// The seconds before a failed snapshot or rewrite is retried.
-const RETRY_AFTER: u64 = 5;
+const RETRY_SECONDS: u64 = 5;
 
 fn rested(last_try: &AtomicU64, failed: &AtomicBool) -> bool {
     let passed = unix_seconds().saturating_sub(last_try.load(Relaxed));
-    passed > RETRY_AFTER || !failed.load(Relaxed)
+    passed > RETRY_SECONDS || !failed.load(Relaxed)
 }
 
 fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) -> bool {

@@ -18,7 +18,7 @@ pub const COMPATIBLE_VERSION: &str = "7.4.0";
 
 /// After this many bytes the file is synced, as in Redis. One long write by the system at the very
 /// end would delay everything else on that disk.
-const SYNC_EVERY: u64 = 32 << 20;
+const SYNC_BYTES: u64 = 32 << 20;
 
 /// Writes the whole snapshot, and syncs the file; returns its length.
 pub fn write(
@@ -44,7 +44,7 @@ pub fn write_unless(
     let pace = Pace::default();
     let rdb = begin(file, &pace, settings, keyspace.memory(), aof_base)?;
     let mut file = SnapshotWriter {
-        source: Source {
+        source: SnapshotReader {
             keyspace,
             snapshot,
             given_up,
@@ -104,15 +104,15 @@ fn put<W: Write>(
     }
 }
 
-/// The source of the entries.
-struct Source<'s> {
+/// Reads the entries of a snapshot.
+struct SnapshotReader<'s> {
     keyspace: &'s Keyspace,
     snapshot: &'s Snapshot,
     given_up: &'s AtomicBool,
     pace: &'s Pace,
 }
 
-impl Source<'_> {
+impl SnapshotReader<'_> {
     fn go_on(&self) -> Result<(), WriteError> {
         if self.given_up.load(Ordering::Relaxed) {
             return Err(io::Error::other("the server ends").into());
@@ -140,7 +140,7 @@ impl Source<'_> {
 }
 
 struct SnapshotWriter<'s, 'f> {
-    source: Source<'s>,
+    source: SnapshotReader<'s>,
     rdb: Writer<Paced<'f>>,
     /// The database selected last.
     db: Option<usize>,
@@ -218,7 +218,7 @@ impl Write for Paced<'_> {
         self.pace.rest();
         let written = self.file.write(bytes)?;
         self.unsynced += u64::try_from(written).unwrap_or(0);
-        if self.unsynced >= SYNC_EVERY {
+        if self.unsynced >= SYNC_BYTES {
             self.file.sync()?;
             self.unsynced = 0;
         }
