@@ -8,7 +8,6 @@
 //! - [`rewrite()`]: the settings back into their file, and [`explained`] in a new one
 //! - [`foreign`]: the settings of Redis that this server does not support
 
-mod cuckoo;
 pub mod foreign;
 mod listening;
 mod load;
