@@ -24,56 +24,35 @@ pub trait Stored: Sized {
     fn into_value(self) -> Value;
 }
 
-/// A filter of one family.
-macro_rules! stored_filter {
-    ($($family:ty),*) => { $(
-        impl Stored for $family {
+macro_rules! stored {
+    ($type:ty, $variant:ident, $of:expr, $of_mut:expr) => {
+        impl Stored for $type {
             #[inline]
             fn of(value: &Value) -> Option<&Self> {
                 match value {
-                    Value::Filter(filter) => Family::of(filter),
-                    Value::Text(_) => None,
+                    Value::$variant(held) => $of(held),
+                    _ => None,
                 }
             }
 
             #[inline]
             fn of_mut(value: &mut Value) -> Option<&mut Self> {
                 match value {
-                    Value::Filter(filter) => Family::of_mut(filter),
-                    Value::Text(_) => None,
+                    Value::$variant(held) => $of_mut(held),
+                    _ => None,
                 }
             }
 
             fn into_value(self) -> Value {
-                Value::Filter(self.into())
+                Value::$variant(self.into())
             }
         }
-    )* };
+    };
 }
 
-stored_filter!(ScalableBloomFilter, CuckooFilter);
-
-impl Stored for Text {
-    #[inline]
-    fn of(value: &Value) -> Option<&Self> {
-        match value {
-            Value::Text(text) => Some(text),
-            Value::Filter(_) => None,
-        }
-    }
-
-    #[inline]
-    fn of_mut(value: &mut Value) -> Option<&mut Self> {
-        match value {
-            Value::Text(text) => Some(text),
-            Value::Filter(_) => None,
-        }
-    }
-
-    fn into_value(self) -> Value {
-        Value::Text(self)
-    }
-}
+stored!(ScalableBloomFilter, Filter, Family::of, Family::of_mut);
+stored!(CuckooFilter, Filter, Family::of, Family::of_mut);
+stored!(Text, Text, Some, Some);
 
 /// Runs requests on one key, which must be locked exclusively if they may write. They stop early,
 /// and no others may follow, when they have used up the allowed memory.

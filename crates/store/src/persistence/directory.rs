@@ -169,7 +169,7 @@ impl Persistence {
             writer: Mutex::default(),
             job: Mutex::default(),
             ending: AtomicBool::new(false),
-            figures: PersistenceFigures::default(),
+            figures: PersistenceFigures::new(),
             home: None,
         }
     }
@@ -199,6 +199,11 @@ impl Persistence {
             "the data directory {} was removed or renamed while the server uses it: {what}",
             home.path.display()
         )))
+    }
+
+    /// The name of a base that is being written.
+    pub(super) fn temporary_base(&self) -> String {
+        format!("{}/temp.base.rdb", self.names.dir())
     }
 
     /// The log that is on the disk, before any of it is written.

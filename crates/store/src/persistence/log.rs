@@ -24,6 +24,7 @@ use tracing::{error, info, warn};
 use super::directory::Persistence;
 use super::log_writer::{Log, Writer};
 use super::syncing::Syncer;
+use crate::health::Cause;
 use crate::settings::Fsync;
 use crate::store::Store;
 use crate::unwritten::{Mark, Unwritten};
@@ -346,6 +347,6 @@ impl Shared<'_> {
             (Some(_), Some(_)) => {}
         }
         *known = problem;
-        self.store.health.set_log_failing(known.is_some());
+        self.store.health.set(Cause::LogFailing, known.is_some());
     }
 }

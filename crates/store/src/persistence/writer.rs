@@ -20,20 +20,8 @@ pub const COMPATIBLE_VERSION: &str = "7.4.0";
 /// end would delay everything else on that disk.
 const SYNC_BYTES: u64 = 32 << 20;
 
-/// Writes the whole snapshot, and syncs the file; returns its length.
+/// Writes the whole snapshot, and syncs the file; returns its length. Fails once `given_up` is set.
 pub fn write(
-    keyspace: &Keyspace,
-    snapshot: &Snapshot,
-    file: &mut dyn StorageFile,
-    settings: &Settings,
-    aof_base: bool,
-) -> Result<u64, WriteError> {
-    let never = AtomicBool::new(false);
-    write_unless(&never, keyspace, snapshot, file, settings, aof_base)
-}
-
-/// The same, but fails once `given_up` is set.
-pub fn write_unless(
     given_up: &AtomicBool,
     keyspace: &Keyspace,
     snapshot: &Snapshot,

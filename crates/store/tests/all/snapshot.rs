@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::atomic::AtomicBool;
 
 use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
 use everbloom_commands::Filter;
@@ -321,7 +322,15 @@ fn check(before: &[Op], during: &[Op]) {
         rdbcompression: false,
         ..Settings::default()
     };
-    writer::write(&keyspace, &snapshot, &mut file, &settings, false).unwrap();
+    writer::write(
+        &AtomicBool::new(false),
+        &keyspace,
+        &snapshot,
+        &mut file,
+        &settings,
+        false,
+    )
+    .unwrap();
     snapshot.end(&keyspace);
     assert!(
         read_back(&file.bytes) == then,
@@ -335,7 +344,15 @@ fn check(before: &[Op], during: &[Op]) {
         bytes: Vec::new(),
         meddle: Box::new(|| ()),
     };
-    writer::write(&keyspace, &snapshot, &mut file, &settings, false).unwrap();
+    writer::write(
+        &AtomicBool::new(false),
+        &keyspace,
+        &snapshot,
+        &mut file,
+        &settings,
+        false,
+    )
+    .unwrap();
     snapshot.end(&keyspace);
     assert!(
         read_back(&file.bytes) == now,
