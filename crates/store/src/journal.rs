@@ -31,21 +31,15 @@ pub struct Record {
 impl Record {
     /// Records commands that together have one effect in database `db`.
     pub fn commands<T: AsRef<[u8]>>(&mut self, db: usize, commands: &[impl AsRef<[T]>]) {
-        self.together(commands.len() > 1, |record| {
-            for command in commands {
-                record.command(db, command.as_ref());
-            }
-        });
-    }
-
-    /// Records commands of one effect. A log that ends between two of them must not hold half of
-    /// it. So if there are `several`, they become a transaction, unless they are in one already.
-    fn together(&mut self, several: bool, note: impl FnOnce(&mut Self)) {
-        let bracketed = several && !self.in_transaction && self.wanted;
+        // A log that ends between two of them must not hold half of the effect. So several become
+        // a transaction, unless they are in one already.
+        let bracketed = commands.len() > 1 && !self.in_transaction && self.wanted;
         if bracketed {
             encode_request(&["MULTI"], &mut self.commands);
         }
-        note(self);
+        for command in commands {
+            self.command(db, command.as_ref());
+        }
         if bracketed {
             encode_request(&["EXEC"], &mut self.commands);
         }

@@ -43,7 +43,9 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
     let mut locked = Locked::lock(call.server, footprint, true, call.now);
     let watches = &call.session.watches;
     let unchanged = watches.iter().all(|watch| holds(watch, &mut locked));
-    watches::end(call.session, |_, end| end(&mut locked));
+    for watch in call.session.watches.drain(..) {
+        watches::end(&watch, &mut locked);
+    }
     if !unchanged {
         return Some(Reply::NullArray);
     }

@@ -131,18 +131,13 @@ impl Conditions {
             };
             *condition = true;
         }
-        let Conditions {
-            none,
-            some,
-            later,
-            earlier,
-        } = conditions;
-        if none && (some || later || earlier) {
+        let either = conditions.later || conditions.earlier;
+        if conditions.none && (conditions.some || either) {
             return Err(Reply::error(
                 "ERR NX and XX, GT or LT options at the same time are not compatible",
             ));
         }
-        if later && earlier {
+        if conditions.later && conditions.earlier {
             return Err(Reply::error(
                 "ERR GT and LT options at the same time are not compatible",
             ));

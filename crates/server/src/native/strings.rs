@@ -22,19 +22,15 @@ pub const COMMANDS: &[Command] = &[
     reads("mget", -2, ALL_KEYS, mget)
         .flags(&[FAST])
         .docs("1.0.0", "Returns the strings of several keys."),
-    writes("mset", -3, PAIRS, |call, view| {
-        mset(call, view, Existing::Replaced)
-    })
-    .flags(&[DENYOOM])
-    .docs("1.0.1", "Sets several keys to strings."),
-    writes("msetnx", -3, PAIRS, |call, view| {
-        mset(call, view, Existing::Forbids)
-    })
-    .flags(&[DENYOOM])
-    .docs(
-        "1.0.1",
-        "Sets several keys to strings if none of them exists.",
-    ),
+    writes("mset", -3, PAIRS, |call, view| mset(call, view, false))
+        .flags(&[DENYOOM])
+        .docs("1.0.1", "Sets several keys to strings."),
+    writes("msetnx", -3, PAIRS, |call, view| mset(call, view, true))
+        .flags(&[DENYOOM])
+        .docs(
+            "1.0.1",
+            "Sets several keys to strings if none of them exists.",
+        ),
     reads("strlen", 2, ONE_KEY, strlen)
         .flags(&[FAST])
         .docs("2.2.0", "Returns the length of a key's string."),
@@ -82,17 +78,11 @@ fn mget(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Array(texts.map(bulk_or_null).collect()))
 }
 
-/// What MSET and MSETNX do if a key exists.
-#[derive(PartialEq, Eq)]
-enum Existing {
-    Replaced,
-    Forbids,
-}
-
-fn mset(call: &Call<'_>, view: &mut Locked<'_>, existing: Existing) -> Result<Reply, Reply> {
+/// MSET, or MSETNX, which changes nothing if a key exists.
+fn mset(call: &Call<'_>, view: &mut Locked<'_>, only_new: bool) -> Result<Reply, Reply> {
     let db = call.session.db;
     let pairs = call.args().next_pairs()?;
-    if existing == Existing::Forbids && pairs.iter().any(|[key, _]| view.contains(db, key)) {
+    if only_new && pairs.iter().any(|[key, _]| view.contains(db, key)) {
         return Ok(flag(false));
     }
     let texts = pairs.iter().map(|[_, text]| new_text(text));
@@ -101,10 +91,7 @@ fn mset(call: &Call<'_>, view: &mut Locked<'_>, existing: Existing) -> Result<Re
         view.insert(db, key, text, None);
     }
     view.log(db, call.args);
-    Ok(match existing {
-        Existing::Replaced => Reply::OK,
-        Existing::Forbids => flag(true),
-    })
+    Ok(if only_new { flag(true) } else { Reply::OK })
 }
 
 fn strlen(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::sharded::{Keyspace, SHARDS};
 use super::snapshot_queue::SnapshotQueue;
-pub use super::snapshot_queue::{Kept, KeptValue, Rest};
+pub use super::snapshot_queue::{Kept, KeptValue};
 
 /// About how many bytes the walk keeps under one lock.
 const STEP_BYTES: usize = 256 << 10;

@@ -8,7 +8,7 @@ use everbloom_files::rdb::{Aux, WriteError, WriteOptions, Writer};
 use everbloom_files::storage::StorageFile;
 
 use crate::clock::Now;
-use crate::keyspace::snapshot::{Kept, KeptValue, Rest, Snapshot};
+use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::pace::Pace;
 use crate::settings::Settings;
@@ -141,14 +141,8 @@ impl SnapshotWriter<'_, '_> {
         self.source.go_on()?;
         for kept in self.source.snapshot.take_kept() {
             match &kept.value {
-                KeptValue::Large {
-                    rest: Rest::Parts(_),
-                    ..
-                } => self.large.push(kept),
-                KeptValue::Large {
-                    id,
-                    rest: Rest::Len(len),
-                } => {
+                KeptValue::LargeFilter(..) => self.large.push(kept),
+                KeptValue::LongText(id, len) => {
                     self.select(kept.db)?;
                     let next = |piece: &mut Vec<u8>| self.source.next_piece(*id, piece);
                     self.rdb.long_text(&kept.key, kept.expires_at, *len, next)?;
@@ -170,11 +164,7 @@ impl SnapshotWriter<'_, '_> {
             let Some(kept) = self.large.pop() else {
                 return Ok(());
             };
-            let KeptValue::Large {
-                id,
-                rest: Rest::Parts(parts),
-            } = &kept.value
-            else {
+            let KeptValue::LargeFilter(id, parts) = &kept.value else {
                 continue;
             };
             self.select(kept.db)?;
