@@ -36,8 +36,6 @@ pub struct ClientState {
     pub query_buffer: usize,
     /// Bytes of replies that the client has not taken yet.
     pub output_buffer: usize,
-    /// Set by CLIENT NO-EVICT.
-    pub no_evict: bool,
 }
 
 /// One connection, as other connections see it.
