@@ -14,8 +14,8 @@ use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, View};
 
 use crate::config::Settings;
+use crate::locked::Locked;
 use crate::offload::Work;
-use crate::outcome::Outcome;
 use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
@@ -36,11 +36,11 @@ pub enum Handler {
     /// Its keys, for reading.
     Read(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
     /// Its keys, for changes.
-    Write(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
+    Write(fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>),
     /// All keys, for reading one shard at a time with [`View::with_shard`].
     ReadEach(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
     /// All keys, for changes.
-    WriteAll(fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>),
+    WriteAll(fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>),
     /// All keys of the commands queued since MULTI; dispatch itself runs them.
     Exec,
 }
@@ -61,7 +61,7 @@ pub const fn writes(
     name: &'static str,
     arity: i32,
     keys: KeySpec,
-    function: fn(&Call<'_>, &mut View<'_>) -> Result<Outcome, Reply>,
+    function: fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>,
 ) -> Command {
     let row = Command::new(name, arity, Handler::Write(function));
     row.keys(keys).flags(&[WRITE])
@@ -91,7 +91,18 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// The limits and settings for commands on filters.
     pub fn context(&self) -> Context {
-        context(self.server, self.settings, self.session, self.now)
+        let (server, settings) = (self.server, self.settings);
+        Context {
+            defaults: settings.bf,
+            cuckoo: settings.cf,
+            max_filter_bytes: server.max_filter_bytes(settings),
+            free_bytes: server.free_memory(settings),
+            max_string_bytes: settings.proto_max_bulk_len,
+            protocol: self.session.protocol,
+            keys: KeySource(Key::random),
+            now_ms: self.now.ms,
+            classic_only: false,
+        }
     }
 
     /// The arguments after the name, or after both names of a subcommand.
@@ -106,14 +117,14 @@ impl<'a> Call<'a> {
     /// misses.
     pub fn look_up<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
         let entry = view.get(self.session.db, key);
-        self.count_look_up(entry.is_some());
+        self.count_look_ups(entry.is_some(), 1);
         entry
     }
 
     /// Like [`Call::look_up`], for a command that only inspects a key.
     pub fn peek<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
         let entry = view.peek(self.session.db, key);
-        self.count_look_up(entry.is_some());
+        self.count_look_ups(entry.is_some(), 1);
         entry
     }
 
@@ -124,27 +135,14 @@ impl<'a> Call<'a> {
         !self.session.executing && self.session.offload.request(work)
     }
 
-    fn count_look_up(&self, found: bool) {
-        if found {
-            self.stats.keyspace_hits.add(1);
+    /// Counts look-ups of one key as hits or misses.
+    pub fn count_look_ups(&self, found: bool, times: usize) {
+        let counter = if found {
+            &self.stats.keyspace_hits
         } else {
-            self.stats.keyspace_misses.add(1);
-        }
-    }
-}
-
-/// The limits and settings for commands on filters.
-pub fn context(server: &Server, settings: &Settings, session: &Session, now: Now) -> Context {
-    Context {
-        defaults: settings.bf,
-        cuckoo: settings.cf,
-        max_filter_bytes: server.max_filter_bytes(settings),
-        free_bytes: server.free_memory(settings),
-        max_string_bytes: settings.proto_max_bulk_len,
-        protocol: session.protocol,
-        keys: KeySource(Key::random),
-        now_ms: now.ms,
-        classic_only: false,
+            &self.stats.keyspace_misses
+        };
+        counter.add(times as u64);
     }
 }
 
@@ -182,7 +180,7 @@ pub struct Registry {
 }
 
 /// The maximum length of a name.
-pub(crate) const LONGEST: usize = 32;
+pub(crate) const MAX_NAME_BYTES: usize = 32;
 
 impl Registry {
     /// A registry of these commands.
@@ -201,7 +199,7 @@ impl Registry {
     /// The command of this name, in any case.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&Registered> {
-        let mut lower = [0u8; LONGEST];
+        let mut lower = [0u8; MAX_NAME_BYTES];
         let lower = lower.get_mut(..name.len())?;
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();

@@ -36,8 +36,6 @@ pub struct ClientState {
     pub query_buffer: usize,
     /// Bytes of replies that the client has not taken yet.
     pub output_buffer: usize,
-    /// Set by CLIENT NO-EVICT.
-    pub no_evict: bool,
 }
 
 /// One connection, as other connections see it.
@@ -120,12 +118,12 @@ impl Client {
 /// All open connections.
 #[derive(Debug, Default)]
 pub struct Clients {
-    list: Mutex<List>,
+    list: Mutex<ClientList>,
     last_id: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct List {
+struct ClientList {
     open: BTreeMap<u64, Arc<Client>>,
     /// Set once the server stops.
     closed: bool,

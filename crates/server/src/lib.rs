@@ -7,7 +7,7 @@
 //! | a socket is accepted and given to a worker; its bytes are read, replies are sent | `net` |
 //! | the request is found, admitted, run under its locks, recorded | `dispatch` |
 //! | Redis's own commands | `native` |
-//! | a command's row, and one call of it | `call` |
+//! | a command's row, one call of it, and its locked keys | `call`, `locked` |
 //! | the figures for monitoring, over HTTP | `watch` |
 //! | keys, and the journal of effects | [`everbloom_store`] |
 //!
@@ -25,10 +25,10 @@ mod call;
 mod clients;
 mod dispatch;
 mod glob;
+mod locked;
 mod native;
 mod net;
 mod offload;
-mod outcome;
 mod server;
 mod session;
 mod slowlog;

@@ -38,9 +38,9 @@ struct State {
 }
 
 /// Redis keeps this many arguments of a command.
-const MOST_ARGS: usize = 32;
+const MAX_ARGS: usize = 32;
 /// Redis keeps this many bytes of an argument.
-const MOST_BYTES: usize = 128;
+const MAX_ARG_BYTES: usize = 128;
 
 impl SlowLog {
     /// Adds a command.
@@ -88,17 +88,17 @@ impl SlowLog {
 }
 
 fn shorten(args: &[&[u8]]) -> Vec<Vec<u8>> {
-    let kept = if args.len() > MOST_ARGS {
-        MOST_ARGS - 1
+    let kept = if args.len() > MAX_ARGS {
+        MAX_ARGS - 1
     } else {
         args.len()
     };
     let mut shown: Vec<Vec<u8>> = args
         .iter()
         .take(kept)
-        .map(|arg| match arg.get(..MOST_BYTES) {
-            Some(head) if arg.len() > MOST_BYTES => {
-                let more = format!("... ({} more bytes)", arg.len() - MOST_BYTES);
+        .map(|arg| match arg.get(..MAX_ARG_BYTES) {
+            Some(head) if arg.len() > MAX_ARG_BYTES => {
+                let more = format!("... ({} more bytes)", arg.len() - MAX_ARG_BYTES);
                 [head, more.as_bytes()].concat()
             }
             _ => arg.to_vec(),

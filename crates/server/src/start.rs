@@ -83,23 +83,17 @@ impl Server {
             let (sender, receiver) = mpsc::unbounded_channel();
             senders.push(sender);
             let (shared, stats) = (Arc::clone(&server), Arc::clone(stats));
-            threads.push(spawn(&format!("worker-{index}"), move |runtime| {
-                runtime.block_on(connections::serve(Worker::new(shared, stats), receiver));
+            threads.push(spawn(&format!("worker-{index}"), move || {
+                connections::serve(Worker::new(shared, stats), receiver)
             })?);
         }
         let shared = Arc::clone(&server);
-        threads.push(spawn("main", move |runtime| {
-            runtime.block_on(attend(shared, listeners, senders));
-        })?);
+        threads.push(spawn("main", || attend(shared, listeners, senders))?);
         let shared = Arc::clone(&server);
-        threads.push(spawn("expiry", move |runtime| {
-            runtime.block_on(remove_expired(&shared));
-        })?);
+        threads.push(spawn("expiry", || remove_expired(shared))?);
         if !watched.is_empty() {
             let shared = Arc::clone(&server);
-            threads.push(spawn("metrics", move |runtime| {
-                runtime.block_on(watch(shared, watched));
-            })?);
+            threads.push(spawn("metrics", || watch(shared, watched))?);
         }
         let shared = Arc::clone(&server);
         let keeper = std::thread::Builder::new()
@@ -185,10 +179,10 @@ impl Drop for Running {
     }
 }
 
-/// Starts a thread with an event loop.
-fn spawn(
+/// Starts a thread with an event loop that runs `work`.
+fn spawn<W: Future<Output = ()>>(
     name: &str,
-    work: impl FnOnce(tokio::runtime::Runtime) + Send + 'static,
+    work: impl FnOnce() -> W + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -197,7 +191,7 @@ fn spawn(
         .build()?;
     std::thread::Builder::new()
         .name(name.into())
-        .spawn(move || work(runtime))
+        .spawn(move || runtime.block_on(async { work().await }))
 }
 
 /// The main thread's work: accepts connections and runs periodic tasks.
@@ -227,7 +221,7 @@ async fn attend(
 
 /// Removes expired keys on a separate thread. It looks for them `hz` times a second, and continues
 /// at once while it finds some.
-async fn remove_expired(server: &Server) {
+async fn remove_expired(server: Arc<Server>) {
     while !server.is_stopping() {
         let active = server.active_expire.load(Ordering::Relaxed);
         if active && !server.store.health.is_loading() {

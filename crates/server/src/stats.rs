@@ -99,14 +99,13 @@ impl CommandStats {
 
     fn reset(&self) {
         let counters = [&self.calls, &self.nanos, &self.rejected, &self.failed];
-        for counter in counters.into_iter().chain(&self.times.0) {
-            counter.reset();
-        }
+        let times = &self.times.0;
+        counters.into_iter().chain(times).for_each(Counter::reset);
     }
 }
 
 /// The figures of one worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct WorkerStats {
     /// By the command's number in the registry.
     pub commands: Box<[CommandStats]>,
@@ -132,12 +131,7 @@ impl WorkerStats {
     pub fn new(commands: usize) -> Arc<Self> {
         Arc::new(WorkerStats {
             commands: (0..commands).map(|_| CommandStats::default()).collect(),
-            net_input: Counter::default(),
-            net_output: Counter::default(),
-            keyspace_hits: Counter::default(),
-            keyspace_misses: Counter::default(),
-            errors: Counter::default(),
-            error_codes: Mutex::default(),
+            ..WorkerStats::default()
         })
     }
 
@@ -167,11 +161,9 @@ impl WorkerStats {
         for command in &self.commands {
             command.reset();
         }
-        for counter in [&self.net_input, &self.net_output, &self.errors] {
-            counter.reset();
-        }
-        self.keyspace_hits.reset();
-        self.keyspace_misses.reset();
+        let traffic = [&self.net_input, &self.net_output, &self.errors];
+        let look_ups = [&self.keyspace_hits, &self.keyspace_misses];
+        traffic.into_iter().chain(look_ups).for_each(Counter::reset);
     }
 }
 

@@ -1,6 +1,6 @@
 //! TLS: the server's certificate, and the checks of clients' certificates.
 
-use std::io;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use graviola::util::is_cpu_supported;
 use thiserror::Error;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig, version};
 
 use crate::config::settings::{AuthClients, TlsSettings};
@@ -25,40 +25,23 @@ pub enum TlsError {
     /// Clients must show certificates, but no authorities are set.
     #[error("tls-auth-clients needs tls-ca-cert-file; `tls-auth-clients no` asks for none")]
     NobodyVouches,
-    /// A file cannot be read.
-    #[error("{}: {source}", path.display())]
+    /// A file cannot be read, or has the wrong content.
+    #[error("{}: {problem}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A file has the wrong content.
-    #[error("{}: no {what} in PEM form: {source}", path.display())]
-    Pem {
-        /// The file.
-        path: PathBuf,
-        /// The expected content.
-        what: &'static str,
         /// The problem.
-        source: pem::Error,
+        problem: String,
     },
-    /// The certificates or the key cannot be used, or do not belong together.
-    #[error("{}: {source}", path.display())]
-    Unusable {
-        /// The file they are from.
-        path: PathBuf,
-        /// The problem.
-        source: rustls::Error,
-    },
-    /// The certificates of the authorities cannot be used.
-    #[error("{}: {source}", path.display())]
-    Verifier {
-        /// The file they are from.
-        path: PathBuf,
-        /// The problem.
-        source: VerifierBuilderError,
-    },
+}
+
+impl TlsError {
+    fn of(path: &Path) -> impl Fn(&dyn Display) -> Self {
+        |problem| TlsError::File {
+            path: path.into(),
+            problem: problem.to_string(),
+        }
+    }
 }
 
 /// Reads the files in the settings; `None` if TLS is off.
@@ -73,15 +56,12 @@ pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsErro
     let cert_file = needed(&settings.cert_file, "tls-cert-file")?;
     let key_file = needed(&settings.key_file, "tls-key-file")?;
     let key = PrivateKeyDer::from_pem_file(&key_file)
-        .map_err(|error| failed(&key_file, "private key", error))?;
+        .map_err(|error| failed(&key_file, "private key", &error))?;
     let provider = Arc::new(rustls_graviola::default_provider());
     let mut versions = Vec::new();
     versions.extend(settings.protocols.tls12.then_some(&version::TLS12));
     versions.extend(settings.protocols.tls13.then_some(&version::TLS13));
-    let unusable = |source| TlsError::Unusable {
-        path: cert_file.clone(),
-        source,
-    };
+    let unusable = |error: rustls::Error| TlsError::of(&cert_file)(&error);
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions)
         .map_err(unusable)?;
@@ -91,12 +71,8 @@ pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsErro
         (wanted, Some(path)) => {
             let mut roots = RootCertStore::empty();
             for certificate in certificates(path)? {
-                roots
-                    .add(certificate)
-                    .map_err(|source| TlsError::Unusable {
-                        path: path.clone(),
-                        source,
-                    })?;
+                let added = roots.add(certificate);
+                added.map_err(|error| TlsError::of(path)(&error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
             let verifier = if wanted == AuthClients::Optional {
@@ -104,10 +80,8 @@ pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsErro
             } else {
                 verifier
             };
-            let verifier = verifier.build().map_err(|source| TlsError::Verifier {
-                path: path.clone(),
-                source,
-            })?;
+            let verifier = verifier.build();
+            let verifier = verifier.map_err(|error| TlsError::of(path)(&error))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
@@ -117,7 +91,7 @@ pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsErro
 
 /// The certificates of a file, at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let wrong = |error| failed(path, "certificate", error);
+    let wrong = |error| failed(path, "certificate", &error);
     let found = CertificateDer::pem_file_iter(path).map_err(wrong)?;
     let found: Vec<_> = found.collect::<Result<_, _>>().map_err(wrong)?;
     if found.is_empty() {
@@ -126,10 +100,10 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     Ok(found)
 }
 
-fn failed(path: &Path, what: &'static str, error: pem::Error) -> TlsError {
-    let path = path.to_owned();
+fn failed(path: &Path, what: &str, error: &pem::Error) -> TlsError {
+    let wrong = TlsError::of(path);
     match error {
-        pem::Error::Io(source) => TlsError::File { path, source },
-        source => TlsError::Pem { path, what, source },
+        pem::Error::Io(error) => wrong(error),
+        error => wrong(&format_args!("no {what} in PEM form: {error}")),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A reason for refusing commands: one bit of [`Health`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+pub(crate) enum Cause {
     Loading = 1,
     LogFailing = 2,
     LogBehind = 4,
@@ -46,23 +46,12 @@ impl Health {
         self.set(Cause::Loading, on);
     }
 
-    pub(crate) fn set_log_failing(&self, on: bool) {
-        self.set(Cause::LogFailing, on);
-    }
-
-    pub(crate) fn set_log_behind(&self, on: bool) {
-        self.set(Cause::LogBehind, on);
-    }
-
-    pub(crate) fn set_save_failing(&self, on: bool) {
-        self.set(Cause::SaveFailing, on);
-    }
-
     fn has(&self, cause: Cause) -> bool {
         self.causes.load(Ordering::Relaxed) & cause as u8 != 0
     }
 
-    fn set(&self, cause: Cause, on: bool) {
+    /// Sets whether a cause holds.
+    pub(crate) fn set(&self, cause: Cause, on: bool) {
         let bit = cause as u8;
         if on {
             self.causes.fetch_or(bit, Ordering::Release);
@@ -76,28 +65,27 @@ impl Health {
 mod tests {
     use super::*;
 
-    type Set = fn(&Health, bool);
     type Get = fn(&Health) -> bool;
 
-    const CAUSES: [(Set, Get); 4] = [
-        (Health::set_loading, Health::is_loading),
-        (Health::set_log_failing, Health::is_log_failing),
-        (Health::set_log_behind, Health::is_log_failing),
-        (Health::set_save_failing, Health::is_save_failing),
+    const CAUSES: [(Cause, Get); 4] = [
+        (Cause::Loading, Health::is_loading),
+        (Cause::LogFailing, Health::is_log_failing),
+        (Cause::LogBehind, Health::is_log_failing),
+        (Cause::SaveFailing, Health::is_save_failing),
     ];
 
     #[test]
     fn each_cause_is_trouble_until_it_ends_itself() {
-        for (at, (set, get)) in CAUSES.iter().enumerate() {
+        for (cause, get) in CAUSES {
             let health = Health::default();
-            set(&health, true);
-            for (set_other, _) in CAUSES.iter().enumerate().filter(|c| c.0 != at).map(|c| c.1) {
-                set_other(&health, true);
-                set_other(&health, false);
+            health.set(cause, true);
+            for (other, _) in CAUSES.into_iter().filter(|(other, _)| *other != cause) {
+                health.set(other, true);
+                health.set(other, false);
             }
-            assert!(get(&health) && health.is_troubled(), "cause {at}");
-            set(&health, false);
-            assert!(!get(&health) && !health.is_troubled(), "cause {at}");
+            assert!(get(&health) && health.is_troubled(), "{cause:?}");
+            health.set(cause, false);
+            assert!(!get(&health) && !health.is_troubled(), "{cause:?}");
         }
     }
 }

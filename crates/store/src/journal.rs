@@ -31,21 +31,15 @@ pub struct Record {
 impl Record {
     /// Records commands that together have one effect in database `db`.
     pub fn commands<T: AsRef<[u8]>>(&mut self, db: usize, commands: &[impl AsRef<[T]>]) {
-        self.together(commands.len() > 1, |record| {
-            for command in commands {
-                record.command(db, command.as_ref());
-            }
-        });
-    }
-
-    /// Records commands of one effect. A log that ends between two of them must not hold half of
-    /// it. So if there are `several`, they become a transaction, unless they are in one already.
-    fn together(&mut self, several: bool, note: impl FnOnce(&mut Self)) {
-        let bracketed = several && !self.in_transaction && self.wanted;
+        // A log that ends between two of them must not hold half of the effect. So several become
+        // a transaction, unless they are in one already.
+        let bracketed = commands.len() > 1 && !self.in_transaction && self.wanted;
         if bracketed {
             encode_request(&["MULTI"], &mut self.commands);
         }
-        note(self);
+        for command in commands {
+            self.command(db, command.as_ref());
+        }
         if bracketed {
             encode_request(&["EXEC"], &mut self.commands);
         }
@@ -90,7 +84,9 @@ impl Record {
             select(db, &mut self.commands);
             self.db = Some(db);
         }
-        let lengths = args.iter().map(|arg| arg.as_ref().len() + MOST_FRAMING);
+        let lengths = args
+            .iter()
+            .map(|arg| arg.as_ref().len() + MAX_FRAMING_BYTES);
         self.commands.reserve(lengths.sum());
         encode_request(args, &mut self.commands);
     }
@@ -147,13 +143,13 @@ struct Queue {
 }
 
 /// At this many waiting bytes the writer is woken at once, before the end of the batch.
-const PLENTY: usize = 1 << 20;
+const WAKE_BYTES: usize = 1 << 20;
 
 /// The most bytes that an argument takes besides its own: `$`, its length, two line ends.
-const MOST_FRAMING: usize = 25;
+const MAX_FRAMING_BYTES: usize = 25;
 
 /// A buffer that grew beyond this is dropped.
-const MOST_SPARE: usize = 8 << 20;
+const MAX_SPARE_BYTES: usize = 8 << 20;
 
 impl Default for Journal {
     fn default() -> Self {
@@ -204,7 +200,7 @@ impl Journal {
         queue.unwritten.push([&selection, &record.commands]);
         let end = queue.unwritten.end();
         self.end.store(end, Ordering::Release);
-        if queue.unwritten.len() >= PLENTY {
+        if queue.unwritten.len() >= WAKE_BYTES {
             self.wake_writer(&mut queue);
         }
         end
@@ -306,7 +302,7 @@ impl Journal {
 
     /// Returns a buffer for reuse after it was written.
     pub fn return_buffer(&self, mut bytes: Vec<u8>) {
-        if bytes.capacity() <= MOST_SPARE {
+        if bytes.capacity() <= MAX_SPARE_BYTES {
             bytes.clear();
             self.queue.lock().spare = bytes;
         }

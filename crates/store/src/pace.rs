@@ -5,9 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the thread works at a time.
-const WORK: Duration = Duration::from_micros(500);
+const WORK_TIME: Duration = Duration::from_micros(500);
 /// How long it pauses in between.
-const REST: Duration = Duration::from_micros(100);
+const REST_TIME: Duration = Duration::from_micros(100);
 
 /// Pauses a thread now and then. On a core shared with a worker, it would otherwise run to the end
 /// of its time slice, some milliseconds, before the worker answers a request.
@@ -26,8 +26,8 @@ impl Default for Pace {
 impl Pace {
     /// Pauses when that is due.
     pub(crate) fn rest(&self) {
-        if self.rested.get().elapsed() >= WORK {
-            thread::sleep(REST);
+        if self.rested.get().elapsed() >= WORK_TIME {
+            thread::sleep(REST_TIME);
             self.rested.set(Instant::now());
         }
     }

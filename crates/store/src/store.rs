@@ -15,10 +15,10 @@ use crate::persistence::Persistence;
 use crate::settings::Settings;
 
 /// How many entries are visited under one lock to remove expired ones: some 100 µs.
-const EXPIRY_STEP: usize = 64;
+const EXPIRY_STEP_KEYS: usize = 64;
 
 /// While more bytes than this wait for the log, expired keys are not removed.
-const MOST_UNWRITTEN: u64 = 4 << 20;
+const MAX_UNWRITTEN_BYTES: u64 = 4 << 20;
 
 /// The server's data.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Store {
     /// Whether the log accepts changes, and is not far behind.
     fn can_log_expiry(&self) -> bool {
         let unwritten = || self.journal.end().saturating_sub(self.journal.written());
-        self.can_log() && !(self.journal.is_logging() && unwritten() > MOST_UNWRITTEN)
+        self.can_log() && !(self.journal.is_logging() && unwritten() > MAX_UNWRITTEN_BYTES)
     }
 
     fn remove_expired_of(&self, index: usize, now: Now) -> usize {
@@ -139,7 +139,7 @@ impl Store {
             return 0;
         }
         let mut gone = Vec::new();
-        let mut budget = EXPIRY_STEP;
+        let mut budget = EXPIRY_STEP_KEYS;
         let mut shard = self.keyspace.shard(index).write();
         let mut record = self.journal.record();
         for db in 0..self.keyspace.databases() {

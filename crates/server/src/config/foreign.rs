@@ -33,13 +33,13 @@ pub fn find(name: &str) -> Option<Foreign> {
 
 /// The message for an unknown setting, with the most similar name.
 pub fn unknown(name: &str) -> String {
-    const MOST_TYPOS: usize = 2;
+    const MAX_TYPOS: usize = 2;
     let lower = name.to_ascii_lowercase();
     let own = PARAMETERS.iter().map(|parameter| parameter.name);
     let meant = own
         .chain(all().map(|(known, _)| known))
         .map(|known| (strsim::osa_distance(&lower, known), known))
-        .filter(|(typos, known)| *typos <= MOST_TYPOS && typos * 2 < known.len())
+        .filter(|(typos, known)| *typos <= MAX_TYPOS && typos * 2 < known.len())
         .min();
     match meant {
         Some((_, meant)) => format!("unknown setting '{name}', did you mean '{meant}'?"),

@@ -1,16 +1,13 @@
 //! Settings of listening: addresses, ports, TLS, the Unix socket, and metrics.
 
-use super::row::{IMMUTABLE, INT, Parameter, file_path, number, put};
+use super::row::{IMMUTABLE, MAX_INT, Parameter, access, file_path, number, word};
 use super::text::split_words;
-use super::tls::{AuthClients, Protocols};
+use super::tls::{AUTH_CLIENTS, Protocols};
 
 pub(super) const BIND: Parameter = Parameter::new(
     "bind",
     "Addresses to listen on. An address after a dash may be unavailable.",
-    (
-        |s| s.bind.join(" "),
-        |s, text| put(&mut s.bind, addresses(text)),
-    ),
+    access!(bind, |list: &Vec<String>| list.join(" "), text => addresses(text)),
 )
 .fixed(IMMUTABLE)
 .list();
@@ -33,24 +30,21 @@ pub(super) const UNIX_SOCKET: Parameter = Parameter::new(
 pub(super) const UNIX_SOCKET_PERMISSIONS: Parameter = Parameter::new(
     "unixsocketperm",
     "Permissions of the Unix socket, in octal. 0 leaves them to the umask.",
-    (
-        |s| format!("{:o}", s.unixsocketperm),
-        |s, text| put(&mut s.unixsocketperm, permissions(text)),
-    ),
+    access!(unixsocketperm, |bits| format!("{bits:o}"), text => permissions(text)),
 )
 .fixed(IMMUTABLE);
 
 pub(super) const BACKLOG: Parameter = Parameter::new(
     "tcp-backlog",
     "Maximum number of connections that wait to be accepted.",
-    number!(tcp_backlog, 0, INT),
+    number!(tcp_backlog, 0, MAX_INT),
 )
 .fixed(IMMUTABLE);
 
 pub(super) const KEEPALIVE: Parameter = Parameter::new(
     "tcp-keepalive",
     "Probe a client that was silent for this many seconds. 0 means never.",
-    number!(tcp_keepalive, 0, INT),
+    number!(tcp_keepalive, 0, MAX_INT),
 );
 
 pub(super) const TLS_PORT: Parameter = Parameter::new(
@@ -82,19 +76,13 @@ pub(super) const TLS_CA_CERT_FILE: Parameter = Parameter::new(
 pub(super) const TLS_AUTH_CLIENTS: Parameter = Parameter::new(
     "tls-auth-clients",
     "Require a client certificate: yes, no or optional.",
-    (
-        |s| s.tls.auth_clients.show().into(),
-        |s, text| put(&mut s.tls.auth_clients, AuthClients::read(text)),
-    ),
+    word!(tls.auth_clients, &AUTH_CLIENTS),
 );
 
 pub(super) const TLS_PROTOCOLS: Parameter = Parameter::new(
     "tls-protocols",
     "Accepted versions of TLS.",
-    (
-        |s| s.tls.protocols.show().into(),
-        |s, text| put(&mut s.tls.protocols, Protocols::read(text)),
-    ),
+    access!(tls.protocols, Protocols::show, text => Protocols::read(text)),
 )
 .list();
 
@@ -109,10 +97,7 @@ pub(super) const METRICS_BIND: Parameter = Parameter::new(
     "metrics-bind",
     "Addresses of the metrics port, like bind's. It needs no password and shows the names\n\
      of keys.",
-    (
-        |s| s.metrics_bind.join(" "),
-        |s, text| put(&mut s.metrics_bind, addresses(text)),
-    ),
+    access!(metrics_bind, |list: &Vec<String>| list.join(" "), text => addresses(text)),
 )
 .fixed(IMMUTABLE)
 .list();

@@ -23,17 +23,17 @@ pub struct Loaded {
 
 /// Why settings cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {reason}")]
+#[error("{origin}: {reason}")]
 pub struct ConfigError {
     /// Where the error is.
-    pub place: Place,
+    pub origin: Origin,
     /// The problem.
     pub reason: String,
 }
 
 /// Where a setting was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Origin {
     /// A file as a whole.
     File(PathBuf),
     /// A line of a file, with its text.
@@ -42,14 +42,14 @@ pub enum Place {
     CommandLine(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File(path) => write!(f, "{}", path.display()),
-            Place::Line(path, line, text) => {
+            Origin::File(path) => write!(f, "{}", path.display()),
+            Origin::Line(path, line, text) => {
                 write!(f, "{}, line {line}: '{text}'", path.display())
             }
-            Place::CommandLine(words) => write!(f, "'--{words}'"),
+            Origin::CommandLine(words) => write!(f, "'--{words}'"),
         }
     }
 }
@@ -60,7 +60,7 @@ const MAX_INCLUDE_DEPTH: usize = 16;
 /// Loads settings from the words of a command line: an optional file (`-` is the standard input),
 /// then settings as `--name value ...` or `--name=value`, which override it.
 pub fn load(args: &[OsString]) -> Result<Loaded, ConfigError> {
-    let mut loader = Loader::new(Settings::serving());
+    let mut loader = SettingsLoader::new(Settings::serving());
     let mut options = args;
     if let Some((file, rest)) = args.split_first()
         && !file.to_string_lossy().starts_with("--")
@@ -80,7 +80,7 @@ pub fn load(args: &[OsString]) -> Result<Loaded, ConfigError> {
     loader.save_given = false;
     for words in sort(options)? {
         loader.apply(&words).map_err(|reason| ConfigError {
-            place: Place::CommandLine(words.join(" ")),
+            origin: Origin::CommandLine(words.join(" ")),
             reason,
         })?;
     }
@@ -96,7 +96,7 @@ pub(super) fn load_text(
     text: &str,
     path: &Path,
 ) -> Result<Settings, ConfigError> {
-    let mut loader = Loader::new(settings);
+    let mut loader = SettingsLoader::new(settings);
     loader.read(text, path, 0)?;
     Ok(loader.settings)
 }
@@ -108,7 +108,7 @@ fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, ConfigError> {
     let mut value_due = false;
     for arg in args {
         let wrong = |reason: &str| ConfigError {
-            place: Place::CommandLine(arg.to_string_lossy().trim_start_matches("--").into()),
+            origin: Origin::CommandLine(arg.to_string_lossy().trim_start_matches("--").into()),
             reason: reason.into(),
         };
         let text = arg.to_str().ok_or_else(|| wrong("not UTF-8"))?;
@@ -154,7 +154,7 @@ fn push_value(settings: &mut [Vec<String>], value: &str) {
     }
 }
 
-struct Loader {
+struct SettingsLoader {
     settings: Settings,
     warnings: Vec<String>,
     /// Whether save points were given: the first line replaces the default, further lines add to
@@ -162,9 +162,9 @@ struct Loader {
     save_given: bool,
 }
 
-impl Loader {
+impl SettingsLoader {
     fn new(settings: Settings) -> Self {
-        Loader {
+        SettingsLoader {
             settings,
             warnings: Vec::new(),
             save_given: false,
@@ -183,7 +183,7 @@ impl Loader {
                 continue;
             }
             let wrong = |reason| ConfigError {
-                place: Place::Line(path.into(), index + 1, line.into()),
+                origin: Origin::Line(path.into(), index + 1, line.into()),
                 reason,
             };
             let words = split_words(line)
@@ -284,7 +284,7 @@ impl Loader {
 
 fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
     ConfigError {
-        place: Place::File(path.into()),
+        origin: Origin::File(path.into()),
         reason: format!("cannot be read: {error}"),
     }
 }

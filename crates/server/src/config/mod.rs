@@ -8,7 +8,6 @@
 //! - [`rewrite()`]: the settings back into their file, and [`explained`] in a new one
 //! - [`foreign`]: the settings of Redis that this server does not support
 
-mod cuckoo;
 pub mod foreign;
 mod listening;
 mod load;
@@ -27,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-pub use load::{ConfigError, Loaded, Place, load};
+pub use load::{ConfigError, Loaded, Origin, load};
 pub use rewrite::{RewriteError, explained, rewrite};
 pub use settings::Settings;
 

@@ -67,21 +67,9 @@ impl OutputLimits {
 
     /// The text of all kinds.
     pub fn show(&self) -> String {
-        let kinds = [
-            ("normal", self.normal),
-            ("slave", self.replica),
-            ("pubsub", self.pubsub),
-        ];
-        kinds
-            .map(|(kind, limit)| {
-                let OutputLimit {
-                    hard,
-                    soft,
-                    seconds,
-                } = limit;
-                format!("{kind} {hard} {soft} {seconds}")
-            })
-            .join(" ")
+        let show = |of: &OutputLimit| format!("{} {} {}", of.hard, of.soft, of.seconds);
+        let [normal, replica, pubsub] = [&self.normal, &self.replica, &self.pubsub].map(show);
+        format!("normal {normal} slave {replica} pubsub {pubsub}")
     }
 }
 

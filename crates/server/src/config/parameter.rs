@@ -1,19 +1,17 @@
 //! Each setting as data: its name, how it is read and how it is shown.
 
-use std::path::{self, Path};
+use std::path::{self, PathBuf};
 
 use everbloom::sizing::RATE_CAP;
-use everbloom_commands::format::layout;
+use everbloom::{CuckooFilter, Layout};
 use everbloom_commands::number;
 
 use everbloom_store::Fsync;
 
-use super::cuckoo;
 use super::listening;
 pub use super::row::Parameter;
-use super::row::{IMMUTABLE, INT, memory, number, put, read, yes_no};
-use super::text::refused;
-use super::text::{choice, number, show_yes_no, yes_no};
+use super::row::{IMMUTABLE, MAX_INT, access, memory, number, ranged, read, word, yes_no};
+use super::text::{choice, number, refused, show_path, show_yes_no, yes_no};
 
 impl Parameter {
     /// The setting with this name, in any case.
@@ -26,7 +24,7 @@ impl Parameter {
 }
 
 const LOG_LEVELS: &[&str] = &["debug", "verbose", "notice", "warning", "nothing"];
-const LAYOUTS: &[&str] = &["classic", "blocked"];
+const LAYOUTS: [(&str, Layout); 2] = [("classic", Layout::Classic), ("blocked", Layout::Blocked)];
 const MEBIBYTE: i64 = 1 << 20;
 
 /// All settings.
@@ -48,7 +46,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "timeout",
         "Disconnect a client that was idle for this many seconds. 0 means never.",
-        number!(timeout, 0, INT),
+        number!(timeout, 0, MAX_INT),
     ),
     Parameter::new(
         "io-threads",
@@ -94,29 +92,19 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "save",
         "Pairs: save a snapshot after SECONDS if there were CHANGES. Empty: never.",
-        (
-            |s| {
-                let points = s
-                    .data
-                    .save
-                    .iter()
-                    .map(|(after, most)| format!("{after} {most}"));
-                points.collect::<Vec<_>>().join(" ")
-            },
-            |s, text| put(&mut s.data.save, save_points(text)),
-        ),
+        access!(data.save, |points: &Vec<_>| show_save_points(points), text => save_points(text)),
     )
     .list(),
     Parameter::new(
         "dir",
         "The directory of the snapshot and the log.",
-        (
-            |s| {
-                let dir = s.data.dir.as_deref();
-                let absolute = |dir: &Path| path::absolute(dir).unwrap_or_else(|_| dir.into());
-                dir.map_or_else(String::new, |dir| absolute(dir).to_string_lossy().into())
+        access!(
+            data.dir,
+            |dir: &Option<PathBuf>| {
+                let absolute = |dir: &PathBuf| path::absolute(dir).unwrap_or_else(|_| dir.clone());
+                show_path(&dir.as_ref().map(absolute))
             },
-            |s, text| put(&mut s.data.dir, Ok((!text.is_empty()).then(|| text.into()))),
+            text => Ok((!text.is_empty()).then(|| text.into()))
         ),
     )
     .protected()
@@ -147,22 +135,9 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "rdb-unknown-values",
         "Values of unknown types: refuse to start, or skip them.",
-        (
-            |s| {
-                if s.data.rdb_skip_unknown_values {
-                    "skip"
-                } else {
-                    "refuse"
-                }
-                .into()
-            },
-            |s, text| {
-                let word = choice(text, &["refuse", "skip"]);
-                put(
-                    &mut s.data.rdb_skip_unknown_values,
-                    word.map(|word| word == "skip"),
-                )
-            },
+        word!(
+            data.rdb_skip_unknown_values,
+            &[("refuse", false), ("skip", true)]
         ),
     )
     .fixed(IMMUTABLE),
@@ -186,18 +161,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "appendfsync",
         "When the log is forced to the disk: always (before each reply), everysec or no.",
-        (
-            |s| {
-                let fsync = FSYNC.iter().find(|(_, fsync)| *fsync == s.data.appendfsync);
-                fsync.map_or("", |(word, _)| word).into()
-            },
-            |s, text| {
-                let word = choice(text, &FSYNC.map(|(word, _)| word))?;
-                let fsync = FSYNC.iter().find(|(known, _)| *known == word);
-                s.data.appendfsync = fsync.map_or(s.data.appendfsync, |(_, fsync)| *fsync);
-                Ok(())
-            },
-        ),
+        word!(data.appendfsync, &FSYNC),
     ),
     Parameter::new(
         "aof-load-truncated",
@@ -209,7 +173,7 @@ pub const PARAMETERS: &[Parameter] = &[
         "aof-use-rdb-preamble",
         "Only yes: a rewritten log begins with a snapshot.",
         (
-            |_| show_yes_no(true),
+            |_| show_yes_no(&true),
             |_, text| match yes_no(text)? {
                 true => Ok(()),
                 false => Err(
@@ -221,7 +185,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "auto-aof-rewrite-percentage",
         "Rewrite the log when it has grown by this many percent. 0 means never.",
-        number!(data.auto_aof_rewrite_percentage, 0, INT),
+        number!(data.auto_aof_rewrite_percentage, 0, MAX_INT),
     ),
     Parameter::new(
         "auto-aof-rewrite-min-size",
@@ -274,7 +238,7 @@ pub const PARAMETERS: &[Parameter] = &[
         "hz",
         "How many times a second keys whose time is over are looked for.",
         // Redis accepts any number and then clamps it to these bounds.
-        read!(hz, text => number(text, 0, INT).map(|hz: u32| hz.clamp(1, 500))),
+        read!(hz, text => number(text, 0, MAX_INT).map(|hz: u32| hz.clamp(1, 500))),
     ),
     Parameter::new(
         "loglevel",
@@ -311,30 +275,20 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "bf-initial-size",
         "Capacity of filters that BF.ADD creates.",
-        read!(bf.initial_size, text => number::capacity(text.as_bytes())
-            .map_err(|e| refused(e, "bf-initial-size", "[1, 1073741824]"))),
+        ranged!("bf-initial-size", bf.initial_size, s => number::CAPACITY),
     )
     .alias("bf.bf-initial-size"),
     Parameter::new(
         "bf-expansion-factor",
         "How many times larger each further layer of these filters is. 0 disables growth.",
-        read!(bf.expansion, text => number::expansion(text.as_bytes())
-            .map_err(|e| refused(e, "bf-expansion-factor", "[0, 32768]"))),
+        ranged!("bf-expansion-factor", bf.expansion, s => number::EXPANSION),
     )
     .alias("bf.bf-expansion-factor"),
     Parameter::new(
         "bf-default-layout",
         "Layout of these filters: classic (RedisBloom's), or blocked: faster, and keeps its\n\
          error rate when it grows.",
-        (
-            |s| layout::name(s.bf.layout).into(),
-            |s, text| {
-                let word = choice(text, LAYOUTS)?;
-                let found = layout::parse(word.as_bytes());
-                s.bf.layout = found.unwrap_or(s.bf.layout);
-                Ok(())
-            },
-        ),
+        word!(bf.layout, &LAYOUTS),
     )
     .alias("bf.bf-default-layout"),
     Parameter::new(
@@ -342,11 +296,39 @@ pub const PARAMETERS: &[Parameter] = &[
         "Maximum bytes of one filter's bits. 0 means no limit.",
         memory!(bf_max_filter_bytes, 0, i64::MAX),
     ),
-    cuckoo::BUCKET_SIZE,
-    cuckoo::INITIAL_SIZE,
-    cuckoo::MAX_ITERATIONS,
-    cuckoo::EXPANSION_FACTOR,
-    cuckoo::MAX_EXPANSIONS,
+    Parameter::new(
+        "cf-bucket-size",
+        "Slots per bucket of filters that CF.ADD creates. More slots fill better and err more.",
+        // A table has at least two buckets.
+        ranged!("cf-bucket-size", cf.bucket_size,
+            s => 1..=u8::try_from(s.cf.initial_size / 2).unwrap_or(u8::MAX)),
+    )
+    .alias("bf.cf-bucket-size"),
+    Parameter::new(
+        "cf-initial-size",
+        "Minimum number of slots of these filters.",
+        ranged!("cf-initial-size", cf.initial_size,
+            s => 2 * u64::from(s.cf.bucket_size)..=*number::CAPACITY.end()),
+    )
+    .alias("bf.cf-initial-size"),
+    Parameter::new(
+        "cf-max-iterations",
+        "Maximum number of items moved to make room for one.",
+        ranged!("cf-max-iterations", cf.max_iterations, s => 1..=u16::MAX),
+    )
+    .alias("bf.cf-max-iterations"),
+    Parameter::new(
+        "cf-expansion-factor",
+        "How many times larger each further table of these filters is. 0 disables growth.",
+        ranged!("cf-expansion-factor", cf.expansion, s => 0..=CuckooFilter::MAX_EXPANSION),
+    )
+    .alias("bf.cf-expansion-factor"),
+    Parameter::new(
+        "cf-max-expansions",
+        "Maximum number of tables of a cuckoo filter.",
+        ranged!("cf-max-expansions", cf.max_expansions, s => 1..=1 << 16),
+    )
+    .alias("bf.cf-max-expansions"),
 ];
 
 fn one_of(text: &str, words: &[&'static str]) -> Result<String, String> {
@@ -359,6 +341,11 @@ const FSYNC: [(&str, Fsync); 3] = [
     ("always", Fsync::Always),
     ("no", Fsync::No),
 ];
+
+fn show_save_points(points: &[(u64, u64)]) -> String {
+    let shown = points.iter().map(|(after, most)| format!("{after} {most}"));
+    shown.collect::<Vec<_>>().join(" ")
+}
 
 /// Pairs of seconds and changes.
 fn save_points(text: &str) -> Result<Vec<(u64, u64)>, String> {

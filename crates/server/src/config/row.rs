@@ -34,7 +34,7 @@ impl Parameter {
 pub(super) const IMMUTABLE: &str = "can't set immutable config";
 
 /// The maximum of a C int.
-pub(super) const INT: i64 = 2_147_483_647;
+pub(super) const MAX_INT: i64 = 2_147_483_647;
 
 /// How a setting is shown and read.
 pub(super) type Access = (
@@ -83,21 +83,28 @@ pub(super) fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), Stri
     Ok(())
 }
 
+/// The access to a field, with functions that show and read it.
+macro_rules! access {
+    ($($field:ident).+, $show:expr, $text:ident => $value:expr) => {
+        (
+            |s| $show(&s.$($field).+),
+            |s, $text| $crate::config::row::put(&mut s.$($field).+, $value),
+        )
+    };
+}
+
 /// The access to a field that implements `Display`, with a function that reads it.
 macro_rules! read {
-    ($field:ident $(.$inner:ident)?, $text:ident => $value:expr) => {
-        (
-            |s| s.$field$(.$inner)?.to_string(),
-            |s, $text| $crate::config::row::put(&mut s.$field$(.$inner)?, $value),
-        )
+    ($($field:ident).+, $text:ident => $value:expr) => {
+        $crate::config::row::access!($($field).+, ToString::to_string, $text => $value)
     };
 }
 
 /// The access to a field that is a number within bounds.
 macro_rules! number {
-    ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
+    ($($field:ident).+, $least:expr, $most:expr) => {
         $crate::config::row::read!(
-            $field$(.$inner)?,
+            $($field).+,
             text => $crate::config::text::number(text, $least, $most)
         )
     };
@@ -105,9 +112,9 @@ macro_rules! number {
 
 /// The access to a field that is an amount of memory within bounds.
 macro_rules! memory {
-    ($field:ident $(.$inner:ident)?, $least:expr, $most:expr) => {
+    ($($field:ident).+, $least:expr, $most:expr) => {
         $crate::config::row::read!(
-            $field$(.$inner)?,
+            $($field).+,
             text => $crate::config::text::memory(text, $least, $most)
         )
     };
@@ -115,13 +122,36 @@ macro_rules! memory {
 
 /// The access to a field that is yes or no.
 macro_rules! yes_no {
-    ($field:ident $(.$inner:ident)?) => {
+    ($($field:ident).+) => {
+        $crate::config::row::access!(
+            $($field).+,
+            $crate::config::text::show_yes_no,
+            text => $crate::config::text::yes_no(text)
+        )
+    };
+}
+
+/// The access to a field whose values have words.
+macro_rules! word {
+    ($($field:ident).+, $words:expr) => {
+        $crate::config::row::access!(
+            $($field).+,
+            |value| $crate::config::text::show_word($words, value),
+            text => $crate::config::text::read_word($words, text)
+        )
+    };
+}
+
+/// The access to a number of RedisBloom's settings. Its range may depend on the other settings.
+macro_rules! ranged {
+    ($name:expr, $($field:ident).+, $settings:ident => $range:expr) => {
         (
-            |s| $crate::config::text::show_yes_no(s.$field$(.$inner)?),
-            |s, text| $crate::config::row::put(
-                &mut s.$field$(.$inner)?,
-                $crate::config::text::yes_no(text),
-            ),
+            |s| s.$($field).+.to_string(),
+            |$settings, text| {
+                let range = $range;
+                let value = $crate::config::text::ranged($name, text, range);
+                $crate::config::row::put(&mut $settings.$($field).+, value)
+            },
         )
     };
 }
@@ -129,13 +159,11 @@ macro_rules! yes_no {
 /// The access to a path; an empty one means none.
 macro_rules! file_path {
     ($($field:ident).+) => {
-        (
-            |s| $crate::config::text::show_path(s.$($field).+.as_deref()),
-            |s, text| {
-                let path = (!text.is_empty()).then(|| text.into());
-                $crate::config::row::put(&mut s.$($field).+, Ok(path))
-            },
+        $crate::config::row::access!(
+            $($field).+,
+            $crate::config::text::show_path,
+            text => Ok((!text.is_empty()).then(|| text.into()))
         )
     };
 }
-pub(super) use {file_path, memory, number, read, yes_no};
+pub(super) use {access, file_path, memory, number, ranged, read, word, yes_no};

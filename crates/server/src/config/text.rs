@@ -1,13 +1,15 @@
 //! Text forms of values: numbers, yes and no, amounts of memory, words from a list.
 
-use std::path::Path;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
-use everbloom_commands::number::NumberError;
+use everbloom_commands::number::{self, NumberError};
 
 /// A decimal integer within bounds.
 pub fn number<T: TryFrom<i64>>(text: &str, least: i64, most: i64) -> Result<T, String> {
-    let number: i64 = everbloom_commands::number::integer(text.as_bytes())
-        .ok_or("argument couldn't be parsed into an integer")?;
+    let number: i64 =
+        number::integer(text.as_bytes()).ok_or("argument couldn't be parsed into an integer")?;
     within(number, least, most)
 }
 
@@ -54,13 +56,32 @@ pub fn yes_no(text: &str) -> Result<bool, String> {
 }
 
 /// A path as text; none is empty.
-pub fn show_path(path: Option<&Path>) -> String {
+pub fn show_path(path: &Option<PathBuf>) -> String {
+    let path = path.as_ref();
     path.map_or_else(String::new, |path| path.to_string_lossy().into())
 }
 
 /// A truth value as text.
-pub fn show_yes_no(value: bool) -> String {
-    if value { "yes" } else { "no" }.into()
+pub fn show_yes_no(value: &bool) -> String {
+    if *value { "yes" } else { "no" }.into()
+}
+
+/// The word of a value.
+pub fn show_word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> String {
+    let known = words.iter().find(|(_, known)| known == value);
+    known.map_or("", |(word, _)| word).into()
+}
+
+/// The value of a word, in any case.
+pub fn read_word<T: Copy>(words: &[(&'static str, T)], text: &str) -> Result<T, String> {
+    let is_named = |(word, _): &&(&str, T)| word.eq_ignore_ascii_case(text);
+    let known = words.iter().find(is_named).map(|(_, value)| *value);
+    known.ok_or_else(|| unknown_word(words.iter().map(|(word, _)| *word)))
+}
+
+fn unknown_word<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    let words = words.collect::<Vec<_>>().join(", ");
+    format!("argument(s) must be one of the following: {words}")
 }
 
 /// One word of a list, in any case.
@@ -69,12 +90,7 @@ pub fn choice(text: &str, words: &[&'static str]) -> Result<&'static str, String
         .iter()
         .find(|word| word.eq_ignore_ascii_case(text))
         .copied()
-        .ok_or_else(|| {
-            format!(
-                "argument(s) must be one of the following: {}",
-                words.join(", ")
-            )
-        })
+        .ok_or_else(|| unknown_word(words.iter().copied()))
 }
 
 /// Splits a line into words as Redis does: `"..."` with escapes, `'...'` with `\'`; `None` when a
@@ -103,6 +119,17 @@ pub fn quote(word: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+/// A number within the range of one of RedisBloom's settings.
+pub(super) fn ranged<N>(name: &str, text: &str, range: RangeInclusive<N>) -> Result<N, String>
+where
+    N: TryFrom<i64> + PartialOrd + Display,
+{
+    number::within(text.as_bytes(), &range).map_err(|error| {
+        let range = format!("[{}, {}]", range.start(), range.end());
+        refused(error, name, &range)
+    })
 }
 
 /// RedisBloom's error for a wrong value of its own settings.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::text::{choice, split_words};
+use super::text::split_words;
 
 /// TLS settings for new connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,20 +45,7 @@ pub enum AuthClients {
     Optional,
 }
 
-impl AuthClients {
-    pub(super) fn read(text: &str) -> Result<Self, String> {
-        let word = choice(text, &AUTH_CLIENTS.map(|(word, _)| word))?;
-        let found = AUTH_CLIENTS.iter().find(|(known, _)| *known == word);
-        Ok(found.map_or(AuthClients::Yes, |(_, is)| *is))
-    }
-
-    pub(super) fn show(self) -> &'static str {
-        let found = AUTH_CLIENTS.iter().find(|(_, is)| *is == self);
-        found.map_or("", |(word, _)| word)
-    }
-}
-
-const AUTH_CLIENTS: [(&str, AuthClients); 3] = [
+pub(super) const AUTH_CLIENTS: [(&str, AuthClients); 3] = [
     ("no", AuthClients::No),
     ("yes", AuthClients::Yes),
     ("optional", AuthClients::Optional),
@@ -104,11 +91,12 @@ impl Protocols {
         })
     }
 
-    pub(super) fn show(self) -> &'static str {
+    pub(super) fn show(&self) -> String {
         match (self.tls12, self.tls13) {
             (true, false) => "TLSv1.2",
             (false, true) => "TLSv1.3",
             _ => "TLSv1.2 TLSv1.3",
         }
+        .into()
     }
 }

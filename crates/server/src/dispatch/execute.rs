@@ -10,7 +10,7 @@ use tracing::warn;
 use super::admission::{admit, is_queued, refuse};
 use super::turn::Turn;
 use super::{pipeline, run, transaction};
-use crate::call::{Call, Registered};
+use crate::call::{Handler, Registered};
 use crate::native::table::registry;
 use crate::offload::Done;
 use crate::session::Session;
@@ -45,10 +45,12 @@ pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usi
                 continue;
             }
         }
+        let unsent = turn.out.len();
         execute_one(turn, command, request);
         if turn.session.offload.is_requested() {
             return next;
         }
+        turn.drop_unwanted(unsent);
         next += 1;
     }
     next
@@ -70,22 +72,21 @@ fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: 
             if let Some(stats) = turn.stats.commands.get(command.index) {
                 stats.rejected.add(1);
             }
-            if command.flags.has(DISCARDS) {
-                transaction::discarded(&mut call(turn, command, args), &reply)
+            Some(if command.flags.has(DISCARDS) {
+                transaction::discarded(&mut turn.call(command, args).0, &reply)
             } else {
                 refuse(turn.session, reply)
-            }
+            })
         }
         Ok(()) if is_queued(turn.session, command) => {
             turn.skip_time();
-            queue(turn.session, command, args)
+            Some(queue(turn.session, command, args))
         }
-        Ok(()) => match run_admitted(turn, command, args) {
-            Some(reply) => reply,
-            None => return,
-        },
+        Ok(()) => run_admitted(turn, command, args),
     };
-    turn.send(&reply);
+    if let Some(reply) = reply {
+        turn.send(&reply);
+    }
     turn.session.offload.forget();
 }
 
@@ -98,40 +99,32 @@ fn run_admitted(
 ) -> Option<Reply> {
     let took = turn.session.offload.took();
     turn.mark = turn.mark.checked_sub(took).unwrap_or(turn.mark);
+    let mut failed = 0;
     let reply = match turn.session.offload.take_reply() {
         Some(Done::Encoded(reply)) => {
-            turn.note_time(command, args, 1, 0);
             turn.send_encoded(reply);
-            return None;
+            None
         }
-        Some(Done::Reply(reply)) => reply,
-        _ => run::run(&mut call(turn, command, args)),
+        Some(Done::Reply(reply)) => Some(reply),
+        _ => {
+            let (mut call, mut answers) = turn.call(command, args);
+            let reply = match command.handler {
+                Handler::Exec => transaction::exec(&mut call, &mut answers),
+                _ => run::run(&mut call, &mut answers),
+            };
+            failed = answers.failed;
+            reply
+        }
     };
     if turn.session.offload.is_requested() {
         return None;
     }
-    turn.note_time(command, args, 1, u64::from(reply.is_error()));
+    failed += u64::from(reply.as_ref().is_some_and(Reply::is_error));
+    turn.note_time(command, args, 1, failed);
     if command.flags.has(CHANGES_SETTINGS) {
         *turn.settings = turn.server.config.snapshot();
     }
-    Some(reply)
-}
-
-fn call<'c>(
-    turn: &'c mut Turn<'_>,
-    command: &'static Registered,
-    args: &'c [&'c [u8]],
-) -> Call<'c> {
-    Call {
-        server: turn.server,
-        registry: registry(),
-        stats: turn.stats,
-        settings: turn.settings,
-        session: turn.session,
-        command: &command.row,
-        args,
-        now: turn.now,
-    }
+    reply
 }
 
 /// Whether a word begins a line of HTTP. A page in somebody's browser may send requests to servers

@@ -5,13 +5,12 @@
 //! - [`admission`]: whether a command may run now
 //! - [`pipeline`]: requests of a command on one value, grouped when they follow each other
 //! - [`run`]: any other command, under the locks of what it names; [`transaction`]: those that EXEC
-//!   runs; [`locked`]: any command on shards that are locked
+//!   runs
 //! - [`value`]: a command on the value of its one key; [`sinks`]: receive its replies and changes
 //! - [`replay`]: the commands of the log, which no client sent
 
 pub mod admission;
 pub mod execute;
-pub mod locked;
 pub mod pipeline;
 pub mod replay;
 pub mod run;

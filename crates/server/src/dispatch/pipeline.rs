@@ -9,20 +9,21 @@
 use everbloom_commands::{Action, Function, Run};
 use everbloom_files::Value;
 use everbloom_resp::Batch;
-use everbloom_store::keyspace::{Footprint, Place, View};
+use everbloom_store::keyspace::{Footprint, KeyLocation, View};
 use smallvec::SmallVec;
 
 use super::admission::refused_now;
 use super::sinks::Encoded;
 use super::turn::Turn;
-use super::value::{Runner, Stored};
-use crate::call::{Handler, Registered};
+use super::value::{self, Stored};
+use crate::call::{Call, Handler, Registered};
+use crate::locked::Locked;
 use crate::native::bitmaps::single;
 use crate::session::ReplyMode;
 
 /// The maximum number of requests on several keys that are executed together. It is large enough
 /// that the waits for memory overlap, and small enough that the shards are not locked for long.
-const WINDOW: usize = 64;
+const MAX_REQUESTS_TOGETHER: usize = 64;
 
 /// Executes the requests starting at number `first`, if they are of a command on one value. Returns
 /// how many.
@@ -35,7 +36,6 @@ pub fn execute(
 ) -> usize {
     let request = args.get(requests.range(first)).unwrap_or_default();
     if turn.session.transaction.is_some()
-        || turn.session.reply_mode != ReplyMode::On
         || !turn.session.authenticated
         || !command.accepts(request.len())
         // If one request would be refused, each must be refused one by one.
@@ -43,79 +43,74 @@ pub fn execute(
     {
         return 0;
     }
-    let runs = Runs::find(command, requests, args, first);
-    let (done, failed) = match command.handler {
-        Handler::Filter(Function::Bloom(action)) => execute_runs(turn, &runs, action),
-        Handler::Filter(Function::Cuckoo(action)) => execute_runs(turn, &runs, action),
-        Handler::Text(action) => execute_runs(turn, &runs, action),
+    // CLIENT REPLY SKIP is about one reply.
+    let together = command.pipelines && turn.session.reply_mode != ReplyMode::Skip;
+    let most = if together { requests.len() - first } else { 1 };
+    let runs = Runs::find(requests, args, first, most);
+    let unsent = turn.out.len();
+    let (mut call, mut answers) = turn.call(command, request);
+    let done = match command.handler {
+        Handler::Filter(Function::Bloom(action)) => {
+            execute_runs(&mut call, &mut answers, &runs, action)
+        }
+        Handler::Filter(Function::Cuckoo(action)) => {
+            execute_runs(&mut call, &mut answers, &runs, action)
+        }
+        Handler::Text(action) => execute_runs(&mut call, &mut answers, &runs, action),
         _ => return 0,
     };
+    let failed = answers.failed;
     turn.last = Some(command);
     turn.note_time(command, request, done as u64, failed);
+    turn.drop_unwanted(unsent);
     done
 }
 
-/// Returns how many requests were executed, and how many of them failed.
+/// Returns how many requests were executed.
 #[inline]
 fn execute_runs<T: Stored>(
-    turn: &mut Turn<'_>,
+    call: &mut Call<'_>,
+    answers: &mut Encoded<'_>,
     runs: &Runs<'_>,
     action: Action<T>,
-) -> (usize, u64) {
-    let store = &turn.server.store;
+) -> usize {
+    let keyspace = &call.server.store.keyspace;
     let exclusive = matches!(action, Action::Write(_));
-    let hashes: SmallVec<[u64; 4]> = runs
-        .iter()
-        .map(|run| store.keyspace.hash(run.key()))
-        .collect();
+    let hashes: SmallVec<[u64; 4]> = runs.iter().map(|run| keyspace.hash(run.key())).collect();
     let mut footprint = Footprint::none();
     hashes.iter().for_each(|hash| footprint.add_hash(*hash));
-    let mut view = footprint.lock(&store.keyspace, exclusive, turn.now);
-    let db = turn.session.db;
-    let places = runs.iter().zip(&hashes);
-    let places: SmallVec<[Place<'_>; 1]> = places
-        .map(|(run, hash)| view.place_of_hash(db, run.key(), *hash))
+    let mut locked = Locked::lock(call.server, footprint, exclusive, call.now);
+    let db = call.session.db;
+    let locations = runs.iter().zip(&hashes);
+    let locations: SmallVec<[KeyLocation<'_>; 1]> = locations
+        .map(|(run, hash)| locked.locate_hash(db, run.key(), *hash))
         .collect();
-    if places.len() > 1 {
-        prefetch(&view, &places, runs);
+    if locations.len() > 1 {
+        prefetch(&locked, &locations, runs);
     }
-    let mut runner = Runner {
-        server: turn.server,
-        settings: turn.settings,
-        stats: turn.stats,
-        context: turn.context(),
-    };
-    let mut answers = Encoded {
-        out: turn.out,
-        protocol: turn.session.protocol,
-        stats: turn.stats,
-        failed: 0,
-    };
-    let mut record = store.journal.record();
+    let mut context = call.context();
     let mut done = 0;
-    for (place, mut run) in places.iter().zip(runs.iter()) {
+    for (at, mut run) in locations.iter().zip(runs.iter()) {
         let requests = run.len();
-        let at = (&mut view, place);
-        let flow = runner.run(action, &mut run, at, &mut record, &mut answers);
+        let at = (&mut locked, at);
+        let flow = value::run(call, &mut context, action, &mut run, at, answers);
         done += requests - run.len();
         if flow.is_break() {
             break;
         }
     }
-    if exclusive {
-        turn.session.wrote(store.journal.append(record));
-    }
-    (done, answers.failed)
+    locked.commit(call.session, exclusive);
+    done
 }
 
 /// Prefetches the memory that the runs use: first all entries, then the parts of their values
 /// outside the entries.
-fn prefetch(view: &View<'_>, places: &[Place<'_>], runs: &Runs<'_>) {
-    for place in places {
-        view.prefetch(place);
+fn prefetch(view: &View<'_>, locations: &[KeyLocation<'_>], runs: &Runs<'_>) {
+    for at in locations {
+        view.prefetch(at);
     }
-    for (place, run) in places.iter().zip(runs.iter()) {
-        match view.peek_at(place).map(|entry| &entry.value) {
+    for (at, run) in locations.iter().zip(runs.iter()) {
+        match view.peek_at(at).map(|entry| &entry.value) {
             Some(Value::Filter(filter)) => filter.prefetch_items(run.third_words()),
             Some(Value::Text(text)) => single::prefetch(text, run.third_words()),
             None => {}
@@ -133,24 +128,23 @@ struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     /// The requests starting at number `first` that can be executed together: any number on one
-    /// key, or at most [`WINDOW`] on several.
-    fn find(command: &Registered, requests: &Batch, args: &'a [&'a [u8]], first: usize) -> Self {
+    /// key, or at most [`MAX_REQUESTS_TOGETHER`] on several, and at most `most`.
+    fn find(requests: &Batch, args: &'a [&'a [u8]], first: usize, most: usize) -> Self {
         let words = args.get(requests.range(first).start..).unwrap_or_default();
         let width = requests.range(first).len();
         let mut ends: SmallVec<[usize; 16]> = SmallVec::new();
         let (mut count, mut last) = (0, None);
-        let left = if command.pipelines {
-            requests.len() - first
-        } else {
-            1
-        };
         let name = words.first();
         // Requests with the same number of words form rows.
-        for (at, request) in words.chunks_exact(width.max(1)).take(left).enumerate() {
+        for (at, request) in words.chunks_exact(width.max(1)).take(most).enumerate() {
             if requests.range(first + at).len() != width || request.first() != name {
                 break;
             }
-            let (key, full, several) = (request.get(1), count >= WINDOW, ends.len() > 1);
+            let (key, full, several) = (
+                request.get(1),
+                count >= MAX_REQUESTS_TOGETHER,
+                ends.len() > 1,
+            );
             match ends.last_mut() {
                 Some(end) if last == key && !(full && several) => *end += 1,
                 _ if full => break,

@@ -1,10 +1,11 @@
 //! Runs the commands of the log, which have no client.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use everbloom::Layout;
 use everbloom_commands::flags::SELECTS;
-use everbloom_commands::{CommandError, CuckooDefaults, Defaults};
+use everbloom_commands::{Answers, CommandError, CuckooDefaults, Defaults};
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::replay::{Replay, ReplayError};
@@ -62,21 +63,38 @@ impl<'s> Replayer<'s> {
     }
 }
 
-/// Whether a command, or a part of it, was refused for memory. It was not when it was logged, so
-/// without it something would be lost.
-fn lacks_memory(reply: &Reply) -> bool {
-    let refusals = [
-        CommandError::InsufficientMemory,
-        CommandError::CannotGrow,
-        CommandError::CuckooCannotGrow,
-    ];
-    match reply {
-        Reply::Error(_) => {
-            *reply == error::out_of_memory()
-                || refusals.into_iter().any(|refusal| *reply == refusal.into())
+/// Discards the answers of one command, but for errors.
+#[derive(Debug, Default)]
+struct Failures {
+    text: Option<Cow<'static, str>>,
+    /// The command, or a part of it, was refused for memory. It was not when it was logged, so
+    /// without it something would be lost.
+    lacks_memory: bool,
+}
+
+const LACKS_MEMORY: [CommandError; 3] = [
+    CommandError::InsufficientMemory,
+    CommandError::CannotGrow,
+    CommandError::CuckooCannotGrow,
+];
+
+impl Answers for Failures {
+    fn boolean(&mut self, _: bool) {}
+
+    fn integer(&mut self, _: i64) {}
+
+    fn array(&mut self, _: usize) {}
+
+    fn element_error(&mut self, error: CommandError) {
+        self.lacks_memory |= LACKS_MEMORY.contains(&error);
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        self.lacks_memory |= reply == error::out_of_memory()
+            || LACKS_MEMORY.into_iter().any(|error| reply == error.into());
+        if let Reply::Error(text) = reply {
+            self.text = Some(text);
         }
-        Reply::Array(replies) => replies.iter().any(lacks_memory),
-        _ => false,
     }
 }
 
@@ -101,7 +119,7 @@ impl Replay for Replayer<'_> {
         if !command.accepts(args.len()) {
             return Err(ReplayError::Arity(command.name));
         }
-        let reply = run::run(&mut Call {
+        let mut call = Call {
             server: self.server,
             registry: registry(),
             stats: &self.stats,
@@ -115,15 +133,19 @@ impl Replay for Replayer<'_> {
                 ms: 0,
                 ..Now::read()
             },
-        });
+        };
+        let mut failures = Failures::default();
+        if let Some(reply) = run::run(&mut call, &mut failures) {
+            failures.reply(reply);
+        }
         // The commands after a bad SELECT would change the keys of another database.
-        if command.flags.has(SELECTS) && reply.is_error() {
+        if command.flags.has(SELECTS) && failures.text.is_some() {
             return Err(ReplayError::Database(self.settings.data.databases));
         }
-        if lacks_memory(&reply) {
+        if failures.lacks_memory {
             return Err(ReplayError::OutOfMemory(command.name));
         }
-        if let Reply::Error(text) = &reply {
+        if let Some(text) = failures.text {
             self.refused += 1;
             self.first_refusal
                 .get_or_insert_with(|| format!("{}: {text}", command.name));

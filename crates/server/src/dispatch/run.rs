@@ -1,30 +1,33 @@
-//! Runs an admitted command: under the locks of its keys, with its effect recorded.
+//! Runs an admitted command: under the locks of its keys, with its changes recorded.
 
-use everbloom_commands::flags::WRITE;
+use everbloom::{CuckooFilter, ScalableBloomFilter};
+use everbloom_commands::flags::{GIVES_PIECES, WRITE};
+use everbloom_commands::table::ReplaceFn;
+use everbloom_commands::{Action, Answers, Function, ReadSlot, Run};
 use everbloom_resp::Reply;
-use everbloom_store::keyspace::Footprint;
+use everbloom_store::keyspace::{Entry, Footprint, View};
 
-use super::{locked, transaction};
+use super::value::{self, Stored, read_slot};
 use crate::call::{Call, Handler};
+use crate::locked::Locked;
+use crate::native::{long, subcommand};
 
-/// Runs an admitted command: locks its keys, runs it, and records its effect.
-pub fn run(call: &mut Call<'_>) -> Reply {
-    if let Err(reply) = locked::choose_subcommand(call) {
-        return reply;
+/// Locks the keys of a command and runs it. A command on one value writes its answer into
+/// `answers`; any other returns it.
+pub fn run(call: &mut Call<'_>, answers: &mut dyn Answers) -> Option<Reply> {
+    if let Err(reply) = choose_subcommand(call) {
+        return Some(reply);
     }
-    let command = call.command;
-    let (keyspace, now) = (&call.server.store.keyspace, call.now);
+    let (command, keyspace) = (call.command, &call.server.store.keyspace);
     let mut footprint = Footprint::none();
     let writes = command.flags.has(WRITE);
     let mut exclusive = writes;
     match command.handler {
-        Handler::Exec => return transaction::exec(call),
-        Handler::Plain(function) => return function(call).unwrap_or_else(|refusal| refusal),
         Handler::Filter(_) | Handler::Text(_) | Handler::Read(_) | Handler::Write(_) => {
             footprint.add_keys(keyspace, command.keys.of(call.args));
         }
         // The view locks each shard when its turn comes.
-        Handler::ReadEach(_) => {}
+        Handler::Plain(_) | Handler::Exec | Handler::ReadEach(_) => {}
         Handler::WriteAll(_) => {
             footprint = Footprint::Whole;
             // DEBUG reads all keys at one moment, although it does not count as a command that
@@ -32,11 +35,82 @@ pub fn run(call: &mut Call<'_>) -> Reply {
             exclusive = true;
         }
     }
-    let mut view = footprint.lock(keyspace, exclusive, now);
-    let mut record = call.server.store.journal.record();
-    let reply = locked::run(call, &mut view, &mut record);
-    if writes || !record.is_empty() {
-        call.session.wrote(call.server.store.journal.append(record));
-    }
+    let mut locked = Locked::lock(call.server, footprint, exclusive, call.now);
+    let reply = run_locked(call, &mut locked, answers);
+    locked.commit(call.session, writes);
     reply
+}
+
+/// The same on shards that are locked already, exclusively if the command may write.
+pub fn run_locked(
+    call: &mut Call<'_>,
+    locked: &mut Locked<'_>,
+    answers: &mut dyn Answers,
+) -> Option<Reply> {
+    if let Err(reply) = choose_subcommand(call) {
+        return Some(reply);
+    }
+    let reply = match call.command.handler {
+        Handler::Filter(function) if offloads(call, function, locked) => return None,
+        Handler::Filter(Function::Bloom(action)) => return run_on(call, action, locked, answers),
+        Handler::Filter(Function::Cuckoo(action)) => return run_on(call, action, locked, answers),
+        Handler::Text(action) => return run_on(call, action, locked, answers),
+        Handler::Filter(Function::Replace(function)) => replace(call, function, locked),
+        Handler::Exec => Err(Reply::error("ERR EXEC without MULTI")),
+        Handler::Plain(function) => function(call),
+        Handler::Read(function) | Handler::ReadEach(function) => function(call, locked),
+        Handler::Write(function) | Handler::WriteAll(function) => function(call, locked),
+    };
+    locked.log_expired();
+    Some(reply.unwrap_or_else(|refusal| refusal))
+}
+
+/// Resolves a container command to the named subcommand. An error is the reply to a call that needs
+/// no running.
+fn choose_subcommand(call: &mut Call<'_>) -> Result<(), Reply> {
+    if !call.command.subcommands.is_empty() {
+        call.command = subcommand::choose(call.command, call.args)?;
+    }
+    Ok(())
+}
+
+/// Runs one request on the value of its key.
+fn run_on<T: Stored>(
+    call: &Call<'_>,
+    action: Action<T>,
+    locked: &mut Locked<'_>,
+    answers: &mut dyn Answers,
+) -> Option<Reply> {
+    let (mut run, mut context) = (Run::one(call.args), call.context());
+    let location = locked.locate(call.session.db, run.key());
+    let at = (locked, &location);
+    let _ = value::run(call, &mut context, action, &mut run, at, answers);
+    None
+}
+
+/// Makes the filter of the first key anew.
+fn replace(call: &Call<'_>, function: ReplaceFn, locked: &mut Locked<'_>) -> Result<Reply, Reply> {
+    let (db, key) = (call.session.db, Run::one(call.args).key());
+    let slot = |key| read_slot(locked.get(db, key).map(|entry| &entry.value));
+    let slots: Vec<ReadSlot<'_>> = call.command.keys.of(call.args).map(slot).collect();
+    let (filter, reply) = function(&call.context(), call.args, &slots)?;
+    drop(slots);
+    let expires_at = locked.peek(db, key).and_then(Entry::expires_at);
+    locked.insert(db, key, filter.into_value(), expires_at);
+    locked.log(db, call.args);
+    Ok(reply)
+}
+
+/// Whether a command has offloaded its work to another thread.
+fn offloads(call: &Call<'_>, function: Function, view: &View<'_>) -> bool {
+    if !call.command.flags.has(GIVES_PIECES) {
+        return false;
+    }
+    let key = call.args.get(1).copied().unwrap_or_default();
+    let value = view.peek(call.session.db, key).map(|entry| &entry.value);
+    match function {
+        Function::Bloom(_) => long::offloads_piece::<ScalableBloomFilter>(call, value),
+        Function::Cuckoo(_) => long::offloads_piece::<CuckooFilter>(call, value),
+        Function::Replace(_) => false,
+    }
 }

@@ -47,14 +47,14 @@ impl Answers for Encoded<'_> {
 
 /// Records the changes of one database.
 #[derive(Debug)]
-pub struct Noted<'a> {
+pub struct Logged<'a> {
     pub record: &'a mut Record,
     pub db: usize,
     /// Whether the key counts as modified.
     pub touched: bool,
 }
 
-impl Changes for Noted<'_> {
+impl Changes for Logged<'_> {
     fn repeat(&mut self, request: &[&[u8]]) {
         self.record.command(self.db, request);
     }

@@ -1,27 +1,32 @@
 //! EXEC: locks all keys of the queued commands and the watched keys at once, in the order of the
 //! shards. So nobody sees half a transaction, and two transactions cannot deadlock.
 
+use std::mem;
+
+use everbloom_commands::Answers;
 use everbloom_commands::flags::{CHANGES_SETTINGS, WRITE};
 use everbloom_resp::Reply;
-use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{Footprint, View};
 use tracing::warn;
 
 use super::admission::{refused_for_memory, refused_now};
-use super::locked;
+use super::run::run_locked;
+use super::sinks::Encoded;
 use crate::call::{Call, Handler};
 use crate::config::Settings;
+use crate::locked::Locked;
 use crate::session::{Queued, ReplyMode, Session, Watch};
 use crate::watches;
 
-/// Runs the commands queued since MULTI.
-pub fn exec(call: &mut Call<'_>) -> Reply {
+/// Runs the commands queued since MULTI. Returns the reply if none of them ran.
+pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
     let Some(transaction) = call.session.transaction.take() else {
-        return Reply::error("ERR EXEC without MULTI");
+        return Some(Reply::error("ERR EXEC without MULTI"));
     };
     if transaction.aborted {
         watches::forget(call.session, &call.server.store.keyspace, call.now);
-        return Reply::error("EXECABORT Transaction discarded because of previous errors.");
+        let text = "EXECABORT Transaction discarded because of previous errors.";
+        return Some(Reply::error(text));
     }
     let queued = &transaction.queued;
     let refused = queued.iter().find_map(|queued| {
@@ -32,88 +37,71 @@ pub fn exec(call: &mut Call<'_>) -> Reply {
         )
     });
     if let Some(reason) = refused {
-        return discarded(call, &reason);
+        return Some(discarded(call, &reason));
     }
-    let most = most_bytes(call);
     let footprint = footprint(call, queued);
-    let mut view = footprint.lock(&call.server.store.keyspace, true, call.now);
-    let unchanged = call
-        .session
-        .watches
-        .iter()
-        .all(|watch| holds(watch, &mut view));
-    watches::end(call.session, |_, end| end(&mut view));
-    if !unchanged {
-        return Reply::NullArray;
+    let mut locked = Locked::lock(call.server, footprint, true, call.now);
+    let watches = &call.session.watches;
+    let unchanged = watches.iter().all(|watch| holds(watch, &mut locked));
+    for watch in call.session.watches.drain(..) {
+        watches::end(&watch, &mut locked);
     }
-    let mut record = call.server.store.journal.record();
-    record.begin_transaction();
-    call.session.executing = true;
-    let mut replies = Vec::with_capacity(queued.len());
-    let mut bytes = 0_usize;
+    if !unchanged {
+        return Some(Reply::NullArray);
+    }
+    run_all(call, queued, &mut locked, answers);
+    let row = |queued: &Queued| call.registry.row(queued.command);
+    let writes = queued.iter().any(|queued| row(queued).flags.has(WRITE));
+    locked.commit(call.session, writes);
+    None
+}
+
+fn run_all(
+    call: &mut Call<'_>,
+    queued: &[Queued],
+    locked: &mut Locked<'_>,
+    answers: &mut Encoded<'_>,
+) {
+    let (unsent, most) = (answers.out.len(), max_bytes(call));
+    let mut over = false;
     let mut newer = None;
+    locked.record.begin_transaction();
+    call.session.executing = true;
+    answers.array(queued.len());
     for queued in queued {
         let settings = newer.as_deref().unwrap_or(call.settings);
-        let reply = run(call, settings, queued, &mut view, &mut record);
-        bytes = bytes.saturating_add(size(&reply));
-        if bytes <= most {
-            replies.push(reply);
-        } else {
-            replies = Vec::new();
+        run(call, settings, queued, locked, answers);
+        over |= answers.out.len() - unsent > most;
+        if over {
+            answers.out.truncate(unsent);
         }
-        if call
-            .registry
-            .row(queued.command)
-            .flags
-            .has(CHANGES_SETTINGS)
-        {
+        let flags = call.registry.row(queued.command).flags;
+        if flags.has(CHANGES_SETTINGS) {
             newer = Some(call.server.config.snapshot());
         }
     }
     call.session.executing = false;
-    record.end_transaction();
-    let row = |queued: &Queued| call.registry.row(queued.command);
-    if queued.iter().any(|queued| row(queued).flags.has(WRITE)) || !record.is_empty() {
-        call.session.wrote(call.server.store.journal.append(record));
-    }
-    if bytes > most {
+    locked.record.end_transaction();
+    if over {
         hang_up(call.session);
     }
-    Reply::Array(replies)
 }
 
 /// The maximum bytes of a transaction's replies, which are sent as one.
-fn most_bytes(call: &Call<'_>) -> usize {
+fn max_bytes(call: &Call<'_>) -> usize {
     match call.settings.client_output_buffer_limit.normal.hard {
-        0 => default_most(call.server.free_memory(call.settings)),
+        0 => default_max_bytes(call.server.free_memory(call.settings)),
         most => most,
     }
 }
 
 /// The limit if the settings have none: a part of the free memory.
-fn default_most(free: u64) -> usize {
-    const ALWAYS: usize = 64 << 20;
+fn default_max_bytes(free: u64) -> usize {
+    const MIN_BYTES: usize = 64 << 20;
     // The replies are in memory twice while their buffer is doubled.
-    usize::try_from(free / 4).unwrap_or(usize::MAX).max(ALWAYS)
-}
-
-/// Bytes that a reply takes.
-fn size(reply: &Reply) -> usize {
-    let sum = |items: &[Reply]| items.iter().map(size).sum();
-    let held = match reply {
-        Reply::Simple(text) | Reply::Error(text) | Reply::Verbatim(text) => text.len(),
-        Reply::Bulk(bytes) => bytes.len(),
-        Reply::BigNumber(digits) => digits.len(),
-        Reply::Booleans(values) => values.len(),
-        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => sum(items),
-        Reply::Map(pairs) => pairs
-            .iter()
-            .map(|(key, value)| size(key) + size(value))
-            .sum(),
-        Reply::Null | Reply::NullArray => 0,
-        Reply::Integer(_) | Reply::Boolean(_) | Reply::Double(_) => 0,
-    };
-    size_of::<Reply>() + held
+    usize::try_from(free / 4)
+        .unwrap_or(usize::MAX)
+        .max(MIN_BYTES)
 }
 
 /// Ends a connection without the reply, as Redis does: the transaction has run.
@@ -141,9 +129,9 @@ fn run(
     call: &mut Call<'_>,
     settings: &Settings,
     queued: &Queued,
-    view: &mut View<'_>,
-    record: &mut Record,
-) -> Reply {
+    locked: &mut Locked<'_>,
+    answers: &mut Encoded<'_>,
+) {
     let args: Vec<&[u8]> = queued.args.iter().map(Vec::as_slice).collect();
     let mut inner = Call {
         server: call.server,
@@ -157,15 +145,18 @@ fn run(
     };
     // The earlier commands may have used all allowed memory.
     let refused = refused_for_memory(inner.server, inner.settings, inner.command);
-    let reply = refused.unwrap_or_else(|| locked::run(&mut inner, view, record));
-    if let Reply::Error(text) = &reply {
-        call.stats.count_error(text);
+    let reply = refused.or_else(|| run_locked(&mut inner, locked, answers));
+    if let Some(reply) = reply {
+        // HELLO may have changed it.
+        answers.protocol = inner.session.protocol;
+        answers.reply(reply);
     }
+    // The failure is that of the queued command, not of EXEC.
+    let failed = mem::take(&mut answers.failed);
     if let Some(stats) = call.stats.commands.get(queued.command) {
         stats.calls.add(1);
-        stats.failed.add(u64::from(reply.is_error()));
+        stats.failed.add(failed);
     }
-    reply
 }
 
 /// All keys of the queued commands and the watches.
@@ -197,12 +188,12 @@ fn holds(watch: &Watch, view: &mut View<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::default_most;
+    use super::default_max_bytes;
 
     #[test]
     fn replies_may_take_a_quarter_of_the_free_memory_and_always_64_mib() {
-        assert_eq!(default_most(0), 64 << 20);
-        assert_eq!(default_most(256 << 20), 64 << 20);
-        assert_eq!(default_most(8 << 30), 2 << 30);
+        assert_eq!(default_max_bytes(0), 64 << 20);
+        assert_eq!(default_max_bytes(256 << 20), 64 << 20);
+        assert_eq!(default_max_bytes(8 << 30), 2 << 30);
     }
 }

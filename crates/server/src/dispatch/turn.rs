@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use everbloom_commands::Context;
 use everbloom_commands::flags::SKIP_SLOWLOG;
 use everbloom_resp::{Reply, encode};
 use everbloom_store::clock::Now;
 
-use crate::call::{Registered, context};
+use super::sinks::Encoded;
+use crate::call::{Call, Registered};
 use crate::config::Settings;
+use crate::native::table::registry;
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use crate::stats::WorkerStats;
@@ -38,9 +39,30 @@ pub struct Turn<'t> {
 }
 
 impl Turn<'_> {
-    /// The limits and settings for commands on filters.
-    pub fn context(&self) -> Context {
-        context(self.server, self.settings, self.session, self.now)
+    /// A call of a command, and the sink for its answers.
+    #[inline]
+    pub fn call<'c>(
+        &'c mut self,
+        command: &'static Registered,
+        args: &'c [&'c [u8]],
+    ) -> (Call<'c>, Encoded<'c>) {
+        let answers = Encoded {
+            out: self.out,
+            protocol: self.session.protocol,
+            stats: self.stats,
+            failed: 0,
+        };
+        let call = Call {
+            server: self.server,
+            registry: registry(),
+            stats: self.stats,
+            settings: self.settings,
+            session: self.session,
+            command: &command.row,
+            args,
+            now: self.now,
+        };
+        (call, answers)
     }
 
     /// Skips the time since the last mark: refused and queued commands have no timing figures, and
@@ -67,21 +89,16 @@ impl Turn<'_> {
         }
     }
 
-    /// Writes a reply, unless the client wants none.
+    /// Writes a reply.
     pub fn send(&mut self, reply: &Reply) {
         if let Reply::Error(text) = reply {
             self.stats.count_error(text);
         }
-        if self.is_wanted() {
-            encode(reply, self.session.protocol, self.out);
-        }
+        encode(reply, self.session.protocol, self.out);
     }
 
     /// The same for a long reply that is already encoded: it is not copied if it is the first.
     pub fn send_encoded(&mut self, mut reply: Vec<u8>) {
-        if !self.is_wanted() {
-            return;
-        }
         if self.out.is_empty() {
             std::mem::swap(self.out, &mut reply);
         } else {
@@ -89,14 +106,15 @@ impl Turn<'_> {
         }
     }
 
-    /// Whether the client wants the next reply.
-    fn is_wanted(&mut self) -> bool {
+    /// Drops what was written since there were `unsent` bytes, unless the client wants it.
+    #[inline]
+    pub fn drop_unwanted(&mut self, unsent: usize) {
         match self.session.reply_mode {
-            ReplyMode::On => return true,
+            ReplyMode::On => return,
             ReplyMode::Off => {}
             ReplyMode::SkipNext => self.session.reply_mode = ReplyMode::Skip,
             ReplyMode::Skip => self.session.reply_mode = ReplyMode::On,
         }
-        false
+        self.out.truncate(unsent);
     }
 }

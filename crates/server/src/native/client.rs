@@ -47,14 +47,6 @@ pub const SUBCOMMANDS: &[Command] = &[
             "Return information about client connections, of a TYPE or with some IDs.",
         )
         .usage("[TYPE <type> | ID <id> [...]]"),
-    subcommand("client|no-evict", 3, |call| {
-        let on = either(call.args().next_bytes()?, "ON", "OFF")?;
-        call.session.client.state.lock().no_evict = on;
-        Ok(Reply::OK)
-    })
-    .flags(&[ADMIN])
-    .docs("7.0.0", "Protect current client connection from eviction.")
-    .usage("(ON|OFF)"),
     subcommand("client|reply", 3, reply)
         .docs(
             "3.2.0",
@@ -221,12 +213,12 @@ fn describe(call: &Call<'_>, client: &Client, text: &mut String) {
         state.last_command
     };
     let unix = matches!(client.addr, Address::Unix(_));
-    let flags = [(queued.is_some(), 'x'), (unix, 'U'), (state.no_evict, 'e')];
-    let flags: String = flags
-        .into_iter()
-        .filter_map(|(is, flag)| is.then_some(flag))
-        .collect();
-    let flags = if flags.is_empty() { "N" } else { &flags };
+    let flags = match (queued.is_some(), unix) {
+        (false, false) => "N",
+        (true, false) => "x",
+        (false, true) => "U",
+        (true, true) => "xU",
+    };
     let seconds = |since: u64| call.now.ms.saturating_sub(since) / 1000;
     // Writing to a string cannot fail.
     let _ = writeln!(

@@ -44,15 +44,15 @@ const SUBCOMMANDS: &[Command] = &[
 ];
 
 /// A command, or a subcommand written `client|id` with its container.
-struct Found {
+struct Described {
     row: &'static Command,
     container: Option<&'static Command>,
 }
 
-fn find(registry: &'static Registry, name: &[u8]) -> Option<Found> {
+fn find(registry: &'static Registry, name: &[u8]) -> Option<Described> {
     let command = name.split(|byte| *byte == b'|').next()?;
-    let command = Found::command(&registry.find(command)?.row);
-    let is_named = |found: &Found| found.row.name.as_bytes().eq_ignore_ascii_case(name);
+    let command = Described::command(&registry.find(command)?.row);
+    let is_named = |found: &Described| found.row.name.as_bytes().eq_ignore_ascii_case(name);
     if is_named(&command) {
         return Some(command);
     }
@@ -67,21 +67,21 @@ fn shown_subcommands(command: &Command) -> &'static [Command] {
     command.subcommands
 }
 
-fn all(registry: &'static Registry) -> impl Iterator<Item = Found> {
+fn all(registry: &'static Registry) -> impl Iterator<Item = Described> {
     let commands = registry.commands().iter();
-    commands.map(|command| Found::command(&command.row))
+    commands.map(|command| Described::command(&command.row))
 }
 
-impl Found {
+impl Described {
     fn command(row: &'static Command) -> Self {
         let container = None;
-        Found { row, container }
+        Described { row, container }
     }
 
-    fn subcommands(&self) -> impl Iterator<Item = Found> {
+    fn subcommands(&self) -> impl Iterator<Item = Described> {
         let container = Some(self.row);
         let rows = shown_subcommands(self.row).iter();
-        rows.map(move |row| Found { row, container })
+        rows.map(move |row| Described { row, container })
     }
 
     /// A subcommand is in the group of its container.
@@ -145,7 +145,7 @@ impl Found {
 }
 
 /// The named commands, or all.
-fn asked(call: &Call<'_>) -> Vec<Option<Found>> {
+fn asked(call: &Call<'_>) -> Vec<Option<Described>> {
     match call.args().rest() {
         [] => all(call.registry).map(Some).collect(),
         names => names.iter().map(|n| find(call.registry, n)).collect(),
@@ -153,7 +153,7 @@ fn asked(call: &Call<'_>) -> Vec<Option<Found>> {
 }
 
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let describe = |found: Option<Found>| found.map_or(Reply::Null, |found| found.describe());
+    let describe = |found: Option<Described>| found.map_or(Reply::Null, |found| found.describe());
     Ok(Reply::Array(
         asked(call).into_iter().map(describe).collect(),
     ))

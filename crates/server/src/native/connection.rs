@@ -79,7 +79,6 @@ fn reset(call: &mut Call<'_>) -> Result<Reply, Reply> {
     session.authenticated = call.settings.requirepass.is_empty();
     let mut state = session.client.state.lock();
     state.name.clear();
-    state.no_evict = false;
     state.resp = 2;
     drop(state);
     Ok(Reply::simple("RESET"))

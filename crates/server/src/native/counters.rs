@@ -7,9 +7,8 @@ use everbloom_resp::Reply;
 
 use super::strings::text_of;
 use super::{Call, Command, error, next_integer, writes};
-use crate::outcome::Outcome;
+use crate::locked::Locked;
 use everbloom_files::Value;
-use everbloom_store::keyspace::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
@@ -34,19 +33,19 @@ fn step(call: &Call<'_>) -> Result<i64, Reply> {
     next_integer(&mut args)
 }
 
-fn incrby(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn incrby(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let step = step(call)?;
     add(call, view, step)
 }
 
-fn decrby(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn decrby(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let step = step(call)?
         .checked_neg()
         .ok_or_else(|| Reply::error("ERR decrement would overflow"))?;
     add(call, view, step)
 }
 
-fn add(call: &Call<'_>, view: &mut View<'_>, step: i64) -> Result<Outcome, Reply> {
+fn add(call: &Call<'_>, view: &mut Locked<'_>, step: i64) -> Result<Reply, Reply> {
     let (db, key) = (call.session.db, call.args().next_bytes()?);
     let text = text_of(view.get(db, key))?;
     let is_new = text.is_none();
@@ -61,7 +60,8 @@ fn add(call: &Call<'_>, view: &mut View<'_>, step: i64) -> Result<Outcome, Reply
     } else {
         view.modify(db, key, |value| *value = digits);
     }
-    Ok(Outcome::verbatim(sum))
+    view.log(db, call.args);
+    Ok(sum.into())
 }
 
 #[cfg(test)]

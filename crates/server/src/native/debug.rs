@@ -16,7 +16,7 @@ use everbloom_resp::Reply;
 use super::Handler::WriteAll;
 use super::{Call, Command, config, error, inspect, subcommand};
 use crate::config::Settings;
-use crate::outcome::Outcome;
+use crate::locked::Locked;
 use crate::session::Session;
 use everbloom_files::Value;
 use everbloom_files::rdb::payload;
@@ -57,10 +57,10 @@ pub fn allowed(session: &Session, settings: &Settings) -> Result<(), Reply> {
     ))
 }
 
-fn debug(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn debug(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
     let word = args.next_bytes()?.to_ascii_uppercase();
-    let reply = match (word.as_slice(), args.rest()) {
+    match (word.as_slice(), args.rest()) {
         (b"DIGEST", []) => Ok(Reply::simple(keyspace_digest(view).to_string())),
         (b"DIGEST-VALUE", keys) => Ok(Reply::Array(
             keys.iter()
@@ -82,8 +82,7 @@ fn debug(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
             Ok(Reply::OK)
         }
         _ => Err(subcommand::wrong_use(call)),
-    };
-    reply.map(Outcome::unchanged)
+    }
 }
 
 /// An invalid number counts as no time, as in Redis.

@@ -9,8 +9,8 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use self::TimeForm::{Milliseconds, Seconds, UnixMilliseconds, UnixSeconds};
-use super::{Call, Command, error, reads, writes};
-use crate::outcome::Outcome;
+use super::{Call, Command, error, flag, reads, writes};
+use crate::locked::Locked;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 
@@ -131,18 +131,13 @@ impl Conditions {
             };
             *condition = true;
         }
-        let Conditions {
-            none,
-            some,
-            later,
-            earlier,
-        } = conditions;
-        if none && (some || later || earlier) {
+        let either = conditions.later || conditions.earlier;
+        if conditions.none && (conditions.some || either) {
             return Err(Reply::error(
                 "ERR NX and XX, GT or LT options at the same time are not compatible",
             ));
         }
-        if later && earlier {
+        if conditions.later && conditions.earlier {
             return Err(Reply::error(
                 "ERR GT and LT options at the same time are not compatible",
             ));
@@ -159,7 +154,7 @@ impl Conditions {
     }
 }
 
-fn expire(call: &Call<'_>, view: &mut View<'_>, form: TimeForm) -> Result<Outcome, Reply> {
+fn expire(call: &Call<'_>, view: &mut Locked<'_>, form: TimeForm) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, number) = (args.next_bytes()?, args.next_bytes()?);
     let conditions = Conditions::parse(args.rest())?;
@@ -168,44 +163,40 @@ fn expire(call: &Call<'_>, view: &mut View<'_>, form: TimeForm) -> Result<Outcom
         .resolve(number, call.now)
         .ok_or_else(|| error::invalid_expire_time(call.command.name))?;
     let Some(entry) = view.get(db, key) else {
-        return Ok(Outcome::unchanged(0));
+        return Ok(flag(false));
     };
     let present = entry.expires_at().and_then(|at| i64::try_from(at).ok());
     if !conditions.allow(present, at) {
-        return Ok(Outcome::unchanged(0));
+        return Ok(flag(false));
     }
-    Ok(set_expiry(call, view, key, at, 1.into()))
+    set_expiry(call, view, key, at);
+    Ok(flag(true))
 }
 
 /// Sets the expiry of a key to a Unix time in milliseconds. If that is over, deletes the key.
-pub(super) fn set_expiry(
-    call: &Call<'_>,
-    view: &mut View<'_>,
-    key: &[u8],
-    at: i64,
-    reply: Reply,
-) -> Outcome {
+pub(super) fn set_expiry(call: &Call<'_>, view: &mut Locked<'_>, key: &[u8], at: i64) {
     let db = call.session.db;
     match u64::try_from(at).ok().filter(|at| *at > call.now.ms) {
         Some(at) => {
             view.set_expiry(db, key, Some(at));
-            Outcome::replaced(reply, &[b"PEXPIREAT", key, at.to_string().as_bytes()])
+            view.log(db, &[b"PEXPIREAT", key, at.to_string().as_bytes()]);
         }
         None => {
             view.delete(db, key);
-            Outcome::replaced(reply, &[b"DEL", key])
+            view.log(db, &[b"DEL", key]);
         }
     }
 }
 
-fn persist(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn persist(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, key) = (call.session.db, call.args().next_bytes()?);
     let expires = view.get(db, key).is_some_and(|e| e.expires_at().is_some());
     if !expires {
-        return Ok(Outcome::unchanged(0));
+        return Ok(flag(false));
     }
     view.set_expiry(db, key, None);
-    Ok(Outcome::verbatim(1))
+    view.log(db, call.args);
+    Ok(flag(true))
 }
 
 fn expiry(call: &Call<'_>, view: &View<'_>, form: TimeForm) -> Result<Reply, Reply> {

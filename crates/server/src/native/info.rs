@@ -1,7 +1,7 @@
 //! INFO: the figures of the server.
 
 use std::fmt::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use everbloom_resp::Reply;
 
@@ -11,7 +11,7 @@ use crate::stats::{self, CommandStats, Counter, WorkerStats};
 use crate::system;
 use crate::version::{BLOOM_VERSION, REDIS_VERSION};
 use everbloom_store::keyspace::{SHARDS, View};
-use everbloom_store::persistence::figures::Figures;
+use everbloom_store::persistence::figures::{JobFigures, PersistenceFigures};
 
 /// A section: its title, and the function that writes it.
 type Section = (&'static str, fn(&Report<'_, '_, '_>, &mut Fields));
@@ -144,13 +144,10 @@ fn clients(report: &Report<'_, '_, '_>, out: &mut Fields) {
         output = output.max(state.output_buffer);
     }
     out.put("connected_clients", clients.len());
-    out.put("cluster_connections", 0);
     out.put("maxclients", report.settings.maxclients);
     out.put("client_recent_max_input_buffer", input);
     out.put("client_recent_max_output_buffer", output);
     out.put("blocked_clients", 0);
-    out.put("tracking_clients", 0);
-    out.put("clients_in_timeout_table", 0);
 }
 
 fn memory(report: &Report<'_, '_, '_>, out: &mut Fields) {
@@ -193,25 +190,17 @@ fn percent(part: u64, whole: u64) -> f64 {
 fn persistence(report: &Report<'_, '_, '_>, out: &mut Fields) {
     let server = report.call.server;
     out.put("loading", u8::from(server.store.health.is_loading()));
-    out.put("async_loading", 0);
-    // There is no child process, so nothing is copied on write.
-    out.put("current_cow_peak", 0);
-    out.put("current_cow_size", 0);
-    out.put("current_cow_size_age", 0);
-    out.put("current_fork_perc", "0.00");
-    let none = Figures::default();
+    let none = PersistenceFigures::new();
     let figures = server.store.persistence().map_or(&none, |p| &p.figures);
     snapshots(report, figures, out);
     log(report, figures, out);
-    out.put("module_fork_in_progress", 0);
-    out.put("module_fork_last_cow_size", 0);
     log_files(report, figures, out);
     if server.store.health.is_loading() {
         loading(report, figures, out);
     }
 }
 
-fn loading(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
+fn loading(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
     let total = load(&figures.loading_total);
     let done = load(&figures.loading_done);
     let passed = report.call.server.started.elapsed().as_secs();
@@ -230,69 +219,72 @@ fn load(figure: &AtomicU64) -> u64 {
     figure.load(Ordering::Relaxed)
 }
 
-fn status(failed: &AtomicBool) -> &'static str {
-    if failed.load(Ordering::Relaxed) {
-        "err"
-    } else {
-        "ok"
-    }
+fn ok_or_err(failed: bool) -> &'static str {
+    if failed { "err" } else { "ok" }
 }
 
-/// Seconds since a job began, -1 if it is not running.
-fn running_for(report: &Report<'_, '_, '_>, since: &AtomicU64) -> i64 {
-    match since.load(Ordering::Relaxed) {
+/// The fields of a background job: whether it runs, for how many seconds (-1 if it does not), the
+/// seconds and the status of the last, and how many were good.
+fn job(names: [&str; 5], report: &Report<'_, '_, '_>, job: &JobFigures, out: &mut Fields) {
+    let [running, current, last, status, done] = names;
+    let passed = match load(&job.running_since) {
         0 => -1,
         since => {
             let passed = (report.call.now.ms / 1000).saturating_sub(since);
             i64::try_from(passed).unwrap_or(i64::MAX)
         }
-    }
+    };
+    out.put(running, u8::from(job.is_running()));
+    out.put(current, passed);
+    out.put(last, job.seconds.load(Ordering::Relaxed));
+    out.put(status, ok_or_err(job.failed.load(Ordering::Relaxed)));
+    out.put(done, load(&job.done));
 }
 
-fn snapshots(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
+fn snapshots(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
     let changes = report.call.server.store.journal.changes();
     let unsaved = changes.saturating_sub(load(&figures.saved_changes));
-    let since = &figures.saving_since;
     out.put("rdb_changes_since_last_save", unsaved);
-    out.put("rdb_bgsave_in_progress", u8::from(load(since) > 0));
     out.put("rdb_last_save_time", load(&figures.last_save));
-    out.put("rdb_last_bgsave_status", status(&figures.save_failed));
-    let seconds = figures.save_seconds.load(Ordering::Relaxed);
-    out.put("rdb_last_bgsave_time_sec", seconds);
-    out.put("rdb_current_bgsave_time_sec", running_for(report, since));
-    out.put("rdb_saves", load(&figures.saves));
-    out.put("rdb_last_cow_size", 0);
+    let names = [
+        "rdb_bgsave_in_progress",
+        "rdb_current_bgsave_time_sec",
+        "rdb_last_bgsave_time_sec",
+        "rdb_last_bgsave_status",
+        "rdb_saves",
+    ];
+    job(names, report, &figures.save, out);
     let (keys, expired) = (&figures.loaded_keys, &figures.loaded_expired);
     out.put("rdb_last_load_keys_expired", load(expired));
     out.put("rdb_last_load_keys_loaded", load(keys));
 }
 
-fn log(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
+fn log(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
     let enabled = report.call.server.store.journal.is_logging();
-    let since = &figures.rewriting_since;
-    let scheduled = figures.rewrite_scheduled.load(Ordering::Relaxed);
+    let scheduled = figures.rewrite.scheduled.load(Ordering::Relaxed);
     let failing = figures.log_error.lock().is_some();
     out.put("aof_enabled", u8::from(enabled));
-    out.put("aof_rewrite_in_progress", u8::from(load(since) > 0));
     out.put("aof_rewrite_scheduled", u8::from(scheduled));
-    let seconds = figures.rewrite_seconds.load(Ordering::Relaxed);
-    out.put("aof_last_rewrite_time_sec", seconds);
-    out.put("aof_current_rewrite_time_sec", running_for(report, since));
-    out.put("aof_last_bgrewrite_status", status(&figures.rewrite_failed));
-    out.put("aof_rewrites", load(&figures.rewrites));
+    let names = [
+        "aof_rewrite_in_progress",
+        "aof_current_rewrite_time_sec",
+        "aof_last_rewrite_time_sec",
+        "aof_last_bgrewrite_status",
+        "aof_rewrites",
+    ];
+    job(names, report, &figures.rewrite, out);
     let failures = load(&figures.rewrite_failures);
     out.put("aof_rewrites_consecutive_failures", failures);
-    out.put("aof_last_write_status", if failing { "err" } else { "ok" });
-    out.put("aof_last_cow_size", 0);
+    out.put("aof_last_write_status", ok_or_err(failing));
 }
 
-fn log_files(report: &Report<'_, '_, '_>, figures: &Figures, out: &mut Fields) {
+fn log_files(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
     let journal = &report.call.server.store.journal;
     if !journal.is_logging() {
         return;
     }
     let waiting = journal.backlog();
-    let scheduled = figures.rewrite_scheduled.load(Ordering::Relaxed);
+    let scheduled = figures.rewrite.scheduled.load(Ordering::Relaxed);
     out.put("aof_current_size", load(&figures.log_size));
     out.put("aof_base_size", load(&figures.log_base_size));
     out.put("aof_pending_rewrite", u8::from(scheduled));
@@ -331,9 +323,6 @@ fn statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("evicted_keys", 0);
     out.put("keyspace_hits", total(|w| w.keyspace_hits.get()));
     out.put("keyspace_misses", total(|w| w.keyspace_misses.get()));
-    out.put("pubsub_channels", 0);
-    out.put("pubsub_patterns", 0);
-    out.put("latest_fork_usec", 0);
     out.put("total_error_replies", total(|w| w.errors.get()));
     out.put("client_protocol_errors", load(&stats.protocol_errors));
 }
@@ -341,7 +330,6 @@ fn statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
 fn replication(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("role", "master");
     out.put("connected_slaves", 0);
-    out.put("master_failover_state", "no-failover");
     out.put("master_replid", &report.call.server.run_id);
     out.put("master_repl_offset", 0);
 }

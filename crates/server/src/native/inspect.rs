@@ -32,32 +32,17 @@ const OBJECT: &[Command] = &[
     })
     .docs("", "The form in which the value of <key> is kept.")
     .usage("<key>"),
-    reads("object|freq", 3, SECOND_ARGUMENT, |call, view| {
-        of_entry(call, view, |_| Err(Reply::error(NO_FREQUENCY)))
-    })
-    .docs("", "How often <key> is used; needs an LFU policy.")
-    .usage("<key>"),
     reads("object|idletime", 3, SECOND_ARGUMENT, |call, view| {
         let idle = |entry: &Entry| call.now.clock.wrapping_sub(entry.accessed());
         of_entry(call, view, |entry| Ok(Reply::Integer(idle(entry).into())))
     })
     .docs("", "Seconds since <key> was used last.")
     .usage("<key>"),
-    // Values are never shared between keys here; Redis shares the small integers.
-    reads("object|refcount", 3, SECOND_ARGUMENT, |call, view| {
-        of_entry(call, view, |_| Ok(Reply::Integer(1)))
-    })
-    .docs("", "References to the value of <key>.")
-    .usage("<key>"),
 ];
 
 const MEMORY: &[Command] = &[reads("memory|usage", -3, SECOND_ARGUMENT, usage)
     .docs("", "Bytes that <key> and its value take.")
     .usage("<key> [SAMPLES <count>]")];
-
-const NO_FREQUENCY: &str = "ERR An LFU maxmemory policy is not selected, access frequency not \
-    tracked. Please note that when switching between policies at runtime LRU and LFU data will \
-    take some time to adjust.";
 
 /// The reply of a subcommand for the entry of its key.
 fn of_entry(
@@ -121,12 +106,9 @@ mod tests {
         ] {
             assert_eq!(bench.run(&format!("OBJECT ENCODING {key}")), bulk(name));
         }
-        assert_eq!(bench.run("OBJECT REFCOUNT int"), int(1));
-        assert_eq!(bench.run("OBJECT REFCOUNT none"), Reply::Null);
-        assert!(bench.run("OBJECT FREQ int").is_error());
         assert_eq!(
-            bench.run("OBJECT FREQ"),
-            err("ERR wrong number of arguments for 'object|freq' command")
+            bench.run("OBJECT ENCODING"),
+            err("ERR wrong number of arguments for 'object|encoding' command")
         );
         assert_eq!(
             bench.run("OBJECT NOPE x"),

@@ -8,8 +8,8 @@ use everbloom_resp::Reply;
 
 use super::strings::new_text;
 use super::{Call, Command, count, error, flag, long, reads, writes};
+use crate::locked::Locked;
 use crate::offload::Done;
-use crate::outcome::{Effect, Outcome};
 use everbloom_files::Value;
 use everbloom_store::keyspace::View;
 
@@ -47,13 +47,13 @@ pub const COMMANDS: &[Command] = &[
         .docs("1.0.0", "Moves a key to another database."),
 ];
 
-fn delete(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn delete(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, keys) = (call.session.db, call.args().rest());
     let deleted = keys.iter().filter(|key| view.delete(db, key)).count();
-    Ok(match deleted {
-        0 => Outcome::unchanged(0),
-        _ => Outcome::verbatim(count(deleted)),
-    })
+    if deleted > 0 {
+        view.log(db, call.args);
+    }
+    Ok(count(deleted))
 }
 
 fn exists(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
@@ -74,7 +74,7 @@ fn type_of(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(Reply::simple(name))
 }
 
-fn rename(call: &Call<'_>, view: &mut View<'_>, replace: bool) -> Result<Outcome, Reply> {
+fn rename(call: &Call<'_>, view: &mut Locked<'_>, replace: bool) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (from, to) = (args.next_bytes()?, args.next_bytes()?);
     let done = if replace { Reply::OK } else { flag(true) };
@@ -83,20 +83,21 @@ fn rename(call: &Call<'_>, view: &mut View<'_>, replace: bool) -> Result<Outcome
     }
     if from == to {
         let reply = if replace { Reply::OK } else { flag(false) };
-        return Ok(Outcome::unchanged(reply));
+        return Ok(reply);
     }
     if !replace && view.contains(db, to) {
-        return Ok(Outcome::unchanged(flag(false)));
+        return Ok(flag(false));
     }
     let Some(entry) = view.take(db, from) else {
         return Err(error::no_such_key());
     };
     let expires_at = entry.expires_at();
     view.insert(db, to, entry.value, expires_at);
-    Ok(Outcome::verbatim(done))
+    view.log(db, call.args);
+    Ok(done)
 }
 
-fn copy(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn copy(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (from, to) = (args.next_bytes()?, args.next_bytes()?);
     let options = CopyOptions::parse(args, db, view)?;
@@ -104,17 +105,17 @@ fn copy(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         return Err(error::same_object());
     }
     let Some(entry) = call.look_up(view, from) else {
-        return Ok(Outcome::unchanged(0));
+        return Ok(flag(false));
     };
     if !options.replace && view.contains(options.db, to) {
-        return Ok(Outcome::unchanged(0));
+        return Ok(flag(false));
     }
     let (Value::Text(text), expires_at) = (&entry.value, entry.expires_at()) else {
         // RedisBloom does not support copying a filter, and clients may rely on the refusal.
         return Err(Reply::error("ERR not supported for this module key"));
     };
     if long::offloads_copy(call, text.len()) {
-        return Ok(Outcome::unchanged(0));
+        return Ok(flag(false));
     }
     // The string may have changed while it was copied. The copy has the state of the moment at
     // which it appears, as in a replay of the log.
@@ -130,7 +131,8 @@ fn copy(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         None => new_text(text)?,
     };
     view.insert(options.db, to, copy, expires_at);
-    Ok(Outcome::verbatim(1))
+    view.log(db, call.args);
+    Ok(flag(true))
 }
 
 struct CopyOptions {
@@ -155,7 +157,7 @@ impl CopyOptions {
     }
 }
 
-fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn move_key(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let key = args.next_bytes()?;
     let to = db_index(args.next_bytes()?, view.databases())?;
@@ -163,19 +165,15 @@ fn move_key(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         return Err(error::same_object());
     }
     if !view.contains(db, key) || view.contains(to, key) {
-        return Ok(Outcome::unchanged(0));
+        return Ok(flag(false));
     }
-    let moved = view.take(db, key);
-    let effect = moved.as_ref().map_or(Effect::None, |_| Effect::Verbatim);
-    let touched = moved.is_some();
-    if let Some(entry) = moved {
-        let expires_at = entry.expires_at();
-        view.insert(to, key, entry.value, expires_at);
-    }
-    Ok(Outcome {
-        reply: flag(touched),
-        effect,
-    })
+    let Some(entry) = view.take(db, key) else {
+        return Ok(flag(false));
+    };
+    let expires_at = entry.expires_at();
+    view.insert(to, key, entry.value, expires_at);
+    view.log(db, call.args);
+    Ok(flag(true))
 }
 
 /// The number of an existing database.

@@ -18,16 +18,16 @@ use crate::offload::{Done, MIN_OFFLOADED_BYTES, Work};
 use crate::server::Server;
 
 /// The value to read.
-struct Source {
+struct LongValue {
     server: Arc<Server>,
     db: usize,
     key: Vec<u8>,
     now: Now,
 }
 
-impl Source {
+impl LongValue {
     fn new(call: &Call<'_>) -> Self {
-        Source {
+        LongValue {
             server: Arc::clone(call.server),
             db: call.session.db,
             key: call.args.get(1).copied().unwrap_or_default().to_vec(),
@@ -87,7 +87,7 @@ impl Source {
 pub fn offloads_copy(call: &Call<'_>, bytes: usize) -> bool {
     bytes > MIN_OFFLOADED_BYTES
         && call.offload(|| {
-            let source = Source::new(call);
+            let source = LongValue::new(call);
             let begin = |value: &Value| match value {
                 Value::Text(text) => {
                     let copy = Text::with_capacity(text.len()).ok()?;
@@ -110,20 +110,28 @@ pub fn offloads_text(
     len: usize,
     part: impl Fn(usize) -> Range<usize> + Send + 'static,
 ) -> bool {
-    part(len).len() > MIN_OFFLOADED_BYTES
-        && call.offload(|| {
-            let source = Source::new(call);
-            let begin = move |value: &Value| match value {
-                Value::Text(text) => {
-                    let part = part(text.len());
-                    let mut out = Vec::with_capacity(part.len() + 32);
-                    encode_bulk_len(part.len(), &mut out);
-                    Some((out, part.start as u64..part.end as u64))
-                }
-                Value::Filter(_) => None,
-            };
-            Box::new(move |_| source.reply(begin))
-        })
+    let is_long = part(len).len() > MIN_OFFLOADED_BYTES;
+    let begin = move |value: &Value| match value {
+        Value::Text(text) => {
+            let part = part(text.len());
+            let mut out = Vec::with_capacity(part.len() + 32);
+            encode_bulk_len(part.len(), &mut out);
+            Some((out, part.start as u64..part.end as u64))
+        }
+        Value::Filter(_) => None,
+    };
+    is_long && offloads_reply(call, begin)
+}
+
+/// Offloads a reply that ends with bytes of a value.
+fn offloads_reply(
+    call: &Call<'_>,
+    begin: impl FnOnce(&Value) -> Option<(Vec<u8>, Range<u64>)> + Send + 'static,
+) -> bool {
+    call.offload(|| {
+        let source = LongValue::new(call);
+        Box::new(move |_| source.reply(begin))
+    })
 }
 
 /// Offloads a piece of the arrays of a filter, if it is long.
@@ -149,18 +157,14 @@ pub fn offloads_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool
     {
         return false;
     }
-    call.offload(|| {
-        let source = Source::new(call);
-        let begin = move |value: &Value| {
-            let len = piece(value)?;
-            let behind = from + len as u64;
-            let mut out = Vec::with_capacity(len + 64);
-            encode_array_len(2, &mut out);
-            encode_integer(i64::try_from(behind + 1).ok()?, &mut out);
-            encode_bulk_len(len, &mut out);
-            Some((out, from..behind))
-        };
-        Box::new(move |_| source.reply(begin))
+    offloads_reply(call, move |value| {
+        let len = piece(value)?;
+        let behind = from + len as u64;
+        let mut out = Vec::with_capacity(len + 64);
+        encode_array_len(2, &mut out);
+        encode_integer(i64::try_from(behind + 1).ok()?, &mut out);
+        encode_bulk_len(len, &mut out);
+        Some((out, from..behind))
     })
 }
 
@@ -172,7 +176,7 @@ pub fn offloads_payload(call: &Call<'_>, value: &Value) -> bool {
     let copied = MIN_OFFLOADED_BYTES + 1..=room.min(most.saturating_mul(4));
     copied.contains(&value.memory())
         && call.offload(|| {
-            let source = Source::new(call);
+            let source = LongValue::new(call);
             Box::new(move |_| {
                 let Some(value) = source.copy() else {
                     return Done::Nothing;
@@ -434,7 +438,7 @@ mod tests {
     #[test]
     fn a_filter_that_was_read_first_must_fit_when_it_appears() {
         let mut bench = bench();
-        let source = Source {
+        let source = LongValue {
             server: Arc::clone(&bench.server),
             db: 0,
             key: b"f".to_vec(),

@@ -3,6 +3,7 @@
 //! A log gets RESTORE with the expiry as a point in time and with REPLACE. So replaying it twice
 //! has the same result as once.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use everbloom_commands::Args;
@@ -15,10 +16,12 @@ use everbloom_resp::Reply;
 
 use super::Handler::Plain;
 use super::{Call, Command, error, long, reads, writes};
-use crate::outcome::Outcome;
+use crate::locked::Locked;
+use everbloom_store::Store;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::Persistence;
+use everbloom_store::persistence::figures::JobFigures;
 use everbloom_store::persistence::jobs::{self, JobError};
 
 const BACKGROUND: Flags = Flags::of(&[ADMIN, NOSCRIPT, NO_ASYNC_LOADING]);
@@ -60,14 +63,16 @@ fn refused(problem: &JobError) -> Reply {
     Reply::error(format!("ERR {problem}"))
 }
 
-fn save_in_progress() -> Reply {
-    Reply::error("ERR Background save already in progress")
-}
+const SAVE_RUNS: &str = "ERR Background save already in progress";
+const REWRITE_RUNS: &str = "ERR Background append only file rewriting already in progress";
+const OTHER_JOB_RUNS: &str = "\
+    ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in \
+    order to schedule a BGSAVE whenever possible.";
 
 fn save(call: &mut Call<'_>) -> Reply {
     match jobs::save(&call.server.store) {
         Ok(()) => Reply::OK,
-        Err(JobError::Busy) => save_in_progress(),
+        Err(JobError::Busy) => Reply::error(SAVE_RUNS),
         Err(problem) => {
             tracing::error!("the snapshot failed: {problem}");
             refused(&problem)
@@ -82,50 +87,43 @@ fn background_save(call: &Call<'_>) -> Result<Reply, Reply> {
         _ => return Err(error::syntax()),
     };
     let figures = &data_directory(call)?.figures;
-    let scheduled = || {
-        figures.save_scheduled.store(true, Relaxed);
-        Ok(Reply::simple("Background saving scheduled"))
+    let busy = || match figures.rewrite.is_running() {
+        _ if schedule => None,
+        false => Some(SAVE_RUNS),
+        true => Some(OTHER_JOB_RUNS),
     };
-    if figures.saving_since.load(Relaxed) > 0 {
-        return Err(save_in_progress());
-    }
-    if call.session.executing {
-        return scheduled();
-    }
-    match jobs::save_in_background(&call.server.store) {
-        Ok(()) => Ok(Reply::simple("Background saving started")),
-        Err(JobError::Busy) if schedule => scheduled(),
-        Err(JobError::Busy) if figures.rewriting_since.load(Relaxed) == 0 => {
-            Err(save_in_progress())
-        }
-        Err(JobError::Busy) => Err(Reply::error(
-            "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE \
-             SCHEDULE in order to schedule a BGSAVE whenever possible.",
-        )),
-        Err(problem) => Err(refused(&problem)),
-    }
+    let texts = ("Background saving", SAVE_RUNS);
+    start(call, &figures.save, texts, jobs::save_in_background, busy)
 }
 
 fn rewrite_log(call: &Call<'_>) -> Result<Reply, Reply> {
     let figures = &data_directory(call)?.figures;
+    let texts = ("Background append only file rewriting", REWRITE_RUNS);
+    let begin = |store: &_| jobs::rewrite_in_background(store, false);
+    start(call, &figures.rewrite, texts, begin, || None)
+}
+
+/// Starts a background job. While another runs, it is refused as `busy` says, or scheduled.
+fn start(
+    call: &Call<'_>,
+    job: &JobFigures,
+    (what, running): (&str, &'static str),
+    begin: impl FnOnce(&Arc<Store>) -> Result<(), JobError>,
+    busy: impl FnOnce() -> Option<&'static str>,
+) -> Result<Reply, Reply> {
     let scheduled = || {
-        figures.rewrite_scheduled.store(true, Relaxed);
-        let text = "Background append only file rewriting scheduled";
-        Ok(Reply::simple(text))
+        job.scheduled.store(true, Relaxed);
+        Ok(Reply::simple(format!("{what} scheduled")))
     };
-    if figures.rewriting_since.load(Relaxed) > 0 {
-        return Err(Reply::error(
-            "ERR Background append only file rewriting already in progress",
-        ));
+    if job.is_running() {
+        return Err(Reply::error(running));
     }
     if call.session.executing {
         return scheduled();
     }
-    match jobs::rewrite_in_background(&call.server.store, false) {
-        Ok(()) => Ok(Reply::simple(
-            "Background append only file rewriting started",
-        )),
-        Err(JobError::Busy) => scheduled(),
+    match begin(&call.server.store) {
+        Ok(()) => Ok(Reply::simple(format!("{what} started"))),
+        Err(JobError::Busy) => busy().map_or_else(scheduled, |text| Err(Reply::error(text))),
         Err(problem) => Err(refused(&problem)),
     }
 }
@@ -149,7 +147,7 @@ fn dump(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     long::payload(call, &entry.value).map(Reply::Bulk)
 }
 
-fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn restore(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, ttl, bytes) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
     let options = RestoreOptions::parse(args)?;
@@ -161,7 +159,7 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let ttl =
         u64::try_from(ttl).map_err(|_| Reply::error("ERR Invalid TTL value, must be >= 0"))?;
     let Some(value) = long::restored(call, bytes) else {
-        return Ok(Outcome::unchanged(Reply::Null));
+        return Ok(Reply::Null);
     };
     let value = value?;
 
@@ -172,9 +170,9 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     };
     if expires_at.is_some_and(|at| at <= call.now.ms) {
         if view.delete(db, key) {
-            return Ok(Outcome::replaced(Reply::OK, &[b"DEL", key]));
+            view.log(db, &[b"DEL", key]);
         }
-        return Ok(Outcome::unchanged(Reply::OK));
+        return Ok(Reply::OK);
     }
     let accessed = options.idle.map_or(call.now, |idle| Now {
         clock: call.now.clock.wrapping_sub(idle),
@@ -184,15 +182,10 @@ fn restore(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     if let Some(entry) = view.peek(db, key) {
         entry.access(accessed.clock);
     }
-    if !call.server.store.journal.is_logging() {
-        // The command for the log is not copied here, because the payload may be long.
-        return Ok(Outcome::verbatim(Reply::OK));
-    }
     let at = expires_at.unwrap_or(0).to_string();
-    Ok(Outcome::replaced(
-        Reply::OK,
-        &[b"RESTORE", key, at.as_bytes(), bytes, b"REPLACE", b"ABSTTL"],
-    ))
+    let at = at.as_bytes();
+    view.log(db, &[b"RESTORE", key, at, bytes, b"REPLACE", b"ABSTTL"]);
+    Ok(Reply::OK)
 }
 
 #[derive(Debug, Default)]

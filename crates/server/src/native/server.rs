@@ -124,52 +124,32 @@ fn wait(call: &mut Call<'_>) -> Result<Reply, Reply> {
     }
 }
 
-/// The options of SHUTDOWN.
-#[derive(Debug, Default)]
-struct Shutdown {
-    save: bool,
-    nosave: bool,
-    force: bool,
-    now: bool,
-    abort: bool,
-}
-
-impl Shutdown {
-    fn parse(words: &[&[u8]]) -> Result<Self, Reply> {
-        let mut said = Shutdown::default();
-        for word in words {
-            match word.to_ascii_uppercase().as_slice() {
-                b"SAVE" => said.save = true,
-                b"NOSAVE" => said.nosave = true,
-                b"NOW" => said.now = true,
-                b"FORCE" => said.force = true,
-                b"ABORT" => said.abort = true,
-                _ => return Err(error::syntax()),
-            }
-        }
-        let more = said.save || said.nosave || said.force || said.now;
-        if said.save && said.nosave || said.abort && more {
-            return Err(error::syntax());
-        }
-        Ok(said)
-    }
-}
-
 fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let said = Shutdown::parse(call.args().rest())?;
-    if said.abort {
+    let words = call.args().rest();
+    let is = |word: &[u8], known: &str| word.eq_ignore_ascii_case(known.as_bytes());
+    let said = |known| words.iter().any(|word| is(word, known));
+    let known = ["SAVE", "NOSAVE", "NOW", "FORCE", "ABORT"];
+    let all_known = |words: &[&[u8]], known: &[&str]| {
+        let mut words = words.iter();
+        words.all(|word| known.iter().any(|known| is(word, known)))
+    };
+    let (save, nosave, abort) = (said("SAVE"), said("NOSAVE"), said("ABORT"));
+    let clash = save && nosave || abort && !all_known(words, &["ABORT"]);
+    if clash || !all_known(words, &known) {
+        return Err(error::syntax());
+    }
+    if abort {
         return Err(Reply::error("ERR No shutdown in progress."));
     }
     let failed = || Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
-    if said.save
-        && (call.server.store.persistence().is_none() || call.server.store.health.is_loading())
+    if save && (call.server.store.persistence().is_none() || call.server.store.health.is_loading())
     {
         return Err(failed());
     }
-    let wanted = said.save || (!said.nosave && saves_at_end(call));
+    let wanted = save || (!nosave && saves_at_end(call));
     // Saved at once, so that the server goes on if its keys cannot be saved. Later changes are
     // saved at the end. If a snapshot is being made already, everything is saved then.
-    if wanted && !said.force {
+    if wanted && !said("FORCE") {
         match jobs::save(&call.server.store) {
             Ok(()) | Err(JobError::Busy) => {}
             Err(problem) => {
@@ -178,8 +158,8 @@ fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
             }
         }
     }
-    if said.save || said.nosave {
-        call.server.set_save_at_end(said.save);
+    if save || nosave {
+        call.server.set_save_at_end(save);
     }
     tracing::warn!("stopping: {} said SHUTDOWN", call.session.client.addr);
     call.session.closing = true;

@@ -9,8 +9,7 @@ use everbloom_resp::Reply;
 use super::expire::{TimeForm, set_expiry};
 use super::strings::{bulk_or_null, new_text, text_of};
 use super::{Call, Command, error, flag, writes};
-use crate::outcome::Outcome;
-use everbloom_store::keyspace::View;
+use crate::locked::Locked;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = &[
@@ -160,7 +159,7 @@ impl<'a> Options<'a> {
     }
 }
 
-fn set(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn set(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, text) = (args.next_bytes()?, args.next_bytes()?);
     let options = Options::parse(args)?;
@@ -178,79 +177,75 @@ fn set(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         .is_some_and(|wanted| (wanted == Presence::Present) != present.is_some());
     if refused {
         let reply = if options.get { reply } else { Reply::Null };
-        return Ok(Outcome::unchanged(reply));
+        return Ok(reply);
     }
     if options.lifetime == Lifetime::Kept {
         let kept = present.and_then(|entry| entry.expires_at());
         let value = new_text(text)?;
-        let outcome = logged(reply, &[b"SET", key, text, b"KEEPTTL"])?;
         view.insert(db, key, value, kept);
-        return Ok(outcome);
+        view.log(db, &[b"SET", key, text, b"KEEPTTL"]);
+        return Ok(reply);
     }
-    store(view, db, key, text, until, reply)
+    store(view, db, key, text, until)?;
+    Ok(reply)
 }
 
 /// Stores a string under a key, until a Unix time in milliseconds or without an expiry.
 fn store(
-    view: &mut View<'_>,
+    view: &mut Locked<'_>,
     db: usize,
     key: &[u8],
     text: &[u8],
     until: Option<i64>,
-    reply: Reply,
-) -> Result<Outcome, Reply> {
+) -> Result<(), Reply> {
     let at = until.and_then(|at| u64::try_from(at).ok());
-    let value = new_text(text)?;
-    let outcome = match at {
-        None => logged(reply, &[b"SET", key, text]),
+    view.insert(db, key, new_text(text)?, at);
+    match at {
+        None => view.log(db, &[b"SET", key, text]),
         Some(at) => {
             let at = at.to_string();
-            logged(reply, &[b"SET", key, text, b"PXAT", at.as_bytes()])
+            view.log(db, &[b"SET", key, text, b"PXAT", at.as_bytes()]);
         }
-    }?;
-    view.insert(db, key, value, at);
-    Ok(outcome)
+    }
+    Ok(())
 }
 
-/// The outcome that a log replays another command for, if there is memory for it.
-fn logged(reply: Reply, command: &[&[u8]]) -> Result<Outcome, Reply> {
-    Outcome::replaced_by_long(reply, command).map_err(|_| error::out_of_memory())
-}
-
-fn setnx(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn setnx(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, text) = (args.next_bytes()?, args.next_bytes()?);
     if view.contains(db, key) {
-        return Ok(Outcome::unchanged(flag(false)));
+        return Ok(flag(false));
     }
-    store(view, db, key, text, None, flag(true))
+    store(view, db, key, text, None)?;
+    Ok(flag(true))
 }
 
-fn setex(call: &Call<'_>, view: &mut View<'_>, form: TimeForm) -> Result<Outcome, Reply> {
+fn setex(call: &Call<'_>, view: &mut Locked<'_>, form: TimeForm) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, number, text) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
     let until = Time { number, form }.resolve(call)?;
-    store(view, db, key, text, Some(until), Reply::OK)
+    store(view, db, key, text, Some(until))?;
+    Ok(Reply::OK)
 }
 
-fn getset(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn getset(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, text) = (args.next_bytes()?, args.next_bytes()?);
     let reply = bulk_or_null(text_of(call.look_up(view, key))?);
-    store(view, db, key, text, None, reply)
+    store(view, db, key, text, None)?;
+    Ok(reply)
 }
 
-fn getdel(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn getdel(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, key) = (call.session.db, call.args().next_bytes()?);
     let reply = bulk_or_null(text_of(call.look_up(view, key))?);
-    Ok(if view.delete(db, key) {
-        Outcome::replaced(reply, &[b"DEL", key])
-    } else {
-        Outcome::unchanged(reply)
-    })
+    if view.delete(db, key) {
+        view.log(db, &[b"DEL", key]);
+    }
+    Ok(reply)
 }
 
-fn getex(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn getex(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let key = args.next_bytes()?;
     let mut lifetime = Lifetime::Unsaid;
@@ -262,21 +257,22 @@ fn getex(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     }
     let entry = call.look_up(view, key);
     let Some(text) = text_of(entry)? else {
-        return Ok(Outcome::unchanged(Reply::Null));
+        return Ok(Reply::Null);
     };
     let reply = Reply::bulk(text);
     let expires = entry.is_some_and(|entry| entry.expires_at().is_some());
     match lifetime {
         Lifetime::Until(time) => {
             let at = time.resolve(call)?;
-            Ok(set_expiry(call, view, key, at, reply))
+            set_expiry(call, view, key, at);
         }
         Lifetime::Removed if expires => {
             view.set_expiry(db, key, None);
-            Ok(Outcome::replaced(reply, &[b"PERSIST", key]))
+            view.log(db, &[b"PERSIST", key]);
         }
-        _ => Ok(Outcome::unchanged(reply)),
+        _ => {}
     }
+    Ok(reply)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_resp::Reply;
 
 use super::{Call, Command, count, error, flag, long, next_integer, reads, writes};
-use crate::outcome::Outcome;
+use crate::locked::Locked;
 use everbloom_files::{OutOfMemory, Text, Value};
 use everbloom_store::keyspace::{Entry, View};
 
@@ -22,19 +22,15 @@ pub const COMMANDS: &[Command] = &[
     reads("mget", -2, ALL_KEYS, mget)
         .flags(&[FAST])
         .docs("1.0.0", "Returns the strings of several keys."),
-    writes("mset", -3, PAIRS, |call, view| {
-        mset(call, view, Existing::Replaced)
-    })
-    .flags(&[DENYOOM])
-    .docs("1.0.1", "Sets several keys to strings."),
-    writes("msetnx", -3, PAIRS, |call, view| {
-        mset(call, view, Existing::Forbids)
-    })
-    .flags(&[DENYOOM])
-    .docs(
-        "1.0.1",
-        "Sets several keys to strings if none of them exists.",
-    ),
+    writes("mset", -3, PAIRS, |call, view| mset(call, view, false))
+        .flags(&[DENYOOM])
+        .docs("1.0.1", "Sets several keys to strings."),
+    writes("msetnx", -3, PAIRS, |call, view| mset(call, view, true))
+        .flags(&[DENYOOM])
+        .docs(
+            "1.0.1",
+            "Sets several keys to strings if none of them exists.",
+        ),
     reads("strlen", 2, ONE_KEY, strlen)
         .flags(&[FAST])
         .docs("2.2.0", "Returns the length of a key's string."),
@@ -82,28 +78,20 @@ fn mget(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Array(texts.map(bulk_or_null).collect()))
 }
 
-/// What MSET and MSETNX do if a key exists.
-#[derive(PartialEq, Eq)]
-enum Existing {
-    Replaced,
-    Forbids,
-}
-
-fn mset(call: &Call<'_>, view: &mut View<'_>, existing: Existing) -> Result<Outcome, Reply> {
+/// MSET, or MSETNX, which changes nothing if a key exists.
+fn mset(call: &Call<'_>, view: &mut Locked<'_>, only_new: bool) -> Result<Reply, Reply> {
     let db = call.session.db;
     let pairs = call.args().next_pairs()?;
-    if existing == Existing::Forbids && pairs.iter().any(|[key, _]| view.contains(db, key)) {
-        return Ok(Outcome::unchanged(flag(false)));
+    if only_new && pairs.iter().any(|[key, _]| view.contains(db, key)) {
+        return Ok(flag(false));
     }
     let texts = pairs.iter().map(|[_, text]| new_text(text));
     let texts: Vec<Value> = texts.collect::<Result<_, _>>()?;
     for ([key, _], text) in pairs.iter().zip(texts) {
         view.insert(db, key, text, None);
     }
-    Ok(Outcome::verbatim(match existing {
-        Existing::Replaced => Reply::OK,
-        Existing::Forbids => flag(true),
-    }))
+    view.log(db, call.args);
+    Ok(if only_new { flag(true) } else { Reply::OK })
 }
 
 fn strlen(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
@@ -142,16 +130,18 @@ pub(super) fn change<R>(
     changed.map_err(|_| error::out_of_memory())
 }
 
-fn append(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn append(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, more) = (args.next_bytes()?, args.next_bytes()?);
     let Some(text) = text_of(view.get(db, key))? else {
         view.insert(db, key, new_text(more)?, None);
-        return Ok(Outcome::verbatim(count(more.len())));
+        view.log(db, call.args);
+        return Ok(count(more.len()));
     };
     let total = checked_len(call, text.len(), more.len())?;
     change(view, (db, key), |text| text.append(more))?;
-    Ok(Outcome::verbatim(count(total)))
+    view.log(db, call.args);
+    Ok(count(total))
 }
 
 fn getrange(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
@@ -188,7 +178,7 @@ fn clamp(index: i64, len: usize) -> usize {
     }
 }
 
-fn setrange(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn setrange(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, offset, part) = (
         args.next_bytes()?,
@@ -199,7 +189,7 @@ fn setrange(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     let text = text_of(view.get(db, key))?;
     if part.is_empty() {
         let len = text.map_or(0, <[u8]>::len);
-        return Ok(Outcome::unchanged(count(len)));
+        return Ok(count(len));
     }
     let end = checked_len(call, offset, part.len())?;
     let len = change(view, (db, key), |text| {
@@ -207,7 +197,8 @@ fn setrange(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
         text.part_mut(offset..end).copy_from_slice(part);
         Ok(text.len())
     })?;
-    Ok(Outcome::verbatim(count(len)))
+    view.log(db, call.args);
+    Ok(count(len))
 }
 
 #[cfg(test)]

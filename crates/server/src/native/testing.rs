@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everbloom_commands::run::Replies;
 use everbloom_resp::{Batch, Limits, Reply, RequestParser};
 
 use super::Call;
@@ -56,7 +57,9 @@ impl Bench {
             if !call.command.accepts(call.args.len()) {
                 return call.command.wrong_arity().into();
             }
-            run::run(call)
+            let mut replies = Replies::default();
+            let reply = run::run(call, &mut replies);
+            reply.or(replies.into_last()).unwrap_or(Reply::Null)
         })
     }
 

@@ -60,18 +60,12 @@ fn watch(call: &mut Call<'_>) -> Reply {
     }
     let db = call.session.db;
     for key in call.args.iter().skip(1) {
-        if call
-            .session
-            .watches
-            .iter()
-            .any(|w| w.db == db && w.key == *key)
-        {
+        let mut watches = call.session.watches.iter();
+        if watches.any(|watch| watch.db == db && watch.key == *key) {
             continue;
         }
         let keyspace = &call.server.store.keyspace;
-        let mut footprint = Footprint::none();
-        footprint.add_key(keyspace, key);
-        let mut view = footprint.lock(keyspace, true, call.now);
+        let mut view = Footprint::of_key(keyspace, key).lock(keyspace, true, call.now);
         let present = view.contains(db, key);
         let version = view.shard_of_key(key).watch(db, key);
         drop(view);

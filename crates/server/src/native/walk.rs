@@ -8,7 +8,7 @@ use everbloom_resp::Reply;
 use super::Handler::{ReadEach, WriteAll};
 use super::{Call, Command, count, error};
 use crate::glob;
-use crate::outcome::Outcome;
+use crate::locked::Locked;
 use crate::stats::WorkerStats;
 use crate::system;
 use everbloom_store::keyspace::{Entry, SHARDS, View, scan};
@@ -164,9 +164,9 @@ fn cursor(text: &[u8]) -> Option<u64> {
 fn random_key(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let db = call.session.db;
     // A few random tries to find a live key; then the first live one.
-    const TRIES: usize = 16;
+    const MAX_TRIES: usize = 16;
     let len = len(view, db);
-    let any = (0..TRIES)
+    let any = (0..MAX_TRIES)
         .find_map(|_| nth_key(view, db, system::random_below(len)))
         .or_else(|| first_key(view, db));
     Ok(any.unwrap_or(Reply::Null))
@@ -214,25 +214,26 @@ fn check_flush_mode(call: &Call<'_>) -> Result<(), Reply> {
     }
 }
 
-fn flush_db(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn flush_db(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     check_flush_mode(call)?;
-    Ok(flushed(view.flush(call.session.db)))
+    let keys = view.flush(call.session.db);
+    Ok(flushed(call, view, keys))
 }
 
-fn flush_all(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn flush_all(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     check_flush_mode(call)?;
     let keys = (0..view.databases()).map(|db| view.flush(db)).sum();
-    Ok(flushed(keys))
+    Ok(flushed(call, view, keys))
 }
 
-fn flushed(keys: usize) -> Outcome {
-    if keys == 0 {
-        return Outcome::unchanged(Reply::OK);
+fn flushed(call: &Call<'_>, view: &mut Locked<'_>, keys: usize) -> Reply {
+    if keys > 0 {
+        view.log(call.session.db, call.args);
     }
-    Outcome::verbatim(Reply::OK)
+    Reply::OK
 }
 
-fn swap(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+fn swap(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
     let mut number = |which: &str| {
         integer(args.next_bytes()?)
@@ -248,10 +249,11 @@ fn swap(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     };
     let (a, b) = (index(a)?, index(b)?);
     if a == b {
-        return Ok(Outcome::unchanged(Reply::OK));
+        return Ok(Reply::OK);
     }
     view.swap(a, b);
-    Ok(Outcome::verbatim(Reply::OK))
+    view.log(call.session.db, call.args);
+    Ok(Reply::OK)
 }
 
 #[cfg(test)]

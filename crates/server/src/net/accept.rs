@@ -47,8 +47,10 @@ pub(crate) async fn accept(
 
 /// A listener in the event loop.
 enum Door {
-    Tcp(TcpListener),
-    Tls(TcpListener),
+    Tcp {
+        listener: TcpListener,
+        tls: bool,
+    },
     /// The file is removed before the listener is closed. Otherwise another server could find
     /// nobody listening and create its own file at the path, which would then be removed.
     Unix(SocketFile, UnixListener),
@@ -72,16 +74,17 @@ impl Door {
             Address::Unix(path) => {
                 Door::Unix(SocketFile(path), UnixListener::from_std(socket.into())?)
             }
-            Address::Ip(_) if entrance.tls => Door::Tls(TcpListener::from_std(socket.into())?),
-            Address::Ip(_) => Door::Tcp(TcpListener::from_std(socket.into())?),
+            Address::Ip(_) => Door::Tcp {
+                listener: TcpListener::from_std(socket.into())?,
+                tls: entrance.tls,
+            },
         })
     }
 
     /// The next connection, its address, and the address it connected to.
     async fn next(&self, server: &Server) -> io::Result<(Incoming, Address, Address)> {
         let (listener, tls) = match self {
-            Door::Tcp(listener) => (listener, false),
-            Door::Tls(listener) => (listener, true),
+            Door::Tcp { listener, tls } => (listener, tls),
             Door::Unix(file, listener) => {
                 let (stream, _) = listener.accept().await?;
                 let stream = Incoming::Unix(stream.into_std()?);

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::stream::{Incoming, Stream};
-use super::worker::{INPUT, Worker};
+use super::worker::{INPUT_BYTES, Worker};
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::dispatch::execute::execute;
@@ -112,7 +112,7 @@ impl Connection {
     /// end.
     async fn read(&mut self, stream: &mut Stream) -> io::Result<Option<usize>> {
         let kept = self.pending.len();
-        let (read, shared) = if kept <= KEPT_MOST {
+        let (read, shared) = if kept <= MAX_SHARED_BYTES {
             let input = &self.worker.input;
             let pending = &mut self.pending;
             let read = poll_fn(|cx| {
@@ -131,7 +131,10 @@ impl Connection {
         } else {
             // The buffer grows by no more than the bytes received: a client may announce any
             // length.
-            let room = self.parser.bytes_wanted().clamp(KEPT_MOST, READ_MOST);
+            let room = self
+                .parser
+                .bytes_wanted()
+                .clamp(MAX_SHARED_BYTES, MAX_READ_BYTES);
             let reserved = self.pending.try_reserve(room.min(kept));
             reserved.map_err(io::Error::other)?;
             self.count_buffers(0);
@@ -228,7 +231,7 @@ impl Connection {
             left.input = input;
             return;
         }
-        if used == input.len() && input.capacity() > READ_MOST {
+        if used == input.len() && input.capacity() > MAX_READ_BYTES {
             self.worker.free(mem::take(&mut input));
         } else {
             input.drain(..used);
@@ -248,7 +251,7 @@ impl Connection {
         let mut used = 0;
         loop {
             let limits = Limits {
-                max_args: MOST_ARGS,
+                max_args: MAX_ARGS,
                 max_bulk: part.settings.proto_max_bulk_len,
                 authenticated: self.session.authenticated,
                 ..Limits::default()
@@ -341,7 +344,7 @@ impl Connection {
 
     /// Sends replies: at once if the socket takes them, as it usually does.
     async fn write(&mut self, stream: &mut Stream, replies: Vec<u8>) -> io::Result<()> {
-        if replies.len() > NEVER_LIMITED {
+        if replies.len() > UNLIMITED_REPLY_BYTES {
             let most = self
                 .worker
                 .settings()
@@ -355,7 +358,7 @@ impl Connection {
         let sent = if replies.is_empty() {
             0
         } else {
-            let first = replies.get(..WRITE_MOST).unwrap_or(&replies);
+            let first = replies.get(..MAX_WRITE_BYTES).unwrap_or(&replies);
             poll_fn(|cx| match Pin::new(&mut *stream).poll_write(cx, first) {
                 Poll::Pending => Poll::Ready(Ok(0)),
                 ready => ready,
@@ -446,7 +449,7 @@ impl Drop for Connection {
 
 /// Sends all bytes. Other connections get a turn now and then, however fast the client reads.
 async fn write_in_turn(stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
-    for part in replies.chunks(WRITE_MOST) {
+    for part in replies.chunks(MAX_WRITE_BYTES) {
         stream.write_all(part).await?;
         yield_now().await;
     }
@@ -478,12 +481,12 @@ impl Part {
 }
 
 /// Redis 7's limit on the arguments of a request.
-const MOST_ARGS: usize = 0x7fff_ffff;
+const MAX_ARGS: usize = 0x7fff_ffff;
 /// The most bytes allocated at once, whatever length a client has announced.
-const READ_MOST: usize = 1 << 20;
+const MAX_READ_BYTES: usize = 1 << 20;
 /// The most bytes written at once, because the system copies them meanwhile.
-const WRITE_MOST: usize = 256 << 10;
+const MAX_WRITE_BYTES: usize = 256 << 10;
 /// Replies of at most this many bytes are within every limit, as in Redis.
-const NEVER_LIMITED: usize = 16 << 10;
+const UNLIMITED_REPLY_BYTES: usize = 16 << 10;
 /// The most bytes of an incomplete request that are moved to the worker's buffer: half of it.
-const KEPT_MOST: usize = INPUT / 2;
+const MAX_SHARED_BYTES: usize = INPUT_BYTES / 2;

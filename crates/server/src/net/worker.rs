@@ -17,11 +17,11 @@ use crate::server::Server;
 use crate::stats::WorkerStats;
 
 /// Bytes read from a socket at once: some thousand small commands that still fit in the L2 cache.
-pub const INPUT: usize = 64 << 10;
+pub const INPUT_BYTES: usize = 64 << 10;
 /// An output buffer that grew beyond this is dropped.
-const OUTPUT_KEPT: usize = 256 << 10;
+const MAX_SPARE_OUTPUT_BYTES: usize = 256 << 10;
 /// The maximum number of spare buffers.
-const OUTPUTS_KEPT: usize = 64;
+const MAX_SPARE_OUTPUTS: usize = 64;
 
 /// A connection from the main thread.
 pub type Accepted = (Incoming, Arc<Client>);
@@ -54,7 +54,7 @@ impl Worker {
         Worker {
             server,
             stats,
-            input: RefCell::new(vec![0; INPUT].into_boxed_slice()),
+            input: RefCell::new(vec![0; INPUT_BYTES].into_boxed_slice()),
             batch: Cell::new(Batch::new()),
             args: Cell::new(Vec::new()),
             outputs: RefCell::new(Vec::new()),
@@ -101,7 +101,7 @@ impl Worker {
     /// Returns a buffer.
     pub fn give_output(&self, mut output: Vec<u8>) {
         let mut outputs = self.outputs.borrow_mut();
-        if output.capacity() <= OUTPUT_KEPT && outputs.len() < OUTPUTS_KEPT {
+        if output.capacity() <= MAX_SPARE_OUTPUT_BYTES && outputs.len() < MAX_SPARE_OUTPUTS {
             output.clear();
             outputs.push(output);
         } else {
@@ -112,7 +112,7 @@ impl Worker {
     /// Frees a buffer, on another thread if it is long, because that is slow.
     pub fn free(&self, buffer: Vec<u8>) {
         let bytes = buffer.capacity();
-        if bytes > OUTPUT_KEPT {
+        if bytes > MAX_SPARE_OUTPUT_BYTES {
             self.server.store.keyspace.free(Some(buffer), bytes);
         }
     }

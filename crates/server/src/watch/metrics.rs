@@ -358,10 +358,10 @@ fn persistence(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     let saved = load(&figures.last_save);
     page.put("everbloom_snapshot_last_success_timestamp_seconds", saved)?;
     // It is -1 before the first.
-    if let Ok(took) = u64::try_from(figures.save_seconds.load(Relaxed)) {
+    if let Ok(took) = u64::try_from(figures.save.seconds.load(Relaxed)) {
         page.put("everbloom_snapshot_last_duration_seconds", took)?;
     }
-    let failed = figures.save_failed.load(Relaxed);
+    let failed = figures.save.failed.load(Relaxed);
     page.put("everbloom_snapshot_failed", u64::from(failed))?;
     let unsaved = journal
         .changes()

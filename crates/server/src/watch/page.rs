@@ -102,10 +102,10 @@ fn snapshot(server: &Server) -> Value {
         return Value::Null;
     };
     let (figures, journal) = (&persistence.figures, &server.store.journal);
-    let good = figures.saves.load(Relaxed) > 0;
+    let good = figures.save.done.load(Relaxed) > 0;
     json!({
         "good_at": good.then(|| figures.last_save.load(Relaxed)),
-        "failed": figures.save_failed.load(Relaxed),
+        "failed": figures.save.failed.load(Relaxed),
         "unsaved": journal.changes().saturating_sub(figures.saved_changes.load(Relaxed)),
         "log_bytes": journal.is_logging().then(|| figures.log_size.load(Relaxed)),
     })

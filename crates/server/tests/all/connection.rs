@@ -93,9 +93,6 @@ fn connection_commands_answer_as_redis_does() {
         "CLIENT LIST foo",
         "CLIENT LIST ID",
         "CLIENT REPLY x",
-        "CLIENT NO-EVICT x",
-        "CLIENT NO-EVICT on",
-        "CLIENT NO-EVICT off",
         "CLIENT foo",
         "CLIENT",
         "CLIENT ID x",
@@ -427,6 +424,27 @@ fn replies_can_be_switched_off() {
     client.send(&["CLIENT", "REPLY", "SKIP"]);
     client.send(&["ECHO", "unheard"]);
     assert_eq!(client.line("ECHO heard"), Reply::bulk("heard"));
+    // The same within requests that are run together.
+    let mut pipeline = Vec::new();
+    for line in [
+        "BF.ADD heard 1",
+        "CLIENT REPLY SKIP",
+        "BF.ADD heard 1",
+        "BF.ADD heard 2",
+        "BF.ADD heard 2",
+        "CLIENT REPLY OFF",
+        "BF.ADD heard 3",
+        "BF.ADD heard 3",
+        "BF.ADD other 3",
+        "CLIENT REPLY ON",
+        "BF.ADD heard 3",
+    ] {
+        encode_request(&line.split(' ').collect::<Vec<_>>(), &mut pipeline);
+    }
+    client.stream.write_all(&pipeline).unwrap();
+    let expected = [1.into(), 1.into(), 0.into(), Reply::OK, 0.into()];
+    assert_eq!([(); 5].map(|()| client.reply()), expected);
+    assert_eq!(client.line("EXISTS heard other"), 2.into());
 }
 
 /// A page in a browser can send a request to any server on its machine, with what it likes as body.

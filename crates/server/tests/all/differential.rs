@@ -313,9 +313,7 @@ impl Writer {
         let db = self
             .random
             .pick(&["0", "1", "2", "-1", "16", "x", "99999999999"]);
-        let object = self
-            .random
-            .pick(&["ENCODING", "idletime", "REFCOUNT", "FREQ", "NOPE"]);
+        let object = self.random.pick(&["ENCODING", "idletime", "NOPE"]);
         let words: &[&str] = match self.random.below(20) {
             0 => &["DEL", a, b],
             1 => &["UNLINK", a],
@@ -462,10 +460,6 @@ const SEQUENCE: &str = "
     OBJECT ENCODING n
     SET n 123456789012345678901234567890123456789012345
     OBJECT ENCODING n
-    OBJECT REFCOUNT n
-    OBJECT REFCOUNT none
-    OBJECT FREQ n
-    OBJECT FREQ none
     OBJECT
     OBJECT ENCODING
     OBJECT HELP x

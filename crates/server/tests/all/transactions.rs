@@ -202,6 +202,26 @@ const SCENES: &[&[(usize, &str)]] = &[
 ];
 
 #[test]
+fn each_reply_of_a_transaction_has_the_protocol_of_its_moment() {
+    let running = server(Settings::default());
+    let redis = Redis::start(&[]);
+    for addr in [running.addr(), redis.as_ref().map(|redis| redis.addr)]
+        .into_iter()
+        .flatten()
+    {
+        let mut client = Client::connect(addr);
+        client.ok("MULTI");
+        for line in ["GET none", "HELLO 3", "GET none"] {
+            assert_eq!(client.line(line), Reply::simple("QUEUED"));
+        }
+        client.send(&["EXEC"]);
+        let (_, bytes) = client.raw_reply().unwrap();
+        assert!(bytes.starts_with(b"*3\r\n$-1\r\n%"), "{bytes:?}");
+        assert!(bytes.ends_with(b"_\r\n"), "{bytes:?}");
+    }
+}
+
+#[test]
 fn scenes_play_as_in_redis() {
     let Some(redis) = Redis::start(&[]) else {
         return;

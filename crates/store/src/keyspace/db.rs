@@ -12,7 +12,7 @@ use super::entry::Entry;
 use super::expiries::Expiries;
 use super::order;
 use super::snapshot_queue::SnapshotQueue;
-use super::sums::Sums;
+use super::sums::DbSums;
 use crate::clock::Now;
 
 /// Entries found by the hash of their key. Every `hash` parameter is the keyspace's hash of that
@@ -20,7 +20,7 @@ use crate::clock::Now;
 #[derive(Debug, Default)]
 pub struct Db {
     table: HashTable<Box<Entry>>,
-    sums: Sums,
+    sums: DbSums,
     settled: isize,
     expiries: Expiries,
     snapshot: Option<Joined>,
@@ -60,11 +60,11 @@ impl Joined {
 
 /// The least budget that an entry takes in a snapshot's step, and the cost of a bucket with nothing
 /// to keep.
-const ENTRY_COST: usize = 64;
-const BUCKET_COST: usize = 8;
+const ENTRY_BYTES: usize = 64;
+const BUCKET_BYTES: usize = 8;
 
 /// The bytes of an expired key's name that take as much of the budget as another entry.
-const NAME_COST: usize = 4 << 10;
+const NAME_BYTES_PER_ENTRY: usize = 4 << 10;
 
 /// The remains of a removed entry, to be freed when no lock is held. A snapshot may have taken over
 /// the entry.
@@ -103,7 +103,7 @@ impl Db {
     }
 
     /// The totals over all entries.
-    pub fn sums(&self) -> &Sums {
+    pub fn sums(&self) -> &DbSums {
         &self.sums
     }
 
@@ -177,9 +177,9 @@ impl Db {
             let cost = match entry.filter(|entry| entry.epoch != joined.queue.epoch()) {
                 Some(entry) => {
                     let kept = self.sums.change(entry, |entry| joined.keep(entry));
-                    kept.max(ENTRY_COST)
+                    kept.max(ENTRY_BYTES)
                 }
-                None => BUCKET_COST,
+                None => BUCKET_BYTES,
             };
             joined.next_bucket += 1;
             *budget = budget.saturating_sub(cost);
@@ -322,7 +322,7 @@ impl Db {
         if let Some(joined) = &self.snapshot {
             entry.epoch = joined.queue.epoch();
         }
-        self.sums.add(Sums::of(&entry));
+        self.sums.add(DbSums::of(&entry));
         self.table.insert_unique(hash, Box::new(entry), |e| e.hash);
         self.expiry_changed(hash, before, after);
         old
@@ -347,7 +347,7 @@ impl Db {
     fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let found = self.table.find_entry(hash, |e| e.is(hash, key)).ok()?;
         let (entry, _) = found.remove();
-        self.sums.remove(Sums::of(&entry));
+        self.sums.remove(DbSums::of(&entry));
         Some(*entry)
     }
 
@@ -401,10 +401,10 @@ impl Db {
                 .find_entry(hash, |e| e.hash == hash && e.is_expired(now));
             if let Ok(found) = found {
                 let entry = *found.remove().0;
-                self.sums.remove(Sums::of(&entry));
+                self.sums.remove(DbSums::of(&entry));
                 self.expiry_changed(hash, entry.expires_at(), None);
                 let key: Box<[u8]> = entry.key().into();
-                *budget = budget.saturating_sub(key.len() / NAME_COST);
+                *budget = budget.saturating_sub(key.len() / NAME_BYTES_PER_ENTRY);
                 gone.push((key, self.leave(entry)));
                 continue;
             }
@@ -655,9 +655,9 @@ mod tests {
             db.join_snapshot(Arc::clone(&queue), 0);
             let (mut spent, mut steps) = (0, 0);
             loop {
-                let mut budget = 8 * ENTRY_COST;
+                let mut budget = 8 * ENTRY_BYTES;
                 let done = db.keep_some(&mut budget);
-                spent += 8 * ENTRY_COST - budget;
+                spent += 8 * ENTRY_BYTES - budget;
                 if done {
                     break;
                 }
@@ -673,7 +673,7 @@ mod tests {
             }
             assert!(steps > 1000, "{steps}");
             assert_eq!(queue.take_kept().len(), 20_000);
-            let once = 20_000 * ENTRY_COST + db.table.num_buckets() * BUCKET_COST;
+            let once = 20_000 * ENTRY_BYTES + db.table.num_buckets() * BUCKET_BYTES;
             assert!(spent <= 2 * once, "{spent} of {once}");
         }
     }

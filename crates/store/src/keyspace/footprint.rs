@@ -21,6 +21,13 @@ impl Footprint {
         Footprint::Shards(SmallVec::new())
     }
 
+    /// The shard of one key.
+    pub fn of_key(keyspace: &Keyspace, key: &[u8]) -> Self {
+        let mut footprint = Footprint::none();
+        footprint.add_key(keyspace, key);
+        footprint
+    }
+
     /// Adds the shard of one key.
     pub fn add_key(&mut self, keyspace: &Keyspace, key: &[u8]) {
         self.add_hash(keyspace.hash(key));

@@ -39,5 +39,5 @@ pub use entry::Entry;
 pub use footprint::Footprint;
 pub use shard::Shard;
 pub use sharded::{Keyspace, SHARDS};
-pub use sums::Sums;
-pub use view::{Found, Place, View};
+pub use sums::DbSums;
+pub use view::{KeyLocation, ValueSlot, View};

@@ -12,7 +12,7 @@ use everbloom::host::memory;
 use crate::pace::Pace;
 
 /// Fewer bytes than this are freed at once, because waking another thread takes longer.
-const LITTLE: usize = 256 << 10;
+const MIN_BACKGROUND_BYTES: usize = 256 << 10;
 
 /// After this many bytes in this many values were freed, unused memory goes back to the system. The
 /// allocator would keep it, and what one thread has freed may not serve another.
@@ -35,7 +35,7 @@ impl Release {
 
     /// Frees values of about this many bytes, one after the other. The caller should hold no lock.
     pub(super) fn free(&self, removed: impl IntoIterator + Send + 'static, bytes: usize) {
-        if bytes < LITTLE {
+        if bytes < MIN_BACKGROUND_BYTES {
             return;
         }
         if let Some(thread) = self.0.get_or_init(start) {
@@ -82,9 +82,9 @@ mod tests {
     fn much_is_freed_by_a_thread_of_its_own() {
         let (sender, freed_by) = mpsc::channel();
         let (release, here) = (Release::default(), thread::current().id());
-        release.free(vec![Witness(sender.clone())], LITTLE - 1);
+        release.free(vec![Witness(sender.clone())], MIN_BACKGROUND_BYTES - 1);
         assert_eq!(freed_by.try_recv(), Ok(here));
-        release.free(vec![Witness(sender.clone())], LITTLE);
+        release.free(vec![Witness(sender.clone())], MIN_BACKGROUND_BYTES);
         let other = freed_by.recv().unwrap();
         assert_ne!(other, here);
         release.free(vec![Witness(sender)], usize::MAX);

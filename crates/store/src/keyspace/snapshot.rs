@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::sharded::{Keyspace, SHARDS};
 use super::snapshot_queue::SnapshotQueue;
-pub use super::snapshot_queue::{Kept, KeptValue, Rest};
+pub use super::snapshot_queue::{Kept, KeptValue};
 
 /// About how many bytes the walk keeps under one lock.
-const STEP: usize = 256 << 10;
+const STEP_BYTES: usize = 256 << 10;
 
 /// A snapshot being made.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Snapshot {
 
     /// Keeps entries of one shard, some 256 KiB; true when none is left.
     pub fn walk(&self, keyspace: &Keyspace, shard: usize) -> bool {
-        let mut budget = STEP;
+        let mut budget = STEP_BYTES;
         let mut shard = keyspace.shard(shard).write();
         (0..keyspace.databases()).all(|db| {
             let db = shard.db_mut(db);

@@ -16,7 +16,7 @@ use super::entry::Entry;
 
 /// A value of more bytes than this is captured in pieces. A smaller one is copied, which takes some
 /// ten microseconds.
-const LARGE: u64 = 64 << 10;
+const MAX_COPIED_BYTES: u64 = 64 << 10;
 
 /// The entries that a snapshot has kept.
 #[derive(Debug)]
@@ -53,23 +53,12 @@ pub struct Kept {
 pub enum KeptValue {
     /// The whole value.
     Whole(Value),
-    /// A large value without its bytes;
-    /// [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) reads those.
-    Large {
-        /// The id of its reader.
-        id: u64,
-        /// The rest of the value.
-        rest: Rest,
-    },
-}
-
-/// The parts of a large value besides its bytes.
-#[derive(Debug)]
-pub enum Rest {
-    /// The length of a string.
-    Len(u64),
-    /// The parts of a filter. The bytes are those of its arrays.
-    Parts(Parts),
+    /// A long string: the id of its reader, with which
+    /// [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) reads its bytes, and its
+    /// length.
+    LongText(u64, u64),
+    /// A large filter: the id of the reader of its arrays, and its other parts.
+    LargeFilter(u64, Parts),
 }
 
 impl SnapshotQueue {
@@ -126,7 +115,7 @@ impl SnapshotQueue {
         let value = value.unwrap_or_else(|| KeptValue::Whole(entry.value.clone()));
         let size = match &value {
             KeptValue::Whole(value) => value.memory(),
-            KeptValue::Large { .. } => 0,
+            KeptValue::LongText(..) | KeptValue::LargeFilter(..) => 0,
         };
         state.kept.push(Kept::new(db, entry, value));
         size + entry.key().len()
@@ -166,18 +155,18 @@ impl SnapshotQueue {
     /// removed.
     fn begin_capture(&self, state: &mut State, entry: &mut Entry) -> Option<KeptValue> {
         let len = entry.value.stream_len();
-        if len <= LARGE && !entry.value.capture().is_active() {
+        if len <= MAX_COPIED_BYTES && !entry.value.capture().is_active() {
             return None;
         }
-        let rest = match &entry.value {
-            Value::Text(_) => Rest::Len(len),
-            Value::Filter(filter) => Rest::Parts(filter.parts()),
-        };
         let id = self.captures.new_id();
+        let kept = match &entry.value {
+            Value::Text(_) => KeptValue::LongText(id, len),
+            Value::Filter(filter) => KeptValue::LargeFilter(id, filter.parts()),
+        };
         entry.value.begin_capture(id, 0..len);
         self.captures.begin(id, entry.hash, entry.key());
         state.readers.insert(id);
-        Some(KeptValue::Large { id, rest })
+        Some(kept)
     }
 }
 

@@ -7,18 +7,18 @@ use super::entry::Entry;
 
 /// The figures of one entry, or the totals of many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sums {
+pub struct DbSums {
     /// Bytes of the entries, their keys and their values.
     pub memory: isize,
     /// The figures of the filters among the values.
     pub filters: Metrics,
 }
 
-impl Sums {
+impl DbSums {
     /// The figures of one entry.
     #[inline]
     pub fn of(entry: &Entry) -> Self {
-        Sums {
+        DbSums {
             memory: entry.memory().cast_signed(),
             filters: match &entry.value {
                 Value::Filter(filter) => Metrics::of(filter),
@@ -29,14 +29,14 @@ impl Sums {
 
     /// Adds the figures of more entries.
     #[inline]
-    pub fn add(&mut self, more: Sums) {
+    pub fn add(&mut self, more: DbSums) {
         self.memory += more.memory;
         self.filters = self.filters.plus(more.filters);
     }
 
     /// Subtracts the figures of some entries.
     #[inline]
-    pub fn remove(&mut self, less: Sums) {
+    pub fn remove(&mut self, less: DbSums) {
         self.memory -= less.memory;
         self.filters = self.filters.minus(less.filters);
     }
@@ -48,9 +48,9 @@ impl Sums {
         entry: &mut Entry,
         change: impl FnOnce(&mut Entry) -> R,
     ) -> R {
-        let before = Sums::of(entry);
+        let before = DbSums::of(entry);
         let result = change(entry);
-        self.add(Sums::of(entry));
+        self.add(DbSums::of(entry));
         self.remove(before);
         result
     }

@@ -14,7 +14,7 @@ use everbloom_files::Value;
 
 /// The location of a key in the shards of a view, whether the key exists or not.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct KeyLocation<'a> {
     db: usize,
     key: &'a [u8],
     hash: u64,
@@ -22,7 +22,7 @@ pub struct Place<'a> {
     held: usize,
 }
 
-impl Place<'_> {
+impl KeyLocation<'_> {
     /// The key's database.
     pub fn db(&self) -> usize {
         self.db
@@ -31,11 +31,11 @@ impl Place<'_> {
 
 /// What a writing command finds under a key.
 #[derive(Debug)]
-pub enum Found<'v> {
+pub enum ValueSlot<'v> {
     /// The value.
-    Value(&'v mut Value),
+    Held(&'v mut Value),
     /// No value. If the command puts one here, the key is created.
-    Nothing(&'v mut Option<Value>),
+    Vacant(&'v mut Option<Value>),
 }
 
 /// A locked shard.
@@ -119,16 +119,16 @@ impl<'k> View<'k> {
 
     /// Finds the location of a key. The view must hold its shard.
     #[inline]
-    pub fn place<'a>(&self, db: usize, key: &'a [u8]) -> Place<'a> {
-        self.place_of_hash(db, key, self.keyspace.hash(key))
+    pub fn locate<'a>(&self, db: usize, key: &'a [u8]) -> KeyLocation<'a> {
+        self.locate_hash(db, key, self.keyspace.hash(key))
     }
 
-    /// As [`View::place`], for a key whose [hash](View::hash) is known.
+    /// As [`View::locate`], for a key whose [hash](View::hash) is known.
     #[inline]
-    pub fn place_of_hash<'a>(&self, db: usize, key: &'a [u8], hash: u64) -> Place<'a> {
+    pub fn locate_hash<'a>(&self, db: usize, key: &'a [u8], hash: u64) -> KeyLocation<'a> {
         let shard = Keyspace::shard_of(hash);
         let held = self.held.binary_search_by_key(&shard, |(index, _)| *index);
-        Place {
+        KeyLocation {
             db,
             key,
             hash,
@@ -136,85 +136,83 @@ impl<'k> View<'k> {
         }
     }
 
-    /// Prefetches the memory of the entry at a place.
+    /// Prefetches the memory of the entry at a location.
     #[inline]
-    pub fn prefetch(&self, place: &Place<'_>) {
-        self.held_shard(place.held)
-            .db(place.db)
-            .prefetch(place.hash);
+    pub fn prefetch(&self, at: &KeyLocation<'_>) {
+        self.held_shard(at.held).db(at.db).prefetch(at.hash);
     }
 
-    /// The live entry at a place.
+    /// The live entry at a location.
     #[inline]
-    pub fn get_at(&self, place: &Place<'_>) -> Option<&Entry> {
-        let db = self.held_shard(place.held).db(place.db);
-        db.get(place.hash, place.key, self.now)
+    pub fn get_at(&self, at: &KeyLocation<'_>) -> Option<&Entry> {
+        let db = self.held_shard(at.held).db(at.db);
+        db.get(at.hash, at.key, self.now)
     }
 
-    /// The live entry at a place, without counting as an access.
+    /// The live entry at a location, without counting as an access.
     #[inline]
-    pub fn peek_at(&self, place: &Place<'_>) -> Option<&Entry> {
-        let db = self.held_shard(place.held).db(place.db);
-        db.peek(place.hash, place.key, self.now.ms)
+    pub fn peek_at(&self, at: &KeyLocation<'_>) -> Option<&Entry> {
+        let db = self.held_shard(at.held).db(at.db);
+        db.peek(at.hash, at.key, self.now.ms)
     }
 
-    /// Lets `work` change the value at a place, and creates the key if `work` puts a value where
+    /// Lets `work` change the value at a location, and creates the key if `work` puts a value where
     /// there was none. Also returns whether the memory grew. Call [`View::remove_expired`] first.
     #[inline]
     pub fn change_at<R>(
         &mut self,
-        place: &Place<'_>,
-        work: impl FnOnce(Found<'_>) -> R,
+        at: &KeyLocation<'_>,
+        work: impl FnOnce(ValueSlot<'_>) -> R,
     ) -> (R, bool) {
         let (keyspace, now) = (self.keyspace, self.now);
-        let db = self.held_shard_mut(place.held).db_mut(place.db);
+        let db = self.held_shard_mut(at.held).db_mut(at.db);
         let mut work = Some(work);
-        let mut run = |found: Found<'_>| work.take().map(|work| work(found));
-        let modified = db.modify(place.hash, place.key, now, |value| run(Found::Value(value)));
+        let mut run = |found: ValueSlot<'_>| work.take().map(|work| work(found));
+        let modified = db.modify(at.hash, at.key, now, |value| run(ValueSlot::Held(value)));
         let mut created = None;
         let result = modified
             .flatten()
-            .or_else(|| run(Found::Nothing(&mut created)));
+            .or_else(|| run(ValueSlot::Vacant(&mut created)));
         if let Some(value) = created {
-            let entry = Entry::new(place.key, value, None, now.clock);
+            let entry = Entry::new(at.key, value, None, now.clock);
             // There was no value.
-            let _ = db.insert(place.hash, entry);
+            let _ = db.insert(at.hash, entry);
         }
         let grown = keyspace.settle(db) > 0;
         #[expect(clippy::expect_used, reason = "there was either something or nothing")]
         (result.expect("the work ran"), grown)
     }
 
-    /// Marks the key at a place as changed for the clients that watch it.
+    /// Marks the key at a location as changed for the clients that watch it.
     #[inline]
-    pub fn touch_at(&mut self, place: &Place<'_>) {
-        self.held_shard_mut(place.held).touch(place.db, place.key);
+    pub fn touch_at(&mut self, at: &KeyLocation<'_>) {
+        self.held_shard_mut(at.held).touch(at.db, at.key);
     }
 
-    /// Removes the key at a place if it has expired.
+    /// Removes the key at a location if it has expired.
     #[inline]
-    pub fn remove_expired(&mut self, place: &Place<'_>) {
+    pub fn remove_expired(&mut self, at: &KeyLocation<'_>) {
         let (keyspace, now) = (self.keyspace, self.now.ms);
-        let shard = self.held_shard_mut(place.held);
-        if !shard.db(place.db).has_expired(place.hash, place.key, now) {
+        let shard = self.held_shard_mut(at.held);
+        if !shard.db(at.db).has_expired(at.hash, at.key, now) {
             return;
         }
-        let db = shard.db_mut(place.db);
-        let gone = db.discard(place.hash, place.key);
+        let db = shard.db_mut(at.db);
+        let gone = db.discard(at.hash, at.key);
         keyspace.settle(db);
-        shard.touch(place.db, place.key);
+        shard.touch(at.db, at.key);
         self.removed.extend(gone.map(Removed::Entry));
-        self.expired.push((place.db, place.key.into()));
+        self.expired.push((at.db, at.key.into()));
     }
 
     /// The live entry of a key.
     pub fn get(&self, db: usize, key: &[u8]) -> Option<&Entry> {
-        self.get_at(&self.place(db, key))
+        self.get_at(&self.locate(db, key))
     }
 
     /// The live entry of a key, without counting as an access.
     pub fn peek(&self, db: usize, key: &[u8]) -> Option<&Entry> {
-        self.peek_at(&self.place(db, key))
+        self.peek_at(&self.locate(db, key))
     }
 
     /// Whether this key has a live entry.
@@ -252,16 +250,16 @@ impl<'k> View<'k> {
     /// Runs work on the database of a live key, and updates the memory total.
     fn with_live<R>(
         &mut self,
-        place: &Place<'_>,
+        at: &KeyLocation<'_>,
         work: impl FnOnce(&mut Db, Now) -> Option<R>,
     ) -> Option<R> {
-        self.remove_expired(place);
+        self.remove_expired(at);
         let (keyspace, now) = (self.keyspace, self.now);
-        let shard = self.held_shard_mut(place.held);
-        let db = shard.db_mut(place.db);
+        let shard = self.held_shard_mut(at.held);
+        let db = shard.db_mut(at.db);
         let result = work(db, now)?;
         keyspace.settle(db);
-        shard.touch(place.db, place.key);
+        shard.touch(at.db, at.key);
         Some(result)
     }
 
@@ -272,23 +270,23 @@ impl<'k> View<'k> {
         key: &[u8],
         change: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
-        let place = self.place(db, key);
-        self.with_live(&place, |db, now| db.modify(place.hash, key, now, change))
+        let at = self.locate(db, key);
+        self.with_live(&at, |db, now| db.modify(at.hash, key, now, change))
     }
 
     /// Stores a value under a key and replaces the old one.
     pub fn insert(&mut self, db: usize, key: &[u8], value: Value, expires_at: Option<u64>) {
-        let place = self.place(db, key);
-        let old = self.with_live(&place, |db, now| {
-            Some(db.insert(place.hash, Entry::new(key, value, expires_at, now.clock)))
+        let at = self.locate(db, key);
+        let old = self.with_live(&at, |db, now| {
+            Some(db.insert(at.hash, Entry::new(key, value, expires_at, now.clock)))
         });
         self.removed.extend(old.flatten().map(Removed::Entry));
     }
 
     /// Removes a live entry; its memory is freed after the locks.
     pub fn delete(&mut self, db: usize, key: &[u8]) -> bool {
-        let place = self.place(db, key);
-        let gone = self.with_live(&place, |db, _| db.discard(place.hash, key));
+        let at = self.locate(db, key);
+        let gone = self.with_live(&at, |db, _| db.discard(at.hash, key));
         let deleted = gone.is_some();
         self.removed.extend(gone.map(Removed::Entry));
         deleted
@@ -296,22 +294,22 @@ impl<'k> View<'k> {
 
     /// Takes out a live entry and returns it, so that it can be inserted elsewhere.
     pub fn take(&mut self, db: usize, key: &[u8]) -> Option<Entry> {
-        let place = self.place(db, key);
-        self.with_live(&place, |db, _| db.take(place.hash, key))
+        let at = self.locate(db, key);
+        self.with_live(&at, |db, _| db.take(at.hash, key))
     }
 
     /// Sets or clears the expiry of a live key; false when there is none.
     pub fn set_expiry(&mut self, db: usize, key: &[u8], at: Option<u64>) -> bool {
-        let place = self.place(db, key);
-        let set = self.with_live(&place, |db, now| {
-            db.set_expiry(place.hash, key, at, now.ms).then_some(())
+        let location = self.locate(db, key);
+        let set = self.with_live(&location, |db, now| {
+            db.set_expiry(location.hash, key, at, now.ms).then_some(())
         });
         set.is_some()
     }
 
     /// Marks a key as changed for the clients that watch it.
     pub fn touch(&mut self, db: usize, key: &[u8]) {
-        self.touch_at(&self.place(db, key));
+        self.touch_at(&self.locate(db, key));
     }
 
     /// Empties a database; returns how many keys it held. The view must hold the whole keyspace.
@@ -339,7 +337,7 @@ impl<'k> View<'k> {
 
     /// The shard of a key, for changes.
     pub fn shard_of_key(&mut self, key: &[u8]) -> &mut Shard {
-        self.held_shard_mut(self.place(0, key).held)
+        self.held_shard_mut(self.locate(0, key).held)
     }
 
     /// The keys found expired and removed since the last call, with their databases.

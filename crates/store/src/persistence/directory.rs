@@ -16,7 +16,7 @@ use tracing::info;
 use everbloom_files::aof::{Manifest, Names};
 use everbloom_files::storage::{Disk, Storage, new_dir, new_file};
 
-use super::figures::Figures;
+use super::figures::PersistenceFigures;
 use super::log_writer::Writer;
 use crate::settings::Settings;
 
@@ -53,7 +53,7 @@ pub struct Persistence {
     /// Whether the server is stopping: a background snapshot is then cancelled.
     pub(super) ending: AtomicBool,
     /// The figures for INFO.
-    pub figures: Figures,
+    pub figures: PersistenceFigures,
     /// The directory itself, unless there is no storage.
     home: Option<Home>,
 }
@@ -169,7 +169,7 @@ impl Persistence {
             writer: Mutex::default(),
             job: Mutex::default(),
             ending: AtomicBool::new(false),
-            figures: Figures::default(),
+            figures: PersistenceFigures::new(),
             home: None,
         }
     }
@@ -199,6 +199,11 @@ impl Persistence {
             "the data directory {} was removed or renamed while the server uses it: {what}",
             home.path.display()
         )))
+    }
+
+    /// The name of a base that is being written.
+    pub(super) fn temporary_base(&self) -> String {
+        format!("{}/temp.base.rdb", self.names.dir())
     }
 
     /// The log that is on the disk, before any of it is written.

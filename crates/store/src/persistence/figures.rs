@@ -7,37 +7,54 @@ use parking_lot::Mutex;
 
 use super::syncing::Syncs;
 
-/// The figures of snapshots and the log for INFO. Times are in seconds.
+/// The figures of one kind of background job. Times are in seconds.
 #[derive(Debug)]
-pub struct Figures {
+pub struct JobFigures {
+    /// Unix time of the last attempt in the background.
+    pub last_try: AtomicU64,
+    /// The start of the running job; 0 = none.
+    pub running_since: AtomicU64,
+    /// A job waits for its turn.
+    pub scheduled: AtomicBool,
+    /// The last job failed.
+    pub failed: AtomicBool,
+    /// How long the last job in the background took; -1 = there was none.
+    pub seconds: AtomicI64,
+    /// Good ones since the start.
+    pub done: AtomicU64,
+}
+
+impl Default for JobFigures {
+    fn default() -> Self {
+        JobFigures {
+            last_try: AtomicU64::new(0),
+            running_since: AtomicU64::new(0),
+            scheduled: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            seconds: AtomicI64::new(-1),
+            done: AtomicU64::new(0),
+        }
+    }
+}
+
+impl JobFigures {
+    /// Whether such a job is running.
+    pub fn is_running(&self) -> bool {
+        self.running_since.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// The figures of snapshots and the log for INFO. Times are in seconds.
+#[derive(Debug, Default)]
+pub struct PersistenceFigures {
+    /// Snapshots.
+    pub save: JobFigures,
+    /// Rewrites of the log.
+    pub rewrite: JobFigures,
     /// The total number of changes at the last snapshot.
     pub saved_changes: AtomicU64,
     /// Unix time of the last good snapshot, or of the start.
     pub last_save: AtomicU64,
-    /// Unix time of the last attempt at a background snapshot.
-    pub last_try: AtomicU64,
-    /// Unix time of the last attempt at a rewrite.
-    pub last_rewrite_try: AtomicU64,
-    /// Good snapshots since the start.
-    pub saves: AtomicU64,
-    /// Good rewrites since the start.
-    pub rewrites: AtomicU64,
-    /// The start of the running background snapshot; 0 = none.
-    pub saving_since: AtomicU64,
-    /// The start of the running rewrite; 0 = none.
-    pub rewriting_since: AtomicU64,
-    /// A snapshot waits for its turn.
-    pub save_scheduled: AtomicBool,
-    /// A rewrite waits for its turn.
-    pub rewrite_scheduled: AtomicBool,
-    /// The last snapshot failed.
-    pub save_failed: AtomicBool,
-    /// The last rewrite failed.
-    pub rewrite_failed: AtomicBool,
-    /// How long the last snapshot took; -1 = none was made.
-    pub save_seconds: AtomicI64,
-    /// How long the last rewrite took; -1 = none was made.
-    pub rewrite_seconds: AtomicI64,
     /// Why the log cannot be written, while it cannot.
     pub log_error: Mutex<Option<String>>,
     /// Whether an fsync of the log is running in the background.
@@ -66,42 +83,16 @@ pub struct Figures {
     pub loading_done: AtomicU64,
 }
 
-impl Default for Figures {
-    fn default() -> Self {
-        let now = crate::clock::Now::read().ms / 1000;
-        Figures {
-            saved_changes: AtomicU64::new(0),
+impl PersistenceFigures {
+    /// The figures at the start.
+    pub fn new() -> Self {
+        let now = crate::clock::unix_seconds();
+        PersistenceFigures {
             last_save: AtomicU64::new(now),
-            last_try: AtomicU64::new(0),
-            last_rewrite_try: AtomicU64::new(0),
-            saves: AtomicU64::new(0),
-            rewrites: AtomicU64::new(0),
-            saving_since: AtomicU64::new(0),
-            rewriting_since: AtomicU64::new(0),
-            save_scheduled: AtomicBool::new(false),
-            rewrite_scheduled: AtomicBool::new(false),
-            save_failed: AtomicBool::new(false),
-            rewrite_failed: AtomicBool::new(false),
-            save_seconds: AtomicI64::new(-1),
-            rewrite_seconds: AtomicI64::new(-1),
-            log_error: Mutex::new(None),
-            log_syncing: AtomicBool::new(false),
-            delayed_syncs: AtomicU64::new(0),
-            syncs: Arc::default(),
-            log_size: AtomicU64::new(0),
-            log_file_size: AtomicU64::new(0),
-            log_base_size: AtomicU64::new(0),
-            seen_written: AtomicU64::new(0),
-            rewrite_failures: AtomicU64::new(0),
-            loaded_keys: AtomicU64::new(0),
-            loaded_expired: AtomicU64::new(0),
-            loading_total: AtomicU64::new(0),
-            loading_done: AtomicU64::new(0),
+            ..PersistenceFigures::default()
         }
     }
-}
 
-impl Figures {
     /// Bytes that the log has grown by since it was begun or rewritten, in percent.
     pub fn log_growth(&self) -> u64 {
         let base = self.log_base_size.load(Ordering::Relaxed).max(1);

@@ -4,7 +4,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
 use thiserror::Error;
@@ -13,9 +12,10 @@ use tracing::{error, info};
 use everbloom_files::rdb::WriteError;
 
 use super::directory::Persistence;
-use super::figures::Figures;
+use super::figures::{JobFigures, PersistenceFigures};
 use super::writer;
 use crate::clock::{Now, unix_seconds};
+use crate::health::Cause;
 use crate::keyspace::Footprint;
 use crate::keyspace::snapshot::Snapshot;
 use crate::settings::Settings;
@@ -45,19 +45,19 @@ pub enum JobError {
 }
 
 /// Holds the right to make a snapshot.
-pub(super) struct Turn<'p>(&'p Persistence);
+pub(super) struct JobTurn<'p>(&'p Persistence);
 
-impl Drop for Turn<'_> {
+impl Drop for JobTurn<'_> {
     fn drop(&mut self) {
         self.0.busy.store(false, Release);
     }
 }
 
 impl Persistence {
-    pub(super) fn turn(&self) -> Result<Turn<'_>, JobError> {
+    pub(super) fn turn(&self) -> Result<JobTurn<'_>, JobError> {
         match self.busy.swap(true, Acquire) {
             true => Err(JobError::Busy),
-            false => Ok(Turn(self)),
+            false => Ok(JobTurn(self)),
         }
     }
 
@@ -74,44 +74,47 @@ pub fn save(store: &Store) -> Result<(), JobError> {
     save_now(store, persistence)
 }
 
-/// The figures of INFO with a job's start, and whether one waits for its turn.
-type Progress = fn(&Figures) -> (&AtomicU64, &AtomicBool);
+/// Selects the figures of a job.
+type OfJob = fn(&PersistenceFigures) -> &JobFigures;
 
 /// A background job. It ends when this is dropped, even by a panic.
 struct Job {
     store: Arc<Store>,
-    progress: Progress,
+    figures: OfJob,
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
         if let Some(persistence) = self.store.persistence() {
-            let (since, _) = (self.progress)(&persistence.figures);
-            since.store(0, Relaxed);
-            drop(Turn(persistence));
+            let figures = (self.figures)(&persistence.figures);
+            figures.running_since.store(0, Relaxed);
+            drop(JobTurn(persistence));
         }
     }
 }
 
-/// Starts a thread that runs `work` with the time of its start.
+/// Starts a thread that runs `work`.
 fn in_background(
     store: &Arc<Store>,
     name: &str,
-    progress: Progress,
-    work: impl FnOnce(&Store, &Persistence, u64) + Send + 'static,
+    figures: OfJob,
+    work: impl FnOnce(&Store, &Persistence) + Send + 'static,
 ) -> Result<(), JobError> {
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
     // The job returns the right to make a snapshot.
     std::mem::forget(persistence.turn()?);
     let store = Arc::clone(store);
-    let job = Job { store, progress };
-    let began = unix_seconds();
-    let (since, scheduled) = progress(&persistence.figures);
-    since.store(began, Relaxed);
-    scheduled.store(false, Relaxed);
+    let job = Job { store, figures };
+    let (of_job, began) = (figures(&persistence.figures), unix_seconds());
+    of_job.running_since.store(began, Relaxed);
+    of_job.last_try.store(began, Relaxed);
+    of_job.scheduled.store(false, Relaxed);
     let thread = thread::Builder::new().name(name.into()).spawn(move || {
         if let Some(persistence) = job.store.persistence() {
-            work(&job.store, persistence, began);
+            work(&job.store, persistence);
+            let took = i64::try_from(unix_seconds().saturating_sub(began));
+            let seconds = &figures(&persistence.figures).seconds;
+            seconds.store(took.unwrap_or(i64::MAX), Relaxed);
         }
     })?;
     *persistence.job.lock() = Some(thread);
@@ -120,51 +123,41 @@ fn in_background(
 
 /// Saves all keys to the snapshot file in the background.
 pub fn save_in_background(store: &Arc<Store>) -> Result<(), JobError> {
-    let progress: Progress = |figures| (&figures.saving_since, &figures.save_scheduled);
-    in_background(store, "save", progress, |store, persistence, began| {
-        let figures = &persistence.figures;
-        figures.last_try.store(began, Relaxed);
+    let figures: OfJob = |figures| &figures.save;
+    in_background(store, "save", figures, |store, persistence| {
         if let Err(problem) = save_now(store, persistence) {
             error!("the snapshot failed: {problem}");
         }
-        figures.save_seconds.store(elapsed(began), Relaxed);
     })
 }
 
 /// Rewrites the log in the background: a new base, followed by increments. With `begin`, starts a
 /// log if none is kept.
 pub fn rewrite_in_background(store: &Arc<Store>, begin: bool) -> Result<(), JobError> {
-    let progress: Progress = |figures| (&figures.rewriting_since, &figures.rewrite_scheduled);
-    in_background(
-        store,
-        "rewrite",
-        progress,
-        move |store, persistence, began| {
-            let figures = &persistence.figures;
-            figures.last_rewrite_try.store(began, Relaxed);
-            let result = rewrite_now(store, persistence, begin);
-            match &result {
-                Ok(bytes) => {
-                    info!("rewrote the log, {bytes} bytes");
-                    figures.rewrites.fetch_add(1, Relaxed);
-                    figures.rewrite_failures.store(0, Relaxed);
-                }
-                Err(problem) => {
-                    error!("the log could not be rewritten: {problem}");
-                    figures.rewrite_failures.fetch_add(1, Relaxed);
-                }
+    let figures: OfJob = |figures| &figures.rewrite;
+    in_background(store, "rewrite", figures, move |store, persistence| {
+        let figures = &persistence.figures;
+        let result = rewrite_now(store, persistence, begin);
+        match &result {
+            Ok(bytes) => {
+                info!("rewrote the log, {bytes} bytes");
+                figures.rewrite.done.fetch_add(1, Relaxed);
+                figures.rewrite_failures.store(0, Relaxed);
             }
-            figures.rewrite_failed.store(result.is_err(), Relaxed);
-            figures.rewrite_seconds.store(elapsed(began), Relaxed);
-        },
-    )
+            Err(problem) => {
+                error!("the log could not be rewritten: {problem}");
+                figures.rewrite_failures.fetch_add(1, Relaxed);
+            }
+        }
+        figures.rewrite.failed.store(result.is_err(), Relaxed);
+    })
 }
 
 fn save_now(store: &Store, persistence: &Persistence) -> Result<(), JobError> {
     let settings = store.settings();
     let mut changes = 0;
     let snapshot = Snapshot::begin(&store.keyspace, || changes = store.journal.changes());
-    let result = persistence.check_home().map_err(JobError::from);
+    let result = persistence.check_home().map_err(WriteError::from);
     let result = result
         .and_then(|()| write_file(store, persistence, &snapshot, &settings, "temp.rdb", false));
     snapshot.end(&store.keyspace);
@@ -176,10 +169,10 @@ fn finish_save(
     store: &Store,
     persistence: &Persistence,
     settings: &Settings,
-    written: Result<u64, JobError>,
+    written: Result<u64, WriteError>,
     changes: u64,
 ) -> Result<(), JobError> {
-    let result = written.and_then(|bytes| {
+    let result = written.map_err(JobError::from).and_then(|bytes| {
         persistence
             .storage
             .rename("temp.rdb", &settings.dbfilename)?;
@@ -192,12 +185,12 @@ fn finish_save(
             info!("saved {}, {bytes} bytes", settings.dbfilename);
             figures.saved_changes.store(changes, Relaxed);
             figures.last_save.store(unix_seconds(), Relaxed);
-            figures.saves.fetch_add(1, Relaxed);
+            figures.save.done.fetch_add(1, Relaxed);
         }
         Err(_) => drop(persistence.storage.remove("temp.rdb")),
     }
-    figures.save_failed.store(result.is_err(), Relaxed);
-    store.health.set_save_failing(result.is_err());
+    figures.save.failed.store(result.is_err(), Relaxed);
+    store.health.set(Cause::SaveFailing, result.is_err());
     result.map(drop)
 }
 
@@ -229,10 +222,10 @@ fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<
         }
         return Err(JobError::Unwanted);
     }
-    let temporary = format!("{}/temp.base.rdb", persistence.names.dir());
+    let temporary = persistence.temporary_base();
     let written = write_file(store, persistence, &snapshot, &settings, &temporary, true);
     snapshot.end(&store.keyspace);
-    let mut result = written.and_then(|bytes| {
+    let mut result = written.map_err(JobError::from).and_then(|bytes| {
         if let Some(switch) = switch {
             persistence.based.store(switch, Relaxed);
             store.journal.wake();
@@ -284,23 +277,18 @@ fn end_log(store: &Store) {
     store.journal.set_logging(false);
 }
 
-fn write_file(
+/// Writes a snapshot into a new file; returns its length.
+pub(super) fn write_file(
     store: &Store,
     persistence: &Persistence,
     snapshot: &Snapshot,
     settings: &Settings,
     name: &str,
     aof_base: bool,
-) -> Result<u64, JobError> {
+) -> Result<u64, WriteError> {
     let mut file = persistence.storage.create(name)?;
-    Ok(writer::write_unless(
-        &persistence.ending,
-        &store.keyspace,
-        snapshot,
-        &mut *file,
-        settings,
-        aof_base,
-    )?)
+    let (ending, keyspace) = (&persistence.ending, &store.keyspace);
+    writer::write(ending, keyspace, snapshot, &mut *file, settings, aof_base)
 }
 
 impl Persistence {
@@ -322,10 +310,6 @@ impl Persistence {
     }
 }
 
-fn elapsed(since: u64) -> i64 {
-    i64::try_from(unix_seconds().saturating_sub(since)).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use everbloom_files::storage::Disk;
@@ -337,11 +321,11 @@ mod tests {
         let settings = Settings::default();
         let persistence = Persistence::on(Arc::new(Disk::new("nowhere")), &settings);
         let store = Store::new(settings, Some(persistence), 0);
-        let progress: Progress = |figures| (&figures.saving_since, &figures.save_scheduled);
-        in_background(&store, "test", progress, |_, _, _| panic!("as it must")).unwrap();
+        let figures: OfJob = |figures| &figures.save;
+        in_background(&store, "test", figures, |_, _| panic!("as it must")).unwrap();
         let persistence = store.persistence().unwrap();
         persistence.end_jobs();
         assert!(!persistence.is_busy());
-        assert_eq!(persistence.figures.saving_since.load(Relaxed), 0);
+        assert!(!persistence.figures.save.is_running());
     }
 }

@@ -16,9 +16,9 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 use super::directory::Persistence;
+use super::jobs::write_file;
 use super::log_writer::Log;
-use super::progress::Watched;
-use super::writer;
+use super::progress::ProgressReader;
 use crate::clock::Now;
 use crate::keyspace::snapshot::Snapshot;
 use crate::keyspace::{Db, Entry, Keyspace, SHARDS};
@@ -100,7 +100,7 @@ pub fn load(
 ) -> Result<Option<Log>, LoadError> {
     let settings = store.settings();
     let started = Instant::now();
-    let loader = Loader {
+    let loader = DataLoader {
         store,
         persistence,
         settings: &settings,
@@ -126,7 +126,17 @@ pub fn load(
     Ok(log)
 }
 
-struct Loader<'l> {
+impl LoadError {
+    /// The error of a file that cannot be read or written.
+    fn io(file: &str) -> impl Fn(io::Error) -> Self {
+        move |source| LoadError::Io {
+            file: file.into(),
+            source,
+        }
+    }
+}
+
+struct DataLoader<'l> {
     store: &'l Store,
     persistence: &'l Persistence,
     settings: &'l Settings,
@@ -135,7 +145,7 @@ struct Loader<'l> {
 /// A file and its length.
 type Opened = (Box<dyn Read + Send>, u64);
 
-impl Loader<'_> {
+impl DataLoader<'_> {
     fn keys(&self) -> usize {
         let keyspace = &self.store.keyspace;
         let shards = (0..SHARDS).map(|index| keyspace.shard(index).read());
@@ -149,10 +159,7 @@ impl Loader<'_> {
         match self.persistence.storage.read(file) {
             Ok(opened) => Ok(Some(opened)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(LoadError::Io {
-                file: file.into(),
-                source,
-            }),
+            Err(source) => Err(LoadError::io(file)(source)),
         }
     }
 
@@ -160,7 +167,7 @@ impl Loader<'_> {
         let file = &self.settings.dbfilename;
         if let Some((input, len)) = self.open(file)? {
             info!("loading {file}, {len} bytes");
-            let input = Watched::new(input, len, &self.persistence.figures);
+            let input = ProgressReader::new(input, len, &self.persistence.figures);
             self.read_rdb(file, input, false)?;
         }
         Ok(())
@@ -205,22 +212,16 @@ impl Loader<'_> {
     ) -> Result<u64, LoadError> {
         let Some((input, len)) = self.open(file)? else {
             let source = io::Error::new(io::ErrorKind::NotFound, "the manifest names it");
-            return Err(LoadError::Io {
-                file: file.into(),
-                source,
-            });
+            return Err(LoadError::io(file)(source));
         };
         info!("loading {file}, {len} bytes");
-        let mut input = Watched::new(input, len, &self.persistence.figures);
+        let mut input = ProgressReader::new(input, len, &self.persistence.figures);
         let mut magic = Vec::new();
-        let io = |source| LoadError::Io {
-            file: file.into(),
-            source,
-        };
+        let io = LoadError::io(file);
         Read::by_ref(&mut input)
             .take(5)
             .read_to_end(&mut magic)
-            .map_err(io)?;
+            .map_err(&io)?;
         let is_rdb = rdb::MAGIC.iter().any(|known| magic == known[..]);
         let input = io::Cursor::new(magic).chain(input);
         // A command that was accepted once must not be refused now because of a setting.
@@ -236,7 +237,7 @@ impl Loader<'_> {
             Err(LoadError::Log(aof::ReadError::Truncated { valid_up_to, .. }))
                 if is_last && self.settings.aof_load_truncated =>
             {
-                let kept = self.cut(file, valid_up_to).map_err(io)?;
+                let kept = self.cut(file, valid_up_to).map_err(&io)?;
                 warn!(
                     "{file} ends in the middle of a command: it had {len} bytes and has \
                      {valid_up_to} now, as aof-load-truncated says; the other {} are in {kept}",
@@ -401,30 +402,25 @@ impl Loader<'_> {
 
     /// Begins a log with the loaded data as its base.
     fn begin_log(&self, manifest: Manifest) -> Result<Log, LoadError> {
-        let persistence = self.persistence;
+        let Self {
+            store,
+            persistence,
+            settings,
+        } = *self;
         let file = persistence.names.manifest();
-        let io = |source| LoadError::Io {
-            file: file.clone(),
-            source,
-        };
+        let io = LoadError::io(&file);
         let storage = &*persistence.storage;
-        storage.create_dir(persistence.names.dir()).map_err(io)?;
-        storage.sync_dir("").map_err(io)?;
+        storage.create_dir(persistence.names.dir()).map_err(&io)?;
+        storage.sync_dir("").map_err(&io)?;
         persistence.set_log(manifest);
-        let temporary = format!("{}/temp.base.rdb", persistence.names.dir());
-        let snapshot = Snapshot::begin(&self.store.keyspace, || ());
-        let written = storage
-            .create(&temporary)
-            .map_err(WriteError::from)
-            .and_then(|mut file| {
-                let keyspace = &self.store.keyspace;
-                writer::write(keyspace, &snapshot, &mut *file, self.settings, true)
-            });
-        snapshot.end(&self.store.keyspace);
+        let base = persistence.temporary_base();
+        let snapshot = Snapshot::begin(&store.keyspace, || ());
+        let written = write_file(store, persistence, &snapshot, settings, &base, true);
+        snapshot.end(&store.keyspace);
         persistence
-            .install_base(&temporary, written?, true)
-            .map_err(io)?;
-        let file = persistence.next_file().map_err(io)?;
+            .install_base(&base, written?, true)
+            .map_err(&io)?;
+        let file = persistence.next_file().map_err(&io)?;
         Ok(Log::new(file, 0))
     }
 
@@ -432,28 +428,25 @@ impl Loader<'_> {
     fn go_on(&self, mut manifest: Manifest, len: u64) -> Result<Log, LoadError> {
         let persistence = self.persistence;
         let file = persistence.names.manifest();
-        let io = |source| LoadError::Io {
-            file: file.clone(),
-            source,
-        };
+        let io = LoadError::io(&file);
         let storage = &*persistence.storage;
         // A process that was killed may have left names and bytes that were read now and are not
         // yet on the disk. New data must not depend on them before they are.
-        storage.sync_dir("").map_err(io)?;
-        storage.sync_dir(persistence.names.dir()).map_err(io)?;
-        persistence.remove_history(&mut manifest).map_err(io)?;
+        storage.sync_dir("").map_err(&io)?;
+        storage.sync_dir(persistence.names.dir()).map_err(&io)?;
+        persistence.remove_history(&mut manifest).map_err(&io)?;
         let last = manifest.files().last();
         let last = last.map(|last| storage.append(&persistence.names.path(last)));
-        let last = last.transpose().map_err(io)?;
+        let last = last.transpose().map_err(&io)?;
         let is_increment = !manifest.increments.is_empty();
         persistence.set_log(manifest);
         if let Some(mut file) = last {
-            file.sync().map_err(io)?;
+            file.sync().map_err(&io)?;
             if is_increment {
                 return Ok(Log::new(file, len));
             }
         }
-        let file = persistence.next_file().map_err(io)?;
+        let file = persistence.next_file().map_err(&io)?;
         Ok(Log::new(file, 0))
     }
 

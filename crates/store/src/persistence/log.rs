@@ -24,22 +24,23 @@ use tracing::{error, info, warn};
 use super::directory::Persistence;
 use super::log_writer::{Log, Writer};
 use super::syncing::Syncer;
+use crate::health::Cause;
 use crate::settings::Fsync;
 use crate::store::Store;
 use crate::unwritten::{Mark, Unwritten};
 
 /// How long to wait for new data before checking whether an fsync or a retry of a failed write is
 /// due.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// With `everysec`, the time from one fsync to the next.
-const SECOND: Duration = Duration::from_secs(1);
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The reason for refusing writes while the log is lost.
 const LOST: &str = "it may not be whole, so it is rewritten from memory first";
 
-/// The state of a running writer.
+/// What a writer shares with the rest of the store.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct Shared<'p> {
     store: &'p Store,
     persistence: &'p Persistence,
 }
@@ -58,11 +59,11 @@ pub fn run(store: &Store, persistence: &Persistence, log: Option<Log>) {
         unwritten: None,
     };
     *persistence.writer.lock() = Some(writer);
-    let place = Place { store, persistence };
+    let shared = Shared { store, persistence };
     loop {
-        store.journal.wait(PATIENCE);
+        store.journal.wait(POLL_INTERVAL);
         let mut writer = persistence.writer.lock();
-        if !writer.as_mut().is_some_and(|writer| writer.turn(place)) {
+        if !writer.as_mut().is_some_and(|writer| writer.turn(shared)) {
             *writer = None;
             return;
         }
@@ -81,14 +82,14 @@ pub fn write_now(store: &Store) {
     if let Some(mut writer) = persistence.writer.try_lock()
         && let Some(writer) = &mut *writer
     {
-        writer.write_now(Place { store, persistence });
+        writer.write_now(Shared { store, persistence });
     }
 }
 
 impl Writer {
-    fn write_now(&mut self, place: Place<'_>) {
+    fn write_now(&mut self, shared: Shared<'_>) {
         let Some(log) = &mut self.log else { return };
-        let journal = &place.store.journal;
+        let journal = &shared.store.journal;
         if self.unwritten.is_some() || self.lost || self.syncer.is_busy() {
             return;
         }
@@ -98,17 +99,17 @@ impl Writer {
         if let Err(problem) = log.write(unwritten.next_bytes()) {
             // The thread retries.
             self.unwritten = Some(unwritten);
-            place.trouble(Some(problem.to_string()));
+            shared.trouble(Some(problem.to_string()));
             return;
         }
-        place.count(unwritten.len());
+        shared.count(unwritten.len());
         journal.set_written(unwritten.end());
         journal.return_buffer(unwritten.into_buffer());
     }
 
     /// Writes the waiting data, or keeps it for the next turn; false at the end of the journal.
-    fn turn(&mut self, place: Place<'_>) -> bool {
-        let Place { store, persistence } = place;
+    fn turn(&mut self, shared: Shared<'_>) -> bool {
+        let Shared { store, persistence } = shared;
         let mut unwritten = match self.unwritten.take() {
             Some(mut unwritten) => {
                 unwritten.append(store.journal.take());
@@ -117,8 +118,8 @@ impl Writer {
             None => store.journal.take(),
         };
         let fsync = store.settings().appendfsync;
-        while let Err(problem) = self.advance(place, &mut unwritten, fsync) {
-            if self.give_up(place, &mut unwritten, fsync) {
+        while let Err(problem) = self.advance(shared, &mut unwritten, fsync) {
+            if self.give_up(shared, &mut unwritten, fsync) {
                 continue;
             }
             if fsync == Fsync::Always {
@@ -128,7 +129,7 @@ impl Writer {
                 ));
                 return false;
             }
-            place.trouble(Some(problem.to_string()));
+            shared.trouble(Some(problem.to_string()));
             if unwritten.is_last() {
                 store.fail(format!(
                     "the end of the log could not be written: {problem}"
@@ -139,7 +140,7 @@ impl Writer {
             self.unwritten = Some(unwritten);
             return true;
         }
-        place.trouble(None);
+        shared.trouble(None);
         store.journal.set_written(unwritten.end());
         if unwritten.is_last() {
             info!("the log is complete");
@@ -151,11 +152,11 @@ impl Writer {
 
     fn advance(
         &mut self,
-        place: Place<'_>,
+        shared: Shared<'_>,
         unwritten: &mut Unwritten,
         fsync: Fsync,
     ) -> io::Result<()> {
-        self.heed_syncer(place, unwritten, fsync)?;
+        self.heed_syncer(shared, unwritten, fsync)?;
         loop {
             let bytes = unwritten.next_bytes();
             let mark = unwritten.next_mark();
@@ -169,28 +170,28 @@ impl Writer {
                 && !bytes.is_empty()
             {
                 log.write(bytes)?;
-                place.count(bytes.len());
+                shared.count(bytes.len());
             }
             unwritten.skip_bytes();
             let Some((mark, files)) = mark else { break };
             match mark {
-                Mark::NewFile => self.next_file(place, fsync, files)?,
+                Mark::NewFile => self.next_file(shared, fsync, files)?,
                 Mark::LogEnds => {
-                    self.sync(place, fsync)?;
-                    self.end_log(place);
+                    self.sync(shared, fsync)?;
+                    self.end_log(shared);
                 }
             }
             unwritten.skip_mark();
         }
         if fsync == Fsync::Always || unwritten.is_last() {
-            self.sync(place, fsync)?;
+            self.sync(shared, fsync)?;
             if self.lost {
                 Err(io::Error::other(LOST))
             } else {
                 Ok(())
             }
         } else if fsync == Fsync::EverySecond {
-            self.sync_meanwhile(place)
+            self.sync_meanwhile(shared)
         } else {
             Ok(())
         }
@@ -198,59 +199,59 @@ impl Writer {
 
     /// After a failure: drops data that is no longer needed, if there is any. Then writing may go
     /// on.
-    fn give_up(&mut self, place: Place<'_>, unwritten: &mut Unwritten, fsync: Fsync) -> bool {
+    fn give_up(&mut self, shared: Shared<'_>, unwritten: &mut Unwritten, fsync: Fsync) -> bool {
         if let Some(files) = unwritten.drop_ended_log() {
-            self.end_log(place);
-            self.count_files(place, files);
+            self.end_log(shared);
+            self.count_files(shared, files);
             return true;
         }
-        let based = place.persistence.based.load(Relaxed) > self.switches;
+        let based = shared.persistence.based.load(Relaxed) > self.switches;
         let dispensable = unwritten.has_new_file() && !unwritten.next_bytes().is_empty();
         if self.lost || !based || !dispensable {
             return false;
         }
         // Another file follows, so the end of this one must be sound, and on the disk.
         let sound = self.log.as_mut().is_none_or(|log| log.write(&[]).is_ok());
-        if !sound || self.sync(place, fsync).is_err() {
+        if !sound || self.sync(shared, fsync).is_err() {
             return false;
         }
-        self.lose(place);
+        self.lose(shared);
         true
     }
 
     /// Stops the log.
-    fn end_log(&mut self, place: Place<'_>) {
+    fn end_log(&mut self, shared: Shared<'_>) {
         if self.log.take().is_some() {
             info!("the log ends here");
         }
         self.lost = false;
-        place.persistence.lost.store(0, Relaxed);
+        shared.persistence.lost.store(0, Relaxed);
     }
 
     /// From now on only a base that precedes the next file makes the log complete.
-    fn lose(&mut self, place: Place<'_>) {
+    fn lose(&mut self, shared: Shared<'_>) {
         self.lost = true;
-        place.persistence.lost.store(self.switches + 1, Relaxed);
+        shared.persistence.lost.store(self.switches + 1, Relaxed);
     }
 
     /// Switches to a new file, as this many rewrites requested. If none can be created, those
     /// rewrites fail, and the log goes on in the current file.
-    fn next_file(&mut self, place: Place<'_>, fsync: Fsync, rewrites: u64) -> io::Result<()> {
-        self.sync(place, fsync)?;
-        match place.persistence.next_file() {
+    fn next_file(&mut self, shared: Shared<'_>, fsync: Fsync, rewrites: u64) -> io::Result<()> {
+        self.sync(shared, fsync)?;
+        match shared.persistence.next_file() {
             Ok(file) => self.log = Some(Log::new(file, 0)),
             Err(problem) if self.log.is_some() => {
                 warn!("the log cannot go on in a new file: {problem}");
-                place.persistence.log.lock().failed = self.switches + rewrites;
+                shared.persistence.log.lock().failed = self.switches + rewrites;
             }
             Err(problem) => return Err(problem),
         }
-        self.count_files(place, rewrites);
+        self.count_files(shared, rewrites);
         Ok(())
     }
 
-    fn count_files(&mut self, place: Place<'_>, files: u64) {
-        let Place { persistence, .. } = place;
+    fn count_files(&mut self, shared: Shared<'_>, files: u64) {
+        let Shared { persistence, .. } = shared;
         self.switches += files;
         persistence.log.lock().switches = self.switches;
         persistence.switched.notify_all();
@@ -260,11 +261,11 @@ impl Writer {
     /// if that takes too long.
     fn heed_syncer(
         &mut self,
-        place: Place<'_>,
+        shared: Shared<'_>,
         unwritten: &Unwritten,
         fsync: Fsync,
     ) -> io::Result<()> {
-        let figures = &place.persistence.figures;
+        let figures = &shared.persistence.figures;
         let synced = if self.syncer.is_behind() && !unwritten.is_empty() {
             figures.delayed_syncs.fetch_add(1, Relaxed);
             self.syncer.wait()
@@ -272,55 +273,60 @@ impl Writer {
             self.syncer.look()
         };
         figures.log_syncing.store(self.syncer.is_busy(), Relaxed);
-        self.judge(place, synced, fsync)?;
-        self.lost = self.lost && place.persistence.is_lost();
+        self.judge(shared, synced, fsync)?;
+        self.lost = self.lost && shared.persistence.is_lost();
         Ok(())
     }
 
     /// With `everysec`: begins an fsync when one is due.
-    fn sync_meanwhile(&mut self, place: Place<'_>) -> io::Result<()> {
+    fn sync_meanwhile(&mut self, shared: Shared<'_>) -> io::Result<()> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        let due = log.unsynced && log.last_sync.elapsed() >= SECOND;
+        let due = log.unsynced && log.last_sync.elapsed() >= SYNC_INTERVAL;
         if !due || self.syncer.is_busy() || self.lost {
             return Ok(());
         }
         self.syncer.begin(log.file.sync_elsewhere()?)?;
-        place.persistence.figures.log_syncing.store(true, Relaxed);
+        shared.persistence.figures.log_syncing.store(true, Relaxed);
         log.unsynced = false;
         log.last_sync = Instant::now();
         Ok(())
     }
 
     /// Returns once the file is on the disk, or is known to be lost.
-    fn sync(&mut self, place: Place<'_>, fsync: Fsync) -> io::Result<()> {
+    fn sync(&mut self, shared: Shared<'_>, fsync: Fsync) -> io::Result<()> {
         let mut synced = self.syncer.wait();
-        place.persistence.figures.log_syncing.store(false, Relaxed);
+        shared.persistence.figures.log_syncing.store(false, Relaxed);
         if let Some(log) = &mut self.log
             && !self.lost
         {
-            synced = synced.and_then(|()| log.sync(&place.persistence.figures.syncs));
+            synced = synced.and_then(|()| log.sync(&shared.persistence.figures.syncs));
         }
-        self.judge(place, synced, fsync)
+        self.judge(shared, synced, fsync)
     }
 
     /// With `always`, a failed fsync ends the server. Otherwise the log is lost until it is
     /// rewritten.
-    fn judge(&mut self, place: Place<'_>, synced: io::Result<()>, fsync: Fsync) -> io::Result<()> {
+    fn judge(
+        &mut self,
+        shared: Shared<'_>,
+        synced: io::Result<()>,
+        fsync: Fsync,
+    ) -> io::Result<()> {
         let Err(problem) = synced else { return Ok(()) };
         if fsync == Fsync::Always {
             return Err(problem);
         }
-        self.lose(place);
-        place.trouble(Some(format!(
+        self.lose(shared);
+        shared.trouble(Some(format!(
             "an fsync of the log has failed, so it is rewritten from memory: {problem}"
         )));
         Ok(())
     }
 }
 
-impl Place<'_> {
+impl Shared<'_> {
     /// Records how much was written.
     fn count(self, bytes: usize) {
         let written = u64::try_from(bytes).unwrap_or(0);
@@ -341,6 +347,6 @@ impl Place<'_> {
             (Some(_), Some(_)) => {}
         }
         *known = problem;
-        self.store.health.set_log_failing(known.is_some());
+        self.store.health.set(Cause::LogFailing, known.is_some());
     }
 }

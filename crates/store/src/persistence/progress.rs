@@ -6,24 +6,24 @@ use std::time::Instant;
 
 use tracing::info;
 
-use super::figures::Figures;
+use super::figures::PersistenceFigures;
 
 /// A file being read, with its progress in the server's messages and in INFO.
-pub(super) struct Watched<'f, R> {
+pub(super) struct ProgressReader<'f, R> {
     inner: R,
     done: u64,
     len: u64,
     started: Instant,
     shown: Instant,
-    figures: &'f Figures,
+    figures: &'f PersistenceFigures,
 }
 
-impl<'f, R: Read> Watched<'f, R> {
+impl<'f, R: Read> ProgressReader<'f, R> {
     /// A file of `len` bytes.
-    pub(super) fn new(inner: R, len: u64, figures: &'f Figures) -> Self {
+    pub(super) fn new(inner: R, len: u64, figures: &'f PersistenceFigures) -> Self {
         figures.loading_total.store(len, Relaxed);
         figures.loading_done.store(0, Relaxed);
-        Watched {
+        ProgressReader {
             inner,
             done: 0,
             len,
@@ -34,7 +34,7 @@ impl<'f, R: Read> Watched<'f, R> {
     }
 }
 
-impl<R: Read> Read for Watched<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buf)?;
         self.done += u64::try_from(read).unwrap_or(0);

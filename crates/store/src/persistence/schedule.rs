@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use tracing::error;
 
 use super::directory::Persistence;
+use super::figures::JobFigures;
 use super::jobs::{rewrite_in_background, save, save_in_background};
 use crate::clock::unix_seconds;
+use crate::health::Cause;
 use crate::settings::Settings;
 use crate::store::Store;
 
@@ -27,14 +28,14 @@ pub fn attend(store: &Arc<Store>) {
     let settings = store.settings();
     let figures = &persistence.figures;
     let missing = persistence.log_wanted.load(Relaxed) && !store.journal.is_logging();
-    let started = if missing && rested(&figures.last_rewrite_try, &figures.rewrite_failed) {
+    let started = if missing && rested(&figures.rewrite) {
         rewrite_in_background(store, true)
-    } else if figures.rewrite_scheduled.load(Relaxed)
+    } else if figures.rewrite.scheduled.load(Relaxed)
         || log_is_lost(persistence)
         || log_has_grown(store, &settings)
     {
         rewrite_in_background(store, false)
-    } else if figures.save_scheduled.load(Relaxed) || save_is_due(store, persistence, &settings) {
+    } else if figures.save.scheduled.load(Relaxed) || save_is_due(store, persistence, &settings) {
         save_in_background(store)
     } else {
         return;
@@ -45,26 +46,26 @@ pub fn attend(store: &Arc<Store>) {
 }
 
 /// If more bytes than this wait while the log is not being written, writes are refused.
-const MOST_BACKLOG: u64 = 256 << 20;
+const MAX_BACKLOG_BYTES: u64 = 256 << 20;
 
 /// Checks for a log that is neither written nor failing, because the disk does not complete an
 /// fsync or a write. Clients that reconnect and retry would add waiting data without bounds.
 fn look_at_backlog(store: &Store, persistence: &Persistence) {
     let written = store.journal.written();
     let before = persistence.figures.seen_written.swap(written, Relaxed);
-    let behind = store.journal.backlog() > MOST_BACKLOG && written == before;
+    let behind = store.journal.backlog() > MAX_BACKLOG_BYTES && written == before;
     if behind && !store.health.is_log_failing() {
         error!("the disk does not take the log, so writes are refused until it does");
     }
-    store.health.set_log_behind(behind);
+    store.health.set(Cause::LogBehind, behind);
 }
 
 /// The seconds before a failed snapshot or rewrite is retried.
-const RETRY_AFTER: u64 = 5;
+const RETRY_SECONDS: u64 = 5;
 
-fn rested(last_try: &AtomicU64, failed: &AtomicBool) -> bool {
-    let passed = unix_seconds().saturating_sub(last_try.load(Relaxed));
-    passed > RETRY_AFTER || !failed.load(Relaxed)
+fn rested(job: &JobFigures) -> bool {
+    let passed = unix_seconds().saturating_sub(job.last_try.load(Relaxed));
+    passed > RETRY_SECONDS || !job.failed.load(Relaxed)
 }
 
 fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) -> bool {
@@ -72,7 +73,7 @@ fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) ->
     let now = unix_seconds();
     let changes = store.journal.changes() - figures.saved_changes.load(Relaxed);
     let passed = now.saturating_sub(figures.last_save.load(Relaxed));
-    rested(&figures.last_try, &figures.save_failed)
+    rested(&figures.save)
         && settings
             .save
             .iter()
@@ -80,8 +81,7 @@ fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) ->
 }
 
 fn log_is_lost(persistence: &Persistence) -> bool {
-    let figures = &persistence.figures;
-    persistence.is_lost() && rested(&figures.last_rewrite_try, &figures.rewrite_failed)
+    persistence.is_lost() && rested(&persistence.figures.rewrite)
 }
 
 fn log_has_grown(store: &Store, settings: &Settings) -> bool {
@@ -91,7 +91,7 @@ fn log_has_grown(store: &Store, settings: &Settings) -> bool {
     let figures = &persistence.figures;
     store.journal.is_logging()
         && settings.auto_aof_rewrite_percentage > 0
-        && rested(&figures.last_rewrite_try, &figures.rewrite_failed)
+        && rested(&figures.rewrite)
         && figures.log_size.load(Relaxed) > settings.auto_aof_rewrite_min_size
         && figures.log_growth() >= settings.auto_aof_rewrite_percentage
 }
@@ -103,8 +103,8 @@ pub fn save_at_end(store: &Store, wanted: Option<bool>) {
         return;
     };
     let figures = &persistence.figures;
-    let saved = figures.saves.load(Relaxed) > 0
-        && !figures.save_failed.load(Relaxed)
+    let saved = figures.save.done.load(Relaxed) > 0
+        && !figures.save.failed.load(Relaxed)
         && figures.saved_changes.load(Relaxed) == store.journal.changes();
     if saved || !wanted.unwrap_or(!settings.save.is_empty()) {
         return;

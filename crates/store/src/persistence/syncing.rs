@@ -12,7 +12,7 @@ use everbloom_files::storage::Syncing;
 
 /// While an fsync takes longer than this, nothing more is written, to limit the data that is not on
 /// the disk.
-const LONG: Duration = Duration::from_secs(2);
+const SLOW_SYNC: Duration = Duration::from_secs(2);
 
 /// Totals over all fsyncs of the log.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Syncer {
 
     /// Whether it takes so long that writing must wait.
     pub(super) fn is_behind(&self) -> bool {
-        self.since.is_some_and(|since| since.elapsed() > LONG)
+        self.since.is_some_and(|since| since.elapsed() > SLOW_SYNC)
     }
 
     /// The result of the running fsync, if it has ended.

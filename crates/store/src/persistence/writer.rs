@@ -8,7 +8,7 @@ use everbloom_files::rdb::{Aux, WriteError, WriteOptions, Writer};
 use everbloom_files::storage::StorageFile;
 
 use crate::clock::Now;
-use crate::keyspace::snapshot::{Kept, KeptValue, Rest, Snapshot};
+use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::pace::Pace;
 use crate::settings::Settings;
@@ -18,22 +18,10 @@ pub const COMPATIBLE_VERSION: &str = "7.4.0";
 
 /// After this many bytes the file is synced, as in Redis. One long write by the system at the very
 /// end would delay everything else on that disk.
-const SYNC_EVERY: u64 = 32 << 20;
+const SYNC_BYTES: u64 = 32 << 20;
 
-/// Writes the whole snapshot, and syncs the file; returns its length.
+/// Writes the whole snapshot, and syncs the file; returns its length. Fails once `given_up` is set.
 pub fn write(
-    keyspace: &Keyspace,
-    snapshot: &Snapshot,
-    file: &mut dyn StorageFile,
-    settings: &Settings,
-    aof_base: bool,
-) -> Result<u64, WriteError> {
-    let never = AtomicBool::new(false);
-    write_unless(&never, keyspace, snapshot, file, settings, aof_base)
-}
-
-/// The same, but fails once `given_up` is set.
-pub fn write_unless(
     given_up: &AtomicBool,
     keyspace: &Keyspace,
     snapshot: &Snapshot,
@@ -44,7 +32,7 @@ pub fn write_unless(
     let pace = Pace::default();
     let rdb = begin(file, &pace, settings, keyspace.memory(), aof_base)?;
     let mut file = SnapshotWriter {
-        source: Source {
+        source: SnapshotReader {
             keyspace,
             snapshot,
             given_up,
@@ -104,15 +92,15 @@ fn put<W: Write>(
     }
 }
 
-/// The source of the entries.
-struct Source<'s> {
+/// Reads the entries of a snapshot.
+struct SnapshotReader<'s> {
     keyspace: &'s Keyspace,
     snapshot: &'s Snapshot,
     given_up: &'s AtomicBool,
     pace: &'s Pace,
 }
 
-impl Source<'_> {
+impl SnapshotReader<'_> {
     fn go_on(&self) -> Result<(), WriteError> {
         if self.given_up.load(Ordering::Relaxed) {
             return Err(io::Error::other("the server ends").into());
@@ -140,7 +128,7 @@ impl Source<'_> {
 }
 
 struct SnapshotWriter<'s, 'f> {
-    source: Source<'s>,
+    source: SnapshotReader<'s>,
     rdb: Writer<Paced<'f>>,
     /// The database selected last.
     db: Option<usize>,
@@ -153,14 +141,8 @@ impl SnapshotWriter<'_, '_> {
         self.source.go_on()?;
         for kept in self.source.snapshot.take_kept() {
             match &kept.value {
-                KeptValue::Large {
-                    rest: Rest::Parts(_),
-                    ..
-                } => self.large.push(kept),
-                KeptValue::Large {
-                    id,
-                    rest: Rest::Len(len),
-                } => {
+                KeptValue::LargeFilter(..) => self.large.push(kept),
+                KeptValue::LongText(id, len) => {
                     self.select(kept.db)?;
                     let next = |piece: &mut Vec<u8>| self.source.next_piece(*id, piece);
                     self.rdb.long_text(&kept.key, kept.expires_at, *len, next)?;
@@ -182,11 +164,7 @@ impl SnapshotWriter<'_, '_> {
             let Some(kept) = self.large.pop() else {
                 return Ok(());
             };
-            let KeptValue::Large {
-                id,
-                rest: Rest::Parts(parts),
-            } = &kept.value
-            else {
+            let KeptValue::LargeFilter(id, parts) = &kept.value else {
                 continue;
             };
             self.select(kept.db)?;
@@ -218,7 +196,7 @@ impl Write for Paced<'_> {
         self.pace.rest();
         let written = self.file.write(bytes)?;
         self.unsynced += u64::try_from(written).unwrap_or(0);
-        if self.unsynced >= SYNC_EVERY {
+        if self.unsynced >= SYNC_BYTES {
             self.file.sync()?;
             self.unsynced = 0;
         }

@@ -363,7 +363,7 @@ impl Script {
             );
         }
         let figures = &machine.server.store.persistence().unwrap().figures;
-        life.logged |= figures.rewrites.load(Ordering::Relaxed) > 0;
+        life.logged |= figures.rewrite.done.load(Ordering::Relaxed) > 0;
         machine.stop();
         life
     }
@@ -794,7 +794,7 @@ fn fill_and_heal(room: u64) {
     machine.settle();
     let figures = |machine: &Machine| {
         let figures = &machine.server.store.persistence().unwrap().figures;
-        figures.rewrites.load(Ordering::Relaxed)
+        figures.rewrite.done.load(Ordering::Relaxed)
     };
     assert_eq!(figures(&machine), 0, "{place}");
     disk.heal();

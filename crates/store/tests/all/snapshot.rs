@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::atomic::AtomicBool;
 
 use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
 use everbloom_commands::Filter;
@@ -19,7 +20,7 @@ use everbloom_store::Settings;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::Footprint;
 use everbloom_store::keyspace::snapshot::Snapshot;
-use everbloom_store::keyspace::{Keyspace, Sums, View};
+use everbloom_store::keyspace::{DbSums, Keyspace, View};
 use everbloom_store::persistence::writer;
 use proptest::prelude::*;
 
@@ -280,7 +281,7 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
 
 /// The sums are what a walk over all entries finds, expired ones included.
 fn check_sums(keyspace: &Keyspace) {
-    let (mut kept, mut found) = (Sums::default(), Sums::default());
+    let (mut kept, mut found) = (DbSums::default(), DbSums::default());
     let view = Footprint::Whole.lock(keyspace, false, Now::default());
     let mut memory = 0;
     for db in 0..DATABASES {
@@ -289,7 +290,7 @@ fn check_sums(keyspace: &Keyspace) {
             kept.add(*shard.db(db).sums());
         }
         for (_, entry) in view.entries(db) {
-            found.add(Sums::of(entry));
+            found.add(DbSums::of(entry));
         }
     }
     assert_eq!(kept, found);
@@ -321,7 +322,15 @@ fn check(before: &[Op], during: &[Op]) {
         rdbcompression: false,
         ..Settings::default()
     };
-    writer::write(&keyspace, &snapshot, &mut file, &settings, false).unwrap();
+    writer::write(
+        &AtomicBool::new(false),
+        &keyspace,
+        &snapshot,
+        &mut file,
+        &settings,
+        false,
+    )
+    .unwrap();
     snapshot.end(&keyspace);
     assert!(
         read_back(&file.bytes) == then,
@@ -335,7 +344,15 @@ fn check(before: &[Op], during: &[Op]) {
         bytes: Vec::new(),
         meddle: Box::new(|| ()),
     };
-    writer::write(&keyspace, &snapshot, &mut file, &settings, false).unwrap();
+    writer::write(
+        &AtomicBool::new(false),
+        &keyspace,
+        &snapshot,
+        &mut file,
+        &settings,
+        false,
+    )
+    .unwrap();
     snapshot.end(&keyspace);
     assert!(
         read_back(&file.bytes) == now,

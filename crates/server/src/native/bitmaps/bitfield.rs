@@ -10,17 +10,17 @@ use super::super::strings::{change, text_of};
 use super::super::{Call, error, next_integer};
 use super::bits;
 use super::single::{BAD_OFFSET, checked_offset};
-use crate::outcome::Outcome;
+use crate::locked::Locked;
 
 /// A type, such as `i16` or `u8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Kind {
+struct IntType {
     signed: bool,
     /// The width: 1 to 64 bits, or 1 to 63 for an unsigned number.
     width: u32,
 }
 
-impl Kind {
+impl IntType {
     fn parse(word: &[u8]) -> Option<Self> {
         let (signed, width, widest) = match word {
             [b'i', width @ ..] => (true, width, 64),
@@ -30,7 +30,7 @@ impl Kind {
         let width = u32::try_from(integer(width)?).ok()?;
         (1..=widest)
             .contains(&width)
-            .then_some(Kind { signed, width })
+            .then_some(IntType { signed, width })
     }
 
     /// The number that these bits represent.
@@ -75,8 +75,8 @@ impl Overflow {
     }
 
     /// The number to write instead of `wanted`, if any.
-    fn settle(self, wanted: i128, kind: Kind) -> Option<i64> {
-        let (least, greatest) = (kind.least(), kind.greatest());
+    fn settle(self, wanted: i128, int_type: IntType) -> Option<i64> {
+        let (least, greatest) = (int_type.least(), int_type.greatest());
         let settled = match self {
             _ if (least..=greatest).contains(&wanted) => wanted,
             Overflow::Fail => return None,
@@ -90,52 +90,57 @@ impl Overflow {
 /// The location of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Field {
-    kind: Kind,
+    int_type: IntType,
     offset: u64,
 }
 
 impl Field {
-    fn parse(kind: &[u8], offset: &[u8], limit: usize) -> Result<Self, Reply> {
-        let kind = Kind::parse(kind).ok_or_else(|| {
+    fn parse(int_type: &[u8], offset: &[u8], limit: usize) -> Result<Self, Reply> {
+        let int_type = IntType::parse(int_type).ok_or_else(|| {
             Reply::error(
                 "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
                  supported but i64 is.",
             )
         })?;
         let (number, unit) = match offset {
-            [b'#', number @ ..] => (number, i64::from(kind.width)),
+            [b'#', number @ ..] => (number, i64::from(int_type.width)),
             number => (number, 1),
         };
         let offset = integer(number).and_then(|number| number.checked_mul(unit));
         let offset = offset.ok_or(BAD_OFFSET);
         let offset = offset.and_then(|offset| checked_offset(offset, limit));
         let offset = offset.map_err(Reply::error)?;
-        Ok(Field { kind, offset })
+        Ok(Field { int_type, offset })
     }
 
     fn last_bit(self) -> u64 {
-        self.offset + u64::from(self.kind.width) - 1
+        self.offset + u64::from(self.int_type.width) - 1
     }
 
     fn get(self, text: &[u8]) -> i64 {
-        let bits = bits::read(text, self.offset, self.kind.width);
-        self.kind.number(bits)
+        let bits = bits::read(text, self.offset, self.int_type.width);
+        self.int_type.number(bits)
     }
 
     fn set(self, text: &mut Text, number: i64) {
-        bits::write(text, self.offset, self.kind.width, number.cast_unsigned());
+        bits::write(
+            text,
+            self.offset,
+            self.int_type.width,
+            number.cast_unsigned(),
+        );
     }
 }
 
 /// A subcommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+enum FieldOperation {
     Get(Field),
     Set(Field, i64, Overflow),
     Add(Field, i64, Overflow),
 }
 
-impl Operation {
+impl FieldOperation {
     /// The parsed arguments after the key.
     fn parse_all(mut args: Args<'_>, limit: usize) -> Result<Vec<Self>, Reply> {
         let mut operations = Vec::new();
@@ -147,9 +152,9 @@ impl Operation {
                 (b"GET", 2..) | (b"SET" | b"INCRBY", 3..) => {
                     let field = Field::parse(args.next_bytes()?, args.next_bytes()?, limit)?;
                     operations.push(match word.as_slice() {
-                        b"GET" => Operation::Get(field),
-                        b"SET" => Operation::Set(field, next_integer(&mut args)?, overflow),
-                        _ => Operation::Add(field, next_integer(&mut args)?, overflow),
+                        b"GET" => FieldOperation::Get(field),
+                        b"SET" => FieldOperation::Set(field, next_integer(&mut args)?, overflow),
+                        _ => FieldOperation::Add(field, next_integer(&mut args)?, overflow),
                     });
                 }
                 _ => return Err(error::syntax()),
@@ -161,31 +166,33 @@ impl Operation {
     /// The last bit that it may write.
     fn last_bit(&self) -> Option<u64> {
         match self {
-            Operation::Get(_) => None,
-            Operation::Set(field, ..) | Operation::Add(field, ..) => Some(field.last_bit()),
+            FieldOperation::Get(_) => None,
+            FieldOperation::Set(field, ..) | FieldOperation::Add(field, ..) => {
+                Some(field.last_bit())
+            }
         }
     }
 
     /// Its reply, and the number to write if that differs from the current one.
     fn evaluate(&self, text: &[u8]) -> (Reply, Option<(Field, i64)>) {
         let (field, wanted, overflow) = match *self {
-            Operation::Get(field) => return (Reply::Integer(field.get(text)), None),
+            FieldOperation::Get(field) => return (Reply::Integer(field.get(text)), None),
             // For an unsigned type, a number below 0 counts as too large.
-            Operation::Set(field, number, overflow) if !field.kind.signed => {
+            FieldOperation::Set(field, number, overflow) if !field.int_type.signed => {
                 (field, i128::from(number.cast_unsigned()), overflow)
             }
-            Operation::Set(field, number, overflow) => (field, number.into(), overflow),
-            Operation::Add(field, step, overflow) => {
+            FieldOperation::Set(field, number, overflow) => (field, number.into(), overflow),
+            FieldOperation::Add(field, step, overflow) => {
                 let sum = i128::from(field.get(text)) + i128::from(step);
                 (field, sum, overflow)
             }
         };
         let old = field.get(text);
-        let Some(new) = overflow.settle(wanted, field.kind) else {
+        let Some(new) = overflow.settle(wanted, field.int_type) else {
             return (Reply::Null, None);
         };
         let reply = match self {
-            Operation::Add(..) => new,
+            FieldOperation::Add(..) => new,
             _ => old,
         };
         (Reply::Integer(reply), (new != old).then_some((field, new)))
@@ -201,20 +208,20 @@ impl Operation {
 }
 
 /// The replies to operations that change nothing.
-fn replies(operations: &[Operation], text: &[u8]) -> Reply {
+fn replies(operations: &[FieldOperation], text: &[u8]) -> Reply {
     let replies = operations.iter().map(|one| one.evaluate(text).0);
     Reply::Array(replies.collect())
 }
 
 /// `BITFIELD key [GET type offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET type offset value |
 /// INCRBY type offset increment> ...]`
-pub fn bitfield(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+pub fn bitfield(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let key = args.next_bytes()?;
-    let operations = Operation::parse_all(args, call.settings.proto_max_bulk_len)?;
-    let Some(last_bit) = operations.iter().filter_map(Operation::last_bit).max() else {
+    let operations = FieldOperation::parse_all(args, call.settings.proto_max_bulk_len)?;
+    let Some(last_bit) = operations.iter().filter_map(FieldOperation::last_bit).max() else {
         let text = text_of(call.look_up(view, key))?.unwrap_or_default();
-        return Ok(Outcome::unchanged(replies(&operations, text)));
+        return Ok(replies(&operations, text));
     };
     let changes = |text: &[u8]| {
         let mut changes = operations.iter().map(|one| one.evaluate(text).1);
@@ -223,21 +230,22 @@ pub fn bitfield(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> 
     if let Some(text) = text_of(view.get(db, key))?
         && !changes(text)
     {
-        return Ok(Outcome::unchanged(replies(&operations, text)));
+        return Ok(replies(&operations, text));
     }
     // The string grows even if no number is written.
     let replies = change(view, (db, key), |text| {
         bits::reach(text, last_bit)?;
         Ok(operations.iter().map(|one| one.run(text)).collect())
     })?;
-    Ok(Outcome::verbatim(Reply::Array(replies)))
+    view.log(db, call.args);
+    Ok(Reply::Array(replies))
 }
 
 /// `BITFIELD_RO key [GET type offset ...]`
 pub fn bitfield_ro(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
     let key = args.next_bytes()?;
-    let operations = Operation::parse_all(args, call.settings.proto_max_bulk_len)?;
+    let operations = FieldOperation::parse_all(args, call.settings.proto_max_bulk_len)?;
     if operations.iter().any(|one| one.last_bit().is_some()) {
         let text = "ERR BITFIELD_RO only supports the GET subcommand";
         return Err(Reply::error(text));
@@ -392,14 +400,14 @@ mod tests {
             signed: bool, width in 1_u32..=63, number: i64, step: i64, widest: bool,
         ) {
             let width = if widest && signed { 64 } else { width };
-            let kind = Kind { signed, width };
-            let number = kind.number(number.cast_unsigned() & (u64::MAX >> (64 - width)));
-            prop_assert!((kind.least()..=kind.greatest()).contains(&i128::from(number)));
+            let int_type = IntType { signed, width };
+            let number = int_type.number(number.cast_unsigned() & (u64::MAX >> (64 - width)));
+            prop_assert!((int_type.least()..=int_type.greatest()).contains(&i128::from(number)));
             let sum = i128::from(number) + i128::from(step);
             let lowest = number.wrapping_add(step).cast_unsigned() & (u64::MAX >> (64 - width));
-            let wrapped = Overflow::Wrap.settle(sum, kind);
-            prop_assert_eq!(wrapped, Some(kind.number(lowest)));
-            let fits = Overflow::Fail.settle(sum, kind);
+            let wrapped = Overflow::Wrap.settle(sum, int_type);
+            prop_assert_eq!(wrapped, Some(int_type.number(lowest)));
+            let fits = Overflow::Fail.settle(sum, int_type);
             prop_assert_eq!(fits, wrapped.filter(|wrapped| i128::from(*wrapped) == sum));
         }
     }

@@ -4,27 +4,26 @@ use std::collections::TryReserveError;
 
 use everbloom_files::Value;
 use everbloom_resp::Reply;
-use everbloom_store::keyspace::View;
 
 use super::super::strings::text_of;
 use super::super::{Call, count, error};
 use super::bits::{self, Junction};
-use crate::outcome::Outcome;
+use crate::locked::Locked;
 
 /// The operation on the strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+enum BitOperation {
     Join(Junction),
     Invert,
 }
 
-impl Operation {
+impl BitOperation {
     fn parse(word: &[u8]) -> Result<Self, Reply> {
         match word.to_ascii_uppercase().as_slice() {
-            b"AND" => Ok(Operation::Join(Junction::And)),
-            b"OR" => Ok(Operation::Join(Junction::Or)),
-            b"XOR" => Ok(Operation::Join(Junction::Xor)),
-            b"NOT" => Ok(Operation::Invert),
+            b"AND" => Ok(BitOperation::Join(Junction::And)),
+            b"OR" => Ok(BitOperation::Join(Junction::Or)),
+            b"XOR" => Ok(BitOperation::Join(Junction::Xor)),
+            b"NOT" => Ok(BitOperation::Invert),
             _ => Err(error::syntax()),
         }
     }
@@ -40,8 +39,8 @@ impl Operation {
         result.extend_from_slice(first);
         result.resize(len, 0);
         match self {
-            Operation::Invert => bits::invert(&mut result),
-            Operation::Join(how) => {
+            BitOperation::Invert => bits::invert(&mut result),
+            BitOperation::Join(how) => {
                 for other in others {
                     bits::join(&mut result, other, how);
                 }
@@ -52,11 +51,11 @@ impl Operation {
 }
 
 /// `BITOP <AND | OR | XOR | NOT> destination key [key ...]`
-pub fn bitop(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
+pub fn bitop(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
-    let operation = Operation::parse(args.next_bytes()?)?;
+    let operation = BitOperation::parse(args.next_bytes()?)?;
     let (destination, keys) = (args.next_bytes()?, args.next_rest()?);
-    if operation == Operation::Invert && keys.len() > 1 {
+    if operation == BitOperation::Invert && keys.len() > 1 {
         let text = "ERR BITOP NOT must be called with a single source key.";
         return Err(Reply::error(text));
     }
@@ -75,9 +74,10 @@ pub fn bitop(call: &Call<'_>, view: &mut View<'_>) -> Result<Outcome, Reply> {
     if !result.is_empty() {
         view.insert(db, destination, Value::Text(result.into()), None);
     } else if !view.delete(db, destination) {
-        return Ok(Outcome::unchanged(len));
+        return Ok(len);
     }
-    Ok(Outcome::verbatim(len))
+    view.log(db, call.args);
+    Ok(len)
 }
 
 #[cfg(test)]

@@ -145,15 +145,18 @@ pub fn invert(bytes: &mut [u8]) {
 }
 
 /// The bytes that may hold a number of up to 64 bits, at the end of 16.
-const SPAN: usize = 9;
+const SPAN_BYTES: usize = 9;
 
 /// The bytes around a number as one integer, and how far to shift it right.
 fn window(bytes: &[u8], offset: u64, width: u32) -> (u128, u64) {
     let (first, _) = place(offset);
     let there = bytes.get(first..).unwrap_or_default().iter();
-    let padded = there.copied().chain(std::iter::repeat(0)).take(SPAN);
+    let padded = there.copied().chain(std::iter::repeat(0)).take(SPAN_BYTES);
     let window = padded.fold(0, |all, byte| all << 8 | u128::from(byte));
-    (window, SPAN as u64 * 8 - offset % 8 - u64::from(width))
+    (
+        window,
+        SPAN_BYTES as u64 * 8 - offset % 8 - u64::from(width),
+    )
 }
 
 /// This many ones.

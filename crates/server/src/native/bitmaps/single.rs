@@ -20,7 +20,7 @@ pub const BAD_OFFSET: Refusal = "ERR bit offset is not an integer or out of rang
 const BAD_BIT: Refusal = "ERR bit is not an integer or out of range";
 
 /// Requests of a run whose bits are prefetched before the first of them is read.
-const GROUP: usize = 64;
+const GROUP_REQUESTS: usize = 64;
 
 /// An offset in a string of up to `limit` bytes.
 #[inline]
@@ -78,7 +78,7 @@ pub fn setbit(
         Ok(requests) => requests,
         Err(error) => return run.refuse(error, answers),
     };
-    for group in requests.chunks(GROUP) {
+    for group in requests.chunks(GROUP_REQUESTS) {
         let parsed = group.iter().map(|[_, _, offset, bit]| {
             let change = Change::parse([offset, bit], context.max_string_bytes)?;
             if let Slot::Held(text) = slot {
@@ -86,7 +86,7 @@ pub fn setbit(
             }
             Ok(change)
         });
-        let parsed: SmallVec<[Result<Change, Refusal>; GROUP]> = parsed.collect();
+        let parsed: SmallVec<[Result<Change, Refusal>; GROUP_REQUESTS]> = parsed.collect();
         for (request, change) in group.iter().zip(parsed) {
             run.take(1);
             let change = match change {
@@ -152,8 +152,8 @@ pub fn getbit(
         Ok(offset)
     });
     while !run.is_empty() {
-        let parsed: SmallVec<[Result<u64, Refusal>; GROUP]> =
-            offsets.by_ref().take(GROUP).collect();
+        let parsed: SmallVec<[Result<u64, Refusal>; GROUP_REQUESTS]> =
+            offsets.by_ref().take(GROUP_REQUESTS).collect();
         for offset in parsed {
             match (offset, text) {
                 (Err(refusal), _) => {
