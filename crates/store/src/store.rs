@@ -70,8 +70,9 @@ impl Store {
         self.persistence.as_ref()
     }
 
-    /// Whether a change made now can be logged soon; also true if no log is kept. While it is false,
-    /// the server makes no changes of its own, such as removing expired keys. It takes no lock.
+    /// Whether a change made now can be logged soon; also true if no log is kept. While it is
+    /// false, the server makes no changes of its own, such as removing expired keys. It takes no
+    /// lock.
     pub fn can_log(&self) -> bool {
         !self.health.is_log_failing()
     }
