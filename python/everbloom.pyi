@@ -283,7 +283,7 @@ class CuckooFilter(_Adding, _Value):
 
 @final
 class BloomView(_Lookup):
-    """A filter of bits in memory that is only lent, such as a mapped file."""
+    """A filter in borrowed memory, such as a mapped file."""
 
     def __new__(cls, data: bytes | memoryview | mmap) -> BloomView: ...
     @classmethod

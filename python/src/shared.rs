@@ -7,7 +7,7 @@
 //! takes the lock only if it is detached, or while another one is detached with this filter. That
 //! makes `item in filter` a quarter faster.
 //!
-//! Three rules keep this sound, and threads from waiting for ever:
+//! Three rules keep this sound and free of deadlocks:
 //!
 //! - A thread that uses a filter attached runs no Python code meanwhile, and does not detach. It
 //!   converts objects to items first.
@@ -33,7 +33,7 @@ pub(crate) struct Shared<T> {
     detached: AtomicUsize,
 }
 
-// SAFETY: see above who has the filter when.
+// SAFETY: the rules above say which thread has the filter.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T: Send + Sync> Shared<T> {

@@ -11,7 +11,7 @@ use crate::error;
 use crate::raw::LentView;
 use crate::shared::Shared;
 
-/// A filter of bits in memory that is only lent, such as a mapped file. Nothing is copied.
+/// A filter in borrowed memory, such as a mapped file. Nothing is copied.
 ///
 /// BloomView(data): of bytes, a read-only mmap, or another read-only buffer. BloomView.open(path)
 /// maps a file.

@@ -102,6 +102,12 @@ async function statuses(page) {
   await page.locator('#age', { hasText: /^As of .+ ago\.$/ }).waitFor();
   await page.locator('#rate svg').hover();
   await page.locator('#rate .at', { hasText: /^commands\/s [\d.]+/ }).waitFor();
+  // They stay when the chart is drawn again.
+  const redrawn = await page.evaluate(() => {
+    showNow(lastNow);
+    return document.querySelector('#rate .at').textContent;
+  });
+  assert.match(redrawn, /^commands\/s [\d.]+/);
   // A burst between quiet minutes is a dot.
   await page.evaluate(() => chart('times', {
     lines: [{ name: 'mean', ink: 'c2', points: [[0, null], [1, 1e-6], [2, null]] }],
@@ -114,7 +120,7 @@ async function statuses(page) {
 async function sinceTheStart(page) {
   const rows = await page.locator('#commands tr').allTextContents();
   assert.match(rows.find((row) => row.startsWith('BF.RESERVE')), /^BF\.RESERVE10,0\d\d\d+(\.\d+)? .s00$/);
-  assert.match(await text(page, '#server-facts'), /^Last snapshot.+Changes since the last good one[\d,]+Log of changes.+Error repliesERR 1\b/);
+  assert.match(await text(page, '#server-facts'), /^Last snapshot.+Changes not in a snapshot[\d,]+Log of changes.+Error repliesERR 1\b/);
 }
 
 async function pages(page) {
