@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::io::Cursor;
 
 use everbloom::ScalableBloomFilter;
+use everbloom::redisbloom::ValkeyBloom;
 use everbloom_commands::format::value::valkey::of_load;
 use everbloom_commands::{Filter, Kind};
 use everbloom_files::Value;
@@ -117,6 +118,15 @@ fn read(file: &[u8]) -> HashMap<String, Value> {
             _ => {}
         }
     }
+}
+
+/// The golden filters whose seed is not random.
+#[test]
+fn the_fixed_seed_is_the_originals() {
+    let mut seeds = filters().into_iter();
+    let fixed = seeds.find(|told| told["key"] == "default-fixed").unwrap();
+    let seed = unhex(fixed["seed"].as_str().unwrap());
+    assert_eq!(seed, ValkeyBloom::FIXED_SEED);
 }
 
 /// In either order of fields.
