@@ -41,7 +41,7 @@ pub struct Command<H: 'static> {
     pub handler: H,
 }
 
-/// What people and clients are told of a command.
+/// The documentation of a command, for people and clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Docs {
     /// The group, as in `string`; empty: that of its container or its family.

@@ -106,7 +106,7 @@ pub struct CuckooDefaults {
     pub initial_size: u64,
     /// Slots of a bucket.
     pub bucket_size: u8,
-    /// The most fingerprints that are moved to make room for one.
+    /// The most fingerprints that are moved to free a slot for one.
     pub max_iterations: u16,
     /// How many times the buckets of a table the next one has. 0 makes a filter that does not grow.
     pub expansion: u16,

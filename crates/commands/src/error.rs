@@ -156,7 +156,7 @@ pub enum CommandError {
     /// BF.INSERT: options of valkey-bloom, whose filters are classic, with the blocked layout.
     #[error("ERR TIGHTENING, VALIDATESCALETO and a seed of 32 bytes need LAYOUT CLASSIC")]
     ValkeyOfBlocked,
-    /// BF.INSERT: a filter that does not grow shall grow.
+    /// BF.INSERT: VALIDATESCALETO for a filter that does not grow.
     #[error("ERR cannot use NONSCALING and VALIDATESCALETO options together")]
     ScaleToFixed,
     /// CF.RESERVE: MAXITERATIONS is not an integer.

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::run::{Changes, Run};
 
-/// The commands that replay an insertion, collected while it goes on. The items borrow from the
+/// The commands that replay an insertion, collected during the insertion. The items borrow from the
 /// requests.
 #[derive(Debug)]
 pub(crate) struct Insertion<'a> {

@@ -123,7 +123,7 @@ impl Client {
             match read.map_err(|error| error.kind()) {
                 Ok(0) => return None,
                 Ok(n) => self.buf.extend_from_slice(&self.chunk[..n]),
-                // A process that was stopped and goes on finds its waiting interrupted.
+                // In a process that was stopped and continued, waiting calls are interrupted.
                 Err(ErrorKind::Interrupted) => {}
                 Err(ErrorKind::WouldBlock | ErrorKind::TimedOut) => panic!("no answer"),
                 Err(_) => return None,

@@ -36,7 +36,7 @@ impl Example {
         found.unwrap_or_else(|| panic!("no number {name} in\n{}", self.output))
     }
 
-    /// What stands behind the name of a figure and two spaces.
+    /// The value of a figure, which follows its name and two spaces.
     fn text(&self, name: &str) -> Option<&str> {
         let (_, figures) = self.output.split_once("\nFigures\n")?;
         let values = figures.lines().map(|line| line.trim().strip_prefix(name));

@@ -32,8 +32,8 @@ pub fn wait_for_ok<T, E: Display>(what: &str, mut ask: impl FnMut() -> Result<T,
     }
 }
 
-/// Sets a flag when it is dropped: threads that go on until the flag is set end when the test
-/// fails, too. Without it, a scope would wait for them for ever, and the failure would be a hang.
+/// Sets a flag when it is dropped: threads that run until the flag is set end when the test fails,
+/// too. Without it, a scope would wait for them for ever, and the failure would be a hang.
 pub struct StopOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

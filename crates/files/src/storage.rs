@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 pub trait StorageFile: Write + Send + Debug {
     /// Returns once everything written is on the disk.
     fn sync(&mut self) -> io::Result<()>;
-    /// The same for another thread to call, while this one goes on writing.
+    /// The same for another thread, while this one writes.
     fn sync_elsewhere(&self) -> io::Result<Syncing>;
-    /// Cuts the file to `len` bytes and goes on writing there.
+    /// Truncates the file to `len` bytes. Further writes append there.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 }
 

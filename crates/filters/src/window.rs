@@ -332,7 +332,7 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// The newest generation goes on until now, although the clock has ended it.
+    /// Extends the newest generation until now, although the clock has ended it.
     pub(crate) fn prolong(&mut self, now: u64) {
         if let Some(newest) = self
             .window

@@ -78,7 +78,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a connection cannot go on: nobody can tell where the next request begins.
+/// Why a connection is closed: the start of the next request is unknown.
 ///
 /// `Display` gives the text that Redis 7 sends after `-ERR `, except for
 /// [`ProtocolError::ControlCharacter`], which Redis does not refuse. [`ProtocolError::encode`]

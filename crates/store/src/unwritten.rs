@@ -19,7 +19,7 @@ pub struct Unwritten {
 /// What happens to the log's file at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// The log goes on in a new file.
+    /// The log continues in a new file.
     NewFile,
     /// The log ends here: the data before it is no longer needed.
     LogEnds,

@@ -5,7 +5,7 @@ use std::future::{Future, ready};
 /// A filter, a cache and a database, with blocking calls. [Example](crate::Guard).
 ///
 /// The filter contains the cache keys of everything that exists. **Add a new key to the filter
-/// before you store it**, or readers are told that it does not exist.
+/// before you store it**, otherwise readers get "does not exist".
 pub trait Source {
     /// The loaded value.
     type Value: Clone + Send;

@@ -100,8 +100,8 @@ async fn window<W: SideBySide, T: AsRef<[u8]>>(
         for (part, replies) in parts.into_iter().zip(replies) {
             let left = match replies {
                 Ok(replies) => part.take(filter, action, &replies, answers),
-                // A cluster's blocking connection returns the first error in the place of all
-                // replies. Items that this call added are then reported as known.
+                // A cluster's blocking connection returns the first error instead of all replies.
+                // Items that this call added are then reported as known.
                 Err(error) if part.adding && is_full(&error) => part.refused(filter).map(Some),
                 Err(error) => Err(Error::of(error, &filter.name)),
             };
@@ -197,7 +197,7 @@ impl Part {
             Some(Err(error)) => return Err(Error::of(error.clone(), &filter.name)),
             None => return Err(Error::Reply("a reply is missing".into())),
         };
-        // A full filter refuses an item: some servers go on with the next one, others stop.
+        // A full filter refuses an item: some servers continue with the next item, others stop.
         let outcomes: Vec<RedisResult<bool>> = read(Some(reply))?;
         let mut outcomes = outcomes.into_iter();
         let mut refused = Vec::new();

@@ -1,4 +1,4 @@
-//! Whole commands within the bytes that an argument covers: how damage is told from a torn end.
+//! Looks for whole commands within the bytes of an argument. They tell damage from a torn end.
 
 /// Where in the bytes a whole command begins, behind the end of a line.
 pub(super) fn whole_command(bytes: &[u8]) -> Option<usize> {

@@ -222,7 +222,7 @@ impl Manifest {
         }
     }
 
-    /// With [`Manifest::next_increment`], in which writing goes on: the start of a rewrite.
+    /// With [`Manifest::next_increment`], which takes further commands: the start of a rewrite.
     #[must_use]
     pub fn with_new_increment(&self, names: &Names) -> Self {
         let mut new = self.clone();
@@ -324,8 +324,9 @@ fn adopt(storage: &dyn Storage, names: &Names, found: Manifest) -> io::Result<Ma
     };
     storage.create_dir(names.dir())?;
     storage.sync_dir("")?;
-    // The manifest first: a base that is missing says where to go on. The other way round, a crash
-    // between the two would leave a directory without a manifest and a log that nobody looks for.
+    // The manifest first: a base that is missing shows where to continue. The other way round, a
+    // crash between the two would leave a directory without a manifest and a log that nobody looks
+    // for.
     adopted.store(storage, names)?;
     storage.rename(old, &inside)?;
     storage.sync_dir(names.dir())?;

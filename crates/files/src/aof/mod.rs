@@ -13,13 +13,13 @@
 //! All names begin with the setting `appendfilename`; base and increments are numbered apart. A
 //! base is an RDB file (`.rdb`), or commands (`.aof`) where `aof-use-rdb-preamble` is off. Which
 //! it is, its first five bytes say and not its name: an old-style log that was adopted keeps its
-//! name `appendonly.aof`, and may begin with an RDB file and go on with commands.
+//! name `appendonly.aof`, and may begin with an RDB file, which commands follow.
 //!
 //! The manifest is replaced as a whole, so that at every moment one complete set of files is the
 //! log ([`manifest`] has its format):
 //!
 //! ```text
-//! start of a rewrite   the manifest gains a new increment; writing goes on there
+//! start of a rewrite   the manifest gains a new increment, which takes further commands
 //! during               a new base is written under a name that no manifest holds yet
 //! end                  the manifest names the new base; the old base and the increments before
 //!                      the new one become history

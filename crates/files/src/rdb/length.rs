@@ -158,7 +158,7 @@ pub(crate) fn string<R: Read>(
     read(source, 0..=u64::MAX, expected)
 }
 
-/// Reads a string of `len` bytes; another is refused before memory is asked for.
+/// Reads a string of `len` bytes; another length is refused before memory is allocated.
 pub(crate) fn string_of<R: Read>(
     source: &mut Source<R>,
     len: u64,

@@ -24,7 +24,7 @@ use crate::Value;
 /// the model. Files may be newer.
 const NEWEST_VERSION: u16 = 12;
 
-/// Why RESTORE refuses a payload. `Display` is what the client is told.
+/// Why RESTORE refuses a payload. `Display` is the error reply.
 #[derive(Debug, Error)]
 pub enum RestoreError {
     /// It is no payload, damaged, or from a server newer than this one knows.

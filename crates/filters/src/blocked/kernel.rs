@@ -125,7 +125,7 @@ pub(super) struct Functions {
     pub(super) mask_words: unsafe fn(u64, &Lanes) -> [u64; 8],
 }
 
-/// The functions to use. That a value exists proves that the processor can execute them.
+/// The functions to use. A value exists only if the processor can execute them.
 #[derive(Clone, Copy)]
 pub(super) struct Kernel {
     functions: &'static Functions,

@@ -1,6 +1,6 @@
 //! How threads share the words of a block, without a lock.
 //!
-//! The words are generic, so that a model can try every order in which threads may meet. The test
+//! The words are generic, so that a model can try every interleaving of threads. The test
 //! `atomic_model` includes this file for that.
 //!
 //! All accesses are relaxed. The guarantees of the protocol follow only from the order of the

@@ -72,7 +72,7 @@ impl CuckooBuilder {
         self
     }
 
-    /// The most fingerprints that are moved to make room for one, 20 by default. More fill the
+    /// The most fingerprints that are moved to free a slot for one, 20 by default. More fill the
     /// tables better, and make the inserts into a nearly full one slower. [Example](Self).
     pub fn max_kicks(mut self, kicks: u16) -> Self {
         self.max_kicks = kicks;

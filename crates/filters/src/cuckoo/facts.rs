@@ -82,7 +82,7 @@ impl CuckooFilter {
         self.bucket_size
     }
 
-    /// The most fingerprints that are moved to make room for one. [Example](Self::len).
+    /// The most fingerprints that are moved to free a slot for one. [Example](Self::len).
     #[must_use]
     pub fn max_kicks(&self) -> u16 {
         self.max_kicks

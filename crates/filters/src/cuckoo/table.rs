@@ -223,9 +223,9 @@ impl Table {
         old
     }
 
-    /// Makes room for the fingerprint: it takes the place of another one in its first bucket, and
-    /// that goes to its own other bucket, and so on, at most `max_kicks` times. False when that
-    /// found no empty slot; then everything is as it was.
+    /// Frees a slot: the fingerprint replaces another one in its first bucket, and that goes to its
+    /// own other bucket, and so on, at most `max_kicks` times. False when that found no empty slot;
+    /// then everything is as it was.
     #[cold]
     pub(super) fn kick(&mut self, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
         if self.is_full() {

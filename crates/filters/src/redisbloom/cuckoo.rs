@@ -50,7 +50,7 @@ pub struct CuckooParts {
     pub tables: u16,
     /// Slots of a bucket.
     pub bucket_size: u8,
-    /// The most fingerprints that are moved to make room for one.
+    /// The most fingerprints that are moved to free a slot for one.
     pub max_kicks: u16,
     /// How many times the buckets of a table the next one has.
     pub expansion: u16,

@@ -226,7 +226,7 @@ mod tests {
                     asked = size;
                     given.cast()
                 };
-                // SAFETY: the vector is long enough for what is asked for, at any offset.
+                // SAFETY: the vector is long enough for the requested size, at any offset.
                 let block = unsafe { aligned(layout, allocate) };
                 assert_eq!(block.addr() % align, 0);
                 assert!(block.addr() >= given.addr());

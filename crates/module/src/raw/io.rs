@@ -241,7 +241,7 @@ impl Defragmenter<'_> {
         unsafe { (api().defrag_should_stop)(self.ctx) != 0 }
     }
 
-    /// Remembers where to go on. False when there will be no further step.
+    /// Remembers where to continue. False when there will be no further step.
     pub(crate) fn stop_at(&mut self, cursor: u64) -> bool {
         // SAFETY: a valid defragmentation.
         unsafe { (api().defrag_cursor_set)(self.ctx, cursor) == OK }

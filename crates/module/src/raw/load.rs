@@ -22,8 +22,8 @@ pub(crate) fn introduce(context: &HostContext<'_>, name: &CStr, version: c_int) 
     true
 }
 
-/// Tells the host what the module can do: go on after a stream that breaks off, say by itself which
-/// keys it modified, load while the old data still serve, and have its keys moved slot by slot.
+/// Tells the host what the module can do: continue after a broken stream, tell which keys it has
+/// modified, load while the old data still serve, and have its keys moved slot by slot.
 pub(crate) fn declare_options(context: &HostContext<'_>) {
     let mut options = OPTION_IO_ERRORS | OPTION_NO_IMPLICIT_SIGNAL | OPTION_ASYNC_LOAD;
     if api().valkey {

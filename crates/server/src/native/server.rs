@@ -147,8 +147,8 @@ fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
         return Err(failed());
     }
     let wanted = save || (!nosave && saves_at_end(call));
-    // Saved at once, so that the server goes on if its keys cannot be saved. Later changes are
-    // saved at the end. If a snapshot is being made already, everything is saved then.
+    // Saved at once, so that the server keeps running if its keys cannot be saved. Later changes
+    // are saved at the end. If a snapshot is being made already, everything is saved then.
     if wanted && !said("FORCE") {
         match jobs::save(&call.server.store) {
             Ok(()) | Err(JobError::Busy) => {}

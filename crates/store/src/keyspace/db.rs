@@ -35,7 +35,7 @@ struct Joined {
     number: usize,
     /// How many entries of the table the snapshot still needs.
     unkept: usize,
-    /// The bucket of the table where the walk goes on.
+    /// The next bucket of the walk.
     next_bucket: usize,
 }
 

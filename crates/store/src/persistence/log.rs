@@ -235,7 +235,7 @@ impl Writer {
     }
 
     /// Switches to a new file, as this many rewrites requested. If none can be created, those
-    /// rewrites fail, and the log goes on in the current file.
+    /// rewrites fail, and the log stays in the current file.
     fn next_file(&mut self, shared: Shared<'_>, fsync: Fsync, rewrites: u64) -> io::Result<()> {
         self.sync(shared, fsync)?;
         match shared.persistence.next_file() {

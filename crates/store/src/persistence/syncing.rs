@@ -1,4 +1,4 @@
-//! The thread that runs fsync on the log while writing goes on.
+//! The thread that runs fsync on the log beside the writes.
 
 use std::io;
 use std::sync::Arc;
