@@ -77,16 +77,10 @@ impl Sums {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let servers = args.server.pair::<Url>(&args.words)?;
-    let connect = |url: &Url| {
-        let mut server = Server::connect(url, &args.server)?;
-        server.must_know(READABLE)?;
-        Ok::<_, Failure>(server)
-    };
-    let [old, new] = &servers;
+    let [old, new] = &args.server.pair::<Url>(&args.words)?;
     let mut comparison = Comparison {
-        old: connect(old)?,
-        new: connect(new)?,
+        old: Server::connect(old, &args.server, READABLE)?,
+        new: Server::connect(new, &args.server, READABLE)?,
         out: BufWriter::new(io::stdout()),
         json: args.json,
         quiet: args.quiet,

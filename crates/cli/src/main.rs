@@ -29,6 +29,7 @@ mod query;
 mod records;
 mod serve;
 mod servers;
+mod signals;
 mod stable;
 
 use std::process::ExitCode;

@@ -5,7 +5,6 @@ mod manager;
 mod signals;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use everbloom::host::memory;
 use everbloom_server::Server;
 use everbloom_server::config::{Loaded, load};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use log::Log;
 use signals::Signals;
 
@@ -100,7 +99,7 @@ fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
         Err(why) => {
             // The log says why. Who started the server sees that too, unless the log is elsewhere.
             if log.is_file() {
-                writeln!(io::stderr(), "everbloom: {why}")?;
+                say(&why);
             }
             return Ok(ExitCode::from(1));
         }

@@ -27,6 +27,7 @@ pub(crate) struct Target {
     pub(crate) place: Place,
     pub(crate) database: u32,
     pub(crate) protocol: Protocol,
+    pub(crate) bounds: Bounds,
     credentials: Option<Credentials>,
     tls: Option<Arc<ClientConfig>>,
 }
@@ -42,6 +43,7 @@ impl Target {
             place: url.place.clone(),
             database: url.database,
             protocol: Protocol::Resp2,
+            bounds: Bounds::NONE,
             credentials: url.credentials.clone().or_else(|| args.credentials()),
             tls,
         })
@@ -137,12 +139,8 @@ impl Bounds {
 impl Client {
     /// Connects, logs in and chooses the protocol and the database.
     pub(crate) fn connect(target: &Target) -> Result<Self, ClientError> {
-        Self::connect_within(target, Bounds::NONE)
-    }
-
-    /// As `connect`, to a server that may cost no more than this.
-    pub(crate) fn connect_within(target: &Target, bounds: Bounds) -> Result<Self, ClientError> {
-        let stream = Stream::open(&target.place, target.tls.as_ref(), bounds.patience);
+        let Bounds { longest, patience } = target.bounds;
+        let stream = Stream::open(&target.place, target.tls.as_ref(), patience);
         let mut client = Self {
             stream: stream.map_err(|source| ClientError::Connect {
                 place: target.place.clone(),
@@ -151,7 +149,7 @@ impl Client {
             decoder: Decoder::new(DecodeLimits::default()),
             inbox: Vec::new(),
             outbox: Vec::new(),
-            longest: bounds.longest,
+            longest,
             heard: false,
             is_plain_tcp: matches!(target.place, Place::Tcp { tls: false, .. }),
         };
@@ -218,12 +216,30 @@ impl Client {
 
     /// As `call`, but returns an error reply as an error.
     pub(crate) fn demand<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, ClientError> {
-        match self.call(request)? {
-            Reply::Error(text) => Err(ClientError::Refused {
-                text: text.into_owned(),
-            }),
-            reply => Ok(reply),
+        accepted(self.call(request)?)
+    }
+
+    /// Waits for the answers of a command on `count` items: whether each is 1. There are fewer of
+    /// them when the server refused an item; then it says why.
+    pub(crate) fn answers(
+        &mut self,
+        command: &'static str,
+        count: usize,
+        mut emit: impl FnMut(bool),
+    ) -> Result<(), ClientError> {
+        let unexpected = || ClientError::Unexpected { command };
+        let replies = accepted(self.answer()?)?.into_elements();
+        let replies = replies.filter(|replies| replies.len() <= count);
+        let replies = replies.ok_or_else(unexpected)?;
+        let is_short = replies.len() < count;
+        for reply in replies {
+            emit(match accepted(reply)? {
+                Reply::Integer(number) => number == 1,
+                Reply::Boolean(flag) => flag,
+                _ => return Err(unexpected()),
+            });
         }
+        if is_short { Err(unexpected()) } else { Ok(()) }
     }
 
     /// The server's address, if it has one.
@@ -260,6 +276,15 @@ impl Client {
     }
 }
 
+fn accepted(reply: Reply) -> Result<Reply, ClientError> {
+    match reply {
+        Reply::Error(text) => Err(ClientError::Refused {
+            text: text.into_owned(),
+        }),
+        reply => Ok(reply),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,14 +300,14 @@ mod tests {
             },
             database: 0,
             protocol: Protocol::Resp2,
+            bounds: Bounds {
+                longest: 100,
+                patience: Some(Duration::from_millis(20)),
+            },
             credentials: None,
             tls: None,
         };
-        let bounds = Bounds {
-            longest: 100,
-            patience: Some(Duration::from_millis(20)),
-        };
-        let mut client = Client::connect_within(&target, bounds).unwrap();
+        let mut client = Client::connect(&target).unwrap();
         let error = client.call(&["PING"]).unwrap_err();
         assert!(matches!(error, ClientError::Silent), "{error}");
     }

@@ -13,7 +13,9 @@ use crate::failure::Failure;
 use crate::filter::{Filter as Saved, of_pieces};
 use crate::filter_file::FilterFile;
 use crate::progress::Progress;
-use crate::servers::dump::{Header, Parts, READABLE, Reader, ask_for_header, take_header};
+use crate::servers::dump::{
+    Header, Parts, READABLE, Reader, WRITABLE, ask_for_header, take_header,
+};
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::temporary;
@@ -36,8 +38,7 @@ pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool
             path.display()
         )));
     }
-    let mut server = Server::connect(&from.url, &args.server)?;
-    server.must_know(READABLE)?;
+    let mut server = Server::connect(&from.url, &args.server, READABLE)?;
     let (filter, bytes, changed) =
         fetch(&mut server, &from.key, &progress).map_err(|trouble| trouble.into_failure(""))?;
     let filter = Saved::from(filter);
@@ -115,8 +116,7 @@ fn read(
 pub(super) fn load(path: &Path, to: &Remote, args: &Args) -> Result<u64, Failure> {
     let progress = Progress::of_filters(args.quiet);
     let filter = ScalableBloomFilter::from(FilterFile::look(path)?);
-    let mut server = Server::connect(&to.url, &args.server)?;
-    server.must_know(&["BF.LOADCHUNK"])?;
+    let mut server = Server::connect(&to.url, &args.server, WRITABLE)?;
     let temporary = temporary::name(&to.key, &transfer::token());
     let name = Filter {
         key: &to.key,

@@ -21,7 +21,7 @@ use crate::display::quoted;
 use crate::failure::Failure;
 use crate::number::grouped;
 use crate::progress::Progress;
-use crate::servers::dump::READABLE;
+use crate::servers::dump::{READABLE, WRITABLE};
 use crate::servers::server::{Server, Trouble};
 use crate::servers::walk::Walk;
 use file::Remote;
@@ -187,10 +187,8 @@ fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> 
             "{from} would be copied to itself; name another server as TO"
         )));
     }
-    let mut source = Server::connect(from, &args.server)?;
-    source.must_know(READABLE)?;
-    let mut destination = Server::connect(to, &args.server)?;
-    destination.must_know(&["BF.LOADCHUNK"])?;
+    let mut source = Server::connect(from, &args.server, READABLE)?;
+    let mut destination = Server::connect(to, &args.server, WRITABLE)?;
 
     let began = Instant::now();
     let mut tally = Tally::default();

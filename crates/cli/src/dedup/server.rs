@@ -61,32 +61,9 @@ impl Server {
         }
         self.client.flush()?;
         for ends in chunk.key_ends.chunks(BATCH) {
-            let answers = match self.client.answer()? {
-                Reply::Array(answers) if answers.len() <= ends.len() => answers,
-                Reply::Error(text) => {
-                    let text = text.into_owned();
-                    return Err(ClientError::Refused { text }.into());
-                }
-                _ => return Err(unexpected()),
-            };
-            let count = answers.len();
-            for answer in answers {
-                new.push(match answer {
-                    Reply::Integer(number) => number == 1,
-                    Reply::Boolean(flag) => flag,
-                    Reply::Error(text) => return Err(Failure::Other(text.into_owned())),
-                    _ => return Err(unexpected()),
-                });
-            }
-            if count < ends.len() {
-                return Err(unexpected());
-            }
+            let emit = |is_new| new.push(is_new);
+            self.client.answers("BF.MADD", ends.len(), emit)?;
         }
         Ok(())
     }
-}
-
-fn unexpected() -> Failure {
-    let command = "BF.MADD";
-    ClientError::Unexpected { command }.into()
 }

@@ -7,7 +7,7 @@ use everbloom_resp::Reply;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::client::{Client, ClientError};
+use crate::client::Client;
 use crate::failure::Failure;
 use crate::servers::family::Family;
 
@@ -183,18 +183,11 @@ impl ServerKey {
         let mut request: Vec<&[u8]> = vec![command.as_bytes(), self.key.as_bytes()];
         request.extend(behind.iter().map(|word| word.as_bytes()));
         request.extend(items.iter().map(|item| item.as_slice()));
-        let Reply::Array(answers) = self.client.demand(&request)? else {
-            return Err(ClientError::Unexpected { command }.into());
-        };
+        self.client.prepare(&request);
+        self.client.flush()?;
         let mut ones = 0;
-        for answer in answers {
-            match answer {
-                Reply::Integer(number) => ones += u64::from(number == 1),
-                Reply::Boolean(flag) => ones += u64::from(flag),
-                Reply::Error(text) => return Err(Failure::Other(text.into_owned())),
-                _ => return Err(ClientError::Unexpected { command }.into()),
-            }
-        }
+        let count = |is_one| ones += u64::from(is_one);
+        self.client.answers(command, items.len(), count)?;
         Ok(ones)
     }
 

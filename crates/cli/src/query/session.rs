@@ -9,7 +9,7 @@ use super::docs::Commands;
 use super::editor::LineEditor;
 use super::print::print;
 use crate::client::{Client, ClientError, Place, Target};
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 
 /// Runs the commands of the standard input: typed on a terminal, or one a line.
 pub(super) fn run(target: &Target) -> Result<ExitCode, Failure> {
@@ -77,7 +77,7 @@ impl Session<'_> {
     fn execute(&mut self, line: &[u8], docs: Option<&Commands>) -> Result<After, Failure> {
         let Some(words) = split_words(line) else {
             self.refused = true;
-            writeln!(io::stderr(), "everbloom: a quote is not closed")?;
+            say("a quote is not closed");
             return Ok(After::Next);
         };
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
@@ -102,7 +102,7 @@ impl Session<'_> {
             Err(error) if error.is_answer_to(&words) => self.client = None,
             Err(error) if docs.is_some() => {
                 self.client = None;
-                writeln!(io::stderr(), "everbloom: {error}")?;
+                say(&error.to_string());
             }
             Err(error) => return Err(error.into()),
         }

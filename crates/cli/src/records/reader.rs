@@ -1,6 +1,6 @@
 //! Fills chunks from the inputs, in order.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -9,6 +9,7 @@ use memchr::memrchr;
 
 use super::chunk::Chunk;
 use super::input::{Input, Source, read_again};
+use crate::failure::say;
 
 /// Bytes of a chunk, unless a record is longer. Small enough to stay in a processor's cache from
 /// the read to the write.
@@ -81,8 +82,8 @@ impl Reader {
                 Err(Stop::Failed(error)) => {
                     self.shared.failed.fetch_add(1, Ordering::Relaxed);
                     let name = source.name();
-                    // Ignore the error: if stderr is closed, nobody can read the message.
-                    let _ = writeln!(io::stderr(), "everbloom: cannot read {name}: {error}");
+
+                    say(&format!("cannot read {name}: {error}"));
                 }
             }
         }

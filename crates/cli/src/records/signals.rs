@@ -4,9 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use tokio::signal::unix::{SignalKind, signal};
-
 use super::reader::Shared;
+use crate::signals::Caught;
 
 /// The exit code of a process that a signal ended is this and the signal's number.
 const SIGNALLED: u8 = 128;
@@ -26,34 +25,19 @@ impl Signals {
 
     /// Catches the signals. The first stops the reader, and the second the process.
     pub(crate) fn catch(shared: Arc<Shared>) -> io::Result<Self> {
-        let caught = Signals::default();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()?;
-        let inside = runtime.enter();
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut hangup = signal(SignalKind::hangup())?;
-        drop(inside);
-        let Signals(number) = caught.clone();
-        let wait = move || {
-            runtime.block_on(async {
-                loop {
-                    let signal = tokio::select! {
-                        _ = terminate.recv() => 15,
-                        _ = interrupt.recv() => 2,
-                        _ = hangup.recv() => 1,
-                    };
-                    if number.swap(signal, Ordering::Relaxed) != 0 {
-                        std::process::exit(i32::from(SIGNALLED + signal));
-                    }
-                    shared.stop.store(true, Ordering::Relaxed);
-                }
-            });
+        let signals = Signals::default();
+        let Signals(number) = signals.clone();
+        let mut caught = Caught::new(&[])?;
+        let wait = move || loop {
+            let signal = caught.next();
+            if number.swap(signal, Ordering::Relaxed) != 0 {
+                std::process::exit(i32::from(SIGNALLED + signal));
+            }
+            shared.stop.store(true, Ordering::Relaxed);
         };
         std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(wait)?;
-        Ok(caught)
+        Ok(signals)
     }
 }

@@ -5,45 +5,25 @@ use std::sync::Arc;
 use std::thread;
 
 use everbloom_server::Server;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 
 use super::log::Log;
 use super::manager;
+use crate::signals::{Caught, HANGUP, INTERRUPT};
 
 /// The signals that the server heeds.
-pub(super) struct Signals {
-    runtime: tokio::runtime::Runtime,
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
+pub(super) struct Signals(Caught);
 
 impl Signals {
-    /// Catches the signals. From now on they do not end the process by themselves.
+    /// Catches the signals, also those that do nothing here and would end the process.
     pub(super) fn catch() -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()?;
-        let inside = runtime.enter();
-        let terminate = signal(SignalKind::terminate())?;
-        let interrupt = signal(SignalKind::interrupt())?;
-        let hangup = signal(SignalKind::hangup())?;
-        // A signal that was caught once is caught for ever. These would end the process.
-        for kind in [
+        let ignored = [
             SignalKind::user_defined1(),
             SignalKind::user_defined2(),
             SignalKind::alarm(),
             SignalKind::pipe(),
-        ] {
-            drop(signal(kind)?);
-        }
-        drop(inside);
-        Ok(Signals {
-            runtime,
-            terminate,
-            interrupt,
-            hangup,
-        })
+        ];
+        Caught::new(&ignored).map(Self)
     }
 
     /// Ends the server in order at the first signal that asks for it. A further interrupt from the
@@ -53,7 +33,7 @@ impl Signals {
             self.wait(&server, &log);
             manager::stopping();
             server.stop();
-            self.wait_for_interrupt();
+            while self.0.next() != INTERRUPT {}
             tracing::warn!("interrupted again, ending at once");
             log.flush();
             std::process::exit(1);
@@ -65,20 +45,14 @@ impl Signals {
     }
 
     fn wait(&mut self, server: &Server, log: &Log) {
-        self.runtime.block_on(async {
-            let name = loop {
-                tokio::select! {
-                    _ = self.terminate.recv() => break "SIGTERM",
-                    _ = self.interrupt.recv() => break "SIGINT",
-                    _ = self.hangup.recv() => hang_up(server, log),
-                }
-            };
-            tracing::info!("received {name}, stopping");
-        });
-    }
-
-    fn wait_for_interrupt(&mut self) {
-        self.runtime.block_on(self.interrupt.recv());
+        let name = loop {
+            match self.0.next() {
+                HANGUP => hang_up(server, log),
+                INTERRUPT => break "SIGINT",
+                _ => break "SIGTERM",
+            }
+        };
+        tracing::info!("received {name}, stopping");
     }
 }
 

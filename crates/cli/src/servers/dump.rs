@@ -23,6 +23,9 @@ use super::server::{Server, Trouble};
 /// filters DUMP gives.
 pub(crate) const READABLE: &[&str] = &["BF.SCANDUMP", "BF.LOAD"];
 
+/// The command of servers to which filters can be written.
+pub(crate) const WRITABLE: &[&str] = &["BF.LOADCHUNK"];
+
 /// The most bytes of a payload of DUMP, and of the filter in it.
 const MAX_PAYLOAD: usize = 1 << 30;
 

@@ -109,20 +109,28 @@ struct Node {
 }
 
 impl Server {
-    /// Connects to the server of a URL.
-    pub(crate) fn connect(url: &Url, args: &ServerArgs) -> Result<Self, Failure> {
-        let target = Target::new(url, args)?;
+    /// Connects to the server of a URL. Fails when it has none of some commands on filters, of which
+    /// the first is the usual one.
+    pub(crate) fn connect(
+        url: &Url,
+        args: &ServerArgs,
+        commands: &[&str],
+    ) -> Result<Self, Failure> {
+        let mut target = Target::new(url, args)?;
+        target.bounds = BOUNDS;
         // A connection that fails names the place by itself.
         let home = Node::connect(url.to_string(), &target).map_err(|error| match error {
             error @ ClientError::Connect { .. } => Failure::Client(error),
             error => Failure::Other(format!("{url}: {error}")),
         })?;
-        Ok(Self {
+        let mut server = Self {
             home,
             others: BTreeMap::new(),
             elsewhere: None,
             target,
-        })
+        };
+        server.must_know(commands)?;
+        Ok(server)
     }
 
     /// The address without the password.
@@ -130,8 +138,7 @@ impl Server {
         &self.home.name
     }
 
-    /// Fails when the server has none of some commands on filters. The first is the usual one.
-    pub(crate) fn must_know(&mut self, commands: &[&str]) -> Result<(), Failure> {
+    fn must_know(&mut self, commands: &[&str]) -> Result<(), Failure> {
         let reply = self.call(&[&["COMMAND", "INFO"], commands].concat());
         let reply = reply.map_err(|trouble| trouble.into_failure(""))?;
         // An error is no answer: a user may be allowed BF.* and not COMMAND.
@@ -289,7 +296,7 @@ impl Server {
 
 impl Node {
     fn connect(name: String, target: &Target) -> Result<Self, ClientError> {
-        let client = Client::connect_within(target, BOUNDS)?;
+        let client = Client::connect(target)?;
         Ok(Self {
             name,
             client,

@@ -198,6 +198,15 @@ fn query_logs_in() {
         .args(["query", "--port", &port, "PING"])
         .env("REDISCLI_AUTH", "secret word");
     assert_eq!(run(&mut command).success(), "PONG\n");
+    // A server without a password does not mind; with --pass it says so.
+    let open = Server::start();
+    let port = open.port.to_string();
+    command = Command::new(EVERBLOOM);
+    command.args(["query", "--port", &port]);
+    command.env("REDISCLI_AUTH", "secret word");
+    assert_eq!(run(command.arg("PING")).success(), "PONG\n");
+    let refused = open.query(&["--pass", "secret word", "PING"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
 
 #[test]

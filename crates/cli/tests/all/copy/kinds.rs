@@ -150,6 +150,29 @@ fn databases_patterns_and_passwords() {
     }
 }
 
+#[test]
+fn the_flags_name_the_first_of_two() {
+    let (old, new) = (server(), server());
+    old.client().ok("BF.ADD k x");
+    let (port, to) = (old.port.to_string(), url(new.port));
+    let given = |subcommand: &str, words: &[&str]| {
+        let flags = [subcommand, "-h", "127.0.0.1", "-p", &port];
+        run(Command::new(EVERBLOOM).args([&flags, words].concat()))
+    };
+    let text = given("copy", &[&to]).success();
+    assert!(text.starts_with("1 filter copied, "), "{text}");
+    let text = given("compare", &[&to]).success();
+    assert!(text.starts_with("1 equal, 0 different, "), "{text}");
+    for (outcome, why) in [
+        (given("copy", &[]), "name one more"),
+        (given("compare", &[&to, &to]), "the first of two"),
+        (run(Command::new(EVERBLOOM).args(["copy", &to])), "name two"),
+    ] {
+        assert_code(&outcome, 2);
+        assert!(outcome.stderr.contains(why), "{outcome:?}");
+    }
+}
+
 /// A Cluster of two as the destination, and each of them as the source.
 #[test]
 fn clusters() {
