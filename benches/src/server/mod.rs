@@ -1,9 +1,9 @@
 //! Commands a second of servers on one core. `server` compares `everbloom serve` with one thread
 //! and redis-server. `module` compares the module, its host's own commands and `everbloom serve`.
 //!
-//! The servers are pinned to one core; idle servers take nothing of it. The load runs on another core.
-//! Each round runs all cases in turn, so that a slow minute of the machine hits all
-//! of them. A figure is the median of the rounds.
+//! The servers are pinned to one core; idle servers take nothing of it. The load runs on another
+//! core. Each round runs all cases in turn, so that a slow minute of the machine hits all of them.
+//! A figure is the median of the rounds.
 
 mod plan;
 pub mod process;

@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(&args.inputs);
     check_format(args)?;
     let shared = Arc::new(Shared::default());
-    // First, because a new file is there while the run goes on, and is removed at its end.
+    // First, because the new file exists during the run and is removed at its end.
     let signals = Signals::catch(Arc::clone(&shared))?;
     let mut file = FilterFile::open(&args.filter)?;
     let like = match &args.like {

@@ -245,8 +245,8 @@ impl Filter {
         }
     }
 
-    /// The error rate expected when each layer holds its capacity. For merged filters this may exceed
-    /// the rate asked for.
+    /// The error rate expected when each layer holds its capacity. For merged filters this may
+    /// exceed the rate asked for.
     pub(crate) fn full_error_rate(&self) -> f64 {
         match self {
             Filter::Fixed(filter) => filter.error_rate(),

@@ -53,7 +53,7 @@ Examples:
   everbloom merge --error-rate 0.02% all.bloom seen-1.bloom seen-2.bloom";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    // First, because a new file is there while the run goes on, and is removed at its end.
+    // First, because the new file exists during the run and is removed at its end.
     let signals = Signals::catch(Arc::default())?;
     let mut out = FilterFile::open(&args.out)?;
     let merged = union(args.files.iter().map(PathBuf::as_path), || {
@@ -130,7 +130,8 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
     ))
 }
 
-/// The error rate of the filter now. Fails when it is worse than what was asked for, or allowed now.
+/// The error rate of the filter now. Fails when it is worse than what was asked for, or allowed
+/// now.
 fn check_rate(filter: &Writable, allowed: Option<f64>) -> Result<f64, Failure> {
     let (stats, _) = filter.stats();
     let now = stats.estimated_error_rate;

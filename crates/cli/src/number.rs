@@ -139,7 +139,7 @@ fn to_whole(number: f64) -> Option<u64> {
         .then(|| number.round() as u64)
 }
 
-/// What may stand behind a number.
+/// The suffixes of a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Units {
     /// K, M, Ki, ...

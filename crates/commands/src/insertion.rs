@@ -10,9 +10,9 @@ use crate::run::{Changes, Run};
 pub(crate) struct Insertion<'a> {
     /// The command that creates a filter, and its header if the insertion created it.
     ///
-    /// The log gets the filter as its SCANDUMP header, because a header says everything. RESERVE and
-    /// INSERT depend on the configuration of the host that replays them: with `bf-expansion-factor
-    /// 0` BF.RESERVE refuses an expansion and BF.INSERT ignores it.
+    /// The log gets the filter as its SCANDUMP header, because a header says everything. RESERVE
+    /// and INSERT depend on the configuration of the host that replays them: with
+    /// `bf-expansion-factor 0` BF.RESERVE refuses an expansion and BF.INSERT ignores it.
     create: &'static [u8],
     header: Option<Vec<u8>>,
     /// How many generations of a window began before the first item, and when the newest did.

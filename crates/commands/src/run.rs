@@ -55,7 +55,8 @@ impl<'a> Run<'a> {
         self.words.get(1).copied().unwrap_or_default()
     }
 
-    /// The requests that are left, if each has `N` words; else the error that each is answered with.
+    /// The requests that are left, if each has `N` words; else the error that each is answered
+    /// with.
     pub fn requests<const N: usize>(
         &self,
         command: &'static str,

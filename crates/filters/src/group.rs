@@ -218,8 +218,8 @@ impl Group {
         self.select(candidates).fold(0, test)
     }
 
-    /// The same in rounds: [`RUN`] bits of every item that is still a candidate are prefetched, then
-    /// all of them are tested. Each position is computed once.
+    /// The same in rounds: [`RUN`] bits of every item that is still a candidate are prefetched,
+    /// then all of them are tested. Each position is computed once.
     #[inline]
     #[expect(
         clippy::indexing_slicing,

@@ -234,7 +234,8 @@ impl ScalableBloomFilter {
         self.layers.first().and_then(Layer::key)
     }
 
-    /// What only a filter of valkey-bloom has. [Example](crate::redisbloom::ValkeyBloom::FIXED_SEED).
+    /// What only a filter of valkey-bloom has.
+    /// [Example](crate::redisbloom::ValkeyBloom::FIXED_SEED).
     #[must_use]
     pub fn valkey(&self) -> Option<&ValkeyBloom> {
         let first = self.layers.first().and_then(Layer::valkey_bloom);

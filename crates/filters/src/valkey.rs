@@ -16,8 +16,8 @@ pub struct ValkeyBloom {
     pub tightening: f64,
 }
 
-/// The most layers that are counted for [`ValkeyBloom::max_capacity`]. A lookup in so many is slower
-/// than any use of a filter allows.
+/// The most layers that are counted for [`ValkeyBloom::max_capacity`]. A lookup in so many is
+/// slower than any use of a filter allows.
 const MAX_COUNTED_LAYERS: usize = 1 << 12;
 
 /// The largest prime below 2^64.
@@ -60,8 +60,8 @@ impl ValkeyBloom {
     }
 
     /// The items that a filter has room for when it has grown as far as it can: its layers together
-    /// have at most `max_bytes`, and the error rate of the last is greater than 0. Of more than 4096
-    /// layers only so many count. [Example](Self::FIXED_SEED).
+    /// have at most `max_bytes`, and the error rate of the last is greater than 0. Of more than
+    /// 4096 layers only so many count. [Example](Self::FIXED_SEED).
     #[must_use]
     pub fn max_capacity(
         &self,

@@ -144,7 +144,8 @@ impl Window {
     }
 
     /// The dimensions of the first layer of a generation, for its part of the capacity or for this
-    /// many items; `None` when there is no such layer. [Example](crate::WindowedBloomFilter::window).
+    /// many items; `None` when there is no such layer.
+    /// [Example](crate::WindowedBloomFilter::window).
     #[must_use]
     pub fn size(&self, items: u64) -> Option<BlockedSize> {
         let capacity = self.capacity.div_ceil(self.generations.max(1).into());
@@ -225,8 +226,9 @@ impl ScalableBloomFilter {
         self.window.as_deref()
     }
 
-    /// The layers that hold what the filter remembers at a time: all of them, unless it has a window
-    /// and was not told of that time yet. [Example](crate::WindowedBloomFilter::contains_at).
+    /// The layers that hold what the filter remembers at a time: all of them, unless it has a
+    /// window and was not told of that time yet.
+    /// [Example](crate::WindowedBloomFilter::contains_at).
     #[must_use]
     pub fn layers_at(&self, now: u64) -> &[Layer] {
         let outdated = |window: &Window| window.outdated(window.ended(now));

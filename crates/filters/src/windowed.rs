@@ -49,8 +49,8 @@ impl WindowedBloomFilter {
     /// # Panics
     ///
     /// When the capacity or the span is 0, the error rate is not greater than 0 and less than 1, or
-    /// there is no memory. [`ScalableBuilder::window`](crate::ScalableBuilder::window) returns these
-    /// as errors.
+    /// there is no memory. [`ScalableBuilder::window`](crate::ScalableBuilder::window) returns
+    /// these as errors.
     #[cfg(feature = "std")]
     #[must_use]
     #[track_caller]

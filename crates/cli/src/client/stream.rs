@@ -62,7 +62,7 @@ impl Stream {
     }
 }
 
-/// What the errors of a handshake mean that those meet who begin with TLS.
+/// Explains the handshake errors that new users of TLS see.
 fn explained(error: io::Error) -> io::Error {
     let cause = error.get_ref().and_then(|it| it.downcast_ref());
     let Some(rustls::Error::InvalidCertificate(problem)) = cause else {

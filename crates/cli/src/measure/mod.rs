@@ -199,7 +199,7 @@ impl Trial<'_> {
         Subject::reserved(self.connect()?, numbers, Shape::Layout(layout))
     }
 
-    /// One of each bucket size that is asked for.
+    /// One filter for each requested bucket size.
     fn cuckoo(&self) -> Result<Vec<Named>, Failure> {
         let Self { args, capacity, .. } = self;
         if args.layout.is_some() || args.window {
@@ -216,8 +216,7 @@ impl Trial<'_> {
         sizes.into_iter().map(subject).collect()
     }
 
-    /// Fills cuckoo filters, or the second Bloom filter in each layout that is asked for, step by
-    /// step.
+    /// Fills cuckoo filters, or the second Bloom filter in each requested layout, step by step.
     fn fillings(&self) -> Result<Vec<Filling>, Failure> {
         let fill =
             |name, subject| filling::fill(name, subject, self.added, self.probed, self.args.quiet);

@@ -94,7 +94,7 @@ impl Source {
 /// An open input.
 pub(crate) struct Input {
     pub(crate) reader: Box<dyn Read + Send>,
-    /// Whether a read may wait for somebody who writes.
+    /// Whether a read may wait for a writer.
     pub(crate) waits: bool,
 }
 

@@ -1,9 +1,9 @@
 //! One filter of a server, read in pieces.
 //!
-//! The pieces are those of SCANDUMP, not the payload of DUMP. A payload is as long as the filter. It
-//! also carries the version of its host's RDB files, which other hosts refuse: Redis 7.4 and later
-//! write version 12, which Valkey does not read. Only valkey-bloom, which has no SCANDUMP, is read
-//! by DUMP.
+//! The pieces are those of SCANDUMP, not the payload of DUMP. A payload is as long as the filter.
+//! It also carries the version of its host's RDB files, which other hosts refuse: Redis 7.4 and
+//! later write version 12, which Valkey does not read. Only valkey-bloom, which has no SCANDUMP, is
+//! read by DUMP.
 
 use std::rc::Rc;
 

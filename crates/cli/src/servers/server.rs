@@ -50,7 +50,7 @@ impl Trouble {
         Self::Filter(why.into())
     }
 
-    /// The failure that ends the subcommand. `then` says how to go on.
+    /// The failure that ends the subcommand. `then` says what to do next.
     pub(crate) fn into_failure(self, then: &str) -> Failure {
         Failure::Other(format!("{self}{then}"))
     }
@@ -109,8 +109,8 @@ struct Node {
 }
 
 impl Server {
-    /// Connects to the server of a URL. Fails when it has none of some commands on filters, of which
-    /// the first is the usual one.
+    /// Connects to the server of a URL. Fails when it has none of some commands on filters, of
+    /// which the first is the usual one.
     pub(crate) fn connect(
         url: &Url,
         args: &ServerArgs,

@@ -9,7 +9,7 @@ use super::temporary;
 /// How many keys a SCAN looks at.
 const PAGE: &str = "1000";
 
-/// A walk over the keys of a server. A key that is there all the time is met at least once, and
+/// A walk over the keys of a server. A key that is there all the time is visited at least once, and
 /// SCAN may name a key twice.
 #[derive(Debug)]
 pub(crate) struct Walk {

@@ -3,8 +3,8 @@
 //! `classic` and `ours` know where each number lies. [`ScalableBloomFilter::from_parts`] decides
 //! whether the numbers describe a filter.
 //!
-//! A header of ours is never taken for one of RedisBloom's. Where the classic header has its layer count,
-//! ours has bytes that mean 436 million, so the header would have to be 23 GB long.
+//! A header of ours is never taken for one of RedisBloom's. Where the classic header has its layer
+//! count, ours has bytes that mean 436 million, so the header would have to be 23 GB long.
 
 mod classic;
 pub mod cuckoo;

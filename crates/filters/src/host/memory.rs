@@ -1,8 +1,9 @@
-//! The allocator of a process of its own: the system's, with two rules that keep others from waiting and the
-//! process from growing.
+//! The allocator of a process of its own: the system's, with two rules that keep others from
+//! waiting and the process from growing.
 //!
-//! When Linux takes back a gigabyte of small pages at once, which takes 50 milliseconds, every other
-//! thread that allocates waits. So a large block gives its pages back in steps before it is freed.
+//! When Linux takes back a gigabyte of small pages at once, which takes 50 milliseconds, every
+//! other thread that allocates waits. So a large block gives its pages back in steps before it is
+//! freed.
 //!
 //! glibc gives each thread an arena of its own, and what is freed in one arena serves no thread of
 //! another. Few arenas bound how much lies unused.
@@ -14,8 +15,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 #[cfg(target_os = "linux")]
 const STEP_BYTES: usize = 8 << 20;
 
-/// The bytes of a small page. Where pages are larger, the system refuses some of the advice, and the
-/// block is freed without it.
+/// The bytes of a small page. Where pages are larger, the system refuses some of the advice, and
+/// the block is freed without it.
 #[cfg(target_os = "linux")]
 const PAGE_BYTES: usize = 4096;
 

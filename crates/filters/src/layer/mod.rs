@@ -61,7 +61,8 @@ impl Layer {
         Layer::valkey(size, None, max_bytes)
     }
 
-    /// An empty layer in the classic layout, with valkey-bloom's hash and positions if that is given.
+    /// An empty layer in the classic layout, with valkey-bloom's hash and positions if that is
+    /// given.
     pub(crate) fn valkey(
         size: &LayerSize,
         valkey: Option<Arc<ValkeyBloom>>,

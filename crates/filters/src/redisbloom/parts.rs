@@ -141,8 +141,8 @@ pub enum ChunkError {
 }
 
 impl FilterParts {
-    /// The number of the first byte of the bit arrays in a dump: 0, or as many bytes as a window has
-    /// dropped. [Example](ChunkError).
+    /// The number of the first byte of the bit arrays in a dump: 0, or as many bytes as a window
+    /// has dropped. [Example](ChunkError).
     #[must_use]
     pub fn stream_start(&self) -> u64 {
         self.window.as_ref().map_or(0, |window| window.dropped)

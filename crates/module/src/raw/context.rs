@@ -259,8 +259,8 @@ impl Drop for OwnedStr {
 // SAFETY: a string of the host is memory without a tie to a thread, and this is its one owner.
 unsafe impl Send for OwnedStr {}
 
-/// What a call says to the host, piece by piece, also while a key is open. The host takes answers as
-/// they come: of an array, the length and then each element.
+/// What a call says to the host, piece by piece, also while a key is open. The host takes answers
+/// as they come: of an array, the length and then each element.
 pub(crate) struct Output<'a> {
     raw: NonNull<Ctx>,
     call: PhantomData<&'a ()>,

@@ -16,8 +16,8 @@
 //!  +-------+-------+--------+-------+------+
 //! ```
 //!
-//! A filter of valkey-bloom has the number 2 for its layout. In the place of the key it has the seed
-//! of its hash, 32 bytes, and its tightening ratio, an f64.
+//! A filter of valkey-bloom has the number 2 for its layout. In the place of the key it has the
+//! seed of its hash, 32 bytes, and its tightening ratio, an f64.
 //!
 //! When the options have 16, a window lies between the key and the layers: 40 bytes and 12 more for
 //! each generation, oldest first. Its milliseconds are 0 for a window of items.
