@@ -27,6 +27,10 @@ pub fn capacity(text: &[u8]) -> Result<u64, NumberError> {
     within(text, &CAPACITY)
 }
 
+/// The ranges of valkey-bloom.
+pub(crate) const VALKEY_CAPACITY: RangeInclusive<u64> = 1..=i64::MAX as u64;
+pub(crate) const VALKEY_EXPANSION: RangeInclusive<u32> = 0..=u32::MAX;
+
 /// An integer within a range.
 pub fn within<N: TryFrom<i64> + PartialOrd>(
     text: &[u8],

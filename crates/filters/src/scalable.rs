@@ -147,8 +147,8 @@ impl ScalableBloomFilter {
     }
 
     /// Calls `emit` with what [`try_insert`](Self::try_insert) of each item in turn has done; when
-    /// `emit` breaks, the items after that one are not inserted. It may read ahead in the iterator. An item that
-    /// would need a new layer of more than `max_layer_bytes` is refused.
+    /// `emit` breaks, the items after that one are not inserted. It may read ahead in the iterator.
+    /// An item that would need a new layer of more than `max_layer_bytes` is refused.
     ///
     /// ```
     /// use everbloom::{InsertError, Inserted, ScalableBloomFilter};

@@ -78,6 +78,7 @@ fn read<F: Family>(
     let context = Context {
         protocol,
         now_ms: now_ms(),
+        max_filter_bytes: config::max_filter_bytes(),
         ..Context::default()
     };
     let mut answers = host.output();

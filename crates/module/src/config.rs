@@ -1,5 +1,7 @@
 //! Settings.
 //!
+//! A load argument may also have valkey-bloom's name.
+//!
 //! | Redis 8 | Redis 7, Valkey | as valkey-bloom has it | load argument |
 //! |---|---|---|---|
 //! | `bf-error-rate` | `bf.bf-error-rate` | `bf.bloom-fp-rate` | `ERROR_RATE` |
@@ -172,8 +174,8 @@ fn refused(name: &str) -> String {
     format!("the setting {name} could not be registered")
 }
 
-/// Reads load arguments as RedisBloom has them, pairs of a word and its value, and two of our own;
-/// the error rate comes back as text. An error is for the log.
+/// Reads load arguments as RedisBloom and valkey-bloom have them, pairs of a word and its value, and
+/// two of our own; the error rate comes back as text. An error is for the log.
 pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Result<String, String> {
     let mut rate = String::from("0.01");
     let mut words = args.iter();
@@ -184,16 +186,16 @@ pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Resul
             .ok_or_else(|| format!("the argument {word} has no value"))?;
         let wrong = || format!("the argument {word} has a value that it cannot have");
         match word.as_str() {
-            "ERROR_RATE" => {
+            "ERROR_RATE" | "BLOOM-FP-RATE" => {
                 set_rate(&word, value)?;
                 START_RATE.store(RATE.load(Relaxed), Relaxed);
                 rate = String::from_utf8_lossy(value).into_owned();
             }
-            "INITIAL_SIZE" => {
+            "INITIAL_SIZE" | "BLOOM-CAPACITY" => {
                 let size = number::capacity(value).map_err(|_| wrong())?;
                 INITIAL_SIZE.begin(i64::try_from(size).map_err(|_| wrong())?);
             }
-            "EXPANSION" => {
+            "EXPANSION" | "BLOOM-EXPANSION" => {
                 let expansion = number::expansion(value).map_err(|_| wrong())?;
                 EXPANSION_FACTOR.begin(expansion.into());
             }
@@ -209,8 +211,12 @@ pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Resul
                     _ => return Err(wrong()),
                 }
             }
-            _ if word.starts_with("CF_") => {
-                // Arguments of RedisBloom's other filters, which are not here.
+            "BLOOM-MEMORY-USAGE-LIMIT" => {
+                let bytes = number::within(value, &(0..=i64::MAX)).map_err(|_| wrong())?;
+                MAX_FILTER_BYTES.begin(bytes);
+            }
+            _ if word.starts_with("CF_") || word.starts_with("BLOOM-") => {
+                // Arguments of RedisBloom's other filters and of valkey-bloom, which are not here.
                 let line = format!("the argument {word} has no effect here");
                 context.log(LogLevel::Warning, &line);
             }

@@ -1,12 +1,14 @@
 //! BF.INSERT: adds items, and makes the filter with chosen parameters if it is missing.
 
+use std::ops::RangeInclusive;
+
 use super::add::insert_all;
 use super::{Parameters, window};
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::layout;
-use crate::number;
+use crate::number::{self, CAPACITY, EXPANSION, VALKEY_CAPACITY, VALKEY_EXPANSION};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::redisbloom::ValkeyBloom;
@@ -111,63 +113,113 @@ impl Valkey {
     }
 }
 
+/// The options of a BF.INSERT, as they are read.
+struct Options {
+    parameters: Parameters,
+    create: bool,
+    valkey: Valkey,
+    /// The error of a number that only valkey-bloom's filters may have.
+    beyond: Option<CommandError>,
+}
+
+impl Options {
+    fn take(&mut self, word: Word, args: &mut Args<'_>) -> Result<(), CommandError> {
+        let parameters = &mut self.parameters;
+        match word {
+            Word::Items => {}
+            Word::NoCreate => self.create = false,
+            Word::NonScaling => parameters.non_scaling = true,
+            Word::Capacity => {
+                let (text, ranges) = (args.next_bytes()?, [&CAPACITY, &VALKEY_CAPACITY]);
+                parameters.capacity =
+                    wide(&mut self.beyond, text, ranges, CommandError::InsertCapacity)?;
+            }
+            Word::Error => {
+                parameters.error_rate = number::error_rate(args.next_bytes()?)
+                    .map_err(|_| CommandError::InsertErrorRate)?;
+            }
+            Word::Expansion => {
+                let (text, ranges) = (args.next_bytes()?, [&EXPANSION, &VALKEY_EXPANSION]);
+                parameters.expansion = wide(
+                    &mut self.beyond,
+                    text,
+                    ranges,
+                    CommandError::InsertExpansion,
+                )?;
+            }
+            Word::Layout => {
+                let layout = layout::parse(args.next_bytes()?);
+                parameters.layout = Some(layout.ok_or(CommandError::InsertLayout)?);
+            }
+            Word::Seed => {
+                let text = args.next_bytes()?;
+                match text.try_into() {
+                    Ok(seed) => self.valkey.seed = Some(seed),
+                    Err(_) => {
+                        let seed = number::seed(text);
+                        parameters.seed = Some(seed.map_err(|_| CommandError::InsertSeed)?);
+                    }
+                }
+            }
+            Word::Tightening => {
+                let ratio = number::error_rate(args.next_bytes()?);
+                self.valkey.tightening = Some(ratio.map_err(|_| CommandError::Tightening)?);
+            }
+            Word::ScaleTo => {
+                let capacity = number::within(args.next_bytes()?, &VALKEY_CAPACITY);
+                self.valkey.scale_to = Some(capacity.map_err(|_| CommandError::InsertCapacity)?);
+            }
+            Word::Window => parameters.window = Some(window::parse(args)?),
+        }
+        Ok(())
+    }
+}
+
+/// A number within RedisBloom's range, or else within valkey-bloom's.
+fn wide<N: TryFrom<i64> + PartialOrd>(
+    beyond: &mut Option<CommandError>,
+    text: &[u8],
+    [redisbloom, valkey]: [&RangeInclusive<N>; 2],
+    error: CommandError,
+) -> Result<N, CommandError> {
+    number::within(text, redisbloom).or_else(|_| {
+        beyond.get_or_insert(error);
+        number::within(text, valkey).map_err(|_| error)
+    })
+}
+
 impl<'a> Insert<'a> {
     fn parse(mut args: Args<'a>, context: &Context) -> Result<Self, CommandError> {
         let key = args.next_bytes()?;
-        let mut parameters = Parameters::from(context.defaults);
-        let mut create = true;
-        let mut valkey = Valkey::default();
+        let mut options = Options {
+            parameters: Parameters::from(context.defaults),
+            create: true,
+            valkey: Valkey::default(),
+            beyond: None,
+        };
         loop {
             let word = match args.next_optional() {
                 // valkey-bloom replicates BF.RESERVE as a BF.INSERT without items.
-                None if valkey.is_given() => break,
-                None => return Err(args.wrong_arity()),
-                Some(word) => Word::parse(word).ok_or(CommandError::UnknownArgument)?,
+                None if options.valkey.is_given() => break,
+                None => return Err(options.beyond.unwrap_or(args.wrong_arity())),
+                Some(word) => Word::parse(word).ok_or(CommandError::UnknownArgument),
             };
-            match word {
-                Word::Items => break,
-                Word::NoCreate => create = false,
-                Word::NonScaling => parameters.non_scaling = true,
-                Word::Capacity => {
-                    parameters.capacity = number::capacity(args.next_bytes()?)
-                        .map_err(|_| CommandError::InsertCapacity)?;
-                }
-                Word::Error => {
-                    parameters.error_rate = number::error_rate(args.next_bytes()?)
-                        .map_err(|_| CommandError::InsertErrorRate)?;
-                }
-                Word::Expansion => {
-                    parameters.expansion = number::expansion(args.next_bytes()?)
-                        .map_err(|_| CommandError::InsertExpansion)?;
-                }
-                Word::Layout => {
-                    let layout = layout::parse(args.next_bytes()?);
-                    parameters.layout = Some(layout.ok_or(CommandError::InsertLayout)?);
-                }
-                Word::Seed => {
-                    let text = args.next_bytes()?;
-                    match text.try_into() {
-                        Ok(seed) => valkey.seed = Some(seed),
-                        Err(_) => {
-                            let seed = number::seed(text);
-                            parameters.seed = Some(seed.map_err(|_| CommandError::InsertSeed)?);
-                        }
-                    }
-                }
-                Word::Tightening => {
-                    let ratio = number::error_rate(args.next_bytes()?);
-                    valkey.tightening = Some(ratio.map_err(|_| CommandError::Tightening)?);
-                }
-                Word::ScaleTo => {
-                    let capacity = number::capacity(args.next_bytes()?);
-                    valkey.scale_to = Some(capacity.map_err(|_| CommandError::InsertCapacity)?);
-                }
-                Word::Window => parameters.window = Some(window::parse(&mut args)?),
+            let taken = word.and_then(|word| options.take(word, &mut args));
+            taken.map_err(|error| options.beyond.unwrap_or(error))?;
+            if word == Ok(Word::Items) {
+                break;
             }
         }
-        let items = match valkey.is_given() {
-            true => args.rest(),
-            false => args.next_rest()?,
+        let Options {
+            mut parameters,
+            create,
+            valkey,
+            beyond,
+        } = options;
+        let items = match (valkey.is_given(), beyond) {
+            (true, _) => args.rest(),
+            (false, Some(error)) => return Err(error),
+            (false, None) => args.next_rest()?,
         };
         parameters.valkey = valkey.check(&parameters, context)?;
         Ok(Self {

@@ -3,8 +3,9 @@
 //! A host stores a value (in an RDB file, or for a module) as a sequence of fields of three types.
 //! These modules know the order and meaning of the fields. The host turns fields into bytes, behind
 //! [`FieldWriter`] and [`FieldReader`]. Each kind of filters has its own type: [`classic`] and
-//! [`cuckoo`] are RedisBloom's, [`blocked`] is ours, and [`valkey`] is valkey-bloom's. All have the same shape: the fields of the
-//! filter, then for each layer or table its fields, its array, and of a layer last its item count.
+//! [`cuckoo`] are RedisBloom's, [`blocked`] is ours, and [`valkey`] is valkey-bloom's. All have the
+//! same shape: the fields of the filter, then for each layer or table its fields, its array, and of
+//! a layer last its item count.
 
 mod arrived;
 pub mod blocked;

@@ -62,6 +62,39 @@ fn a_replica_makes_what_the_primary_made() {
     assert_eq!(copy.filter("f"), keys.filter("f"));
 }
 
+/// valkey-bloom allows larger numbers than RedisBloom, and its primary sends them.
+#[test]
+fn a_primary_may_send_numbers_that_redisbloom_refuses() {
+    let mut keys = Keyspace::default();
+    let (large, wide) = ("CAPACITY 2147483648 ERROR 0.999", "EXPANSION 100000");
+    insert(
+        &mut keys,
+        "f",
+        &format!("{large} TIGHTENING 0.5"),
+        &format!("{wide} ITEMS a b"),
+    );
+    let filter = keys.filter("f");
+    assert_eq!((filter.capacity(), filter.expansion()), (1 << 31, 100_000));
+    assert_eq!(keys.say("BF.MEXISTS f a b"), "*2 :1 :1");
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.dumps(), keys.dumps());
+    // Whichever error comes first is the one that RedisBloom gives.
+    for (options, error) in [(large, "-Bad capacity"), (wide, "-Bad expansion")] {
+        for rest in ["ITEMS a", "WORD ITEMS a", "SEED x ITEMS a", ""] {
+            let reply = keys.say(&format!("BF.INSERT g {options} {rest}"));
+            assert_eq!(reply, error, "{options} {rest}");
+        }
+    }
+    for options in ["CAPACITY 0", "CAPACITY 9223372036854775808", "CAPACITY x"] {
+        let reply = keys.say(&format!("BF.INSERT g {options} TIGHTENING 0.5 ITEMS a"));
+        assert_eq!(reply, "-Bad capacity", "{options}");
+    }
+    let reply = keys.say("BF.INSERT g EXPANSION 4294967296 TIGHTENING 0.5 ITEMS a");
+    assert_eq!(reply, "-Bad expansion");
+    assert_eq!(keys.keys.len(), 1);
+}
+
 #[test]
 fn the_options_are_checked() {
     let mut keys = Keyspace::default();

@@ -34,7 +34,7 @@ fn settings() -> &'static [&'static str] {
 }
 
 fn is_ours(kind: &Reply) -> bool {
-    let ours = ["string", "MBbloom--", "everbloom", "MBbloomCF"];
+    let ours = ["string", "MBbloom--", "everbloom", "MBbloomCF", "bloomfltr"];
     ours.into_iter().any(|ours| *kind == Reply::simple(ours))
 }
 

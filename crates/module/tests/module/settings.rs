@@ -196,6 +196,38 @@ fn load_arguments_of_redisbloom_set_the_defaults() {
     );
 }
 
+/// As a file of Valkey with valkey-bloom has them.
+#[test]
+fn load_arguments_of_valkey_bloom_are_understood() {
+    let Some(program) = host_program() else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let load = format!(
+        "loadmodule {} bloom-capacity 321 bloom-fp-rate 0.02 bloom-expansion 3 \
+         bloom-memory-usage-limit 134217728 bloom-use-random-seed no\n",
+        module().display()
+    );
+    std::fs::write(dir.path().join("redis.conf"), load).unwrap();
+    let host = Host::on_file(dir, &program);
+    let mut client = host.client();
+    client.ok("BF.ADD f x");
+    for (field, value) in [("CAPACITY", 321), ("EXPANSION", 3)] {
+        let reply = elements(client.ok(&format!("BF.INFO f {field}")));
+        assert_eq!(reply, [Reply::Integer(value)]);
+    }
+    assert!(
+        host.log()
+            .contains("BLOOM-USE-RANDOM-SEED has no effect here")
+    );
+    // The limit is that of valkey-bloom, so this is what it answers, too.
+    client.ok("BF.INSERT theirs CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 EXPANSION 2");
+    assert_eq!(
+        client.number("BF.INFO theirs MAXSCALEDCAPACITY"),
+        26_214_300
+    );
+}
+
 #[test]
 fn wrong_load_arguments_stop_the_start() {
     let Some(program) = host_program() else {
@@ -205,6 +237,7 @@ fn wrong_load_arguments_stop_the_start() {
         &["ERROR_RATE", "2"][..],
         &["INITIAL_SIZE"],
         &["INITIAL_SIZE", "0"],
+        &["bloom-memory-usage-limit", "-1"],
         &["LAYOUT"],
         &["LAYOUT", "block"],
         &["REDISBLOOM_COMPATIBLE", "1"],

@@ -8,7 +8,7 @@
 //! tightening ratio             double    both
 //! seed is random               unsigned  1 or 0                         -
 //! seed                         bytes     -                              32 of them
-//! options                      unsigned  -                              37; 8 more when it does not grow
+//! options                      unsigned  -                              37; 45 if it is fixed
 //! then for each layer, oldest first:
 //!   bitmap, see below          bytes     here, or behind the other two  -
 //!   capacity                   unsigned  all                            -
