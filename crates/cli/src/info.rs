@@ -46,7 +46,7 @@ Examples:
   everbloom info monday.bloom tuesday.bloom";
 
 const OVER: &str =
-    "warning     it finds more than it was made for, because it holds too many items\n";
+    "warning     it finds more than it was made for: it has too many items, or has grown too far\n";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let found = match FilterFile::look_at_any(&args.filter)? {
