@@ -11,7 +11,7 @@ use everbloom::{BloomFilter, Layout, ScalableBloomFilter};
 use everbloom_plot::label;
 
 use crate::failure::{Failure, say};
-use crate::filter::{Filter, LayoutName, Writable, unmade};
+use crate::filter::{Filter, LayoutName, Writable};
 use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
@@ -259,7 +259,7 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
         };
         builder.build().map(Filter::Fixed).map(Writable::Own)
     };
-    made.map_err(|error| unmade(capacity, error))
+    made.map_err(|error| Failure::unmade(capacity, error))
 }
 
 /// The filter of a file, to add to it.

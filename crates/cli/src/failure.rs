@@ -4,7 +4,9 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::client::ClientError;
+use everbloom::BuildError;
+
+use crate::client::error::ClientError;
 use crate::filter_file::FilterFileError;
 
 /// Writes lines to stderr, each behind the program's name.
@@ -34,6 +36,14 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn other(why: impl Into<String>) -> Self {
         Self::Other(why.into())
+    }
+
+    /// There is no filter of this capacity.
+    pub(crate) fn unmade(capacity: u64, error: BuildError) -> Self {
+        Self::Other(format!(
+            "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
+             larger --error-rate"
+        ))
     }
 
     /// A file or a folder that cannot be used.

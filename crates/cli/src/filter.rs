@@ -7,11 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use everbloom::dcso::DcsoFilter;
 use everbloom::redisbloom::FilterParts;
 use everbloom::{
-    BloomFilter, BuildError, FilterHasher, InsertError, Layer, Layout, ScalableBloomFilter, Stats,
-    UnionError, Window,
+    BloomFilter, FilterHasher, InsertError, Layer, Layout, ScalableBloomFilter, Stats, UnionError,
 };
 
-use crate::failure::Failure;
+use crate::description::Description;
 use crate::other::Program;
 use crate::records::chunk::{Chunk, Digest, Hashed};
 pub(crate) use crate::stable::Filter;
@@ -48,24 +47,6 @@ impl From<ScalableBloomFilter> for Filter {
     fn from(filter: ScalableBloomFilter) -> Self {
         BloomFilter::try_from(filter).map_or_else(Filter::Growing, Filter::Fixed)
     }
-}
-
-/// What `info` shows of a filter, of this program or of another one.
-#[derive(Debug)]
-pub(crate) struct Description {
-    /// The type in JSON, and as text.
-    pub(crate) kind: [&'static str; 2],
-    /// What distinguishes filters of this type, with its name in JSON.
-    pub(crate) variant: Option<(&'static str, &'static str)>,
-    pub(crate) stats: Stats,
-    /// Whether it holds more than it was made for, so that a high error rate is no chance.
-    pub(crate) is_overfull: bool,
-    /// Only filters of this program have layers.
-    pub(crate) layers: Option<usize>,
-    /// Bytes of attached data.
-    pub(crate) data: u64,
-    /// What a filter that forgets remembers.
-    pub(crate) window: Option<Window>,
 }
 
 /// A filter that takes records and goes to a file.
@@ -265,14 +246,6 @@ impl Filter {
         };
         is_over || self.full_error_rate() > self.error_rate()
     }
-}
-
-/// There is no filter of this capacity.
-pub(crate) fn unmade(capacity: u64, error: BuildError) -> Failure {
-    Failure::Other(format!(
-        "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
-         larger --error-rate"
-    ))
 }
 
 /// The filter with these parts, whose pieces come in order. `wrong` makes an error of what is wrong

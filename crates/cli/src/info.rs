@@ -9,8 +9,8 @@ use everbloom::Span;
 use everbloom_plot::label::percent;
 use serde_json::{Map, Value};
 
+use crate::description::Description;
 use crate::failure::Failure;
-use crate::filter::Description;
 use crate::filter_file::{FilterFile, FilterFileError, Found};
 use crate::merge;
 use crate::number::{found_rate, grouped, time};

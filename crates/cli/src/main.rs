@@ -11,6 +11,7 @@ mod compare;
 mod convert;
 mod copy;
 mod dedup;
+mod description;
 mod display;
 mod failure;
 mod filter;

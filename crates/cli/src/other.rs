@@ -16,7 +16,7 @@ use everbloom::dcso::{DcsoError, DcsoHeader};
 use everbloom::guava::{GuavaError, GuavaView, Strategy};
 use flate2::bufread::MultiGzDecoder;
 
-use crate::filter::Description;
+use crate::description::Description;
 use crate::pages::Pages;
 
 /// The most bytes that are unpacked into memory.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::login::Credentials;
+use super::credentials::Credentials;
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]

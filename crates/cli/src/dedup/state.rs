@@ -6,7 +6,7 @@ use everbloom::hash::Key;
 use everbloom::{BuildError, FilterHasher, ScalableBloomFilter, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
-use crate::filter::{self, now_ms};
+use crate::filter::now_ms;
 use crate::filter_file::FilterFile;
 use crate::number::time;
 
@@ -60,7 +60,7 @@ impl State {
             state.filter = Some(
                 state
                     .build(capacity)
-                    .map_err(|error| filter::unmade(capacity, error))?,
+                    .map_err(|error| Failure::unmade(capacity, error))?,
             );
         }
         Ok(state)
@@ -99,7 +99,7 @@ impl State {
         });
         let guess = guess.clamp(least, most);
         let built = self.build(guess).or_else(|_| self.build(least));
-        built.map_err(|error| filter::unmade(least, error))
+        built.map_err(|error| Failure::unmade(least, error))
     }
 
     fn build(&self, capacity: u64) -> Result<ScalableBloomFilter, BuildError> {

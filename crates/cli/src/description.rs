@@ -1,0 +1,21 @@
+//! What `info` shows of a filter.
+
+use everbloom::{Stats, Window};
+
+/// A filter of this program or of another one.
+#[derive(Debug)]
+pub(crate) struct Description {
+    /// The type in JSON, and as text.
+    pub(crate) kind: [&'static str; 2],
+    /// What distinguishes filters of this type, with its name in JSON.
+    pub(crate) variant: Option<(&'static str, &'static str)>,
+    pub(crate) stats: Stats,
+    /// Whether it holds more than it was made for, so that a high error rate is no chance.
+    pub(crate) is_overfull: bool,
+    /// Only filters of this program have layers.
+    pub(crate) layers: Option<usize>,
+    /// Bytes of attached data.
+    pub(crate) data: u64,
+    /// What a filter that forgets remembers.
+    pub(crate) window: Option<Window>,
+}
