@@ -10,11 +10,11 @@
 //! | `bf-default-layout` | `bf.bf-default-layout` | | `LAYOUT` |
 //! | `bf-max-filter-bytes` | `bf.bf-max-filter-bytes` | `bf.bloom-memory-usage-limit` | |
 //! | `bf-redisbloom-compatible` | `bf.bf-redisbloom-compatible` | | `REDISBLOOM_COMPATIBLE` |
-//! | `cf-initial-size` | `bf.cf-initial-size` | | |
-//! | `cf-bucket-size` | `bf.cf-bucket-size` | | |
-//! | `cf-max-iterations` | `bf.cf-max-iterations` | | |
-//! | `cf-expansion-factor` | `bf.cf-expansion-factor` | | |
-//! | `cf-max-expansions` | `bf.cf-max-expansions` | | |
+//! | `cf-initial-size` | `bf.cf-initial-size` | | `CF_INITIAL_SIZE` |
+//! | `cf-bucket-size` | `bf.cf-bucket-size` | | `CF_BUCKET_SIZE` |
+//! | `cf-max-iterations` | `bf.cf-max-iterations` | | `CF_MAX_ITERATIONS` |
+//! | `cf-expansion-factor` | `bf.cf-expansion-factor` | | `CF_EXPANSION_FACTOR` |
+//! | `cf-max-expansions` | `bf.cf-max-expansions` | | `CF_MAX_EXPANSIONS` |
 //!
 //! Hosts before Redis 7.0 have no settings for modules; there the load arguments are all.
 
@@ -83,6 +83,18 @@ const SETTINGS: [Named; 11] = [
     ("cf-max-iterations", None, &CUCKOO_MAX_ITERATIONS),
     ("cf-expansion-factor", None, &CUCKOO_EXPANSION_FACTOR),
     ("cf-max-expansions", None, &CUCKOO_MAX_EXPANSIONS),
+];
+
+/// The load arguments that are whole numbers, with valkey-bloom's names.
+const NUMBERS: [(&[&str], &NumberSetting); 8] = [
+    (&["INITIAL_SIZE", "BLOOM-CAPACITY"], &INITIAL_SIZE),
+    (&["EXPANSION", "BLOOM-EXPANSION"], &EXPANSION_FACTOR),
+    (&["BLOOM-MEMORY-USAGE-LIMIT"], &MAX_FILTER_BYTES),
+    (&["CF_INITIAL_SIZE"], &CUCKOO_INITIAL_SIZE),
+    (&["CF_BUCKET_SIZE"], &CUCKOO_BUCKET_SIZE),
+    (&["CF_MAX_ITERATIONS"], &CUCKOO_MAX_ITERATIONS),
+    (&["CF_EXPANSION_FACTOR"], &CUCKOO_EXPANSION_FACTOR),
+    (&["CF_MAX_EXPANSIONS"], &CUCKOO_MAX_EXPANSIONS),
 ];
 
 /// The same for cuckoo filters. Two settings must agree, which the host lets be set one by one: a
@@ -191,14 +203,6 @@ pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Resul
                 START_RATE.store(RATE.load(Relaxed), Relaxed);
                 rate = String::from_utf8_lossy(value).into_owned();
             }
-            "INITIAL_SIZE" | "BLOOM-CAPACITY" => {
-                let size = number::capacity(value).map_err(|_| wrong())?;
-                INITIAL_SIZE.begin(i64::try_from(size).map_err(|_| wrong())?);
-            }
-            "EXPANSION" | "BLOOM-EXPANSION" => {
-                let expansion = number::expansion(value).map_err(|_| wrong())?;
-                EXPANSION_FACTOR.begin(expansion.into());
-            }
             "LAYOUT" => {
                 let layout = layout::parse(value).ok_or_else(wrong)?;
                 DEFAULT_LAYOUT.set(layout == Layout::Blocked);
@@ -211,12 +215,13 @@ pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Resul
                     _ => return Err(wrong()),
                 }
             }
-            "BLOOM-MEMORY-USAGE-LIMIT" => {
-                let bytes = number::within(value, &(0..=i64::MAX)).map_err(|_| wrong())?;
-                MAX_FILTER_BYTES.begin(bytes);
+            _ if let Some((_, setting)) =
+                NUMBERS.iter().find(|(names, _)| names.contains(&&*word)) =>
+            {
+                let number = number::within(value, &setting.range()).map_err(|_| wrong())?;
+                setting.begin(number);
             }
-            _ if word.starts_with("CF_") || word.starts_with("BLOOM-") => {
-                // Arguments of RedisBloom's other filters and of valkey-bloom, which are not here.
+            _ if word.starts_with("BLOOM-") => {
                 let line = format!("the argument {word} has no effect here");
                 context.log(LogLevel::Warning, &line);
             }

@@ -2,6 +2,7 @@
 //! have them from Redis 7.0 on.
 
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -50,6 +51,10 @@ impl NumberSetting {
         if !(is_loading() && value == self.start.load(Relaxed)) {
             self.value.store(value, Relaxed);
         }
+    }
+
+    pub(crate) fn range(&self) -> RangeInclusive<i64> {
+        self.range.0..=self.range.1
     }
 
     /// Sets it by a load argument.

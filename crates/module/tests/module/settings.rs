@@ -1,5 +1,6 @@
 //! Settings and load arguments.
 
+use std::path::Path;
 use std::process::Command;
 
 use everbloom_resp::Reply;
@@ -169,7 +170,7 @@ fn load_arguments_of_redisbloom_set_the_defaults() {
         "EXPANSION",
         "4",
         "CF_BUCKET_SIZE",
-        "2",
+        "3",
         "Layout",
         "BLOCKED",
     ];
@@ -189,11 +190,37 @@ fn load_arguments_of_redisbloom_set_the_defaults() {
         elements(client.ok("BF.INFO f CAPACITY")),
         [Reply::Integer(321)]
     );
+    client.ok("CF.ADD g x");
+    let info = elements(client.ok("CF.INFO g"));
     assert!(
-        host.log().contains("CF_BUCKET_SIZE has no effect here"),
-        "{}",
-        host.log()
+        info.windows(2)
+            .any(|it| it == [Reply::simple("Bucket size"), Reply::Integer(3)])
     );
+}
+
+#[test]
+fn the_guide_has_every_setting() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&[]) else {
+        return;
+    };
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/module.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let pairs = elements(host.client().ok("CONFIG GET *"));
+    let names = pairs.iter().step_by(2).map(|name| name.as_bytes().unwrap());
+    let names = names.map(|name| String::from_utf8_lossy(name).into_owned());
+    let ours = |name: &String| {
+        ["bf-", "cf-", "bloom-"]
+            .iter()
+            .any(|part| name.contains(part))
+    };
+    let names: Vec<String> = names.filter(ours).collect();
+    assert!(names.len() >= 11, "{names:?}");
+    for name in names {
+        assert!(guide.contains(&format!("| `{name}` |")), "{name}");
+    }
 }
 
 /// As a file of Valkey with valkey-bloom has them.
@@ -237,6 +264,8 @@ fn wrong_load_arguments_stop_the_start() {
         &["ERROR_RATE", "2"][..],
         &["INITIAL_SIZE"],
         &["INITIAL_SIZE", "0"],
+        &["CF_MAX_EXPANSIONS", "0"],
+        &["CF_NONSENSE", "1"],
         &["bloom-memory-usage-limit", "-1"],
         &["LAYOUT"],
         &["LAYOUT", "block"],

@@ -267,16 +267,18 @@ impl SettingsLoader {
                 return Err("wrong number of arguments".into());
             };
             let name = match name.to_ascii_uppercase().as_str() {
-                "ERROR_RATE" => "bf-error-rate",
-                "INITIAL_SIZE" => "bf-initial-size",
-                // The settings of other filters have no effect here.
+                "ERROR_RATE" | "BLOOM-FP-RATE" => "bf-error-rate".into(),
+                "INITIAL_SIZE" | "BLOOM-CAPACITY" => "bf-initial-size".into(),
+                "EXPANSION" | "BLOOM-EXPANSION" => "bf-expansion-factor".into(),
+                cuckoo if cuckoo.starts_with("CF_") => cuckoo.to_lowercase().replace('_', "-"),
+                // Other modules have others.
                 _ => {
                     self.warnings
                         .push(format!("the module argument '{name}' has no effect here"));
                     continue;
                 }
             };
-            self.apply(&[name.into(), value.clone()])?;
+            self.apply(&[name, value.clone()])?;
         }
         Ok(())
     }

@@ -316,6 +316,10 @@ fn the_module_is_built_in_and_its_arguments_count() {
         (0.25, 7)
     );
     assert_eq!(settings.bf_error_rate_text, "0.3");
+    assert_eq!(settings.cf.max_expansions, 3);
+    let theirs = "loadmodule /opt/libvalkey_bloom.so bloom-capacity 8 bloom-expansion 3";
+    let settings = from_text(theirs).unwrap();
+    assert_eq!((settings.bf.initial_size, settings.bf.expansion), (8, 3));
 }
 
 #[test]
