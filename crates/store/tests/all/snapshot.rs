@@ -297,6 +297,26 @@ fn check_sums(keyspace: &Keyspace) {
     assert_eq!(memory, keyspace.memory().cast_signed());
 }
 
+/// The file of a snapshot, which ends. `meddle` is called between the writes.
+fn written<'m>(
+    keyspace: &Keyspace,
+    snapshot: &Snapshot,
+    meddle: impl FnMut() + Send + 'm,
+) -> Vec<u8> {
+    let mut file = Meddled {
+        bytes: Vec::new(),
+        meddle: Box::new(meddle),
+    };
+    let settings = Settings {
+        rdbcompression: false,
+        ..Settings::default()
+    };
+    let given_up = AtomicBool::new(false);
+    writer::write(&given_up, keyspace, snapshot, &mut file, &settings, false).unwrap();
+    snapshot.end(keyspace);
+    file.bytes
+}
+
 fn check(before: &[Op], during: &[Op]) {
     let keyspace = Keyspace::new(DATABASES);
     for (seed, op) in before.iter().enumerate() {
@@ -314,48 +334,18 @@ fn check(before: &[Op], during: &[Op]) {
     };
     // Some before the walk has begun, the rest between the writes.
     meddle();
-    let mut file = Meddled {
-        bytes: Vec::new(),
-        meddle: Box::new(meddle),
-    };
-    let settings = Settings {
-        rdbcompression: false,
-        ..Settings::default()
-    };
-    writer::write(
-        &AtomicBool::new(false),
-        &keyspace,
-        &snapshot,
-        &mut file,
-        &settings,
-        false,
-    )
-    .unwrap();
-    snapshot.end(&keyspace);
+    let file = written(&keyspace, &snapshot, meddle);
     assert!(
-        read_back(&file.bytes) == then,
+        read_back(&file) == then,
         "the file is not what the keys were"
     );
 
     // Another snapshot, of what the keys are now, shows that the first has left nothing behind.
     let now = contents(&keyspace);
     let snapshot = Snapshot::begin(&keyspace, || ());
-    let mut file = Meddled {
-        bytes: Vec::new(),
-        meddle: Box::new(|| ()),
-    };
-    writer::write(
-        &AtomicBool::new(false),
-        &keyspace,
-        &snapshot,
-        &mut file,
-        &settings,
-        false,
-    )
-    .unwrap();
-    snapshot.end(&keyspace);
+    let file = written(&keyspace, &snapshot, || ());
     assert!(
-        read_back(&file.bytes) == now,
+        read_back(&file) == now,
         "the second file is not what the keys are"
     );
     check_sums(&keyspace);
