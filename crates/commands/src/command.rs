@@ -52,10 +52,9 @@ pub struct Docs {
     pub summary: &'static str,
     /// Its cost.
     pub complexity: &'static str,
-    /// How HELP shows the arguments of a subcommand.
+    /// Its arguments: for a command on filters its [synopsis](crate::synopsis), for a subcommand
+    /// as HELP shows them.
     pub usage: &'static str,
-    /// Its arguments.
-    pub arguments: &'static [Argument],
     /// The access control categories, with their `@`; none: they follow from flags and group.
     pub acl: &'static [&'static str],
     /// The tips that COMMAND INFO shows.
@@ -125,7 +124,6 @@ impl<H: Copy> Command<H> {
                 summary: "",
                 complexity: "",
                 usage: "",
-                arguments: &[],
                 acl: &[],
                 tips: &[],
             },
@@ -148,8 +146,18 @@ impl<H: Copy> Command<H> {
     }
 
     /// Sets the documentation that every command has.
-    pub const fn docs(mut self, since: &'static str, summary: &'static str) -> Self {
-        self.docs.since = since;
+    pub const fn docs(self, since: &'static str, summary: &'static str) -> Self {
+        self.since(since).does(summary)
+    }
+
+    /// Sets the version that first had it.
+    pub const fn since(mut self, version: &'static str) -> Self {
+        self.docs.since = version;
+        self
+    }
+
+    /// Sets the line that says what it does.
+    pub const fn does(mut self, summary: &'static str) -> Self {
         self.docs.summary = summary;
         self
     }
@@ -166,10 +174,10 @@ impl<H: Copy> Command<H> {
         self
     }
 
-    /// Sets its complexity and its arguments.
-    pub const fn takes(mut self, complexity: &'static str, arguments: &'static [Argument]) -> Self {
+    /// Sets its complexity and its synopsis.
+    pub const fn takes(mut self, complexity: &'static str, synopsis: &'static str) -> Self {
         self.docs.complexity = complexity;
-        self.docs.arguments = arguments;
+        self.docs.usage = synopsis;
         self
     }
 
@@ -237,88 +245,6 @@ impl<H> Command<H> {
             own.as_bytes().eq_ignore_ascii_case(word)
         };
         self.subcommands.iter().find(is_named)
-    }
-}
-
-/// One argument, in the terms of COMMAND DOCS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Argument {
-    /// Its name in the documentation.
-    pub name: &'static str,
-    /// What it is.
-    pub kind: ArgumentKind,
-    /// The word that introduces it, or that it consists of.
-    pub token: Option<&'static str>,
-    /// Whether it may be left out.
-    pub optional: bool,
-    /// Whether it may be repeated.
-    pub multiple: bool,
-}
-
-/// The type of an argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArgumentKind {
-    /// A key name.
-    Key,
-    /// Any bytes.
-    String,
-    /// An integer.
-    Integer,
-    /// A floating-point number.
-    Double,
-    /// A word by itself.
-    PureToken,
-    /// Exactly one of these.
-    OneOf(&'static [Argument]),
-}
-
-impl ArgumentKind {
-    /// The type as COMMAND DOCS shows it.
-    pub fn name(self) -> &'static str {
-        match self {
-            ArgumentKind::Key => "key",
-            ArgumentKind::String => "string",
-            ArgumentKind::Integer => "integer",
-            ArgumentKind::Double => "double",
-            ArgumentKind::PureToken => "pure-token",
-            ArgumentKind::OneOf(_) => "oneof",
-        }
-    }
-}
-
-impl Argument {
-    /// An argument that must be there once.
-    pub const fn new(name: &'static str, kind: ArgumentKind) -> Self {
-        Self {
-            name,
-            kind,
-            token: None,
-            optional: false,
-            multiple: false,
-        }
-    }
-
-    /// A word by itself.
-    pub const fn word(name: &'static str, token: &'static str) -> Self {
-        Self::new(name, ArgumentKind::PureToken).token(token)
-    }
-
-    /// Sets the word that introduces it.
-    pub const fn token(mut self, token: &'static str) -> Self {
-        self.token = Some(token);
-        self
-    }
-
-    /// It as one that may be left out.
-    pub const fn optional(mut self) -> Self {
-        self.optional = true;
-        self
-    }
-
-    /// It as one that may be repeated.
-    pub const fn multiple(mut self) -> Self {
-        self.multiple = true;
-        self
     }
 }
 

@@ -8,6 +8,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`command`], [`flags`] | any command as data: name, arity, flags, documentation |
+//! | [`synopsis`] | the arguments of a command, read from one line |
 //! | [`table`] | the commands on filters, as such data, with their functions |
 //! | [`args`], [`number`] | reading arguments: a cursor, and what counts as a number |
 //! | [`filter`] | a filter of either kind |
@@ -53,6 +54,7 @@ pub mod metrics;
 pub mod number;
 pub mod run;
 pub mod slot;
+pub mod synopsis;
 pub mod table;
 
 pub use args::Args;

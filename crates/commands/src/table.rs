@@ -4,7 +4,7 @@
 use crate::bf::replace::{self, Replaced};
 use crate::bf::{add, advance, debug, dump, exists, info, insert, load, reserve, stats};
 use crate::cf;
-use crate::command::{ALL_KEYS, Argument, ArgumentKind, Command, ONE_KEY, OURS};
+use crate::command::{ALL_KEYS, Command, ONE_KEY, OURS};
 use crate::context::Context;
 use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, Flags, GIVES_PIECES, READONLY, WRITE};
 use crate::run::{Answers, Changes, Run};
@@ -81,6 +81,7 @@ const fn row(name: &'static str, arity: i32, function: Function) -> Command<Func
     Command::new(name, arity, function)
         .flags(flags)
         .keys(ONE_KEY)
+        .since("1.0.0")
         .acl(acl)
 }
 
@@ -88,6 +89,9 @@ const ACL_FAST_WRITE: &[&str] = &["@write", "@fast", "@bloom"];
 const ACL_FAST_READ: &[&str] = &["@read", "@fast", "@bloom"];
 const DONT_CACHE: &[&str] = &["dont_cache"];
 
+const PER_BYTE: &str = "O(m) for the m bytes of the filter";
+const PER_ZEROED_BYTE: &str = "O(m) for the m bytes that are zeroed";
+const PER_PIECE: &str = "O(m) for the m bytes of the piece";
 const PER_CUCKOO_ITEM: &str = "O(t) for t tables";
 const PER_CUCKOO_ITEMS: &str = "O(n * t) for n items and t tables";
 const PER_CUCKOO_ADD: &str = "O(t + i) for t tables and i iterations";
@@ -95,348 +99,181 @@ const PER_CUCKOO_INSERT: &str = "O(n * (t + i)) for n items, t tables and i iter
 const PER_ITEM: &str = "O(k * l) for k hash functions and l layers";
 const PER_ITEMS: &str = "O(n * k * l) for n items, k hash functions and l layers";
 
-const KEY: Argument = Argument::new("key", ArgumentKind::Key);
-const ITEM: Argument = Argument::new("item", ArgumentKind::String);
-const ITERATOR: Argument = Argument::new("iterator", ArgumentKind::Integer);
-const POSITION: Argument = Argument::new("position", ArgumentKind::Integer);
-const DATA: Argument = Argument::new("data", ArgumentKind::String);
-const ERROR: Argument = Argument::new("error_rate", ArgumentKind::Double);
-const CAPACITY: Argument = Argument::new("capacity", ArgumentKind::Integer);
-const EXPANSION: Argument = Argument::new("expansion", ArgumentKind::Integer)
-    .token("EXPANSION")
-    .optional();
-const NONSCALING: Argument = Argument::word("nonscaling", "NONSCALING").optional();
-const LAYOUT: Argument = Argument::new(
-    "layout",
-    ArgumentKind::OneOf(&[
-        Argument::word("classic", "CLASSIC"),
-        Argument::word("blocked", "BLOCKED"),
-    ]),
-)
-.token("LAYOUT")
-.optional();
-const SEED: Argument = Argument::new("seed", ArgumentKind::Integer)
-    .token("SEED")
-    .optional();
-const WINDOW: Argument = Argument::new(
-    "window",
-    ArgumentKind::OneOf(&[
-        Argument::new("seconds", ArgumentKind::Integer).token("SECONDS"),
-        Argument::word("items", "ITEMS"),
-    ]),
-)
-.token("WINDOW")
-.optional();
-const GENERATIONS: Argument = Argument::new("generations", ArgumentKind::Integer)
-    .token("GENERATIONS")
-    .optional();
-const TIGHTENING: Argument = Argument::new("tightening", ArgumentKind::Double)
-    .token("TIGHTENING")
-    .optional();
-const SCALE_TO: Argument = Argument::new("validatescaleto", ArgumentKind::Integer)
-    .token("VALIDATESCALETO")
-    .optional();
-const INFO_FIELD: Argument = Argument::new(
-    "field",
-    ArgumentKind::OneOf(&[
-        Argument::word("capacity", "CAPACITY"),
-        Argument::word("size", "SIZE"),
-        Argument::word("filters", "FILTERS"),
-        Argument::word("items", "ITEMS"),
-        Argument::word("expansion", "EXPANSION"),
-        Argument::word("error", "ERROR"),
-        Argument::word("tightening", "TIGHTENING"),
-        Argument::word("maxscaledcapacity", "MAXSCALEDCAPACITY"),
-    ]),
-)
-.optional();
-
-const BUCKET_SIZE: Argument = Argument::new("bucketsize", ArgumentKind::Integer)
-    .token("BUCKETSIZE")
-    .optional();
-const ITERATIONS: Argument = Argument::new("maxiterations", ArgumentKind::Integer)
-    .token("MAXITERATIONS")
-    .optional();
-const CUCKOO_INSERT: &[Argument] = &[
-    KEY,
-    CAPACITY.token("CAPACITY").optional(),
-    Argument::word("nocreate", "NOCREATE").optional(),
-    ITEM.token("ITEMS").multiple(),
-];
+const CUCKOO_INSERT: &str = "key [CAPACITY capacity] [NOCREATE] ITEMS item ...";
 
 /// All commands.
 pub static COMMANDS: &[Command<Function>] = &[
     row(add::ADD, 3, Bloom(Write(add::add)))
-        .docs(
-            "1.0.0",
-            "Adds an item to a filter, creating the filter when it is missing",
-        )
-        .takes(PER_ITEM, &[KEY, ITEM])
+        .does("Adds an item to a filter, creating the filter when it is missing")
+        .takes(PER_ITEM, "key item")
         .pipelines(),
     row(exists::EXISTS, 3, Bloom(Read(exists::exists)))
+        .does("Tells whether an item may have been added to a filter")
         .flags(&[FAST])
-        .docs(
-            "1.0.0",
-            "Tells whether an item may have been added to a filter",
-        )
-        .takes(PER_ITEM, &[KEY, ITEM])
+        .takes(PER_ITEM, "key item")
         .pipelines(),
     row(add::MADD, -3, Bloom(Write(add::madd)))
-        .docs(
-            "1.0.0",
-            "Adds items to a filter, creating the filter when it is missing",
-        )
-        .takes(PER_ITEMS, &[KEY, ITEM.multiple()]),
+        .does("Adds items to a filter, creating the filter when it is missing")
+        .takes(PER_ITEMS, "key item ..."),
     row(exists::MEXISTS, -3, Bloom(Read(exists::mexists)))
+        .does("Tells for each of several items whether it may have been added to a filter")
         .flags(&[FAST])
-        .docs(
-            "1.0.0",
-            "Tells for each of several items whether it may have been added to a filter",
-        )
-        .takes(PER_ITEMS, &[KEY, ITEM.multiple()]),
+        .takes(PER_ITEMS, "key item ..."),
     row(insert::INSERT, -4, Bloom(Write(insert::insert)))
-        .docs(
-            "1.0.0",
-            "Adds items to a filter, creating it with the given parameters when missing",
-        )
+        .does("Adds items to a filter, creating it with the given parameters when missing")
         .takes(
             PER_ITEMS,
-            &[
-                KEY,
-                CAPACITY.token("CAPACITY").optional(),
-                ERROR.token("ERROR").optional(),
-                EXPANSION,
-                Argument::word("nocreate", "NOCREATE").optional(),
-                NONSCALING,
-                LAYOUT,
-                SEED,
-                WINDOW,
-                GENERATIONS,
-                TIGHTENING,
-                SCALE_TO,
-                ITEM.token("ITEMS").multiple(),
-            ],
+            "key [CAPACITY capacity] [ERROR error_rate] [EXPANSION expansion] [NOCREATE] \
+             [NONSCALING] [LAYOUT CLASSIC | BLOCKED] [SEED seed] \
+             [WINDOW SECONDS seconds | ITEMS] [GENERATIONS generations] \
+             [TIGHTENING tightening] [VALIDATESCALETO validatescaleto] ITEMS item ...",
         ),
     row(reserve::RESERVE, -4, Bloom(Write(reserve::reserve)))
-        .docs(
-            "1.0.0",
-            "Creates an empty filter for an error rate and a capacity",
-        )
+        .does("Creates an empty filter for an error rate and a capacity")
         .takes(
-            "O(m) for the m bytes that are zeroed",
-            &[
-                KEY,
-                ERROR,
-                CAPACITY,
-                EXPANSION,
-                NONSCALING,
-                LAYOUT,
-                SEED,
-                WINDOW,
-                GENERATIONS,
-            ],
+            PER_ZEROED_BYTE,
+            "key error_rate capacity [EXPANSION expansion] [NONSCALING] \
+             [LAYOUT CLASSIC | BLOCKED] [SEED seed] [WINDOW SECONDS seconds | ITEMS] \
+             [GENERATIONS generations]",
         )
         .acl(ACL_FAST_WRITE),
     row(info::INFO, -2, Bloom(Read(info::info)))
+        .does("Shows the parameters and the fill of a filter, or one of them")
         .flags(&[FAST, DEPENDS_ON_PROTOCOL])
-        .docs(
-            "1.0.0",
-            "Shows the parameters and the fill of a filter, or one of them",
+        .takes(
+            "O(1)",
+            "key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION | ERROR | TIGHTENING | \
+             MAXSCALEDCAPACITY]",
         )
-        .takes("O(1)", &[KEY, INFO_FIELD])
         .acl(ACL_FAST_READ)
         .tips(DONT_CACHE),
     row(info::CARD, 2, Bloom(Read(info::card)))
+        .does("Counts the items that were added to a filter")
         .flags(&[FAST])
-        .docs("2.4.4", "Counts the items that were added to a filter")
-        .takes("O(1)", &[KEY])
+        .since("2.4.4")
+        .takes("O(1)", "key")
         .acl(ACL_FAST_READ),
     row(dump::SCANDUMP, 3, Bloom(Read(dump::scandump)))
+        .does("Begins or continues an incremental dump of a filter")
         .flags(&[FAST, GIVES_PIECES])
-        .docs(
-            "1.0.0",
-            "Begins or continues an incremental dump of a filter",
-        )
-        .takes("O(m) for the m bytes of the piece", &[KEY, ITERATOR])
+        .takes(PER_PIECE, "key iterator")
         .tips(DONT_CACHE),
     row(dump::LOADCHUNK, 4, Bloom(Write(dump::loadchunk)))
-        .docs(
-            "1.0.0",
-            "Restores a piece of a filter that BF.SCANDUMP gave",
-        )
-        .takes("O(m) for the m bytes of the piece", &[KEY, ITERATOR, DATA]),
+        .does("Restores a piece of a filter that BF.SCANDUMP gave")
+        .takes(PER_PIECE, "key iterator data"),
     row(load::LOAD, 3, Bloom(Write(load::load_object)))
-        .docs(
-            "1.0.0",
-            "Makes a filter of a record in a log of valkey-bloom",
-        )
-        .takes("O(m) for the m bytes of the filter", &[KEY, DATA]),
+        .does("Makes a filter of a record in a log of valkey-bloom")
+        .takes(PER_BYTE, "key data"),
     row(debug::DEBUG, 2, Bloom(Read(debug::debug)))
+        .does("Shows every layer of a filter")
         .flags(&[FAST])
-        .docs("1.0.0", "Shows every layer of a filter")
-        .takes("O(l) for l layers", &[KEY])
+        .takes("O(l) for l layers", "key")
         .tips(DONT_CACHE),
     row(stats::STATS, 2, Bloom(Read(stats::stats)))
-        .docs(
-            OURS,
-            "Shows the layout, the fill and the expected error rate of a filter",
-        )
-        .takes("O(m) for the m bytes of the filter", &[KEY])
+        .does("Shows the layout, the fill and the expected error rate of a filter")
+        .since(OURS)
+        .takes(PER_BYTE, "key")
         .tips(DONT_CACHE),
     row(advance::ADVANCE, -2, Bloom(Write(advance::advance)))
-        .docs(
-            OURS,
-            "Begins generations of a filter with a window, which forgets the oldest",
-        )
-        .takes(
-            "O(m) for the m bytes that are zeroed",
-            &[
-                KEY,
-                Argument::new("count", ArgumentKind::Integer).optional(),
-                Argument::new("milliseconds", ArgumentKind::Integer)
-                    .token("AT")
-                    .optional(),
-            ],
-        ),
+        .does("Begins generations of a filter with a window, which forgets the oldest")
+        .since(OURS)
+        .takes(PER_ZEROED_BYTE, "key [count] [AT milliseconds]"),
     row(replace::CLEAR, 2, Replace(replace::clear))
-        .docs(
-            OURS,
-            "Removes all items of a filter, and keeps its parameters",
-        )
-        .takes("O(m) for the m bytes of the first layer", &[KEY]),
+        .does("Removes all items of a filter, and keeps its parameters")
+        .since(OURS)
+        .takes("O(m) for the m bytes of the first layer", "key"),
     row(replace::MERGE, -3, Replace(replace::merge))
+        .does("Adds all items of some filters to another one")
         .flags(&[DENYOOM])
         .keys(ALL_KEYS)
-        .docs(OURS, "Adds all items of some filters to another one")
+        .since(OURS)
         .takes(
             "O(m) for the m bytes of all filters",
-            &[
-                Argument::new("destination", ArgumentKind::Key),
-                Argument::new("source", ArgumentKind::Key).multiple(),
-            ],
+            "destination source ...",
         ),
     row(replace::SHRINK, 3, Replace(replace::shrink))
-        .docs(
-            OURS,
-            "Makes a filter of the blocked layout smaller, for fewer items than it was made for",
-        )
-        .takes("O(m) for the m bytes of the filter", &[KEY, CAPACITY]),
+        .does("Makes a filter of the blocked layout smaller, for fewer items than it was made for")
+        .since(OURS)
+        .takes(PER_BYTE, "key capacity"),
     row(
         cf::reserve::RESERVE,
         -3,
         Cuckoo(Write(cf::reserve::reserve)),
     )
+    .does("Creates an empty cuckoo filter for a capacity")
     .flags(&[DENYOOM])
-    .docs("1.0.0", "Creates an empty cuckoo filter for a capacity")
     .takes(
-        "O(m) for the m bytes that are zeroed",
-        &[KEY, CAPACITY, BUCKET_SIZE, ITERATIONS, EXPANSION],
+        PER_ZEROED_BYTE,
+        "key capacity [BUCKETSIZE bucketsize] [MAXITERATIONS maxiterations] \
+             [EXPANSION expansion]",
     )
     .acl(&["@write", "@fast", "@cuckoo"]),
     row(cf::add::ADD, 3, Cuckoo(Write(cf::add::add::<false>)))
+        .does("Adds an item to a cuckoo filter once more, creating the filter when it is missing")
         .flags(&[DENYOOM])
-        .docs(
-            "1.0.0",
-            "Adds an item to a cuckoo filter once more, creating the filter when it is missing",
-        )
-        .takes(PER_CUCKOO_ADD, &[KEY, ITEM])
+        .takes(PER_CUCKOO_ADD, "key item")
         .pipelines(),
     row(cf::add::ADDNX, 3, Cuckoo(Write(cf::add::add::<true>)))
+        .does("Adds an item to a cuckoo filter unless it seems to be there")
         .flags(&[DENYOOM])
-        .docs(
-            "1.0.0",
-            "Adds an item to a cuckoo filter unless it seems to be there",
-        )
-        .takes(PER_CUCKOO_ADD, &[KEY, ITEM]),
+        .takes(PER_CUCKOO_ADD, "key item"),
     row(
         cf::insert::INSERT,
         -4,
         Cuckoo(Write(cf::insert::insert::<false>)),
     )
+    .does("Adds items to a cuckoo filter once more, creating it with a capacity when missing")
     .flags(&[DENYOOM, DEPENDS_ON_PROTOCOL])
-    .docs(
-        "1.0.0",
-        "Adds items to a cuckoo filter once more, creating it with a capacity when missing",
-    )
     .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
     row(
         cf::insert::INSERTNX,
         -4,
         Cuckoo(Write(cf::insert::insert::<true>)),
     )
+    .does("Adds those of several items to a cuckoo filter that do not seem to be there")
     .flags(&[DENYOOM])
-    .docs(
-        "1.0.0",
-        "Adds those of several items to a cuckoo filter that do not seem to be there",
-    )
     .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
     row(cf::exists::EXISTS, 3, Cuckoo(Read(cf::exists::exists)))
-        .docs(
-            "1.0.0",
-            "Tells whether an item may have been added to a cuckoo filter",
-        )
-        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
+        .does("Tells whether an item may have been added to a cuckoo filter")
+        .takes(PER_CUCKOO_ITEM, "key item")
         .pipelines(),
     row(cf::exists::MEXISTS, -3, Cuckoo(Read(cf::exists::mexists)))
-        .docs(
-            "1.0.0",
-            "Tells for each of several items whether it may have been added to a cuckoo filter",
-        )
-        .takes(PER_CUCKOO_ITEMS, &[KEY, ITEM.multiple()]),
+        .does("Tells for each of several items whether it may have been added to a cuckoo filter")
+        .takes(PER_CUCKOO_ITEMS, "key item ..."),
     row(cf::exists::COUNT, 3, Cuckoo(Read(cf::exists::count)))
-        .docs(
-            "1.0.0",
-            "Tells how often an item may have been added to a cuckoo filter",
-        )
-        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM]),
+        .does("Tells how often an item may have been added to a cuckoo filter")
+        .takes(PER_CUCKOO_ITEM, "key item"),
     row(cf::del::DEL, 3, Cuckoo(Write(cf::del::del)))
+        .does("Removes an item once; only for items that were added, or others may be missed")
         .flags(&[FAST])
-        .docs(
-            "1.0.0",
-            "Removes an item once; only for items that were added, or others may be missed",
-        )
-        .takes(PER_CUCKOO_ITEM, &[KEY, ITEM])
+        .takes(PER_CUCKOO_ITEM, "key item")
         .pipelines(),
     row(cf::del::COMPACT, 2, Cuckoo(Write(cf::del::compact)))
-        .docs(
-            "1.0.0",
-            "Moves items to older tables of a cuckoo filter, and drops tables that are empty",
-        )
-        .takes("O(m) for the m bytes of the filter", &[KEY]),
+        .does("Moves items to older tables of a cuckoo filter, and drops tables that are empty")
+        .takes(PER_BYTE, "key"),
     row(cf::info::INFO, 2, Cuckoo(Read(cf::info::info)))
-        .docs(
-            "1.0.0",
-            "Shows the parameters and the fill of a cuckoo filter",
-        )
-        .takes("O(1)", &[KEY])
+        .does("Shows the parameters and the fill of a cuckoo filter")
+        .takes("O(1)", "key")
         .acl(&["@read", "@fast", "@cuckoo"])
         .tips(DONT_CACHE),
     row(cf::info::DEBUG, 2, Cuckoo(Read(cf::info::debug)))
-        .docs("1.0.0", "Shows the same in one line")
-        .takes("O(1)", &[KEY])
+        .does("Shows the same in one line")
+        .takes("O(1)", "key")
         .tips(DONT_CACHE),
     row(cf::info::STATS, 2, Cuckoo(Read(cf::info::stats)))
-        .docs(
-            OURS,
-            "Shows the load, the expected error rate and the room of a cuckoo filter",
-        )
-        .takes("O(t) for t tables", &[KEY])
+        .does("Shows the load, the expected error rate and the room of a cuckoo filter")
+        .since(OURS)
+        .takes("O(t) for t tables", "key")
         .tips(DONT_CACHE),
     row(cf::dump::SCANDUMP, 3, Cuckoo(Read(cf::dump::scandump)))
+        .does("Begins or continues an incremental dump of a cuckoo filter")
         .flags(&[GIVES_PIECES])
-        .docs(
-            "1.0.0",
-            "Begins or continues an incremental dump of a cuckoo filter",
-        )
-        .takes("O(m) for the m bytes of the piece", &[KEY, POSITION])
+        .takes(PER_PIECE, "key position")
         .tips(DONT_CACHE),
     row(cf::dump::LOADCHUNK, 4, Cuckoo(Write(cf::dump::loadchunk)))
+        .does("Restores a piece of a cuckoo filter that CF.SCANDUMP gave")
         .flags(&[DENYOOM])
-        .docs(
-            "1.0.0",
-            "Restores a piece of a cuckoo filter that CF.SCANDUMP gave",
-        )
-        .takes("O(m) for the m bytes of the piece", &[KEY, POSITION, DATA]),
+        .takes(PER_PIECE, "key position data"),
 ];
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use everbloom_commands::command::{Argument, ArgumentKind, Command, OURS};
+use everbloom_commands::command::{Command, OURS};
 use everbloom_commands::table::{COMMANDS, Function};
 
 /// docs/guide/commands.md is what the table says. With `UPDATE_DOCS=1` the test writes it.
@@ -81,33 +81,7 @@ fn describe(page: &mut String, command: &Command<Function>) {
     } else {
         ""
     };
-    write!(page, "\n### {name}\n\n```\n{name}").unwrap();
-    for argument in docs.arguments {
-        write!(page, " {}", syntax(argument)).unwrap();
-    }
-    let (summary, cost) = (docs.summary, docs.complexity);
-    write!(page, "\n```\n\n{summary}.{own} Time: {cost}.\n").unwrap();
-}
-
-/// An argument as a reader types it.
-fn syntax(argument: &Argument) -> String {
-    let value = match argument.kind {
-        ArgumentKind::OneOf(choices) => {
-            let choices: Vec<String> = choices.iter().map(syntax).collect();
-            choices.join(" | ")
-        }
-        _ => argument.name.to_owned(),
-    };
-    let mut text = match (argument.token, argument.kind) {
-        (Some(token), ArgumentKind::PureToken) => token.to_owned(),
-        (Some(token), _) => format!("{token} {value}"),
-        (None, _) => value,
-    };
-    if argument.multiple {
-        text.push_str(" ...");
-    }
-    if argument.optional {
-        text = format!("[{text}]");
-    }
-    text
+    let (synopsis, summary, cost) = (docs.usage, docs.summary, docs.complexity);
+    write!(page, "\n### {name}\n\n```\n{name} {synopsis}\n```\n\n").unwrap();
+    write!(page, "{summary}.{own} Time: {cost}.\n").unwrap();
 }

@@ -6,7 +6,8 @@ use std::mem::size_of;
 use std::ptr::{null, null_mut};
 
 use everbloom_commands::Function;
-use everbloom_commands::command::{Argument, ArgumentKind, Command};
+use everbloom_commands::command::Command;
+use everbloom_commands::synopsis::{self, Argument, ArgumentKind};
 
 use super::api::{api, c_text};
 use super::context::HostContext;
@@ -46,7 +47,7 @@ pub(crate) fn document(context: &HostContext<'_>, row: &Command<Function>) -> bo
         tips: keep.text(&row.docs.tips.join(" ")),
         arity: row.arity,
         key_specs: specs.as_mut_ptr(),
-        args: keep.arguments(row.docs.arguments),
+        args: keep.arguments(&synopsis::arguments(row.docs.usage)),
     };
     // SAFETY: a command of this module, and what it is documented with, which the host copies.
     unsafe { set(handle, &raw const info) == OK }
@@ -67,7 +68,6 @@ fn key_spec(row: &Command<Function>) -> KeySpec {
         },
         find_keys: FIND_RANGE,
         find: FindRange {
-            // Counted from the first.
             // Counted from the first key, or from the end.
             last_key: match row.keys.last {
                 last if last < 0 => last,
@@ -140,13 +140,13 @@ impl Keep {
         if argument.multiple {
             flags |= ARG_FLAG_MULTIPLE;
         }
-        let subargs = match argument.kind {
+        let subargs = match &argument.kind {
             ArgumentKind::OneOf(of) => self.arguments(of),
             _ => null_mut(),
         };
         CommandArg {
-            name: self.text(argument.name),
-            kind: kind(argument.kind),
+            name: self.text(&argument.name),
+            kind: kind(&argument.kind),
             key_spec_index: match argument.kind {
                 ArgumentKind::Key => 0,
                 _ => -1,
@@ -162,7 +162,7 @@ impl Keep {
     }
 }
 
-fn kind(kind: ArgumentKind) -> c_int {
+fn kind(kind: &ArgumentKind) -> c_int {
     match kind {
         ArgumentKind::Key => ARG_KEY,
         ArgumentKind::String => ARG_STRING,

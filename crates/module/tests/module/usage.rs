@@ -1,7 +1,7 @@
 //! What users do with keys, around the commands and between them.
 
 use everbloom::{Layout, ScalableBloomFilter};
-use everbloom_commands::command::{Argument, ArgumentKind};
+use everbloom_commands::synopsis::{self, Argument, ArgumentKind};
 use everbloom_resp::Reply;
 
 use crate::support::{
@@ -57,7 +57,7 @@ fn commands_are_documented_as_the_table_says() {
             assert_eq!(found.as_deref(), Some(text), "{} {label}", row.name);
         }
         let shown = field(&docs[1], "arguments").unwrap();
-        nested += check_arguments(row.name, shown, row.docs.arguments);
+        nested += check_arguments(row.name, shown, &synopsis::arguments(row.docs.usage));
     }
     assert!(nested > 0, "no argument of arguments was compared");
 }
@@ -69,7 +69,7 @@ fn check_arguments(name: &str, shown: Reply, wanted: &[Argument]) -> usize {
     let pairs = shown.iter().zip(wanted);
     let nested = pairs.map(|(shown, wanted)| {
         let text = |label| field(shown, label).map(|text| text_of(&text));
-        assert_eq!(text("name").as_deref(), Some(wanted.name), "{name}");
+        assert_eq!(text("name").as_deref(), Some(&*wanted.name), "{name}");
         let kind = wanted.kind.name();
         assert_eq!(
             text("type").as_deref(),
@@ -85,7 +85,7 @@ fn check_arguments(name: &str, shown: Reply, wanted: &[Argument]) -> usize {
             let found = flags.iter().any(|found| found == flag);
             assert_eq!(found, is_set, "{name} {} {flag}", wanted.name);
         }
-        match (field(shown, "arguments"), wanted.kind) {
+        match (field(shown, "arguments"), &wanted.kind) {
             (Some(shown), ArgumentKind::OneOf(wanted)) => 1 + check_arguments(name, shown, wanted),
             (None, kind) if !matches!(kind, ArgumentKind::OneOf(_)) => 0,
             (shown, _) => panic!("{name} {}: {shown:?}", wanted.name),

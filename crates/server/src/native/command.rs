@@ -1,9 +1,10 @@
 //! COMMAND: the table of commands, for clients that read it.
 
-use everbloom_commands::command::{Argument, ArgumentKind, KeySpec};
+use everbloom_commands::command::KeySpec;
 use everbloom_commands::flags::{
     ADMIN, FAST, Flags, HIDES_SUBCOMMANDS, LOADING, READONLY, STALE, WRITE,
 };
+use everbloom_commands::synopsis::{self, Argument, ArgumentKind};
 use everbloom_resp::Reply;
 
 use super::Handler::{Filter, Plain};
@@ -132,9 +133,7 @@ impl Described {
         }
         if matches!(self.row.handler, Filter(_)) {
             fields.push(("module", Reply::bulk("bf")));
-        }
-        if !docs.arguments.is_empty() {
-            fields.push(("arguments", arguments(docs.arguments)));
+            fields.push(("arguments", arguments(&synopsis::arguments(docs.usage))));
         }
         let subcommands: Vec<_> = self.subcommands().map(|found| found.document()).collect();
         if !subcommands.is_empty() {
@@ -222,7 +221,7 @@ fn arguments(list: &[Argument]) -> Reply {
 
 fn argument(argument: &Argument) -> Reply {
     let mut fields = vec![
-        ("name", Reply::bulk(argument.name)),
+        ("name", Reply::bulk(argument.name.as_str())),
         ("type", Reply::bulk(argument.kind.name())),
     ];
     if argument.kind == ArgumentKind::Key {
@@ -231,19 +230,13 @@ fn argument(argument: &Argument) -> Reply {
     if let Some(token) = argument.token {
         fields.push(("token", Reply::bulk(token)));
     }
-    let flags = [
-        ("optional", argument.optional),
-        ("multiple", argument.multiple),
-    ];
-    let flags: Vec<Reply> = flags
-        .into_iter()
-        .filter(|(_, set)| *set)
-        .map(|(name, _)| Reply::simple(name))
-        .collect();
-    if !flags.is_empty() {
-        fields.push(("flags", Reply::Set(flags)));
+    let optional = argument.optional.then_some("optional");
+    let multiple = argument.multiple.then_some("multiple");
+    if optional.or(multiple).is_some() {
+        let flags = optional.into_iter().chain(multiple).map(Reply::simple);
+        fields.push(("flags", Reply::Set(flags.collect())));
     }
-    if let ArgumentKind::OneOf(choices) = argument.kind {
+    if let ArgumentKind::OneOf(choices) = &argument.kind {
         fields.push(("arguments", arguments(choices)));
     }
     map(fields)
