@@ -8,7 +8,7 @@ use crate::math::{ceil, ln, whole};
 use crate::sizing::LayerSize;
 
 /// What only a filter of valkey-bloom has. [Example](Self::FIXED_SEED).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ValkeyBloom {
     /// The seed of its hash: two keys of SipHash.
     pub seed: [u8; 32],

@@ -2,33 +2,32 @@
 //!
 //! A host stores a value (in an RDB file, or for a module) as a sequence of fields of three types.
 //! These modules know the order and meaning of the fields. The host turns fields into bytes, behind
-//! [`FieldWriter`] and [`FieldReader`]. Each kind of filters has its own type: [`classic`] and
-//! [`cuckoo`] are RedisBloom's, [`blocked`] is ours, and [`valkey`] is valkey-bloom's. All have the
-//! same shape: the fields of the filter, then for each layer or table its fields, its array, and of
-//! a layer last its item count.
+//! [`FieldWriter`] and [`FieldReader`]. Each kind of filters has [its own type](value_type). All have
+//! the same shape: the fields of the filter, then for each layer or table its fields, its array, and
+//! of a layer last its item count.
 
-mod arrived;
-pub mod blocked;
-pub mod classic;
-pub mod cuckoo;
+mod bloom;
+mod cuckoo;
 mod fields;
 pub mod valkey;
-mod window;
 
 use everbloom::Layout;
 
 use crate::filter::{Filter, Kind, Parts};
+use crate::format::fields::{HEAD_VERSION, head, without_layers};
 
+use fields::Out;
 pub use fields::{FieldReader, FieldWriter, NumberOrBytes, ValueError, ValueType};
 
 /// The type of filters of a kind.
 pub const fn value_type(kind: Kind) -> ValueType {
-    match kind {
-        Kind::Bloom(Layout::Classic) => classic::TYPE,
-        Kind::Bloom(Layout::Blocked) => blocked::TYPE,
-        Kind::Valkey => valkey::TYPE,
-        Kind::Cuckoo => cuckoo::TYPE,
-    }
+    let (name, version) = match kind {
+        Kind::Bloom(Layout::Classic) => ("MBbloom--", 4),
+        Kind::Bloom(Layout::Blocked) => ("everbloom", 1),
+        Kind::Valkey => ("bloomfltr", 2),
+        Kind::Cuckoo => ("MBbloomCF", 4),
+    };
+    ValueType { name, version }
 }
 
 /// Writes a filter as a value of [its kind's type](value_type).
@@ -56,13 +55,16 @@ pub fn save<W: FieldWriter>(filter: &Filter, writer: &mut W) -> Result<(), W::Er
 ///
 /// The writer's.
 pub fn save_head<W: FieldWriter>(parts: &Parts, writer: &mut W) -> Result<(), W::Error> {
+    let (out, version) = (&mut Out(writer), value_type(parts.kind()).version);
+    let mut layers = parts.arrays() as u64;
     match parts {
-        Parts::Bloom(parts) => match (parts.key, &parts.valkey) {
-            (None, None) => classic::save_head(parts, writer),
-            (None, Some(valkey)) => valkey::save_head(parts, valkey, writer),
-            (Some(key), _) => blocked::save_head(parts, key, writer),
-        },
-        Parts::Cuckoo(parts) => cuckoo::save_head(parts, writer),
+        Parts::Bloom(parts) if parts.valkey.is_some() => {
+            let mut first = parts.layers.first().map_or(0.0, |layer| layer.error_rate);
+            let parts = &mut without_layers(parts);
+            valkey::head(out, version, parts, &mut layers, &mut first)
+        }
+        Parts::Bloom(parts) => head(out, HEAD_VERSION, &mut without_layers(parts), &mut layers),
+        Parts::Cuckoo(parts) => cuckoo::head(out, version, &mut { *parts }),
     }
 }
 
@@ -77,15 +79,14 @@ pub fn save_array_head<W: FieldWriter>(
     writer: &mut W,
 ) -> Result<(), W::Error> {
     match parts {
-        Parts::Bloom(parts) => match (parts.layout(), parts.layers.get(number)) {
-            (Layout::Classic, Some(layer)) if parts.valkey.is_some() => {
-                blocked::save_layer_head(layer, writer)
-            }
-            (Layout::Classic, Some(layer)) => classic::save_layer_head(layer, writer),
-            (Layout::Blocked, Some(layer)) => blocked::save_layer_head(layer, writer),
-            (_, None) => Ok(()),
+        Parts::Bloom(parts) => match parts.layers.get(number).copied() {
+            Some(mut layer) => bloom::layer_head(&mut Out(writer), HEAD_VERSION, parts, &mut layer),
+            None => Ok(()),
         },
-        Parts::Cuckoo(parts) => cuckoo::save_table_head(parts, number, writer),
+        Parts::Cuckoo(parts) => {
+            let table = u16::try_from(number).ok().and_then(|it| parts.table(it));
+            writer.unsigned(table.map_or(0, |(buckets, _)| buckets))
+        }
     }
 }
 
@@ -119,9 +120,14 @@ pub fn load<R: FieldReader>(
     version: u32,
     limit: u64,
 ) -> Result<Filter, ValueError<R::Error>> {
+    let known = value_type(kind);
+    let is_ours = matches!(kind, Kind::Bloom(Layout::Blocked) | Kind::Valkey);
+    if !(u32::from(is_ours)..=known.version).contains(&version) {
+        let type_name = known.name;
+        return Err(ValueError::Version { type_name, version });
+    }
     match kind {
-        Kind::Bloom(Layout::Classic) => classic::load(reader, version, limit).map(Filter::Bloom),
-        Kind::Bloom(Layout::Blocked) => blocked::load(reader, version, limit).map(Filter::Bloom),
+        Kind::Bloom(layout) => bloom::load(layout, reader, version, limit).map(Filter::Bloom),
         Kind::Valkey => valkey::load(reader, version, limit).map(Filter::Bloom),
         Kind::Cuckoo => cuckoo::load(reader, version, limit).map(Filter::Cuckoo),
     }

@@ -38,7 +38,7 @@ use crate::host::Capture;
 /// assert_eq!(copy, filter);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CuckooParts {
     /// Items inserted and not removed.
     pub items: u64,

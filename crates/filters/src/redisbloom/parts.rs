@@ -18,7 +18,7 @@ use crate::window::Window;
 /// assert_eq!((parts.layers[0].bits, parts.layers[0].hashes), (1152, 8));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterParts {
     /// Items inserted.
     pub items: u64,
@@ -37,7 +37,7 @@ pub struct FilterParts {
 }
 
 /// Everything about a layer except its bits. [Example](FilterParts).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LayerParts {
     /// Length of the bit array in bytes.
     pub bytes: u64,

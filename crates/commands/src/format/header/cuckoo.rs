@@ -14,7 +14,7 @@
 
 use everbloom::redisbloom::CuckooParts;
 
-use crate::format::take::take;
+use crate::format::fields::Fields;
 
 /// The length of a header.
 pub const BYTES: usize = 38;
@@ -22,32 +22,24 @@ pub const BYTES: usize = 38;
 /// The header of a filter given as parts.
 pub fn encode(parts: &CuckooParts) -> Vec<u8> {
     let mut out = Vec::with_capacity(BYTES);
-    for number in [
-        parts.items,
-        parts.buckets,
-        parts.removed,
-        parts.tables.into(),
-    ] {
-        out.extend_from_slice(&number.to_le_bytes());
-    }
-    for number in [parts.bucket_size.into(), parts.max_kicks, parts.expansion] {
-        out.extend_from_slice(&number.to_le_bytes());
-    }
+    let Ok(()) = describe(&mut out, &mut { *parts });
     out
 }
 
 /// The parts that a header describes. `None` when it has another length, or a number that no filter
 /// has.
 pub fn decode(header: &[u8]) -> Option<CuckooParts> {
-    let mut rest = header;
-    let parts = CuckooParts {
-        items: take(&mut rest).map(u64::from_le_bytes)?,
-        buckets: take(&mut rest).map(u64::from_le_bytes)?,
-        removed: take(&mut rest).map(u64::from_le_bytes)?,
-        tables: take(&mut rest).map(u64::from_le_bytes)?.try_into().ok()?,
-        bucket_size: take(&mut rest).map(u16::from_le_bytes)?.try_into().ok()?,
-        max_kicks: take(&mut rest).map(u16::from_le_bytes)?,
-        expansion: take(&mut rest).map(u16::from_le_bytes)?,
-    };
+    let (mut rest, mut parts) = (header, CuckooParts::default());
+    describe(&mut rest, &mut parts).ok()?;
     rest.is_empty().then_some(parts)
+}
+
+fn describe<F: Fields>(fields: &mut F, parts: &mut CuckooParts) -> Result<(), F::Error> {
+    fields.number("items", 8, &mut parts.items)?;
+    fields.number("buckets", 8, &mut parts.buckets)?;
+    fields.number("deleted", 8, &mut parts.removed)?;
+    fields.number("tables", 8, &mut parts.tables)?;
+    fields.number("bucket size", 2, &mut parts.bucket_size)?;
+    fields.number("iterations", 2, &mut parts.max_kicks)?;
+    fields.number("expansion", 2, &mut parts.expansion)
 }

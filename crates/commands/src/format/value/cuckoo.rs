@@ -21,40 +21,28 @@
 use everbloom::CuckooFilter;
 use everbloom::redisbloom::CuckooParts;
 
-use super::fields::{FieldReader, FieldWriter, ValueError, ValueType, narrow};
-
-/// The type.
-pub const TYPE: ValueType = ValueType {
-    name: "MBbloomCF",
-    version: 4,
-};
+use super::fields::{FieldReader, In, TooWide, ValueError};
+use crate::format::fields::Fields;
 
 /// A value has the parameters, and the buckets of each table, from this version on.
 const PARAMETERS_SINCE: u32 = 4;
-const OLD_BUCKET_SIZE: u8 = 2;
-const OLD_MAX_KICKS: u16 = 20;
-const OLD_EXPANSION: u16 = 1;
 
-pub(super) fn save_head<W: FieldWriter>(
-    parts: &CuckooParts,
-    writer: &mut W,
-) -> Result<(), W::Error> {
-    writer.unsigned(parts.tables.into())?;
-    writer.unsigned(parts.buckets)?;
-    writer.unsigned(parts.items)?;
-    writer.unsigned(parts.removed)?;
-    writer.unsigned(parts.bucket_size.into())?;
-    writer.unsigned(parts.max_kicks.into())?;
-    writer.unsigned(parts.expansion.into())
-}
-
-pub(super) fn save_table_head<W: FieldWriter>(
-    parts: &CuckooParts,
-    number: usize,
-    writer: &mut W,
-) -> Result<(), W::Error> {
-    let table = u16::try_from(number).ok().and_then(|it| parts.table(it));
-    writer.unsigned(table.map_or(0, |(buckets, _)| buckets))
+/// The fields before the tables.
+pub(super) fn head<F: Fields>(
+    fields: &mut F,
+    version: u32,
+    parts: &mut CuckooParts,
+) -> Result<(), F::Error> {
+    fields.number("tables", 8, &mut parts.tables)?;
+    fields.number("buckets", 8, &mut parts.buckets)?;
+    fields.number("items", 8, &mut parts.items)?;
+    if version >= PARAMETERS_SINCE {
+        fields.number("deleted", 8, &mut parts.removed)?;
+        fields.number("bucket size", 2, &mut parts.bucket_size)?;
+        fields.number("iterations", 2, &mut parts.max_kicks)?;
+        fields.number("expansion", 2, &mut parts.expansion)?;
+    }
+    Ok(())
 }
 
 pub(super) fn load<R: FieldReader>(
@@ -62,44 +50,27 @@ pub(super) fn load<R: FieldReader>(
     version: u32,
     limit: u64,
 ) -> Result<CuckooFilter, ValueError<R::Error>> {
-    if version > TYPE.version {
-        return Err(ValueError::Version {
-            type_name: TYPE.name,
-            version,
-        });
-    }
+    let mut fields = In(reader, TooWide::Refuse);
     let mut parts = CuckooParts {
-        tables: narrow(reader, "tables")?,
-        buckets: reader.unsigned().map_err(ValueError::Read)?,
-        items: reader.unsigned().map_err(ValueError::Read)?,
-        removed: 0,
-        bucket_size: OLD_BUCKET_SIZE,
-        max_kicks: OLD_MAX_KICKS,
-        expansion: OLD_EXPANSION,
+        bucket_size: 2,
+        max_kicks: 20,
+        expansion: 1,
+        ..CuckooParts::default()
     };
-    if version >= PARAMETERS_SINCE {
-        parts.removed = reader.unsigned().map_err(ValueError::Read)?;
-        parts.bucket_size = narrow(reader, "bucket size")?;
-        parts.max_kicks = narrow(reader, "iterations")?;
-        parts.expansion = narrow(reader, "expansion")?;
-    }
+    head(&mut fields, version, &mut parts)?;
     parts.validate(limit)?;
     // Takes memory only for tables that have arrived.
     let mut tables = Vec::new();
     for number in 0..parts.tables {
         let (buckets, slots) = parts.table(number).ok_or(ValueError::Field("tables"))?;
-        if version >= PARAMETERS_SINCE && reader.unsigned().map_err(ValueError::Read)? != buckets {
+        let mut found = buckets;
+        if version >= PARAMETERS_SINCE {
+            fields.number("buckets", 8, &mut found)?;
+        }
+        if found != buckets {
             return Err(ValueError::Field("buckets"));
         }
-        let table = reader.bytes(slots).map_err(ValueError::Read)?;
-        if table.len() as u64 != slots {
-            return Err(ValueError::BitArray {
-                layer: number.into(),
-                bytes: table.len() as u64,
-                expected: slots,
-            });
-        }
-        tables.push(table);
+        tables.push(fields.array(number.into(), slots)?);
     }
     Ok(CuckooFilter::from_parts_and_slots(&parts, tables, limit)?)
 }

@@ -4,6 +4,8 @@ use everbloom::CuckooError;
 use everbloom::redisbloom::PartsError;
 use thiserror::Error;
 
+use crate::format::fields::{Fields, Name, Number};
+
 /// A type of values in RDB files and in the hosts of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueType {
@@ -88,13 +90,85 @@ pub enum NumberOrBytes {
     Bytes(Vec<u8>),
 }
 
-/// A field that must fit its place.
-pub(super) fn narrow<R: FieldReader, N: TryFrom<u64>>(
-    reader: &mut R,
-    name: &'static str,
-) -> Result<N, ValueError<R::Error>> {
-    let value = reader.unsigned().map_err(ValueError::Read)?;
-    N::try_from(value).map_err(|_| ValueError::Field(name))
+/// The fields of a value on their way out.
+pub(super) struct Out<'w, W>(pub(super) &'w mut W);
+
+impl<W: FieldWriter> Fields for Out<'_, W> {
+    type Error = W::Error;
+
+    fn number<N: Number>(&mut self, _: Name, _: usize, number: &mut N) -> Result<(), W::Error> {
+        self.0.unsigned((*number).into())
+    }
+
+    fn double(&mut self, number: &mut f64) -> Result<(), W::Error> {
+        self.0.double(*number)
+    }
+
+    fn bytes<const N: usize>(&mut self, _: Name, bytes: &mut [u8; N]) -> Result<(), W::Error> {
+        self.0.bytes(bytes)
+    }
+}
+
+/// The fields of a value on their way in.
+pub(super) struct In<'r, R>(pub(super) &'r mut R, pub(super) TooWide);
+
+/// What becomes of a number that is too wide for its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TooWide {
+    Cut,
+    Refuse,
+}
+
+impl<R: FieldReader> Fields for In<'_, R> {
+    type Error = ValueError<R::Error>;
+
+    fn number<N: Number>(
+        &mut self,
+        name: Name,
+        _: usize,
+        number: &mut N,
+    ) -> Result<(), Self::Error> {
+        let mut value = self.0.unsigned().map_err(ValueError::Read)?;
+        if self.1 == TooWide::Cut {
+            value &= u64::MAX >> (64 - 8 * size_of::<N>());
+        }
+        *number = N::try_from(value).map_err(|_| ValueError::Field(name))?;
+        Ok(())
+    }
+
+    fn double(&mut self, number: &mut f64) -> Result<(), Self::Error> {
+        *number = self.0.double().map_err(ValueError::Read)?;
+        Ok(())
+    }
+
+    fn bytes<const N: usize>(
+        &mut self,
+        name: Name,
+        bytes: &mut [u8; N],
+    ) -> Result<(), Self::Error> {
+        let found = self.0.bytes(N as u64).map_err(ValueError::Read)?;
+        *bytes = found.try_into().map_err(|_| ValueError::Field(name))?;
+        Ok(())
+    }
+}
+
+impl<R: FieldReader> In<'_, R> {
+    /// Reads the array of a layer or table.
+    pub(super) fn array(
+        &mut self,
+        layer: usize,
+        len: u64,
+    ) -> Result<Vec<u8>, ValueError<R::Error>> {
+        let array = self.0.bytes(len).map_err(ValueError::Read)?;
+        match array.len() as u64 {
+            bytes if bytes == len => Ok(array),
+            bytes => Err(ValueError::BitArray {
+                layer,
+                bytes,
+                expected: len,
+            }),
+        }
+    }
 }
 
 /// Why fields do not make a filter.

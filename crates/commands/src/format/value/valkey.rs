@@ -20,18 +20,12 @@
 //! seed (32 bytes) and the bit array. Numbers are little-endian. Layers before the last are full.
 
 use everbloom::ScalableBloomFilter;
-use everbloom::redisbloom::{Check, FilterParts, LayerParts, Options, ValkeyBloom};
+use everbloom::redisbloom::{Check, FilterParts, LayerParts, Options};
 
-use super::arrived::Arrived;
-use super::blocked::load_layer_head;
-use super::fields::{FieldReader, FieldWriter, NumberOrBytes, ValueError, ValueType, narrow};
+use super::bloom::{build, load_layers};
+use super::fields::{FieldReader, In, NumberOrBytes, TooWide, ValueError};
+use crate::format::fields::Fields;
 use crate::format::take::take;
-
-/// The type.
-pub const TYPE: ValueType = ValueType {
-    name: "bloomfltr",
-    version: 2,
-};
 
 /// The version that valkey-bloom writes.
 const THEIRS: u32 = 1;
@@ -39,18 +33,25 @@ const THEIRS: u32 = 1;
 /// The bytes of a bitmap before its bits.
 const BITMAP_HEAD: usize = 45;
 
-pub(super) fn save_head<W: FieldWriter>(
-    parts: &FilterParts,
-    valkey: &ValkeyBloom,
-    writer: &mut W,
-) -> Result<(), W::Error> {
-    writer.unsigned(parts.layers.len() as u64)?;
-    writer.unsigned(parts.expansion.into())?;
-    let first = parts.layers.first();
-    writer.double(first.map_or(0.0, |layer| layer.error_rate))?;
-    writer.double(valkey.tightening)?;
-    writer.bytes(&valkey.seed)?;
-    writer.unsigned(parts.options.into())
+/// The fields before the layers. `first` is the error rate of the first layer.
+pub(super) fn head<F: Fields>(
+    fields: &mut F,
+    version: u32,
+    parts: &mut FilterParts,
+    layers: &mut u64,
+    first: &mut f64,
+) -> Result<(), F::Error> {
+    let valkey = parts.valkey.get_or_insert_default();
+    fields.number("layers", 8, layers)?;
+    fields.number("expansion", 4, &mut parts.expansion)?;
+    fields.double(first)?;
+    fields.double(&mut valkey.tightening)?;
+    if version == THEIRS {
+        // Each seed is in a bitmap. Whether it is random does not matter here.
+        return fields.number("seed is random", 8, &mut { 0_u64 });
+    }
+    fields.bytes("seed", &mut valkey.seed)?;
+    fields.number("options", 4, &mut parts.options)
 }
 
 pub(super) fn load<R: FieldReader>(
@@ -58,43 +59,26 @@ pub(super) fn load<R: FieldReader>(
     version: u32,
     limit: u64,
 ) -> Result<ScalableBloomFilter, ValueError<R::Error>> {
-    if ![THEIRS, TYPE.version].contains(&version) {
-        return Err(ValueError::Version {
-            type_name: TYPE.name,
+    let mut fields = In(reader, TooWide::Refuse);
+    let (mut parts, mut layers, mut first) = (FilterParts::default(), 0, 0.0);
+    head(&mut fields, version, &mut parts, &mut layers, &mut first)?;
+    if version != THEIRS {
+        return load_layers(
+            &mut fields,
             version,
-        });
+            parts,
+            layers,
+            limit,
+            Check::DumpHeader,
+        );
     }
-    let count = reader.unsigned().map_err(ValueError::Read)?;
-    let expansion = narrow(reader, "expansion")?;
-    let error_rate = reader.double().map_err(ValueError::Read)?;
-    let tightening = reader.double().map_err(ValueError::Read)?;
-    if version == THEIRS {
-        let mut theirs = Theirs::new(expansion, error_rate, tightening, limit);
-        // Each seed is in a bitmap. Whether it is random does not matter here.
-        reader.unsigned().map_err(ValueError::Read)?;
-        for number in 1..=count {
-            let (bitmap, capacity, items) = load_theirs(reader, number == count, limit)?;
-            let taken = theirs.push(bitmap, capacity, items);
-            taken.ok_or(ValueError::Field("bitmap"))?;
-        }
-        return theirs.build();
+    let mut theirs = Theirs::new(parts, first, limit);
+    for number in 1..=layers {
+        let (bitmap, capacity, items) = load_theirs(fields.0, number == layers, limit)?;
+        let taken = theirs.push(bitmap, capacity, items);
+        taken.ok_or(ValueError::Field("bitmap"))?;
     }
-    let seed = reader.bytes(32).map_err(ValueError::Read)?;
-    let seed = seed.try_into().map_err(|_| ValueError::Field("seed"))?;
-    let options = narrow(reader, "options")?;
-    let mut arrived = Arrived::new(limit);
-    for _ in 0..count {
-        arrived.push(load_layer_head(reader)?, reader)?;
-    }
-    let valkey = ValkeyBloom { seed, tightening };
-    build(
-        valkey,
-        options,
-        expansion,
-        arrived.layers,
-        arrived.arrays,
-        limit,
-    )
+    theirs.build()
 }
 
 /// The bitmap of a layer, its capacity and its items. The bitmap is first or last.
@@ -128,14 +112,16 @@ fn load_theirs<R: FieldReader>(
 pub fn of_load(bytes: &[u8], limit: u64) -> Option<ScalableBloomFilter> {
     let mut rest = bytes;
     let [1] = take(&mut rest)? else { return None };
-    let expansion = take(&mut rest).map(u32::from_le_bytes)?;
-    let error_rate = take(&mut rest).map(f64::from_le_bytes)?;
-    let tightening = take(&mut rest).map(f64::from_le_bytes)?;
+    let mut parts = FilterParts::default();
+    parts.expansion = take(&mut rest).map(u32::from_le_bytes)?;
+    let first = take(&mut rest).map(f64::from_le_bytes)?;
+    let valkey = parts.valkey.get_or_insert_default();
+    valkey.tightening = take(&mut rest).map(f64::from_le_bytes)?;
     let [0 | 1] = take(&mut rest)? else {
         return None;
     };
     let count = take(&mut rest).map(u64::from_le_bytes)?;
-    let mut theirs = Theirs::new(expansion, error_rate, tightening, limit);
+    let mut theirs = Theirs::new(parts, first, limit);
     for _ in 0..count {
         let len = take(&mut rest).map(u64::from_le_bytes)?;
         let (bytes, behind) = rest.split_at_checked(usize::try_from(len).ok()?)?;
@@ -150,13 +136,11 @@ pub fn of_load(bytes: &[u8], limit: u64) -> Option<ScalableBloomFilter> {
     theirs.build::<()>().ok()
 }
 
-/// The layers of valkey-bloom that have arrived.
+/// A filter of valkey-bloom, of which layers have arrived.
 struct Theirs {
-    expansion: u32,
-    error_rate: f64,
-    tightening: f64,
-    seed: Option<[u8; 32]>,
-    layers: Vec<LayerParts>,
+    parts: FilterParts,
+    /// The error rate of the first layer.
+    first: f64,
     arrays: Vec<Vec<u8>>,
     limit: u64,
     /// The bytes that further bit arrays may take.
@@ -164,13 +148,11 @@ struct Theirs {
 }
 
 impl Theirs {
-    fn new(expansion: u32, error_rate: f64, tightening: f64, limit: u64) -> Theirs {
+    fn new(mut parts: FilterParts, first: f64, limit: u64) -> Theirs {
+        parts.options = Options::of_valkey(parts.expansion > 0).bits();
         Theirs {
-            expansion,
-            error_rate,
-            tightening,
-            seed: None,
-            layers: Vec::new(),
+            parts,
+            first,
             arrays: Vec::new(),
             limit,
             left: limit,
@@ -184,21 +166,23 @@ impl Theirs {
         let bytes = take(&mut head).map(u64::from_le_bytes)?;
         let hashes = take(&mut head).map(u32::from_le_bytes)?;
         let seed = take(&mut head)?;
-        if head.len() as u64 != bytes || *self.seed.get_or_insert(seed) != seed {
+        let valkey = self.parts.valkey.get_or_insert_default();
+        let layers = &mut self.parts.layers;
+        if layers.is_empty() {
+            valkey.seed = seed;
+        }
+        if head.len() as u64 != bytes || valkey.seed != seed {
             return None;
         }
-        let tightening = self.tightening;
-        let valkey = ValkeyBloom { seed, tightening };
         self.left = self.left.checked_sub(bytes)?;
-        self.layers.push(LayerParts {
+        layers.push(LayerParts {
             bytes,
             bits: bytes.checked_mul(8)?,
             items,
-            error_rate: self.error_rate * valkey.tightened(self.layers.len()),
-            bits_per_entry: 0.0,
+            error_rate: self.first * valkey.tightened(layers.len()),
             hashes,
             capacity,
-            log2_bits: 0,
+            ..LayerParts::default()
         });
         bitmap.drain(..BITMAP_HEAD);
         self.arrays.push(bitmap);
@@ -206,41 +190,6 @@ impl Theirs {
     }
 
     fn build<E>(self) -> Result<ScalableBloomFilter, ValueError<E>> {
-        let seed = self.seed.ok_or(ValueError::Field("number of layers"))?;
-        let tightening = self.tightening;
-        let options = Options::of_valkey(self.expansion > 0).bits();
-        let valkey = ValkeyBloom { seed, tightening };
-        build(
-            valkey,
-            options,
-            self.expansion,
-            self.layers,
-            self.arrays,
-            self.limit,
-        )
+        build(self.parts, self.arrays, self.limit, Check::DumpHeader)
     }
-}
-
-fn build<E>(
-    valkey: ValkeyBloom,
-    options: u32,
-    expansion: u32,
-    layers: Vec<LayerParts>,
-    arrays: Vec<Vec<u8>>,
-    limit: u64,
-) -> Result<ScalableBloomFilter, ValueError<E>> {
-    let items = layers.iter().map(|layer| layer.items);
-    let parts = FilterParts {
-        items: items.fold(0, u64::saturating_add),
-        options,
-        expansion,
-        key: None,
-        valkey: Some(valkey),
-        window: None,
-        layers,
-    };
-    let check = Check::DumpHeader;
-    Ok(ScalableBloomFilter::from_parts_and_bits(
-        &parts, arrays, limit, check,
-    )?)
 }
