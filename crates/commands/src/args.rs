@@ -42,6 +42,11 @@ impl<'a> Args<'a> {
         Some(first)
     }
 
+    /// All that is left, if those are `N` arguments.
+    pub fn exactly<const N: usize>(self) -> Result<[&'a [u8]; N], CommandError> {
+        self.rest.try_into().map_err(|_| self.wrong_arity())
+    }
+
     /// Everything that is left, perhaps nothing.
     pub fn rest(self) -> &'a [&'a [u8]] {
         self.rest

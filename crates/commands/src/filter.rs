@@ -16,6 +16,16 @@ pub enum Filter {
     Cuckoo(CuckooFilter),
 }
 
+/// The same expression for a filter of any family.
+macro_rules! each {
+    ($any:expr, $filter:ident => $result:expr) => {
+        match $any {
+            Filter::Bloom($filter) => $result,
+            Filter::Cuckoo($filter) => $result,
+        }
+    };
+}
+
 /// A kind of filters. Each is a type of values in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -99,14 +109,8 @@ impl Filter {
     /// What it occupies in memory, in bytes, itself included.
     #[inline]
     pub fn memory_usage(&self) -> usize {
-        match self {
-            Filter::Bloom(filter) => {
-                filter.memory_usage() - size_of_val(filter) + size_of::<Filter>()
-            }
-            Filter::Cuckoo(filter) => {
-                filter.memory_usage() - size_of_val(filter) + size_of::<Filter>()
-            }
-        }
+        let beside = each!(self, filter => filter.memory_usage() - size_of_val(filter));
+        beside + size_of::<Filter>()
     }
 
     /// The bytes of all its arrays.
@@ -120,10 +124,7 @@ impl Filter {
     /// Its arrays laid end to end from `offset` to the end of that array, at most `max` bytes;
     /// `None` at and past the end.
     pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
-        match self {
-            Filter::Bloom(filter) => filter.stream_chunk(offset, max),
-            Filter::Cuckoo(filter) => filter.stream_chunk(offset, max),
-        }
+        each!(self, filter => filter.stream_chunk(offset, max))
     }
 
     /// A copy, if there is memory for it.
@@ -157,10 +158,7 @@ impl Filter {
     ///
     /// They do not.
     pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
-        match self {
-            Filter::Bloom(filter) => filter.load_chunk(offset, data),
-            Filter::Cuckoo(filter) => filter.load_chunk(offset, data),
-        }
+        each!(self, filter => filter.load_chunk(offset, data))
     }
 
     /// The number of its arrays.
@@ -199,35 +197,23 @@ impl Filter {
 
     /// Begins to read a part of the arrays as they are now; see [`everbloom::host`].
     pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
-        match self {
-            Filter::Bloom(filter) => filter.begin_capture(id, part),
-            Filter::Cuckoo(filter) => filter.begin_capture(id, part),
-        }
+        each!(self, filter => filter.begin_capture(id, part))
     }
 
     /// Appends the next captured bytes of an array; false when there are none.
     pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
-        match self {
-            Filter::Bloom(filter) => filter.capture_next(id, out),
-            Filter::Cuckoo(filter) => filter.capture_next(id, out),
-        }
+        each!(self, filter => filter.capture_next(id, out))
     }
 
     /// The readers of the filter.
     #[inline]
     pub fn capture(&self) -> &Capture {
-        match self {
-            Filter::Bloom(filter) => filter.capture(),
-            Filter::Cuckoo(filter) => filter.capture(),
-        }
+        each!(self, filter => filter.capture())
     }
 
     /// The readers of the filter, to end some of them.
     pub fn capture_mut(&mut self) -> &mut Capture {
-        match self {
-            Filter::Bloom(filter) => filter.capture_mut(),
-            Filter::Cuckoo(filter) => filter.capture_mut(),
-        }
+        each!(self, filter => filter.capture_mut())
     }
 }
 

@@ -8,6 +8,8 @@ use std::ops::RangeInclusive;
 
 pub use everbloom_resp::integer;
 
+use crate::error::CommandError;
+
 /// The range of capacities.
 pub const CAPACITY: RangeInclusive<u64> = 1..=1 << 30;
 /// The range of expansions. 0 means that the filter does not grow.
@@ -20,6 +22,16 @@ pub enum NumberError {
     Syntax,
     /// A number outside the allowed range.
     Range,
+}
+
+impl NumberError {
+    /// The error text for either.
+    pub(crate) fn or(self, syntax: CommandError, range: CommandError) -> CommandError {
+        match self {
+            NumberError::Syntax => syntax,
+            NumberError::Range => range,
+        }
+    }
 }
 
 /// A capacity within [`CAPACITY`].

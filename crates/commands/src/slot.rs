@@ -32,6 +32,30 @@ impl<F> Slot<'_, F> {
             Slot::OtherType => Err(CommandError::WrongType),
         }
     }
+
+    /// The place for a filter, if the key holds nothing.
+    pub(crate) fn vacant(&mut self) -> Result<&mut Option<F>, CommandError> {
+        match self {
+            Slot::Vacant(value) if value.is_none() => Ok(value),
+            Slot::OtherType => Err(CommandError::WrongType),
+            Slot::Vacant(_) | Slot::Held(_) => Err(CommandError::ItemExists),
+        }
+    }
+
+    /// The filter in the slot, and whether it had to be made.
+    pub(crate) fn filter_or_new(
+        &mut self,
+        build: impl FnOnce() -> Result<F, CommandError>,
+    ) -> Result<(&mut F, bool), CommandError> {
+        match self {
+            Slot::OtherType => Err(CommandError::WrongType),
+            Slot::Held(filter) => Ok((filter, false)),
+            Slot::Vacant(value) => match value {
+                Some(filter) => Ok((filter, false)),
+                None => Ok((value.insert(build()?), true)),
+            },
+        }
+    }
 }
 
 /// A key that a command on values of type `F` only reads.

@@ -1,9 +1,7 @@
 //! BF.DEBUG: lines of text about a filter and each of its layers. The line of a blocked layer ends
 //! with the number of bits in a block; RedisBloom's lines do not have that.
 
-use crate::args::Args;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::format::g;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
@@ -15,13 +13,8 @@ pub(crate) const DEBUG: &str = "bf.debug";
 
 /// `BF.DEBUG key`
 pub fn debug(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
-    let parsed = parse(run.next_args(DEBUG));
-    answers.answer(parsed.and_then(|()| slot.required()).map(describe))
-}
-
-fn parse(mut args: Args<'_>) -> Result<(), CommandError> {
-    args.next_bytes()?;
-    args.finish()
+    let request = run.next_args(DEBUG).exactly();
+    answers.answer(request.and_then(|[_]| slot.required()).map(describe))
 }
 
 fn describe(filter: &ScalableBloomFilter) -> Reply {

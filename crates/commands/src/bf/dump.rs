@@ -23,35 +23,6 @@ pub(crate) const LOADCHUNK: &str = "bf.loadchunk";
 /// The longest piece that BF.SCANDUMP gives, in bytes.
 pub const MAX_CHUNK: usize = 16 << 20;
 
-struct ScanDump<'a> {
-    iterator: &'a [u8],
-}
-
-impl<'a> ScanDump<'a> {
-    fn parse(mut args: Args<'a>) -> Result<Self, CommandError> {
-        args.next_bytes()?;
-        let scan = Self {
-            iterator: args.next_bytes()?,
-        };
-        args.finish()?;
-        Ok(scan)
-    }
-
-    /// The key is checked before the iterator, as in RedisBloom.
-    fn execute(&self, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
-        let filter = slot.required()?;
-        let iterator = number::integer(self.iterator).ok_or(CommandError::ScanIterator)?;
-        let offset = u64::try_from(iterator)
-            .ok()
-            .and_then(|it| it.checked_sub(1));
-        if offset.is_some_and(|offset| offset < filter.stream_start()) {
-            return Err(CommandError::DumpOutdated);
-        }
-        let (next, data) = piece(filter, iterator).unwrap_or_default();
-        Ok(Reply::Array(vec![Reply::Integer(next), Reply::Bulk(data)]))
-    }
-}
-
 /// One piece of the dump of a filter, and the iterator that BF.LOADCHUNK takes with it; `None`
 /// behind the last. The same iterator is the one of the next piece. A host that rewrites its log
 /// starts with iterator 0 and writes `BF.LOADCHUNK key iterator piece` for each piece.
@@ -68,8 +39,18 @@ pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> Option<(i64, Vec<u8
 
 /// `BF.SCANDUMP key iterator`
 pub fn scandump(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
-    let scan = ScanDump::parse(run.next_args(SCANDUMP));
-    answers.answer(scan.and_then(|scan| scan.execute(slot)));
+    let request = run.next_args(SCANDUMP).exactly();
+    answers.answer(request.and_then(|[_, iterator]| {
+        // The key is checked before the iterator, as in RedisBloom.
+        let filter = slot.required()?;
+        let iterator = number::integer(iterator).ok_or(CommandError::ScanIterator)?;
+        // Iterators from 1 on are 1 more than the number of a byte.
+        if (1..=filter.stream_start()).contains(&iterator.max(0).unsigned_abs()) {
+            return Err(CommandError::DumpOutdated);
+        }
+        let (next, data) = piece(filter, iterator).unwrap_or_default();
+        Ok(Reply::Array(vec![Reply::Integer(next), Reply::Bulk(data)]))
+    }));
 }
 
 #[derive(Debug)]
@@ -79,22 +60,17 @@ struct LoadChunk<'a> {
 }
 
 impl<'a> LoadChunk<'a> {
-    fn parse(mut args: Args<'a>) -> Result<Self, CommandError> {
-        args.next_bytes()?;
-        let (iterator, data) = (args.next_bytes()?, args.next_bytes()?);
-        args.finish()?;
+    fn parse(args: Args<'a>) -> Result<Self, CommandError> {
+        let [_, iterator, data] = args.exactly()?;
         let iterator = number::integer(iterator).ok_or(CommandError::LoadIterator)?;
         Ok(Self { iterator, data })
     }
 
     fn execute(&self, context: &Context, slot: &mut Slot<'_>) -> Result<(), CommandError> {
-        match slot {
-            Slot::OtherType => return Err(CommandError::WrongType),
-            Slot::Held(filter) => self.load_data(filter)?,
-            Slot::Vacant(Some(filter)) => self.load_data(filter)?,
-            Slot::Vacant(value) => **value = Some(self.load_header(context)?),
+        match slot.filter_or_new(|| self.load_header(context))? {
+            (_, true) => Ok(()),
+            (filter, false) => self.load_data(filter),
         }
-        Ok(())
     }
 
     fn load_header(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {

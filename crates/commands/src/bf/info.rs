@@ -115,53 +115,38 @@ fn max_capacity(filter: &ScalableBloomFilter, max_bytes: u64) -> Option<u64> {
     Some(valkey.max_capacity(first, filter.error_rate(), filter.expansion(), max_bytes))
 }
 
-struct Info<'a> {
-    field: Option<&'a [u8]>,
-}
-
-impl<'a> Info<'a> {
-    fn parse(mut args: Args<'a>) -> Result<Self, CommandError> {
-        args.next_bytes()?;
-        let info = Self {
-            field: args.next_optional(),
-        };
-        args.finish()?;
-        Ok(info)
-    }
-
-    /// The key is checked before the word: RedisBloom answers `not found` even to a wrong word.
-    fn execute(&self, context: &Context, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
-        let filter = slot.required()?;
-        let Some(text) = self.field else {
-            let entries = Field::THEIRS.iter();
-            let entries = entries.filter_map(|field| field.entry(filter, context));
-            return Ok(Reply::Map(entries.collect()));
-        };
-        let field = Field::parse(text)?;
-        let (label, value) = field
-            .entry(filter, context)
-            .ok_or(CommandError::InvalidInformation)?;
-        // Fields that only valkey-bloom has are bare values there.
-        Ok(match context.protocol {
-            _ if Field::VALKEYS.contains(&field) => value,
-            Protocol::Resp2 => Reply::Array(vec![value]),
-            Protocol::Resp3 => Reply::Map(vec![(label, value)]),
-        })
-    }
+fn reply(mut args: Args<'_>, context: &Context, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
+    args.next_bytes()?;
+    let word = args.next_optional();
+    args.finish()?;
+    // The key is checked before the word: RedisBloom answers `not found` even to a wrong word.
+    let filter = slot.required()?;
+    let Some(word) = word else {
+        let entries = Field::THEIRS.iter();
+        let entries = entries.filter_map(|field| field.entry(filter, context));
+        return Ok(Reply::Map(entries.collect()));
+    };
+    let field = Field::parse(word)?;
+    let entry = field.entry(filter, context);
+    let (label, value) = entry.ok_or(CommandError::InvalidInformation)?;
+    // Fields that only valkey-bloom has are bare values there.
+    Ok(match context.protocol {
+        _ if Field::VALKEYS.contains(&field) => value,
+        Protocol::Resp2 => Reply::Array(vec![value]),
+        Protocol::Resp3 => Reply::Map(vec![(label, value)]),
+    })
 }
 
 /// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION | ERROR | TIGHTENING |
 /// MAXSCALEDCAPACITY]`
 pub fn info(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
-    let info = Info::parse(run.next_args(INFO));
-    answers.answer(info.and_then(|info| info.execute(context, slot)));
+    answers.answer(reply(run.next_args(INFO), context, slot));
 }
 
 /// `BF.CARD key`
 pub fn card(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
-    let mut args = run.next_args(CARD);
-    let parsed = args.next_bytes().and_then(|_| args.finish());
-    answers.answer(parsed.and_then(|()| match slot {
+    let request = run.next_args(CARD).exactly();
+    answers.answer(request.and_then(|[_]| match slot {
         ReadSlot::Missing => Ok(Reply::Integer(0)),
         ReadSlot::Held(filter) => Ok(count(filter.len_at(context.now_ms))),
         ReadSlot::OtherType => Err(CommandError::WrongType),

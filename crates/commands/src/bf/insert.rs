@@ -24,43 +24,6 @@ struct Insert<'a> {
     items: &'a [&'a [u8]],
 }
 
-/// An option word. The first letters decide; only those that RedisBloom does not have must be
-/// complete. TIGHTENING and VALIDATESCALETO are valkey-bloom's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
-    Items,
-    Capacity,
-    Error,
-    Expansion,
-    NoCreate,
-    NonScaling,
-    Layout,
-    Seed,
-    Window,
-    Tightening,
-    ScaleTo,
-}
-
-impl Word {
-    fn parse(text: &[u8]) -> Option<Self> {
-        let letter = |at: usize| text.get(at).map(u8::to_ascii_lowercase);
-        match (letter(0)?, letter(1), letter(2)) {
-            (b'i', _, _) => Some(Self::Items),
-            (b'c', _, _) => Some(Self::Capacity),
-            (b'e', Some(b'r'), _) => Some(Self::Error),
-            (b'e', _, _) => Some(Self::Expansion),
-            (b'n', _, Some(b'c')) => Some(Self::NoCreate),
-            (b'n', _, _) => Some(Self::NonScaling),
-            _ if text.eq_ignore_ascii_case(b"LAYOUT") => Some(Self::Layout),
-            _ if text.eq_ignore_ascii_case(b"SEED") => Some(Self::Seed),
-            _ if text.eq_ignore_ascii_case(b"WINDOW") => Some(Self::Window),
-            _ if text.eq_ignore_ascii_case(b"TIGHTENING") => Some(Self::Tightening),
-            _ if text.eq_ignore_ascii_case(b"VALIDATESCALETO") => Some(Self::ScaleTo),
-            _ => None,
-        }
-    }
-}
-
 /// What only valkey-bloom's BF.INSERT has. With any of it, the new filter is as valkey-bloom's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Valkey {
@@ -123,35 +86,33 @@ struct Options {
 }
 
 impl Options {
-    fn take(&mut self, word: Word, args: &mut Args<'_>) -> Result<(), CommandError> {
+    /// Reads an option that begins with this word. The first letters decide; only words that
+    /// RedisBloom does not have must be complete. TIGHTENING and VALIDATESCALETO are valkey-bloom's.
+    fn take(&mut self, word: &[u8], args: &mut Args<'_>) -> Result<(), CommandError> {
         let parameters = &mut self.parameters;
-        match word {
-            Word::Items => {}
-            Word::NoCreate => self.create = false,
-            Word::NonScaling => parameters.non_scaling = true,
-            Word::Capacity => {
+        let is = |whole: &[u8]| word.eq_ignore_ascii_case(whole);
+        match [0, 1, 2].map(|at| word.get(at).map_or(0, u8::to_ascii_lowercase)) {
+            [b'c', ..] => {
                 let (text, ranges) = (args.next_bytes()?, [&CAPACITY, &VALKEY_CAPACITY]);
-                parameters.capacity =
-                    wide(&mut self.beyond, text, ranges, CommandError::InsertCapacity)?;
+                let error = CommandError::InsertCapacity;
+                parameters.capacity = wide(&mut self.beyond, text, ranges, error)?;
             }
-            Word::Error => {
-                parameters.error_rate = number::error_rate(args.next_bytes()?)
-                    .map_err(|_| CommandError::InsertErrorRate)?;
+            [b'e', b'r', _] => {
+                let rate = number::error_rate(args.next_bytes()?);
+                parameters.error_rate = rate.map_err(|_| CommandError::InsertErrorRate)?;
             }
-            Word::Expansion => {
+            [b'e', ..] => {
                 let (text, ranges) = (args.next_bytes()?, [&EXPANSION, &VALKEY_EXPANSION]);
-                parameters.expansion = wide(
-                    &mut self.beyond,
-                    text,
-                    ranges,
-                    CommandError::InsertExpansion,
-                )?;
+                let error = CommandError::InsertExpansion;
+                parameters.expansion = wide(&mut self.beyond, text, ranges, error)?;
             }
-            Word::Layout => {
+            [b'n', _, b'c'] => self.create = false,
+            [b'n', ..] => parameters.non_scaling = true,
+            _ if is(b"LAYOUT") => {
                 let layout = layout::parse(args.next_bytes()?);
                 parameters.layout = Some(layout.ok_or(CommandError::InsertLayout)?);
             }
-            Word::Seed => {
+            _ if is(b"SEED") => {
                 let text = args.next_bytes()?;
                 match text.try_into() {
                     Ok(seed) => self.valkey.seed = Some(seed),
@@ -161,15 +122,16 @@ impl Options {
                     }
                 }
             }
-            Word::Tightening => {
+            _ if is(b"TIGHTENING") => {
                 let ratio = number::error_rate(args.next_bytes()?);
                 self.valkey.tightening = Some(ratio.map_err(|_| CommandError::Tightening)?);
             }
-            Word::ScaleTo => {
+            _ if is(b"VALIDATESCALETO") => {
                 let capacity = number::within(args.next_bytes()?, &VALKEY_CAPACITY);
                 self.valkey.scale_to = Some(capacity.map_err(|_| CommandError::InsertCapacity)?);
             }
-            Word::Window => parameters.window = Some(window::parse(args)?),
+            _ if is(b"WINDOW") => parameters.window = Some(window::parse(args)?),
+            _ => return Err(CommandError::UnknownArgument),
         }
         Ok(())
     }
@@ -202,13 +164,12 @@ impl<'a> Insert<'a> {
                 // valkey-bloom replicates BF.RESERVE as a BF.INSERT without items.
                 None if options.valkey.is_given() => break,
                 None => return Err(options.beyond.unwrap_or(args.wrong_arity())),
-                Some(word) => Word::parse(word).ok_or(CommandError::UnknownArgument),
+                // ITEMS.
+                Some([b'i' | b'I', ..]) => break,
+                Some(word) => word,
             };
-            let taken = word.and_then(|word| options.take(word, &mut args));
+            let taken = options.take(word, &mut args);
             taken.map_err(|error| options.beyond.unwrap_or(error))?;
-            if word == Ok(Word::Items) {
-                break;
-            }
         }
         let Options {
             mut parameters,

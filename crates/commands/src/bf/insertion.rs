@@ -106,16 +106,7 @@ pub(super) fn filter_or_new<'s>(
     missing: &Parameters,
     slot: &'s mut Slot<'_>,
 ) -> Result<(&'s mut ScalableBloomFilter, Option<Vec<u8>>), CommandError> {
-    match slot {
-        Slot::OtherType => Err(CommandError::WrongType),
-        Slot::Held(filter) => Ok((filter, None)),
-        Slot::Vacant(value) => match value {
-            Some(filter) => Ok((filter, None)),
-            None => {
-                let filter = value.insert(missing.build(context)?);
-                let header = header::encode(filter);
-                Ok((filter, Some(header)))
-            }
-        },
-    }
+    let (filter, is_new) = slot.filter_or_new(|| missing.build(context))?;
+    let header = is_new.then(|| header::encode(filter));
+    Ok((filter, header))
 }

@@ -11,10 +11,8 @@ use everbloom_resp::Reply;
 
 pub(crate) const LOAD: &str = "bf.load";
 
-fn load(mut args: Args<'_>, context: &Context, slot: &mut Slot<'_>) -> Result<Reply, CommandError> {
-    args.next_bytes()?;
-    let data = args.next_bytes()?;
-    args.finish()?;
+fn load(args: Args<'_>, context: &Context, slot: &mut Slot<'_>) -> Result<Reply, CommandError> {
+    let [_, data] = args.exactly()?;
     let Slot::Vacant(value @ None) = slot else {
         return Err(CommandError::BusyKey);
     };

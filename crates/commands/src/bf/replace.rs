@@ -1,10 +1,10 @@
 //! BF.CLEAR, BF.MERGE and BF.SHRINK: commands that make a filter anew. RedisBloom has none of them.
 
+use super::reserve::capacity_of;
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format::g;
-use crate::number::{self, NumberError};
 use crate::slot::ReadSlot;
 use everbloom::{ScalableBloomFilter, ShrinkError, UnionError};
 use everbloom_resp::Reply;
@@ -62,14 +62,8 @@ pub fn merge(context: &Context, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced
 /// `BF.SHRINK key capacity`
 pub fn shrink(context: &Context, request: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
     allowed(context, SHRINK)?;
-    let mut args = Args::new(SHRINK, request);
-    args.next_bytes()?;
-    let capacity = number::capacity(args.next_bytes()?);
-    args.finish()?;
-    let capacity = capacity.map_err(|error| match error {
-        NumberError::Syntax => CommandError::CapacitySyntax,
-        NumberError::Range => CommandError::CapacityRange,
-    })?;
+    let [_, capacity] = Args::new(SHRINK, request).exactly()?;
+    let capacity = capacity_of(capacity)?;
     let shrunk = first(slots)?.shrunk_to(capacity);
     let (filter, expected) = shrunk.map_err(|error| match error {
         ShrinkError::Build(error) => CommandError::from(error).into(),

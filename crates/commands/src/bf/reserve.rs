@@ -39,14 +39,10 @@ impl<'a> Reserve<'a> {
         if args.remaining() > MOST_OPTIONS + more {
             return Err(args.wrong_arity());
         }
-        let error_rate = number::error_rate(error_rate).map_err(|error| match error {
-            NumberError::Syntax => CommandError::ErrorRateSyntax,
-            NumberError::Range => CommandError::ErrorRateRange,
+        let error_rate = number::error_rate(error_rate).map_err(|error| {
+            error.or(CommandError::ErrorRateSyntax, CommandError::ErrorRateRange)
         })?;
-        let capacity = number::capacity(capacity).map_err(|error| match error {
-            NumberError::Syntax => CommandError::CapacitySyntax,
-            NumberError::Range => CommandError::CapacityRange,
-        })?;
+        let capacity = capacity_of(capacity)?;
         let (expansion, non_scaling) = growth(&args, defaults)?;
         let parameters = Parameters {
             error_rate,
@@ -66,15 +62,15 @@ impl<'a> Reserve<'a> {
 
     /// Makes the filter and returns its header, which says everything about it.
     fn execute(&self, context: &Context, slot: &mut Slot<'_>) -> Result<Vec<u8>, CommandError> {
-        match slot {
-            Slot::OtherType => Err(CommandError::WrongType),
-            Slot::Held(_) | Slot::Vacant(Some(_)) => Err(CommandError::ItemExists),
-            Slot::Vacant(value) => {
-                let filter = value.insert(self.parameters.build(context)?);
-                Ok(header::encode(filter))
-            }
-        }
+        let filter = slot.vacant()?.insert(self.parameters.build(context)?);
+        Ok(header::encode(filter))
     }
+}
+
+/// A capacity.
+pub(super) fn capacity_of(text: &[u8]) -> Result<u64, CommandError> {
+    number::capacity(text)
+        .map_err(|error| error.or(CommandError::CapacitySyntax, CommandError::CapacityRange))
 }
 
 /// The expansion, and whether the filter is non-scaling.
@@ -108,10 +104,7 @@ fn layout_of(mut behind: Args<'_>) -> Result<Layout, CommandError> {
 /// The number behind the word SEED.
 fn seed_of(mut behind: Args<'_>) -> Result<u64, CommandError> {
     let text = behind.next_optional().ok_or(CommandError::SeedMissing)?;
-    number::seed(text).map_err(|error| match error {
-        NumberError::Syntax => CommandError::SeedSyntax,
-        NumberError::Range => CommandError::SeedRange,
-    })
+    number::seed(text).map_err(|error| error.or(CommandError::SeedSyntax, CommandError::SeedRange))
 }
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION expansion | NONSCALING]

@@ -2,9 +2,7 @@
 //! fields in BF.INFO, so these facts need a command of their own.
 
 use super::count;
-use crate::args::Args;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::format::layout;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
@@ -16,14 +14,9 @@ pub(crate) const STATS: &str = "bf.stats";
 
 /// `BF.STATS key`
 pub fn stats(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
-    let parsed = parse(run.next_args(STATS));
-    let filter = parsed.and_then(|()| slot.required());
+    let request = run.next_args(STATS).exactly();
+    let filter = request.and_then(|[_]| slot.required());
     answers.answer(filter.map(|filter| describe(filter, context.now_ms)));
-}
-
-fn parse(mut args: Args<'_>) -> Result<(), CommandError> {
-    args.next_bytes()?;
-    args.finish()
 }
 
 fn describe(filter: &ScalableBloomFilter, now: u64) -> Reply {

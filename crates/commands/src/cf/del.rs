@@ -70,9 +70,8 @@ pub fn compact(
     changes: &mut dyn Changes,
 ) {
     let request = run.first();
-    let mut args = run.next_args(COMPACT);
-    let parsed = args.next_bytes().and_then(|_| args.finish());
-    answers.answer(parsed.and_then(|()| {
+    let args = run.next_args(COMPACT).exactly();
+    answers.answer(args.and_then(|[_]| {
         changes.touch();
         let filter = filter(slot, CommandError::CompactNotFound)?;
         // Only a filter of several tables has items to move.

@@ -41,8 +41,11 @@ pub fn scandump(
     slot: ReadSlot<'_, CuckooFilter>,
     answers: &mut dyn Answers,
 ) {
-    let position = parse_scan(run.next_args(SCANDUMP));
-    answers.answer(position.and_then(|position| {
+    let request = run.next_args(SCANDUMP).exactly();
+    answers.answer(request.and_then(|[_, position]| {
+        // The position is checked before the key.
+        let position = number::integer(position).and_then(|number| u64::try_from(number).ok());
+        let position = position.ok_or(CommandError::InvalidPosition)?;
         let filter = slot.required()?;
         // RedisBloom gives nothing of a filter without items, not even its header.
         let found = (!filter.is_empty()).then(|| piece(filter, position));
@@ -53,15 +56,6 @@ pub fn scandump(
     }));
 }
 
-/// The position, which is checked before the key.
-fn parse_scan(mut args: Args<'_>) -> Result<u64, CommandError> {
-    args.next_bytes()?;
-    let position = args.next_bytes()?;
-    args.finish()?;
-    let position = number::integer(position).and_then(|number| u64::try_from(number).ok());
-    position.ok_or(CommandError::InvalidPosition)
-}
-
 #[derive(Debug)]
 struct LoadChunk<'a> {
     position: i64,
@@ -69,10 +63,8 @@ struct LoadChunk<'a> {
 }
 
 impl<'a> LoadChunk<'a> {
-    fn parse(mut args: Args<'a>) -> Result<Self, CommandError> {
-        args.next_bytes()?;
-        let (position, data) = (args.next_bytes()?, args.next_bytes()?);
-        args.finish()?;
+    fn parse(args: Args<'a>) -> Result<Self, CommandError> {
+        let [_, position, data] = args.exactly()?;
         let position = number::integer(position).filter(|position| *position != 0);
         let position = position.ok_or(CommandError::InvalidPosition)?;
         Ok(Self { position, data })
@@ -97,19 +89,13 @@ impl<'a> LoadChunk<'a> {
         context: &Context,
         slot: &mut Slot<'_, CuckooFilter>,
     ) -> Result<(), CommandError> {
-        let Slot::Vacant(value) = slot else {
-            slot.filter()?;
-            return Err(CommandError::ItemExists);
-        };
-        if value.is_some() {
-            return Err(CommandError::ItemExists);
-        }
+        let vacant = slot.vacant()?;
         if self.data.len() != header::BYTES {
             return Err(CommandError::InvalidHeader);
         }
         let parts = header::decode(self.data).ok_or(CommandError::CuckooHeader)?;
         let filter = CuckooFilter::from_parts(&parts, context.max_new_filter_bytes());
-        **value = Some(filter.map_err(|error| match error {
+        *vacant = Some(filter.map_err(|error| match error {
             CuckooError::OutOfMemory => CommandError::InsufficientMemory,
             _ => CommandError::CuckooHeader,
         })?);

@@ -42,9 +42,7 @@ fn find<'a>(items: impl Iterator<Item = &'a [u8]>, slot: Found<'_>, answers: &mu
 
 /// `CF.COUNT key item`
 pub fn count(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
-    let mut args = run.next_args(COUNT);
-    let item = args.next_bytes().and_then(|_| args.next_bytes());
-    let item = item.and_then(|item| args.finish().map(|()| item));
+    let request = run.next_args(COUNT).exactly();
     let count = |item| slot.lenient().map_or(0, |filter| filter.count(item));
-    answers.answer(item.map(|item| run::count(count(item))));
+    answers.answer(request.map(|[_, item]| run::count(count(item))));
 }

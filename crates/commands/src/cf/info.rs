@@ -25,9 +25,8 @@ fn describe(
     answers: &mut dyn Answers,
     reply: impl FnOnce(&CuckooFilter) -> Reply,
 ) {
-    let mut args = run.next_args(name);
-    let parsed = args.next_bytes().and_then(|_| args.finish());
-    answers.answer(parsed.and_then(|()| slot.required()).map(reply));
+    let request = run.next_args(name).exactly();
+    answers.answer(request.and_then(|[_]| slot.required()).map(reply));
 }
 
 fn map<const N: usize>(entries: [(&'static str, Reply); N]) -> Reply {

@@ -5,7 +5,7 @@ use super::insertion::{Which, begin, insert_items};
 use crate::args::Args;
 use crate::context::{Context, CuckooDefaults};
 use crate::error::CommandError;
-use crate::number::{self, NumberError};
+use crate::number;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::CuckooFilter;
@@ -44,10 +44,9 @@ impl<'a> Insert<'a> {
                 Some(b'c') => {
                     let range = 2 * u64::from(defaults.bucket_size)..=*number::CAPACITY.end();
                     let capacity = number::within(args.next_bytes()?, &range);
-                    parameters.capacity = capacity.map_err(|error| match error {
-                        NumberError::Syntax => CommandError::InsertCapacity,
-                        NumberError::Range => CommandError::CuckooInsertCapacityRange,
-                    })?;
+                    let range = CommandError::CuckooInsertCapacityRange;
+                    parameters.capacity =
+                        capacity.map_err(|error| error.or(CommandError::InsertCapacity, range))?;
                 }
                 _ => return Err(CommandError::UnknownArgument),
             }

@@ -38,18 +38,8 @@ pub(super) fn begin<'s, 'a>(
     if u32::try_from(tables).is_ok_and(|tables| tables >= context.cuckoo.max_expansions) {
         return Err(CommandError::MaxExpansions);
     }
-    let (filter, header) = match slot {
-        Slot::OtherType => return Err(CommandError::WrongType),
-        Slot::Held(filter) => (&mut **filter, None),
-        Slot::Vacant(value) => match value {
-            Some(filter) => (filter, None),
-            None => {
-                let filter = value.insert(missing.build(context)?);
-                let header = header::cuckoo::encode(&filter.parts());
-                (filter, Some(header))
-            }
-        },
-    };
+    let (filter, is_new) = slot.filter_or_new(|| missing.build(context))?;
+    let header = is_new.then(|| header::cuckoo::encode(&filter.parts()));
     let head = [b"CF.INSERT", key, b"ITEMS"];
     let insertion = Insertion::new(b"CF.LOADCHUNK", header, &head, items);
     Ok((filter, insertion))

@@ -7,7 +7,7 @@ use crate::args::Args;
 use crate::context::{Context, CuckooDefaults};
 use crate::error::CommandError;
 use crate::format::header;
-use crate::number::{self, NumberError};
+use crate::number;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::CuckooFilter;
@@ -60,10 +60,7 @@ impl<N: TryFrom<i64> + PartialOrd> Choice<N> {
         };
         // RedisBloom reads past its arguments when there is none behind the word.
         let text = behind.next_optional().unwrap_or_default();
-        number::within(text, &self.range).map_err(|error| match error {
-            NumberError::Syntax => self.syntax,
-            NumberError::Range => self.outside,
-        })
+        number::within(text, &self.range).map_err(|error| error.or(self.syntax, self.outside))
     }
 }
 
@@ -94,14 +91,8 @@ impl<'a> Reserve<'a> {
         context: &Context,
         slot: &mut Slot<'_, CuckooFilter>,
     ) -> Result<Vec<u8>, CommandError> {
-        match slot {
-            Slot::OtherType => Err(CommandError::WrongType),
-            Slot::Held(_) | Slot::Vacant(Some(_)) => Err(CommandError::ItemExists),
-            Slot::Vacant(value) => {
-                let filter = value.insert(self.parameters.build(context)?);
-                Ok(header::cuckoo::encode(&filter.parts()))
-            }
-        }
+        let filter = slot.vacant()?.insert(self.parameters.build(context)?);
+        Ok(header::cuckoo::encode(&filter.parts()))
     }
 }
 

@@ -112,8 +112,10 @@ fn load_theirs<R: FieldReader>(
 pub fn of_load(bytes: &[u8], limit: u64) -> Option<ScalableBloomFilter> {
     let mut rest = bytes;
     let [1] = take(&mut rest)? else { return None };
-    let mut parts = FilterParts::default();
-    parts.expansion = take(&mut rest).map(u32::from_le_bytes)?;
+    let mut parts = FilterParts {
+        expansion: take(&mut rest).map(u32::from_le_bytes)?,
+        ..FilterParts::default()
+    };
     let first = take(&mut rest).map(f64::from_le_bytes)?;
     let valkey = parts.valkey.get_or_insert_default();
     valkey.tightening = take(&mut rest).map(f64::from_le_bytes)?;
