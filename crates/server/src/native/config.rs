@@ -67,8 +67,8 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
         if parameter.protected && !is_let(call.session, &call.settings.enable_protected_configs) {
             return Err(failed(name, "can't set protected config"));
         }
-        if let Some(reason) = parameter.fixed {
-            return Err(failed(name, reason));
+        if parameter.fixed {
+            return Err(failed(name, "can't set immutable config"));
         }
         if changes
             .iter()
@@ -82,7 +82,7 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
         for (parameter, name, value) in &changes {
             str::from_utf8(value)
                 .map_err(|_| "argument must be UTF-8 text".to_owned())
-                .and_then(|value| parameter.set(settings, value))
+                .and_then(|value| (parameter.set)(settings, value))
                 .map_err(|reason| failed(name, &reason))?;
         }
         Ok(())
