@@ -148,8 +148,18 @@ impl<H: Copy> Command<H> {
     }
 
     /// Sets the documentation that every command has.
-    pub const fn docs(mut self, since: &'static str, summary: &'static str) -> Self {
-        self.docs.since = since;
+    pub const fn docs(self, since: &'static str, summary: &'static str) -> Self {
+        self.since(since).does(summary)
+    }
+
+    /// Sets the version that first had it.
+    pub const fn since(mut self, version: &'static str) -> Self {
+        self.docs.since = version;
+        self
+    }
+
+    /// Sets the line that says what it does.
+    pub const fn does(mut self, summary: &'static str) -> Self {
         self.docs.summary = summary;
         self
     }

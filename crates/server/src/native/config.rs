@@ -13,25 +13,16 @@ use crate::tls;
 use everbloom_store::persistence::jobs;
 
 /// The subcommands.
-pub const SUBCOMMANDS: &[Command] = &[
-    subcommand("config|get", -3, get)
-        .flags(&[ADMIN])
-        .docs(
-            "2.0.0",
-            "Return parameters matching the glob-like <pattern> and their values.",
-        )
-        .usage("<pattern>"),
-    subcommand("config|set", -4, set)
-        .flags(&[ADMIN])
-        .docs("2.0.0", "Set the configuration <directive> to <value>.")
-        .usage("<directive> <value>"),
-    subcommand("config|resetstat", 2, reset_statistics)
-        .flags(&[ADMIN])
-        .docs("2.0.0", "Reset statistics reported by the INFO command."),
-    subcommand("config|rewrite", 2, rewrite)
-        .flags(&[ADMIN])
-        .docs("2.8.0", "Rewrite the configuration file."),
-];
+pub const SUBCOMMANDS: &[Command] = rows! {
+    /// Return parameters matching the glob-like <pattern> and their values.
+    subcommand("config|get", -3, get).since("2.0.0").flags(&[ADMIN]).usage("<pattern>"),
+    /// Set the configuration <directive> to <value>.
+    subcommand("config|set", -4, set).since("2.0.0").flags(&[ADMIN]).usage("<directive> <value>"),
+    /// Reset statistics reported by the INFO command.
+    subcommand("config|resetstat", 2, reset_statistics).since("2.0.0").flags(&[ADMIN]),
+    /// Rewrite the configuration file.
+    subcommand("config|rewrite", 2, rewrite).since("2.8.0").flags(&[ADMIN]),
+};
 
 /// An earlier command of the same batch may have changed the settings, so these commands read the
 /// current ones, not those of the batch.
