@@ -88,7 +88,7 @@ pub fn work_with(client: &mut Client, key: &str) {
         "CF.DEBUG k",
         "CF.SCANDUMP k 0",
         "CF.SCANDUMP k 1",
-        "DEBUG DIGEST-VALUE k",
+        "DEBUG DIGEST",
         "COPY k k2 REPLACE",
         "BF.MADD k a b c d e f g",
         "CF.INSERT k ITEMS a b c d e f g",

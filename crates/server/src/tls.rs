@@ -9,7 +9,7 @@ use thiserror::Error;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{self, RootCertStore, ServerConfig, version};
+use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
 use crate::config::settings::{AuthClients, TlsSettings};
 
@@ -58,12 +58,9 @@ pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsErro
     let key = PrivateKeyDer::from_pem_file(&key_file)
         .map_err(|error| failed(&key_file, "private key", &error))?;
     let provider = Arc::new(rustls_graviola::default_provider());
-    let mut versions = Vec::new();
-    versions.extend(settings.protocols.tls12.then_some(&version::TLS12));
-    versions.extend(settings.protocols.tls13.then_some(&version::TLS13));
     let unusable = |error: rustls::Error| TlsError::of(&cert_file)(&error);
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&versions)
+        .with_protocol_versions(settings.protocols)
         .map_err(unusable)?;
     let builder = match (settings.auth_clients, &settings.ca_cert_file) {
         (AuthClients::No, _) => builder.with_no_client_auth(),

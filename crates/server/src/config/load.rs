@@ -222,8 +222,8 @@ impl SettingsLoader {
                 return self.add_save_points(parameter, values);
             }
             return match values {
-                [value] => parameter.set(&mut self.settings, value),
-                [_, ..] if parameter.list => parameter.set(&mut self.settings, &values.join(" ")),
+                [value] => (parameter.set)(&mut self.settings, value),
+                [_, ..] if parameter.list => (parameter.set)(&mut self.settings, &values.join(" ")),
                 _ => Err("wrong number of arguments".into()),
             };
         }
@@ -250,7 +250,7 @@ impl SettingsLoader {
             text = format!("{} {text}", (save.get)(&self.settings));
         }
         self.save_given = true;
-        save.set(&mut self.settings, &text)
+        (save.set)(&mut self.settings, &text)
     }
 
     /// RedisBloom is built in: its arguments are settings. Other modules are not available.

@@ -9,7 +9,6 @@
 //! - [`foreign`]: the settings of Redis that this server does not support
 
 pub mod foreign;
-mod listening;
 mod load;
 pub mod output_limit;
 pub mod parameter;
@@ -19,7 +18,6 @@ pub mod settings;
 #[cfg(test)]
 mod tests;
 pub mod text;
-mod tls;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

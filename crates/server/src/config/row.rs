@@ -11,30 +11,18 @@ pub struct Parameter {
     pub about: &'static str,
     /// An alias.
     pub alias: Option<&'static str>,
-    /// Why CONFIG SET cannot change it, if it cannot.
-    pub fixed: Option<&'static str>,
+    /// Whether it is only read at the start, so that CONFIG SET cannot change it.
+    pub fixed: bool,
     /// A remote client that changed it could write files anywhere. `enable-protected-configs`
     /// controls who may change it.
     pub protected: bool,
     /// Whether it takes any number of words instead of one.
     pub list: bool,
-    /// Its value as text; [`Parameter::set`] turns the text back into the value.
+    /// Its value as text.
     pub get: fn(&Settings) -> String,
-    set: fn(&mut Settings, &str) -> Result<(), String>,
-}
-
-impl Parameter {
     /// Sets it from text; an error says what the text must be.
-    pub fn set(&self, settings: &mut Settings, text: &str) -> Result<(), String> {
-        (self.set)(settings, text)
-    }
+    pub set: fn(&mut Settings, &str) -> Result<(), String>,
 }
-
-/// The setting is only read at the start.
-pub(super) const IMMUTABLE: &str = "can't set immutable config";
-
-/// The maximum of a C int.
-pub(super) const MAX_INT: i64 = 2_147_483_647;
 
 /// How a setting is shown and read.
 pub(super) type Access = (
@@ -48,122 +36,71 @@ impl Parameter {
             name,
             about,
             alias: None,
-            fixed: None,
+            fixed: false,
             protected: false,
             list: false,
             get,
             set,
         }
     }
-
-    pub(super) const fn alias(mut self, alias: &'static str) -> Self {
-        self.alias = Some(alias);
-        self
-    }
-
-    pub(super) const fn fixed(mut self, why: &'static str) -> Self {
-        self.fixed = Some(why);
-        self
-    }
-
-    pub(super) const fn protected(mut self) -> Self {
-        self.protected = true;
-        self
-    }
-
-    pub(super) const fn list(mut self) -> Self {
-        self.list = true;
-        self
-    }
 }
 
-/// Stores a value in its field.
-pub(super) fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
-    *field = value?;
-    Ok(())
+/// The rows of settings. Above each row, a doc comment says what the setting does. The row has the
+/// name, a rule of [`access!`], and the other fields of [`Parameter`] that are set.
+macro_rules! settings {
+    ($(
+        #[doc = $first:literal]
+        $(#[doc = $line:literal])*
+        $name:literal: $kind:ident($($how:tt)+) $(, $key:ident: $value:expr)*;
+    )+) => {
+        &[$(Parameter {
+            $($key: $value,)*
+            ..Parameter::new(
+                $name,
+                concat!($first, $("\n", $line),*),
+                access!($kind $($how)+),
+            )
+        }),+]
+    };
 }
 
-/// The access to a field, with functions that show and read it.
+/// How a field is shown and read: by the kind of its value, or by a function that reads text.
 macro_rules! access {
-    ($($field:ident).+, $show:expr, $text:ident => $value:expr) => {
-        (
-            |s| $show(&s.$($field).+),
-            |s, $text| $crate::config::row::put(&mut s.$($field).+, $value),
-        )
+    (yes_no $($field:ident).+) => {
+        access!(shown $($field).+, show_yes_no, yes_no())
     };
-}
-
-/// The access to a field that implements `Display`, with a function that reads it.
-macro_rules! read {
-    ($($field:ident).+, $text:ident => $value:expr) => {
-        $crate::config::row::access!($($field).+, ToString::to_string, $text => $value)
+    // A path; an empty one means none.
+    (path $($field:ident).+) => {
+        access!(shown $($field).+, show_path, path())
     };
-}
-
-/// The access to a field that is a number within bounds.
-macro_rules! number {
-    ($($field:ident).+, $least:expr, $most:expr) => {
-        $crate::config::row::read!(
-            $($field).+,
-            text => $crate::config::text::number(text, $least, $most)
-        )
+    // A value of a table of words.
+    (word $($field:ident).+, $words:expr) => {
+        access!(shown $($field).+, |value| show_word($words, value), read_word($words))
     };
-}
-
-/// The access to a field that is an amount of memory within bounds.
-macro_rules! memory {
-    ($($field:ident).+, $least:expr, $most:expr) => {
-        $crate::config::row::read!(
-            $($field).+,
-            text => $crate::config::text::memory(text, $least, $most)
-        )
-    };
-}
-
-/// The access to a field that is yes or no.
-macro_rules! yes_no {
-    ($($field:ident).+) => {
-        $crate::config::row::access!(
-            $($field).+,
-            $crate::config::text::show_yes_no,
-            text => $crate::config::text::yes_no(text)
-        )
-    };
-}
-
-/// The access to a field whose values have words.
-macro_rules! word {
-    ($($field:ident).+, $words:expr) => {
-        $crate::config::row::access!(
-            $($field).+,
-            |value| $crate::config::text::show_word($words, value),
-            text => $crate::config::text::read_word($words, text)
-        )
-    };
-}
-
-/// The access to a number of RedisBloom's settings. Its range may depend on the other settings.
-macro_rules! ranged {
-    ($name:expr, $($field:ident).+, $settings:ident => $range:expr) => {
+    // A number of RedisBloom's settings. Its range may depend on the other settings.
+    (ranged $($field:ident).+, $name:literal, $settings:ident => $range:expr) => {
         (
             |s| s.$($field).+.to_string(),
             |$settings, text| {
-                let range = $range;
-                let value = $crate::config::text::ranged($name, text, range);
-                $crate::config::row::put(&mut $settings.$($field).+, value)
+                $settings.$($field).+ = ranged(text, $name, $range)?;
+                Ok(())
             },
         )
     };
-}
-
-/// The access to a path; an empty one means none.
-macro_rules! file_path {
-    ($($field:ident).+) => {
-        $crate::config::row::access!(
-            $($field).+,
-            $crate::config::text::show_path,
-            text => Ok((!text.is_empty()).then(|| text.into()))
+    (special $get:expr, $set:expr) => {
+        ($get, $set)
+    };
+    (shown $($field:ident).+, $show:expr, $read:ident($($argument:expr),*)) => {
+        (
+            |s| $show(&s.$($field).+),
+            |s, text| {
+                s.$($field).+ = $read(text, $($argument),*)?;
+                Ok(())
+            },
         )
     };
+    ($read:ident $($field:ident).+ $(, $argument:expr)*) => {
+        access!(shown $($field).+, ToString::to_string, $read($($argument),*))
+    };
 }
-pub(super) use {access, file_path, memory, number, ranged, read, word, yes_no};
+pub(super) use {access, settings};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use everbloom_commands::context::{CuckooDefaults, Defaults};
+use tokio_rustls::rustls::{ALL_VERSIONS, SupportedProtocolVersion};
 
 use super::output_limit::OutputLimits;
-pub use super::tls::{AuthClients, Protocols, TlsSettings};
 
 /// Every setting. The default is a server in memory only, which reads and writes no file;
 /// [`Settings::serving`] has the defaults of `everbloom serve`.
@@ -130,4 +130,48 @@ impl Settings {
             ..Settings::default()
         }
     }
+}
+
+/// TLS settings for new connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The port of TLS; 0 = none.
+    pub port: u16,
+    /// The file of the server's certificate and its issuers'.
+    pub cert_file: Option<PathBuf>,
+    /// The file of its private key.
+    pub key_file: Option<PathBuf>,
+    /// The file of the authorities that sign clients' certificates.
+    pub ca_cert_file: Option<PathBuf>,
+    /// Whether clients need a certificate.
+    pub auth_clients: AuthClients,
+    /// Accepted versions of TLS.
+    pub protocols: TlsVersions,
+}
+
+impl Default for TlsSettings {
+    fn default() -> Self {
+        TlsSettings {
+            port: 0,
+            cert_file: None,
+            key_file: None,
+            ca_cert_file: None,
+            auth_clients: AuthClients::Yes,
+            protocols: ALL_VERSIONS,
+        }
+    }
+}
+
+/// Versions of TLS.
+pub type TlsVersions = &'static [&'static SupportedProtocolVersion];
+
+/// Whether clients need a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthClients {
+    /// No; none is requested.
+    No,
+    /// Yes.
+    Yes,
+    /// No, but one that is sent must be valid.
+    Optional,
 }

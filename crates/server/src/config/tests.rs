@@ -86,7 +86,7 @@ fn every_setting_reads_what_it_shows() {
         let mut settings = Settings::default();
         let default = (parameter.get)(&settings);
         assert_eq!(
-            parameter.set(&mut settings, &default),
+            (parameter.set)(&mut settings, &default),
             Ok(()),
             "{}",
             parameter.name
@@ -97,7 +97,7 @@ fn every_setting_reads_what_it_shows() {
             continue;
         };
         assert_eq!(
-            parameter.set(&mut settings, value),
+            (parameter.set)(&mut settings, value),
             Ok(()),
             "{}",
             parameter.name
@@ -105,7 +105,7 @@ fn every_setting_reads_what_it_shows() {
         assert_ne!(settings, Settings::default(), "{}", parameter.name);
         assert_eq!((parameter.get)(&settings), value, "{}", parameter.name);
         let mut again = Settings::default();
-        assert_eq!(parameter.set(&mut again, value), Ok(()));
+        assert_eq!((parameter.set)(&mut again, value), Ok(()));
         assert_eq!(again, settings);
     }
 }
@@ -115,7 +115,7 @@ fn others() -> Settings {
     let mut settings = Settings::default();
     for parameter in PARAMETERS {
         if let Some(value) = other_value(parameter.name) {
-            parameter.set(&mut settings, value).unwrap();
+            (parameter.set)(&mut settings, value).unwrap();
         }
     }
     settings
@@ -382,7 +382,7 @@ fn rewriting_replaces_the_file_and_what_it_includes_is_overridden() {
 fn settings_of_filters_have_redisblooms_error_texts() {
     let text = |name: &str, value: &str| {
         let parameter = Parameter::find(name).unwrap();
-        parameter.set(&mut Settings::default(), value)
+        (parameter.set)(&mut Settings::default(), value)
     };
     for (name, value, message) in [
         ("bf-error-rate", "x", "Invalid value for `bf-error-rate`"),

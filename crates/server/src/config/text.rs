@@ -61,6 +61,16 @@ pub fn show_path(path: &Option<PathBuf>) -> String {
     path.map_or_else(String::new, |path| path.to_string_lossy().into())
 }
 
+/// The text itself.
+pub fn string(text: &str) -> Result<String, String> {
+    Ok(text.into())
+}
+
+/// A path; an empty text is none.
+pub fn path(text: &str) -> Result<Option<PathBuf>, String> {
+    Ok((!text.is_empty()).then(|| text.into()))
+}
+
 /// A truth value as text.
 pub fn show_yes_no(value: &bool) -> String {
     if *value { "yes" } else { "no" }.into()
@@ -73,24 +83,25 @@ pub fn show_word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> String
 }
 
 /// The value of a word, in any case.
-pub fn read_word<T: Copy>(words: &[(&'static str, T)], text: &str) -> Result<T, String> {
+pub fn read_word<T: Copy>(text: &str, words: &[(&'static str, T)]) -> Result<T, String> {
     let is_named = |(word, _): &&(&str, T)| word.eq_ignore_ascii_case(text);
     let known = words.iter().find(is_named).map(|(_, value)| *value);
     known.ok_or_else(|| unknown_word(words.iter().map(|(word, _)| *word)))
 }
 
 fn unknown_word<'w>(words: impl Iterator<Item = &'w str>) -> String {
-    let words = words.collect::<Vec<_>>().join(", ");
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    let words = words.join(", ");
     format!("argument(s) must be one of the following: {words}")
 }
 
 /// One word of a list, in any case.
-pub fn choice(text: &str, words: &[&'static str]) -> Result<&'static str, String> {
-    words
-        .iter()
-        .find(|word| word.eq_ignore_ascii_case(text))
-        .copied()
-        .ok_or_else(|| unknown_word(words.iter().copied()))
+pub fn one_of(text: &str, words: &[&str]) -> Result<String, String> {
+    let known = words.iter().find(|word| word.eq_ignore_ascii_case(text));
+    known.map_or_else(
+        || Err(unknown_word(words.iter().copied())),
+        |word| Ok((*word).into()),
+    )
 }
 
 /// Splits a line into words as Redis does: `"..."` with escapes, `'...'` with `\'`; `None` when a
@@ -122,7 +133,7 @@ pub fn quote(word: &str) -> String {
 }
 
 /// A number within the range of one of RedisBloom's settings.
-pub(super) fn ranged<N>(name: &str, text: &str, range: RangeInclusive<N>) -> Result<N, String>
+pub(super) fn ranged<N>(text: &str, name: &str, range: RangeInclusive<N>) -> Result<N, String>
 where
     N: TryFrom<i64> + PartialOrd + Display,
 {

@@ -17,62 +17,46 @@ use crate::session::ReplyMode;
 use everbloom_store::clock::Now;
 
 /// The subcommands.
-pub const SUBCOMMANDS: &[Command] = &[
-    subcommand("client|getname", 2, |call| {
-        Ok(match call.session.client.state.lock().name.as_slice() {
-            [] => Reply::Null,
-            name => Reply::bulk(name),
-        })
-    })
-    .docs("2.6.9", "Return the name of the current connection."),
-    subcommand("client|id", 2, |call| {
-        Ok(Reply::Integer(signed(call.session.client.id)))
-    })
-    .docs("5.0.0", "Return the ID of the current connection."),
-    subcommand("client|info", 2, info).docs(
-        "6.2.0",
-        "Return information about the current client connection.",
-    ),
-    subcommand("client|kill", -3, kill)
-        .flags(&[ADMIN])
-        .docs(
-            "2.4.0",
-            "Kill connections, by ID, TYPE, ADDR, LADDR, USER, MAXAGE; SKIPME (YES|NO).",
-        )
+pub const SUBCOMMANDS: &[Command] = rows! {
+    /// Return the name of the current connection.
+    subcommand("client|getname", 2, get_name).since("2.6.9"),
+    /// Return the ID of the current connection.
+    subcommand("client|id", 2, id).since("5.0.0"),
+    /// Return information about the current client connection.
+    subcommand("client|info", 2, info).since("6.2.0"),
+    /// Kill connections, by ID, TYPE, ADDR, LADDR, USER, MAXAGE; SKIPME (YES|NO).
+    subcommand("client|kill", -3, kill).since("2.4.0").flags(&[ADMIN])
         .usage("<ip:port> | <option> <value> [<option> <value> [...]]"),
+    /// Return information about client connections, of a TYPE or with some IDs.
     subcommand("client|list", -2, list)
-        .flags(&[ADMIN])
-        .docs(
-            "2.4.0",
-            "Return information about client connections, of a TYPE or with some IDs.",
-        )
-        .usage("[TYPE <type> | ID <id> [...]]"),
-    subcommand("client|reply", 3, reply)
-        .docs(
-            "3.2.0",
-            "Control the replies sent to the current connection.",
-        )
-        .usage("(ON|OFF|SKIP)"),
-    subcommand("client|setinfo", 4, set_info)
-        .docs(
-            "7.2.0",
-            "Set client meta attr: the library's name or version.",
-        )
-        .usage("<option> <value>"),
-    subcommand("client|setname", 3, |call| {
-        let name = checked_name(call.args().next_bytes()?)?;
-        call.session.client.state.lock().name = name;
-        Ok(Reply::OK)
+        .since("2.4.0").flags(&[ADMIN]).usage("[TYPE <type> | ID <id> [...]]"),
+    /// Control the replies sent to the current connection.
+    subcommand("client|reply", 3, reply).since("3.2.0").usage("(ON|OFF|SKIP)"),
+    /// Set client meta attr: the library's name or version.
+    subcommand("client|setinfo", 4, set_info).since("7.2.0").usage("<option> <value>"),
+    /// Assign the name <name> to the current connection.
+    subcommand("client|setname", 3, set_name).since("2.6.9").usage("<name>"),
+    /// Refused: this server does not tell clients which keys have changed.
+    subcommand("client|tracking", -3, tracking).since("6.0.0").usage("(ON|OFF) [...]"),
+};
+
+fn id(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let id = i64::try_from(call.session.client.id).unwrap_or(i64::MAX);
+    Ok(Reply::Integer(id))
+}
+
+fn get_name(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    Ok(match call.session.client.state.lock().name.as_slice() {
+        [] => Reply::Null,
+        name => Reply::bulk(name),
     })
-    .docs("2.6.9", "Assign the name <name> to the current connection.")
-    .usage("<name>"),
-    subcommand("client|tracking", -3, tracking)
-        .docs(
-            "6.0.0",
-            "Refused: this server does not tell clients which keys have changed.",
-        )
-        .usage("(ON|OFF) [...]"),
-];
+}
+
+fn set_name(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let name = checked_name(call.args().next_bytes()?)?;
+    call.session.client.state.lock().name = name;
+    Ok(Reply::OK)
+}
 
 /// A name that CLIENT LIST can show.
 pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Reply> {
@@ -313,10 +297,6 @@ fn kill_chosen(call: &mut Call<'_>, choices: &[Choice], keep_self: bool) -> i64 
         }
     }
     killed
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -14,35 +14,23 @@ use crate::call::Registry;
 
 /// The row of COMMAND, the only container that also runs without a subcommand.
 pub const COMMAND: Command = Command::new("command", -1, Plain(info))
+    .since("2.8.13")
     .flags(&[LOADING, STALE])
-    .docs("2.8.13", "Returns detailed information about all commands.")
     .subcommands(SUBCOMMANDS);
 
-const SUBCOMMANDS: &[Command] = &[
-    subcommand("command|count", 2, |call| {
-        Ok(count(call.registry.commands().len()))
-    })
-    .docs(
-        "2.8.13",
-        "Return the total number of commands in this server.",
-    ),
-    subcommand("command|docs", -2, docs)
-        .docs(
-            "7.0.0",
-            "Return documentation details about some commands, or about all.",
-        )
-        .usage("[<command-name> ...]"),
-    subcommand("command|getkeys", -3, get_keys)
-        .docs("2.8.13", "Return the keys from a full command.")
-        .usage("<full-command>"),
-    subcommand("command|info", -2, info)
-        .docs(
-            "2.8.13",
-            "Return details about some commands, or about all.",
-        )
-        .usage("[<command-name> ...]"),
-    subcommand("command|list", -2, list).docs("7.0.0", "Return a list of all commands."),
-];
+const SUBCOMMANDS: &[Command] = rows! {
+    /// Return the total number of commands in this server.
+    subcommand("command|count", 2, |call| Ok(count(call.registry.commands().len())))
+        .since("2.8.13"),
+    /// Return documentation details about some commands, or about all.
+    subcommand("command|docs", -2, docs).since("7.0.0").usage("[<command-name> ...]"),
+    /// Return the keys from a full command.
+    subcommand("command|getkeys", -3, get_keys).since("2.8.13").usage("<full-command>"),
+    /// Return details about some commands, or about all.
+    subcommand("command|info", -2, info).since("2.8.13").usage("[<command-name> ...]"),
+    /// Return a list of all commands.
+    subcommand("command|list", -2, list).since("7.0.0"),
+};
 
 /// A command, or a subcommand written `client|id` with its container.
 struct Described {

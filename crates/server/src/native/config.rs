@@ -13,25 +13,16 @@ use crate::tls;
 use everbloom_store::persistence::jobs;
 
 /// The subcommands.
-pub const SUBCOMMANDS: &[Command] = &[
-    subcommand("config|get", -3, get)
-        .flags(&[ADMIN])
-        .docs(
-            "2.0.0",
-            "Return parameters matching the glob-like <pattern> and their values.",
-        )
-        .usage("<pattern>"),
-    subcommand("config|set", -4, set)
-        .flags(&[ADMIN])
-        .docs("2.0.0", "Set the configuration <directive> to <value>.")
-        .usage("<directive> <value>"),
-    subcommand("config|resetstat", 2, reset_statistics)
-        .flags(&[ADMIN])
-        .docs("2.0.0", "Reset statistics reported by the INFO command."),
-    subcommand("config|rewrite", 2, rewrite)
-        .flags(&[ADMIN])
-        .docs("2.8.0", "Rewrite the configuration file."),
-];
+pub const SUBCOMMANDS: &[Command] = rows! {
+    /// Return parameters matching the glob-like <pattern> and their values.
+    subcommand("config|get", -3, get).since("2.0.0").flags(&[ADMIN]).usage("<pattern>"),
+    /// Set the configuration <directive> to <value>.
+    subcommand("config|set", -4, set).since("2.0.0").flags(&[ADMIN]).usage("<directive> <value>"),
+    /// Reset statistics reported by the INFO command.
+    subcommand("config|resetstat", 2, reset_statistics).since("2.0.0").flags(&[ADMIN]),
+    /// Rewrite the configuration file.
+    subcommand("config|rewrite", 2, rewrite).since("2.8.0").flags(&[ADMIN]),
+};
 
 /// An earlier command of the same batch may have changed the settings, so these commands read the
 /// current ones, not those of the batch.
@@ -67,8 +58,8 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
         if parameter.protected && !is_let(call.session, &call.settings.enable_protected_configs) {
             return Err(failed(name, "can't set protected config"));
         }
-        if let Some(reason) = parameter.fixed {
-            return Err(failed(name, reason));
+        if parameter.fixed {
+            return Err(failed(name, "can't set immutable config"));
         }
         if changes
             .iter()
@@ -82,7 +73,7 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
         for (parameter, name, value) in &changes {
             str::from_utf8(value)
                 .map_err(|_| "argument must be UTF-8 text".to_owned())
-                .and_then(|value| parameter.set(settings, value))
+                .and_then(|value| (parameter.set)(settings, value))
                 .map_err(|reason| failed(name, &reason))?;
         }
         Ok(())

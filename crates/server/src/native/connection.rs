@@ -20,36 +20,25 @@ use crate::watches;
 const FREE: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST, NO_AUTH, ALLOW_BUSY]);
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    Command::new("ping", -1, Plain(ping))
-        .flags(&[FAST, TELLS_HEALTH])
-        .docs("1.0.0", "Returns the server's liveliness response."),
-    Command::new(
-        "echo",
-        2,
-        Plain(|call| Ok(Reply::bulk(call.args().next_bytes()?))),
-    )
-    .flags(&[LOADING, STALE, FAST])
-    .docs("1.0.0", "Returns the given string."),
-    Command::new("select", 2, Plain(select))
-        .flags(&[LOADING, STALE, FAST, SELECTS])
-        .docs("1.0.0", "Changes the selected database."),
-    Command::new("auth", -2, Plain(auth))
-        .flags(&[FREE])
-        .docs("1.0.0", "Authenticates the connection."),
-    Command::new("hello", -1, Plain(hello))
-        .flags(&[FREE])
-        .docs("6.0.0", "Handshakes with the server."),
-    Command::new("quit", -1, Plain(quit))
-        .flags(&[FREE, AT_ONCE])
-        .docs("1.0.0", "Closes the connection."),
-    Command::new("reset", 1, Plain(reset))
-        .flags(&[FREE, AT_ONCE])
-        .docs("6.2.0", "Resets the connection."),
-    container("client", client::SUBCOMMANDS)
-        .flags(&[WHILE_LOADING])
-        .docs("2.4.0", "A container for client connection commands."),
-];
+pub const COMMANDS: &[Command] = rows! {
+    /// Returns the server's liveliness response.
+    Command::new("ping", -1, Plain(ping)).since("1.0.0").flags(&[FAST, TELLS_HEALTH]),
+    /// Returns the given string.
+    Command::new("echo", 2, Plain(|call| Ok(Reply::bulk(call.args().next_bytes()?))))
+        .since("1.0.0").flags(&[LOADING, STALE, FAST]),
+    /// Changes the selected database.
+    Command::new("select", 2, Plain(select)).since("1.0.0").flags(&[LOADING, STALE, FAST, SELECTS]),
+    /// Authenticates the connection.
+    Command::new("auth", -2, Plain(auth)).since("1.0.0").flags(&[FREE]),
+    /// Handshakes with the server.
+    Command::new("hello", -1, Plain(hello)).since("6.0.0").flags(&[FREE]),
+    /// Closes the connection.
+    Command::new("quit", -1, Plain(quit)).since("1.0.0").flags(&[FREE, AT_ONCE]),
+    /// Resets the connection.
+    Command::new("reset", 1, Plain(reset)).since("6.2.0").flags(&[FREE, AT_ONCE]),
+    /// A container for client connection commands.
+    container("client", client::SUBCOMMANDS).since("2.4.0").flags(&[WHILE_LOADING]),
+};
 
 fn ping(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();

@@ -11,20 +11,18 @@ use crate::locked::Locked;
 use everbloom_files::Value;
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
+pub const COMMANDS: &[Command] = rows! {
+    /// Adds 1 to a key's integer.
     writes("incr", 2, ONE_KEY, |call, view| add(call, view, 1))
-        .flags(&[DENYOOM, FAST])
-        .docs("1.0.0", "Adds 1 to a key's integer."),
+        .since("1.0.0").flags(&[DENYOOM, FAST]),
+    /// Subtracts 1 from a key's integer.
     writes("decr", 2, ONE_KEY, |call, view| add(call, view, -1))
-        .flags(&[DENYOOM, FAST])
-        .docs("1.0.0", "Subtracts 1 from a key's integer."),
-    writes("incrby", 3, ONE_KEY, incrby)
-        .flags(&[DENYOOM, FAST])
-        .docs("1.0.0", "Adds to a key's integer."),
-    writes("decrby", 3, ONE_KEY, decrby)
-        .flags(&[DENYOOM, FAST])
-        .docs("1.0.0", "Subtracts from a key's integer."),
-];
+        .since("1.0.0").flags(&[DENYOOM, FAST]),
+    /// Adds to a key's integer.
+    writes("incrby", 3, ONE_KEY, incrby).since("1.0.0").flags(&[DENYOOM, FAST]),
+    /// Subtracts from a key's integer.
+    writes("decrby", 3, ONE_KEY, decrby).since("1.0.0").flags(&[DENYOOM, FAST]),
+};
 
 /// The number argument after the key.
 fn step(call: &Call<'_>) -> Result<i64, Reply> {

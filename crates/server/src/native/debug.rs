@@ -14,31 +14,26 @@ use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};
 use everbloom_resp::Reply;
 
 use super::Handler::WriteAll;
-use super::{Call, Command, config, error, inspect, subcommand};
+use super::{Call, Command, config, subcommand};
 use crate::config::Settings;
 use crate::locked::Locked;
 use crate::session::Session;
 use everbloom_files::Value;
-use everbloom_files::rdb::payload;
 use everbloom_store::keyspace::View;
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[Command::new("debug", -2, WriteAll(debug))
-    .flags(&[ADMIN, NOSCRIPT, LOADING, STALE, PROTECTED])
-    .docs("1.0.0", "A container for debugging commands.")];
+pub const COMMANDS: &[Command] = rows! {
+    /// A container for debugging commands.
+    Command::new("debug", -2, WriteAll(debug))
+        .since("1.0.0").flags(&[ADMIN, NOSCRIPT, LOADING, STALE, PROTECTED]),
+};
 
-const HELP: &[&str] = &[
+const HELP: [&str; 9] = [
     "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "DIGEST",
     "    Output a hex signature representing the current DB content.",
-    "DIGEST-VALUE <key> [<key> ...]",
-    "    Output a hex signature of the values of all the specified keys.",
-    "OBJECT <key>",
-    "    Show low level info about `key` and associated value.",
     "SET-ACTIVE-EXPIRE <0|1>",
-    "    Setting it to 0 disables expiring keys in background when they are not",
-    "    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
-    "    default.",
+    "    Whether expired keys are removed before somebody asks for them.",
     "SLEEP <seconds>",
     "    Stop the server for <seconds>. Decimals allowed.",
     "HELP",
@@ -62,16 +57,7 @@ fn debug(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let word = args.next_bytes()?.to_ascii_uppercase();
     match (word.as_slice(), args.rest()) {
         (b"DIGEST", []) => Ok(Reply::simple(keyspace_digest(view).to_string())),
-        (b"DIGEST-VALUE", keys) => Ok(Reply::Array(
-            keys.iter()
-                .map(|key| value_digest(call, view, key))
-                .collect(),
-        )),
-        (b"HELP", []) => {
-            let lines = HELP.iter().map(|line| Reply::simple(*line));
-            Ok(Reply::Array(lines.collect()))
-        }
-        (b"OBJECT", [key]) => object(call, view, key),
+        (b"HELP", []) => Ok(Reply::Array(HELP.map(Reply::simple).into())),
         (b"SET-ACTIVE-EXPIRE", [value]) => {
             let on = *value != b"0";
             call.server.active_expire.store(on, Ordering::Relaxed);
@@ -91,19 +77,6 @@ fn duration(seconds: &[u8]) -> Duration {
     Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default()
 }
 
-fn object(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Result<Reply, Reply> {
-    let entry = view
-        .peek(call.session.db, key)
-        .ok_or_else(error::no_such_key)?;
-    let length = payload::value_len(&entry.value, call.settings.data.rdbcompression);
-    Ok(Reply::simple(format!(
-        "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} lru_seconds_idle:{}",
-        inspect::encoding(entry),
-        entry.accessed() & 0xff_ffff,
-        call.now.clock.wrapping_sub(entry.accessed()),
-    )))
-}
-
 /// A fingerprint that depends only on keys and values: not on their order, the process, or the
 /// version of the server. It is 160 bits of MurmurHash64A, for keys that are not made to collide.
 ///
@@ -112,8 +85,6 @@ fn object(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Result<Reply, Reply> 
 /// keyspace it is the xor over its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Digest([u64; 3]);
-
-const NOTHING: Digest = Digest([0; 3]);
 
 impl Digest {
     fn new() -> Self {
@@ -211,7 +182,7 @@ impl fmt::Display for Digest {
 }
 
 fn keyspace_digest(view: &View<'_>) -> Digest {
-    let mut all = NOTHING;
+    let mut all = Digest([0; 3]);
     for (db, number) in (0..view.databases()).zip(0u64..) {
         for (_, entry) in view.entries(db) {
             let mut digest = Digest::new();
@@ -224,18 +195,9 @@ fn keyspace_digest(view: &View<'_>) -> Digest {
     all
 }
 
-fn value_digest(call: &Call<'_>, view: &View<'_>, key: &[u8]) -> Reply {
-    let mut digest = NOTHING;
-    if let Some(entry) = view.peek(call.session.db, key) {
-        digest = Digest::new();
-        digest.value(&entry.value);
-    }
-    Reply::simple(digest.to_string())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Bench, err};
+    use super::super::testing::Bench;
     use super::*;
 
     fn digest(bench: &mut Bench) -> String {
@@ -289,12 +251,6 @@ mod tests {
             "e8ed1e8a0f66b1ab7d6215b42d4978534967dff5",
             "the digest never changes its meaning"
         );
-        let values = forwards.run("DEBUG DIGEST-VALUE a none b");
-        let Reply::Array(values) = values else {
-            panic!("an array")
-        };
-        assert_ne!(values[0], values[2]);
-        assert_eq!(values[1], Reply::simple("0".repeat(40)));
     }
 
     #[test]
@@ -303,7 +259,7 @@ mod tests {
             let mut bench = Bench::default();
             assert_eq!(bench.run(line), Reply::OK, "{line}");
             bench.run("BF.MADD f a b c");
-            bench.run("DEBUG DIGEST-VALUE f")
+            digest(&mut bench)
         };
         let blocked = value("BF.RESERVE f 0.1 10 LAYOUT BLOCKED SEED 1");
         assert_eq!(value("BF.RESERVE f 0.1 10 SEED 1 LAYOUT BLOCKED"), blocked);
@@ -323,7 +279,7 @@ mod tests {
             "DEBUG FOO",
             "DEBUG RELOAD",
             "DEBUG SLEEP",
-            "DEBUG OBJECT",
+            "DEBUG OBJECT k",
             "DEBUG SET-ACTIVE-EXPIRE",
         ] {
             let word = line.split(' ').nth(1).unwrap();
@@ -332,13 +288,7 @@ mod tests {
             );
             assert_eq!(bench.run(line), Reply::error(text));
         }
-        assert_eq!(bench.run("DEBUG OBJECT none"), err("ERR no such key"));
         assert_eq!(bench.run("DEBUG SLEEP x"), Reply::OK);
-        bench.run("SET k v");
-        let Reply::Simple(text) = bench.run("DEBUG OBJECT k") else {
-            panic!("a line")
-        };
-        assert!(text.contains("encoding:embstr serializedlength:2 lru:"));
     }
 
     #[test]

@@ -15,58 +15,34 @@ use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    writes("expire", -3, ONE_KEY, |call, view| {
-        expire(call, view, Seconds)
-    })
-    .flags(&[FAST])
-    .docs("1.0.0", "Makes a key expire in some seconds."),
-    writes("pexpire", -3, ONE_KEY, |call, view| {
-        expire(call, view, Milliseconds)
-    })
-    .flags(&[FAST])
-    .docs("2.6.0", "Makes a key expire in some milliseconds."),
-    writes("expireat", -3, ONE_KEY, |call, view| {
-        expire(call, view, UnixSeconds)
-    })
-    .flags(&[FAST])
-    .docs("1.2.0", "Makes a key expire at a Unix time in seconds."),
-    writes("pexpireat", -3, ONE_KEY, |call, view| {
-        expire(call, view, UnixMilliseconds)
-    })
-    .flags(&[FAST])
-    .docs(
-        "2.6.0",
-        "Makes a key expire at a Unix time in milliseconds.",
-    ),
-    writes("persist", 2, ONE_KEY, persist)
-        .flags(&[FAST])
-        .docs("2.2.0", "Takes the expiry off a key."),
+pub const COMMANDS: &[Command] = rows! {
+    /// Makes a key expire in some seconds.
+    writes("expire", -3, ONE_KEY, |call, view| expire(call, view, Seconds))
+        .since("1.0.0").flags(&[FAST]),
+    /// Makes a key expire in some milliseconds.
+    writes("pexpire", -3, ONE_KEY, |call, view| expire(call, view, Milliseconds))
+        .since("2.6.0").flags(&[FAST]),
+    /// Makes a key expire at a Unix time in seconds.
+    writes("expireat", -3, ONE_KEY, |call, view| expire(call, view, UnixSeconds))
+        .since("1.2.0").flags(&[FAST]),
+    /// Makes a key expire at a Unix time in milliseconds.
+    writes("pexpireat", -3, ONE_KEY, |call, view| expire(call, view, UnixMilliseconds))
+        .since("2.6.0").flags(&[FAST]),
+    /// Takes the expiry off a key.
+    writes("persist", 2, ONE_KEY, persist).since("2.2.0").flags(&[FAST]),
+    /// Tells in how many seconds a key expires.
     reads("ttl", 2, ONE_KEY, |call, view| expiry(call, view, Seconds))
-        .flags(&[FAST])
-        .docs("1.0.0", "Tells in how many seconds a key expires."),
-    reads("pttl", 2, ONE_KEY, |call, view| {
-        expiry(call, view, Milliseconds)
-    })
-    .flags(&[FAST])
-    .docs("2.6.0", "Tells in how many milliseconds a key expires."),
-    reads("expiretime", 2, ONE_KEY, |call, view| {
-        expiry(call, view, UnixSeconds)
-    })
-    .flags(&[FAST])
-    .docs(
-        "7.0.0",
-        "Tells the Unix time in seconds at which a key expires.",
-    ),
-    reads("pexpiretime", 2, ONE_KEY, |call, view| {
-        expiry(call, view, UnixMilliseconds)
-    })
-    .flags(&[FAST])
-    .docs(
-        "7.0.0",
-        "Tells the Unix time in milliseconds at which a key expires.",
-    ),
-];
+        .since("1.0.0").flags(&[FAST]),
+    /// Tells in how many milliseconds a key expires.
+    reads("pttl", 2, ONE_KEY, |call, view| expiry(call, view, Milliseconds))
+        .since("2.6.0").flags(&[FAST]),
+    /// Tells the Unix time in seconds at which a key expires.
+    reads("expiretime", 2, ONE_KEY, |call, view| expiry(call, view, UnixSeconds))
+        .since("7.0.0").flags(&[FAST]),
+    /// Tells the Unix time in milliseconds at which a key expires.
+    reads("pexpiretime", 2, ONE_KEY, |call, view| expiry(call, view, UnixMilliseconds))
+        .since("7.0.0").flags(&[FAST]),
+};
 
 /// How a time is written: its unit, and whether it counts from now or is a Unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,55 +14,51 @@ use everbloom_store::keyspace::{Entry, View};
 const SECOND_ARGUMENT: KeySpec = KeySpec::new(2, 2, 1);
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    container("object", OBJECT)
-        .flags(&[HIDES_SUBCOMMANDS])
-        .keys(SECOND_ARGUMENT)
-        .docs("2.2.3", "Tells how a key's value is kept."),
+pub const COMMANDS: &[Command] = rows! {
+    /// Tells how a key's value is kept.
+    container("object", OBJECT).since("2.2.3").flags(&[HIDES_SUBCOMMANDS]).keys(SECOND_ARGUMENT),
+    /// Tells how much memory is used.
     container("memory", MEMORY)
-        .flags(&[HIDES_SUBCOMMANDS])
-        .keys(SECOND_ARGUMENT)
-        .group("server")
-        .docs("4.0.0", "Tells how much memory is used."),
-];
+        .since("4.0.0").flags(&[HIDES_SUBCOMMANDS]).keys(SECOND_ARGUMENT).group("server"),
+};
 
-const OBJECT: &[Command] = &[
-    reads("object|encoding", 3, SECOND_ARGUMENT, |call, view| {
-        of_entry(call, view, |entry| Ok(Reply::bulk(encoding(entry))))
-    })
-    .docs("", "The form in which the value of <key> is kept.")
-    .usage("<key>"),
-    reads("object|idletime", 3, SECOND_ARGUMENT, |call, view| {
-        let idle = |entry: &Entry| call.now.clock.wrapping_sub(entry.accessed());
-        of_entry(call, view, |entry| Ok(Reply::Integer(idle(entry).into())))
-    })
-    .docs("", "Seconds since <key> was used last.")
-    .usage("<key>"),
-];
+const OBJECT: &[Command] = rows! {
+    /// The form in which the value of <key> is kept.
+    reads("object|encoding", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, encoding))
+        .usage("<key>"),
+    /// Seconds since <key> was used last.
+    reads("object|idletime", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, idle_time))
+        .usage("<key>"),
+};
 
-const MEMORY: &[Command] = &[reads("memory|usage", -3, SECOND_ARGUMENT, usage)
-    .docs("", "Bytes that <key> and its value take.")
-    .usage("<key> [SAMPLES <count>]")];
+const MEMORY: &[Command] = rows! {
+    /// Bytes that <key> and its value take.
+    reads("memory|usage", -3, SECOND_ARGUMENT, usage).usage("<key> [SAMPLES <count>]"),
+};
 
 /// The reply of a subcommand for the entry of its key.
 fn of_entry(
     call: &Call<'_>,
     view: &View<'_>,
-    answer: impl Fn(&Entry) -> Result<Reply, Reply>,
+    answer: fn(&Call<'_>, &Entry) -> Reply,
 ) -> Result<Reply, Reply> {
     let entry = call.peek(view, call.args().next_bytes()?);
-    entry.map_or(Ok(Reply::Null), answer)
+    Ok(entry.map_or(Reply::Null, |entry| answer(call, entry)))
 }
 
 /// The name of Redis's encoding for a value that was just set. (After APPEND, Redis uses `raw`,
 /// however short the string is; this server does not record that.)
-pub(super) fn encoding(entry: &Entry) -> &'static str {
+fn encoding(_: &Call<'_>, entry: &Entry) -> Reply {
     const MAX_EMBEDDED_BYTES: usize = 44;
-    match &entry.value {
+    Reply::bulk(match &entry.value {
         Value::Text(text) if integer(text).is_some() => "int",
         Value::Text(text) if text.len() <= MAX_EMBEDDED_BYTES => "embstr",
         _ => "raw",
-    }
+    })
+}
+
+fn idle_time(call: &Call<'_>, entry: &Entry) -> Reply {
+    Reply::Integer(call.now.clock.wrapping_sub(entry.accessed()).into())
 }
 
 fn usage(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {

@@ -14,38 +14,27 @@ use everbloom_files::Value;
 use everbloom_store::keyspace::View;
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    writes("del", -2, ALL_KEYS, delete).docs("1.0.0", "Deletes keys."),
-    writes("unlink", -2, ALL_KEYS, delete)
-        .flags(&[FAST])
-        .docs("4.0.0", "Deletes keys; their memory is freed later."),
-    reads("exists", -2, ALL_KEYS, exists)
-        .flags(&[FAST])
-        .docs("1.0.0", "Counts which of the named keys exist."),
-    reads("type", 2, ONE_KEY, type_of)
-        .flags(&[FAST])
-        .docs("1.0.0", "Names the type of a key's value."),
-    reads("touch", -2, ALL_KEYS, touch).flags(&[FAST]).docs(
-        "3.2.1",
-        "Counts which of the named keys exist, and notes an access to each.",
-    ),
-    writes("rename", 3, TWO_KEYS, |call, view| rename(call, view, true))
-        .docs("1.0.0", "Renames a key; a key of the new name is replaced."),
-    writes("renamenx", 3, TWO_KEYS, |call, view| {
-        rename(call, view, false)
-    })
-    .flags(&[FAST])
-    .docs(
-        "1.0.0",
-        "Renames a key unless a key of the new name exists.",
-    ),
-    writes("copy", -3, TWO_KEYS, copy)
-        .flags(&[DENYOOM])
-        .docs("6.2.0", "Copies a key's value to another key."),
-    writes("move", 3, ONE_KEY, move_key)
-        .flags(&[FAST])
-        .docs("1.0.0", "Moves a key to another database."),
-];
+pub const COMMANDS: &[Command] = rows! {
+    /// Deletes keys.
+    writes("del", -2, ALL_KEYS, delete).since("1.0.0"),
+    /// Deletes keys; their memory is freed later.
+    writes("unlink", -2, ALL_KEYS, delete).since("4.0.0").flags(&[FAST]),
+    /// Counts which of the named keys exist.
+    reads("exists", -2, ALL_KEYS, exists).since("1.0.0").flags(&[FAST]),
+    /// Names the type of a key's value.
+    reads("type", 2, ONE_KEY, type_of).since("1.0.0").flags(&[FAST]),
+    /// Counts which of the named keys exist, and notes an access to each.
+    reads("touch", -2, ALL_KEYS, touch).since("3.2.1").flags(&[FAST]),
+    /// Renames a key; a key of the new name is replaced.
+    writes("rename", 3, TWO_KEYS, |call, view| rename(call, view, true)).since("1.0.0"),
+    /// Renames a key unless a key of the new name exists.
+    writes("renamenx", 3, TWO_KEYS, |call, view| rename(call, view, false))
+        .since("1.0.0").flags(&[FAST]),
+    /// Copies a key's value to another key.
+    writes("copy", -3, TWO_KEYS, copy).since("6.2.0").flags(&[DENYOOM]),
+    /// Moves a key to another database.
+    writes("move", 3, ONE_KEY, move_key).since("1.0.0").flags(&[FAST]),
+};
 
 fn delete(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, keys) = (call.session.db, call.args().rest());

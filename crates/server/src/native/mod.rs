@@ -16,6 +16,13 @@
 //! [`table`] has all their rows. [`subcommand`] is shared by commands with subcommands,
 //! [`mod@error`] by all. [`long`] is the work that some do on another thread.
 
+/// Rows of commands. The doc comment above each is its summary.
+macro_rules! rows {
+    ($($(#[doc = $line:literal])+ $row:expr,)+) => {
+        &[$($row.does(concat!($($line),+).trim_ascii_start())),+]
+    };
+}
+
 pub mod bitmaps;
 pub mod client;
 pub mod command;

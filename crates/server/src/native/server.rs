@@ -18,70 +18,54 @@ use crate::version::BLOOM_VERSION;
 use everbloom_store::persistence::jobs::{self, JobError};
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    Command::new("info", -1, ReadEach(info::info))
-        .flags(&[LOADING, STALE])
-        .docs(
-            "1.0.0",
-            "Returns information and statistics about the server.",
-        ),
+pub const COMMANDS: &[Command] = rows! {
+    /// Returns information and statistics about the server.
+    Command::new("info", -1, ReadEach(info::info)).since("1.0.0").flags(&[LOADING, STALE]),
+    /// A container for server configuration commands.
     container("config", config::SUBCOMMANDS)
-        .flags(&[WHILE_LOADING, CHANGES_SETTINGS])
-        .docs("2.0.0", "A container for server configuration commands."),
+        .since("2.0.0").flags(&[WHILE_LOADING, CHANGES_SETTINGS]),
+    /// Returns detailed information about all commands.
     command::COMMAND,
-    Command::new("time", 1, Plain(time))
-        .flags(&[LOADING, STALE, FAST])
-        .docs("2.6.0", "Returns the server time."),
-    Command::new("role", 1, Plain(role))
-        .flags(&[NOSCRIPT, LOADING, STALE, FAST])
-        .docs("2.8.12", "Returns the replication role."),
-    Command::new("wait", 3, Plain(wait))
-        .flags(&[NOSCRIPT])
-        .group("generic")
-        .docs(
-            "3.0.0",
-            "Returns how many replicas have the writes of the connection: there are none.",
-        ),
+    /// Returns the server time.
+    Command::new("time", 1, Plain(time)).since("2.6.0").flags(&[LOADING, STALE, FAST]),
+    /// Returns the replication role.
+    Command::new("role", 1, Plain(role)).since("2.8.12").flags(&[NOSCRIPT, LOADING, STALE, FAST]),
+    /// Returns how many replicas have the writes of the connection: there are none.
+    Command::new("wait", 3, Plain(wait)).since("3.0.0").flags(&[NOSCRIPT]).group("generic"),
+    /// Stops the server.
     Command::new("shutdown", -1, Plain(shutdown))
-        .flags(&[ADMIN, NOSCRIPT, LOADING, STALE, NO_MULTI, ALLOW_BUSY])
-        .docs("1.0.0", "Stops the server."),
-    container("slowlog", SLOWLOG)
-        .flags(&[WHILE_LOADING])
-        .docs("2.2.12", "A container for slow log commands."),
-    container("module", MODULE).docs("4.0.0", "A container for module commands."),
-    container("acl", ACL)
-        .flags(&[WHILE_LOADING])
-        .docs("6.0.0", "A container for access list control commands."),
-];
+        .since("1.0.0").flags(&[ADMIN, NOSCRIPT, LOADING, STALE, NO_MULTI, ALLOW_BUSY]),
+    /// A container for slow log commands.
+    container("slowlog", SLOWLOG).since("2.2.12").flags(&[WHILE_LOADING]),
+    /// A container for module commands.
+    container("module", MODULE).since("4.0.0"),
+    /// A container for access list control commands.
+    container("acl", ACL).since("6.0.0").flags(&[WHILE_LOADING]),
+};
 
 const OPERATOR: Flags = Flags::of(&[ADMIN, LOADING, STALE]);
 
-const SLOWLOG: &[Command] = &[
+const SLOWLOG: &[Command] = rows! {
+    /// Return top <count> entries from the slowlog (default: 10, -1 mean all).
     Command::new("slowlog|get", -2, Plain(slowlog_get))
-        .flags(&[OPERATOR])
-        .docs(
-            "2.2.12",
-            "Return top <count> entries from the slowlog (default: 10, -1 mean all).",
-        )
-        .usage("[<count>]"),
-    Command::new(
-        "slowlog|len",
-        2,
-        Plain(|call| Ok(count(call.server.slowlog.len()))),
-    )
-    .flags(&[OPERATOR])
-    .docs("2.2.12", "Return the length of the slowlog."),
-    Command::new("slowlog|reset", 2, Plain(slowlog_reset))
-        .flags(&[OPERATOR])
-        .docs("2.2.12", "Reset the slowlog."),
-];
+        .since("2.2.12").flags(&[OPERATOR]).usage("[<count>]"),
+    /// Return the length of the slowlog.
+    Command::new("slowlog|len", 2, Plain(|call| Ok(count(call.server.slowlog.len()))))
+        .since("2.2.12").flags(&[OPERATOR]),
+    /// Reset the slowlog.
+    Command::new("slowlog|reset", 2, Plain(slowlog_reset)).since("2.2.12").flags(&[OPERATOR]),
+};
 
-const MODULE: &[Command] = &[Command::new("module|list", 2, Plain(|_| Ok(modules())))
-    .flags(&[ADMIN, NOSCRIPT])
-    .docs("4.0.0", "Return a list of loaded modules.")];
+const MODULE: &[Command] = rows! {
+    /// Return a list of loaded modules.
+    Command::new("module|list", 2, Plain(|_| Ok(modules())))
+        .since("4.0.0").flags(&[ADMIN, NOSCRIPT]),
+};
 
-const ACL: &[Command] = &[subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("default")))
-    .docs("6.0.0", "Return the current connection username.")];
+const ACL: &[Command] = rows! {
+    /// Return the current connection username.
+    subcommand("acl|whoami", 2, |_| Ok(Reply::bulk("default"))).since("6.0.0"),
+};
 
 /// The list of MODULE LIST. The filters are built in, and clients check for them here.
 pub fn modules() -> Reply {

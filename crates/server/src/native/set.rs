@@ -12,42 +12,24 @@ use super::{Call, Command, error, flag, writes};
 use crate::locked::Locked;
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    writes("set", -3, ONE_KEY, set)
-        .flags(&[DENYOOM])
-        .docs("1.0.0", "Sets a key to a string."),
-    writes("setnx", 3, ONE_KEY, setnx)
-        .flags(&[DENYOOM, FAST])
-        .docs("1.0.0", "Sets a key to a string unless it exists."),
-    writes("setex", 4, ONE_KEY, |call, view| {
-        setex(call, view, TimeForm::Seconds)
-    })
-    .flags(&[DENYOOM])
-    .docs(
-        "2.0.0",
-        "Sets a key to a string that expires in some seconds.",
-    ),
-    writes("psetex", 4, ONE_KEY, |call, view| {
-        setex(call, view, TimeForm::Milliseconds)
-    })
-    .flags(&[DENYOOM])
-    .docs(
-        "2.6.0",
-        "Sets a key to a string that expires in some milliseconds.",
-    ),
-    writes("getset", 3, ONE_KEY, getset)
-        .flags(&[DENYOOM, FAST])
-        .docs(
-            "1.0.0",
-            "Sets a key to a string and returns the one it had.",
-        ),
-    writes("getex", -2, ONE_KEY, getex)
-        .flags(&[FAST])
-        .docs("6.2.0", "Returns a key's string and changes its expiry."),
-    writes("getdel", 2, ONE_KEY, getdel)
-        .flags(&[FAST])
-        .docs("6.2.0", "Returns a key's string and deletes the key."),
-];
+pub const COMMANDS: &[Command] = rows! {
+    /// Sets a key to a string.
+    writes("set", -3, ONE_KEY, set).since("1.0.0").flags(&[DENYOOM]),
+    /// Sets a key to a string unless it exists.
+    writes("setnx", 3, ONE_KEY, setnx).since("1.0.0").flags(&[DENYOOM, FAST]),
+    /// Sets a key to a string that expires in some seconds.
+    writes("setex", 4, ONE_KEY, |call, view| setex(call, view, TimeForm::Seconds))
+        .since("2.0.0").flags(&[DENYOOM]),
+    /// Sets a key to a string that expires in some milliseconds.
+    writes("psetex", 4, ONE_KEY, |call, view| setex(call, view, TimeForm::Milliseconds))
+        .since("2.6.0").flags(&[DENYOOM]),
+    /// Sets a key to a string and returns the one it had.
+    writes("getset", 3, ONE_KEY, getset).since("1.0.0").flags(&[DENYOOM, FAST]),
+    /// Returns a key's string and changes its expiry.
+    writes("getex", -2, ONE_KEY, getex).since("6.2.0").flags(&[FAST]),
+    /// Returns a key's string and deletes the key.
+    writes("getdel", 2, ONE_KEY, getdel).since("6.2.0").flags(&[FAST]),
+};
 
 /// A time option: EX, PX, EXAT or PXAT and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,34 +15,28 @@ use everbloom_store::keyspace::{Entry, View};
 const PAIRS: KeySpec = KeySpec::new(1, -1, 2);
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    reads("get", 2, ONE_KEY, get)
-        .flags(&[FAST])
-        .docs("1.0.0", "Returns a key's string."),
-    reads("mget", -2, ALL_KEYS, mget)
-        .flags(&[FAST])
-        .docs("1.0.0", "Returns the strings of several keys."),
+pub const COMMANDS: &[Command] = rows! {
+    /// Returns a key's string.
+    reads("get", 2, ONE_KEY, get).since("1.0.0").flags(&[FAST]),
+    /// Returns the strings of several keys.
+    reads("mget", -2, ALL_KEYS, mget).since("1.0.0").flags(&[FAST]),
+    /// Sets several keys to strings.
     writes("mset", -3, PAIRS, |call, view| mset(call, view, false))
-        .flags(&[DENYOOM])
-        .docs("1.0.1", "Sets several keys to strings."),
+        .since("1.0.1").flags(&[DENYOOM]),
+    /// Sets several keys to strings if none of them exists.
     writes("msetnx", -3, PAIRS, |call, view| mset(call, view, true))
-        .flags(&[DENYOOM])
-        .docs(
-            "1.0.1",
-            "Sets several keys to strings if none of them exists.",
-        ),
-    reads("strlen", 2, ONE_KEY, strlen)
-        .flags(&[FAST])
-        .docs("2.2.0", "Returns the length of a key's string."),
-    writes("append", 3, ONE_KEY, append)
-        .flags(&[DENYOOM, FAST])
-        .docs("2.0.0", "Appends to a key's string."),
-    reads("getrange", 4, ONE_KEY, getrange).docs("2.4.0", "Returns a part of a key's string."),
-    reads("substr", 4, ONE_KEY, getrange).docs("1.0.0", "Returns a part of a key's string."),
-    writes("setrange", 4, ONE_KEY, setrange)
-        .flags(&[DENYOOM])
-        .docs("2.2.0", "Overwrites a part of a key's string."),
-];
+        .since("1.0.1").flags(&[DENYOOM]),
+    /// Returns the length of a key's string.
+    reads("strlen", 2, ONE_KEY, strlen).since("2.2.0").flags(&[FAST]),
+    /// Appends to a key's string.
+    writes("append", 3, ONE_KEY, append).since("2.0.0").flags(&[DENYOOM, FAST]),
+    /// Returns a part of a key's string.
+    reads("getrange", 4, ONE_KEY, getrange).since("2.4.0"),
+    /// Returns a part of a key's string.
+    reads("substr", 4, ONE_KEY, getrange).since("1.0.0"),
+    /// Overwrites a part of a key's string.
+    writes("setrange", 4, ONE_KEY, setrange).since("2.2.0").flags(&[DENYOOM]),
+};
 
 /// The string of an entry, or the error of a command that needs one.
 pub(super) fn text_of(entry: Option<&Entry>) -> Result<Option<&[u8]>, Reply> {

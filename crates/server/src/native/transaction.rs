@@ -8,55 +8,47 @@ use everbloom_resp::Reply;
 
 use everbloom_store::keyspace::Footprint;
 
-use super::{Call, Command, Handler};
+use super::Handler::{Exec, Plain};
+use super::{Call, Command};
 use crate::session::{Transaction, Watch};
 use crate::watches::forget;
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    Command::new("multi", 1, Handler::Plain(|call| Ok(multi(call))))
-        .flags(&[QUICK, AT_ONCE])
-        .docs("1.2.0", "Starts a transaction."),
-    Command::new("exec", 1, Handler::Exec)
-        .flags(&[NOSCRIPT, LOADING, STALE, SKIP_SLOWLOG])
-        .flags(&[AT_ONCE, DISCARDS, CHANGES_SETTINGS])
-        .docs("1.2.0", "Executes all commands in a transaction."),
-    Command::new("discard", 1, Handler::Plain(|call| Ok(discard(call))))
-        .flags(&[QUICK, AT_ONCE])
-        .docs("2.0.0", "Discards a transaction."),
-    Command::new("watch", -2, Handler::Plain(|call| Ok(watch(call))))
-        .flags(&[QUICK, AT_ONCE])
-        .keys(ALL_KEYS)
-        .docs(
-            "2.2.0",
-            "Monitors changes to keys to determine the execution of a transaction.",
-        ),
-    Command::new("unwatch", 1, Handler::Plain(|call| Ok(unwatch(call))))
-        .flags(&[QUICK])
-        .docs("2.2.0", "Forgets about watched keys of a transaction."),
-];
+pub const COMMANDS: &[Command] = rows! {
+    /// Starts a transaction.
+    Command::new("multi", 1, Plain(multi)).since("1.2.0").flags(&[QUICK, AT_ONCE]),
+    /// Executes all commands in a transaction.
+    Command::new("exec", 1, Exec).since("1.2.0").flags(&[NOSCRIPT, LOADING, STALE, SKIP_SLOWLOG])
+        .flags(&[AT_ONCE, DISCARDS, CHANGES_SETTINGS]),
+    /// Discards a transaction.
+    Command::new("discard", 1, Plain(discard)).since("2.0.0").flags(&[QUICK, AT_ONCE]),
+    /// Monitors changes to keys to determine the execution of a transaction.
+    Command::new("watch", -2, Plain(watch)).since("2.2.0").flags(&[QUICK, AT_ONCE]).keys(ALL_KEYS),
+    /// Forgets about watched keys of a transaction.
+    Command::new("unwatch", 1, Plain(unwatch)).since("2.2.0").flags(&[QUICK]),
+};
 
 const QUICK: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST]);
 
-fn multi(call: &mut Call<'_>) -> Reply {
+fn multi(call: &mut Call<'_>) -> Result<Reply, Reply> {
     if call.session.transaction.is_some() {
-        return Reply::error("ERR MULTI calls can not be nested");
+        return Err(Reply::error("ERR MULTI calls can not be nested"));
     }
     call.session.transaction = Some(Transaction::default());
-    Reply::OK
+    Ok(Reply::OK)
 }
 
-fn discard(call: &mut Call<'_>) -> Reply {
+fn discard(call: &mut Call<'_>) -> Result<Reply, Reply> {
     if call.session.transaction.take().is_none() {
-        return Reply::error("ERR DISCARD without MULTI");
+        return Err(Reply::error("ERR DISCARD without MULTI"));
     }
     forget(call.session, &call.server.store.keyspace, call.now);
-    Reply::OK
+    Ok(Reply::OK)
 }
 
-fn watch(call: &mut Call<'_>) -> Reply {
+fn watch(call: &mut Call<'_>) -> Result<Reply, Reply> {
     if call.session.transaction.is_some() {
-        return Reply::error("ERR WATCH inside MULTI is not allowed");
+        return Err(Reply::error("ERR WATCH inside MULTI is not allowed"));
     }
     let db = call.session.db;
     for key in call.args.iter().skip(1) {
@@ -76,11 +68,11 @@ fn watch(call: &mut Call<'_>) -> Reply {
             present,
         });
     }
-    Reply::OK
+    Ok(Reply::OK)
 }
 
-fn unwatch(call: &mut Call<'_>) -> Reply {
+fn unwatch(call: &mut Call<'_>) -> Result<Reply, Reply> {
     // Inside a transaction it is queued, and EXEC drops the watches before it runs.
     forget(call.session, &call.server.store.keyspace, call.now);
-    Reply::OK
+    Ok(Reply::OK)
 }

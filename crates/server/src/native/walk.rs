@@ -14,33 +14,24 @@ use crate::system;
 use everbloom_store::keyspace::{Entry, SHARDS, View, scan};
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    Command::new("keys", 2, ReadEach(keys))
-        .flags(&[READONLY])
-        .docs("1.0.0", "Lists the keys whose names match a pattern."),
-    Command::new("scan", -2, ReadEach(scan))
-        .flags(&[READONLY])
-        .docs("2.8.0", "Walks the keys in steps."),
-    Command::new("randomkey", 1, ReadEach(random_key))
-        .flags(&[READONLY])
-        .docs("1.0.0", "Names any key."),
+pub const COMMANDS: &[Command] = rows! {
+    /// Lists the keys whose names match a pattern.
+    Command::new("keys", 2, ReadEach(keys)).since("1.0.0").flags(&[READONLY]),
+    /// Walks the keys in steps.
+    Command::new("scan", -2, ReadEach(scan)).since("2.8.0").flags(&[READONLY]),
+    /// Names any key.
+    Command::new("randomkey", 1, ReadEach(random_key)).since("1.0.0").flags(&[READONLY]),
+    /// Counts the keys.
     Command::new("dbsize", 1, ReadEach(db_size))
-        .flags(&[READONLY, FAST])
-        .group("server")
-        .docs("1.0.0", "Counts the keys."),
-    Command::new("flushdb", -1, WriteAll(flush_db))
-        .flags(&[WRITE])
-        .group("server")
-        .docs("1.0.0", "Deletes all keys of the database."),
+        .since("1.0.0").flags(&[READONLY, FAST]).group("server"),
+    /// Deletes all keys of the database.
+    Command::new("flushdb", -1, WriteAll(flush_db)).since("1.0.0").flags(&[WRITE]).group("server"),
+    /// Deletes all keys of all databases.
     Command::new("flushall", -1, WriteAll(flush_all))
-        .flags(&[WRITE])
-        .group("server")
-        .docs("1.0.0", "Deletes all keys of all databases."),
-    Command::new("swapdb", 3, WriteAll(swap))
-        .flags(&[WRITE, FAST])
-        .group("server")
-        .docs("4.0.0", "Exchanges two databases."),
-];
+        .since("1.0.0").flags(&[WRITE]).group("server"),
+    /// Exchanges two databases.
+    Command::new("swapdb", 3, WriteAll(swap)).since("4.0.0").flags(&[WRITE, FAST]).group("server"),
+};
 
 /// A pattern; `None` when every name matches it.
 fn pattern(text: &[u8]) -> Option<&[u8]> {

@@ -21,47 +21,21 @@ use super::{Command, Handler, reads, writes};
 const BEHIND_OPERATION: KeySpec = KeySpec::new(2, -1, 1);
 
 /// The rows of this family.
-pub const COMMANDS: &[Command] = &[
-    Command::new(
-        single::SETBIT,
-        4,
-        Handler::Text(Action::Write(single::setbit)),
-    )
-    .keys(ONE_KEY)
-    .flags(&[WRITE, DENYOOM])
-    .pipelines()
-    .docs(
-        "2.2.0",
-        "Sets a bit of a key's string and returns what it was.",
-    ),
-    Command::new(
-        single::GETBIT,
-        3,
-        Handler::Text(Action::Read(single::getbit)),
-    )
-    .keys(ONE_KEY)
-    .flags(&[READONLY, FAST])
-    .pipelines()
-    .docs("2.2.0", "Returns a bit of a key's string."),
-    reads("bitcount", -2, ONE_KEY, range::bitcount)
-        .docs("2.6.0", "Counts the bits of a key's string that are 1."),
-    reads("bitpos", -3, ONE_KEY, range::bitpos).docs(
-        "2.8.7",
-        "Finds the first bit of a key's string that is 1, or 0.",
-    ),
-    writes("bitop", -4, BEHIND_OPERATION, bitop::bitop)
-        .flags(&[DENYOOM])
-        .docs(
-            "2.6.0",
-            "Sets a key to the AND, OR, XOR or NOT of other keys' strings.",
-        ),
-    writes("bitfield", -2, ONE_KEY, bitfield::bitfield)
-        .flags(&[DENYOOM])
-        .docs(
-            "3.2.0",
-            "Reads and changes integers of any width in a key's string.",
-        ),
-    reads("bitfield_ro", -2, ONE_KEY, bitfield::bitfield_ro)
-        .flags(&[FAST])
-        .docs("6.0.0", "Reads integers of any width in a key's string."),
-];
+pub const COMMANDS: &[Command] = rows! {
+    /// Sets a bit of a key's string and returns what it was.
+    Command::new(single::SETBIT, 4, Handler::Text(Action::Write(single::setbit)))
+        .since("2.2.0").keys(ONE_KEY).flags(&[WRITE, DENYOOM]).pipelines(),
+    /// Returns a bit of a key's string.
+    Command::new(single::GETBIT, 3, Handler::Text(Action::Read(single::getbit)))
+        .since("2.2.0").keys(ONE_KEY).flags(&[READONLY, FAST]).pipelines(),
+    /// Counts the bits of a key's string that are 1.
+    reads("bitcount", -2, ONE_KEY, range::bitcount).since("2.6.0"),
+    /// Finds the first bit of a key's string that is 1, or 0.
+    reads("bitpos", -3, ONE_KEY, range::bitpos).since("2.8.7"),
+    /// Sets a key to the AND, OR, XOR or NOT of other keys' strings.
+    writes("bitop", -4, BEHIND_OPERATION, bitop::bitop).since("2.6.0").flags(&[DENYOOM]),
+    /// Reads and changes integers of any width in a key's string.
+    writes("bitfield", -2, ONE_KEY, bitfield::bitfield).since("3.2.0").flags(&[DENYOOM]),
+    /// Reads integers of any width in a key's string.
+    reads("bitfield_ro", -2, ONE_KEY, bitfield::bitfield_ro).since("6.0.0").flags(&[FAST]),
+};
