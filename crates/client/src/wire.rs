@@ -1,15 +1,24 @@
 //! The connection to a server. It lets all other code serve blocking and async connections alike.
 //!
 //! Each operation of a filter is an `async` function over a [`Wire`]. A blocking connection is a
-//! wire whose futures are always ready, so [`now`] polls such a function once.
+//! wire whose futures are always ready, so [`wait`] polls such a function once.
 
 use std::future::{Future, ready};
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
-use redis::{ConnectionLike, FromRedisValue, Pipeline, RedisResult, Value};
+use redis::{Cmd, ConnectionLike, FromRedisValue, Pipeline, RedisResult, Value};
 
 use crate::Error;
+
+/// An operation on items.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Add,
+    LookUp,
+}
 
 /// One reply per command, in order. An error for a whole pipeline says nothing about its commands.
 pub(crate) type Replies = RedisResult<Vec<RedisResult<Value>>>;
@@ -92,9 +101,32 @@ pub(crate) async fn ask<W: Wire>(
     name: &str,
     pipeline: &Pipeline,
 ) -> Result<Vec<Value>, Error> {
-    let replies = wire.ask(pipeline).await;
-    let replies: RedisResult<Vec<Value>> =
-        replies.and_then(|replies| replies.into_iter().collect());
+    whole(wire.ask(pipeline).await, name)
+}
+
+/// As [`ask`], for several pipelines at the same time.
+pub(crate) async fn ask_each<W: SideBySide>(
+    wire: &mut W,
+    name: &str,
+    pipelines: &[Pipeline],
+) -> Result<Vec<Vec<Value>>, Error> {
+    let replies = wire.ask_each(pipelines).await.into_iter();
+    replies.map(|replies| whole(replies, name)).collect()
+}
+
+/// The value of the reply to one command.
+pub(crate) async fn ask_one<W: Wire, T: FromRedisValue>(
+    wire: &mut W,
+    name: &str,
+    command: &Cmd,
+) -> Result<T, Error> {
+    let mut pipeline = redis::pipe();
+    pipeline.ignore_errors().add_command(command.clone());
+    read(ask(wire, name, &pipeline).await?.first())
+}
+
+fn whole(replies: Replies, name: &str) -> Result<Vec<Value>, Error> {
+    let replies = replies.and_then(|replies| replies.into_iter().collect());
     replies.map_err(|error| Error::of(error, name))
 }
 
@@ -104,67 +136,60 @@ pub(crate) fn read<T: FromRedisValue>(reply: Option<&Value>) -> Result<T, Error>
     redis::from_redis_value_ref(reply).map_err(|error| Error::Reply(error.to_string()))
 }
 
-/// Polls a future that is always ready.
-pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(outcome) => outcome,
-        Poll::Pending => unreachable!("a connection that blocks is not waited for"),
+/// Runs a future in this thread.
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
+    let (mut future, waker) = (
+        pin!(future),
+        Waker::from(Arc::new(Unpark(thread::current()))),
+    );
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(outcome) => return outcome,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Wakes a thread that waits for a future.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
 /// Makes the public methods of a filter from functions over a [`Wire`]: each one for blocking and
-/// for async connections. Async connections may need further traits, such as `Clone`.
+/// for async connections. A method may give its function one more argument. Async connections may
+/// need further traits, such as `Clone`.
 macro_rules! doors {
-    ([$bound:ident] $($(#[$doc:meta])* $sync:ident, $async:ident($($arg:ident: $type:ty),*)
-        -> $result:ty = $core:ident;)*) => {
+    ([$bound:ident] $($(#[$doc:meta])* $sync:ident, $async:ident(
+        $(&$self:ident $(,)?)? $($arg:ident: $type:ty),*
+    ) -> $result:ty = $core:ident $(($more:expr))?;)*) => {
         $(
             $(#[$doc])*
             pub fn $sync(
-                &self,
+                $(&$self,)?
                 connection: &mut dyn redis::ConnectionLike,
                 $($arg: $type),*
             ) -> $result {
-                $crate::wire::now(self.$core(&mut $crate::wire::Blocking(connection), $($arg),*))
+                let wire = &mut $crate::wire::Blocking(connection);
+                $crate::wire::wait(Self::$core($($self,)? wire, $($arg,)* $($more)?))
             }
 
             #[doc = concat!("As [`", stringify!($sync), "`](Self::", stringify!($sync),
                 "), over an asynchronous connection. [Example](crate#asynchronous).")]
             #[cfg(feature = "async")]
             pub async fn $async<C: redis::aio::ConnectionLike + Send + $bound>(
-                &self,
+                $(&$self,)?
                 connection: &mut C,
                 $($arg: $type),*
             ) -> $result {
-                self.$core(&mut $crate::wire::Waiting(connection), $($arg),*).await
+                let wire = &mut $crate::wire::Waiting(connection);
+                Self::$core($($self,)? wire, $($arg,)* $($more)?).await
             }
         )*
     };
 }
 
-/// As [`doors`], for functions that create or open a filter.
-macro_rules! entrances {
-    ([$bound:ident] $($(#[$doc:meta])* $sync:ident, $async:ident($($arg:ident: $type:ty),*)
-        = $core:ident;)*) => {
-        $(
-            $(#[$doc])*
-            pub fn $sync(
-                connection: &mut dyn redis::ConnectionLike,
-                $($arg: $type),*
-            ) -> Result<Self, $crate::Error> {
-                $crate::wire::now(Self::$core(&mut $crate::wire::Blocking(connection), $($arg),*))
-            }
-
-            #[doc = concat!("As [`", stringify!($sync), "`](Self::", stringify!($sync),
-                "), over an asynchronous connection. [Example](crate#asynchronous).")]
-            #[cfg(feature = "async")]
-            pub async fn $async<C: redis::aio::ConnectionLike + Send + $bound>(
-                connection: &mut C,
-                $($arg: $type),*
-            ) -> Result<Self, $crate::Error> {
-                Self::$core(&mut $crate::wire::Waiting(connection), $($arg),*).await
-            }
-        )*
-    };
-}
-
-pub(crate) use {doors, entrances};
+pub(crate) use doors;

@@ -18,7 +18,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 use core::mem;
-use core::ops::{Deref, DerefMut, Range};
+use core::ops::Range;
 
 use crate::pages::{self, HUGE};
 
@@ -26,39 +26,20 @@ use crate::pages::{self, HUGE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AllocError;
 
-/// The bytes of an array.
-#[derive(Default, PartialEq)]
-pub(crate) struct Bytes(Box<[u8]>);
-
-impl Bytes {
-    /// Passes the bytes to `relocate`, which may move them; their number must not change.
-    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        let len = self.len();
-        self.0 = relocate(mem::take(&mut self.0));
-        assert_eq!(self.len(), len, "relocated bytes stay as many");
-    }
+/// Passes bytes to `relocate`, which may move them; their number must not change.
+pub(crate) fn relocate(bytes: &mut Box<[u8]>, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+    let len = bytes.len();
+    *bytes = relocate(mem::take(bytes));
+    assert_eq!(bytes.len(), len, "relocated bytes stay as many");
 }
 
-impl From<Box<[u8]>> for Bytes {
-    fn from(bytes: Box<[u8]>) -> Self {
-        Bytes(bytes)
-    }
-}
-
-impl Deref for Bytes {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl DerefMut for Bytes {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
+/// A copy, in which memory that was never written stays so.
+pub(crate) fn copied(bytes: &[u8]) -> Box<[u8]> {
+    let Ok(mut copy) = zeroed(bytes.len()) else {
+        handle_alloc_error(Layout::for_value(bytes));
+    };
+    pages::copy(&mut copy, bytes);
+    copy
 }
 
 /// A fixed number of bytes of bits.
@@ -66,7 +47,7 @@ pub(crate) struct BitArray(Repr);
 
 enum Repr {
     /// The whole array.
-    Dense(Bytes),
+    Dense(Box<[u8]>),
     /// The positions of the ones, in a small array with few ones. In a program with many filters,
     /// most never hold more than one item; they then need no memory for bits.
     Few(Few),
@@ -155,7 +136,7 @@ impl BitArray {
         let len = usize::try_from(bytes).map_err(|_| AllocError)?;
         match Few::none(len) {
             Some(few) => Ok(BitArray(Repr::Few(few))),
-            None => Ok(BitArray(Repr::Dense(zeroed(len)?.into()))),
+            None => Ok(BitArray(Repr::Dense(zeroed(len)?))),
         }
     }
 
@@ -165,7 +146,7 @@ impl BitArray {
         if let Some(few) = Few::of(&bytes) {
             return BitArray(Repr::Few(few));
         }
-        BitArray(Repr::Dense(boxed(bytes).into()))
+        BitArray(Repr::Dense(boxed(bytes)))
     }
 
     /// The bytes, if there are any.
@@ -188,7 +169,7 @@ impl BitArray {
     #[inline]
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         if let Repr::Few(few) = &self.0 {
-            self.0 = Repr::Dense(few.to_dense().into());
+            self.0 = Repr::Dense(few.to_dense());
         }
         match &mut self.0 {
             Repr::Dense(bytes) => bytes,
@@ -208,9 +189,9 @@ impl BitArray {
 
     /// Passes the bytes to `relocate`, which may move them, if there are any; their number must not
     /// change.
-    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
+    pub(crate) fn relocate(&mut self, move_bytes: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         if let Repr::Dense(bytes) = &mut self.0 {
-            bytes.relocate(relocate);
+            relocate(bytes, move_bytes);
         }
     }
 
@@ -233,16 +214,10 @@ impl BitArray {
 
     /// The number of bits that are 1. Takes time linear in the length.
     pub(crate) fn count_ones(&self) -> u64 {
-        let bytes = match &self.0 {
-            Repr::Dense(bytes) => bytes,
-            Repr::Few(few) => return few.len.into(),
-        };
-        let (words, rest) = bytes.as_chunks::<8>();
-        let words = words
-            .iter()
-            .map(|word| u64::from(u64::from_le_bytes(*word).count_ones()));
-        let rest = rest.iter().map(|byte| u64::from(byte.count_ones()));
-        words.chain(rest).sum()
+        match &self.0 {
+            Repr::Dense(bytes) => count_ones(bytes),
+            Repr::Few(few) => few.len.into(),
+        }
     }
 
     /// Whether the bit is 1. Panics when the position is outside the array.
@@ -286,7 +261,7 @@ impl BitArray {
             Repr::Dense(bytes) => bytes[byte_of(position)] |= mask_of(position),
             Repr::Few(few) => {
                 if !few.set(position) {
-                    self.0 = Repr::Dense(few.to_dense().into());
+                    self.0 = Repr::Dense(few.to_dense());
                     self.set(position);
                 }
             }
@@ -366,17 +341,10 @@ pub(crate) fn zeroed(len: usize) -> Result<Box<[u8]>, AllocError> {
 
 impl Clone for BitArray {
     fn clone(&self) -> BitArray {
-        let bytes = match &self.0 {
-            Repr::Dense(bytes) => bytes,
-            Repr::Few(few) => return BitArray(Repr::Few(*few)),
-        };
-        match zeroed(bytes.len()) {
-            Ok(mut copy) => {
-                pages::copy(&mut copy, bytes);
-                BitArray(Repr::Dense(copy.into()))
-            }
-            Err(AllocError) => handle_alloc_error(Layout::for_value::<[u8]>(bytes)),
-        }
+        BitArray(match &self.0 {
+            Repr::Dense(bytes) => Repr::Dense(copied(bytes)),
+            Repr::Few(few) => Repr::Few(*few),
+        })
     }
 }
 
@@ -390,6 +358,16 @@ impl fmt::Debug for BitArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len())
     }
+}
+
+/// The number of bits that are 1. Takes time linear in the length.
+pub(crate) fn count_ones(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words = words
+        .iter()
+        .map(|word| u64::from_le_bytes(*word).count_ones());
+    let rest = rest.iter().map(|byte| byte.count_ones());
+    words.chain(rest).map(u64::from).sum()
 }
 
 #[inline]

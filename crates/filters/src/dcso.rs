@@ -34,7 +34,7 @@ use alloc::boxed::Box;
 use core::f64::consts::LN_2;
 use core::fmt;
 
-use crate::bits::{test_bit, zeroed};
+use crate::bits::{count_ones, test_bit, zeroed};
 use crate::error::BuildError;
 use crate::hash::Modulus;
 use crate::math::{ceil, whole};
@@ -363,8 +363,7 @@ impl<'a> DcsoView<'a> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let ones = self.words.iter().map(|byte| u64::from(byte.count_ones()));
-        self.header.stats(ones.sum())
+        self.header.stats(count_ones(self.words))
     }
 }
 

@@ -90,15 +90,9 @@ impl BloomFilter {
     /// seen.insert_each(["a", "b", "a"], |is_new| new += u32::from(is_new));
     /// assert_eq!(new, 2);
     /// ```
-    pub fn insert_each(
-        &mut self,
-        items: impl IntoIterator<Item: Item>,
-        mut emit: impl FnMut(bool),
-    ) {
+    pub fn insert_each(&mut self, items: impl IntoIterator<Item: Item>, emit: impl FnMut(bool)) {
         let hasher = self.hasher().0;
-        group::insert_groups(&mut self.layer, &hasher, items.into_iter(), |new, count| {
-            (0..count).for_each(|index| emit(new >> index & 1 == 1));
-        });
+        group::insert_groups(&mut self.layer, &hasher, items.into_iter(), emit);
     }
 
     /// [`contains`](Self::contains) for each item in turn, several times faster than one by one
@@ -114,16 +108,9 @@ impl BloomFilter {
     /// seen.contains_each(urls, |found| answers.push(found));
     /// assert_eq!(answers, [false, true, false]);
     /// ```
-    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
+    pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, emit: impl FnMut(bool)) {
         let layers = slice::from_ref(&self.layer);
-        group::contained_groups(
-            layers,
-            &self.hasher().0,
-            items.into_iter(),
-            |found, count| {
-                (0..count).for_each(|index| emit(found >> index & 1 == 1));
-            },
-        );
+        group::contained_groups(layers, &self.hasher().0, items.into_iter(), emit);
     }
 
     /// The two hash values of an item in this filter, and in every other one with the same key. In

@@ -38,14 +38,13 @@ pub(crate) fn each_group<T, F>(
     }
 }
 
-/// Calls `emit` for each group of items in turn, with the mask of those that are in one of the
-/// layers, and how many items there are.
+/// Calls `emit` with whether each item in turn is in one of the layers.
 #[inline]
 pub(crate) fn contained_groups(
     mut layers: &[Layer],
     hasher: &Hasher,
     items: impl Iterator<Item: Item>,
-    mut emit: impl FnMut(u32, usize),
+    mut emit: impl FnMut(bool),
 ) {
     let prefetch = |layers: &&[Layer], group: &Group| group.prefetch_blocks(layers);
     each_group(
@@ -55,26 +54,25 @@ pub(crate) fn contained_groups(
         prefetch,
         |layers, group, far| {
             let found = group.contained_after_prefetch(layers, far);
-            emit(found, group.pairs().len());
+            group.each_in(found, &mut emit);
         },
     );
 }
 
-/// Inserts each group of items in turn into a layer without captures, and calls `emit` with the
-/// mask of those that are new, and how many items there are.
+/// Inserts each item in turn into a layer without captures, and calls `emit` with whether it is new.
 #[inline]
 pub(crate) fn insert_groups(
     layer: &mut Layer,
     hasher: &Hasher,
     items: impl Iterator<Item: Item>,
-    mut emit: impl FnMut(u32, usize),
+    mut emit: impl FnMut(bool),
 ) {
     let prefetch = |layer: &Layer, group: &Group| group.prefetch_blocks(slice::from_ref(layer));
     each_group(layer, hasher, items, prefetch, |layer, group, far| {
         let found = group.contained_before_insert(slice::from_ref(layer), far);
         // An item may have come with one before it in the group.
         let new = layer.insert_group(&group.pairs, group.all() & !found);
-        emit(new, group.pairs().len());
+        group.each_in(new, &mut emit);
     });
 }
 
@@ -120,6 +118,12 @@ impl Group {
     #[inline]
     pub(crate) fn pairs(&self) -> &[HashPair] {
         self.pairs.get(..self.len).unwrap_or_default()
+    }
+
+    /// Calls `emit` with whether each item is in the mask.
+    #[inline]
+    fn each_in(&self, mask: u32, emit: &mut impl FnMut(bool)) {
+        (0..self.len).for_each(|index| emit(mask >> index & 1 == 1));
     }
 
     /// All items.

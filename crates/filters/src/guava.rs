@@ -33,7 +33,7 @@ use core::fmt;
 
 use smallvec::SmallVec;
 
-use crate::bits::test_bit;
+use crate::bits::{count_ones, test_bit};
 use crate::hash::{Modulus, murmur3_x64_128};
 use crate::stats::Stats;
 
@@ -203,8 +203,7 @@ impl<'a> GuavaView<'a> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let ones = self.words.iter().map(|byte| u64::from(byte.count_ones()));
-        Stats::of_array(ones.sum(), self.bits(), self.hashes.into())
+        Stats::of_array(count_ones(self.words), self.bits(), self.hashes.into())
     }
 
     fn all_are_set(&self, positions: impl Iterator<Item = u64>) -> bool {

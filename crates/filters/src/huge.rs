@@ -13,15 +13,11 @@ pub(crate) struct HugePages<'a> {
 }
 
 impl HugePages<'_> {
-    /// Collapses the pages that have become due since the previous item count.
+    /// Collapses the pages that have become due since the previous item count; that is 0 after
+    /// a load.
     #[cold]
     pub(crate) fn collapse_since(&self, before: u64, items: u64) {
         bits::collapse(self.bytes, self.due(before)..self.due(items));
-    }
-
-    /// Collapses the pages that are due at this item count, after a load.
-    pub(crate) fn collapse_loaded(&self, items: u64) {
-        bits::collapse(self.bytes, 0..self.due(items));
     }
 
     /// The same for the huge pages that end within this part of the bytes.

@@ -483,30 +483,23 @@ impl ScalableBloomFilter {
 
     fn grow(&mut self, max_bytes: u64) -> Result<(), InsertError> {
         let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
-        let layer = match newest.key() {
+        let size = match newest.key() {
             None if let Some(valkey) = newest.valkey_bloom() => {
                 let (number, capacity) = (self.layers.len(), newest.capacity());
-                let rate = self.error_rate();
-                let size = valkey.next_size(number, capacity, rate, self.expansion);
-                newest.like(&size.ok_or(InsertError::CannotGrow)?, max_bytes)
+                valkey.next_size(number, capacity, self.error_rate(), self.expansion)
             }
-            None => {
-                let size = newest.size().next(self.expansion, self.options.rounding());
-                Layer::classic(&size.ok_or(InsertError::CannotGrow)?, max_bytes)
-            }
-            Some(key) if let Some(window) = &self.window => {
-                let size = self.next_in_generation(window);
-                Layer::blocked(&size.ok_or(InsertError::CannotGrow)?, key, max_bytes)
-            }
-            Some(key) => {
+            None => newest.size().next(self.expansion, self.options.rounding()),
+            Some(_) if let Some(window) = &self.window => self.next_in_generation(window),
+            Some(_) => {
                 let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
                 // A union may have exceeded the given error rate.
                 let left = (self.error_rate() - taken).max(newest.error_rate() / 2.0);
                 let size = BlockedSize::of_layer(newest.size()).next(self.expansion, left);
-                Layer::blocked(&size.ok_or(InsertError::CannotGrow)?, key, max_bytes)
+                size.map(BlockedSize::as_layer)
             }
         };
-        let layer = layer.map_err(|_| InsertError::CannotGrow)?;
+        let layer = size.and_then(|size| newest.like(&size, max_bytes).ok());
+        let layer = layer.ok_or(InsertError::CannotGrow)?;
         self.layers
             .try_reserve_exact(1)
             .map_err(|_| InsertError::CannotGrow)?;

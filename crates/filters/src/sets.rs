@@ -4,9 +4,9 @@ use smallvec::SmallVec;
 
 use crate::error::BuildError;
 use crate::fixed::BloomFilter;
-use crate::hash::Key;
 use crate::host::Capture;
 use crate::layer::Layer;
+use crate::layout::Layout;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
 
@@ -59,9 +59,7 @@ pub enum UnionError {
 }
 
 /// The error of the first rule that is broken.
-pub(crate) fn first_broken(
-    rules: impl IntoIterator<Item = (bool, UnionError)>,
-) -> Result<(), UnionError> {
+pub(crate) fn first_broken<E>(rules: impl IntoIterator<Item = (bool, E)>) -> Result<(), E> {
     let broken = rules.into_iter().find(|(holds, _)| !holds);
     broken.map_or(Ok(()), |(_, error)| Err(error))
 }
@@ -215,16 +213,16 @@ impl BloomFilter {
     ///
     /// [`ShrinkError`]; nothing has changed then.
     pub fn shrink_to(&mut self, capacity: u64) -> Result<f64, ShrinkError> {
-        let Some(key) = self.key() else {
+        if self.layout() != Layout::Blocked {
             return Err(ShrinkError::Layout);
-        };
+        }
         if capacity == 0 {
             return Err(BuildError::Capacity.into());
         }
         let wanted = BlockedSize::new(capacity, self.error_rate())
             .and_then(|size| BlockedSize::from_bits(size.bits(), self.hashes(), Some(capacity)));
         let size = wanted.ok_or(BuildError::Unsizable)?;
-        if let Some(layer) = folded(&self.layer, size, key)? {
+        if let Some(layer) = folded(&self.layer, size)? {
             self.layer = layer;
         }
         Ok(self.estimated_error_rate())
@@ -320,7 +318,8 @@ impl ScalableBloomFilter {
 
     /// The newest layer as it must be for this capacity; `None` when it would not be smaller.
     fn smaller_newest(&self, capacity: u64) -> Result<Option<Layer>, ShrinkError> {
-        let (Some(key), Some((newest, older))) = (self.key(), self.layers.split_last()) else {
+        let (Layout::Blocked, Some((newest, older))) = (self.layout(), self.layers.split_last())
+        else {
             return Err(ShrinkError::Layout);
         };
         if self.window.is_some() {
@@ -340,7 +339,7 @@ impl ScalableBloomFilter {
         };
         // A folded item has as many bits as before.
         let size = size.and_then(|size| size.with_hashes(newest.hashes()));
-        Ok(folded(newest, size.ok_or(BuildError::Unsizable)?, key)?)
+        Ok(folded(newest, size.ok_or(BuildError::Unsizable)?)?)
     }
 
     /// The error rate to expect: the sum of the layers'.
@@ -380,17 +379,17 @@ fn rate_now(layer: &Layer) -> f64 {
 }
 
 /// The layer with its blocks put into those of a smaller one; `None` when it would not be smaller.
-fn folded(layer: &Layer, mut size: BlockedSize, key: Key) -> Result<Option<Layer>, BuildError> {
+fn folded(layer: &Layer, mut size: BlockedSize) -> Result<Option<Layer>, BuildError> {
     size.bytes = folded_bytes(layer.bytes(), size.bytes);
     if size.bytes >= layer.bytes() {
         return Ok(None);
     }
-    folded_into(layer, &size, key).map(Some)
+    folded_into(layer, size).map(Some)
 }
 
 /// The layer with its blocks put into those of a layer of this size, which is no larger.
-fn folded_into(layer: &Layer, size: &BlockedSize, key: Key) -> Result<Layer, BuildError> {
-    let mut smaller = Layer::blocked(size, key, u64::MAX)?;
+fn folded_into(layer: &Layer, size: BlockedSize) -> Result<Layer, BuildError> {
+    let mut smaller = layer.like(&size.as_layer(), u64::MAX)?;
     fold(&layer.as_bytes(), smaller.as_bytes_mut());
     smaller.set_len(layer.len());
     smaller.collapse_loaded();
@@ -461,7 +460,7 @@ mod tests {
 
     fn folded(filter: &BloomFilter, blocks: u64) -> BloomFilter {
         let size = BlockedSize::from_bits(blocks * 512, 6, Some(1000)).unwrap();
-        let layer = folded_into(filter.layer(), &size, filter.key().unwrap()).unwrap();
+        let layer = folded_into(filter.layer(), size).unwrap();
         BloomFilter::from_layer(layer)
     }
 

@@ -20,31 +20,26 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub(crate) fn new(size: &LayerSize) -> Result<Shape, BuildError> {
+    pub(crate) fn new(
+        size: &LayerSize,
+        valkey: Option<Arc<ValkeyBloom>>,
+    ) -> Result<Shape, BuildError> {
         let modulus = match size.log2_bits {
             0 => size.bytes.checked_mul(8),
             log2_bits => 1_u64.checked_shl(u32::from(log2_bits)),
         };
         // Every position must lie in the array; probing relies on it.
         let modulus = modulus.filter(|&modulus| modulus > 0 && (modulus - 1) / 8 < size.bytes);
-        Ok(Shape {
-            size: *size,
-            modulus: Modulus::new(modulus.ok_or(BuildError::Unsizable)?),
-            valkey: None,
-        })
-    }
-
-    /// A shape in the classic layout. valkey-bloom stores no bits per item: they follow.
-    pub(crate) fn classic(
-        size: &LayerSize,
-        valkey: Option<Arc<ValkeyBloom>>,
-    ) -> Result<Shape, BuildError> {
-        let mut shape = Shape::new(size)?;
+        let mut size = *size;
         if valkey.is_some() {
-            shape.size.bits_per_entry = size.bits() as f64 / size.capacity as f64;
+            // valkey-bloom stores no bits per item: they follow.
+            size.bits_per_entry = size.bits() as f64 / size.capacity as f64;
         }
-        shape.valkey = valkey;
-        Ok(shape)
+        Ok(Shape {
+            size,
+            modulus: Modulus::new(modulus.ok_or(BuildError::Unsizable)?),
+            valkey,
+        })
     }
 
     /// The shape of one of the last layers if it is equal, or else a new allocation.

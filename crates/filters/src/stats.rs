@@ -147,11 +147,14 @@ impl Fill {
 
     /// For an array of blocks, from the number of ones in each. The error rate is the mean of the
     /// blocks' rates.
-    pub(crate) fn of_blocks(ones_of_each: impl Iterator<Item = u32>, hashes: u32) -> Fill {
+    pub(crate) fn of_blocks(ones_of_each: impl Iterator<Item = u64>, hashes: u32) -> Fill {
         // The number of blocks for each number of ones.
         let mut blocks = [0_u64; BLOCK_BITS as usize + 1];
         for ones in ones_of_each {
-            if let Some(count) = blocks.get_mut(ones as usize) {
+            if let Some(count) = usize::try_from(ones)
+                .ok()
+                .and_then(|ones| blocks.get_mut(ones))
+            {
                 *count += 1;
             }
         }

@@ -44,6 +44,11 @@ impl ValkeyBloom {
         0x33, 0x83,
     ];
 
+    /// Whether the tightening ratio is one.
+    pub(crate) fn tightens(&self) -> bool {
+        self.tightening > 0.0 && self.tightening < 1.0
+    }
+
     /// The tightening ratio to the power of a layer's number, by squaring: how many times the error
     /// rate of the first layer that one has. [Example](Self::FIXED_SEED).
     #[must_use]

@@ -21,6 +21,7 @@ use crate::item::Item;
 use crate::layer::Layer;
 use crate::redisbloom::PartsError;
 use crate::scalable::{ScalableBloomFilter, is_one_at_most};
+use crate::sizing::LayerSize;
 use crate::sizing::blocked::BlockedSize;
 
 /// What a window remembers. [Example](crate::WindowedBloomFilter).
@@ -259,9 +260,7 @@ impl ScalableBloomFilter {
             let found = |pair| layers.iter().rev().any(|layer| layer.contains(pair));
             return items.for_each(|item| emit(found(self.hash(&item))));
         }
-        group::contained_groups(layers, &self.hasher().0, items, |found, count| {
-            (0..count).for_each(|index| emit(found >> index & 1 == 1));
-        });
+        group::contained_groups(layers, &self.hasher().0, items, emit);
     }
 
     /// Begins the generations that the clock asks for. Returns how many these are, and when the
@@ -293,21 +292,18 @@ impl ScalableBloomFilter {
     ///
     /// There is no memory for the new generation; nothing has changed then.
     pub fn advance(&mut self, count: u64, now: u64) -> Result<(), InsertError> {
-        let (Some(window), Some(key)) = (
-            self.window.as_mut(),
-            self.layers.last().and_then(Layer::key),
-        ) else {
+        let (Some(window), Some(newest)) = (self.window.as_mut(), self.layers.last()) else {
             return Ok(());
         };
         if count == 0 {
             return Ok(());
         }
-        let newest = self.layers.iter().skip(window.past());
-        let items = newest.fold(0_u64, |sum, layer| sum.saturating_add(layer.len()));
+        let generation = self.layers.iter().skip(window.past());
+        let items = generation.fold(0_u64, |sum, layer| sum.saturating_add(layer.len()));
         // The next generation is likely to get as many items as this one.
         let size = window.size(if count == 1 { items } else { 0 });
-        let layer = Layer::blocked(&size.ok_or(InsertError::CannotGrow)?, key, u64::MAX)
-            .map_err(|_| InsertError::CannotGrow)?;
+        let layer = size.and_then(|size| newest.like(&size.as_layer(), u64::MAX).ok());
+        let layer = layer.ok_or(InsertError::CannotGrow)?;
         self.layers
             .try_reserve(1)
             .map_err(|_| InsertError::CannotGrow)?;
@@ -328,7 +324,7 @@ impl ScalableBloomFilter {
             self.items = self.items.saturating_sub(layer.len());
             window.dropped = window.dropped.saturating_add(layer.bytes());
             self.capture
-                .keep_first(|| layer.as_bytes().into_owned().into_boxed_slice().into());
+                .keep_first(|| layer.as_bytes().into_owned().into_boxed_slice());
         }
         self.layers.push(layer);
         Ok(())
@@ -336,11 +332,7 @@ impl ScalableBloomFilter {
 
     /// Extends the newest generation until now, although the clock has ended it.
     pub(crate) fn prolong(&mut self, now: u64) {
-        if let Some(newest) = self
-            .window
-            .as_mut()
-            .and_then(|window| window.kept.last_mut())
-        {
+        if let Some(newest) = self.newest_generation() {
             newest.began = newest.began.max(now);
         }
     }
@@ -360,7 +352,7 @@ impl ScalableBloomFilter {
     }
 
     /// The dimensions of one more layer of the newest generation.
-    pub(crate) fn next_in_generation(&self, window: &Window) -> Option<BlockedSize> {
+    pub(crate) fn next_in_generation(&self, window: &Window) -> Option<LayerSize> {
         let newest = self.layers.last()?;
         let taken = self
             .layers
@@ -371,17 +363,17 @@ impl ScalableBloomFilter {
         // A layer takes half of what is left. A loaded filter may have taken too much.
         let rate = left.max(newest.error_rate() / 2.0) / 2.0;
         let capacity = newest.capacity().checked_mul(self.expansion().into())?;
-        BlockedSize::new(capacity, rate)
+        BlockedSize::new(capacity, rate).map(BlockedSize::as_layer)
     }
 
     /// The newest generation has got a layer.
     pub(crate) fn note_growth(&mut self) {
-        if let Some(newest) = self
-            .window
-            .as_mut()
-            .and_then(|window| window.kept.last_mut())
-        {
+        if let Some(newest) = self.newest_generation() {
             newest.layers = newest.layers.saturating_add(1);
         }
+    }
+
+    fn newest_generation(&mut self) -> Option<&mut Generation> {
+        self.window.as_mut()?.kept.last_mut()
     }
 }

@@ -7,7 +7,8 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use crate::wire::Wire;
+use super::filter::BitmapFilter;
+use crate::wire::{Action, Wire};
 use crate::{BatchError, Error};
 
 /// The most items of a pipeline.
@@ -16,13 +17,6 @@ const ITEMS: usize = 1000;
 const BYTES: usize = 512 << 10;
 /// The approximate bytes of one bit in a command: its operation, type, offset and value.
 const BYTES_OF_BIT: usize = 40;
-
-/// The operation on the bits of an item.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
-    Add,
-    LookUp,
-}
 
 impl Action {
     /// The command for an item.
@@ -57,41 +51,42 @@ impl Action {
     }
 }
 
-/// Sends commands for items and reads the answers, in pipelines of a bounded length.
-pub(super) async fn run<W: Wire, T: AsRef<[u8]>>(
-    wire: &mut W,
-    name: &str,
-    items: &[T],
-    action: Action,
-    hashes: u32,
-    command: impl Fn(&[u8]) -> Cmd,
-) -> Result<Vec<bool>, BatchError> {
-    let bits = usize::try_from(hashes).unwrap_or(usize::MAX).max(1);
-    let length = (BYTES / BYTES_OF_BIT / bits).clamp(1, ITEMS);
-    let mut answers = Vec::with_capacity(items.len());
-    for batch in items.chunks(length) {
-        let mut pipeline = Pipeline::with_capacity(batch.len());
-        pipeline.ignore_errors();
-        for item in batch {
-            pipeline.add_command(command(item.as_ref()));
-        }
-        let mut failure = None;
-        let replies = wire.ask(&pipeline).await;
-        let replies = replies.unwrap_or_else(|error| vec![Err(error)]);
-        for reply in replies {
-            let reply = reply.map_err(|error| Error::of(error, name));
-            match reply.and_then(|reply| action.answer(&reply, hashes)) {
-                Ok(answer) => answers.push(Some(answer)),
-                Err(error) => {
-                    answers.push(None);
-                    failure.get_or_insert(error);
+impl BitmapFilter {
+    /// Sends commands for items and reads the answers, in pipelines of a bounded length.
+    pub(super) async fn many<W: Wire>(
+        &self,
+        wire: &mut W,
+        items: &[impl AsRef<[u8]>],
+        action: Action,
+    ) -> Result<Vec<bool>, BatchError> {
+        let hashes = self.layout.hashes();
+        let bits = usize::try_from(hashes).unwrap_or(usize::MAX).max(1);
+        let length = (BYTES / BYTES_OF_BIT / bits).clamp(1, ITEMS);
+        let mut answers = Vec::with_capacity(items.len());
+        for batch in items.chunks(length) {
+            let mut pipeline = Pipeline::with_capacity(batch.len());
+            pipeline.ignore_errors();
+            for item in batch {
+                pipeline.add_command(self.command(action, item.as_ref()));
+            }
+            let mut failure = None;
+            let replies = wire.ask(&pipeline).await;
+            let replies = replies.unwrap_or_else(|error| vec![Err(error)]);
+            for reply in replies {
+                let reply = reply.map_err(|error| Error::of(error, &self.name));
+                match reply.and_then(|reply| action.answer(&reply, hashes)) {
+                    Ok(answer) => answers.push(Some(answer)),
+                    Err(error) => {
+                        answers.push(None);
+                        failure.get_or_insert(error);
+                    }
                 }
             }
+            if let Some(error) = failure {
+                answers.resize(items.len(), None);
+                return Err(BatchError { answers, error });
+            }
         }
-        if let Some(error) = failure {
-            answers.resize(items.len(), None);
-            return Err(BatchError { answers, error });
-        }
+        Ok(answers.into_iter().flatten().collect())
     }
-    Ok(answers.into_iter().flatten().collect())
 }

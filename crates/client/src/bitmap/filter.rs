@@ -3,9 +3,8 @@
 use everbloom::sizing::textbook;
 use redis::{Cmd, Pipeline, Value};
 
-use super::batch::{self, Action};
 use super::layout::Layout;
-use crate::wire::{Wire, ask, doors, read};
+use crate::wire::{Action, Wire, ask, ask_one, doors, read};
 use crate::{BatchError, Error};
 
 /// A Bloom filter in bitmaps of a server. It needs no module: any Valkey works, and any Redis from
@@ -59,7 +58,7 @@ impl BitmapFilter {
         ///
         /// Those of the connection and of the server. After [`Error::Lost`] and [`Error::TimedOut`]
         /// the item may have been added or not; it is safe to add it again.
-        add, add_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = add_one;
+        add, add_async(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> = one(Action::Add);
 
         /// Whether an item is known: `false` is certain, and `true` is wrong for a small part of
         /// the items that were never added. [Example](Self).
@@ -67,7 +66,8 @@ impl BitmapFilter {
         /// # Errors
         ///
         /// Those of the connection and of the server.
-        contains, contains_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = look_up_one;
+        contains, contains_async(&self, item: impl AsRef<[u8]>) -> Result<bool, Error>
+            = one(Action::LookUp);
 
         /// Adds items in few round trips, and returns for each whether it was new. [Example](Self).
         ///
@@ -75,8 +75,8 @@ impl BitmapFilter {
         ///
         /// When the server or the connection fails in the middle, the [`BatchError`] has the
         /// answers so far, and says which items may have been added or not.
-        add_all, add_all_async(items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, BatchError>
-            = add_many;
+        add_all, add_all_async(&self, items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, BatchError>
+            = many(Action::Add);
 
         /// Looks items up in few round trips. [Example](Self).
         ///
@@ -84,8 +84,8 @@ impl BitmapFilter {
         ///
         /// When the server or the connection fails in the middle, the [`BatchError`] has the
         /// answers so far.
-        contains_all, contains_all_async(items: &[impl AsRef<[u8]>])
-            -> Result<Vec<bool>, BatchError> = look_up_many;
+        contains_all, contains_all_async(&self, items: &[impl AsRef<[u8]>])
+            -> Result<Vec<bool>, BatchError> = many(Action::LookUp);
 
         /// About how many different items were added, from the part of the bits that are set
         /// (Swamidass and Baldi, "Mathematical correction for fingerprint similarity measures",
@@ -95,7 +95,7 @@ impl BitmapFilter {
         /// # Errors
         ///
         /// Those of the connection and of the server.
-        count, count_async() -> Result<u64, Error> = estimate;
+        count, count_async(&self) -> Result<u64, Error> = estimate;
 
         /// Removes all items. An item that another program adds at the same time may be removed,
         /// too.
@@ -117,62 +117,24 @@ impl BitmapFilter {
         /// # Errors
         ///
         /// Those of the connection and of the server.
-        clear, clear_async() -> Result<(), Error> = empty;
+        clear, clear_async(&self) -> Result<(), Error> = empty;
 
         /// Deletes the filter: its bits and its parameters. [Example](Self::clear).
         ///
         /// # Errors
         ///
         /// Those of the connection and of the server.
-        delete, delete_async() -> Result<(), Error> = remove;
+        delete, delete_async(&self) -> Result<(), Error> = remove;
     }
 
-    async fn add_one<W: Wire>(&self, wire: &mut W, item: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let answers = self.add_many(wire, &[item]).await?;
-        Ok(answers.contains(&true))
-    }
-
-    async fn look_up_one<W: Wire>(
+    async fn one<W: Wire>(
         &self,
         wire: &mut W,
         item: impl AsRef<[u8]>,
-    ) -> Result<bool, Error> {
-        let answers = self.look_up_many(wire, &[item]).await?;
-        Ok(answers.contains(&true))
-    }
-
-    async fn add_many<W: Wire>(
-        &self,
-        wire: &mut W,
-        items: &[impl AsRef<[u8]>],
-    ) -> Result<Vec<bool>, BatchError> {
-        self.ask_in_batches(wire, items, Action::Add).await
-    }
-
-    async fn look_up_many<W: Wire>(
-        &self,
-        wire: &mut W,
-        items: &[impl AsRef<[u8]>],
-    ) -> Result<Vec<bool>, BatchError> {
-        self.ask_in_batches(wire, items, Action::LookUp).await
-    }
-
-    async fn ask_in_batches<W: Wire>(
-        &self,
-        wire: &mut W,
-        items: &[impl AsRef<[u8]>],
         action: Action,
-    ) -> Result<Vec<bool>, BatchError> {
-        let command = |item: &[u8]| self.command(action, item);
-        batch::run(
-            wire,
-            &self.name,
-            items,
-            action,
-            self.layout.hashes(),
-            command,
-        )
-        .await
+    ) -> Result<bool, Error> {
+        let answers = self.many(wire, &[item], action).await?;
+        Ok(answers.contains(&true))
     }
 
     async fn estimate<W: Wire>(&self, wire: &mut W) -> Result<u64, Error> {
@@ -223,9 +185,8 @@ impl BitmapFilter {
     }
 
     async fn remove<W: Wire>(&self, wire: &mut W) -> Result<(), Error> {
-        let mut pipeline = redis::pipe();
-        pipeline.ignore_errors().cmd("UNLINK").arg(self.keys());
-        ask(wire, &self.name, &pipeline).await.map(drop)
+        let unlink = redis::cmd("UNLINK").arg(self.keys()).take();
+        ask_one(wire, &self.name, &unlink).await
     }
 }
 
@@ -304,7 +265,7 @@ impl BitmapFilter {
         Action::LookUp.answer(reply, self.layout.hashes())
     }
 
-    fn command(&self, action: Action, item: &[u8]) -> Cmd {
+    pub(super) fn command(&self, action: Action, item: &[u8]) -> Cmd {
         let place = self.layout.place(item);
         let key = self.bits.get(place.key).unwrap_or(&self.name);
         action.command(key, &place.bits)

@@ -1,11 +1,13 @@
 //! Opening filters that other programs made, in their layouts.
 
+use redis::Cmd;
+
 use super::filter::BitmapFilter;
 use super::layout::Layout;
 use super::parameters::MAX_KEY_BITS;
 use super::redisson;
 use crate::Error;
-use crate::wire::{Wire, ask, entrances, read};
+use crate::wire::{Wire, ask_one, doors};
 
 /// Filters that other programs made, in their layouts.
 impl BitmapFilter {
@@ -56,7 +58,7 @@ impl BitmapFilter {
         BitmapFilter::foreign(format!("bf-{key}"), Layout::Java)
     }
 
-    entrances! { [Send]
+    doors! { [Send]
         /// The filter of this name that Redisson's `RBloomFilter` made, with the dimensions in
         /// `{name}:config`.
         ///
@@ -76,7 +78,7 @@ impl BitmapFilter {
         ///
         /// [`Error::NotFound`] when there are no dimensions, [`Error::Unreadable`] when they are
         /// invalid, and others of the connection.
-        redisson, redisson_async(name: &str) = find_redisson;
+        redisson, redisson_async(name: &str) -> Result<Self, Error> = find_redisson;
     }
 
     /// A filter of Redisson's layout with known dimensions, for a server without hashes, or a
@@ -103,12 +105,8 @@ impl BitmapFilter {
 
     async fn find_redisson<W: Wire>(wire: &mut W, name: &str) -> Result<Self, Error> {
         let key = redisson::config_key(name);
-        let mut get = redis::pipe();
-        get.ignore_errors()
-            .cmd("HMGET")
-            .arg(&key)
-            .arg(&["size", "hashIterations"]);
-        let fields: Vec<Option<String>> = read(ask(wire, name, &get).await?.first())?;
+        let get = Cmd::hmget(&key, &["size", "hashIterations"]);
+        let fields: Vec<Option<String>> = ask_one(wire, name, &get).await?;
         let number = |place: usize| fields.get(place)?.as_ref()?.parse::<u64>().ok();
         match (
             number(0),

@@ -1,18 +1,20 @@
 //! Making and opening filters of our own layout.
 
+use redis::Cmd;
+
 use super::filter::BitmapFilter;
 use super::layout::Layout;
 use super::parameters::BitmapParameters;
 use crate::Error;
 use crate::name::beside;
-use crate::wire::{Wire, ask, entrances, read};
+use crate::wire::{Wire, ask, ask_one, doors, read};
 
 /// The suffix of the parameters' key after the name.
 const PARAMETERS: &str = "parameters";
 
 /// Making and opening filters of our own layout.
 impl BitmapFilter {
-    entrances! { [Send]
+    doors! { [Send]
         /// Opens the filter of this name, or creates it if it does not exist. [Example](Self).
         ///
         /// Its dimensions are in `{name}:parameters`; in a cluster all its keys are in the slot of
@@ -22,7 +24,8 @@ impl BitmapFilter {
         ///
         /// [`Error::OtherParameters`] when another program created it with other parameters,
         /// [`Error::Incomplete`] when a part of it is missing, and others of the connection.
-        create, create_async(name: &str, capacity: u64, error_rate: f64) = make;
+        create, create_async(name: &str, capacity: u64, error_rate: f64) -> Result<Self, Error>
+            = make;
 
         /// As [`create`](Self::create), with explicit dimensions.
         ///
@@ -40,7 +43,8 @@ impl BitmapFilter {
         /// # Errors
         ///
         /// As those of [`create`](Self::create).
-        create_with, create_with_async(name: &str, parameters: BitmapParameters) = make_with;
+        create_with, create_with_async(name: &str, parameters: BitmapParameters)
+            -> Result<Self, Error> = make_with;
 
         /// Opens the filter of this name, with any dimensions.
         ///
@@ -60,7 +64,7 @@ impl BitmapFilter {
         ///
         /// [`Error::NotFound`] when it does not exist, [`Error::Incomplete`] when a part of it is
         /// missing, and others of the connection.
-        open, open_async(name: &str) = find;
+        open, open_async(name: &str) -> Result<Self, Error> = find;
     }
 
     async fn make<W: Wire>(
@@ -100,9 +104,7 @@ impl BitmapFilter {
 
     async fn find<W: Wire>(wire: &mut W, name: &str) -> Result<Self, Error> {
         let key = beside(name, PARAMETERS)?;
-        let mut get = redis::pipe();
-        get.ignore_errors().cmd("GET").arg(&key);
-        let text: Option<String> = read(ask(wire, name, &get).await?.first())?;
+        let text: Option<String> = ask_one(wire, name, &Cmd::get(&key)).await?;
         let parameters = match text {
             Some(text) => {
                 BitmapParameters::parse(&text).ok_or(Error::Unreadable { key, found: text })?

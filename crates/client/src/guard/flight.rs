@@ -1,28 +1,19 @@
-//! A running load, and the threads and tasks that wait for it.
+//! A running load, and the tasks that wait for it. A blocking caller is a task of its thread.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 /// The result of a load; `None` when the loading thread panicked or the loading task was dropped.
 type Outcome<T> = Option<T>;
 
-/// A waiting thread or task.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
-    Blocking,
-    Awaiting,
-}
+/// A running load, and the waiting tasks.
+struct Flight<T>(Mutex<State<T>>);
 
 struct State<T> {
     outcome: Option<Outcome<T>>,
     tasks: Vec<Waker>,
-}
-
-struct Flight<T> {
-    state: Mutex<State<T>>,
-    done: Condvar,
 }
 
 /// Ignores poison: a panic leaves no change half done under a lock.
@@ -33,29 +24,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<T: Clone> Flight<T> {
     fn end(&self, outcome: Outcome<T>) {
         let tasks = {
-            let mut state = locked(&self.state);
+            let mut state = locked(&self.0);
             state.outcome = Some(outcome);
             std::mem::take(&mut state.tasks)
         };
-        self.done.notify_all();
         tasks.into_iter().for_each(Waker::wake);
     }
 
-    async fn outcome(&self, manner: Manner) -> Outcome<T> {
+    async fn outcome(&self) -> Outcome<T> {
         poll_fn(|context| {
-            let mut state = locked(&self.state);
-            loop {
-                if let Some(outcome) = &state.outcome {
-                    return Poll::Ready(outcome.clone());
-                }
-                if manner == Manner::Awaiting {
+            let mut state = locked(&self.0);
+            match &state.outcome {
+                Some(outcome) => Poll::Ready(outcome.clone()),
+                None => {
                     state.tasks.push(context.waker().clone());
-                    return Poll::Pending;
+                    Poll::Pending
                 }
-                state = self
-                    .done
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
             }
         })
         .await
@@ -71,23 +55,16 @@ impl<T: Clone> Flights<T> {
     }
 
     /// The right to load a key, or else the result of another caller's load.
-    pub(super) async fn join(
-        &self,
-        key: &str,
-        manner: Manner,
-    ) -> Result<Leader<'_, T>, Outcome<T>> {
+    pub(super) async fn join(&self, key: &str) -> Result<Leader<'_, T>, Outcome<T>> {
         let flight = {
             let mut flights = locked(&self.0);
             match flights.get(key) {
                 Some(flight) => Arc::clone(flight),
                 None => {
-                    let flight = Arc::new(Flight {
-                        state: Mutex::new(State {
-                            outcome: None,
-                            tasks: Vec::new(),
-                        }),
-                        done: Condvar::new(),
-                    });
+                    let flight = Arc::new(Flight(Mutex::new(State {
+                        outcome: None,
+                        tasks: Vec::new(),
+                    })));
                     flights.insert(key.to_owned(), Arc::clone(&flight));
                     return Ok(Leader {
                         flights: self,
@@ -98,7 +75,7 @@ impl<T: Clone> Flights<T> {
                 }
             }
         };
-        Err(flight.outcome(manner).await)
+        Err(flight.outcome().await)
     }
 }
 

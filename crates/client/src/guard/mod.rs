@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::wire::now;
-use flight::{Flights, Manner};
+use crate::wire::wait;
+use flight::Flights;
 use source::Immediate;
 pub use source::{AsyncSource, Source};
 
@@ -161,7 +161,7 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
     where
         S: Source<Value = V, Error = E>,
     {
-        now(self.ask(&Immediate(source), key, Manner::Blocking))
+        wait(self.get_async(&Immediate(source), key))
     }
 
     /// As [`get`](Self::get), for async sources. When the loading task is dropped, another waiting
@@ -171,13 +171,6 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
     ///
     /// As those of [`get`](Self::get).
     pub async fn get_async<S>(&self, source: &S, key: &str) -> Result<Option<V>, Arc<E>>
-    where
-        S: AsyncSource<Value = V, Error = E>,
-    {
-        self.ask(source, key, Manner::Awaiting).await
-    }
-
-    async fn ask<S>(&self, source: &S, key: &str, manner: Manner) -> Result<Option<V>, Arc<E>>
     where
         S: AsyncSource<Value = V, Error = E>,
     {
@@ -201,7 +194,7 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
             return Ok(Some(value));
         }
         loop {
-            match self.flights.join(key, manner).await {
+            match self.flights.join(key).await {
                 Ok(leader) => {
                     let loaded = self.load(source, key).await;
                     leader.finish(loaded.clone());

@@ -6,13 +6,12 @@ mod shards;
 
 use std::sync::Arc;
 
-use redis::Pipeline;
+use redis::{Cmd, Pipeline, Value};
 
 use crate::name::beside;
-use crate::wire::{SideBySide, ask, doors, entrances, read};
+use crate::wire::{Action, SideBySide, ask_each, ask_one, doors, read};
 use crate::{BatchError, Error};
 pub use parameters::SpreadParameters;
-use round::Action;
 use shards::Shards;
 
 /// The suffix of the parameters' key after the name.
@@ -47,20 +46,19 @@ const PARAMETERS: &str = "parameters";
 /// ```
 #[derive(Clone, Debug)]
 pub struct SpreadFilter {
-    name: String,
-    parameters: SpreadParameters,
     shards: Arc<Shards>,
 }
 
 impl SpreadFilter {
-    entrances! { [Clone]
+    doors! { [Clone]
         /// Opens the filter of this name, or creates it if it does not exist. [Example](Self).
         ///
         /// # Errors
         ///
         /// [`Error::OtherParameters`] when another program created it with other parameters, and
         /// others of the connection.
-        create, create_async(name: &str, capacity: u64, error_rate: f64, shards: u32) = make;
+        create, create_async(name: &str, capacity: u64, error_rate: f64, shards: u32)
+            -> Result<Self, Error> = make;
 
         /// Opens the filter of this name, with any dimensions.
         ///
@@ -80,10 +78,8 @@ impl SpreadFilter {
         /// # Errors
         ///
         /// [`Error::NotFound`] when it does not exist, and others of the connection.
-        open, open_async(name: &str) = find;
-    }
+        open, open_async(name: &str) -> Result<Self, Error> = find;
 
-    doors! { [Clone]
         /// Adds an item, and returns whether it was new: when several programs add it at the same
         /// time, exactly one gets `true`. [Example](Self). (A cluster's blocking connection hides
         /// some answers at the moment a shard becomes full. An item that this call added may then
@@ -93,7 +89,7 @@ impl SpreadFilter {
         ///
         /// Those of the connection and of the server. After [`Error::Lost`] and [`Error::TimedOut`]
         /// the item may have been added or not; it is safe to add it again.
-        add, add_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = add_one;
+        add, add_async(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> = one(Action::Add);
 
         /// Whether an item is known: `false` is certain, and `true` is wrong for a small part of
         /// the items that were never added. [Example](Self::add_all).
@@ -101,7 +97,8 @@ impl SpreadFilter {
         /// # Errors
         ///
         /// Those of the connection and of the server.
-        contains, contains_async(item: impl AsRef<[u8]>) -> Result<bool, Error> = look_up_one;
+        contains, contains_async(&self, item: impl AsRef<[u8]>) -> Result<bool, Error>
+            = one(Action::LookUp);
 
         /// Adds items, and returns for each whether it was new.
         ///
@@ -121,8 +118,8 @@ impl SpreadFilter {
         ///
         /// When a node or the connection fails, the [`BatchError`] has the answers of the other
         /// nodes, and says which items may have been added or not.
-        add_all, add_all_async(items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, BatchError>
-            = add_many;
+        add_all, add_all_async(&self, items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, BatchError>
+            = many(Action::Add);
 
         /// Looks items up. [Example](Self).
         ///
@@ -130,15 +127,15 @@ impl SpreadFilter {
         ///
         /// When a node or the connection fails, the [`BatchError`] has the answers of the other
         /// nodes.
-        contains_all, contains_all_async(items: &[impl AsRef<[u8]>])
-            -> Result<Vec<bool>, BatchError> = look_up_many;
+        contains_all, contains_all_async(&self, items: &[impl AsRef<[u8]>])
+            -> Result<Vec<bool>, BatchError> = many(Action::LookUp);
 
         /// How many different items were added, except false positives. [Example](Self).
         ///
         /// # Errors
         ///
         /// Those of the connection and of the server.
-        count, count_async() -> Result<u64, Error> = sum;
+        count, count_async(&self) -> Result<u64, Error> = sum;
 
         /// Deletes the filter. A program that adds at the same time may leave a part of it.
         ///
@@ -158,7 +155,7 @@ impl SpreadFilter {
         /// # Errors
         ///
         /// Those of the connection and of the server.
-        delete, delete_async() -> Result<(), Error> = remove;
+        delete, delete_async(&self) -> Result<(), Error> = remove;
     }
 
     /// The name.
@@ -175,13 +172,13 @@ impl SpreadFilter {
     /// ```
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.shards.name
     }
 
     /// The dimensions. [Example](Self::open).
     #[must_use]
     pub fn parameters(&self) -> SpreadParameters {
-        self.parameters
+        self.shards.parameters
     }
 
     async fn make<W: SideBySide>(
@@ -195,39 +192,30 @@ impl SpreadFilter {
         let (wanted, key) = (parameters.to_string(), beside(name, PARAMETERS)?);
         let filter = SpreadFilter::of(name, parameters)?;
         // Reads first: the filter usually exists, and a replica allows only reads.
-        let mut found = text(wire, name, &key).await?;
+        let mut found: Option<String> = ask_one(wire, name, &Cmd::get(&key)).await?;
         if found.is_none() {
-            let mut set = redis::pipe();
-            set.ignore_errors()
-                .cmd("SET")
-                .arg(&key)
-                .arg(&wanted)
-                .arg("NX");
-            ask(wire, name, &set).await?;
+            let set = Cmd::set(&key, &wanted).arg("NX").take();
+            ask_one::<_, ()>(wire, name, &set).await?;
             // Another program may have been faster.
-            found = text(wire, name, &key).await?;
+            found = ask_one(wire, name, &Cmd::get(&key)).await?;
         }
+        let name = name.to_owned();
         match found {
             Some(found) if found == wanted => Ok(filter),
             Some(found) => Err(Error::OtherParameters {
-                name: filter.name,
+                name,
                 wanted,
                 found,
             }),
-            None => Err(Error::NotFound {
-                name: filter.name,
-                key,
-            }),
+            None => Err(Error::NotFound { name, key }),
         }
     }
 
     async fn find<W: SideBySide>(wire: &mut W, name: &str) -> Result<Self, Error> {
         let key = beside(name, PARAMETERS)?;
-        let Some(found) = text(wire, name, &key).await? else {
-            return Err(Error::NotFound {
-                name: name.to_owned(),
-                key,
-            });
+        let Some(found) = ask_one::<_, Option<String>>(wire, name, &Cmd::get(&key)).await? else {
+            let name = name.to_owned();
+            return Err(Error::NotFound { name, key });
         };
         match SpreadParameters::parse(&found) {
             Some(parameters) => SpreadFilter::of(name, parameters),
@@ -236,93 +224,56 @@ impl SpreadFilter {
     }
 
     fn of(name: &str, parameters: SpreadParameters) -> Result<Self, Error> {
-        Ok(SpreadFilter {
-            name: name.to_owned(),
-            parameters,
-            shards: Arc::new(Shards::new(name, parameters)?),
-        })
+        let shards = Arc::new(Shards::new(name, parameters)?);
+        Ok(SpreadFilter { shards })
     }
 
-    async fn add_one<W: SideBySide>(
+    async fn one<W: SideBySide>(
         &self,
         wire: &mut W,
         item: impl AsRef<[u8]>,
+        action: Action,
     ) -> Result<bool, Error> {
-        let answers = self.add_many(wire, &[item]).await?;
+        let answers = self.many(wire, &[item], action).await?;
         Ok(answers.contains(&true))
     }
 
-    async fn look_up_one<W: SideBySide>(
-        &self,
-        wire: &mut W,
-        item: impl AsRef<[u8]>,
-    ) -> Result<bool, Error> {
-        let answers = self.look_up_many(wire, &[item]).await?;
-        Ok(answers.contains(&true))
-    }
-
-    async fn add_many<W: SideBySide>(
+    async fn many<W: SideBySide>(
         &self,
         wire: &mut W,
         items: &[impl AsRef<[u8]>],
+        action: Action,
     ) -> Result<Vec<bool>, BatchError> {
-        round::run(wire, &self.shards, items, Action::Add).await
-    }
-
-    async fn look_up_many<W: SideBySide>(
-        &self,
-        wire: &mut W,
-        items: &[impl AsRef<[u8]>],
-    ) -> Result<Vec<bool>, BatchError> {
-        round::run(wire, &self.shards, items, Action::LookUp).await
+        round::run(wire, &self.shards, items, action).await
     }
 
     async fn sum<W: SideBySide>(&self, wire: &mut W) -> Result<u64, Error> {
         let mut sum = 0;
-        let count = |pipeline: &mut Pipeline, key: String| {
-            pipeline.cmd("BF.CARD").arg(key);
-        };
-        for replies in self.of_each_shard(wire, count).await? {
-            for reply in replies {
-                sum += read::<u64>(Some(&reply))?;
-            }
+        for reply in self.of_each_filter(wire, "BF.CARD").await?.iter().flatten() {
+            sum += read::<u64>(Some(reply))?;
         }
         Ok(sum)
     }
 
     async fn remove<W: SideBySide>(&self, wire: &mut W) -> Result<(), Error> {
-        let unlink = |pipeline: &mut Pipeline, key: String| {
-            pipeline.cmd("UNLINK").arg(key);
-        };
-        self.of_each_shard(wire, unlink).await?;
-        let mut last = redis::pipe();
-        last.ignore_errors()
-            .cmd("UNLINK")
-            .arg(beside(&self.name, PARAMETERS)?);
-        ask(wire, &self.name, &last).await.map(drop)
+        self.of_each_filter(wire, "UNLINK").await?;
+        let last = Cmd::unlink(beside(self.name(), PARAMETERS)?);
+        ask_one(wire, self.name(), &last).await
     }
 
     /// Sends a command to every filter that exists; the replies by shard.
-    async fn of_each_shard<W: SideBySide>(
+    async fn of_each_filter<W: SideBySide>(
         &self,
         wire: &mut W,
-        question: impl Fn(&mut Pipeline, String),
-    ) -> Result<Vec<Vec<redis::Value>>, Error> {
+        command: &str,
+    ) -> Result<Vec<Vec<Value>>, Error> {
         let shards = &*self.shards;
         loop {
-            let pipelines = shards.places().map(|place| {
-                let mut pipeline = redis::pipe();
-                pipeline
-                    .ignore_errors()
-                    .cmd("EXISTS")
-                    .arg(shards.key(place, shards.newest(place) + 1));
-                pipeline
-            });
-            let pipelines: Vec<Pipeline> = pipelines.collect();
+            let next = |shard| vec![shards.newest(shard) + 1];
             let mut grown = false;
-            for (place, replies) in self.each(wire, &pipelines).await?.into_iter().enumerate() {
+            for (shard, replies) in self.each(wire, "EXISTS", next).await?.iter().enumerate() {
                 if read(replies.first())? {
-                    shards.remember(place, shards.newest(place) + 1);
+                    shards.remember(shard, shards.newest(shard) + 1);
                     grown = true;
                 }
             }
@@ -330,33 +281,27 @@ impl SpreadFilter {
                 break;
             }
         }
-        let pipelines = shards.places().map(|place| {
+        let all = |shard| (0..=shards.newest(shard)).collect();
+        self.each(wire, command, all).await
+    }
+
+    /// Sends a command to some generations of each shard.
+    async fn each<W: SideBySide>(
+        &self,
+        wire: &mut W,
+        command: &str,
+        generations: impl Fn(usize) -> Vec<u32>,
+    ) -> Result<Vec<Vec<Value>>, Error> {
+        let pipelines = self.shards.places().map(|shard| {
             let mut pipeline = redis::pipe();
             pipeline.ignore_errors();
-            for generation in 0..=shards.newest(place) {
-                question(&mut pipeline, shards.key(place, generation));
+            for generation in generations(shard) {
+                let key = self.shards.key(shard, generation);
+                pipeline.cmd(command).arg(key);
             }
             pipeline
         });
         let pipelines: Vec<Pipeline> = pipelines.collect();
-        self.each(wire, &pipelines).await
+        ask_each(wire, self.name(), &pipelines).await
     }
-
-    async fn each<W: SideBySide>(
-        &self,
-        wire: &mut W,
-        pipelines: &[Pipeline],
-    ) -> Result<Vec<Vec<redis::Value>>, Error> {
-        let replies = wire.ask_each(pipelines).await.into_iter();
-        let replies = replies.map(|replies| replies.and_then(|r| r.into_iter().collect()));
-        let replies: Result<_, redis::RedisError> = replies.collect();
-        replies.map_err(|error| Error::of(error, &self.name))
-    }
-}
-
-/// The text of the parameters, if there is one.
-async fn text<W: SideBySide>(wire: &mut W, name: &str, key: &str) -> Result<Option<String>, Error> {
-    let mut get = redis::pipe();
-    get.ignore_errors().cmd("GET").arg(key);
-    read(ask(wire, name, &get).await?.first())
 }

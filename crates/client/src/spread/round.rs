@@ -9,20 +9,13 @@ use redis::bloom::{BloomFilterInsertOptions, BloomFilterScalingOptions};
 use redis::{Pipeline, RedisError, RedisResult, Value};
 
 use super::shards::Shards;
-use crate::wire::{SideBySide, read};
+use crate::wire::{Action, SideBySide, read};
 use crate::{BatchError, Error};
 
 /// The most items in flight.
 const ITEMS: usize = 16_384;
 /// About the most bytes in flight.
 const BYTES: usize = 4 << 20;
-
-/// The operation on the items.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
-    Add,
-    LookUp,
-}
 
 /// The items of a shard that have no answer yet, by their places in the batch.
 struct Part {

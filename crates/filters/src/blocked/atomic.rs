@@ -2,7 +2,7 @@
 
 use alloc::alloc::{Layout, handle_alloc_error};
 use core::fmt;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::array::{BlockArray, Words};
 use super::bits::BlockedBits;
@@ -58,33 +58,31 @@ impl AtomicBits {
     /// Whether all bits of the hashed item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        self.0.contains_shared(self.words_of(pair), pair)
+        self.0
+            .kernel
+            .contains_shared(self.words_of(pair), pair.b, self.0.lanes)
     }
 
     /// Makes all bits of the hashed item 1; whether one of them was 0.
     #[inline]
     pub(crate) fn insert(&self, pair: HashPair) -> bool {
-        words::insert(self.words_of(pair), &self.0.mask_words(pair))
+        let mask = self.0.kernel.mask_words(pair.b, self.0.lanes);
+        words::insert(self.words_of(pair), &mask)
     }
 
     /// What the number of ones says.
     pub(crate) fn fill(&self) -> Fill {
-        Fill::of_blocks(self.ones(), self.0.hashes())
-    }
-
-    /// How many bits of each block are 1.
-    fn ones(&self) -> impl Iterator<Item = u32> {
-        self.words().iter().map(|block| {
-            let words = block.iter();
-            words
-                .map(|word| word.load(Ordering::Relaxed).count_ones())
-                .sum()
-        })
+        let ones = |word: &AtomicU64| u64::from(word.load(Ordering::Relaxed).count_ones());
+        let blocks = self.words().iter();
+        Fill::of_blocks(
+            blocks.map(|words| words.iter().map(ones).sum()),
+            self.0.hashes(),
+        )
     }
 
     /// Makes all bits 0. A large array gives its memory back, if another one can be had.
     pub(crate) fn clear(&mut self) {
-        match BlockArray::zeroed(self.0.array().bytes() as u64) {
+        match BlockArray::zeroed(self.0.array.bytes() as u64) {
             Ok(empty) => self.0 = self.0.with_array(empty),
             Err(AllocError) => self.0.as_bytes_mut().fill(0),
         }
@@ -93,19 +91,19 @@ impl AtomicBits {
     #[inline]
     fn words_of(&self, pair: HashPair) -> &Words {
         // SAFETY: no block is borrowed, as said above.
-        unsafe { self.0.array().words_of(pair.a) }
+        unsafe { self.0.array.words_of(pair.a) }
     }
 
     fn words(&self) -> &[Words] {
         // SAFETY: as above.
-        unsafe { self.0.array().words() }
+        unsafe { self.0.array.words() }
     }
 }
 
 impl Clone for AtomicBits {
     /// A copy of the bits. It may or may not include bits that are set meanwhile.
     fn clone(&self) -> AtomicBits {
-        let bytes = self.0.array().bytes();
+        let bytes = self.0.array.bytes();
         let Ok(array) = BlockArray::zeroed(bytes as u64) else {
             handle_alloc_error(Layout::array::<u8>(bytes).unwrap_or(Layout::new::<u8>()));
         };

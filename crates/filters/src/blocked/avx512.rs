@@ -36,10 +36,10 @@ pub(super) const FUNCTIONS_OF_SIXTEEN: Functions = Functions {
 /// Whether the item is in the blocks, whose items have at most `MAX_HASHES` hashes: 8 or 16.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
 fn contains_item_of<const MAX_HASHES: u32>(bits: &BlockedBits, item: &[u8]) -> bool {
-    let Some(pair) = bits.hash_usual(item) else {
+    let Some(pair) = bits.secrets.hash_usual(item) else {
         return contains_unusual(bits, item);
     };
-    let (block, lanes) = (bits.block_of(pair), bits.lanes);
+    let (block, lanes) = (bits.array.block_of(pair.a), bits.lanes);
     match MAX_HASHES {
         8 => Eight::new(pair.b, lanes).are_in(block),
         _ => Sixteen::new(pair.b, &lanes.multipliers[0]).are_in(block),

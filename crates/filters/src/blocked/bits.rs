@@ -3,11 +3,10 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-#[cfg(target_has_atomic = "64")]
-use super::array::Words;
-use super::array::{BLOCK, Block, BlockArray};
+use super::array::{BLOCK, BlockArray};
 use super::kernel::Kernel;
 use super::portable::Lanes;
+use crate::bits::count_ones;
 use crate::error::BuildError;
 use crate::hash::{HashPair, Key, Secrets};
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
@@ -22,7 +21,7 @@ pub(crate) struct BlockedBits {
     pub(super) array: BlockArray,
     /// Determines an item's bits in a block.
     pub(super) lanes: &'static Lanes,
-    secrets: Secrets,
+    pub(super) secrets: Secrets,
     pub(super) kernel: Kernel,
     key: Key,
 }
@@ -72,12 +71,8 @@ impl BlockedBits {
 
     /// What the number of ones says.
     pub(crate) fn fill(&self) -> Fill {
-        Fill::of_blocks(self.ones(), self.hashes())
-    }
-
-    /// How many bits of each block are 1.
-    fn ones(&self) -> impl Iterator<Item = u32> {
-        self.array.blocks().iter().map(ones)
+        let blocks = self.array.blocks().iter();
+        Fill::of_blocks(blocks.map(|block| count_ones(&block.0)), self.hashes())
     }
 
     pub(super) fn hashes(&self) -> u32 {
@@ -111,8 +106,8 @@ impl BlockedBits {
     /// Whether all bits of the hashed item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: HashPair) -> bool {
-        self.kernel
-            .contains(self.block_of(pair), pair.b, self.lanes)
+        let block = self.array.block_of(pair.a);
+        self.kernel.contains(block, pair.b, self.lanes)
     }
 
     /// Makes all bits of the item 1; whether one of them was 0.
@@ -125,7 +120,7 @@ impl BlockedBits {
     #[inline]
     pub(crate) fn insert(&mut self, pair: HashPair) -> bool {
         let (kernel, lanes) = (self.kernel, self.lanes);
-        kernel.insert(self.block_of_mut(pair), pair.b, lanes)
+        kernel.insert(self.array.block_of_mut(pair.a), pair.b, lanes)
     }
 
     /// [`insert`](Self::insert) for those of the items in the mask, in order; which of them are
@@ -147,65 +142,11 @@ impl BlockedBits {
         }
     }
 
-    /// Hashes an item.
-    #[inline]
-    pub(super) fn hash(&self, item: &[u8]) -> HashPair {
-        self.secrets.hash(item)
-    }
-
-    /// Hashes an item of a usual length.
-    #[inline(always)]
-    pub(super) fn hash_usual(&self, item: &[u8]) -> Option<HashPair> {
-        self.secrets.hash_usual(item)
-    }
-
-    /// The block of an item.
-    #[inline(always)]
-    pub(super) fn block_of(&self, pair: HashPair) -> &Block {
-        self.array.block_of(pair.a)
-    }
-
-    /// The block of an item.
-    #[inline(always)]
-    pub(super) fn block_of_mut(&mut self, pair: HashPair) -> &mut Block {
-        self.array.block_of_mut(pair.a)
-    }
-}
-
-/// Methods for [`AtomicBits`](super::AtomicBits), which borrows no block.
-#[cfg(target_has_atomic = "64")]
-impl BlockedBits {
-    /// The blocks.
-    #[inline]
-    pub(super) fn array(&self) -> &BlockArray {
-        &self.array
-    }
-
     /// Bits of the same parameters and key, with these blocks, which are as many.
+    #[cfg(target_has_atomic = "64")]
     pub(super) fn with_array(&self, array: BlockArray) -> BlockedBits {
         BlockedBits { array, ..*self }
     }
-
-    /// Whether all bits of the hashed item are 1 in a block.
-    #[inline]
-    pub(super) fn contains_shared(&self, words: &Words, pair: HashPair) -> bool {
-        self.kernel.contains_shared(words, pair.b, self.lanes)
-    }
-
-    /// The words of a block in which the bits of the hashed item are 1, as they lie in memory.
-    #[inline]
-    pub(super) fn mask_words(&self, pair: HashPair) -> [u64; 8] {
-        self.kernel.mask_words(pair.b, self.lanes)
-    }
-}
-
-/// How many bits of the block are 1.
-fn ones(block: &Block) -> u32 {
-    let (words, _) = block.0.as_chunks::<8>();
-    let ones = words
-        .iter()
-        .map(|word| u64::from_le_bytes(*word).count_ones());
-    ones.sum()
 }
 
 impl PartialEq for BlockedBits {
@@ -296,7 +237,7 @@ mod tests {
             let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
             let mut layer = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
             for number in 0..count {
-                layer.insert(layer.hash(&number.to_le_bytes()));
+                layer.insert(layer.secrets.hash(&number.to_le_bytes()));
             }
             let items: Vec<Vec<u8>> = (0..2 * count)
                 .map(|number| match number % 3 {
@@ -311,12 +252,12 @@ mod tests {
                 let single: Vec<bool> =
                     items.iter().map(|item| layer.contains_item(item)).collect();
                 let hashed: Vec<bool> =
-                    items.iter().map(|item| layer.contains(layer.hash(item))).collect();
+                    items.iter().map(|item| layer.contains(layer.secrets.hash(item))).collect();
                 let mut together = Vec::new();
                 for group in items.chunks(32) {
                     let mut pairs = [HashPair::default(); 32];
                     for (pair, item) in pairs.iter_mut().zip(group) {
-                        *pair = layer.hash(item);
+                        *pair = layer.secrets.hash(item);
                     }
                     let found = contained([&layer].into_iter(), &pairs, u32::MAX);
                     together.extend((0..group.len()).map(|index| found >> index & 1 == 1));

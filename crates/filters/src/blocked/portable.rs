@@ -7,48 +7,18 @@ use super::array::{Block, BlockArray};
 use super::bits::BlockedBits;
 use super::kernel::Instructions;
 use super::select::{contained, functions};
-use crate::hash::HashPair;
+use crate::hash::{HashPair, split_mix};
 use crate::sizing::blocked::{MAX_HASHES, MIN_HASHES};
 
 /// The most bits of an item, as a length.
 const MAX_LANES: usize = MAX_HASHES as usize;
 
-/// The multipliers of an item's second hash value, one for each bit: the upper halves of the first
-/// numbers of SplitMix64 with state 0, made odd.
-const MULTIPLIERS: [u32; MAX_LANES] = [
-    0xe220_a839,
-    0x6e78_9e6b,
-    0x06c4_5d19,
-    0xf88b_b8a9,
-    0x1b39_896b,
-    0x53cb_9f0d,
-    0x2c82_9abf,
-    0xc584_133b,
-    0x3ee5_7891,
-    0xf3b8_488d,
-    0x657e_ecdd,
-    0xc2d3_26e1,
-    0x8621_a03f,
-    0x8e1f_7555,
-    0xb54e_0f17,
-    0x84bb_3f97,
-    0x7d29_825d,
-    0xc3cf_1711,
-    0x3466_e9a1,
-    0xd81a_8d2b,
-    0xdb01_602b,
-    0xa903_8a93,
-    0xedf5_f1d9,
-    0x5449_6ad7,
-    0xdd7c_01d5,
-    0x935e_82f1,
-    0x69b8_2ebd,
-    0x40d2_9eb5,
-    0xa2f0_9dab,
-    0xee52_1d7b,
-    0xf169_52ef,
-    0x377d_35df,
-];
+/// The multiplier of an item's second hash value for this bit: the upper half of a number of
+/// SplitMix64 with state 0, made odd.
+#[expect(clippy::cast_possible_truncation, reason = "half of the bits")]
+const fn multiplier(bit: usize) -> u32 {
+    (split_mix(0, bit as u64) >> 32) as u32 | 1
+}
 
 /// The multipliers of this many hashes, in 32 lanes. The lanes that are left over repeat the first
 /// two in turn, so that a kernel that works on all lanes of a vector tests no bit more.
@@ -80,7 +50,7 @@ static LANES: [Lanes; MAX_LANES + 1] = {
         let mut lane = 0;
         while lane < MAX_LANES {
             let source = if lane < hashes { lane } else { lane & 1 };
-            all[hashes].multipliers[lane / 16][lane % 16] = MULTIPLIERS[source];
+            all[hashes].multipliers[lane / 16][lane % 16] = multiplier(source);
             lane += 1;
         }
         all[hashes].hashes = hashes as u32;

@@ -64,8 +64,8 @@ macro_rules! functions {
 
         $(#[target_feature(enable = $features)])?
         fn contains_item(bits: &BlockedBits, item: &[u8]) -> bool {
-            match bits.hash_usual(item) {
-                Some(pair) => contains(bits.block_of(pair), pair.b, bits.lanes),
+            match bits.secrets.hash_usual(item) {
+                Some(pair) => contains(bits.array.block_of(pair.a), pair.b, bits.lanes),
                 None => contains_unusual(bits, item),
             }
         }
@@ -73,13 +73,13 @@ macro_rules! functions {
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
         fn contains_unusual(bits: &BlockedBits, item: &[u8]) -> bool {
-            let pair = bits.hash(item);
-            contains(bits.block_of(pair), pair.b, bits.lanes)
+            let pair = bits.secrets.hash(item);
+            contains(bits.array.block_of(pair.a), pair.b, bits.lanes)
         }
 
         $(#[target_feature(enable = $features)])?
         fn insert_item(bits: &mut BlockedBits, item: &[u8]) -> bool {
-            match bits.hash_usual(item) {
+            match bits.secrets.hash_usual(item) {
                 Some(pair) => insert_pair(bits, pair),
                 None => insert_unusual(bits, item),
             }
@@ -88,14 +88,14 @@ macro_rules! functions {
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
         fn insert_unusual(bits: &mut BlockedBits, item: &[u8]) -> bool {
-            insert_pair(bits, bits.hash(item))
+            insert_pair(bits, bits.secrets.hash(item))
         }
 
         #[inline]
         $(#[target_feature(enable = $features)])?
         fn insert_pair(bits: &mut BlockedBits, pair: HashPair) -> bool {
             let lanes = bits.lanes;
-            insert(bits.block_of_mut(pair), pair.b, lanes)
+            insert(bits.array.block_of_mut(pair.a), pair.b, lanes)
         }
 
         $(#[target_feature(enable = $features)])?

@@ -125,7 +125,7 @@ fn inserts_agree(
         return false;
     };
     let singly = select(pairs, mask, |pair| {
-        let block = single.block_of_mut(pair);
+        let block = single.array.block_of_mut(pair.a);
         let known = kernel.contains(block, pair.b, lanes);
         // That it is new is that it was not there, and it is there from now on.
         let is_new = kernel.insert(block, pair.b, lanes);

@@ -8,8 +8,12 @@ use crate::hash::Key;
 use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::math::whole;
+use crate::sets::first_broken;
 use crate::sizing::blocked::{self, BlockedSize};
 use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
+
+/// The error rate where a capacity alone is given.
+const ERROR_RATE: f64 = 0.01;
 
 /// Parameters of a new [`BloomFilter`].
 ///
@@ -159,103 +163,76 @@ impl BloomBuilder {
     pub fn build(self) -> Result<BloomFilter, BuildError> {
         self.check()?;
         let max_bytes = self.max_bytes.unwrap_or(u64::MAX);
-        let layer = match self.layout.key(self.key)? {
-            None => Layer::classic(&self.classic_size()?, max_bytes)?,
-            Some(key) => Layer::blocked(&self.blocked_size()?, key, max_bytes)?,
-        };
+        let key = self.layout.key(self.key)?;
+        let layer = Layer::empty(&self.size()?, key, None, max_bytes)?;
         Ok(BloomFilter::from_layer(layer))
     }
 
     /// Whether each parameter is in its range.
     fn check(&self) -> Result<(), BuildError> {
-        if self
-            .error_rate
-            .is_some_and(|rate| !(rate > 0.0 && rate < 1.0))
-        {
-            return Err(BuildError::ErrorRate);
-        }
-        if self.capacity == Some(0) {
-            return Err(BuildError::Capacity);
-        }
-        if self.bits == Some(0) {
-            return Err(BuildError::Bits);
-        }
-        if self
-            .hashes
-            .is_some_and(|hashes| !(1..=MAX_HASHES).contains(&hashes))
-        {
-            return Err(BuildError::Hashes);
-        }
-        Ok(())
+        let rate = self.error_rate.unwrap_or(ERROR_RATE);
+        let hashes = self.hashes.unwrap_or(1);
+        first_broken([
+            (rate > 0.0 && rate < 1.0, BuildError::ErrorRate),
+            (self.capacity != Some(0), BuildError::Capacity),
+            (self.bits != Some(0), BuildError::Bits),
+            ((1..=MAX_HASHES).contains(&hashes), BuildError::Hashes),
+        ])
     }
 
-    fn blocked_size(&self) -> Result<BlockedSize, BuildError> {
-        let whole_blocks = |bits: u64| bits.div_ceil(512).saturating_mul(512);
+    /// The size of the layer: whole words, or whole blocks.
+    fn size(&self) -> Result<LayerSize, BuildError> {
+        let is_blocked = self.layout == Layout::Blocked;
+        let of_capacity = |capacity, rate| match self.layout {
+            Layout::Classic => LayerSize::new(capacity, rate, Rounding::Words),
+            Layout::Blocked => BlockedSize::new(capacity, rate).map(BlockedSize::as_layer),
+        };
+        let of_bits = |bits, hashes, capacity| match self.layout {
+            Layout::Classic => LayerSize::from_bits(bits, hashes, capacity),
+            Layout::Blocked => {
+                BlockedSize::from_bits(bits, hashes, capacity).map(BlockedSize::as_layer)
+            }
+        };
+        let unit = if is_blocked { blocked::BLOCK_BITS } else { 64 };
+        let whole_units = |bits: u64| bits.div_ceil(unit.into()).saturating_mul(unit.into());
         let size = match (self.bits, self.hashes, self.capacity, self.error_rate) {
-            (None, None, Some(capacity), rate) => BlockedSize::new(capacity, rate.unwrap_or(0.01)),
+            (None, None, Some(capacity), rate) => of_capacity(capacity, rate.unwrap_or(ERROR_RATE)),
             (Some(_), Some(hashes), ..)
-                if !(blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&hashes) =>
+                if is_blocked && !(blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&hashes) =>
             {
                 return Err(BuildError::Hashes);
             }
-            (Some(bits), Some(hashes), capacity, None) => {
-                BlockedSize::from_bits(bits, hashes, capacity)
-            }
+            (Some(bits), Some(hashes), capacity, None) => of_bits(bits, hashes, capacity),
             (Some(bits), None, Some(capacity), None) => {
-                let best = blocked::hashes(whole_blocks(bits), capacity);
-                BlockedSize::from_bits(bits, best, Some(capacity))
+                let hashes = match self.layout {
+                    Layout::Classic => classic_hashes(whole_units(bits), capacity),
+                    Layout::Blocked => blocked::hashes(whole_units(bits), capacity),
+                };
+                of_bits(bits, hashes, Some(capacity))
             }
             (Some(bits), None, None, Some(rate)) => {
-                let bits = whole_blocks(bits);
+                let bits = whole_units(bits);
+                let capacity = match self.layout {
+                    Layout::Classic => sizing::capacity(bits, rate),
+                    Layout::Blocked => blocked::capacity(bits, rate),
+                };
                 // At a low rate there may not be room for one item; the filter is then made for
                 // one.
-                let capacity = blocked::capacity(bits, rate).max(1);
-                BlockedSize::new(capacity, rate).map(|size| BlockedSize {
+                of_capacity(capacity.max(1), rate).map(|size| LayerSize {
                     bytes: size.bytes.max(bits / 8),
                     ..size
                 })
             }
-            _ => return Err(self.not_enough()),
+            (None, None, None, _) => return Err(BuildError::Capacity),
+            (Some(_), None, None, None) => return Err(BuildError::Hashes),
+            _ => return Err(BuildError::Conflict),
         };
         size.ok_or(BuildError::Unsizable)
     }
+}
 
-    /// What is wrong with parameters that do not make a size.
-    fn not_enough(&self) -> BuildError {
-        match (self.bits, self.hashes, self.capacity, self.error_rate) {
-            (None, None, None, _) => BuildError::Capacity,
-            (Some(_), None, None, None) => BuildError::Hashes,
-            _ => BuildError::Conflict,
-        }
-    }
-
-    fn classic_size(&self) -> Result<LayerSize, BuildError> {
-        let size = match (self.bits, self.hashes, self.capacity, self.error_rate) {
-            (None, None, Some(capacity), rate) => {
-                LayerSize::new(capacity, rate.unwrap_or(0.01), Rounding::Words)
-            }
-            (Some(bits), Some(hashes), capacity, None) => {
-                LayerSize::from_bits(bits, hashes, capacity)
-            }
-            (Some(bits), None, Some(capacity), None) => {
-                let bits = bits.div_ceil(64).saturating_mul(64);
-                let best = textbook::hashes(bits as f64, capacity as f64);
-                let best = whole(best + 0.5).clamp(1, u64::from(MAX_HASHES));
-                let best = u32::try_from(best).unwrap_or(MAX_HASHES);
-                LayerSize::from_bits(bits, best, Some(capacity))
-            }
-            (Some(bits), None, None, Some(rate)) => {
-                let bits = bits.div_ceil(64).saturating_mul(64);
-                // At a low rate there may not be room for one item; the filter is then made for
-                // one.
-                let capacity = sizing::capacity(bits, rate).max(1);
-                LayerSize::new(capacity, rate, Rounding::Words).map(|size| LayerSize {
-                    bytes: size.bytes.max(bits / 8),
-                    ..size
-                })
-            }
-            _ => return Err(self.not_enough()),
-        };
-        size.ok_or(BuildError::Unsizable)
-    }
+/// The best hash count of the classic layout.
+fn classic_hashes(bits: u64, capacity: u64) -> u32 {
+    let best = whole(textbook::hashes(bits as f64, capacity as f64) + 0.5);
+    u32::try_from(best.max(1)).map_or(MAX_HASHES, |best| best.min(MAX_HASHES))
 }

@@ -169,36 +169,30 @@ impl ScalableBuilder {
         }
         let scaling = !self.fixed && self.expansion > 0;
         let window = self.window_of_one()?;
-        if let Some(valkey) = self.valkey {
-            return self.of_valkey(valkey, scaling);
-        }
-        let layer = match &window {
-            Some(window) => self.first_of_window(window)?,
-            None => self.first_layer(scaling)?,
-        };
-        let options = Options::modern(scaling).with_window(window.is_some());
-        let filter = ScalableBloomFilter::from_layers([layer], 0, options, self.expansion);
-        Ok(filter.with_window(window))
-    }
-
-    fn of_valkey(
-        self,
-        valkey: ValkeyBloom,
-        scaling: bool,
-    ) -> Result<ScalableBloomFilter, BuildError> {
-        if !(valkey.tightening > 0.0 && valkey.tightening < 1.0) {
+        if self.valkey.is_some_and(|valkey| !valkey.tightens()) {
             return Err(BuildError::ErrorRate);
         }
-        let size = ValkeyBloom::first_size(self.capacity, self.error_rate);
+        let key = match self.valkey {
+            Some(_) => None,
+            None => self.layout.key(self.key)?,
+        };
+        let (capacity, rate) = (self.capacity, self.error_rate);
+        let size = match (self.valkey, &window, key) {
+            (Some(_), ..) => ValkeyBloom::first_size(capacity, rate),
+            (None, Some(window), _) => window.size(0).map(BlockedSize::as_layer),
+            (None, None, None) => LayerSize::first(capacity, rate, scaling),
+            (None, None, Some(_)) => {
+                BlockedSize::first(capacity, rate, scaling).map(BlockedSize::as_layer)
+            }
+        };
         let size = size.ok_or(BuildError::Unsizable)?;
-        let layer = Layer::valkey(&size, Some(Arc::new(valkey)), self.max_layer_bytes)?;
-        let options = Options::of_valkey(scaling);
-        Ok(ScalableBloomFilter::from_layers(
-            [layer],
-            0,
-            options,
-            self.expansion,
-        ))
+        let layer = Layer::empty(&size, key, self.valkey.map(Arc::new), self.max_layer_bytes)?;
+        let options = match self.valkey {
+            Some(_) => Options::of_valkey(scaling),
+            None => Options::modern(scaling).with_window(window.is_some()),
+        };
+        let filter = ScalableBloomFilter::from_layers([layer], 0, options, self.expansion);
+        Ok(filter.with_window(window))
     }
 
     /// The window, if there is one, with its first generation.
@@ -226,26 +220,6 @@ impl ScalableBuilder {
             dropped: 0,
             kept: Vec::from([Generation { layers, began }]),
         }))
-    }
-
-    fn first_of_window(&self, window: &Window) -> Result<Layer, BuildError> {
-        let size = window.size(0).ok_or(BuildError::Unsizable)?;
-        let key = self.layout.key(self.key)?.ok_or(BuildError::NoKey)?;
-        Layer::blocked(&size, key, self.max_layer_bytes)
-    }
-
-    fn first_layer(&self, scaling: bool) -> Result<Layer, BuildError> {
-        let (capacity, rate, limit) = (self.capacity, self.error_rate, self.max_layer_bytes);
-        match self.layout.key(self.key)? {
-            None => {
-                let size = LayerSize::first(capacity, rate, scaling);
-                Layer::classic(&size.ok_or(BuildError::Unsizable)?, limit)
-            }
-            Some(key) => {
-                let size = BlockedSize::first(capacity, rate, scaling);
-                Layer::blocked(&size.ok_or(BuildError::Unsizable)?, key, limit)
-            }
-        }
     }
 }
 

@@ -96,26 +96,35 @@ impl Head {
         let mut block = [0; BLOCK];
         fill(&mut block)?;
         let (mut head, count) = Head::of_header(&block)?;
+        let mut next = |block: &mut [u8; BLOCK]| {
+            let seed = checksum_of(block);
+            fill(block)?;
+            verify(block, seed).map_err(E::from)
+        };
         if head.parts.options & Options::WINDOW != 0 {
-            let seed = checksum_of(&block);
-            fill(&mut block)?;
-            let (mut window, kept) = window_of(&block, seed)?;
-            for first in (0..kept).step_by(GENERATIONS) {
-                let seed = checksum_of(&block);
-                fill(&mut block)?;
-                push_generations(&mut window, (kept - first).min(GENERATIONS), &block, seed)?;
+            next(&mut block)?;
+            let (mut window, kept) = read_window(&mut Input(&block))?;
+            while window.kept.len() < kept {
+                next(&mut block)?;
+                read_generations(&mut Input(&block), &mut window, kept)?;
             }
             head.parts.window = Some(window);
         }
         if head.parts.options & Options::VALKEY != 0 && head.parts.key.is_none() {
-            let seed = checksum_of(&block);
-            fill(&mut block)?;
-            head.parts.valkey = Some(valkey_of(&block, seed)?);
+            next(&mut block)?;
+            let mut input = Input(&block);
+            head.parts.valkey = Some(ValkeyBloom {
+                seed: input.take()?,
+                tightening: input.f64()?,
+            });
+            input.zeros::<16>()?;
         }
         for _ in 0..count {
-            let seed = checksum_of(&block);
-            fill(&mut block)?;
-            head.push_layer(&block, seed)?;
+            next(&mut block)?;
+            let mut input = Input(&block);
+            let layer = read_layer(&mut input, VERSION, head.parts.layout())?;
+            head.parts.layers.push(layer);
+            head.checksums.push(input.u64()?);
         }
         head.check()?;
         Ok(head)
@@ -128,7 +137,8 @@ impl Head {
             old @ (1 | 2) => return Err(BytesError::Old(old)),
             other => return Err(BytesError::Version(other)),
         }
-        let mut input = content(block, 0)?;
+        verify(block, 0)?;
+        let mut input = Input(block);
         input.take::<{ MAGIC.len() + size_of::<u16>() }>()?;
         let [kind, layout] = input.take()?;
         let kind = Kind::new(kind)?;
@@ -159,36 +169,6 @@ impl Head {
             len: input.u64()?,
         };
         Ok((head, count))
-    }
-
-    fn push_layer(&mut self, block: &[u8; BLOCK], seed: u64) -> Result<(), BytesError> {
-        let mut input = content(block, seed)?;
-        let bytes = input.u64()?;
-        let items = input.u64()?;
-        let capacity = input.u64()?;
-        let error_rate = input.f64()?;
-        let bits_per_entry = match self.parts.layout() {
-            Layout::Classic => input.f64()?,
-            Layout::Blocked => {
-                input.zeros::<8>()?;
-                bytes as f64 * 8.0 / capacity as f64
-            }
-        };
-        let hashes = input.u32()?;
-        let [log2_bits] = input.take()?;
-        input.zeros::<3>()?;
-        self.checksums.push(input.u64()?);
-        self.parts.layers.push(LayerParts {
-            bytes,
-            bits: bytes.saturating_mul(8),
-            items,
-            error_rate,
-            bits_per_entry,
-            hashes,
-            capacity,
-            log2_bits,
-        });
-        Ok(())
     }
 
     fn check(&self) -> Result<(), BytesError> {
@@ -226,13 +206,13 @@ impl Head {
     }
 }
 
-/// The fields of a block whose checksum is right.
-fn content(block: &[u8; BLOCK], seed: u64) -> Result<Input<'_>, BytesError> {
+/// Checks the checksum that ends a block.
+fn verify(block: &[u8; BLOCK], seed: u64) -> Result<(), BytesError> {
     let (content, _) = block.split_at(CONTENT);
     if checksum_of(block) != murmur64a(content, seed) {
         return Err(BytesError::HeaderChecksum);
     }
-    Ok(Input(content))
+    Ok(())
 }
 
 /// Bytes before the bits of the first layer.
@@ -242,27 +222,8 @@ fn len_of_head(parts: &FilterParts) -> usize {
     BLOCK * (1 + window + usize::from(parts.valkey.is_some()) + parts.layers.len())
 }
 
-fn valkey_of(block: &[u8; BLOCK], seed: u64) -> Result<ValkeyBloom, BytesError> {
-    let mut input = content(block, seed)?;
-    let valkey = ValkeyBloom {
-        seed: input.take()?,
-        tightening: input.f64()?,
-    };
-    input.zeros::<16>()?;
-    Ok(valkey)
-}
-
-/// Appends the block of a filter of valkey-bloom, and returns its checksum.
-fn push_valkey(valkey: &ValkeyBloom, out: &mut Vec<u8>, seed: u64) -> u64 {
-    out.extend(valkey.seed);
-    out.extend(valkey.tightening.to_le_bytes());
-    out.extend([0; 16]);
-    push_checksum(out, seed)
-}
-
 /// The window without its generations, and how many these are.
-fn window_of(block: &[u8; BLOCK], seed: u64) -> Result<(Window, usize), BytesError> {
-    let mut input = content(block, seed)?;
+fn read_window(input: &mut Input<'_>) -> Result<(Window, usize), BytesError> {
     let mut window = Window {
         span: Span::of_ticks(input.u64()?),
         capacity: input.u64()?,
@@ -280,45 +241,56 @@ fn window_of(block: &[u8; BLOCK], seed: u64) -> Result<(Window, usize), BytesErr
     Ok((window, kept as usize))
 }
 
-fn push_generations(
+/// The next generations, until there are as many as `kept`.
+fn read_generations(
+    input: &mut Input<'_>,
     window: &mut Window,
-    count: usize,
-    block: &[u8; BLOCK],
-    seed: u64,
+    kept: usize,
 ) -> Result<(), BytesError> {
-    let mut input = content(block, seed)?;
-    for number in 0..GENERATIONS {
-        if number >= count {
-            input.zeros::<12>()?;
-            continue;
+    for _ in 0..GENERATIONS {
+        match (input.u64()?, input.u32()?) {
+            (began, layers) if window.kept.len() < kept => {
+                window.kept.push(Generation { layers, began });
+            }
+            (0, 0) => {}
+            _ => return Err(BytesError::Reserved),
         }
-        let (began, layers) = (input.u64()?, input.u32()?);
-        window.kept.push(Generation { layers, began });
     }
     input.zeros::<8>()
 }
 
-/// Appends the blocks of a window, and returns the last checksum.
-fn push_window(window: &Window, out: &mut Vec<u8>, seed: u64) -> u64 {
-    // A window has at most 65 generations.
-    let kept = u32::try_from(window.kept.len()).unwrap_or(u32::MAX);
-    out.extend(window.span.ticks().unwrap_or(0).to_le_bytes());
-    out.extend(window.capacity.to_le_bytes());
-    out.extend(window.error_rate.to_le_bytes());
-    out.extend(window.generations.to_le_bytes());
-    out.extend(kept.to_le_bytes());
-    out.extend(window.dropped.to_le_bytes());
-    out.extend([0; 16]);
-    let mut seed = push_checksum(out, seed);
-    for generations in window.kept.chunks(GENERATIONS) {
-        for generation in generations {
-            out.extend(generation.began.to_le_bytes());
-            out.extend(generation.layers.to_le_bytes());
+/// A layer of the table of any version.
+pub(super) fn read_layer(
+    input: &mut Input<'_>,
+    version: u16,
+    layout: Layout,
+) -> Result<LayerParts, BytesError> {
+    let bytes = input.u64()?;
+    let items = input.u64()?;
+    let capacity = input.u64()?;
+    let error_rate = input.f64()?;
+    let bits_per_entry = match layout {
+        Layout::Classic => input.f64()?,
+        Layout::Blocked => {
+            if version == VERSION {
+                input.zeros::<8>()?;
+            }
+            bytes as f64 * 8.0 / capacity as f64
         }
-        out.resize(out.len().next_multiple_of(BLOCK) - size_of::<u64>(), 0);
-        seed = push_checksum(out, seed);
-    }
-    seed
+    };
+    let hashes = input.u32()?;
+    let [log2_bits] = input.take()?;
+    input.zeros::<3>()?;
+    Ok(LayerParts {
+        bytes,
+        bits: bytes.saturating_mul(8),
+        items,
+        error_rate,
+        bits_per_entry,
+        hashes,
+        capacity,
+        log2_bits,
+    })
 }
 
 /// The checksum that ends a block.
@@ -347,12 +319,14 @@ pub(super) fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8
     out.extend(parts.items.to_le_bytes());
     out.extend(parts.key.map_or([0; 16], Key::to_bytes));
     out.extend((head as u64 + bits).to_le_bytes());
-    let mut seed = push_checksum(&mut out, 0);
+    let mut seed = end_block(&mut out, 0);
     if let Some(window) = &parts.window {
         seed = push_window(window, &mut out, seed);
     }
     if let Some(valkey) = &parts.valkey {
-        seed = push_valkey(valkey, &mut out, seed);
+        out.extend(valkey.seed);
+        out.extend(valkey.tightening.to_le_bytes());
+        seed = end_block(&mut out, seed);
     }
     for (part, layer) in parts.layers.iter().zip(layers) {
         let bits_per_entry = match parts.layout() {
@@ -367,13 +341,35 @@ pub(super) fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8
         out.extend(part.hashes.to_le_bytes());
         out.extend([part.log2_bits, 0, 0, 0]);
         out.extend(murmur64a(&layer.as_bytes(), 0).to_le_bytes());
-        seed = push_checksum(&mut out, seed);
+        seed = end_block(&mut out, seed);
     }
     out
 }
 
-/// Ends a block with its checksum, and returns that.
-fn push_checksum(out: &mut Vec<u8>, seed: u64) -> u64 {
+/// Appends the blocks of a window, and returns the last checksum.
+fn push_window(window: &Window, out: &mut Vec<u8>, seed: u64) -> u64 {
+    // A window has at most 65 generations.
+    let kept = u32::try_from(window.kept.len()).unwrap_or(u32::MAX);
+    out.extend(window.span.ticks().unwrap_or(0).to_le_bytes());
+    out.extend(window.capacity.to_le_bytes());
+    out.extend(window.error_rate.to_le_bytes());
+    out.extend(window.generations.to_le_bytes());
+    out.extend(kept.to_le_bytes());
+    out.extend(window.dropped.to_le_bytes());
+    let mut seed = end_block(out, seed);
+    for generations in window.kept.chunks(GENERATIONS) {
+        for generation in generations {
+            out.extend(generation.began.to_le_bytes());
+            out.extend(generation.layers.to_le_bytes());
+        }
+        seed = end_block(out, seed);
+    }
+    seed
+}
+
+/// Ends a block with zeros and its checksum, and returns that.
+fn end_block(out: &mut Vec<u8>, seed: u64) -> u64 {
+    out.resize(out.len().next_multiple_of(BLOCK) - size_of::<u64>(), 0);
     let content: &[u8; CONTENT] = out.last_chunk().unwrap_or(&[0; CONTENT]);
     let checksum = murmur64a(content, seed);
     out.extend(checksum.to_le_bytes());

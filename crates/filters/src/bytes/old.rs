@@ -40,11 +40,11 @@
 use alloc::vec::Vec;
 
 use super::error::BytesError;
-use super::head::{Kind, version};
+use super::head::{Kind, read_layer, version};
 use super::input::Input;
 use crate::hash::{Key, murmur64a};
-use crate::pages;
-use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
+use crate::layout::Layout;
+use crate::redisbloom::{Check, FilterParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
 
 /// The version of the classic layout.
@@ -76,10 +76,8 @@ pub(super) fn read(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, Byte
     let mut filter = ScalableBloomFilter::from_parts_checked(&parts, limit, Check::RdbValue)?;
     let mut bits = Input(bits);
     for layer in &mut filter.layers {
-        let place = layer.as_bytes_mut();
-        pages::copy(place, bits.slice(place.len())?);
-        layer.shrink();
-        layer.collapse_loaded();
+        let len = layer.as_bytes_mut().len();
+        layer.load(bits.slice(len)?);
     }
     Ok(filter)
 }
@@ -114,16 +112,16 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
     if zero != 0 {
         return Err(BytesError::Reserved);
     }
-    let key = match version {
-        CLASSIC => None,
-        _ => Some(Key::from_bytes(input.take()?)),
+    let (layout, key) = match version {
+        CLASSIC => (Layout::Classic, None),
+        _ => (Layout::Blocked, Some(Key::from_bytes(input.take()?))),
     };
     let mut layers = Vec::new();
     layers
         .try_reserve_exact(count)
         .map_err(|_| PartsError::OutOfMemory)?;
     for _ in 0..count {
-        layers.push(read_layer(&mut input, version)?);
+        layers.push(read_layer(&mut input, version, layout)?);
     }
     let parts = FilterParts {
         valkey: None,
@@ -135,28 +133,4 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
         layers,
     };
     Ok((parts, bits))
-}
-
-fn read_layer(input: &mut Input<'_>, version: u16) -> Result<LayerParts, BytesError> {
-    let bytes = input.u64()?;
-    let items = input.u64()?;
-    let capacity = input.u64()?;
-    let error_rate = input.f64()?;
-    let bits_per_entry = match version {
-        CLASSIC => input.f64()?,
-        _ => bytes as f64 * 8.0 / capacity as f64,
-    };
-    let hashes = input.u32()?;
-    let [log2_bits] = input.take()?;
-    input.zeros::<3>()?;
-    Ok(LayerParts {
-        bytes,
-        bits: bytes.saturating_mul(8),
-        items,
-        error_rate,
-        bits_per_entry,
-        hashes,
-        capacity,
-        log2_bits,
-    })
 }

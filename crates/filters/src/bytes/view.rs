@@ -7,7 +7,7 @@ use core::fmt;
 use super::error::BytesError;
 use super::head::{self, Head, Kind, padded};
 use super::input::Input;
-use crate::bits::{prefetch_bit, test_bit};
+use crate::bits::{count_ones, prefetch_bit, test_bit};
 use crate::blocked::BorrowedBlocks;
 use crate::classic::RUN;
 use crate::group::Group;
@@ -15,7 +15,6 @@ use crate::hash::{HashPair, Hasher, Key, Secrets};
 use crate::hasher::FilterHasher;
 use crate::item::Item;
 use crate::layout::Layout;
-use crate::pages;
 use crate::redisbloom::Options;
 use crate::redisbloom::{FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
@@ -147,9 +146,7 @@ impl<'a> BloomView<'a> {
         self.verify()?;
         let mut filter = self.head.empty_filter()?;
         for (layer, view) in filter.layers.iter_mut().zip(&self.layers) {
-            pages::copy(layer.as_bytes_mut(), view.bits);
-            layer.shrink();
-            layer.collapse_loaded();
+            layer.load(view.bits);
         }
         Ok(filter)
     }
@@ -306,7 +303,7 @@ impl<'a> LayerView<'a> {
         let test = match parts.key {
             None => {
                 let valkey = parts.valkey.map(Arc::new);
-                let shape = Shape::classic(&part.size(), valkey).ok();
+                let shape = Shape::new(&part.size(), valkey).ok();
                 shape.map(Test::Classic)
             }
             Some(_) => BorrowedBlocks::new(bits, part.hashes).map(Test::Blocked),
@@ -320,16 +317,14 @@ impl<'a> LayerView<'a> {
 
     /// How many bits items may set, and what the number of ones says.
     fn fill(&self, hashes: u32) -> (u64, Fill) {
-        let ones = |bytes: &[u8]| bytes.iter().map(|byte| byte.count_ones()).sum::<u32>();
         match &self.test {
             Test::Classic(shape) => {
-                let all = self.bits.chunks(1 << 16).map(|part| u64::from(ones(part)));
                 let bits = shape.modulus.get();
-                (bits, Fill::of_array(all.sum(), bits, hashes))
+                (bits, Fill::of_array(count_ones(self.bits), bits, hashes))
             }
             Test::Blocked(_) => {
                 let blocks = self.bits.chunks(BLOCK_BITS as usize / 8);
-                let fill = Fill::of_blocks(blocks.map(ones), hashes);
+                let fill = Fill::of_blocks(blocks.map(count_ones), hashes);
                 (self.bits.len() as u64 * 8, fill)
             }
         }

@@ -5,7 +5,6 @@
 //! byte      0    1    2    3    4    5     a slot each: a fingerprint, or 0 when it is empty
 //! ```
 
-use alloc::alloc::{Layout, handle_alloc_error};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -14,7 +13,7 @@ use core::ops::Range;
 use smallvec::SmallVec;
 
 use super::place::{Place, other};
-use crate::bits::{self, AllocError, Bytes};
+use crate::bits::{self, AllocError};
 use crate::host::Capture;
 use crate::huge::HugePages;
 use crate::pages::{self, STEP};
@@ -28,7 +27,7 @@ std::thread_local! {
 
 /// A fixed number of buckets.
 pub(crate) struct Table {
-    slots: Bytes,
+    slots: Box<[u8]>,
     buckets: NonZeroU64,
     bucket_size: u8,
     /// The slots that are not empty.
@@ -56,7 +55,7 @@ impl Table {
         let slots = buckets.get().checked_mul(bucket_size.into());
         let slots = usize::try_from(slots.ok_or(AllocError)?).map_err(|_| AllocError)?;
         Ok(Table {
-            slots: bits::zeroed(slots)?.into(),
+            slots: bits::zeroed(slots)?,
             buckets,
             bucket_size,
             used: 0,
@@ -73,13 +72,13 @@ impl Table {
             return None;
         }
         let mut table = Table {
-            slots: bits::boxed(slots).into(),
+            slots: bits::boxed(slots),
             buckets,
             bucket_size,
             used: 0,
         };
         table.used = count(&table.slots);
-        table.huge_pages().collapse_loaded(table.used);
+        table.huge_pages().collapse_since(0, table.used);
         Some(table)
     }
 
@@ -100,7 +99,7 @@ impl Table {
         self.slots.len() as u64
     }
 
-    pub(crate) fn into_slots(self) -> Bytes {
+    pub(crate) fn into_slots(self) -> Box<[u8]> {
         self.slots
     }
 
@@ -301,7 +300,7 @@ impl Table {
 
     /// Passes the slots to `relocate`, which may move them; their number must not change.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        self.slots.relocate(relocate);
+        bits::relocate(&mut self.slots, relocate);
     }
 
     fn huge_pages(&self) -> HugePages<'_> {
@@ -319,15 +318,9 @@ fn count(slots: &[u8]) -> u64 {
 
 impl Clone for Table {
     fn clone(&self) -> Table {
-        let Ok(mut slots) = bits::zeroed(self.slots.len()) else {
-            handle_alloc_error(Layout::for_value::<[u8]>(&self.slots))
-        };
-        pages::copy(&mut slots, &self.slots);
-        let copy = Table {
-            slots: slots.into(),
-            ..*self
-        };
-        copy.huge_pages().collapse_loaded(copy.used);
+        let slots = bits::copied(&self.slots);
+        let copy = Table { slots, ..*self };
+        copy.huge_pages().collapse_since(0, copy.used);
         copy
     }
 }

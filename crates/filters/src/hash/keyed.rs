@@ -65,9 +65,7 @@ impl Key {
     /// filter reproducible; it is not a secret. [Example](Self).
     #[must_use]
     pub fn from_seed(seed: u64) -> Key {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let first = seed.wrapping_add(STEP);
-        Key([first, first.wrapping_add(STEP)].map(split_mix))
+        Key([0, 1].map(|index| split_mix(seed, index)))
     }
 
     /// An unpredictable key from the system's random numbers.
@@ -98,7 +96,9 @@ impl fmt::Debug for Key {
     }
 }
 
-fn split_mix(state: u64) -> u64 {
+/// Number `index`, from 0, of SplitMix64 with the seed as its state.
+pub(crate) const fn split_mix(seed: u64, index: u64) -> u64 {
+    let state = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index.wrapping_add(1)));
     let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
@@ -240,7 +240,7 @@ fn short(item: &[u8]) -> Option<(u64, u64)> {
 }
 
 #[inline]
-fn halves(bytes: &[u8; 16]) -> (u64, u64) {
+pub(super) fn halves(bytes: &[u8; 16]) -> (u64, u64) {
     let number = u128::from_le_bytes(*bytes);
     (low(number), high(number))
 }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     fn numbers(seed: u64) -> impl Iterator<Item = u64> {
-        (0..).map(move |i: u64| super::split_mix(seed ^ i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        (0..).map(move |index| super::split_mix(seed, index))
     }
 
     /// Each bit of an item changes each bit of both values for half of the items.

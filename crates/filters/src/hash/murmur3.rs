@@ -1,5 +1,7 @@
 //! MurmurHash3, with which other libraries hash their items.
 
+use super::keyed::halves;
+
 const MUL1: u64 = 0x87c3_7b91_1142_53d5;
 const MUL2: u64 = 0x4cf5_ad43_2745_937f;
 
@@ -42,16 +44,6 @@ pub fn murmur3_x64_128(data: &[u8], seed: u32) -> (u64, u64) {
     first = first.wrapping_add(second);
     second = second.wrapping_add(first);
     (first, second)
-}
-
-fn halves(block: &[u8; 16]) -> (u64, u64) {
-    let both = u128::from_le_bytes(*block);
-    let half = |shift: u32| {
-        #[expect(clippy::cast_possible_truncation, reason = "half of the bits")]
-        let half = (both >> shift) as u64;
-        half
-    };
-    (half(0), half(64))
 }
 
 fn mixed_low(half: u64) -> u64 {

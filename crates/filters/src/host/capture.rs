@@ -18,7 +18,6 @@ use core::fmt;
 use core::mem::size_of;
 use core::ops::{Range, RangeBounds};
 
-use crate::bits::Bytes;
 use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
 
@@ -74,7 +73,7 @@ struct State {
     /// arrays now the first has this number.
     first: usize,
     /// Arrays that the value has dropped, by number and moment.
-    dropped: BTreeMap<(usize, u64), Bytes>,
+    dropped: BTreeMap<(usize, u64), Box<[u8]>>,
 }
 
 struct Reader {
@@ -168,14 +167,14 @@ impl Capture {
     }
 
     /// The value drops its last array, which has this number.
-    pub(crate) fn keep_last(&mut self, array: usize, bytes: impl FnOnce() -> Bytes) {
+    pub(crate) fn keep_last(&mut self, array: usize, bytes: impl FnOnce() -> Box<[u8]>) {
         if let Some(state) = &mut self.0 {
             state.keep_dropped(state.first + array, bytes);
         }
     }
 
     /// The value drops its first array.
-    pub(crate) fn keep_first(&mut self, bytes: impl FnOnce() -> Bytes) {
+    pub(crate) fn keep_first(&mut self, bytes: impl FnOnce() -> Box<[u8]>) {
         if let Some(state) = &mut self.0 {
             state.keep_dropped(state.first, bytes);
             state.first += 1;
@@ -239,7 +238,7 @@ fn behind(first: usize, (array, at): Position) -> Position {
 }
 
 impl State {
-    fn keep_dropped(&mut self, array: usize, bytes: impl FnOnce() -> Bytes) {
+    fn keep_dropped(&mut self, array: usize, bytes: impl FnOnce() -> Box<[u8]>) {
         let needs = |reader: &Reader| {
             reader.needs_array(array) && self.dropped_since(array, reader.moment).is_none()
         };

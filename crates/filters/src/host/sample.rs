@@ -4,6 +4,7 @@
 //! blocked layout the error rate is a mean over the blocks: crowded blocks err most, and the mean
 //! fill ratio alone would give too low a rate. So each sampled block is measured separately.
 
+use crate::bits::count_ones;
 use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::math::{exp_m1, ln_1p, powf, sqrt};
@@ -144,7 +145,7 @@ impl Mean {
         let (blocks, _) = bytes.as_chunks::<BLOCK_BYTES>();
         let (mut fills, mut sum, mut squares, mut fullest) = (0.0, 0.0, 0.0, 0.0_f64);
         for block in positions(blocks.len(), share).filter_map(|at| blocks.get(at)) {
-            let fill = f64::from(ones(block)) / BLOCK_BITS;
+            let fill = count_ones(block) as f64 / BLOCK_BITS;
             let measured = measure(fill);
             fills += fill;
             fullest = fullest.max(fill);
@@ -173,14 +174,6 @@ fn positions(len: usize, share: u64) -> impl Iterator<Item = usize> {
         usize::try_from(twice / u128::from(2 * share)).unwrap_or(usize::MAX)
     };
     (0..share).map(middle)
-}
-
-fn ones(block: &[u8; BLOCK_BYTES]) -> u32 {
-    let (words, _) = block.as_chunks::<8>();
-    let ones = words
-        .iter()
-        .map(|word| u64::from_le_bytes(*word).count_ones());
-    ones.sum()
 }
 
 #[cfg(test)]

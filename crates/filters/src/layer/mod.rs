@@ -56,23 +56,29 @@ enum Bits {
 }
 
 impl Layer {
-    /// An empty layer in the classic layout.
-    pub(crate) fn classic(size: &LayerSize, max_bytes: u64) -> Result<Layer, BuildError> {
-        Layer::valkey(size, None, max_bytes)
-    }
-
-    /// An empty layer in the classic layout, with valkey-bloom's hash and positions if that is
-    /// given.
-    pub(crate) fn valkey(
+    /// An empty layer: in the blocked layout with a key, and otherwise in the classic one, with
+    /// valkey-bloom's hash and positions if that is given. The size is one for this layout, or
+    /// passed the gate.
+    pub(crate) fn empty(
         size: &LayerSize,
+        key: Option<Key>,
         valkey: Option<Arc<ValkeyBloom>>,
         max_bytes: u64,
     ) -> Result<Layer, BuildError> {
-        let bytes = within(max_bytes, size.bytes)?;
-        // Before anything is allocated.
-        let shape = Shape::classic(size, valkey)?;
-        let bits = BitArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
-        Ok(Layer::new(Bits::Classic(bits), shape))
+        let bytes = size.bytes;
+        if bytes > max_bytes {
+            return Err(BuildError::TooLarge { bytes });
+        }
+        let Some(key) = key else {
+            // Before anything is allocated.
+            let shape = Shape::new(size, valkey)?;
+            let bits = BitArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
+            return Ok(Layer::new(Bits::Classic(bits), shape));
+        };
+        let size = BlockedSize::of_layer(size);
+        let shape = Shape::new(&size.as_layer(), None)?;
+        let bits = BlockedBits::zeroed(&size, key)?;
+        Ok(Layer::new(Bits::Blocked(Box::new(bits)), shape))
     }
 
     /// A layer in the classic layout with these bits, which must be as many bytes as the size says.
@@ -85,29 +91,13 @@ impl Layer {
         if bits.len() != size.bytes {
             return Err(BuildError::Unsizable);
         }
-        let shape = Shape::classic(size, valkey)?;
+        let shape = Shape::new(size, valkey)?;
         Ok(Layer::new(Bits::Classic(bits), shape))
-    }
-
-    /// An empty layer in the blocked layout. The size is one that [`BlockedSize`] gives, or that
-    /// passed the gate.
-    pub(crate) fn blocked(
-        size: &BlockedSize,
-        key: Key,
-        max_bytes: u64,
-    ) -> Result<Layer, BuildError> {
-        within(max_bytes, size.bytes)?;
-        let shape = Shape::new(&size.as_layer())?;
-        let bits = BlockedBits::zeroed(size, key)?;
-        Ok(Layer::new(Bits::Blocked(Box::new(bits)), shape))
     }
 
     /// An empty layer of this size with the same layout and hash.
     pub(crate) fn like(&self, size: &LayerSize, max_bytes: u64) -> Result<Layer, BuildError> {
-        match self.key() {
-            None => Layer::valkey(size, self.shape.valkey.clone(), max_bytes),
-            Some(key) => Layer::blocked(&BlockedSize::of_layer(size), key, max_bytes),
-        }
+        Layer::empty(size, self.key(), self.shape.valkey.clone(), max_bytes)
     }
 
     /// What only a layer of valkey-bloom has.
@@ -247,9 +237,16 @@ impl Layer {
         HugePages { bytes, touched }
     }
 
+    /// Copies these bits, which are as many, into an empty layer that has its item count.
+    pub(crate) fn load(&mut self, bits: &[u8]) {
+        pages::copy(self.as_bytes_mut(), bits);
+        self.shrink();
+        self.collapse_loaded();
+    }
+
     /// Moves the pages that are due at this item count to huge pages, after bits were loaded.
     pub(crate) fn collapse_loaded(&self) {
-        self.huge_pages().collapse_loaded(self.items);
+        self.huge_pages().collapse_since(0, self.items);
     }
 
     /// The same for this part of the bytes.
@@ -492,10 +489,8 @@ impl Layer {
     /// A copy, if there is memory for it.
     pub(crate) fn try_clone(&self) -> Result<Layer, BuildError> {
         let mut copy = self.like(self.size(), u64::MAX)?;
-        pages::copy(copy.as_bytes_mut(), &self.as_bytes());
-        copy.shrink();
         copy.items = self.items;
-        copy.collapse_loaded();
+        copy.load(&self.as_bytes());
         Ok(copy)
     }
 }
@@ -510,14 +505,6 @@ impl Clone for Layer {
         copy.collapse_loaded();
         copy
     }
-}
-
-/// The bytes, if they are not more than allowed.
-fn within(max_bytes: u64, bytes: u64) -> Result<u64, BuildError> {
-    if bytes > max_bytes {
-        return Err(BuildError::TooLarge { bytes });
-    }
-    Ok(bytes)
 }
 
 /// Not inlined, so that a lookup in the blocked layout has no registers to save.

@@ -11,7 +11,6 @@ use crate::hash::Key;
 use crate::layer::Layer;
 use crate::pages;
 use crate::scalable::ScalableBloomFilter;
-use crate::sizing::blocked::BlockedSize;
 use crate::valkey::ValkeyBloom;
 
 impl ScalableBloomFilter {
@@ -205,11 +204,7 @@ fn empty_layer(
     valkey: &Option<Arc<ValkeyBloom>>,
     limit: u64,
 ) -> Result<Layer, Option<PartsError>> {
-    let size = parts.size();
-    let layer = match key {
-        None => Layer::valkey(&size, valkey.clone(), limit),
-        Some(key) => Layer::blocked(&BlockedSize::of_layer(&size), key, limit),
-    };
+    let layer = Layer::empty(&parts.size(), key, valkey.clone(), limit);
     layer.map_err(|error| match error {
         BuildError::OutOfMemory { .. } => Some(PartsError::OutOfMemory),
         BuildError::TooLarge { .. } => Some(PartsError::TooLarge { limit }),

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::options::Options;
 use crate::hash::Key;
 use crate::layout::Layout;
+use crate::sets::first_broken;
 use crate::sizing::{self, LayerSize, blocked};
 use crate::valkey::ValkeyBloom;
 use crate::window::Window;
@@ -168,43 +169,15 @@ impl LayerParts {
     ///
     /// The first rule that is broken.
     pub fn validate_blocked(&self, layer: usize) -> Result<(), PartsError> {
-        // Written so that NaN fails.
-        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
-            return Err(PartsError::ErrorRate { layer });
-        }
-        let block = u64::from(blocked::BLOCK_BITS / 8);
-        if self.bytes == 0
-            || !self.bytes.is_multiple_of(block)
-            || self.bytes.checked_mul(8) != Some(self.bits)
-            || self.log2_bits != 0
-        {
-            return Err(PartsError::Bits { layer });
-        }
-        if !(blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&self.hashes) {
-            return Err(PartsError::Hashes { layer });
-        }
-        if self.capacity == 0 {
-            return Err(PartsError::Capacity { layer });
-        }
-        Ok(())
+        let bits = self.bits.is_multiple_of(blocked::BLOCK_BITS.into()) && self.log2_bits == 0;
+        let hashes = (blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&self.hashes);
+        self.check(layer, bits, hashes, self.capacity > 0)
     }
 
     /// Checks everything that the parts of a layer of valkey-bloom must satisfy.
     fn validate_valkey(&self, layer: usize) -> Result<(), PartsError> {
-        // Written so that NaN fails.
-        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
-            return Err(PartsError::ErrorRate { layer });
-        }
-        if self.bits == 0 || self.bytes.checked_mul(8) != Some(self.bits) || self.log2_bits != 0 {
-            return Err(PartsError::Bits { layer });
-        }
-        if !(1..=sizing::MAX_HASHES).contains(&self.hashes) {
-            return Err(PartsError::Hashes { layer });
-        }
-        if self.capacity == 0 {
-            return Err(PartsError::Capacity { layer });
-        }
-        Ok(())
+        let hashes = (1..=sizing::MAX_HASHES).contains(&self.hashes);
+        self.check(layer, self.log2_bits == 0, hashes, self.capacity > 0)
     }
 
     /// Checks everything that the parts of a layer in the classic layout must satisfy; `layer` is
@@ -214,23 +187,31 @@ impl LayerParts {
     ///
     /// The first rule that is broken.
     pub fn validate(&self, layer: usize) -> Result<(), PartsError> {
-        // Written so that NaN fails.
-        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
-            return Err(PartsError::ErrorRate { layer });
-        }
-        let covers_modulus = self.log2_bits == 0
-            || 1_u64
-                .checked_shl(u32::from(self.log2_bits))
-                .is_some_and(|modulus| modulus <= self.bits);
-        if self.bits == 0 || self.bytes.checked_mul(8) != Some(self.bits) || !covers_modulus {
-            return Err(PartsError::Bits { layer });
-        }
+        let modulus = 1_u64.checked_shl(self.log2_bits.into());
+        let covers_modulus = modulus.is_some_and(|modulus| modulus <= self.bits);
         // A negative zero in the ceiling of a negative number would pass as 0 hashes.
-        let expected = sizing::hashes(self.bits_per_entry);
-        if self.bits_per_entry < 0.0 || expected != Some(self.hashes) {
-            return Err(PartsError::Hashes { layer });
-        }
-        Ok(())
+        let hashes =
+            self.bits_per_entry >= 0.0 && sizing::hashes(self.bits_per_entry) == Some(self.hashes);
+        self.check(layer, self.log2_bits == 0 || covers_modulus, hashes, true)
+    }
+
+    /// Checks what the layouts have in common, and the rules that they have of their own.
+    fn check(
+        &self,
+        layer: usize,
+        bits: bool,
+        hashes: bool,
+        capacity: bool,
+    ) -> Result<(), PartsError> {
+        // Written so that NaN fails.
+        let is_rate = self.error_rate > 0.0 && self.error_rate < 1.0;
+        let are_bits = self.bits > 0 && self.bytes.checked_mul(8) == Some(self.bits);
+        first_broken([
+            (is_rate, PartsError::ErrorRate { layer }),
+            (are_bits && bits, PartsError::Bits { layer }),
+            (hashes, PartsError::Hashes { layer }),
+            (capacity, PartsError::Capacity { layer }),
+        ])
     }
 }
 
@@ -291,8 +272,7 @@ impl FilterParts {
             return Err(PartsError::Options);
         }
         if let Some(valkey) = &self.valkey {
-            let tightens = valkey.tightening > 0.0 && valkey.tightening < 1.0;
-            if blocked || !tightens || self.options & Options::VALKEY == 0 {
+            if blocked || !valkey.tightens() || self.options & Options::VALKEY == 0 {
                 return Err(PartsError::Options);
             }
         }

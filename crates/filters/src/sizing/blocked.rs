@@ -200,7 +200,7 @@ impl BlockedSize {
     }
 
     /// As fields of a layer of either layout.
-    pub(crate) fn as_layer(&self) -> LayerSize {
+    pub(crate) fn as_layer(self) -> LayerSize {
         LayerSize {
             capacity: self.capacity,
             error_rate: self.error_rate,
