@@ -20,7 +20,6 @@ const WIDEST: usize = 120;
 pub(crate) enum Destination {
     Terminal,
     Svg(PathBuf),
-    Png(PathBuf),
 }
 
 /// Reads the argument of `--plot`.
@@ -30,8 +29,12 @@ pub(crate) fn destination(text: &str) -> Result<Destination, String> {
     match ending.as_ref().and_then(|ending| ending.to_str()) {
         _ if text == "-" => Ok(Destination::Terminal),
         Some("svg") => Ok(Destination::Svg(path)),
-        Some("png") => Ok(Destination::Png(path)),
-        _ => Err("give a name that ends in .svg or .png, or `-` for the terminal".into()),
+        Some("png") => Err(
+            "only SVG is drawn: give a name that ends in .svg; any browser or rsvg-convert \
+             makes a PNG of it"
+                .into(),
+        ),
+        _ => Err("give a name that ends in .svg, or `-` for the terminal".into()),
     }
 }
 
@@ -62,19 +65,18 @@ fn write(
     terminal: impl FnOnce(bool) -> String,
     picture: impl FnOnce() -> Picture,
 ) -> Result<(), Failure> {
-    let (path, bytes) = match destination {
+    let (path, svg) = match destination {
         Destination::Terminal => {
             let out = io::stdout();
             let text = terminal(out.is_terminal() && !display::is_plain());
             out.lock().write_all(text.as_bytes())?;
             return Ok(());
         }
-        Destination::Svg(path) => (path, picture().svg().into_bytes()),
-        Destination::Png(path) => (path, picture().png()),
+        Destination::Svg(path) => (path, picture().svg()),
     };
     let mut name = path.clone().into_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
-    let written = fs::write(&name, bytes).and_then(|()| fs::rename(&name, path));
+    let written = fs::write(&name, svg).and_then(|()| fs::rename(&name, path));
     written.map_err(|error| {
         // Ignore a second error: the first one says what is wrong.
         let _ = fs::remove_file(&name);

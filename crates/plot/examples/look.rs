@@ -24,7 +24,6 @@ fn main() -> std::io::Result<()> {
         ],
     };
     fs::write("chart.svg", chart.picture().svg())?;
-    fs::write("chart.png", chart.picture().png())?;
     print!("{}", chart.terminal(80, true));
     let bars = Bars {
         title: "Amounts".into(),
@@ -43,6 +42,5 @@ fn main() -> std::io::Result<()> {
         format: label::short,
     };
     fs::write("bars.svg", bars.picture().svg())?;
-    fs::write("bars.png", bars.picture().png())?;
     Ok(())
 }

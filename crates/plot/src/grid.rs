@@ -1,9 +1,8 @@
 //! Short texts in rows and columns, some of them marked.
 
-use crate::font;
 use crate::picture::Picture;
 use crate::shape::{Anchor, Form, Shape};
-use crate::style::{Ink, LEADING, MARGIN, TEXT, WIDTH};
+use crate::style::{self, Ink, LEADING, MARGIN, TEXT, WIDTH};
 use crate::terminal::write_coloured;
 
 /// Short texts in rows and columns, some of them marked with a colour.
@@ -38,7 +37,7 @@ impl Grid {
         let mut picture = Picture::new(&self.title, &self.subtitle);
         let widest = |texts: &mut dyn Iterator<Item = &str>| {
             texts
-                .map(|text| font::width(text, TEXT))
+                .map(|text| style::width(text, TEXT))
                 .fold(0.0, f64::max)
         };
         let left = MARGIN + widest(&mut self.rows.iter().map(|row| row.name.as_str())) + 8.0;

@@ -1,17 +1,15 @@
-//! Pictures in one style: charts of lines, groups of bars and grids, as SVG and PNG; charts and
-//! grids also for the terminal.
+//! Pictures in one style: charts of lines, groups of bars and grids, as SVG; charts and grids
+//! also for the terminal.
 //!
 //! | you have | you make | and get |
 //! |---|---|---|
 //! | curves, or measured points | a [`Chart`] | a [`Picture`], or text for a terminal |
 //! | amounts in groups | [`Bars`] | a [`Picture`] |
 //! | short texts in rows | a [`Grid`] | a [`Picture`], or text for a terminal |
-//! | a [`Picture`] | | [`Picture::svg`], [`Picture::png`] |
+//! | a [`Picture`] | | [`Picture::svg`] |
 //!
 //! The style: every line and bar is labelled where it is, so there is no legend. Colours can be
-//! told apart by people who are colour-blind. A SVG follows the reader's light or dark theme; a PNG
-//! is dark on white, with its own background. No font of the system is needed: text of a PNG is
-//! drawn with a part of DejaVu Sans that is in this crate.
+//! told apart by people who are colour-blind. A SVG follows the reader's light or dark theme.
 //!
 //! ```
 //! use everbloom_plot::{Axis, Chart, Line, label};
@@ -24,7 +22,6 @@
 //!     lines: vec![Line::curve("square", 0, squares)],
 //! };
 //! assert!(chart.picture().svg().contains(">square</text>"));
-//! assert_eq!(chart.picture().png()[1..4], *b"PNG");
 //! assert!(chart.terminal(80, false).contains("square"));
 //! ```
 
@@ -33,11 +30,9 @@
 mod axis;
 mod bars;
 mod chart;
-mod font;
 mod grid;
 pub mod label;
 mod picture;
-mod raster;
 mod shape;
 mod style;
 mod svg;

@@ -2,7 +2,7 @@
 
 use crate::shape::{Anchor, Shape};
 use crate::style::{Ink, LEADING, MARGIN, TEXT, TITLE, WIDTH};
-use crate::{raster, svg};
+use crate::svg;
 
 /// A picture, ready to be written as a file. [`Chart`](crate::Chart) and [`Bars`](crate::Bars) make
 /// one.
@@ -48,11 +48,5 @@ impl Picture {
     #[must_use]
     pub fn svg(&self) -> String {
         svg::write(&self.title, WIDTH, self.height, &self.shapes)
-    }
-
-    /// As PNG, dark on white, with two dots for each pixel of the SVG.
-    #[must_use]
-    pub fn png(&self) -> Vec<u8> {
-        raster::write(WIDTH, self.height, &self.shapes)
     }
 }

@@ -83,6 +83,29 @@ pub(crate) const WIDTH: f64 = 800.0;
 /// The empty border.
 pub(crate) const MARGIN: f64 = 16.0;
 
+/// Width in pixels of a text whose em is `size` pixels, in DejaVu Sans.
+pub(crate) fn width(text: &str, size: f64) -> f64 {
+    let letter_width = |letter| {
+        let ascii = u32::from(letter).checked_sub(u32::from(' '));
+        let known = ascii.and_then(|number| LETTER_WIDTHS.get(number as usize));
+        f64::from(*known.unwrap_or(&OTHER_LETTER_WIDTH))
+    };
+    text.chars().map(letter_width).sum::<f64>() * size / EM
+}
+
+/// The widths below are in parts of an em.
+const EM: f64 = 2048.0;
+const OTHER_LETTER_WIDTH: u16 = 1229;
+/// The widths of the letters from the space to `~`.
+const LETTER_WIDTHS: [u16; 95] = [
+    651, 821, 942, 1716, 1303, 1946, 1597, 563, 799, 799, 1024, 1716, 651, 739, 651, 690, 1303,
+    1303, 1303, 1303, 1303, 1303, 1303, 1303, 1303, 1303, 690, 690, 1716, 1716, 1716, 1087, 2048,
+    1401, 1405, 1430, 1577, 1294, 1178, 1587, 1540, 604, 604, 1343, 1141, 1767, 1532, 1612, 1235,
+    1612, 1423, 1300, 1251, 1499, 1401, 2025, 1403, 1251, 1403, 799, 690, 799, 1716, 1024, 1024,
+    1255, 1300, 1126, 1300, 1260, 721, 1300, 1298, 569, 569, 1186, 569, 1995, 1298, 1253, 1300,
+    1300, 842, 1067, 803, 1298, 1212, 1675, 1212, 1212, 1075, 1303, 690, 1303, 1716,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

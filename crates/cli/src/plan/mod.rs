@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// The length of an item, to compare with a set of strings
     #[arg(long, value_name = "BYTES", value_parser = number::memory, default_value = "64")]
     item_bytes: u64,
-    /// Draw a picture into a file, `.svg` or `.png`; `-` draws it in the terminal
+    /// Draw a picture into an SVG file; `-` draws it in the terminal
     #[arg(long, value_name = "FILE", value_parser = plot::destination)]
     plot: Option<Destination>,
     /// What the picture shows; without --plot it is drawn in the terminal

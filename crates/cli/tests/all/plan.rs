@@ -322,7 +322,7 @@ fn numbers_in_the_wrong_order_are_noticed() {
 
 #[test]
 fn nonsense_is_refused_in_one_sentence() {
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 20] = [
         (&[], "give two of"),
         (&["1e6"], "give two of"),
         (&["--memory", "1G"], "give two of"),
@@ -341,9 +341,10 @@ fn nonsense_is_refused_in_one_sentence() {
         (&["1e18", "1e-12"], "more than 2^63 bits"),
         (&["--rate", "1%", "--memory", "7"], "not even one item"),
         (&["--capacity", "1e9", "--memory", "1K"], "do not fit"),
+        (&["1e6", "1%", "--plot", "picture.gif"], "ends in .svg, or"),
         (
-            &["1e6", "1%", "--plot", "picture.gif"],
-            "ends in .svg or .png",
+            &["1e6", "1%", "--plot", "a.PNG"],
+            "ends in .svg; any browser or rsvg-convert",
         ),
     ];
     for (args, says) in cases {
@@ -365,10 +366,7 @@ fn every_picture_can_be_drawn() {
     let folder = folder("plan-pictures");
     for what in ["items", "bits", "hashes", "overfill", "memory"] {
         let svg = folder.join(format!("{what}.svg"));
-        let png = folder.join(format!("{what}.PNG"));
-        for file in [&svg, &png] {
-            draw(what, file);
-        }
+        draw(what, &svg);
         let text = fs::read_to_string(&svg).unwrap();
         let is_labelled = text.contains(">classic</text>") || text.contains(">1 % classic</text>");
         assert!(
@@ -376,7 +374,6 @@ fn every_picture_can_be_drawn() {
             "{what}"
         );
         assert!(!text.contains("NaN"), "{what}");
-        assert_eq!(fs::read(&png).unwrap()[..4], *b"\x89PNG");
 
         let text = plan(&["1e6", "1%", "--picture", what]).success();
         assert!(
@@ -387,7 +384,7 @@ fn every_picture_can_be_drawn() {
     }
     assert_eq!(
         fs::read_dir(&folder).unwrap().count(),
-        10,
+        5,
         "nothing half-written stays"
     );
 }
