@@ -1,14 +1,12 @@
-//! Pictures in one style: charts of lines, groups of bars and grids, as SVG; charts and grids
-//! also for the terminal.
+//! Pictures in one style: charts of lines, as SVG and for the terminal, and any other shapes as SVG.
 //!
 //! | you have | you make | and get |
 //! |---|---|---|
 //! | curves, or measured points | a [`Chart`] | a [`Picture`], or text for a terminal |
-//! | amounts in groups | [`Bars`] | a [`Picture`] |
-//! | short texts in rows | a [`Grid`] | a [`Picture`], or text for a terminal |
+//! | [`Shape`]s | [`Picture::new`] | a [`Picture`] |
 //! | a [`Picture`] | | [`Picture::svg`] |
 //!
-//! The style: every line and bar is labelled where it is, so there is no legend. Colours can be
+//! The style: every line is labelled where it is, so there is no legend. Colours can be
 //! told apart by people who are colour-blind. A SVG follows the reader's light or dark theme.
 //!
 //! ```
@@ -28,18 +26,15 @@
 #![forbid(unsafe_code)]
 
 mod axis;
-mod bars;
 mod chart;
-mod grid;
 pub mod label;
 mod picture;
 mod shape;
-mod style;
+pub mod style;
 mod svg;
 mod terminal;
 
 pub use axis::{Axis, Scale};
-pub use bars::{Bar, Bars, Group};
 pub use chart::{Chart, Line};
-pub use grid::{Grid, Row};
 pub use picture::Picture;
+pub use shape::{Anchor, Form, Point, Shape};

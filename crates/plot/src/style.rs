@@ -2,10 +2,14 @@
 
 /// What a shape is drawn with. The colour follows the theme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ink {
+pub enum Ink {
+    /// That of the paper.
     Background,
+    /// Titles.
     Text,
+    /// What is less important.
     Muted,
+    /// Lines behind all others.
     Grid,
     /// The colour of a line or bar. Numbers beyond the last one start again.
     Series(usize),
@@ -73,18 +77,20 @@ pub(crate) fn series(number: usize) -> Colour {
     *SERIES.get(number % SERIES.len()).unwrap_or(&first)
 }
 
-/// Height of the text, in pixels.
-pub(crate) const TEXT: f64 = 13.0;
-pub(crate) const TITLE: f64 = 17.0;
+/// The em of a text, in pixels.
+pub const TEXT: f64 = 13.0;
+/// The em of a title.
+pub const TITLE: f64 = 17.0;
 /// From one line of text to the next.
-pub(crate) const LEADING: f64 = 17.0;
+pub const LEADING: f64 = 17.0;
 /// The width of all pictures.
-pub(crate) const WIDTH: f64 = 800.0;
+pub const WIDTH: f64 = 800.0;
 /// The empty border.
-pub(crate) const MARGIN: f64 = 16.0;
+pub const MARGIN: f64 = 16.0;
 
 /// Width in pixels of a text whose em is `size` pixels, in DejaVu Sans.
-pub(crate) fn width(text: &str, size: f64) -> f64 {
+#[must_use]
+pub fn width(text: &str, size: f64) -> f64 {
     let letter_width = |letter| {
         let ascii = u32::from(letter).checked_sub(u32::from(' '));
         let known = ascii.and_then(|number| LETTER_WIDTHS.get(number as usize));

@@ -1,8 +1,7 @@
 //! Amounts as bars in groups.
 
-use crate::picture::Picture;
-use crate::shape::{Anchor, Form, Shape};
-use crate::style::{self, Ink, LEADING, MARGIN, TEXT, WIDTH};
+use everbloom_plot::style::{self, Ink, LEADING, MARGIN, TEXT, WIDTH};
+use everbloom_plot::{Anchor, Form, Picture, Shape};
 
 /// Amounts as bars in groups, each labelled at its end.
 #[derive(Clone, Debug)]
