@@ -29,8 +29,8 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|module|client|concurrency|entrances|fills|pauses|plot
-       [OPTION...]
+Usage: everbloom-benches library|server|module|client|concurrency|entrances|fills|pauses
+       |plot|lessons [OPTION...]
        everbloom-benches load --command COMMAND [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
@@ -43,6 +43,7 @@ Usage: everbloom-benches library|server|module|client|concurrency|entrances|fill
   pauses       what others notice while something long is done, beside redis-server
   load         one load on one running server, as JSON
   plot         what library and server have written to --results, as SVG in docs/benchmarks
+  lessons      docs/guide/principle.svg and table.svg: how a filter works, and its error rates
 
   --at ITEMS,RATE,BYTES  of the libraries' settings only this, such as 50000000,0.01,16
   --only NAME          of the libraries, or the servers' lines, only those whose names contain this;
@@ -119,7 +120,7 @@ fn main() -> Result<()> {
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
             (
                 "library" | "server" | "module" | "client" | "concurrency" | "entrances" | "fills"
-                | "pauses" | "plot",
+                | "pauses" | "plot" | "lessons",
                 None,
             ) => what = Some(arg),
             _ => bail!("{USAGE}"),
@@ -137,6 +138,7 @@ fn main() -> Result<()> {
         Some("module") => server::run(&options, server::What::Module),
         Some("client") => client::run(&options),
         Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
+        Some("lessons") => plot::lessons(&here.join("../docs/guide")),
         Some("fills") => fills::run(&options),
         Some("entrances") => entrances::run(&options),
         Some("pauses") => pauses::run(&options),

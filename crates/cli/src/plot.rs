@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use console::Term;
-use everbloom_plot::{Chart, Grid, Picture};
+use everbloom_plot::Chart;
 
 use crate::display;
 use crate::failure::Failure;
@@ -20,7 +20,6 @@ const WIDEST: usize = 120;
 pub(crate) enum Destination {
     Terminal,
     Svg(PathBuf),
-    Png(PathBuf),
 }
 
 /// Reads the argument of `--plot`.
@@ -30,51 +29,32 @@ pub(crate) fn destination(text: &str) -> Result<Destination, String> {
     match ending.as_ref().and_then(|ending| ending.to_str()) {
         _ if text == "-" => Ok(Destination::Terminal),
         Some("svg") => Ok(Destination::Svg(path)),
-        Some("png") => Ok(Destination::Png(path)),
-        _ => Err("give a name that ends in .svg or .png, or `-` for the terminal".into()),
+        Some("png") => Err(
+            "only SVG is drawn: give a name that ends in .svg; any browser or rsvg-convert \
+             makes a PNG of it"
+                .into(),
+        ),
+        _ => Err("give a name that ends in .svg, or `-` for the terminal".into()),
     }
 }
 
-/// Draws a chart.
+/// Draws a chart. A file that exists is replaced as a whole or stays as it is.
 pub(crate) fn draw(chart: &Chart, destination: &Destination) -> Result<(), Failure> {
-    let terminal = |colours| {
-        let width = match Term::stdout().size_checked() {
-            Some((_, columns)) => usize::from(columns).min(WIDEST),
-            None => WIDTH,
-        };
-        chart.terminal(width, colours)
-    };
-    write(destination, terminal, || chart.picture())
-}
-
-/// Draws a grid.
-pub(crate) fn draw_grid(grid: &Grid, destination: &Destination) -> Result<(), Failure> {
-    write(
-        destination,
-        |colours| grid.terminal(colours),
-        || grid.picture(),
-    )
-}
-
-/// A file that exists is replaced as a whole or stays as it is.
-fn write(
-    destination: &Destination,
-    terminal: impl FnOnce(bool) -> String,
-    picture: impl FnOnce() -> Picture,
-) -> Result<(), Failure> {
-    let (path, bytes) = match destination {
+    let path = match destination {
+        Destination::Svg(path) => path,
         Destination::Terminal => {
-            let out = io::stdout();
-            let text = terminal(out.is_terminal() && !display::is_plain());
-            out.lock().write_all(text.as_bytes())?;
-            return Ok(());
+            let width = match Term::stdout().size_checked() {
+                Some((_, columns)) => usize::from(columns).min(WIDEST),
+                None => WIDTH,
+            };
+            let mut out = io::stdout();
+            let text = chart.terminal(width, out.is_terminal() && !display::is_plain());
+            return Ok(out.write_all(text.as_bytes())?);
         }
-        Destination::Svg(path) => (path, picture().svg().into_bytes()),
-        Destination::Png(path) => (path, picture().png()),
     };
     let mut name = path.clone().into_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
-    let written = fs::write(&name, bytes).and_then(|()| fs::rename(&name, path));
+    let written = fs::write(&name, chart.picture().svg()).and_then(|()| fs::rename(&name, path));
     written.map_err(|error| {
         // Ignore a second error: the first one says what is wrong.
         let _ = fs::remove_file(&name);

@@ -1,10 +1,9 @@
 //! Lines over two axes.
 
 use crate::axis::{Axis, Fitted};
-use crate::font;
 use crate::picture::Picture;
 use crate::shape::{Anchor, Form, Point, Shape};
-use crate::style::{Ink, LEADING, MARGIN, TEXT, WIDTH};
+use crate::style::{self, Ink, LEADING, MARGIN, TEXT, WIDTH};
 
 /// Lines over two axes, each labelled at its right end.
 #[derive(Clone, Debug)]
@@ -106,7 +105,7 @@ impl Chart {
         let (x, y) = self.axes();
         let widest = |texts: &mut dyn Iterator<Item = String>| {
             texts
-                .map(|text| font::width(&text, TEXT))
+                .map(|text| style::width(&text, TEXT))
                 .fold(0.0, f64::max)
         };
         let ticks = widest(&mut y.ticks(7).into_iter().map(|tick| y.label(tick)));

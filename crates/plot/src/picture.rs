@@ -2,10 +2,9 @@
 
 use crate::shape::{Anchor, Shape};
 use crate::style::{Ink, LEADING, MARGIN, TEXT, TITLE, WIDTH};
-use crate::{raster, svg};
+use crate::svg;
 
-/// A picture, ready to be written as a file. [`Chart`](crate::Chart) and [`Bars`](crate::Bars) make
-/// one.
+/// A picture, ready to be written as a file. A [`Chart`](crate::Chart) makes one.
 #[derive(Clone, Debug)]
 pub struct Picture {
     title: String,
@@ -14,8 +13,9 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// With the title and, where there is one, a smaller line below it.
-    pub(crate) fn new(title: &str, subtitle: &str) -> Picture {
+    /// With the title and, in smaller letters below it, the lines of the subtitle.
+    #[must_use]
+    pub fn new(title: &str, subtitle: &str) -> Picture {
         let mut picture = Picture {
             title: title.to_owned(),
             height: MARGIN + TITLE,
@@ -31,16 +31,19 @@ impl Picture {
         picture
     }
 
-    pub(crate) fn add(&mut self, shape: Shape) {
+    /// Draws a shape over the others.
+    pub fn add(&mut self, shape: Shape) {
         self.shapes.push(shape);
     }
 
-    /// The position of the next shape: below all others.
-    pub(crate) fn bottom(&self) -> f64 {
+    /// The height: at first that of the title and the subtitle.
+    #[must_use]
+    pub fn bottom(&self) -> f64 {
         self.height
     }
 
-    pub(crate) fn end_at(&mut self, bottom: f64) {
+    /// Sets the height.
+    pub fn end_at(&mut self, bottom: f64) {
         self.height = bottom;
     }
 
@@ -48,11 +51,5 @@ impl Picture {
     #[must_use]
     pub fn svg(&self) -> String {
         svg::write(&self.title, WIDTH, self.height, &self.shapes)
-    }
-
-    /// As PNG, dark on white, with two dots for each pixel of the SVG.
-    #[must_use]
-    pub fn png(&self) -> Vec<u8> {
-        raster::write(WIDTH, self.height, &self.shapes)
     }
 }

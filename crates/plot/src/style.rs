@@ -2,10 +2,14 @@
 
 /// What a shape is drawn with. The colour follows the theme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ink {
+pub enum Ink {
+    /// That of the paper.
     Background,
+    /// Titles.
     Text,
+    /// What is less important.
     Muted,
+    /// Lines behind all others.
     Grid,
     /// The colour of a line or bar. Numbers beyond the last one start again.
     Series(usize),
@@ -73,15 +77,40 @@ pub(crate) fn series(number: usize) -> Colour {
     *SERIES.get(number % SERIES.len()).unwrap_or(&first)
 }
 
-/// Height of the text, in pixels.
-pub(crate) const TEXT: f64 = 13.0;
-pub(crate) const TITLE: f64 = 17.0;
+/// The em of a text, in pixels.
+pub const TEXT: f64 = 13.0;
+/// The em of a title.
+pub const TITLE: f64 = 17.0;
 /// From one line of text to the next.
-pub(crate) const LEADING: f64 = 17.0;
+pub const LEADING: f64 = 17.0;
 /// The width of all pictures.
-pub(crate) const WIDTH: f64 = 800.0;
+pub const WIDTH: f64 = 800.0;
 /// The empty border.
-pub(crate) const MARGIN: f64 = 16.0;
+pub const MARGIN: f64 = 16.0;
+
+/// Width in pixels of a text whose em is `size` pixels, in DejaVu Sans.
+#[must_use]
+pub fn width(text: &str, size: f64) -> f64 {
+    let letter_width = |letter| {
+        let ascii = u32::from(letter).checked_sub(u32::from(' '));
+        let known = ascii.and_then(|number| LETTER_WIDTHS.get(number as usize));
+        f64::from(*known.unwrap_or(&OTHER_LETTER_WIDTH))
+    };
+    text.chars().map(letter_width).sum::<f64>() * size / EM
+}
+
+/// The widths below are in parts of an em.
+const EM: f64 = 2048.0;
+const OTHER_LETTER_WIDTH: u16 = 1229;
+/// The widths of the letters from the space to `~`.
+const LETTER_WIDTHS: [u16; 95] = [
+    651, 821, 942, 1716, 1303, 1946, 1597, 563, 799, 799, 1024, 1716, 651, 739, 651, 690, 1303,
+    1303, 1303, 1303, 1303, 1303, 1303, 1303, 1303, 1303, 690, 690, 1716, 1716, 1716, 1087, 2048,
+    1401, 1405, 1430, 1577, 1294, 1178, 1587, 1540, 604, 604, 1343, 1141, 1767, 1532, 1612, 1235,
+    1612, 1423, 1300, 1251, 1499, 1401, 2025, 1403, 1251, 1403, 799, 690, 799, 1716, 1024, 1024,
+    1255, 1300, 1126, 1300, 1260, 721, 1300, 1298, 569, 569, 1186, 569, 1995, 1298, 1253, 1300,
+    1300, 842, 1067, 803, 1298, 1212, 1675, 1212, 1212, 1075, 1303, 690, 1303, 1716,
+];
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::shape::{Anchor, DASH, Form, Shape};
 use crate::style::Ink;
 
-/// Letters as wide as those of the font that the picture was measured with come first.
+/// Fonts whose letters are as wide as [`style::width`](crate::style::width) says come first.
 const FONTS: &str = "'DejaVu Sans',Verdana,Geneva,sans-serif";
 
 pub(crate) fn write(title: &str, width: f64, height: f64, shapes: &[Shape]) -> String {

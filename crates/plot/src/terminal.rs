@@ -88,7 +88,7 @@ impl Chart {
     }
 }
 
-pub(crate) fn write_coloured(text: &mut String, part: &str, colour: usize, colours: bool) {
+fn write_coloured(text: &mut String, part: &str, colour: usize, colours: bool) {
     if colours {
         let number = style::series(colour).terminal;
         text.push_str(&format!("\x1b[38;5;{number}m{part}\x1b[0m"));

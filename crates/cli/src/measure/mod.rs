@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// The seed of the random strings, to repeat a run [default: a new one each run]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Draw the rate of a filter while it fills: `.svg`, `.png`, or `-` for the terminal
+    /// Draw the rate of a filter while it fills, as an SVG file, or `-` for the terminal
     #[arg(long, value_name = "FILE", value_parser = plot::destination)]
     plot: Option<Destination>,
     /// No progress

@@ -1,7 +1,6 @@
 //! `everbloom plan`: how large a filter must be, or how much fits into some memory.
 
 mod json;
-mod lesson;
 mod pictures;
 mod question;
 mod sizes;
@@ -15,7 +14,7 @@ use everbloom::sizing::blocked::{MAX_HASHES, MIN_HASHES};
 use crate::failure::Failure;
 use crate::number;
 use crate::plot::{self, Destination};
-use pictures::{Draw, Picture};
+use pictures::Picture;
 use question::{Plan, Question};
 
 /// Plan a filter: memory, hashes and error rate, in both layouts and in RedisBloom
@@ -65,7 +64,7 @@ pub(crate) struct Args {
     /// The length of an item, to compare with a set of strings
     #[arg(long, value_name = "BYTES", value_parser = number::memory, default_value = "64")]
     item_bytes: u64,
-    /// Draw a picture into a file, `.svg` or `.png`; `-` draws it in the terminal
+    /// Draw a picture into an SVG file; `-` draws it in the terminal
     #[arg(long, value_name = "FILE", value_parser = plot::destination)]
     plot: Option<Destination>,
     /// What the picture shows; without --plot it is drawn in the terminal
@@ -88,7 +87,6 @@ Give two of capacity, error rate and memory (or bits); plan finds the third.
   everbloom plan 1e6 1% --window 7d            and if it forgets what is a week old?
   everbloom plan 1e6 1% --picture memory       memory against error rate, in the terminal
   everbloom plan 1e6 1% --plot rates.svg       the error rate while it fills, as a picture
-  everbloom plan --picture principle           how a Bloom filter works
 
 With --hashes there are only filters that do not grow: others choose the number themselves.
 
@@ -118,14 +116,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             "JSON and a picture cannot share the output: draw into a file with --plot FILE",
         ));
     }
-    let planned = match args.picture.unwrap_or(Picture::Items).draw() {
-        Draw::Lesson(lesson) => {
-            let destination = destination.unwrap_or(Destination::Terminal);
-            plot::draw_grid(&lesson(), &destination)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        Draw::Planned(planned) => planned,
-    };
     let question = Question {
         capacity: args.items.or(args.capacity),
         rate: args.error.or(args.error_rate),
@@ -143,7 +133,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if destination == Destination::Terminal {
             io::stdout().write_all(b"\n")?;
         }
-        plot::draw(&planned(&plan), &destination)?;
+        let picture = args.picture.unwrap_or(Picture::Items);
+        plot::draw(&picture.chart(&plan), &destination)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,9 +2,8 @@
 
 use everbloom::sizing::blocked::{self, BLOCK_BITS, MAX_HASHES, MIN_HASHES};
 use everbloom::sizing::textbook;
-use everbloom_plot::{Axis, Chart, Grid, Line, label};
+use everbloom_plot::{Axis, Chart, Line, label};
 
-use super::lesson;
 use super::question::Plan;
 use super::sizes::{Kind, Size};
 use crate::number::grouped;
@@ -22,16 +21,6 @@ pub(super) enum Picture {
     Overfill,
     /// The memory against the error rate
     Memory,
-    /// How three items are added and looked up; needs no numbers
-    Principle,
-    /// Error rates by bits per item and hashes; needs no numbers
-    Table,
-}
-
-/// Draws a picture.
-pub(super) enum Draw {
-    Lesson(fn() -> Grid),
-    Planned(fn(&Plan) -> Chart),
 }
 
 /// Points of a curve.
@@ -42,15 +31,13 @@ const CLASSIC: usize = 0;
 const BLOCKED: usize = 1;
 
 impl Picture {
-    pub(super) fn draw(self) -> Draw {
+    pub(super) fn chart(self, plan: &Plan) -> Chart {
         match self {
-            Picture::Items => Draw::Planned(items),
-            Picture::Bits => Draw::Planned(bits),
-            Picture::Hashes => Draw::Planned(hashes),
-            Picture::Overfill => Draw::Planned(overfill),
-            Picture::Memory => Draw::Planned(memory),
-            Picture::Principle => Draw::Lesson(lesson::principle),
-            Picture::Table => Draw::Lesson(lesson::table),
+            Picture::Items => items(plan),
+            Picture::Bits => bits(plan),
+            Picture::Hashes => hashes(plan),
+            Picture::Overfill => overfill(plan),
+            Picture::Memory => memory(plan),
         }
     }
 }

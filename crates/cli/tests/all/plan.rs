@@ -17,12 +17,7 @@ fn plan(args: &[&str]) -> Outcome {
 /// Draws a picture into a file.
 fn draw(what: &str, file: &Path) {
     let file = file.to_str().unwrap();
-    let numbers: &[&str] = if ["principle", "table"].contains(&what) {
-        &[]
-    } else {
-        &["1e6", "1%"]
-    };
-    plan(&[numbers, &["--picture", what, "--plot", file]].concat()).success();
+    plan(&["1e6", "1%", "--picture", what, "--plot", file]).success();
 }
 
 fn json(args: &[&str]) -> Value {
@@ -322,7 +317,7 @@ fn numbers_in_the_wrong_order_are_noticed() {
 
 #[test]
 fn nonsense_is_refused_in_one_sentence() {
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 20] = [
         (&[], "give two of"),
         (&["1e6"], "give two of"),
         (&["--memory", "1G"], "give two of"),
@@ -341,9 +336,10 @@ fn nonsense_is_refused_in_one_sentence() {
         (&["1e18", "1e-12"], "more than 2^63 bits"),
         (&["--rate", "1%", "--memory", "7"], "not even one item"),
         (&["--capacity", "1e9", "--memory", "1K"], "do not fit"),
+        (&["1e6", "1%", "--plot", "picture.gif"], "ends in .svg, or"),
         (
-            &["1e6", "1%", "--plot", "picture.gif"],
-            "ends in .svg or .png",
+            &["1e6", "1%", "--plot", "a.PNG"],
+            "ends in .svg; any browser or rsvg-convert",
         ),
     ];
     for (args, says) in cases {
@@ -365,10 +361,7 @@ fn every_picture_can_be_drawn() {
     let folder = folder("plan-pictures");
     for what in ["items", "bits", "hashes", "overfill", "memory"] {
         let svg = folder.join(format!("{what}.svg"));
-        let png = folder.join(format!("{what}.PNG"));
-        for file in [&svg, &png] {
-            draw(what, file);
-        }
+        draw(what, &svg);
         let text = fs::read_to_string(&svg).unwrap();
         let is_labelled = text.contains(">classic</text>") || text.contains(">1 % classic</text>");
         assert!(
@@ -376,7 +369,6 @@ fn every_picture_can_be_drawn() {
             "{what}"
         );
         assert!(!text.contains("NaN"), "{what}");
-        assert_eq!(fs::read(&png).unwrap()[..4], *b"\x89PNG");
 
         let text = plan(&["1e6", "1%", "--picture", what]).success();
         assert!(
@@ -387,7 +379,7 @@ fn every_picture_can_be_drawn() {
     }
     assert_eq!(
         fs::read_dir(&folder).unwrap().count(),
-        10,
+        5,
         "nothing half-written stays"
     );
 }
@@ -426,24 +418,6 @@ fn measure_draws_what_it_measures() {
     assert!(terminal.contains("server, expected"), "{terminal}");
 }
 
-/// Marked cells are in brackets.
-#[test]
-fn lessons_need_no_numbers() {
-    let text = plan(&["--picture", "principle"]).success();
-    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
-    assert_eq!(row("is fig there?").matches("[0]").count(), 1, "{text}");
-    assert_eq!(row("is plum there?").matches("[1]").count(), 3, "{text}");
-    let text = plan(&["--picture", "table"]).success();
-    assert_eq!(
-        text.lines().filter(|line| line.contains('[')).count(),
-        13,
-        "{text}"
-    );
-    // ln 2 * 10 = 6.9 hashes are best for 10 bits an item: 0.6185 ^ 10 = 0.8 %.
-    let seven = text.lines().find(|line| line.starts_with("7 ")).unwrap();
-    assert!(seven.contains("[0.0082]"), "{text}");
-}
-
 /// The labels at the right are in the order of the curves' ends.
 #[test]
 fn labels_in_the_terminal_are_in_the_order_of_the_curves() {
@@ -466,14 +440,14 @@ fn labels_in_the_terminal_are_in_the_order_of_the_curves() {
 #[test]
 fn the_guides_pictures() {
     let folder = folder("guide-pictures");
-    for what in ["overfill", "memory", "principle", "table"] {
+    for what in ["overfill", "memory"] {
         let file = folder.join("picture.svg");
         draw(what, &file);
         let kept = root().join(format!("docs/guide/{what}.svg"));
         let same = fs::read(&file).unwrap() == fs::read(&kept).unwrap();
         assert!(
             same,
-            "draw it again: everbloom plan --picture {what} --plot {}",
+            "draw it again: everbloom plan 1e6 1% --picture {what} --plot {}",
             kept.display()
         );
     }

@@ -1,9 +1,7 @@
 //! Amounts as bars in groups.
 
-use crate::font;
-use crate::picture::Picture;
-use crate::shape::{Anchor, Form, Shape};
-use crate::style::{Ink, LEADING, MARGIN, TEXT, WIDTH};
+use everbloom_plot::style::{self, Ink, LEADING, MARGIN, TEXT, WIDTH};
+use everbloom_plot::{Anchor, Form, Picture, Shape};
 
 /// Amounts as bars in groups, each labelled at its end.
 #[derive(Clone, Debug)]
@@ -76,13 +74,13 @@ impl Bars {
         let groups = self
             .groups
             .iter()
-            .map(|group| font::width(&group.label, TEXT));
+            .map(|group| style::width(&group.label, TEXT));
         let left = MARGIN + groups.fold(0.0, f64::max) + 10.0;
         let most = self.most();
         // The bar whose text would reach furthest decides how long bars may be.
         let bars = self.groups.iter().flat_map(|group| &group.bars);
         let room = |bar: &Bar| {
-            let text = font::width(&self.text(bar), TEXT) + 8.0;
+            let text = style::width(&self.text(bar), TEXT) + 8.0;
             (WIDTH - MARGIN - left - text) / (bar.value / most).max(0.01)
         };
         let longest = bars

@@ -1,7 +1,8 @@
 //! The pictures of the guide that need no numbers: how a filter works, and its error rates.
 
 use everbloom::sizing::textbook;
-use everbloom_plot::{Grid, Row};
+
+use super::grid::{Grid, Row};
 
 /// The bits of the example.
 const BITS: usize = 16;
@@ -31,7 +32,7 @@ fn row(name: String, cells: impl Iterator<Item = (String, Option<usize>)>, note:
 }
 
 /// Three items are added to an array of bits, and three are looked up.
-pub(super) fn principle() -> Grid {
+pub fn principle() -> Grid {
     let mut set = [false; BITS];
     let bits = |set: [bool; BITS], marked: &dyn Fn(usize, bool) -> Option<usize>| {
         let cell = |(at, is_set)| (u8::from(is_set).to_string(), marked(at, is_set));
@@ -71,7 +72,7 @@ pub(super) fn principle() -> Grid {
 }
 
 /// The error rate by hashes and by bits for each item, as the articles' tables have it.
-pub(super) fn table() -> Grid {
+pub fn table() -> Grid {
     const BITS_PER_ITEM: [u32; 14] = [2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32];
     const HASHES: u32 = 24;
     let rate = |bits: u32, hashes: u32| textbook::error_rate(bits.into(), hashes.into(), 1.0);

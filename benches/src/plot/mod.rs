@@ -1,13 +1,18 @@
-//! Draws the figures of a run as pictures for the documentation.
+//! Draws pictures for the documentation: the figures of a run, and how a Bloom filter works.
+
+mod bars;
+mod grid;
+mod lesson;
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use everbloom_plot::{Axis, Bar, Bars, Chart, Group, Line, label};
+use everbloom_plot::{Axis, Chart, Line, label};
 use serde_json::Value;
 
 use crate::stats::median;
+use bars::{Bar, Bars, Group};
 
 /// The subjects in the libraries' picture, their names there, and their colours: those of everbloom
 /// are the same in all pictures.
@@ -65,6 +70,16 @@ pub fn run(results: &Path, pictures: &Path) -> Result<()> {
     fs::write(pictures.join("library.svg"), library.svg())?;
     let server = servers(&read("server.json")?)?.picture();
     fs::write(pictures.join("server.svg"), server.svg())?;
+    Ok(())
+}
+
+/// Draws the pictures of docs/guide/how-it-works.md.
+pub fn lessons(guide: &Path) -> Result<()> {
+    fs::write(
+        guide.join("principle.svg"),
+        lesson::principle().picture().svg(),
+    )?;
+    fs::write(guide.join("table.svg"), lesson::table().picture().svg())?;
     Ok(())
 }
 

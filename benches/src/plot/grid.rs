@@ -1,10 +1,7 @@
 //! Short texts in rows and columns, some of them marked.
 
-use crate::font;
-use crate::picture::Picture;
-use crate::shape::{Anchor, Form, Shape};
-use crate::style::{Ink, LEADING, MARGIN, TEXT, WIDTH};
-use crate::terminal::write_coloured;
+use everbloom_plot::style::{self, Ink, LEADING, MARGIN, TEXT, WIDTH};
+use everbloom_plot::{Anchor, Form, Picture, Shape};
 
 /// Short texts in rows and columns, some of them marked with a colour.
 #[derive(Clone, Debug)]
@@ -38,7 +35,7 @@ impl Grid {
         let mut picture = Picture::new(&self.title, &self.subtitle);
         let widest = |texts: &mut dyn Iterator<Item = &str>| {
             texts
-                .map(|text| font::width(text, TEXT))
+                .map(|text| style::width(text, TEXT))
                 .fold(0.0, f64::max)
         };
         let left = MARGIN + widest(&mut self.rows.iter().map(|row| row.name.as_str())) + 8.0;
@@ -78,69 +75,11 @@ impl Grid {
         picture
     }
 
-    /// The grid as text, with or without colours. Marked cells are in brackets.
-    #[must_use]
-    pub fn terminal(&self, colours: bool) -> String {
-        let length = |text: &str| text.chars().count();
-        let names = self.rows.iter().map(|row| length(&row.name)).max();
-        let texts = self.rows.iter().flat_map(|row| &row.cells);
-        let (names, wide) = (
-            names.unwrap_or(0),
-            texts.map(|(text, _)| length(text)).max().unwrap_or(0),
-        );
-        let mut lines = format!("{}\n{}\n\n", self.title, self.subtitle);
-        for row in &self.rows {
-            let mut line = format!("{:<names$} ", row.name);
-            for (text, mark) in &row.cells {
-                let Some(colour) = mark else {
-                    line.push_str(&format!(" {text:>wide$} "));
-                    continue;
-                };
-                let marked = format!("{:>1$}", format!("[{text}"), wide + 1) + "]";
-                write_coloured(&mut line, &marked, *colour, colours);
-            }
-            line.push_str(&format!(" {}", row.note));
-            lines.push_str(line.trim_end());
-            lines.push('\n');
-        }
-        lines
-    }
-
     fn columns(&self) -> usize {
         self.rows
             .iter()
             .map(|row| row.cells.len())
             .max()
             .unwrap_or(1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn marked_cells_are_in_brackets_and_in_colour() {
-        let row = |name: &str, cells: [(&str, Option<usize>); 2]| Row {
-            name: name.into(),
-            cells: cells.map(|(text, mark)| (text.to_owned(), mark)).to_vec(),
-            note: "note".into(),
-        };
-        let grid = Grid {
-            title: "Title".into(),
-            subtitle: "below".into(),
-            rows: vec![
-                row("k", [("8", None), ("10", None)]),
-                row("1", [("1", Some(0)), ("22", Some(1))]),
-            ],
-        };
-        let text = grid.terminal(false);
-        assert_eq!(text, "Title\nbelow\n\nk   8  10  note\n1  [1][22] note\n");
-        assert!(grid.terminal(true).contains("\x1b[38;5;166m[22]\x1b[0m"));
-        let svg = grid.picture().svg();
-        assert!(
-            svg.contains("class=\"c1\"") && svg.contains(">22</text>"),
-            "{svg}"
-        );
     }
 }
