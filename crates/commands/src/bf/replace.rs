@@ -50,8 +50,8 @@ pub fn merge(context: &Context, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced
     }
     if expected > asked {
         return Err(Reply::error(format!(
-            "ERR the error rate would be {}, more than {}: merge into a key that BF.RESERVE made \
-             for the higher rate",
+            "ERR the error rate would be {}, more than {}: merge into a filter that was made for \
+             the higher rate",
             g::format(expected),
             g::format(asked)
         )));

@@ -65,8 +65,8 @@ fn a_merge_that_would_err_too_often_is_refused() {
     }
     let before = keys.dumps();
     let error = keys.say("BF.MERGE all day0 day1 day2");
-    let expected = "-ERR the error rate would be 0.03, more than 0.01: merge into a key that \
-                    BF.RESERVE made for the higher rate";
+    let expected = "-ERR the error rate would be 0.03, more than 0.01: merge into a filter \
+                    that was made for the higher rate";
     assert_eq!(error, expected);
     assert!(keys.dumps() == before);
     keys.say("BF.RESERVE all 0.03 400 NONSCALING");
