@@ -45,6 +45,11 @@ impl Kind {
         Kind::Cuckoo,
         Kind::Valkey,
     ];
+
+    /// Whether it is a kind that RedisBloom does not have.
+    pub fn redisbloom_lacks(self) -> bool {
+        matches!(self, Kind::Bloom(Layout::Blocked) | Kind::Valkey)
+    }
 }
 
 /// Everything about a filter but its arrays: the bits of its layers, or the slots of its tables.

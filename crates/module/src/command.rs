@@ -8,19 +8,19 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use everbloom::Layout;
 use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
 use everbloom_commands::table::{ReadFn, ReplaceFn, WriteFn};
 use everbloom_commands::{
-    Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function, Kind,
-    ReadSlot, Run, Slot,
+    Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function, ReadSlot,
+    Run, Slot,
 };
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
-use crate::raw::context::{Args, Caller, HostContext, HostStr, LogLevel, Output};
+use crate::config;
+use crate::raw::context::{Args, Call, HostContext, HostStr, LogLevel};
 use crate::raw::key::{Key, ReadKey};
-use crate::{config, types};
+use crate::types::Stored;
 
 /// As many arguments as most commands have, without an allocation.
 const FEW: usize = 8;
@@ -30,7 +30,7 @@ const NOT_OPENED: &str = "ERR the key cannot be opened";
 /// Runs the command of this row for the host.
 pub(crate) fn run(host: &mut HostContext<'_>, row: &Command<Function>, args: Args<'_>) {
     let words: SmallVec<[&[u8]; FEW]> = args.iter().collect();
-    let mut answers = host.output();
+    let mut answers = host.call();
     match args.get(1) {
         _ if !row.accepts(words.len()) => answers.error(row.wrong_arity()),
         None => answers.reply(Reply::error("ERR a command on a filter names a key")),
@@ -49,7 +49,7 @@ fn run_on<F: Family>(
     name: HostStr<'_>,
     words: &[&[u8]],
 ) {
-    let caller = host.caller();
+    let caller = host.call();
     let mut protocol = Protocol::default();
     if row.flags.has(DEPENDS_ON_PROTOCOL) && caller.speaks_resp3() {
         protocol = Protocol::Resp3;
@@ -81,7 +81,7 @@ fn read<F: Family>(
         max_filter_bytes: config::max_filter_bytes(),
         ..Context::default()
     };
-    let mut answers = host.output();
+    let mut answers = host.call();
     let key = Key::open_to_read(host, name);
     let slot = slot(key.as_ref());
     function(&context, &mut Run::one(words), slot, &mut answers);
@@ -96,7 +96,7 @@ fn replace(
     words: &[&[u8]],
 ) {
     let mut context = Context::default();
-    limit(&mut context, host.caller());
+    limit(&mut context, host.call());
     let keys = row.keys.of(words).count();
     let keys = (1..=keys).map(|at| Key::open_to_read(host, args.get(at)?));
     let keys: SmallVec<[Option<ReadKey<'_>>; 2]> = keys.collect();
@@ -104,7 +104,7 @@ fn replace(
     let made = function(&context, words, &slots);
     drop(slots);
     drop(keys);
-    let mut answers = host.output();
+    let mut answers = host.call();
     let (filter, reply) = match made {
         Ok(made) => made,
         Err(refusal) => return answers.reply(refusal),
@@ -113,15 +113,16 @@ fn replace(
     let Some(mut key) = Key::open_to_write(host, name) else {
         return answers.reply(Reply::error(NOT_OPENED));
     };
-    match types::kind_of(&key) {
+    let filter = Filter::from(filter);
+    if let Some(stored) = key.value_mut::<Stored>() {
         // In its place the value keeps the expiry of its key.
-        Some(kind) => types::change(&mut key, kind, |held| *held = filter.into()),
-        None if types::set(&mut key, filter.into()) => {}
-        None => return answers.reply(Reply::error("ERR the host did not take the filter")),
+        stored.change(|held| *held = filter);
+    } else if !key.set(Stored::new(filter)) {
+        return answers.reply(Reply::error("ERR the host did not take the filter"));
     }
     drop(key);
     answers.reply(reply);
-    host.output().replicate_verbatim();
+    host.call().replicate_verbatim();
     host.signal_modified(name);
 }
 
@@ -129,15 +130,16 @@ fn replace(
 fn slot<'k, F: Family>(key: Option<&'k ReadKey<'_>>) -> ReadSlot<'k, F> {
     match key.filter(|key| !key.is_empty()) {
         None => ReadSlot::Missing,
-        Some(key) => types::kind_of(key)
-            .and_then(|kind| types::filter(key, kind))
-            .map_or(ReadSlot::OtherType, Into::into),
+        Some(key) => match key.value::<Stored>() {
+            Some(stored) => stored.filter().into(),
+            None => ReadSlot::OtherType,
+        },
     }
 }
 
 /// Sets the limits for clients. What a primary has accepted, or the log, is not for its replica to
 /// refuse. Memory itself may run out all the same.
-fn limit(context: &mut Context, caller: Caller<'_>) {
+fn limit(context: &mut Context, caller: Call<'_>) {
     if !caller.must_be_obeyed() {
         context.max_filter_bytes = config::max_filter_bytes();
         context.classic_only = config::redisbloom_compatible();
@@ -146,7 +148,7 @@ fn limit(context: &mut Context, caller: Caller<'_>) {
 
 /// What a command did to its key: passed on at once, and remembered for the events.
 struct Passed<'a> {
-    host: Output<'a>,
+    host: Call<'a>,
     /// Whether the key counts as modified.
     touched: bool,
     /// Whether the request itself was passed on.
@@ -177,14 +179,14 @@ struct Write<'a, F> {
     function: WriteFn<F>,
     protocol: Protocol,
     words: &'a [&'a [u8]],
-    caller: Caller<'a>,
+    caller: Call<'a>,
 }
 
 impl<F: Family> Write<'_, F> {
     fn run(&self, host: &mut HostContext<'_>, name: HostStr<'_>) {
-        let mut answers = host.output();
+        let mut answers = host.call();
         let mut changes = Passed {
-            host: host.output(),
+            host: host.call(),
             touched: false,
             repeated: false,
             refused: false,
@@ -193,17 +195,17 @@ impl<F: Family> Write<'_, F> {
             return answers.reply(Reply::error(NOT_OPENED));
         };
         let (mut created, mut added, mut kept) = (None, false, true);
-        let (is_new, kind) = (key.is_empty(), types::kind_of(&key));
-        match kind {
+        let is_new = key.is_empty();
+        match key.value_mut::<Stored>() {
             _ if is_new => {
                 let mut slot = Slot::Vacant(&mut created);
                 self.call(true, &mut slot, &mut answers, &mut changes);
             }
             None => self.call(false, &mut Slot::OtherType, &mut answers, &mut changes),
-            Some(Kind::Bloom(Layout::Blocked) | Kind::Valkey) if self.classic_only() => {
+            Some(stored) if stored.filter().kind().redisbloom_lacks() && self.classic_only() => {
                 answers.error(CommandError::ClassicOnly);
             }
-            Some(kind) => types::change(&mut key, kind, |filter| {
+            Some(stored) => stored.change(|filter| {
                 let before = items(filter);
                 let may_grow = self.may_grow(filter);
                 self.call(may_grow, &mut filter.into(), &mut answers, &mut changes);
@@ -215,7 +217,7 @@ impl<F: Family> Write<'_, F> {
         if let Some(filter) = created {
             // The header of a dump brings its counts along, and adds nothing.
             added = !changes.repeated && items(&filter) > 0;
-            kept = types::set(&mut key, filter);
+            kept = key.set(Stored::new(filter));
         }
         drop(key);
         if changes.touched {
@@ -260,7 +262,7 @@ impl<F: Family> Write<'_, F> {
         &self,
         makes: bool,
         slot: &mut Slot<'_, F>,
-        answers: &mut Output<'_>,
+        answers: &mut Call<'_>,
         changes: &mut Passed<'_>,
     ) {
         let mut context = Context {

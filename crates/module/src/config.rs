@@ -22,11 +22,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use everbloom::sizing::RATE_CAP;
 use everbloom::{CuckooFilter, Layout};
-use everbloom_commands::format::layout;
 use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
 use everbloom_commands::{CuckooDefaults, Defaults};
 
-use crate::raw::config::{self as host, NumberSetting, Setting, SwitchSetting, TextSetting};
+use crate::raw::config::{self as host, NumberSetting, Setting, TextSetting};
 use crate::raw::context::{Args, HostContext, LogLevel};
 use crate::raw::load::{is_valkey, machine_memory};
 
@@ -47,10 +46,10 @@ static EXPANSION_FACTOR: NumberSetting =
 /// 0 means no limit.
 static MAX_FILTER_BYTES: NumberSetting = NumberSetting::new(0, (0, i64::MAX)).of_memory();
 /// The layout of filters that are created without a layout.
-static DEFAULT_LAYOUT: SwitchSetting = SwitchSetting::new(["classic", "blocked"]);
+static DEFAULT_LAYOUT: NumberSetting = NumberSetting::of_words(["classic", "blocked"]);
 /// Whether commands are refused that RedisBloom could not follow as a replica, so that a move to
 /// this module can be undone.
-static REDISBLOOM_COMPATIBLE: SwitchSetting = SwitchSetting::new(["no", "yes"]);
+static REDISBLOOM_COMPATIBLE: NumberSetting = NumberSetting::of_words(["no", "yes"]);
 
 static CUCKOO_INITIAL_SIZE: NumberSetting =
     NumberSetting::new(1024, (2, CAPACITY.end().cast_signed()));
@@ -60,42 +59,42 @@ static CUCKOO_EXPANSION_FACTOR: NumberSetting =
     NumberSetting::new(1, (0, CuckooFilter::MAX_EXPANSION as i64));
 static CUCKOO_MAX_EXPANSIONS: NumberSetting = NumberSetting::new(32, (1, 1 << 16));
 
-/// Our name, valkey-bloom's, and what they set.
-type Named = (&'static str, Option<&'static str>, &'static dyn Setting);
-
-const SETTINGS: [Named; 11] = [
-    ("bf-error-rate", Some("bloom-fp-rate"), &ERROR_RATE),
-    ("bf-initial-size", Some("bloom-capacity"), &INITIAL_SIZE),
-    (
-        "bf-expansion-factor",
-        Some("bloom-expansion"),
-        &EXPANSION_FACTOR,
-    ),
-    (
-        "bf-max-filter-bytes",
-        Some("bloom-memory-usage-limit"),
-        &MAX_FILTER_BYTES,
-    ),
-    ("bf-default-layout", None, &DEFAULT_LAYOUT),
-    ("bf-redisbloom-compatible", None, &REDISBLOOM_COMPATIBLE),
-    ("cf-initial-size", None, &CUCKOO_INITIAL_SIZE),
-    ("cf-bucket-size", None, &CUCKOO_BUCKET_SIZE),
-    ("cf-max-iterations", None, &CUCKOO_MAX_ITERATIONS),
-    ("cf-expansion-factor", None, &CUCKOO_EXPANSION_FACTOR),
-    ("cf-max-expansions", None, &CUCKOO_MAX_EXPANSIONS),
+/// The settings, by our names and by valkey-bloom's.
+const SETTINGS: [(&str, &dyn Setting); 15] = [
+    ("bf-error-rate", &ERROR_RATE),
+    ("bloom-fp-rate", &ERROR_RATE),
+    ("bf-initial-size", &INITIAL_SIZE),
+    ("bloom-capacity", &INITIAL_SIZE),
+    ("bf-expansion-factor", &EXPANSION_FACTOR),
+    ("bloom-expansion", &EXPANSION_FACTOR),
+    ("bf-max-filter-bytes", &MAX_FILTER_BYTES),
+    ("bloom-memory-usage-limit", &MAX_FILTER_BYTES),
+    ("bf-default-layout", &DEFAULT_LAYOUT),
+    ("bf-redisbloom-compatible", &REDISBLOOM_COMPATIBLE),
+    ("cf-initial-size", &CUCKOO_INITIAL_SIZE),
+    ("cf-bucket-size", &CUCKOO_BUCKET_SIZE),
+    ("cf-max-iterations", &CUCKOO_MAX_ITERATIONS),
+    ("cf-expansion-factor", &CUCKOO_EXPANSION_FACTOR),
+    ("cf-max-expansions", &CUCKOO_MAX_EXPANSIONS),
 ];
 
-/// The load arguments that are whole numbers, with valkey-bloom's names.
-const NUMBERS: [(&[&str], &NumberSetting); 8] = [
-    (&["INITIAL_SIZE", "BLOOM-CAPACITY"], &INITIAL_SIZE),
-    (&["EXPANSION", "BLOOM-EXPANSION"], &EXPANSION_FACTOR),
-    (&["BLOOM-MEMORY-USAGE-LIMIT"], &MAX_FILTER_BYTES),
-    (&["CF_INITIAL_SIZE"], &CUCKOO_INITIAL_SIZE),
-    (&["CF_BUCKET_SIZE"], &CUCKOO_BUCKET_SIZE),
-    (&["CF_MAX_ITERATIONS"], &CUCKOO_MAX_ITERATIONS),
-    (&["CF_EXPANSION_FACTOR"], &CUCKOO_EXPANSION_FACTOR),
-    (&["CF_MAX_EXPANSIONS"], &CUCKOO_MAX_EXPANSIONS),
+/// The load arguments, besides valkey-bloom's names.
+const ARGUMENTS: [(&str, &dyn Setting); 10] = [
+    ("ERROR_RATE", &ERROR_RATE),
+    ("INITIAL_SIZE", &INITIAL_SIZE),
+    ("EXPANSION", &EXPANSION_FACTOR),
+    ("LAYOUT", &DEFAULT_LAYOUT),
+    ("REDISBLOOM_COMPATIBLE", &REDISBLOOM_COMPATIBLE),
+    ("CF_INITIAL_SIZE", &CUCKOO_INITIAL_SIZE),
+    ("CF_BUCKET_SIZE", &CUCKOO_BUCKET_SIZE),
+    ("CF_MAX_ITERATIONS", &CUCKOO_MAX_ITERATIONS),
+    ("CF_EXPANSION_FACTOR", &CUCKOO_EXPANSION_FACTOR),
+    ("CF_MAX_EXPANSIONS", &CUCKOO_MAX_EXPANSIONS),
 ];
+
+fn is_of_valkey(name: &str) -> bool {
+    name.starts_with("bloom-")
+}
 
 /// The same for cuckoo filters. Two settings must agree, which the host lets be set one by one: a
 /// filter has two buckets at least.
@@ -145,22 +144,21 @@ pub(crate) fn redisbloom_compatible() -> bool {
     REDISBLOOM_COMPATIBLE.is_second()
 }
 
-/// Registers the settings, with the error rate that [`read_arguments`] found. An error is for the
-/// log.
-pub(crate) fn register(context: &HostContext<'_>, rate: &str) -> Result<(), String> {
+/// Registers the settings, with the values that [`read_arguments`] found. An error is for the log.
+pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
     MACHINE.store(machine_memory(context).unwrap_or(u64::MAX), Relaxed);
     if !host::available() {
         return Ok(());
     }
-    ERROR_RATE.put("bf-error-rate", rate.as_bytes())?;
     // A host that knows no bare names refuses them; to Valkey their flag may mean something else.
     let mut bare = !is_valkey();
-    for (name, alias, setting) in SETTINGS {
-        let own = own_name(&mut bare, |bare| setting.register(context, name, bare));
-        own.then_some(()).ok_or_else(|| refused(name))?;
-        if let Some(alias) = alias {
-            let registered = setting.register(context, alias, false);
-            registered.then_some(()).ok_or_else(|| refused(alias))?;
+    for (name, setting) in SETTINGS {
+        let registered = match is_of_valkey(name) {
+            true => setting.register(context, name, false),
+            false => own_name(&mut bare, |bare| setting.register(context, name, bare)),
+        };
+        if !registered {
+            return Err(format!("the setting {name} could not be registered"));
         }
     }
     if !bare && !is_valkey() {
@@ -182,53 +180,29 @@ fn own_name(bare: &mut bool, register: impl Fn(bool) -> bool) -> bool {
     *bare || register(false)
 }
 
-fn refused(name: &str) -> String {
-    format!("the setting {name} could not be registered")
-}
-
 /// Reads load arguments as RedisBloom and valkey-bloom have them, pairs of a word and its value, and
-/// two of our own; the error rate comes back as text. An error is for the log.
-pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Result<String, String> {
-    let mut rate = String::from("0.01");
+/// two of our own. An error is for the log.
+pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Result<(), String> {
+    ERROR_RATE.begin("ERROR_RATE", b"0.01")?;
     let mut words = args.iter();
     while let Some(word) = words.next() {
         let word = String::from_utf8_lossy(word).to_ascii_uppercase();
         let value = words
             .next()
             .ok_or_else(|| format!("the argument {word} has no value"))?;
-        let wrong = || format!("the argument {word} has a value that it cannot have");
-        match word.as_str() {
-            "ERROR_RATE" | "BLOOM-FP-RATE" => {
-                set_rate(&word, value)?;
-                START_RATE.store(RATE.load(Relaxed), Relaxed);
-                rate = String::from_utf8_lossy(value).into_owned();
-            }
-            "LAYOUT" => {
-                let layout = layout::parse(value).ok_or_else(wrong)?;
-                DEFAULT_LAYOUT.set(layout == Layout::Blocked);
-            }
-            "REDISBLOOM_COMPATIBLE" => {
-                let text = value.to_ascii_lowercase();
-                match &*text {
-                    b"no" => REDISBLOOM_COMPATIBLE.set(false),
-                    b"yes" => REDISBLOOM_COMPATIBLE.set(true),
-                    _ => return Err(wrong()),
-                }
-            }
-            _ if let Some((_, setting)) =
-                NUMBERS.iter().find(|(names, _)| names.contains(&&*word)) =>
-            {
-                let number = number::within(value, &setting.range()).map_err(|_| wrong())?;
-                setting.begin(number);
-            }
-            _ if word.starts_with("BLOOM-") => {
+        let theirs = SETTINGS.iter().filter(|(name, _)| is_of_valkey(name));
+        let mut known = ARGUMENTS.iter().chain(theirs);
+        match known.find(|(name, _)| name.eq_ignore_ascii_case(&word)) {
+            Some((_, setting)) => setting.begin(&word, value)?,
+            None if word.starts_with("BLOOM-") => {
                 let line = format!("the argument {word} has no effect here");
                 context.log(LogLevel::Warning, &line);
             }
-            _ => return Err(format!("unknown argument {word}")),
+            None => return Err(format!("unknown argument {word}")),
         }
     }
-    Ok(rate)
+    START_RATE.store(RATE.load(Relaxed), Relaxed);
+    Ok(())
 }
 
 /// Sets the error rate; false when the text is not to be kept.
@@ -251,16 +225,19 @@ fn set_rate(name: &str, text: &[u8]) -> Result<bool, String> {
 mod tests {
     use std::cell::{Cell, RefCell};
 
+    use everbloom_commands::format::layout;
+
     use super::*;
 
     #[test]
     fn the_words_are_those_of_the_layouts() {
-        let layouts = [Layout::Classic, Layout::Blocked];
-        assert_eq!(DEFAULT_LAYOUT.words, layouts.map(layout::name));
-        for (is_blocked, layout) in [(true, Layout::Blocked), (false, Layout::Classic)] {
-            DEFAULT_LAYOUT.set(is_blocked);
+        let layouts = [Layout::Blocked, Layout::Classic];
+        for layout in layouts {
+            let name = layout::name(layout).as_bytes();
+            assert_eq!(DEFAULT_LAYOUT.begin("LAYOUT", name), Ok(()));
             assert_eq!(defaults().layout, layout);
         }
+        assert!(DEFAULT_LAYOUT.begin("LAYOUT", b"other").is_err());
     }
 
     /// Registers some names with a host that answers so, and shows which it has then.

@@ -7,7 +7,6 @@
 //! |---|---|
 //! | `load` | what the host calls: loading registers commands, types and settings |
 //! | `command` | one command: open the key, run the row of the table, reply, replicate, notify |
-//! | `reply` | replies in the host's words |
 //! | `types` | the data types: what the host calls to save, load, copy, measure and free |
 //! | `config` | settings, under the names of Redis 8 and of valkey-bloom, and load arguments |
 //! | `info` | the counts of INFO |
@@ -18,5 +17,4 @@ mod config;
 mod info;
 mod load;
 mod raw;
-mod reply;
 mod types;

@@ -6,9 +6,11 @@ use everbloom_commands::{COMMANDS, Command, Function};
 
 use crate::raw::command_info::document;
 use crate::raw::context::{Args, HostContext, LogLevel};
+use crate::raw::data_type::register as register_types;
 use crate::raw::entry::{self, Callback, InfoWriter, Module};
 use crate::raw::load as host;
-use crate::{command, config, info, types};
+use crate::types::Stored;
+use crate::{command, config, info};
 
 /// RedisBloom's name: clients look for it, and the two cannot be loaded together.
 const NAME: &CStr = c"bf";
@@ -54,16 +56,17 @@ fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
     }
     host::log_panics();
     // Before anything is registered, which a host may keep when loading fails.
-    let rate = config::read_arguments(context, args)?;
+    config::read_arguments(context, args)?;
     host::declare_options(context);
-    types::register(context)?;
+    register_types::<Stored>(context)
+        .map_err(|name| format!("the data type {name} could not be registered"))?;
     let own_categories =
         host::add_acl_category(context, c"bloom") && host::add_acl_category(context, c"cuckoo");
     for (row, callback) in COMMANDS.iter().zip(CALLBACKS) {
         register(context, row, callback, own_categories)?;
     }
     entry::register_info::<Bloom>(context);
-    config::register(context, &rate)?;
+    config::register(context)?;
     let line = format!("everbloom {} is loaded", env!("CARGO_PKG_VERSION"));
     context.log(LogLevel::Notice, &line);
     Ok(())

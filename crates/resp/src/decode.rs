@@ -97,18 +97,12 @@ pub struct Decoder {
 /// A collection that is not complete: `left` elements are missing.
 #[derive(Debug)]
 struct Collection {
+    /// The first byte of its head.
+    mark: u8,
     left: usize,
-    content: Content,
-}
-
-#[derive(Debug)]
-enum Content {
-    Array(Vec<Reply>),
-    Set(Vec<Reply>),
-    Push(Vec<Reply>),
-    /// The pairs so far, and the key whose value is missing.
-    Map(Vec<(Reply, Reply)>, Option<Reply>),
-    Attribute,
+    /// The elements so far. Of a map these are keys and values in turn. Those of an attribute are
+    /// dropped.
+    elements: Vec<Reply>,
 }
 
 /// One element: a value, or the head of a collection that has elements.
@@ -180,11 +174,14 @@ impl Decoder {
             let Some(collection) = self.open.last_mut() else {
                 return Some(value);
             };
-            collection.add(value);
+            collection.left -= 1;
+            if collection.mark != b'|' {
+                collection.elements.push(value);
+            }
             if collection.left > 0 {
                 return None;
             }
-            value = self.open.pop()?.content.finish()?;
+            value = self.open.pop()?.finish()?;
         }
     }
 
@@ -270,54 +267,41 @@ impl Decoder {
             return Ok(Element::Value(Reply::NullArray));
         }
         let len = parse_len(text, self.limits.max_items)?;
-        let room = len.min(RESERVED_ITEMS);
-        let (content, elements) = match mark {
-            b'*' => (Content::Array(Vec::with_capacity(room)), len),
-            b'~' => (Content::Set(Vec::with_capacity(room)), len),
-            b'>' => (Content::Push(Vec::with_capacity(room)), len),
-            b'%' => (
-                Content::Map(Vec::with_capacity(room), None),
-                len.saturating_mul(2),
-            ),
-            _ => (Content::Attribute, len.saturating_mul(2)),
+        let left = match mark {
+            b'%' | b'|' => len.saturating_mul(2),
+            _ => len,
         };
-        if elements > self.limits.max_items {
+        if left > self.limits.max_items {
             return Err(DecodeError::TooLong);
         }
-        if elements == 0 {
-            return Ok(content.finish().map_or(Element::Nothing, Element::Value));
-        }
-        Ok(Element::Open(Collection {
-            left: elements,
-            content,
-        }))
+        let elements = Vec::with_capacity(left.min(RESERVED_ITEMS));
+        let collection = Collection {
+            mark,
+            left,
+            elements,
+        };
+        Ok(match left {
+            0 => collection.finish().map_or(Element::Nothing, Element::Value),
+            _ => Element::Open(collection),
+        })
     }
 }
 
 impl Collection {
-    fn add(&mut self, value: Reply) {
-        self.left -= 1;
-        match &mut self.content {
-            Content::Array(items) | Content::Set(items) | Content::Push(items) => items.push(value),
-            Content::Map(pairs, key) => match key.take() {
-                Some(key) => pairs.push((key, value)),
-                None => *key = Some(value),
-            },
-            Content::Attribute => {}
-        }
-    }
-}
-
-impl Content {
     /// A complete collection as a reply, or `None` for an attribute.
     fn finish(self) -> Option<Reply> {
-        match self {
-            Self::Array(items) => Some(Reply::Array(items)),
-            Self::Set(items) => Some(Reply::Set(items)),
-            Self::Push(items) => Some(Reply::Push(items)),
-            Self::Map(pairs, _) => Some(Reply::Map(pairs)),
-            Self::Attribute => None,
-        }
+        let elements = self.elements;
+        Some(match self.mark {
+            b'*' => Reply::Array(elements),
+            b'~' => Reply::Set(elements),
+            b'>' => Reply::Push(elements),
+            b'%' => {
+                let mut elements = elements.into_iter();
+                let pair = || Some((elements.next()?, elements.next()?));
+                Reply::Map(std::iter::from_fn(pair).collect())
+            }
+            _ => return None,
+        })
     }
 }
 

@@ -121,8 +121,7 @@ pub fn load<R: FieldReader>(
     limit: u64,
 ) -> Result<Filter, ValueError<R::Error>> {
     let known = value_type(kind);
-    let is_ours = matches!(kind, Kind::Bloom(Layout::Blocked) | Kind::Valkey);
-    if !(u32::from(is_ours)..=known.version).contains(&version) {
+    if !(u32::from(kind.redisbloom_lacks())..=known.version).contains(&version) {
         let type_name = known.name;
         return Err(ValueError::Version { type_name, version });
     }

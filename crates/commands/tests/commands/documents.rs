@@ -83,5 +83,5 @@ fn describe(page: &mut String, command: &Command<Function>) {
     };
     let (synopsis, summary, cost) = (docs.usage, docs.summary, docs.complexity);
     write!(page, "\n### {name}\n\n```\n{name} {synopsis}\n```\n\n").unwrap();
-    write!(page, "{summary}.{own} Time: {cost}.\n").unwrap();
+    writeln!(page, "{summary}.{own} Time: {cost}.").unwrap();
 }

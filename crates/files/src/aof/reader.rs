@@ -96,17 +96,6 @@ pub enum ReadError {
     },
 }
 
-/// Why a command could not be read, before the file and the place are known.
-enum Stop {
-    Ended,
-    Damaged {
-        offset: u64,
-        expected: Cow<'static, str>,
-        found: String,
-    },
-    Io(io::Error),
-}
-
 /// Streams the units of a log file; ends after the first error.
 ///
 /// Memory is bounded by the unit that is being read: for a command, about twice the bytes of it
@@ -120,6 +109,8 @@ pub struct CommandReader<R> {
     offset: u64,
     /// Behind the last complete unit or annotation.
     valid: u64,
+    /// What is being read.
+    within: &'static str,
     failed: bool,
 }
 
@@ -140,6 +131,7 @@ impl<R: Read> CommandReader<R> {
             max_bulk,
             offset,
             valid: offset,
+            within: "a command",
             failed: false,
         }
     }
@@ -159,43 +151,38 @@ impl<R: Read> CommandReader<R> {
         if self.failed {
             return Ok(None);
         }
-        let mut within = "a command";
-        let unit = self.unit(&mut within);
-        unit.map_err(|stop| {
-            self.failed = true;
-            self.error(stop, within)
-        })
+        let unit = self.unit();
+        self.failed = unit.is_err();
+        unit
     }
 
-    fn unit(&mut self, within: &mut &'static str) -> Result<Option<Unit>, Stop> {
+    fn unit(&mut self) -> Result<Option<Unit>, ReadError> {
         let Some(command) = self.command(true)? else {
             return Ok(None);
         };
         let unit = if is(&command, "MULTI") {
-            *within = "a transaction";
+            self.within = "a transaction";
             Unit::Transaction(self.transaction()?)
         } else if is(&command, "EXEC") {
-            return Err(unexpected(&command, "a command, or MULTI before EXEC"));
+            return Err(self.unexpected(&command, "a command, or MULTI before EXEC"));
         } else {
             Unit::Command(command)
         };
         self.valid = self.offset;
+        self.within = "a command";
         Ok(Some(unit))
     }
 
     /// The commands up to `EXEC`, which are valid only with it.
-    fn transaction(&mut self) -> Result<Vec<Command>, Stop> {
+    fn transaction(&mut self) -> Result<Vec<Command>, ReadError> {
         let mut commands = Vec::new();
         loop {
-            let command = self.command(false)?.ok_or(Stop::Ended)?;
+            let command = self.command(false)?.ok_or_else(|| self.truncated())?;
             if is(&command, "EXEC") {
                 return Ok(commands);
             }
             if is(&command, "MULTI") {
-                return Err(unexpected(
-                    &command,
-                    "a command of the transaction, or EXEC",
-                ));
+                return Err(self.unexpected(&command, "a command of the transaction, or EXEC"));
             }
             commands.push(command);
         }
@@ -203,7 +190,7 @@ impl<R: Read> CommandReader<R> {
 
     /// The next command; `None` when the file ends in front of it. Annotations before it are
     /// skipped, and are valid by themselves outside of a transaction.
-    fn command(&mut self, outside: bool) -> Result<Option<Command>, Stop> {
+    fn command(&mut self, outside: bool) -> Result<Option<Command>, ReadError> {
         loop {
             let offset = self.offset;
             let Some(first) = self.peek()? else {
@@ -220,24 +207,24 @@ impl<R: Read> CommandReader<R> {
                     let args = self.args()?;
                     return Ok(Some(Command { offset, args }));
                 }
-                other => return Err(damaged(offset, "'*' or '#'", byte_text(other))),
+                other => return Err(self.damaged(offset, "'*' or '#'", byte_text(other))),
             }
         }
     }
 
     /// Skips a line.
-    fn annotation(&mut self) -> Result<(), Stop> {
+    fn annotation(&mut self) -> Result<(), ReadError> {
         let start = self.offset;
         while self.byte()? != b'\n' {
             if self.offset - start >= MAX_ANNOTATION {
                 let expected = format!("an annotation of at most {MAX_ANNOTATION} bytes");
-                return Err(damaged(start, expected, "a longer one".into()));
+                return Err(self.damaged(start, expected, "a longer one".into()));
             }
         }
         Ok(())
     }
 
-    fn args(&mut self) -> Result<Vec<Vec<u8>>, Stop> {
+    fn args(&mut self) -> Result<Vec<Vec<u8>>, ReadError> {
         let count = self.head(b'*', "a number of arguments", 1, MAX_ARGS)?;
         let mut args = Vec::new();
         for _ in 0..count {
@@ -254,7 +241,7 @@ impl<R: Read> CommandReader<R> {
     }
 
     /// A line of a mark and a number within `min..=max`.
-    fn head(&mut self, mark: u8, what: &str, min: u64, max: u64) -> Result<u64, Stop> {
+    fn head(&mut self, mark: u8, what: &str, min: u64, max: u64) -> Result<u64, ReadError> {
         self.expect(mark)?;
         let start = self.offset;
         let mut number: Option<u64> = Some(0);
@@ -267,7 +254,7 @@ impl<R: Read> CommandReader<R> {
                     number = number.filter(|n| *n <= max);
                     if number.is_none() {
                         let expected = format!("{what} of at most {max}");
-                        return Err(damaged(start, expected, "a larger one".into()));
+                        return Err(self.damaged(start, expected, "a larger one".into()));
                     }
                 }
                 b'\r' if offset > start => break,
@@ -277,14 +264,14 @@ impl<R: Read> CommandReader<R> {
                     } else {
                         "a digit"
                     };
-                    return Err(damaged(offset, expected, byte_text(other)));
+                    return Err(self.damaged(offset, expected, byte_text(other)));
                 }
             }
         }
         self.expect(b'\n')?;
         match number {
             Some(number) if number >= min => Ok(number),
-            _ => Err(damaged(
+            _ => Err(self.damaged(
                 start,
                 format!("{what} of at least {min}"),
                 "a smaller one".into(),
@@ -292,27 +279,27 @@ impl<R: Read> CommandReader<R> {
         }
     }
 
-    fn line_end(&mut self) -> Result<(), Stop> {
+    fn line_end(&mut self) -> Result<(), ReadError> {
         self.expect(b'\r')?;
         self.expect(b'\n')
     }
 
     /// Why an argument, whose length is at `head`, has only these bytes up to the end of the file.
     #[cold]
-    fn cut_short(&self, head: u64, len: u64, bytes: &[u8]) -> Stop {
+    fn cut_short(&self, head: u64, len: u64, bytes: &[u8]) -> ReadError {
         let Some(at) = whole_command(bytes) else {
-            return Stop::Ended;
+            return self.truncated();
         };
         let start = self.offset - bytes.len() as u64;
         let found = format!(
             "{len}, which goes beyond the end of the file and over a whole command at byte {}",
             start + at as u64
         );
-        damaged(head, format!("a length of at most {}", at - 2), found)
+        self.damaged(head, format!("a length of at most {}", at - 2), found)
     }
 
     /// The next bytes, so many; fewer where the file ends.
-    fn bulk(&mut self, len: u64) -> Result<Vec<u8>, Stop> {
+    fn bulk(&mut self, len: u64) -> Result<Vec<u8>, ReadError> {
         let buffered = usize::try_from(len).ok();
         let bytes = match buffered.and_then(|len| self.input.buffer().get(..len)) {
             Some(bytes) => {
@@ -324,7 +311,7 @@ impl<R: Read> CommandReader<R> {
                 // Memory is taken as bytes come, not as the length says.
                 let mut bytes = Vec::new();
                 let read = (&mut self.input).take(len).read_to_end(&mut bytes);
-                read.map_err(Stop::Io)?;
+                read.map_err(|error| self.io(error))?;
                 bytes
             }
         };
@@ -332,57 +319,77 @@ impl<R: Read> CommandReader<R> {
         Ok(bytes)
     }
 
-    fn expect(&mut self, wanted: u8) -> Result<(), Stop> {
+    fn expect(&mut self, wanted: u8) -> Result<(), ReadError> {
         let offset = self.offset;
         match self.byte()? {
             found if found == wanted => Ok(()),
-            other => Err(damaged(offset, byte_text(wanted), byte_text(other))),
+            other => Err(self.damaged(offset, byte_text(wanted), byte_text(other))),
         }
     }
 
-    fn byte(&mut self) -> Result<u8, Stop> {
-        let byte = self.peek()?.ok_or(Stop::Ended)?;
+    fn byte(&mut self) -> Result<u8, ReadError> {
+        let byte = self.peek()?.ok_or_else(|| self.truncated())?;
         self.input.consume(1);
         self.offset += 1;
         Ok(byte)
     }
 
     /// The next byte without taking it; `None` at the end of the file.
-    fn peek(&mut self) -> Result<Option<u8>, Stop> {
+    fn peek(&mut self) -> Result<Option<u8>, ReadError> {
         loop {
             match self.input.fill_buf() {
                 Ok(buffered) => return Ok(buffered.first().copied()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Stop::Io(error)),
+                Err(error) => return Err(self.io(error)),
             }
         }
     }
 
     #[cold]
-    fn error(&self, stop: Stop, within: &'static str) -> ReadError {
-        let file = self.file.clone();
-        match stop {
-            Stop::Ended => ReadError::Truncated {
-                file,
-                valid_up_to: self.valid,
-                len: self.offset,
-                within,
-            },
-            Stop::Damaged {
-                offset,
-                expected,
-                found,
-            } => ReadError::Damaged {
-                file,
-                offset,
-                expected,
-                found,
-            },
-            Stop::Io(source) => ReadError::Io {
-                file,
-                offset: self.offset,
-                source,
-            },
+    fn truncated(&self) -> ReadError {
+        ReadError::Truncated {
+            file: self.file.clone(),
+            valid_up_to: self.valid,
+            len: self.offset,
+            within: self.within,
+        }
+    }
+
+    #[cold]
+    fn damaged(
+        &self,
+        offset: u64,
+        expected: impl Into<Cow<'static, str>>,
+        found: String,
+    ) -> ReadError {
+        let (file, expected) = (self.file.clone(), expected.into());
+        ReadError::Damaged {
+            file,
+            offset,
+            expected,
+            found,
+        }
+    }
+
+    #[cold]
+    fn unexpected(&self, command: &Command, expected: &'static str) -> ReadError {
+        let name = command
+            .args
+            .first()
+            .map(|name| String::from_utf8_lossy(name));
+        self.damaged(
+            command.offset,
+            expected,
+            name.unwrap_or_default().into_owned(),
+        )
+    }
+
+    #[cold]
+    fn io(&self, source: io::Error) -> ReadError {
+        ReadError::Io {
+            file: self.file.clone(),
+            offset: self.offset,
+            source,
         }
     }
 }
@@ -398,23 +405,6 @@ impl<R: Read> Iterator for CommandReader<R> {
 /// Whether it is that command, without arguments.
 fn is(command: &Command, name: &str) -> bool {
     matches!(command.args.as_slice(), [only] if only.eq_ignore_ascii_case(name.as_bytes()))
-}
-
-#[cold]
-fn unexpected(command: &Command, expected: &'static str) -> Stop {
-    let name = command
-        .args
-        .first()
-        .map(|name| String::from_utf8_lossy(name).into_owned());
-    damaged(command.offset, expected, name.unwrap_or_default())
-}
-
-fn damaged(offset: u64, expected: impl Into<Cow<'static, str>>, found: String) -> Stop {
-    Stop::Damaged {
-        offset,
-        expected: expected.into(),
-        found,
-    }
 }
 
 /// A byte as an error shows it.

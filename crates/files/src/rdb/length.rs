@@ -113,122 +113,96 @@ enum Announced {
     Compressed,
 }
 
-fn announced<R: Read>(
-    source: &mut Source<R>,
-    expected: &'static str,
-) -> Result<Announced, ReadError> {
-    let offset = source.offset();
-    let first = source.byte(expected)?;
-    Ok(match first {
-        0..0x40 => Announced::Plain(first.into()),
-        0x40..0x80 => {
-            let low = source.byte(expected)?;
-            Announced::Plain(u16::from_be_bytes([first & 0x3f, low]).into())
-        }
-        LENGTH_32 => Announced::Plain(u32::from_be_bytes(source.array(expected)?).into()),
-        LENGTH_64 => Announced::Plain(u64::from_be_bytes(source.array(expected)?)),
-        INT_8 => Announced::Integer(i8::from_le_bytes(source.array(expected)?).into()),
-        INT_16 => Announced::Integer(i16::from_le_bytes(source.array(expected)?).into()),
-        INT_32 => Announced::Integer(i32::from_le_bytes(source.array(expected)?)),
-        LZF => Announced::Compressed,
-        _ => {
-            let found = format_args!("the byte {first:02x}");
-            return Err(ReadError::unexpected(offset, expected, found));
-        }
-    })
-}
-
-/// Reads a length.
-pub(crate) fn length<R: Read>(
-    source: &mut Source<R>,
-    expected: &'static str,
-) -> Result<u64, ReadError> {
-    let offset = source.offset();
-    match announced(source, expected)? {
-        Announced::Plain(length) => Ok(length),
-        _ => Err(ReadError::unexpected(offset, expected, "a string encoding")),
-    }
-}
-
-/// Reads a string.
-pub(crate) fn string<R: Read>(
-    source: &mut Source<R>,
-    expected: &'static str,
-) -> Result<Vec<u8>, ReadError> {
-    read(source, 0..=u64::MAX, expected)
-}
-
-/// Reads a string of `len` bytes; another length is refused before memory is allocated.
-pub(crate) fn string_of<R: Read>(
-    source: &mut Source<R>,
-    len: u64,
-    expected: &'static str,
-) -> Result<Vec<u8>, ReadError> {
-    read(source, len..=len, expected)
-}
-
-/// Reads a string of at most `most` bytes; a longer one is refused before memory is asked for.
-pub(crate) fn string_within<R: Read>(
-    source: &mut Source<R>,
-    most: u64,
-    expected: &'static str,
-) -> Result<Vec<u8>, ReadError> {
-    read(source, 0..=most, expected)
-}
-
-fn read<R: Read>(
-    source: &mut Source<R>,
-    wanted: RangeInclusive<u64>,
-    expected: &'static str,
-) -> Result<Vec<u8>, ReadError> {
-    let offset = source.offset();
-    let check = |len: u64| match wanted.contains(&len) {
-        true => Ok(()),
-        false => {
-            let found = format_args!("{len} bytes, not {},", wanted.end());
-            Err(ReadError::unexpected(offset, expected, found))
-        }
-    };
-    match announced(source, expected)? {
-        Announced::Plain(len) => {
-            check(len)?;
-            source.bytes(len, expected)
-        }
-        Announced::Integer(integer) => {
-            let text = integer.to_string().into_bytes();
-            check(text.len() as u64)?;
-            Ok(text)
-        }
-        Announced::Compressed => {
-            let packed_len = length(source, expected)?;
-            let len = length(source, expected)?;
-            check(len)?;
-            let damaged = || ReadError::unexpected(offset, expected, "damaged compressed data");
-            if !lzf::may_be(len, packed_len) {
-                return Err(damaged());
+impl<R: Read> Source<R> {
+    fn announced(&mut self, expected: &'static str) -> Result<Announced, ReadError> {
+        let offset = self.offset();
+        let first = self.byte(expected)?;
+        Ok(match first {
+            0..0x40 => Announced::Plain(first.into()),
+            0x40..0x80 => {
+                let low = self.byte(expected)?;
+                Announced::Plain(u16::from_be_bytes([first & 0x3f, low]).into())
             }
-            let packed = source.bytes(packed_len, expected)?;
-            let len = usize::try_from(len).map_err(|_| damaged())?;
-            lzf::decompress(&packed, len).map_err(|error| match error.kind() {
-                io::ErrorKind::OutOfMemory => source.no_memory(len),
-                _ => damaged(),
-            })
+            LENGTH_32 => Announced::Plain(u32::from_be_bytes(self.array(expected)?).into()),
+            LENGTH_64 => Announced::Plain(u64::from_be_bytes(self.array(expected)?)),
+            INT_8 => Announced::Integer(i8::from_le_bytes(self.array(expected)?).into()),
+            INT_16 => Announced::Integer(i16::from_le_bytes(self.array(expected)?).into()),
+            INT_32 => Announced::Integer(i32::from_le_bytes(self.array(expected)?)),
+            LZF => Announced::Compressed,
+            _ => {
+                let found = format_args!("the byte {first:02x}");
+                return Err(ReadError::unexpected(offset, expected, found));
+            }
+        })
+    }
+
+    /// Reads a length.
+    pub(crate) fn length(&mut self, expected: &'static str) -> Result<u64, ReadError> {
+        let offset = self.offset();
+        match self.announced(expected)? {
+            Announced::Plain(length) => Ok(length),
+            _ => Err(ReadError::unexpected(offset, expected, "a string encoding")),
         }
     }
-}
 
-/// Walks over a string.
-pub(crate) fn skip_string<R: Read>(
-    source: &mut Source<R>,
-    expected: &'static str,
-) -> Result<(), ReadError> {
-    match announced(source, expected)? {
-        Announced::Plain(len) => source.skip(len, expected),
-        Announced::Integer(_) => Ok(()),
-        Announced::Compressed => {
-            let packed = length(source, expected)?;
-            length(source, expected)?;
-            source.skip(packed, expected)
+    /// Reads a string.
+    pub(crate) fn string(&mut self, expected: &'static str) -> Result<Vec<u8>, ReadError> {
+        self.string_within(0..=u64::MAX, expected)
+    }
+
+    /// Reads a string of so many bytes. One of another length is refused before memory is asked
+    /// for.
+    pub(crate) fn string_within(
+        &mut self,
+        wanted: RangeInclusive<u64>,
+        expected: &'static str,
+    ) -> Result<Vec<u8>, ReadError> {
+        let offset = self.offset();
+        let check = |len: u64| match wanted.contains(&len) {
+            true => Ok(()),
+            false => {
+                let found = format_args!("{len} bytes, not {},", wanted.end());
+                Err(ReadError::unexpected(offset, expected, found))
+            }
+        };
+        match self.announced(expected)? {
+            Announced::Plain(len) => {
+                check(len)?;
+                self.bytes(len, expected)
+            }
+            Announced::Integer(integer) => {
+                let text = integer.to_string().into_bytes();
+                check(text.len() as u64)?;
+                Ok(text)
+            }
+            Announced::Compressed => {
+                let packed_len = self.length(expected)?;
+                let len = self.length(expected)?;
+                check(len)?;
+                let damaged = || ReadError::unexpected(offset, expected, "damaged compressed data");
+                if !lzf::may_be(len, packed_len) {
+                    return Err(damaged());
+                }
+                let packed = self.bytes(packed_len, expected)?;
+                let len = usize::try_from(len).map_err(|_| damaged())?;
+                lzf::decompress(&packed, len).map_err(|error| match error.kind() {
+                    io::ErrorKind::OutOfMemory => self.no_memory(len),
+                    _ => damaged(),
+                })
+            }
+        }
+    }
+
+    /// Walks over a string.
+    pub(crate) fn skip_string(&mut self, expected: &'static str) -> Result<(), ReadError> {
+        match self.announced(expected)? {
+            Announced::Plain(len) => self.skip(len, expected),
+            Announced::Integer(_) => Ok(()),
+            Announced::Compressed => {
+                let packed = self.length(expected)?;
+                self.length(expected)?;
+                self.skip(packed, expected)
+            }
         }
     }
 }

@@ -32,25 +32,8 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Begins the bits of a filter, `len` bytes.
+    /// Begins a string of `len` bytes, which are `alike` everywhere or not.
     pub(super) fn begin(
-        out: &mut impl Write,
-        strings: &mut Strings,
-        len: u64,
-    ) -> io::Result<Pieces> {
-        Pieces::begin_with(out, strings, len, true)
-    }
-
-    /// Begins a string of `len` bytes.
-    pub(super) fn begin_text(
-        out: &mut impl Write,
-        strings: &mut Strings,
-        len: u64,
-    ) -> io::Result<Pieces> {
-        Pieces::begin_with(out, strings, len, false)
-    }
-
-    fn begin_with(
         out: &mut impl Write,
         strings: &mut Strings,
         len: u64,
@@ -134,7 +117,7 @@ mod tests {
         let mut strings = Strings::new(true);
         strings.max_packed_bytes = max_packed_bytes;
         let mut out = Vec::new();
-        let mut pieces = Pieces::begin(&mut out, &mut strings, bytes.len() as u64).unwrap();
+        let mut pieces = Pieces::begin(&mut out, &mut strings, bytes.len() as u64, true).unwrap();
         let (mut rest, mut cuts) = (bytes, cuts.iter().cycle());
         while !rest.is_empty() {
             let cut = cuts.next().map_or(rest.len(), |cut| rest.len().min(*cut));
@@ -222,7 +205,7 @@ mod tests {
         let full = noise(1 << 20);
         let mut strings = Strings::new(true);
         let mut out = Vec::new();
-        let mut pieces = Pieces::begin(&mut out, &mut strings, full.len() as u64).unwrap();
+        let mut pieces = Pieces::begin(&mut out, &mut strings, full.len() as u64, true).unwrap();
         pieces.put(&mut out, &mut strings, &full[..SAMPLE]).unwrap();
         assert!(pieces.packing.is_none());
         assert_eq!(out.len(), 5 + SAMPLE, "it is written at once");
@@ -232,7 +215,7 @@ mod tests {
     fn what_no_redis_reads_compressed_is_written_plain() {
         for (len, packing) in [(u32::MAX.into(), true), (1 << 32, false)] {
             let (mut out, mut strings) = (Vec::new(), Strings::new(true));
-            let pieces = Pieces::begin(&mut out, &mut strings, len).unwrap();
+            let pieces = Pieces::begin(&mut out, &mut strings, len, true).unwrap();
             assert_eq!(pieces.packing.is_some(), packing, "{len}");
         }
     }

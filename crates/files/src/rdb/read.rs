@@ -5,7 +5,6 @@ use std::io::Read;
 
 use super::error::{Fault, ReadError};
 use super::format::{MAGIC, NEWEST_VERSION, OLDEST_VERSION, VALKEY_VERSION, kind, opcode};
-use super::length::{length, skip_string, string};
 use super::source::Source;
 use super::{skip, value};
 use crate::Value;
@@ -137,18 +136,18 @@ impl<R: Read> Reader<R> {
                     let time = i32::from_le_bytes(source.array("an expiry in seconds")?);
                     expires_at = expiry(i64::from(time).saturating_mul(1000));
                 }
-                opcode::IDLE => idle = Some(length(source, "an idle time")?),
+                opcode::IDLE => idle = Some(source.length("an idle time")?),
                 opcode::FREQ => freq = Some(source.byte("an access frequency")?),
                 opcode::SLOT_INFO => {
                     for _ in 0..3 {
-                        length(source, "slot information")?;
+                        source.length("slot information")?;
                     }
                 }
                 opcode::SLOT_IMPORT if version == VALKEY_VERSION => {
-                    skip_string(source, "the name of a migration")?;
-                    for _ in 0..length(source, "how many ranges of slots")? {
-                        length(source, "the first slot")?;
-                        length(source, "the last slot")?;
+                    source.skip_string("the name of a migration")?;
+                    for _ in 0..source.length("how many ranges of slots")? {
+                        source.length("the first slot")?;
+                        source.length("the last slot")?;
                     }
                 }
                 code @ (opcode::AUX
@@ -159,7 +158,7 @@ impl<R: Read> Reader<R> {
                 | opcode::MODULE_AUX
                 | opcode::END) => return self.between_keys(code, offset),
                 kind => {
-                    let key = string(source, "a key's name")?;
+                    let key = source.string("a key's name")?;
                     return Ok(
                         match read_value(source, version, kind, offset, self.max_filter_bytes)? {
                             Loaded::Value(value) => Event::Key {
@@ -185,16 +184,16 @@ impl<R: Read> Reader<R> {
         let source = &mut self.source;
         Ok(match code {
             opcode::AUX => Event::Aux {
-                name: string(source, "the name of an auxiliary field")?,
-                value: string(source, "the value of an auxiliary field")?,
+                name: source.string("the name of an auxiliary field")?,
+                value: source.string("the value of an auxiliary field")?,
             },
-            opcode::SELECT => Event::SelectDb(length(source, "a database's number")?),
+            opcode::SELECT => Event::SelectDb(source.length("a database's number")?),
             opcode::RESIZE => Event::Resize {
-                keys: length(source, "the number of keys")?,
-                expiring: length(source, "the number of keys that expire")?,
+                keys: source.length("the number of keys")?,
+                expiring: source.length("the number of keys that expire")?,
             },
             opcode::FUNCTION => {
-                skip_string(source, "a function library")?;
+                source.skip_string("a function library")?;
                 Event::Skipped {
                     type_name: "function library".into(),
                     key: None,
@@ -271,7 +270,7 @@ pub(super) fn read_value<R: Read>(
 ) -> Result<Loaded, ReadError> {
     match type_byte {
         kind::STRING => {
-            let text = string(source, "a string value")?;
+            let text = source.string("a string value")?;
             Ok(Loaded::Value(Value::Text(text.into())))
         }
         kind::MODULE => {

@@ -4,7 +4,6 @@ use std::io::Read;
 
 use super::VALKEY_VERSION;
 use super::error::ReadError;
-use super::length::{length, skip_string};
 use super::source::Source;
 
 /// A stream's entry id as it is, 64 + 64 bits.
@@ -27,116 +26,108 @@ pub(crate) fn skip_value<R: Read>(
         15 | 19 | 21 => "stream",
         _ => return Ok(None),
     };
+    let mut value = Foreign { source, name };
     match kind {
         // Plain lists and sets, lists of ziplists.
-        1 | 2 | 14 => elements(source, name, |source| skip_string(source, name))?,
-        3 => elements(source, name, |source| {
-            skip_string(source, name)?;
-            skip_decimal(source, name)
+        1 | 2 | 14 => value.elements(|it| it.strings(1))?,
+        3 => value.elements(|it| {
+            it.strings(1)?;
+            it.decimal()
         })?,
-        5 => elements(source, name, |source| {
-            skip_string(source, name)?;
-            source.skip(8, name)
+        5 => value.elements(|it| {
+            it.strings(1)?;
+            it.bytes(8)
         })?,
-        4 => elements(source, name, |source| strings(source, 2, name))?,
+        4 => value.elements(|it| it.strings(2))?,
         // Lists of listpacks and plain nodes: which of both, then the node.
-        18 => elements(source, name, |source| {
-            length(source, name)?;
-            skip_string(source, name)
+        18 => value.elements(|it| {
+            it.lengths(1)?;
+            it.strings(1)
         })?,
         // Hashes with an expiry for each field: Valkey's, and Redis's before and after the
         // earliest of them came first.
-        22 if version == VALKEY_VERSION => elements(source, name, |source| {
-            strings(source, 2, name)?;
-            source.skip(TIME, name)
+        22 if version == VALKEY_VERSION => value.elements(|it| {
+            it.strings(2)?;
+            it.bytes(TIME)
         })?,
-        22 => elements(source, name, |source| skip_expiring(source, name))?,
+        22 => value.elements(Foreign::expiring)?,
         24 => {
-            source.skip(TIME, name)?;
-            elements(source, name, |source| skip_expiring(source, name))?;
+            value.bytes(TIME)?;
+            value.elements(Foreign::expiring)?;
         }
         25 => {
-            source.skip(TIME, name)?;
-            skip_string(source, name)?;
+            value.bytes(TIME)?;
+            value.strings(1)?;
         }
-        15 | 19 | 21 => skip_stream(source, kind, name)?,
+        15 | 19 | 21 => value.stream(kind)?,
         // All that are one string: zipmap, ziplist, intset, listpack.
-        _ => skip_string(source, name)?,
+        _ => value.strings(1)?,
     }
     Ok(Some(name))
 }
 
-fn elements<R: Read>(
-    source: &mut Source<R>,
+/// A value that is walked over, and the name of its type.
+struct Foreign<'s, R> {
+    source: &'s mut Source<R>,
     name: &'static str,
-    mut skip: impl FnMut(&mut Source<R>) -> Result<(), ReadError>,
-) -> Result<(), ReadError> {
-    for _ in 0..length(source, name)? {
-        skip(source)?;
+}
+
+impl<R: Read> Foreign<'_, R> {
+    fn bytes(&mut self, len: u64) -> Result<(), ReadError> {
+        self.source.skip(len, self.name)
     }
-    Ok(())
-}
 
-fn strings<R: Read>(
-    source: &mut Source<R>,
-    count: usize,
-    name: &'static str,
-) -> Result<(), ReadError> {
-    for _ in 0..count {
-        skip_string(source, name)?;
+    fn strings(&mut self, count: usize) -> Result<(), ReadError> {
+        (0..count).try_for_each(|_| self.source.skip_string(self.name))
     }
-    Ok(())
-}
 
-fn lengths<R: Read>(
-    source: &mut Source<R>,
-    count: usize,
-    name: &'static str,
-) -> Result<(), ReadError> {
-    for _ in 0..count {
-        length(source, name)?;
+    fn lengths(&mut self, count: usize) -> Result<(), ReadError> {
+        (0..count).try_for_each(|_| self.source.length(self.name).map(drop))
     }
-    Ok(())
-}
 
-/// A number in decimal behind a byte that is its length, or says that it is not finite.
-fn skip_decimal<R: Read>(source: &mut Source<R>, name: &'static str) -> Result<(), ReadError> {
-    match source.byte(name)? {
-        253.. => Ok(()),
-        digits => source.skip(digits.into(), name),
+    fn elements(
+        &mut self,
+        skip: impl Fn(&mut Self) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let count = self.source.length(self.name)?;
+        (0..count).try_for_each(|_| skip(self))
     }
-}
 
-/// A field of a hash: expiry, name, value.
-fn skip_expiring<R: Read>(source: &mut Source<R>, name: &'static str) -> Result<(), ReadError> {
-    length(source, name)?;
-    strings(source, 2, name)
-}
+    /// A number in decimal behind a byte that is its length, or says that it is not finite.
+    fn decimal(&mut self) -> Result<(), ReadError> {
+        match self.source.byte(self.name)? {
+            253.. => Ok(()),
+            digits => self.bytes(digits.into()),
+        }
+    }
 
-fn skip_stream<R: Read>(
-    source: &mut Source<R>,
-    kind: u8,
-    name: &'static str,
-) -> Result<(), ReadError> {
-    let (second, third) = (kind >= 19, kind >= 21);
-    // Nodes: the first id, a listpack.
-    elements(source, name, |source| strings(source, 2, name))?;
-    // Length and last id; first id, greatest deleted id, entries ever added.
-    lengths(source, if second { 8 } else { 3 }, name)?;
-    elements(source, name, |source| {
-        skip_string(source, name)?;
-        // Last id delivered; entries read.
-        lengths(source, if second { 3 } else { 2 }, name)?;
-        // Pending entries: id, time and count of deliveries.
-        elements(source, name, |source| {
-            source.skip(STREAM_ID + TIME, name)?;
-            lengths(source, 1, name)
-        })?;
-        // Consumers: name, last seen and last active, ids of their pending entries.
-        elements(source, name, |source| {
-            skip_string(source, name)?;
-            source.skip(if third { 2 * TIME } else { TIME }, name)?;
-            elements(source, name, |source| source.skip(STREAM_ID, name))
+    /// A field of a hash: expiry, name, value.
+    fn expiring(&mut self) -> Result<(), ReadError> {
+        self.lengths(1)?;
+        self.strings(2)
+    }
+
+    fn stream(&mut self, kind: u8) -> Result<(), ReadError> {
+        let (second, third) = (kind >= 19, kind >= 21);
+        // Nodes: the first id, a listpack.
+        self.elements(|it| it.strings(2))?;
+        // Length and last id; first id, greatest deleted id, entries ever added.
+        self.lengths(if second { 8 } else { 3 })?;
+        self.elements(|it| {
+            it.strings(1)?;
+            // Last id delivered; entries read.
+            it.lengths(if second { 3 } else { 2 })?;
+            // Pending entries: id, time and count of deliveries.
+            it.elements(|it| {
+                it.bytes(STREAM_ID + TIME)?;
+                it.lengths(1)
+            })?;
+            // Consumers: name, last seen and last active, ids of their pending entries.
+            it.elements(|it| {
+                it.strings(1)?;
+                it.bytes(if third { 2 * TIME } else { TIME })?;
+                it.elements(|it| it.bytes(STREAM_ID))
+            })
         })
-    })
+    }
 }

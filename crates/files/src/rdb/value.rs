@@ -22,7 +22,7 @@ use everbloom_commands::format::value::{
 use everbloom_commands::{Filter, Kind};
 
 use super::error::{Fault, ReadError};
-use super::length::{self, Strings, put_length};
+use super::length::{Strings, put_length};
 use super::pieces::Pieces;
 use super::source::Source;
 
@@ -36,12 +36,6 @@ const BYTES: u64 = 5;
 /// Bit arrays up to this long are written as Redis writes strings. Longer ones may come in
 /// [pieces](super::pieces).
 pub(super) const MAX_WHOLE_BYTES: u64 = 64 << 10;
-
-/// The types of filters as they are written.
-const CLASSIC: ModuleType = type_of(Kind::Bloom(Layout::Classic));
-const BLOCKED: ModuleType = type_of(Kind::Bloom(Layout::Blocked));
-const CUCKOO: ModuleType = type_of(Kind::Cuckoo);
-const VALKEY: ModuleType = type_of(Kind::Valkey);
 
 const fn type_of(kind: Kind) -> ModuleType {
     let known = value_type(kind);
@@ -112,10 +106,10 @@ impl ModuleType {
     /// The type of filters of a kind, as they are written.
     pub(crate) fn of(kind: Kind) -> ModuleType {
         match kind {
-            Kind::Bloom(Layout::Classic) => CLASSIC,
-            Kind::Bloom(Layout::Blocked) => BLOCKED,
-            Kind::Cuckoo => CUCKOO,
-            Kind::Valkey => VALKEY,
+            Kind::Bloom(Layout::Classic) => const { type_of(Kind::Bloom(Layout::Classic)) },
+            Kind::Bloom(Layout::Blocked) => const { type_of(Kind::Bloom(Layout::Blocked)) },
+            Kind::Cuckoo => const { type_of(Kind::Cuckoo) },
+            Kind::Valkey => const { type_of(Kind::Valkey) },
         }
     }
 
@@ -169,7 +163,7 @@ pub(super) fn begin_bytes(
     len: u64,
 ) -> io::Result<Pieces> {
     put_length(out, BYTES)?;
-    Pieces::begin(out, strings, len)
+    Pieces::begin(out, strings, len, true)
 }
 
 /// Fields on their way out.
@@ -205,7 +199,7 @@ impl<W: Write> FieldWriter for Fields<'_, W> {
 
 /// Reads the type of a value.
 pub(crate) fn module_type<R: Read>(source: &mut Source<R>) -> Result<ModuleType, ReadError> {
-    length::length(source, "a module type's id").map(ModuleType::from_id)
+    source.length("a module type's id").map(ModuleType::from_id)
 }
 
 /// Reads the fields of a filter of that kind and version, and their end.
@@ -242,14 +236,14 @@ pub(crate) fn skip_fields<R: Read>(source: &mut Source<R>) -> Result<(), ReadErr
     const WHAT: &str = "a field of a module's value";
     loop {
         let offset = source.offset();
-        match length::length(source, WHAT)? {
+        match source.length(WHAT)? {
             END => return Ok(()),
             SIGNED | UNSIGNED => {
-                length::length(source, WHAT)?;
+                source.length(WHAT)?;
             }
             FLOAT => source.skip(4, WHAT)?,
             DOUBLE => source.skip(8, WHAT)?,
-            BYTES => length::skip_string(source, WHAT)?,
+            BYTES => source.skip_string(WHAT)?,
             other => return Err(ReadError::unexpected(offset, WHAT, other)),
         }
     }
@@ -261,7 +255,7 @@ fn opcode<R: Read>(
     expected: &'static str,
 ) -> Result<(), ReadError> {
     let offset = source.offset();
-    let found = length::length(source, expected)?;
+    let found = source.length(expected)?;
     if found == wanted {
         return Ok(());
     }
@@ -277,7 +271,7 @@ impl<R: Read> FieldReader for FieldsIn<'_, R> {
     fn unsigned(&mut self) -> Result<u64, ReadError> {
         const WHAT: &str = "a whole number of a filter";
         opcode(self.0, UNSIGNED, WHAT)?;
-        length::length(self.0, WHAT)
+        self.0.length(WHAT)
     }
 
     fn double(&mut self) -> Result<f64, ReadError> {
@@ -289,15 +283,18 @@ impl<R: Read> FieldReader for FieldsIn<'_, R> {
     fn bytes(&mut self, expected: u64) -> Result<Vec<u8>, ReadError> {
         const WHAT: &str = "a string of a filter";
         opcode(self.0, BYTES, WHAT)?;
-        length::string_of(self.0, expected, WHAT)
+        self.0.string_within(expected..=expected, WHAT)
     }
 
     fn number_or_bytes(&mut self, limit: u64) -> Result<NumberOrBytes, ReadError> {
         const WHAT: &str = "a number or a string of a filter";
         let offset = self.0.offset();
-        match length::length(self.0, WHAT)? {
-            UNSIGNED => length::length(self.0, WHAT).map(NumberOrBytes::Number),
-            BYTES => length::string_within(self.0, limit, WHAT).map(NumberOrBytes::Bytes),
+        match self.0.length(WHAT)? {
+            UNSIGNED => self.0.length(WHAT).map(NumberOrBytes::Number),
+            BYTES => self
+                .0
+                .string_within(0..=limit, WHAT)
+                .map(NumberOrBytes::Bytes),
             other => {
                 let found = format_args!("a field of type {other}");
                 Err(ReadError::unexpected(offset, WHAT, found))

@@ -185,7 +185,7 @@ impl<W: Write> Writer<W> {
         mut next: impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
         self.key(kind::STRING, key, expires_at)?;
-        let pieces = Pieces::begin_text(&mut self.out, &mut self.strings, len)?;
+        let pieces = Pieces::begin(&mut self.out, &mut self.strings, len, false)?;
         self.put_pieces(pieces, len, &mut next)
     }
 

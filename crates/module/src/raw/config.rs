@@ -2,9 +2,10 @@
 //! have them from Redis 7.0 on.
 
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
-use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+
+use everbloom_commands::number::integer;
 
 use super::api::{api, c_str, c_text};
 use super::context::{HostContext, OwnedStr, bytes_of};
@@ -14,12 +15,20 @@ use super::ffi::{CONFIG_MEMORY, CONFIG_UNPREFIXED, ERR, OK, Str};
 /// default. A setting with two names must not lose by the one what it got by the other.
 static LOADING: AtomicBool = AtomicBool::new(false);
 
+/// How a setting is written that is a whole number within.
+enum Form {
+    Number,
+    /// As a number, or as `1mb`.
+    Memory,
+    /// As one of these, from 0.
+    Word([&'static str; 2]),
+}
+
 /// A setting that is a whole number.
 pub(crate) struct NumberSetting {
     /// The least and the greatest value.
     range: (i64, i64),
-    /// Whether it may be given as `1mb`.
-    is_memory: bool,
+    form: Form,
     value: AtomicI64,
     /// The value before the host loaded its settings.
     start: AtomicI64,
@@ -29,22 +38,32 @@ impl NumberSetting {
     pub(crate) const fn new(value: i64, range: (i64, i64)) -> Self {
         NumberSetting {
             range,
-            is_memory: false,
+            form: Form::Number,
             value: AtomicI64::new(value),
             start: AtomicI64::new(value),
         }
     }
 
     /// The same, and it may be given as `1mb`.
-    pub(crate) const fn of_memory(self) -> Self {
-        NumberSetting {
-            is_memory: true,
-            ..self
-        }
+    pub(crate) const fn of_memory(mut self) -> Self {
+        self.form = Form::Memory;
+        self
+    }
+
+    /// One that is one of two words, at first the first one.
+    pub(crate) const fn of_words(words: [&'static str; 2]) -> Self {
+        let mut setting = NumberSetting::new(0, (0, 1));
+        setting.form = Form::Word(words);
+        setting
     }
 
     pub(crate) fn get(&self) -> i64 {
         self.value.load(Relaxed)
+    }
+
+    /// Whether it is the second of two words.
+    pub(crate) fn is_second(&self) -> bool {
+        self.get() == 1
     }
 
     fn set(&self, value: i64) {
@@ -52,46 +71,13 @@ impl NumberSetting {
             self.value.store(value, Relaxed);
         }
     }
-
-    pub(crate) fn range(&self) -> RangeInclusive<i64> {
-        self.range.0..=self.range.1
-    }
-
-    /// Sets it by a load argument.
-    pub(crate) fn begin(&self, value: i64) {
-        self.start.store(value, Relaxed);
-        self.value.store(value, Relaxed);
-    }
-}
-
-/// A setting that is one of two words, at first the first one.
-pub(crate) struct SwitchSetting {
-    pub(crate) words: [&'static str; 2],
-    is_second: AtomicBool,
-}
-
-impl SwitchSetting {
-    pub(crate) const fn new(words: [&'static str; 2]) -> Self {
-        SwitchSetting {
-            words,
-            is_second: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn is_second(&self) -> bool {
-        self.is_second.load(Relaxed)
-    }
-
-    pub(crate) fn set(&self, is_second: bool) {
-        self.is_second.store(is_second, Relaxed);
-    }
 }
 
 /// A setting that is text. The text that was set is kept, because it is what `CONFIG GET` answers.
 pub(crate) struct TextSetting {
     /// Takes a text for the setting of that name, and says whether to keep it; an error says what
     /// is wrong with it.
-    pub(crate) set: fn(name: &str, text: &[u8]) -> Result<bool, String>,
+    set: fn(name: &str, text: &[u8]) -> Result<bool, String>,
     kept: Mutex<Option<OwnedStr>>,
 }
 
@@ -112,7 +98,7 @@ impl TextSetting {
     }
 
     /// Takes a text and keeps it.
-    pub(crate) fn put(&self, name: &str, text: &[u8]) -> Result<(), String> {
+    fn put(&self, name: &str, text: &[u8]) -> Result<(), String> {
         if (self.set)(name, text)? {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             *kept = Some(OwnedStr::new(text));
@@ -135,61 +121,66 @@ pub(crate) trait Setting {
     /// Registers it, with its value as the default. Its name gets the module's in front, unless it
     /// is to stand `bare`, which only Redis takes, from 8.0 on. False when the host refuses it.
     fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool;
+
+    /// Sets it by a load argument.
+    fn begin(&self, argument: &str, text: &[u8]) -> Result<(), String>;
 }
 
 impl Setting for NumberSetting {
     fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool {
-        let Some(register) = api().register_numeric_config else {
+        let api = api();
+        let (Some(number), Some(word)) = (api.register_numeric_config, api.register_enum_config)
+        else {
             return false;
         };
         let name = c_text(name);
-        let memory = if self.is_memory { CONFIG_MEMORY } else { 0 };
-        // SAFETY: a valid context, a C string, which the host copies, functions of their types, and
-        // what they get as their data: a setting that lives forever.
-        let registered = unsafe {
-            register(
-                context.raw(),
-                name.as_ptr().cast(),
-                self.get(),
-                flags(bare) | memory,
-                self.range.0,
-                self.range.1,
-                get_number,
-                set_number,
-                None,
-                std::ptr::from_ref(self).cast_mut().cast(),
-            )
+        let (ctx, name) = (context.raw(), name.as_ptr().cast());
+        let data = std::ptr::from_ref(self).cast_mut().cast();
+        let (value, (least, most)) = (self.get(), self.range);
+        let registered = match self.form {
+            Form::Word(words) => {
+                let words = words.map(c_text);
+                let mut starts = words.each_ref().map(|word| word.as_ptr().cast());
+                let (starts, values) = (starts.as_mut_ptr(), [0, 1].as_ptr());
+                let (first, flags) = (self.is_second().into(), flags(bare));
+                // SAFETY: a valid context and C strings. There are two words and two values. The
+                // host copies them. Functions of their types, and what they get as their data: a
+                // setting that lives forever.
+                unsafe {
+                    word(
+                        ctx, name, first, flags, starts, values, 2, get_word, set_word, None, data,
+                    )
+                }
+            }
+            Form::Number | Form::Memory => {
+                let is_memory = matches!(self.form, Form::Memory);
+                let flags = flags(bare) | if is_memory { CONFIG_MEMORY } else { 0 };
+                // SAFETY: as above.
+                unsafe {
+                    number(
+                        ctx, name, value, flags, least, most, get_number, set_number, None, data,
+                    )
+                }
+            }
         };
         registered == OK
     }
-}
 
-impl Setting for SwitchSetting {
-    fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool {
-        let Some(register) = api().register_enum_config else {
-            return false;
+    fn begin(&self, argument: &str, text: &[u8]) -> Result<(), String> {
+        let value = match self.form {
+            Form::Word(words) => (0..).zip(words).find_map(|(value, word)| {
+                let is_named = word.as_bytes().eq_ignore_ascii_case(text);
+                is_named.then_some(value)
+            }),
+            Form::Number | Form::Memory => {
+                integer(text).filter(|it| (self.range.0..=self.range.1).contains(it))
+            }
         };
-        let name = c_text(name);
-        let words = self.words.map(c_text);
-        let mut starts = words.each_ref().map(|word| word.as_ptr().cast());
-        // SAFETY: as above; there are two words, which are C strings, and two values, and the host
-        // copies them.
-        let registered = unsafe {
-            register(
-                context.raw(),
-                name.as_ptr().cast(),
-                self.is_second().into(),
-                flags(bare),
-                starts.as_mut_ptr(),
-                [0, 1].as_ptr(),
-                2,
-                get_word,
-                set_word,
-                None,
-                std::ptr::from_ref(self).cast_mut().cast(),
-            )
-        };
-        registered == OK
+        let wrong = || format!("the argument {argument} has a value that it cannot have");
+        let value = value.ok_or_else(wrong)?;
+        self.start.store(value, Relaxed);
+        self.value.store(value, Relaxed);
+        Ok(())
     }
 }
 
@@ -213,6 +204,10 @@ impl Setting for TextSetting {
             )
         };
         registered == OK
+    }
+
+    fn begin(&self, argument: &str, text: &[u8]) -> Result<(), String> {
+        self.put(argument, text)
     }
 }
 
@@ -257,7 +252,7 @@ unsafe extern "C" fn set_number(
 
 unsafe extern "C" fn get_word(_name: *const c_char, data: *mut c_void) -> c_int {
     // SAFETY: what the host promises.
-    c_int::from(unsafe { &*data.cast::<SwitchSetting>() }.is_second())
+    c_int::from(unsafe { &*data.cast::<NumberSetting>() }.is_second())
 }
 
 unsafe extern "C" fn set_word(
@@ -267,7 +262,7 @@ unsafe extern "C" fn set_word(
     _error: *mut *mut Str,
 ) -> c_int {
     // SAFETY: what the host promises. It has checked that a word has this value.
-    unsafe { &*data.cast::<SwitchSetting>() }.set(value != 0);
+    unsafe { &*data.cast::<NumberSetting>() }.set(value.into());
     OK
 }
 

@@ -1,6 +1,6 @@
 //! One call of the host: its arguments, what is answered, and what is passed on.
 
-use std::ffi::{CStr, c_int, c_long, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
 use std::slice;
@@ -27,16 +27,6 @@ impl<'a> HostStr<'a> {
             raw,
             call: PhantomData,
         }
-    }
-
-    /// The name of a key, for a callback that gets one.
-    ///
-    /// # Safety
-    ///
-    /// `key` is null or a string of the host that is neither changed nor freed during `'a`.
-    pub(super) unsafe fn of_key(key: *mut Str) -> Option<Self> {
-        // SAFETY: what the caller promises.
-        NonNull::new(key).map(|key| unsafe { HostStr::new(key) })
     }
 
     /// Its bytes.
@@ -104,17 +94,23 @@ pub(crate) struct HostContext<'a> {
     call: PhantomData<&'a ()>,
 }
 
-/// The origin of a call. Its answers cost the host work, so callers ask only where they matter.
+/// Who calls, and where the answers and changes of the call go, also while a key is open. What it
+/// says of the caller costs the host work, so ask only where it matters. The host takes answers as
+/// they come: of an array, the length and then each element.
 #[derive(Clone, Copy)]
-pub(crate) struct Caller<'a> {
+pub(crate) struct Call<'a> {
     raw: NonNull<Ctx>,
     call: PhantomData<&'a ()>,
 }
 
-impl Caller<'_> {
+impl Call<'_> {
+    pub(super) fn raw(self) -> *mut Ctx {
+        self.raw.as_ptr()
+    }
+
     fn flags(self) -> c_int {
         // SAFETY: a context that is valid during the call.
-        unsafe { (api().get_context_flags)(self.raw.as_ptr()) }
+        unsafe { (api().get_context_flags)(self.raw()) }
     }
 
     /// Whether it speaks RESP3.
@@ -125,9 +121,38 @@ impl Caller<'_> {
     /// Whether it must be obeyed, as what it says was accepted before: a primary or a log.
     pub(crate) fn must_be_obeyed(self) -> bool {
         // SAFETY: a context that is valid during the call.
-        let must_obey = |ask: unsafe extern "C" fn(_) -> _| unsafe { ask(self.raw.as_ptr()) } != 0;
+        let must_obey = |ask: unsafe extern "C" fn(_) -> _| unsafe { ask(self.raw()) } != 0;
         self.flags() & (CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING) != 0
             || api().must_obey_client.is_some_and(must_obey)
+    }
+
+    /// Passes the command on as it came, to replicas and to the log.
+    pub(crate) fn replicate_verbatim(self) {
+        // SAFETY: a valid context.
+        unsafe { (api().replicate_verbatim)(self.raw()) };
+    }
+
+    /// Passes another command on. False when the host refuses it.
+    pub(crate) fn replicate(self, command: &[&[u8]]) -> bool {
+        let Some((name, args)) = command.split_first() else {
+            return false;
+        };
+        let mut name = name.to_vec();
+        name.push(0);
+        let owned: Vec<OwnedStr> = args.iter().map(|arg| OwnedStr::new(arg)).collect();
+        let mut argv: Vec<*mut Str> = owned.iter().map(|arg| arg.0).collect();
+        // SAFETY: a valid context, a C string, and for `v` a vector of strings with its length. The
+        // host copies what it needs.
+        let result = unsafe {
+            (api().replicate)(
+                self.raw(),
+                name.as_ptr().cast(),
+                c"v".as_ptr(),
+                argv.as_mut_ptr(),
+                argv.len(),
+            )
+        };
+        result == OK
     }
 }
 
@@ -146,17 +171,9 @@ impl<'a> HostContext<'a> {
         self.raw.as_ptr()
     }
 
-    /// Who the call comes from.
-    pub(crate) fn caller(&self) -> Caller<'a> {
-        Caller {
-            raw: self.raw,
-            call: PhantomData,
-        }
-    }
-
-    /// Where the call's answers and changes go.
-    pub(crate) fn output(&self) -> Output<'a> {
-        Output {
+    /// What may be used while a key is open.
+    pub(crate) fn call(&self) -> Call<'a> {
+        Call {
             raw: self.raw,
             call: PhantomData,
         }
@@ -258,149 +275,3 @@ impl Drop for OwnedStr {
 
 // SAFETY: a string of the host is memory without a tie to a thread, and this is its one owner.
 unsafe impl Send for OwnedStr {}
-
-/// What a call says to the host, piece by piece, also while a key is open. The host takes answers
-/// as they come: of an array, the length and then each element.
-pub(crate) struct Output<'a> {
-    raw: NonNull<Ctx>,
-    call: PhantomData<&'a ()>,
-}
-
-impl Output<'_> {
-    fn raw(&self) -> *mut Ctx {
-        self.raw.as_ptr()
-    }
-
-    /// Passes the command on as it came, to replicas and to the log.
-    pub(crate) fn replicate_verbatim(&mut self) {
-        // SAFETY: a valid context.
-        unsafe { (api().replicate_verbatim)(self.raw()) };
-    }
-
-    /// Passes another command on. False when the host refuses it.
-    pub(crate) fn replicate(&mut self, command: &[&[u8]]) -> bool {
-        let Some((name, args)) = command.split_first() else {
-            return false;
-        };
-        let mut name = name.to_vec();
-        name.push(0);
-        let owned: Vec<OwnedStr> = args.iter().map(|arg| OwnedStr::new(arg)).collect();
-        let mut argv: Vec<*mut Str> = owned.iter().map(|arg| arg.0).collect();
-        // SAFETY: a valid context, a C string, and for `v` a vector of strings with its length. The
-        // host copies what it needs.
-        let result = unsafe {
-            (api().replicate)(
-                self.raw(),
-                name.as_ptr().cast(),
-                c"v".as_ptr(),
-                argv.as_mut_ptr(),
-                argv.len(),
-            )
-        };
-        result == OK
-    }
-
-    /// A whole number.
-    pub(crate) fn reply_integer(&mut self, number: i64) {
-        // SAFETY: a valid context.
-        unsafe { (api().reply_integer)(self.raw(), number) };
-    }
-
-    /// An error; the text begins with its code, if it has one.
-    pub(crate) fn reply_error(&mut self, text: &str) {
-        let text = c_text(text);
-        // SAFETY: a valid context and a C string.
-        unsafe { (api().reply_error)(self.raw(), text.as_ptr().cast()) };
-    }
-
-    /// A short status.
-    pub(crate) fn reply_simple(&mut self, text: &str) {
-        let text = c_text(text);
-        // SAFETY: as above.
-        unsafe { (api().reply_simple)(self.raw(), text.as_ptr().cast()) };
-    }
-
-    /// A string of bytes.
-    pub(crate) fn reply_bulk(&mut self, bytes: &[u8]) {
-        // SAFETY: a valid context, and bytes with their length.
-        unsafe { (api().reply_bulk)(self.raw(), bytes.as_ptr().cast(), bytes.len()) };
-    }
-
-    /// Text meant for people.
-    pub(crate) fn reply_verbatim(&mut self, text: &str) {
-        // SAFETY: as above.
-        unsafe { (api().reply_verbatim)(self.raw(), text.as_ptr().cast(), text.len()) };
-    }
-
-    /// No value.
-    pub(crate) fn reply_null(&mut self) {
-        // SAFETY: a valid context.
-        unsafe { (api().reply_null)(self.raw()) };
-    }
-
-    /// No array.
-    pub(crate) fn reply_null_array(&mut self) {
-        // SAFETY: a valid context.
-        unsafe { (api().reply_null_array)(self.raw()) };
-    }
-
-    /// A floating-point number.
-    pub(crate) fn reply_double(&mut self, number: f64) {
-        // SAFETY: a valid context.
-        unsafe { (api().reply_double)(self.raw(), number) };
-    }
-
-    /// True or false: in RESP2, and to a host that knows no booleans, 1 or 0.
-    pub(crate) fn reply_bool(&mut self, value: bool) {
-        match api().reply_bool {
-            Some(reply) => {
-                // SAFETY: a valid context.
-                unsafe { reply(self.raw(), value.into()) };
-            }
-            None => self.reply_integer(value.into()),
-        }
-    }
-
-    /// A decimal integer of any size.
-    pub(crate) fn reply_big_number(&mut self, digits: &str) {
-        match api().reply_big_number {
-            Some(reply) => {
-                // SAFETY: a valid context, and bytes with their length.
-                unsafe { reply(self.raw(), digits.as_ptr().cast(), digits.len()) };
-            }
-            None => self.reply_bulk(digits.as_bytes()),
-        }
-    }
-
-    /// An array of so many elements, which follow.
-    pub(crate) fn reply_array(&mut self, len: usize) {
-        // SAFETY: a valid context.
-        unsafe { (api().reply_array)(self.raw(), length(len)) };
-    }
-
-    /// A set of so many elements, which follow.
-    pub(crate) fn reply_set(&mut self, len: usize) {
-        match api().reply_set {
-            Some(reply) => {
-                // SAFETY: a valid context.
-                unsafe { reply(self.raw(), length(len)) };
-            }
-            None => self.reply_array(len),
-        }
-    }
-
-    /// A map of so many pairs, which follow: key, value, key, value.
-    pub(crate) fn reply_map(&mut self, pairs: usize) {
-        match api().reply_map {
-            Some(reply) => {
-                // SAFETY: a valid context.
-                unsafe { reply(self.raw(), length(pairs)) };
-            }
-            None => self.reply_array(pairs.saturating_mul(2)),
-        }
-    }
-}
-
-fn length(len: usize) -> c_long {
-    c_long::try_from(len).unwrap_or(c_long::MAX)
-}

@@ -1,15 +1,15 @@
 //! The streams that the callbacks of a data type get: fields in and out, commands, a digest, and a
-//! defragmentation.
+//! defragmentation. Each is made for one callback, which only borrows it, of pointers that the host
+//! keeps valid meanwhile.
 
 use std::convert::Infallible;
 use std::ffi::c_void;
-use std::marker::PhantomData;
 
 use everbloom_commands::format::value::{FieldReader, FieldWriter};
 use thiserror::Error;
 
 use super::api::{api, c_text};
-use super::context::{HostStr, LogLevel};
+use super::context::LogLevel;
 use super::ffi::{Cursor, DefragCtx, Digest, Io, OK, Str};
 
 /// The fields end too early, or the next one is of another type.
@@ -19,25 +19,12 @@ pub(crate) struct FieldError;
 
 /// Fields on their way in. The host says that it handles errors, so a field that is not there is
 /// an error here and does not end the host.
-pub(crate) struct Loader<'a> {
-    io: *mut Io,
-    call: PhantomData<&'a mut ()>,
-}
+pub(crate) struct Loader(pub(super) *mut Io);
 
-impl Loader<'_> {
-    /// # Safety
-    ///
-    /// `io` is a stream of the host to load from, valid as long as this is used.
-    pub(super) unsafe fn new(io: *mut Io) -> Self {
-        Loader {
-            io,
-            call: PhantomData,
-        }
-    }
-
+impl Loader {
     fn checked<T>(&self, value: T) -> Result<T, FieldError> {
         // SAFETY: a valid stream.
-        let failed = unsafe { (api().is_io_error)(self.io) } != 0;
+        let failed = unsafe { (api().is_io_error)(self.0) } != 0;
         if failed { Err(FieldError) } else { Ok(value) }
     }
 
@@ -47,7 +34,7 @@ impl Loader<'_> {
         // SAFETY: a valid stream and C strings; the format takes the one that follows.
         unsafe {
             (api().log_io_error)(
-                self.io,
+                self.0,
                 LogLevel::Warning.name().as_ptr(),
                 c"%s".as_ptr(),
                 line.as_ptr().cast::<c_void>(),
@@ -56,18 +43,18 @@ impl Loader<'_> {
     }
 }
 
-impl FieldReader for Loader<'_> {
+impl FieldReader for Loader {
     type Error = FieldError;
 
     fn unsigned(&mut self) -> Result<u64, FieldError> {
         // SAFETY: a valid stream.
-        let value = unsafe { (api().load_unsigned)(self.io) };
+        let value = unsafe { (api().load_unsigned)(self.0) };
         self.checked(value)
     }
 
     fn double(&mut self) -> Result<f64, FieldError> {
         // SAFETY: a valid stream.
-        let value = unsafe { (api().load_double)(self.io) };
+        let value = unsafe { (api().load_double)(self.0) };
         self.checked(value)
     }
 
@@ -76,7 +63,7 @@ impl FieldReader for Loader<'_> {
     fn bytes(&mut self, _expected: u64) -> Result<Vec<u8>, FieldError> {
         let mut len = 0;
         // SAFETY: a valid stream, and a place for the length.
-        let start = unsafe { (api().load_bytes)(self.io, &raw mut len) };
+        let start = unsafe { (api().load_bytes)(self.0, &raw mut len) };
         if start.is_null() {
             return Err(FieldError);
         }
@@ -93,67 +80,39 @@ impl FieldReader for Loader<'_> {
 }
 
 /// Fields on their way out. The host keeps an error to itself.
-pub(crate) struct Saver<'a> {
-    io: *mut Io,
-    call: PhantomData<&'a mut ()>,
-}
+pub(crate) struct Saver(pub(super) *mut Io);
 
-impl Saver<'_> {
-    /// # Safety
-    ///
-    /// `io` is a stream of the host to save to, valid as long as this is used.
-    pub(super) unsafe fn new(io: *mut Io) -> Self {
-        Saver {
-            io,
-            call: PhantomData,
-        }
-    }
-}
-
-impl FieldWriter for Saver<'_> {
+impl FieldWriter for Saver {
     type Error = Infallible;
 
     fn unsigned(&mut self, value: u64) -> Result<(), Infallible> {
         // SAFETY: a valid stream.
-        unsafe { (api().save_unsigned)(self.io, value) };
+        unsafe { (api().save_unsigned)(self.0, value) };
         Ok(())
     }
 
     fn double(&mut self, value: f64) -> Result<(), Infallible> {
         // SAFETY: a valid stream.
-        unsafe { (api().save_double)(self.io, value) };
+        unsafe { (api().save_double)(self.0, value) };
         Ok(())
     }
 
     fn bytes(&mut self, value: &[u8]) -> Result<(), Infallible> {
         // SAFETY: a valid stream, and bytes with their length.
-        unsafe { (api().save_bytes)(self.io, value.as_ptr().cast(), value.len()) };
+        unsafe { (api().save_bytes)(self.0, value.as_ptr().cast(), value.len()) };
         Ok(())
     }
 }
 
 /// Commands on their way into a log that is rewritten, all on one key.
-pub(crate) struct Rewriter<'a> {
-    io: *mut Io,
-    key: Option<HostStr<'a>>,
+pub(crate) struct Rewriter {
+    pub(super) io: *mut Io,
+    pub(super) key: *mut Str,
 }
 
-impl Rewriter<'_> {
-    /// # Safety
-    ///
-    /// `io` is a stream of the host for commands and `key` a string of it, both valid as long as
-    /// this is used.
-    pub(super) unsafe fn new(io: *mut Io, key: *mut Str) -> Self {
-        Rewriter {
-            io,
-            // SAFETY: what the caller promises.
-            key: unsafe { HostStr::of_key(key) },
-        }
-    }
-
+impl Rewriter {
     /// Writes `command key number bytes`.
     pub(crate) fn emit(&mut self, command: &str, number: i64, bytes: &[u8]) {
-        let Some(key) = self.key else { return };
         let command = c_text(command);
         // SAFETY: a valid stream and a C string; `s`, `l` and `b` take a string of the host, a
         // number, and bytes with their length.
@@ -162,7 +121,7 @@ impl Rewriter<'_> {
                 self.io,
                 command.as_ptr().cast(),
                 c"slb".as_ptr(),
-                key.raw(),
+                self.key,
                 number,
                 bytes.as_ptr().cast::<c_void>(),
                 bytes.len(),
@@ -172,56 +131,30 @@ impl Rewriter<'_> {
 }
 
 /// A digest being computed.
-pub(crate) struct Digester<'a> {
-    digest: *mut Digest,
-    call: PhantomData<&'a mut ()>,
-}
+pub(crate) struct Digester(pub(super) *mut Digest);
 
-impl Digester<'_> {
-    /// # Safety
-    ///
-    /// `digest` is a digest of the host, valid as long as this is used.
-    pub(super) unsafe fn new(digest: *mut Digest) -> Self {
-        Digester {
-            digest,
-            call: PhantomData,
-        }
-    }
-
+impl Digester {
     /// Adds bytes to what is digested, in the order of the calls.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         // SAFETY: a valid digest, and bytes with their length.
-        unsafe { (api().digest_bytes)(self.digest, bytes.as_ptr().cast(), bytes.len()) };
+        unsafe { (api().digest_bytes)(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
 
     /// Ends a row of what was added in order.
     pub(crate) fn end(&mut self) {
         // SAFETY: a valid digest.
-        unsafe { (api().digest_end)(self.digest) };
+        unsafe { (api().digest_end)(self.0) };
     }
 }
 
 /// A defragmentation in progress.
-pub(crate) struct Defragmenter<'a> {
-    ctx: *mut DefragCtx,
-    moved: u64,
-    kept: u64,
-    call: PhantomData<&'a mut ()>,
+pub(crate) struct Defragmenter {
+    pub(super) ctx: *mut DefragCtx,
+    pub(super) moved: u64,
+    pub(super) kept: u64,
 }
 
-impl Defragmenter<'_> {
-    /// # Safety
-    ///
-    /// `ctx` is a defragmentation of the host, valid as long as this is used.
-    pub(super) unsafe fn new(ctx: *mut DefragCtx) -> Self {
-        Defragmenter {
-            ctx,
-            moved: 0,
-            kept: 0,
-            call: PhantomData,
-        }
-    }
-
+impl Defragmenter {
     /// How many blocks were moved, and how many the host would not move.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.moved, self.kept)

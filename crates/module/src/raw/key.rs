@@ -1,6 +1,5 @@
 //! An open key.
 
-use std::any::TypeId;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -8,7 +7,7 @@ use std::ptr::NonNull;
 
 use super::api::api;
 use super::context::{HostContext, HostStr};
-use super::data_type::DataType;
+use super::data_type::{DataType, handles};
 use super::ffi::{KEY_READ, KEY_WRITE, KEYTYPE_EMPTY, KeyHandle, OK, TypeHandle};
 
 /// A key that is open, as long as this lives. One that is open to be changed borrows the context of
@@ -92,9 +91,9 @@ impl<'c> Key<'c> {
     }
 
     /// Whether it holds a value of this type.
-    pub(crate) fn is<T: DataType>(&self) -> bool {
+    fn is<T: DataType>(&self) -> bool {
         match self.holds {
-            Holds::Type(found) => T::registration().handle(TypeId::of::<T>()) == Some(found),
+            Holds::Type(found) => handles::<T>().contains(&found),
             Holds::Nothing | Holds::TypeOfHost => false,
         }
     }
@@ -123,11 +122,12 @@ impl<'c> Key<'c> {
     }
 
     /// Lets the key hold this value, instead of what it held; false if the key was opened to read.
-    pub(crate) fn set<T: DataType>(&mut self, value: Box<T>) -> bool {
-        let Some(handle) = T::registration().handle(TypeId::of::<T>()) else {
+    pub(crate) fn set<T: DataType>(&mut self, value: T) -> bool {
+        let handle = handles::<T>().get(value.number()).copied();
+        let Some(handle) = handle.filter(|handle| !handle.is_null()) else {
             return false;
         };
-        let value = Box::into_raw(value);
+        let value = Box::into_raw(Box::new(value));
         // SAFETY: an open key, a registered type, and a value of it that the host now owns.
         let set = unsafe { (api().set_value)(self.raw.as_ptr(), handle, value.cast()) };
         if set != OK {

@@ -7,7 +7,8 @@
 //! | [`alloc`] | memory from the host |
 //! | [`entry`] | where the host enters: the symbol that it looks for, commands, INFO |
 //! | [`load`] | what may be done only while the host loads the module |
-//! | [`context`] | one call of a command: arguments, replies, replication |
+//! | [`context`] | one call of a command: arguments, the caller, replication |
+//! | [`reply`] | replies in the host's words |
 //! | [`key`] | an open key |
 //! | [`data_type`] | the callbacks of a data type |
 //! | [`io`] | fields in and out, and the other streams of those callbacks |
@@ -35,3 +36,4 @@ pub(crate) mod load;
 mod alloc;
 mod api;
 mod ffi;
+mod reply;

@@ -1,9 +1,8 @@
 //! Filters: Bloom filters in the classic layout are RedisBloom's `MBbloom--` and cuckoo filters its
 //! `MBbloomCF`, every version that it loads; Bloom filters in the blocked layout are `everbloom`.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 
-use everbloom::Layout;
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{load, save, value_type};
 use everbloom_commands::{Filter, Kind, bf, cf};
@@ -11,30 +10,20 @@ use everbloom_commands::{Filter, Kind, bf, cf};
 use crate::config;
 use crate::info::{self, Counted};
 use crate::raw::context::{LogLevel, clients_decide, log_without_call};
-use crate::raw::data_type::{DataType, Registration};
+use crate::raw::data_type::{DataType, TYPES};
 use crate::raw::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
 
-/// A filter that a key holds, of the kind with this number among [`Kind::ALL`], and its part of
-/// what INFO counts.
+/// A filter that a key holds, and its part of what INFO counts.
 #[derive(Debug)]
-pub(crate) struct Stored<const KIND: usize> {
+pub(crate) struct Stored {
     filter: Filter,
     counted: Counted,
 }
 
-/// The names of the types, in the order of [`Kind::ALL`].
-const NAMES: [&CStr; Kind::ALL.len()] = [c"MBbloom--", c"everbloom", c"MBbloomCF", c"bloomfltr"];
-
 /// How many bytes are a unit of work when they are freed: a page.
 const EFFORT: u64 = 4096;
 
-impl<const KIND: usize> Stored<KIND> {
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "the compiler refuses a kind that is not there"
-    )]
-    const OF: Kind = Kind::ALL[KIND];
-
+impl Stored {
     pub(crate) fn new(filter: Filter) -> Self {
         let counted = Counted::new(&filter);
         Stored { filter, counted }
@@ -53,37 +42,31 @@ impl<const KIND: usize> Stored<KIND> {
     }
 }
 
-impl<const KIND: usize> DataType for Stored<KIND> {
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "the compiler refuses a kind that is not there"
-    )]
-    const NAME: &'static CStr = NAMES[KIND];
-    const VERSION: c_int = value_type(Self::OF).version.cast_signed();
+impl DataType for Stored {
+    fn types() -> [(&'static str, c_int); TYPES] {
+        Kind::ALL.map(|kind| {
+            let known = value_type(kind);
+            (known.name, known.version.cast_signed())
+        })
+    }
 
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "the compiler refuses a kind that is not there"
-    )]
-    fn registration() -> &'static Registration {
-        static REGISTRATIONS: [Registration; Kind::ALL.len()] =
-            [const { Registration::new() }; Kind::ALL.len()];
-        &REGISTRATIONS[KIND]
+    fn number(&self) -> usize {
+        let kind = self.filter.kind();
+        Kind::ALL.iter().take_while(|it| **it != kind).count()
     }
 
     /// Any size that there is memory for: what a file or a primary has is not for us to refuse.
-    fn load(loader: &mut Loader<'_>, version: u32) -> Option<Self> {
-        if [Kind::Bloom(Layout::Blocked), Kind::Valkey].contains(&Self::OF)
-            && redisbloom_must_follow()
-        {
+    fn load(loader: &mut Loader, number: usize, version: u32) -> Option<Self> {
+        let kind = *Kind::ALL.get(number)?;
+        if kind.redisbloom_lacks() && redisbloom_must_follow() {
             loader
                 .log("no filter that RedisBloom lacks is restored: bf-redisbloom-compatible is on");
             return None;
         }
-        match load(Self::OF, loader, version, u64::MAX) {
+        match load(kind, loader, version, u64::MAX) {
             Ok(filter) => Some(Stored::new(filter)),
             Err(error) => {
-                let family = match Self::OF {
+                let family = match kind {
                     Kind::Bloom(_) | Kind::Valkey => "Bloom",
                     Kind::Cuckoo => "cuckoo",
                 };
@@ -93,11 +76,11 @@ impl<const KIND: usize> DataType for Stored<KIND> {
         }
     }
 
-    fn save(&self, saver: &mut Saver<'_>) {
+    fn save(&self, saver: &mut Saver) {
         let Ok(()) = save(&self.filter, saver);
     }
 
-    fn rewrite(&self, rewriter: &mut Rewriter<'_>) {
+    fn rewrite(&self, rewriter: &mut Rewriter) {
         match &self.filter {
             Filter::Bloom(filter) => {
                 let mut iterator = 0;
@@ -120,7 +103,7 @@ impl<const KIND: usize> DataType for Stored<KIND> {
         size_of::<Self>() - size_of::<Filter>() + self.filter.memory_usage()
     }
 
-    fn digest(&self, digester: &mut Digester<'_>) {
+    fn digest(&self, digester: &mut Digester) {
         digester.add(&match &self.filter {
             Filter::Bloom(filter) => header::encode(filter),
             Filter::Cuckoo(filter) => header::cuckoo::encode(&filter.parts()),
@@ -150,7 +133,7 @@ impl<const KIND: usize> DataType for Stored<KIND> {
         self.filter.try_clone().map(Stored::new)
     }
 
-    fn defragment(&mut self, defragmenter: &mut Defragmenter<'_>) -> bool {
+    fn defragment(&mut self, defragmenter: &mut Defragmenter) -> bool {
         let mut array = defragmenter.cursor();
         let mut done = true;
         while let Ok(index) = usize::try_from(array) {
@@ -175,16 +158,4 @@ impl<const KIND: usize> DataType for Stored<KIND> {
 /// brings was accepted before.
 fn redisbloom_must_follow() -> bool {
     config::redisbloom_compatible() && clients_decide()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_types_are_those_of_the_format() {
-        for (kind, name) in Kind::ALL.into_iter().zip(NAMES) {
-            assert_eq!(name.to_str(), Ok(value_type(kind).name));
-        }
-    }
 }
