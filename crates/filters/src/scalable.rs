@@ -280,17 +280,10 @@ impl ScalableBloomFilter {
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         let layers: usize = self.layers.iter().map(Layer::heap_bytes).sum();
-        // The first layer has its place within the filter, until there is a second.
-        let places = if self.layers.spilled() {
-            self.layers.capacity()
-        } else {
-            0
-        };
         let window = self.window.as_ref().map_or(0, |window| {
             size_of::<Window>() + window.kept.capacity() * size_of::<Generation>()
         });
-        let parts = places * size_of::<Layer>() + layers + window;
-        size_of::<Self>() + parts + self.capture.memory_usage()
+        size_of::<Self>() + spilled(&self.layers) + layers + window + self.capture.memory_usage()
     }
 
     #[inline]
@@ -506,6 +499,15 @@ impl ScalableBloomFilter {
         self.layers.push(layer);
         self.note_growth();
         Ok(())
+    }
+}
+
+/// Heap bytes of the array itself: its first element is within the filter, until there is a second.
+pub(crate) fn spilled<T>(array: &SmallVec<[T; 1]>) -> usize {
+    if array.spilled() {
+        array.capacity() * size_of::<T>()
+    } else {
+        0
     }
 }
 

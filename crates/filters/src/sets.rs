@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::error::BuildError;
+use crate::error::{BuildError, first_broken};
 use crate::fixed::BloomFilter;
 use crate::host::Capture;
 use crate::layer::Layer;
@@ -56,12 +56,6 @@ pub enum UnionError {
     /// There is no memory for another layer. Some layers may have been added before.
     #[error("there is no memory for the union")]
     OutOfMemory,
-}
-
-/// The error of the first rule that is broken.
-pub(crate) fn first_broken<E>(rules: impl IntoIterator<Item = (bool, E)>) -> Result<(), E> {
-    let broken = rules.into_iter().find(|(holds, _)| !holds);
-    broken.map_or(Ok(()), |(_, error)| Err(error))
 }
 
 /// Why a filter cannot be made smaller.

@@ -18,9 +18,6 @@ use core::fmt;
 use core::mem::size_of;
 use core::ops::{Range, RangeBounds};
 
-use crate::layer::Layer;
-use crate::scalable::ScalableBloomFilter;
-
 /// The bytes of a page, which is the longest piece.
 const PAGE_BYTES: u64 = 64 << 10;
 /// A change of more bytes copies its page.
@@ -436,56 +433,6 @@ impl fmt::Debug for Capture {
     }
 }
 
-impl ScalableBloomFilter {
-    /// Begins to read a part of the bits as they are now: of the bytes of all layers laid end to
-    /// end, as [`stream_chunk`](Self::stream_chunk) reads them. The caller chooses `id`, which must
-    /// be unique among the readers.
-    ///
-    /// ```
-    /// # let mut filter = everbloom::ScalableBloomFilter::builder().build()?;
-    /// filter.insert("before");
-    /// let then = filter.clone();
-    ///
-    /// let mut captured = everbloom::ScalableBloomFilter::from_parts(&filter.parts(), 1 << 20)?;
-    /// filter.begin_capture(1, 0..filter.stream_len());
-    /// let (mut piece, mut at) = (Vec::new(), 0);
-    /// while filter.capture_next(1, &mut piece) {
-    ///     filter.insert("while it lasts");
-    ///     captured.load_chunk(at, &piece)?;
-    ///     at += piece.len() as u64;
-    ///     piece.clear();
-    /// }
-    /// filter.capture_mut().end(1);
-    /// assert!(captured == then);
-    /// assert!(filter.contains("while it lasts"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
-        let lengths = self.layers.iter().map(Layer::bytes);
-        self.capture.begin(id, lengths, part);
-    }
-
-    /// Appends the next captured bytes to `out`, at most 64 KiB and of one layer; false when there
-    /// are none. [Example](Self::begin_capture).
-    pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
-        let layers = &self.layers;
-        let bytes = |number: usize| layers.get(number).map(Layer::as_bytes);
-        self.capture
-            .next(id, |number| bytes(number).unwrap_or_default(), out)
-    }
-
-    /// The readers of the filter.
-    #[must_use]
-    pub fn capture(&self) -> &Capture {
-        &self.capture
-    }
-
-    /// The readers of the filter, to end some of them.
-    pub fn capture_mut(&mut self) -> &mut Capture {
-        &mut self.capture
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::vec;
@@ -493,7 +440,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{CuckooFilter, Layout};
+    use crate::{CuckooFilter, Layout, ScalableBloomFilter};
 
     const PAGE: usize = 64 << 10;
 
