@@ -7,6 +7,7 @@ use crate::fixed::BloomFilter;
 use crate::host::Capture;
 use crate::layer::Layer;
 use crate::layout::Layout;
+use crate::math::saturating_sum;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
 
@@ -319,10 +320,7 @@ impl ScalableBloomFilter {
         if self.window.is_some() {
             return Err(ShrinkError::Window);
         }
-        let others = older
-            .iter()
-            .map(Layer::capacity)
-            .fold(0, u64::saturating_add);
+        let others = saturating_sum(older.iter().map(Layer::capacity));
         let least = others.saturating_add(newest.len().max(1));
         let Some(left) = capacity.checked_sub(others).filter(|_| capacity >= least) else {
             return Err(ShrinkError::Capacity(least));

@@ -32,6 +32,9 @@ type Position = (usize, u64);
 /// A page of a value at a moment: the number of its array, its number there, the moment.
 type Version = (usize, u64, u64);
 
+/// Arrays that a value has dropped, by number and moment.
+type Dropped = BTreeMap<(usize, u64), Box<[u8]>>;
+
 /// The data that a value keeps for its readers. Nearly always there are none.
 ///
 /// The value consists of arrays of bytes, such as the layers of a filter, laid end to end. Its
@@ -70,7 +73,7 @@ struct State {
     /// arrays now the first has this number.
     first: usize,
     /// Arrays that the value has dropped, by number and moment.
-    dropped: BTreeMap<(usize, u64), Box<[u8]>>,
+    dropped: Dropped,
 }
 
 struct Reader {
@@ -109,14 +112,8 @@ impl Capture {
         state.readers.push(Reader {
             id,
             moment: state.moment,
-            next: behind(
-                state.first,
-                position(&lengths, |len| part.start < len, part.start),
-            ),
-            end: behind(
-                state.first,
-                position(&lengths, |len| part.end <= len, part.end),
-            ),
+            next: position(state.first, &lengths, |len| part.start < len, part.start),
+            end: position(state.first, &lengths, |len| part.end <= len, part.end),
             changed: None,
         });
     }
@@ -206,16 +203,22 @@ impl Capture {
 }
 
 /// The place of a byte of arrays laid end to end, in the first of them that is `long_enough` for
-/// what is left of its offset.
-fn position(lengths: &[u64], long_enough: impl Fn(u64) -> bool, offset: u64) -> Position {
+/// what is left of its offset. The first array has the number `first`.
+fn position(
+    first: usize,
+    lengths: &[u64],
+    long_enough: impl Fn(u64) -> bool,
+    offset: u64,
+) -> Position {
     let mut before = 0_u64;
-    for (array, len) in lengths.iter().enumerate() {
-        if long_enough(before.saturating_add(*len)) {
+    for (array, len) in (first..).zip(lengths) {
+        let end = before.saturating_add(*len);
+        if long_enough(end) {
             return (array, offset - before);
         }
-        before = before.saturating_add(*len);
+        before = end;
     }
-    (lengths.len(), 0)
+    (first + lengths.len(), 0)
 }
 
 impl Reader {
@@ -229,25 +232,15 @@ impl Reader {
     }
 }
 
-/// A place in arrays of which the first has this number.
-fn behind(first: usize, (array, at): Position) -> Position {
-    (first + array, at)
-}
-
 impl State {
     fn keep_dropped(&mut self, array: usize, bytes: impl FnOnce() -> Box<[u8]>) {
         let needs = |reader: &Reader| {
-            reader.needs_array(array) && self.dropped_since(array, reader.moment).is_none()
+            reader.needs_array(array)
+                && dropped_since(&self.dropped, array, reader.moment).is_none()
         };
         if self.readers.iter().any(needs) {
             self.dropped.insert((array, self.moment), bytes());
         }
-    }
-
-    /// The bytes of an array that was dropped after this moment, and when that was.
-    fn dropped_since(&self, array: usize, moment: u64) -> Option<(u64, &[u8])> {
-        let mut dropped = self.dropped.range((array, moment)..=(array, u64::MAX));
-        dropped.next().map(|((_, at), bytes)| (*at, &**bytes))
     }
 
     #[cold]
@@ -264,7 +257,7 @@ impl State {
             let (bytes, start) = (page_of(bytes, page), page * PAGE_BYTES);
             let part = part.start.max(start) - start..part.end.min(start + PAGE_BYTES) - start;
             let version = (array, page, self.moment);
-            let kept = self.kept.entry(version).or_default();
+            let kept = self.kept.entry(version).or_insert(Kept::Notes(Vec::new()));
             self.kept_bytes -= kept.bytes();
             kept.note(bytes, part);
             self.kept_bytes += kept.bytes();
@@ -281,7 +274,7 @@ impl State {
         self.readers.iter().any(|reader| {
             reader.moment > copied
                 && reader.needs(array, page)
-                && self.dropped_since(array, reader.moment).is_none()
+                && dropped_since(&self.dropped, array, reader.moment).is_none()
         })
     }
 
@@ -291,22 +284,14 @@ impl State {
         bytes: impl FnOnce(usize) -> Cow<'b, [u8]>,
         out: &mut Vec<u8>,
     ) -> bool {
-        let mut readers = self.readers.iter();
-        let Some(index) = readers.position(|r| r.id == id && r.next < r.end) else {
+        let mut readers = self.readers.iter_mut();
+        let Some(reader) = readers.find(|r| r.id == id && r.next < r.end) else {
             return false;
         };
-        let Some(&Reader {
-            moment,
-            next: (array, from),
-            end,
-            ..
-        }) = self.readers.get(index)
-        else {
-            return false;
-        };
+        let ((array, from), end) = (reader.next, reader.end);
         let page = from / PAGE_BYTES;
         let current;
-        let (bytes, until) = match self.dropped_since(array, moment) {
+        let (bytes, until) = match dropped_since(&self.dropped, array, reader.moment) {
             Some((at, bytes)) => (bytes, at),
             None => {
                 current = bytes(array.saturating_sub(self.first));
@@ -314,7 +299,7 @@ impl State {
             }
         };
         let (first, mut then) = (out.len(), Cow::Borrowed(page_of(bytes, page)));
-        let versions = (array, page, moment)..=(array, page, until);
+        let versions = (array, page, reader.moment)..=(array, page, until);
         for (_, kept) in self.kept.range(versions).rev() {
             match kept {
                 Kept::Copy(copy) => then = Cow::Borrowed(copy),
@@ -331,14 +316,11 @@ impl State {
             at_most(to.saturating_sub(from)),
             "a whole piece"
         );
-        let next = if to < last_byte {
+        reader.next = if to < last_byte {
             (array, to)
         } else {
             (array + 1, 0)
         };
-        if let Some(reader) = self.readers.get_mut(index) {
-            reader.next = next;
-        }
         self.release((array, page, 0)..=(array, page, u64::MAX));
         true
     }
@@ -363,10 +345,10 @@ impl State {
     }
 }
 
-impl Default for Kept {
-    fn default() -> Self {
-        Kept::Notes(Vec::new())
-    }
+/// The bytes of an array that was dropped after this moment, and when that was.
+fn dropped_since(dropped: &Dropped, array: usize, moment: u64) -> Option<(u64, &[u8])> {
+    let mut dropped = dropped.range((array, moment)..=(array, u64::MAX));
+    dropped.next().map(|((_, at), bytes)| (*at, &**bytes))
 }
 
 impl Kept {

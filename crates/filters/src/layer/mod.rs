@@ -228,6 +228,11 @@ impl Layer {
         }
     }
 
+    /// What [`Stats::of_layers`](crate::Stats) takes of a layer.
+    pub(crate) fn measured(&self) -> (LayerSize, u64, Fill) {
+        (*self.size(), self.modulus(), self.fill())
+    }
+
     /// The huge pages; none while only the positions of a few ones are kept.
     fn huge_pages(&self) -> HugePages<'_> {
         let (bytes, touched) = match &self.bits {
