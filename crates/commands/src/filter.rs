@@ -188,7 +188,7 @@ impl Filter {
             Filter::Bloom(filter) => {
                 filter.prefetch_layers();
                 for item in items {
-                    let _ = filter.prepare(item);
+                    filter.prefetch_item(item);
                 }
             }
             Filter::Cuckoo(filter) => {

@@ -206,10 +206,7 @@ impl BitArray {
 
     /// Bytes of memory beside the array itself.
     pub(crate) fn memory(&self) -> usize {
-        match &self.0 {
-            Repr::Dense(bytes) => bytes.len(),
-            Repr::Few(_) => 0,
-        }
+        self.dense().map_or(0, <[u8]>::len)
     }
 
     /// The number of bits that are 1. Takes time linear in the length.
@@ -219,13 +216,15 @@ impl BitArray {
             Repr::Few(few) => few.len.into(),
         }
     }
+}
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a layer's modulus is at most its bit count"
+)]
+impl BitArray {
     /// Whether the bit is 1. Panics when the position is outside the array.
     #[inline]
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a layer's modulus is at most its bit count"
-    )]
     pub(crate) fn test(&self, position: u64) -> bool {
         match &self.0 {
             Repr::Dense(bytes) => bytes[byte_of(position)] & mask_of(position) != 0,
@@ -236,10 +235,6 @@ impl BitArray {
     /// Whether all of the bits are 1, without a branch between them. Panics when a position is
     /// outside the array.
     #[inline]
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a layer's modulus is at most its bit count"
-    )]
     pub(crate) fn test_all(&self, positions: [u64; 4]) -> bool {
         match &self.0 {
             Repr::Dense(bytes) => {
@@ -252,10 +247,6 @@ impl BitArray {
 
     /// Makes the bit 1. Panics when the position is outside the array.
     #[inline]
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a layer's modulus is at most its bit count"
-    )]
     pub(crate) fn set(&mut self, position: u64) {
         match &mut self.0 {
             Repr::Dense(bytes) => bytes[byte_of(position)] |= mask_of(position),
@@ -271,10 +262,6 @@ impl BitArray {
     /// Makes all of the bits 1; whether one of them was 0. Panics when a position is outside the
     /// array.
     #[inline]
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a layer's modulus is at most its bit count"
-    )]
     pub(crate) fn set_all(&mut self, positions: impl Iterator<Item = u64>) -> bool {
         if let Repr::Dense(bytes) = &mut self.0 {
             let set = |all: u8, position: u64| {
@@ -422,9 +409,10 @@ pub(crate) fn prefetch_bit(bytes: &[u8], position: u64) {
 /// A cache line, as most processors have it.
 const LINE: usize = 64;
 
-/// Prefetches all cache lines of a value.
+/// Prefetches the memory of a value that will be read soon. The call does not wait for it.
+/// [Example](crate::host).
 #[inline]
-pub(crate) fn prefetch_value<T: ?Sized>(value: &T) {
+pub fn prefetch_value<T: ?Sized>(value: &T) {
     let start: *const u8 = (&raw const *value).cast();
     let lead = start.addr() % LINE;
     for at in (0..lead + size_of_val(value)).step_by(LINE) {

@@ -35,10 +35,10 @@ use core::f64::consts::LN_2;
 use core::fmt;
 
 use crate::bits::{count_ones, test_bit, zeroed};
-use crate::error::BuildError;
+use crate::error::{BuildError, first_broken};
 use crate::hash::Modulus;
 use crate::math::{ceil, whole};
-use crate::sets::{UnionError, first_broken};
+use crate::sets::UnionError;
 use crate::sizing::textbook;
 use crate::stats::Stats;
 
@@ -135,36 +135,26 @@ impl DcsoHeader {
     /// [`DcsoError`] says what is wrong with the first 48 bytes. The rest is not checked.
     pub fn new(bytes: &[u8]) -> Result<DcsoHeader, DcsoError> {
         let (fields, _) = bytes.as_chunks::<8>();
-        let [version, capacity, rate, hashes, bits, len, ..] = *fields else {
-            return Err(DcsoError::Truncated);
-        };
-        let version = u64::from_le_bytes(version);
-        if version != VERSION {
-            return Err(DcsoError::Version(version));
-        }
-        let capacity = u64::from_le_bytes(capacity);
-        if capacity == 0 {
-            return Err(DcsoError::Capacity);
-        }
-        let error_rate = f64::from_le_bytes(rate);
-        if !(error_rate > 0.0 && error_rate < 1.0) {
-            return Err(DcsoError::ErrorRate(error_rate));
-        }
-        let hashes = u64::from_le_bytes(hashes);
-        let hashes = u32::try_from(hashes)
-            .ok()
-            .filter(|hashes| (1..=MAX_HASHES).contains(&(*hashes).into()))
-            .ok_or(DcsoError::Hashes(hashes))?;
-        let bits = u64::from_le_bytes(bits);
-        if bits == 0 {
-            return Err(DcsoError::Bits);
-        }
+        let fields = fields.first_chunk().ok_or(DcsoError::Truncated)?;
+        let [version, capacity, rate, hashes, bits, len] = fields.map(u64::from_le_bytes);
+        let error_rate = f64::from_bits(rate);
+        let is_rate = error_rate > 0.0 && error_rate < 1.0;
+        first_broken([
+            (version == VERSION, DcsoError::Version(version)),
+            (capacity > 0, DcsoError::Capacity),
+            (is_rate, DcsoError::ErrorRate(error_rate)),
+            (
+                (1..=MAX_HASHES).contains(&hashes),
+                DcsoError::Hashes(hashes),
+            ),
+            (bits > 0, DcsoError::Bits),
+        ])?;
         Ok(DcsoHeader {
             capacity,
             error_rate,
-            hashes,
+            hashes: u32::try_from(hashes).map_err(|_| DcsoError::Hashes(hashes))?,
             bits: Modulus::new(bits),
-            len: u64::from_le_bytes(len),
+            len,
         })
     }
 
@@ -175,12 +165,11 @@ impl DcsoHeader {
     /// [`BuildError`], if the capacity is 0, the error rate is not between 0 and 1, or both are so
     /// near to 1 that there would be no bits.
     pub fn of(capacity: u64, error_rate: f64) -> Result<DcsoHeader, BuildError> {
-        if capacity == 0 {
-            return Err(BuildError::Capacity);
-        }
-        if !(error_rate > 0.0 && error_rate < 1.0) {
-            return Err(BuildError::ErrorRate);
-        }
+        let is_rate = error_rate > 0.0 && error_rate < 1.0;
+        first_broken([
+            (capacity > 0, BuildError::Capacity),
+            (is_rate, BuildError::ErrorRate),
+        ])?;
         let bits = whole(textbook::bits(capacity as f64, error_rate));
         let hashes = whole(ceil(LN_2 * bits as f64 / capacity as f64));
         match u32::try_from(hashes) {
@@ -319,10 +308,15 @@ impl<'a> DcsoView<'a> {
         let header = DcsoHeader::new(bytes)?;
         let (expected, found) = (header.filter_len(), bytes.len() as u64);
         let short = DcsoError::Length { expected, found };
-        let end = usize::try_from(expected).map_err(|_| short)?;
-        let (filter, data) = bytes.split_at_checked(end).ok_or(short)?;
-        let (_, words) = filter.split_at_checked(DcsoHeader::SIZE).ok_or(short)?;
-        Ok(DcsoView {
+        DcsoView::of(header, bytes).ok_or(short)
+    }
+
+    /// The view; `None` when there are fewer bytes than the filter has.
+    fn of(header: DcsoHeader, bytes: &'a [u8]) -> Option<DcsoView<'a>> {
+        let len = usize::try_from(header.filter_len()).ok()?;
+        let (filter, data) = bytes.split_at_checked(len)?;
+        let words = filter.get(DcsoHeader::SIZE..)?;
+        Some(DcsoView {
             header,
             words,
             data,
@@ -493,16 +487,13 @@ impl DcsoFilter {
     /// A view of the filter, without a copy. [Example](Self).
     #[must_use]
     pub fn view(&self) -> DcsoView<'_> {
-        let rest = self.bytes.get(DcsoHeader::SIZE..).unwrap_or_default();
-        // The bytes were zeroed or checked for this length.
-        let words = usize::try_from(self.header.filter_len()).unwrap_or(usize::MAX);
-        let words = words.saturating_sub(DcsoHeader::SIZE).min(rest.len());
-        let (words, data) = rest.split_at(words);
-        DcsoView {
+        let none = DcsoView {
             header: self.header,
-            words,
-            data,
-        }
+            words: &[],
+            data: &[],
+        };
+        // The bytes were zeroed or checked for this length.
+        DcsoView::of(self.header, &self.bytes).unwrap_or(none)
     }
 
     /// The bytes of its file, which never need a copy. [Example](Self).

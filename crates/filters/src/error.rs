@@ -127,6 +127,12 @@ pub enum CuckooError {
     OutOfMemory,
 }
 
+/// The error of the first rule that is broken.
+pub(crate) fn first_broken<E>(rules: impl IntoIterator<Item = (bool, E)>) -> Result<(), E> {
+    let broken = rules.into_iter().find(|(holds, _)| !holds);
+    broken.map_or(Ok(()), |(_, error)| Err(error))
+}
+
 /// Returns the filter, or panics with the error.
 #[cfg(feature = "std")]
 #[track_caller]

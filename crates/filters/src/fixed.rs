@@ -238,9 +238,7 @@ impl BloomFilter {
     /// bits. [Example](Stats).
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let layer = &self.layer;
-        let layers = [(*layer.size(), layer.modulus(), layer.fill())];
-        Stats::of_layers(self.len(), self.error_rate(), layers)
+        Stats::of_layers(self.len(), self.error_rate(), [self.layer.measured()])
     }
 
     /// The memory of the filter in bytes, the struct included.

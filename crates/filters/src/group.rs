@@ -87,6 +87,10 @@ pub(crate) struct Group {
     len: usize,
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a bit of a u32 has a number below 32"
+)]
 impl Group {
     /// Hashes as many of the next items as fit; false when there are none.
     #[inline]
@@ -134,10 +138,6 @@ impl Group {
 
     /// The items in the mask.
     #[inline]
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a bit of a u32 has a number below 32"
-    )]
     fn select(&self, mask: u32) -> impl Iterator<Item = (u32, HashPair)> {
         let mut rest = mask;
         core::iter::from_fn(move || {
@@ -225,10 +225,6 @@ impl Group {
     /// The same in rounds: [`RUN`] bits of every item that is still a candidate are prefetched,
     /// then all of them are tested. Each position is computed once.
     #[inline]
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a bit of a u32 has a number below 32"
-    )]
     fn contained_far(&self, layer: ClassicBits<'_>, mask: u32) -> u32 {
         let mut positions = [[0; RUN as usize]; GROUP];
         let mut candidates = mask;

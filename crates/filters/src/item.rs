@@ -89,7 +89,7 @@ pub struct Hashed<T>(pub T);
 impl<T: Hash> Item for Hashed<T> {
     #[inline]
     fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
-        let so_far = hasher.tagged(&[0; 16], Kind::Stream);
+        let so_far = hasher.bytes(&[0; 16], Some(Kind::Stream));
         let mut stream = Stream { hasher, so_far };
         self.0.hash(&mut stream);
         stream.so_far
@@ -147,7 +147,7 @@ macro_rules! bytes {
             impl $(<const $n: usize>)? Item for $name {
                 #[inline]
                 fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
-                    hasher.bytes(self.as_ref())
+                    hasher.bytes(self.as_ref(), None)
                 }
 
                 #[inline]
@@ -172,7 +172,7 @@ macro_rules! numbers {
                 )]
                 fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
                     let kind = if *self < 0 { Kind::Negative } else { Kind::Number };
-                    hasher.tagged(&(*self as $widest).to_le_bytes(), kind)
+                    hasher.bytes(&(*self as $widest).to_le_bytes(), Some(kind))
                 }
             }
         )*

@@ -24,10 +24,11 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The error rate of a whole filter, whose first layer has this capacity and rate.
-    pub(crate) fn whole_rate(self, fixed: bool, capacity: u64, rate: f64) -> f64 {
+    /// The error rate of a whole filter, whose first layer has this capacity and rate. The layer
+    /// has the whole of it in a filter that does not grow, and in one of valkey-bloom.
+    pub(crate) fn whole_rate(self, is_whole: bool, capacity: u64, rate: f64) -> f64 {
         match self {
-            _ if fixed => rate,
+            _ if is_whole => rate,
             Layout::Classic => rate * 2.0,
             Layout::Blocked => blocked::whole_rate(capacity, rate),
         }

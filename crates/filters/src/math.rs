@@ -121,6 +121,11 @@ pub(crate) fn whole(x: f64) -> u64 {
     x as u64
 }
 
+/// The sum of numbers, or `u64::MAX` when it is more.
+pub(crate) fn saturating_sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::precise;

@@ -22,6 +22,7 @@ use crate::host::Capture;
 use crate::item::Item;
 use crate::layer::Layer;
 use crate::layout::Layout;
+use crate::math::saturating_sum;
 use crate::redisbloom::Options;
 use crate::sizing::blocked::BlockedSize;
 use crate::stats::Stats;
@@ -201,25 +202,21 @@ impl ScalableBloomFilter {
     /// The sum of the layers' capacities; `u64::MAX` when that is more. [Example](Self::len).
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        self.layers
-            .iter()
-            .fold(0, |sum, layer| sum.saturating_add(layer.capacity()))
+        saturating_sum(self.layers.iter().map(Layer::capacity))
     }
 
     /// The error rate given at creation, after the cap. [Example](Self::len).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
+        let is_whole = self.is_fixed() || self.valkey().is_some();
         let rate = |first: &Layer| {
             let (capacity, rate) = (first.capacity(), first.error_rate());
-            first.layout().whole_rate(self.is_fixed(), capacity, rate)
+            first.layout().whole_rate(is_whole, capacity, rate)
         };
-        match &self.window {
-            Some(window) => window.error_rate,
-            None => match (self.layers.first(), self.valkey()) {
-                (Some(first), Some(_)) => first.error_rate(),
-                (first, _) => first.map_or(0.0, rate),
-            },
-        }
+        let window = self.window.as_ref().map(|window| window.error_rate);
+        window
+            .or_else(|| self.layers.first().map(rate))
+            .unwrap_or(0.0)
     }
 
     /// Where the bits of an item lie. [Example](Self::len).
@@ -271,8 +268,7 @@ impl ScalableBloomFilter {
     /// bits; [`sample`](Self::sample) reads some of them. [Example](Stats).
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let layers = self.layers.iter();
-        let layers = layers.map(|layer| (*layer.size(), layer.modulus(), layer.fill()));
+        let layers = self.layers.iter().map(Layer::measured);
         Stats::of_layers(self.items, self.error_rate(), layers)
     }
 
@@ -280,17 +276,10 @@ impl ScalableBloomFilter {
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         let layers: usize = self.layers.iter().map(Layer::heap_bytes).sum();
-        // The first layer has its place within the filter, until there is a second.
-        let places = if self.layers.spilled() {
-            self.layers.capacity()
-        } else {
-            0
-        };
         let window = self.window.as_ref().map_or(0, |window| {
             size_of::<Window>() + window.kept.capacity() * size_of::<Generation>()
         });
-        let parts = places * size_of::<Layer>() + layers + window;
-        size_of::<Self>() + parts + self.capture.memory_usage()
+        size_of::<Self>() + spilled(&self.layers) + layers + window + self.capture.memory_usage()
     }
 
     #[inline]
@@ -483,14 +472,14 @@ impl ScalableBloomFilter {
 
     fn grow(&mut self, max_bytes: u64) -> Result<(), InsertError> {
         let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
-        let size = match newest.key() {
-            None if let Some(valkey) = newest.valkey_bloom() => {
+        let size = match (newest.key(), newest.valkey_bloom(), self.window()) {
+            (None, Some(valkey), _) => {
                 let (number, capacity) = (self.layers.len(), newest.capacity());
                 valkey.next_size(number, capacity, self.error_rate(), self.expansion)
             }
-            None => newest.size().next(self.expansion, self.options.rounding()),
-            Some(_) if let Some(window) = &self.window => self.next_in_generation(window),
-            Some(_) => {
+            (None, None, _) => newest.size().next(self.expansion, self.options.rounding()),
+            (Some(_), _, Some(window)) => self.next_in_generation(window),
+            (Some(_), _, None) => {
                 let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
                 // A union may have exceeded the given error rate.
                 let left = (self.error_rate() - taken).max(newest.error_rate() / 2.0);
@@ -506,6 +495,15 @@ impl ScalableBloomFilter {
         self.layers.push(layer);
         self.note_growth();
         Ok(())
+    }
+}
+
+/// Heap bytes of the array itself: its first element is within the filter, until there is a second.
+pub(crate) fn spilled<T>(array: &SmallVec<[T; 1]>) -> usize {
+    if array.spilled() {
+        array.capacity() * size_of::<T>()
+    } else {
+        0
     }
 }
 

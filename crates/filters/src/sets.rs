@@ -2,11 +2,12 @@
 
 use smallvec::SmallVec;
 
-use crate::error::BuildError;
+use crate::error::{BuildError, first_broken};
 use crate::fixed::BloomFilter;
 use crate::host::Capture;
 use crate::layer::Layer;
 use crate::layout::Layout;
+use crate::math::saturating_sum;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
 
@@ -56,12 +57,6 @@ pub enum UnionError {
     /// There is no memory for another layer. Some layers may have been added before.
     #[error("there is no memory for the union")]
     OutOfMemory,
-}
-
-/// The error of the first rule that is broken.
-pub(crate) fn first_broken<E>(rules: impl IntoIterator<Item = (bool, E)>) -> Result<(), E> {
-    let broken = rules.into_iter().find(|(holds, _)| !holds);
-    broken.map_or(Ok(()), |(_, error)| Err(error))
 }
 
 /// Why a filter cannot be made smaller.
@@ -325,10 +320,7 @@ impl ScalableBloomFilter {
         if self.window.is_some() {
             return Err(ShrinkError::Window);
         }
-        let others = older
-            .iter()
-            .map(Layer::capacity)
-            .fold(0, u64::saturating_add);
+        let others = saturating_sum(older.iter().map(Layer::capacity));
         let least = others.saturating_add(newest.len().max(1));
         let Some(left) = capacity.checked_sub(others).filter(|_| capacity >= least) else {
             return Err(ShrinkError::Capacity(least));

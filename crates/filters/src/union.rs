@@ -5,10 +5,11 @@ use core::cmp::Ordering;
 
 use smallvec::SmallVec;
 
+use crate::error::first_broken;
 use crate::host::Capture;
 use crate::layer::Layer;
 use crate::scalable::ScalableBloomFilter;
-use crate::sets::{UnionError, first_broken, unite};
+use crate::sets::{UnionError, unite};
 use crate::window::{Generation, Span, Window};
 
 type Layers = SmallVec<[Layer; 1]>;

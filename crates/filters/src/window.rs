@@ -19,6 +19,7 @@ use crate::error::InsertError;
 use crate::group;
 use crate::item::Item;
 use crate::layer::Layer;
+use crate::math::saturating_sum;
 use crate::redisbloom::PartsError;
 use crate::scalable::{ScalableBloomFilter, is_one_at_most};
 use crate::sizing::LayerSize;
@@ -140,7 +141,7 @@ impl Window {
     ) -> impl Iterator<Item = (Generation, u64)> {
         self.kept.iter().map(move |generation| {
             let layers = of_layers.by_ref().take(generation.layers as usize);
-            (*generation, layers.fold(0, u64::saturating_add))
+            (*generation, saturating_sum(layers))
         })
     }
 
@@ -243,8 +244,7 @@ impl ScalableBloomFilter {
         if self.window.is_none() {
             return self.len();
         }
-        let layers = self.layers_at(now).iter();
-        layers.fold(0, |sum, layer| sum.saturating_add(layer.len()))
+        saturating_sum(self.layers_at(now).iter().map(Layer::len))
     }
 
     /// [`contains_each`](Self::contains_each) at a time.
@@ -299,7 +299,7 @@ impl ScalableBloomFilter {
             return Ok(());
         }
         let generation = self.layers.iter().skip(window.past());
-        let items = generation.fold(0_u64, |sum, layer| sum.saturating_add(layer.len()));
+        let items = saturating_sum(generation.map(Layer::len));
         // The next generation is likely to get as many items as this one.
         let size = window.size(if count == 1 { items } else { 0 });
         let layer = size.and_then(|size| newest.like(&size.as_layer(), u64::MAX).ok());

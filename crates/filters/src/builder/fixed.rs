@@ -1,14 +1,13 @@
 //! The parameters of a filter of fixed size.
 
-use crate::error::BuildError;
 #[cfg(feature = "std")]
 use crate::error::or_panic;
+use crate::error::{BuildError, first_broken};
 use crate::fixed::BloomFilter;
 use crate::hash::Key;
 use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::math::whole;
-use crate::sets::first_broken;
 use crate::sizing::blocked::{self, BlockedSize};
 use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
 

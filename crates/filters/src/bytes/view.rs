@@ -15,6 +15,7 @@ use crate::hash::{HashPair, Hasher, Key, Secrets};
 use crate::hasher::FilterHasher;
 use crate::item::Item;
 use crate::layout::Layout;
+use crate::math::saturating_sum;
 use crate::redisbloom::Options;
 use crate::redisbloom::{FilterParts, LayerParts, PartsError};
 use crate::scalable::ScalableBloomFilter;
@@ -257,8 +258,7 @@ impl<'a> BloomView<'a> {
     /// The sum of the layers' capacities; `u64::MAX` when that is more. [Example](Self).
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        let layers = self.parts().layers.iter();
-        layers.fold(0, |sum, layer| sum.saturating_add(layer.capacity))
+        saturating_sum(self.parts().layers.iter().map(|layer| layer.capacity))
     }
 
     /// The given error rate: at the capacity, or at any size for a filter that grows.
@@ -266,11 +266,16 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         let parts = self.parts();
-        let fixed = Options::new(parts.options).has(Options::NO_SCALING);
-        parts.layers.first().map_or(0.0, |first| {
+        let is_fixed = Options::new(parts.options).has(Options::NO_SCALING);
+        let is_whole = is_fixed || parts.valkey.is_some();
+        let rate = |first: &LayerParts| {
             let (capacity, rate) = (first.capacity, first.error_rate);
-            parts.layout().whole_rate(fixed, capacity, rate)
-        })
+            parts.layout().whole_rate(is_whole, capacity, rate)
+        };
+        let window = parts.window.as_ref().map(|window| window.error_rate);
+        window
+            .or_else(|| parts.layers.first().map(rate))
+            .unwrap_or(0.0)
     }
 
     /// The parameters, contents and error rate of the filter. Takes time linear in the number of

@@ -6,6 +6,7 @@ use super::CuckooFilter;
 use super::place::FINGERPRINTS;
 use super::table::Table;
 use crate::math::{exp_m1, ln_1p};
+use crate::scalable::spilled;
 use crate::stats::Stats;
 
 impl CuckooFilter {
@@ -156,13 +157,7 @@ impl CuckooFilter {
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         let slots: usize = self.tables.iter().map(|table| table.slots().len()).sum();
-        // The first table has its place within the filter, until there is a second.
-        let places = if self.tables.spilled() {
-            self.tables.capacity()
-        } else {
-            0
-        };
-        size_of::<Self>() + places * size_of::<Table>() + slots + self.capture.memory_usage()
+        size_of::<Self>() + spilled(&self.tables) + slots + self.capture.memory_usage()
     }
 }
 

@@ -20,7 +20,7 @@ use core::ops::ControlFlow;
 use smallvec::SmallVec;
 
 use crate::error::InsertError;
-use crate::hash::{CuckooHash, HashPair};
+use crate::hash::CuckooHash;
 use crate::host::Capture;
 use crate::item::Item;
 pub(crate) use place::Place;
@@ -107,12 +107,7 @@ impl CuckooFilter {
     /// The item's place in every table.
     #[inline]
     pub(crate) fn place_of(item: &(impl Item + ?Sized)) -> Place {
-        Place::of(Self::hash(item))
-    }
-
-    #[inline]
-    pub(crate) fn hash(item: &(impl Item + ?Sized)) -> HashPair {
-        item.hash_with(&CuckooHash)
+        Place::of(item.hash_with(&CuckooHash))
     }
 
     /// Inserts an item, even if it is there already. [Example](Self).

@@ -71,7 +71,7 @@ mod tests {
             (&long, 0xe670_9e19_2441_a2f3, 12, [3, 7]),
         ];
         for (item, hash, fingerprint, buckets) in examples {
-            let place = Place::of(CuckooHash.bytes(item));
+            let place = Place::of(CuckooHash.bytes(item, None));
             assert_eq!((place.hash, place.fingerprint), (hash, fingerprint));
             assert_eq!(place.buckets().map(|bucket| bucket % 8), buckets);
         }

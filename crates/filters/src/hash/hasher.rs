@@ -55,11 +55,9 @@ pub(crate) mod sealed {
 
     /// How one layout hashes.
     pub trait Scheme {
-        /// The hash of an item that is bytes.
-        fn bytes(&self, item: &[u8]) -> HashPair;
-
-        /// The hash of two or four numbers, little-endian, that are not an item of bytes.
-        fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair;
+        /// The hash of an item that is bytes; or of two or four numbers, little-endian, that are an
+        /// item of this kind.
+        fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair;
 
         /// The hash of everything hashed into `self` so far and of a further part.
         #[inline]
@@ -70,59 +68,43 @@ pub(crate) mod sealed {
             for (place, part) in places.iter_mut().zip(parts) {
                 *place = part.to_le_bytes();
             }
-            self.tagged(&numbers, kind)
+            self.bytes(&numbers, Some(kind))
         }
     }
 }
 
 impl sealed::Scheme for HashWidth {
     #[inline]
-    fn bytes(&self, item: &[u8]) -> HashPair {
-        HashPair::new(item, *self)
-    }
-
-    #[inline]
-    fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
-        HashPair::seeded(numbers, *self, kind.tag())
+    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair {
+        match kind {
+            None => HashPair::new(bytes, *self),
+            Some(kind) => HashPair::seeded(bytes, *self, kind.tag()),
+        }
     }
 }
 
 impl sealed::Scheme for ValkeyBloom {
     #[inline]
-    fn bytes(&self, item: &[u8]) -> HashPair {
-        let [a, b] = self.hash(item.len() as u64, item);
-        HashPair { a, b }
-    }
-
-    #[inline]
-    fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
-        let [a, b] = self.hash(kind.tag(), numbers);
+    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair {
+        let [a, b] = self.hash(kind.map_or(bytes.len() as u64, Kind::tag), bytes);
         HashPair { a, b }
     }
 }
 
 impl sealed::Scheme for Secrets {
     #[inline]
-    fn bytes(&self, item: &[u8]) -> HashPair {
-        self.hash(item)
-    }
-
-    #[inline]
-    fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
-        self.hash_tagged(numbers, kind.tag())
+    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair {
+        match kind {
+            None => self.hash(bytes),
+            Some(kind) => self.hash_tagged(bytes, kind.tag()),
+        }
     }
 }
 
 impl sealed::Scheme for CuckooHash {
     #[inline]
-    fn bytes(&self, item: &[u8]) -> HashPair {
-        let a = murmur64a(item, 0);
-        HashPair { a, b: 0 }
-    }
-
-    #[inline]
-    fn tagged<const N: usize>(&self, numbers: &[u8; N], kind: Kind) -> HashPair {
-        let a = murmur64a(numbers, kind.tag());
+    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair {
+        let a = murmur64a(bytes, kind.map_or(0, Kind::tag));
         HashPair { a, b: 0 }
     }
 }

@@ -156,7 +156,7 @@ impl Secrets {
     /// The two values of numbers that are not an item of bytes: the tag, which no length equals,
     /// gives their kind.
     #[inline]
-    pub(super) fn hash_tagged<const N: usize>(&self, numbers: &[u8; N], tag: u64) -> HashPair {
+    pub(super) fn hash_tagged(&self, numbers: &[u8], tag: u64) -> HashPair {
         self.finish(self.product_of(numbers), tag)
     }
 

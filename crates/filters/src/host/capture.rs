@@ -18,9 +18,6 @@ use core::fmt;
 use core::mem::size_of;
 use core::ops::{Range, RangeBounds};
 
-use crate::layer::Layer;
-use crate::scalable::ScalableBloomFilter;
-
 /// The bytes of a page, which is the longest piece.
 const PAGE_BYTES: u64 = 64 << 10;
 /// A change of more bytes copies its page.
@@ -34,6 +31,9 @@ type Note = (u16, u8);
 type Position = (usize, u64);
 /// A page of a value at a moment: the number of its array, its number there, the moment.
 type Version = (usize, u64, u64);
+
+/// Arrays that a value has dropped, by number and moment.
+type Dropped = BTreeMap<(usize, u64), Box<[u8]>>;
 
 /// The data that a value keeps for its readers. Nearly always there are none.
 ///
@@ -73,7 +73,7 @@ struct State {
     /// arrays now the first has this number.
     first: usize,
     /// Arrays that the value has dropped, by number and moment.
-    dropped: BTreeMap<(usize, u64), Box<[u8]>>,
+    dropped: Dropped,
 }
 
 struct Reader {
@@ -112,14 +112,8 @@ impl Capture {
         state.readers.push(Reader {
             id,
             moment: state.moment,
-            next: behind(
-                state.first,
-                position(&lengths, |len| part.start < len, part.start),
-            ),
-            end: behind(
-                state.first,
-                position(&lengths, |len| part.end <= len, part.end),
-            ),
+            next: position(state.first, &lengths, |len| part.start < len, part.start),
+            end: position(state.first, &lengths, |len| part.end <= len, part.end),
             changed: None,
         });
     }
@@ -209,16 +203,22 @@ impl Capture {
 }
 
 /// The place of a byte of arrays laid end to end, in the first of them that is `long_enough` for
-/// what is left of its offset.
-fn position(lengths: &[u64], long_enough: impl Fn(u64) -> bool, offset: u64) -> Position {
+/// what is left of its offset. The first array has the number `first`.
+fn position(
+    first: usize,
+    lengths: &[u64],
+    long_enough: impl Fn(u64) -> bool,
+    offset: u64,
+) -> Position {
     let mut before = 0_u64;
-    for (array, len) in lengths.iter().enumerate() {
-        if long_enough(before.saturating_add(*len)) {
+    for (array, len) in (first..).zip(lengths) {
+        let end = before.saturating_add(*len);
+        if long_enough(end) {
             return (array, offset - before);
         }
-        before = before.saturating_add(*len);
+        before = end;
     }
-    (lengths.len(), 0)
+    (first + lengths.len(), 0)
 }
 
 impl Reader {
@@ -232,25 +232,15 @@ impl Reader {
     }
 }
 
-/// A place in arrays of which the first has this number.
-fn behind(first: usize, (array, at): Position) -> Position {
-    (first + array, at)
-}
-
 impl State {
     fn keep_dropped(&mut self, array: usize, bytes: impl FnOnce() -> Box<[u8]>) {
         let needs = |reader: &Reader| {
-            reader.needs_array(array) && self.dropped_since(array, reader.moment).is_none()
+            reader.needs_array(array)
+                && dropped_since(&self.dropped, array, reader.moment).is_none()
         };
         if self.readers.iter().any(needs) {
             self.dropped.insert((array, self.moment), bytes());
         }
-    }
-
-    /// The bytes of an array that was dropped after this moment, and when that was.
-    fn dropped_since(&self, array: usize, moment: u64) -> Option<(u64, &[u8])> {
-        let mut dropped = self.dropped.range((array, moment)..=(array, u64::MAX));
-        dropped.next().map(|((_, at), bytes)| (*at, &**bytes))
     }
 
     #[cold]
@@ -267,7 +257,7 @@ impl State {
             let (bytes, start) = (page_of(bytes, page), page * PAGE_BYTES);
             let part = part.start.max(start) - start..part.end.min(start + PAGE_BYTES) - start;
             let version = (array, page, self.moment);
-            let kept = self.kept.entry(version).or_default();
+            let kept = self.kept.entry(version).or_insert(Kept::Notes(Vec::new()));
             self.kept_bytes -= kept.bytes();
             kept.note(bytes, part);
             self.kept_bytes += kept.bytes();
@@ -284,7 +274,7 @@ impl State {
         self.readers.iter().any(|reader| {
             reader.moment > copied
                 && reader.needs(array, page)
-                && self.dropped_since(array, reader.moment).is_none()
+                && dropped_since(&self.dropped, array, reader.moment).is_none()
         })
     }
 
@@ -294,22 +284,14 @@ impl State {
         bytes: impl FnOnce(usize) -> Cow<'b, [u8]>,
         out: &mut Vec<u8>,
     ) -> bool {
-        let mut readers = self.readers.iter();
-        let Some(index) = readers.position(|r| r.id == id && r.next < r.end) else {
+        let mut readers = self.readers.iter_mut();
+        let Some(reader) = readers.find(|r| r.id == id && r.next < r.end) else {
             return false;
         };
-        let Some(&Reader {
-            moment,
-            next: (array, from),
-            end,
-            ..
-        }) = self.readers.get(index)
-        else {
-            return false;
-        };
+        let ((array, from), end) = (reader.next, reader.end);
         let page = from / PAGE_BYTES;
         let current;
-        let (bytes, until) = match self.dropped_since(array, moment) {
+        let (bytes, until) = match dropped_since(&self.dropped, array, reader.moment) {
             Some((at, bytes)) => (bytes, at),
             None => {
                 current = bytes(array.saturating_sub(self.first));
@@ -317,7 +299,7 @@ impl State {
             }
         };
         let (first, mut then) = (out.len(), Cow::Borrowed(page_of(bytes, page)));
-        let versions = (array, page, moment)..=(array, page, until);
+        let versions = (array, page, reader.moment)..=(array, page, until);
         for (_, kept) in self.kept.range(versions).rev() {
             match kept {
                 Kept::Copy(copy) => then = Cow::Borrowed(copy),
@@ -334,14 +316,11 @@ impl State {
             at_most(to.saturating_sub(from)),
             "a whole piece"
         );
-        let next = if to < last_byte {
+        reader.next = if to < last_byte {
             (array, to)
         } else {
             (array + 1, 0)
         };
-        if let Some(reader) = self.readers.get_mut(index) {
-            reader.next = next;
-        }
         self.release((array, page, 0)..=(array, page, u64::MAX));
         true
     }
@@ -366,10 +345,10 @@ impl State {
     }
 }
 
-impl Default for Kept {
-    fn default() -> Self {
-        Kept::Notes(Vec::new())
-    }
+/// The bytes of an array that was dropped after this moment, and when that was.
+fn dropped_since(dropped: &Dropped, array: usize, moment: u64) -> Option<(u64, &[u8])> {
+    let mut dropped = dropped.range((array, moment)..=(array, u64::MAX));
+    dropped.next().map(|((_, at), bytes)| (*at, &**bytes))
 }
 
 impl Kept {
@@ -436,56 +415,6 @@ impl fmt::Debug for Capture {
     }
 }
 
-impl ScalableBloomFilter {
-    /// Begins to read a part of the bits as they are now: of the bytes of all layers laid end to
-    /// end, as [`stream_chunk`](Self::stream_chunk) reads them. The caller chooses `id`, which must
-    /// be unique among the readers.
-    ///
-    /// ```
-    /// # let mut filter = everbloom::ScalableBloomFilter::builder().build()?;
-    /// filter.insert("before");
-    /// let then = filter.clone();
-    ///
-    /// let mut captured = everbloom::ScalableBloomFilter::from_parts(&filter.parts(), 1 << 20)?;
-    /// filter.begin_capture(1, 0..filter.stream_len());
-    /// let (mut piece, mut at) = (Vec::new(), 0);
-    /// while filter.capture_next(1, &mut piece) {
-    ///     filter.insert("while it lasts");
-    ///     captured.load_chunk(at, &piece)?;
-    ///     at += piece.len() as u64;
-    ///     piece.clear();
-    /// }
-    /// filter.capture_mut().end(1);
-    /// assert!(captured == then);
-    /// assert!(filter.contains("while it lasts"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
-        let lengths = self.layers.iter().map(Layer::bytes);
-        self.capture.begin(id, lengths, part);
-    }
-
-    /// Appends the next captured bytes to `out`, at most 64 KiB and of one layer; false when there
-    /// are none. [Example](Self::begin_capture).
-    pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
-        let layers = &self.layers;
-        let bytes = |number: usize| layers.get(number).map(Layer::as_bytes);
-        self.capture
-            .next(id, |number| bytes(number).unwrap_or_default(), out)
-    }
-
-    /// The readers of the filter.
-    #[must_use]
-    pub fn capture(&self) -> &Capture {
-        &self.capture
-    }
-
-    /// The readers of the filter, to end some of them.
-    pub fn capture_mut(&mut self) -> &mut Capture {
-        &mut self.capture
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::vec;
@@ -493,7 +422,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{CuckooFilter, Layout};
+    use crate::{CuckooFilter, Layout, ScalableBloomFilter};
 
     const PAGE: usize = 64 << 10;
 

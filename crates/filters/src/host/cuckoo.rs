@@ -5,10 +5,14 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Capture;
-use super::prefetch::Prepared;
+use crate::bits::prefetch_value;
 use crate::cuckoo::{CuckooFilter, Place, Table};
 use crate::error::InsertError;
 use crate::item::Item;
+
+/// An item hashed for a cuckoo filter. [Example](CuckooFilter::prepare).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared(Place);
 
 impl CuckooFilter {
     /// Prefetches the headers of the slots, if there are any. It reads the filter struct, so call
@@ -16,7 +20,7 @@ impl CuckooFilter {
     #[inline]
     pub fn prefetch_tables(&self) {
         if self.tables.spilled() {
-            super::prefetch(self.tables.as_slice());
+            prefetch_value(self.tables.as_slice());
         }
     }
 
@@ -30,21 +34,14 @@ impl CuckooFilter {
     /// let a = filter.prepare("a");
     /// assert_eq!(filter.try_insert_prepared(a, u64::MAX), Ok(()));
     /// assert_eq!(filter.try_insert_prepared_if_absent(a, u64::MAX), Ok(false));
-    /// assert!(filter.contains_prepared(a) && filter.remove_prepared(a));
+    /// assert!(filter.contains("a") && filter.remove_prepared(a));
     /// ```
     #[inline]
     #[must_use]
     pub fn prepare<T: Item + ?Sized>(&self, item: &T) -> Prepared {
-        let pair = Self::hash(item);
-        self.prefetch_place(Place::of(pair));
-        Prepared(pair)
-    }
-
-    /// [`contains`](Self::contains) for a prepared item. [Example](Self::prepare).
-    #[inline]
-    #[must_use]
-    pub fn contains_prepared(&self, item: Prepared) -> bool {
-        self.contains_place(Place::of(item.0))
+        let place = Self::place_of(item);
+        self.prefetch_place(place);
+        Prepared(place)
     }
 
     /// [`insert`](Self::insert) for a prepared item. One that would need a new table of more than
@@ -59,7 +56,7 @@ impl CuckooFilter {
         item: Prepared,
         max_table_bytes: u64,
     ) -> Result<(), InsertError> {
-        self.insert_place(Place::of(item.0), max_table_bytes)
+        self.insert_place(item.0, max_table_bytes)
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for a prepared item. One that would need a new
@@ -74,13 +71,13 @@ impl CuckooFilter {
         item: Prepared,
         max_table_bytes: u64,
     ) -> Result<bool, InsertError> {
-        self.insert_place_if_absent(Place::of(item.0), max_table_bytes)
+        self.insert_place_if_absent(item.0, max_table_bytes)
     }
 
     /// [`remove`](Self::remove) for a prepared item. [Example](Self::prepare).
     #[inline]
     pub fn remove_prepared(&mut self, item: Prepared) -> bool {
-        self.remove_place(Place::of(item.0))
+        self.remove_place(item.0)
     }
 
     /// Begins to read a part of the slots as they are now: of all tables laid end to end, as

@@ -23,25 +23,22 @@
 //!
 //! filters.iter().for_each(|filter| host::prefetch(filter));
 //! filters.iter().for_each(ScalableBloomFilter::prefetch_layers);
-//! let pairs = filters.iter().zip(items);
-//! let prepared: Vec<_> = pairs.map(|(filter, item)| filter.prepare(item)).collect();
-//! for (filter, prepared) in filters.iter_mut().zip(prepared) {
-//!     assert!(!filter.contains_prepared(prepared));
-//!     assert_eq!(filter.try_insert_prepared(prepared, u64::MAX), Ok(true));
+//! filters.iter().zip(items).for_each(|(filter, item)| filter.prefetch_item(item));
+//! for (filter, item) in filters.iter_mut().zip(items) {
+//!     assert!(filter.insert(item));
 //! }
 //! # Ok::<(), everbloom::BuildError>(())
 //! ```
 
+mod bloom;
 mod capture;
 mod cuckoo;
 #[cfg(feature = "std")]
 pub mod memory;
-mod prefetch;
-mod relocate;
 mod sample;
 
-pub use crate::bits::zeros;
+pub use crate::bits::{prefetch_value as prefetch, zeros};
 pub use crate::blocked::Instructions;
 pub use capture::Capture;
-pub use prefetch::{Prepared, prefetch};
+pub use cuckoo::Prepared;
 pub use sample::Sample;

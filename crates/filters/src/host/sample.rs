@@ -7,7 +7,7 @@
 use crate::bits::count_ones;
 use crate::layer::Layer;
 use crate::layout::Layout;
-use crate::math::{exp_m1, ln_1p, powf, sqrt};
+use crate::math::{exp_m1, ln_1p, powf, saturating_sum, sqrt};
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::textbook::error_rate_from_fill;
 
@@ -60,7 +60,7 @@ impl ScalableBloomFilter {
 
     /// The sample, and how many blocks were read for it.
     fn sample_counted(&self, most: u64) -> (Sample, u64) {
-        let all = self.layers.iter().map(blocks).fold(0, u64::saturating_add);
+        let all = saturating_sum(self.layers.iter().map(blocks));
         if all <= most {
             let stats = self.stats();
             let sample = Sample {

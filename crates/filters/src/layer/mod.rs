@@ -9,7 +9,7 @@ use core::ops::Range;
 
 use crate::bits::{BitArray, prefetch_value};
 use crate::blocked::BlockedBits;
-use crate::classic::{ClassicBits, RUN};
+use crate::classic::ClassicBits;
 use crate::error::BuildError;
 use crate::hash::{HashPair, HashWidth, Hasher, Key};
 use crate::huge::HugePages;
@@ -228,6 +228,11 @@ impl Layer {
         }
     }
 
+    /// What [`Stats::of_layers`](crate::Stats) takes of a layer.
+    pub(crate) fn measured(&self) -> (LayerSize, u64, Fill) {
+        (*self.size(), self.modulus(), self.fill())
+    }
+
     /// The huge pages; none while only the positions of a few ones are kept.
     fn huge_pages(&self) -> HugePages<'_> {
         let (bytes, touched) = match &self.bits {
@@ -356,20 +361,9 @@ impl Layer {
         }
     }
 
-    /// Prefetches the item's bits.
+    /// Prefetches this many of the item's bits.
     #[inline]
-    pub(crate) fn prefetch(&self, pair: HashPair) {
-        self.prefetch_most(pair, u32::MAX);
-    }
-
-    /// Prefetches the bits of the item that a test reads first.
-    #[inline]
-    pub(crate) fn prefetch_first(&self, pair: HashPair) {
-        self.prefetch_most(pair, RUN);
-    }
-
-    #[inline]
-    fn prefetch_most(&self, pair: HashPair, most: u32) {
+    pub(crate) fn prefetch(&self, pair: HashPair, most: u32) {
         match &self.bits {
             Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).prefetch_item(pair, most),
             Bits::Blocked(bits) => bits.prefetch(pair),

@@ -6,10 +6,10 @@ use core::num::NonZeroU64;
 
 use smallvec::SmallVec;
 
-use super::parts::ChunkError;
+use super::parts::{ChunkError, locate};
 use crate::bits::AllocError;
 use crate::cuckoo::{CuckooFilter, MAX_EXPANSION, Table, Watch, buckets_of};
-use crate::error::CuckooError;
+use crate::error::{CuckooError, first_broken};
 use crate::host::Capture;
 
 /// Everything about a cuckoo filter except its slots.
@@ -74,21 +74,18 @@ impl CuckooParts {
     ///
     /// The first rule that is broken.
     pub fn validate(&self, limit: u64) -> Result<(), CuckooError> {
-        if self.bucket_size == 0 {
-            return Err(CuckooError::BucketSize);
-        }
-        if self.max_kicks == 0 {
-            return Err(CuckooError::Kicks);
-        }
-        if self.expansion > MAX_EXPANSION {
-            return Err(CuckooError::Expansion);
-        }
-        if self.tables == 0 || self.tables > 1 && self.expansion == 0 {
-            return Err(CuckooError::Tables);
-        }
-        if !self.buckets.is_power_of_two() || self.buckets >= 1 << 56 {
-            return Err(CuckooError::Buckets);
-        }
+        let is_growing = self.expansion > 0;
+        let buckets = self.buckets.is_power_of_two() && self.buckets < 1 << 56;
+        first_broken([
+            (self.bucket_size > 0, CuckooError::BucketSize),
+            (self.max_kicks > 0, CuckooError::Kicks),
+            (self.expansion <= MAX_EXPANSION, CuckooError::Expansion),
+            (
+                self.tables == 1 || self.tables > 1 && is_growing,
+                CuckooError::Tables,
+            ),
+            (buckets, CuckooError::Buckets),
+        ])?;
         match self.bytes() {
             Some(bytes) if bytes <= limit => Ok(()),
             _ => Err(CuckooError::TooLarge { limit }),
@@ -100,8 +97,7 @@ impl CuckooParts {
     fn bytes(&self) -> Option<u64> {
         let mut sum = 0_u64;
         for number in 0..self.tables {
-            let buckets = self.buckets_of(number)?;
-            let slots = buckets.get().checked_mul(self.bucket_size.into())?;
+            let (_, slots) = self.table(number)?;
             sum = sum.checked_add(slots)?;
             // The first has its place within the filter.
             if number > 0 {
@@ -221,7 +217,7 @@ impl CuckooFilter {
     /// that table, at most `max`; `None` at and past the end. [Example](CuckooParts).
     #[must_use]
     pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
-        let (number, start) = self.find_slot(offset)?;
+        let (number, start) = locate(self.tables.iter().map(Table::len), offset)?;
         let rest = self.tables.get(number)?.slots().get(start..)?;
         Some(Cow::Borrowed(rest.get(..max).unwrap_or(rest)))
     }
@@ -233,24 +229,13 @@ impl CuckooFilter {
     ///
     /// [`ChunkError`] when they do not; nothing has changed then.
     pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
-        let (number, start) = self.find_slot(offset).ok_or(ChunkError::NoLayer)?;
+        let place = locate(self.tables.iter().map(Table::len), offset);
+        let (number, start) = place.ok_or(ChunkError::NoLayer)?;
         let capture = &mut self.capture;
         let table = self.tables.get_mut(number).ok_or(ChunkError::NoLayer)?;
         match table.load(start, data, &mut Watch { capture, number }) {
             true => Ok(()),
             false => Err(ChunkError::TooLong),
         }
-    }
-
-    /// The table and the slot in it at an offset of the stream.
-    fn find_slot(&self, offset: u64) -> Option<(usize, usize)> {
-        let mut offset = offset;
-        for (number, table) in self.tables.iter().enumerate() {
-            if offset < table.len() {
-                return Some((number, usize::try_from(offset).ok()?));
-            }
-            offset -= table.len();
-        }
-        None
     }
 }

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::options::Options;
-use super::parts::{Check, ChunkError, FilterParts, LayerParts, PartsError};
+use super::parts::{Check, ChunkError, FilterParts, LayerParts, PartsError, locate};
 use crate::error::BuildError;
 use crate::hash::Key;
 use crate::layer::Layer;
@@ -118,13 +118,9 @@ impl ScalableBloomFilter {
             layer.set_len(part.items);
             layers.push(layer);
         }
-        Ok(Self::from_layers(
-            layers,
-            parts.items,
-            Options::new(parts.options),
-            parts.expansion,
-        )
-        .with_window(parts.window.clone()))
+        let options = Options::new(parts.options);
+        let filter = Self::from_layers(layers, parts.items, options, parts.expansion);
+        Ok(filter.with_window(parts.window.clone()))
     }
 
     /// The number of the first byte of the bit arrays in a dump, as
@@ -144,18 +140,11 @@ impl ScalableBloomFilter {
     /// and past the end. [Example](crate::redisbloom).
     #[must_use]
     pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
-        let mut offset = offset;
-        for layer in self.layers() {
-            if offset < layer.bytes() {
-                let start = usize::try_from(offset).ok()?;
-                return Some(match layer.as_bytes() {
-                    Cow::Borrowed(bytes) => Cow::Borrowed(at_most(max, bytes.get(start..)?)),
-                    Cow::Owned(bytes) => at_most(max, bytes.get(start..)?).to_vec().into(),
-                });
-            }
-            offset -= layer.bytes();
-        }
-        None
+        let (number, start) = locate(self.layers.iter().map(Layer::bytes), offset)?;
+        Some(match self.layers.get(number)?.as_bytes() {
+            Cow::Borrowed(bytes) => Cow::Borrowed(at_most(max, bytes.get(start..)?)),
+            Cow::Owned(bytes) => at_most(max, bytes.get(start..)?).to_vec().into(),
+        })
     }
 
     /// Writes bytes of that stream at `offset`; they must lie within one layer.
@@ -165,30 +154,22 @@ impl ScalableBloomFilter {
     ///
     /// [`ChunkError`] when they do not; nothing has changed then.
     pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
-        let mut offset = offset;
-        for (number, layer) in self.layers.iter_mut().enumerate() {
-            if offset < layer.bytes() {
-                let start = usize::try_from(offset).map_err(|_| ChunkError::NoLayer)?;
-                let end = start.checked_add(data.len()).ok_or(ChunkError::TooLong)?;
-                if end as u64 > layer.bytes() {
-                    return Err(ChunkError::TooLong);
-                }
-                if self.capture.is_active() {
-                    self.capture
-                        .note(number, &layer.as_bytes(), offset..end as u64);
-                }
-                let place = layer
-                    .as_bytes_mut()
-                    .get_mut(start..end)
-                    .ok_or(ChunkError::TooLong)?;
-                pages::copy(place, data);
-                layer.shrink();
-                layer.collapse_part(start..end);
-                return Ok(());
-            }
-            offset -= layer.bytes();
+        let place = locate(self.layers.iter().map(Layer::bytes), offset);
+        let (number, start) = place.ok_or(ChunkError::NoLayer)?;
+        let layer = self.layers.get_mut(number).ok_or(ChunkError::NoLayer)?;
+        let end = start.saturating_add(data.len());
+        if end as u64 > layer.bytes() {
+            return Err(ChunkError::TooLong);
         }
-        Err(ChunkError::NoLayer)
+        if self.capture.is_active() {
+            let part = start as u64..end as u64;
+            self.capture.note(number, &layer.as_bytes(), part);
+        }
+        let place = layer.as_bytes_mut().get_mut(start..end);
+        pages::copy(place.ok_or(ChunkError::TooLong)?, data);
+        layer.shrink();
+        layer.collapse_part(start..end);
+        Ok(())
     }
 }
 

@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use super::options::Options;
+use crate::error::first_broken;
 use crate::hash::Key;
 use crate::layout::Layout;
-use crate::sets::first_broken;
 use crate::sizing::{self, LayerSize, blocked};
 use crate::valkey::ValkeyBloom;
 use crate::window::Window;
@@ -141,13 +141,16 @@ pub enum ChunkError {
     TooLong,
 }
 
-impl FilterParts {
-    /// The number of the first byte of the bit arrays in a dump: 0, or as many bytes as a window
-    /// has dropped. [Example](ChunkError).
-    #[must_use]
-    pub fn stream_start(&self) -> u64 {
-        self.window.as_ref().map_or(0, |window| window.dropped)
+/// Of arrays of these lengths laid end to end, the one that has a byte, and the byte's place in it.
+pub(super) fn locate(lengths: impl Iterator<Item = u64>, offset: u64) -> Option<(usize, usize)> {
+    let mut offset = offset;
+    for (number, len) in lengths.enumerate() {
+        if offset < len {
+            return Some((number, usize::try_from(offset).ok()?));
+        }
+        offset -= len;
     }
+    None
 }
 
 impl LayerParts {
@@ -216,6 +219,13 @@ impl LayerParts {
 }
 
 impl FilterParts {
+    /// The number of the first byte of the bit arrays in a dump: 0, or as many bytes as a window
+    /// has dropped. [Example](ChunkError).
+    #[must_use]
+    pub fn stream_start(&self) -> u64 {
+        self.window.as_ref().map_or(0, |window| window.dropped)
+    }
+
     /// The layout, which is the blocked one when there is a key. [Example](Self).
     #[must_use]
     pub fn layout(&self) -> Layout {
@@ -268,32 +278,25 @@ impl FilterParts {
             None => Options::WINDOW,
         };
         let free = Options::NO_SCALING | own;
-        if is_ours && self.options & !free != Options::modern(true).bits() {
-            return Err(PartsError::Options);
-        }
-        if let Some(valkey) = &self.valkey {
-            if blocked || !valkey.tightens() || self.options & Options::VALKEY == 0 {
-                return Err(PartsError::Options);
-            }
-        }
-        let windowed = blocked && Options::new(self.options).has(Options::WINDOW);
-        if windowed != self.window.is_some() {
-            return Err(PartsError::Options);
-        }
+        let options = match is_ours {
+            true => self.options & !free == Options::modern(true).bits(),
+            false => check == Check::RdbValue || self.options & !Options::KNOWN == 0,
+        };
+        let has = |option| Options::new(self.options).has(option);
+        let is_valkey =
+            |valkey: &ValkeyBloom| !blocked && valkey.tightens() && has(Options::VALKEY);
+        let valkey = self.valkey.as_ref().is_none_or(is_valkey);
+        let window = self.window.is_some() == (blocked && has(Options::WINDOW));
+        first_broken([(options && valkey && window, PartsError::Options)])?;
         if let Some(window) = &self.window {
             window.validate(self.layers.len())?;
         }
-        if check == Check::DumpHeader || is_ours {
-            if !is_ours && self.options & !Options::KNOWN != 0 {
-                return Err(PartsError::Options);
-            }
-            if sum(|layer| layer.items) != Some(self.items) {
-                return Err(PartsError::Items);
-            }
-        }
-        match sum(|layer| layer.bytes) {
-            Some(bytes) if bytes <= limit => Ok(()),
-            _ => Err(PartsError::TooLarge { limit }),
-        }
+        let is_loose = check == Check::RdbValue && !is_ours;
+        let items = is_loose || sum(|layer| layer.items) == Some(self.items);
+        let fits = sum(|layer| layer.bytes).is_some_and(|bytes| bytes <= limit);
+        first_broken([
+            (items, PartsError::Items),
+            (fits, PartsError::TooLarge { limit }),
+        ])
     }
 }
