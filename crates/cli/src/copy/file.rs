@@ -31,7 +31,7 @@ pub(super) struct Remote {
 pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool), Failure> {
     let progress = Progress::of_filters(args.quiet);
     let mut file = FilterFile::open(path)?;
-    file.check_is_filter()?;
+    file.check_is_of(None)?;
     if !args.replace && !file.is_new() {
         return Err(Failure::Other(format!(
             "there is a filter in {}; --replace overwrites it",
