@@ -271,7 +271,8 @@ impl<'a> Transfer<'a> {
         Ok(Some((take_header(self.source, key, family)?, end)))
     }
 
-    /// Whether the source's cuckoo filter has not changed since it was watched. Nothing is watched any more.
+    /// Whether the source's cuckoo filter has not changed since it was watched. Nothing is watched
+    /// any more.
     fn source_held_still(&mut self, family: Family) -> Result<bool, Trouble> {
         if family == Family::Bloom {
             return Ok(true);
