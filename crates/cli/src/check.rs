@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::failure::Failure;
-use crate::filter_file::{FilterFile, FilterFileError, Found};
+use crate::filter_file::{FilterFile, Found};
 use crate::other::{Funnel, Program};
 use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::{Chunk, Digest, Hashed};
@@ -117,7 +117,7 @@ fn select(
     chunk: &Chunk,
     args: &Args,
     selected: &mut Vec<bool>,
-) -> Result<(), FilterFileError> {
+) -> Result<(), Failure> {
     selected.clear();
     let invert = args.invert;
     if chunk.keyless.is_empty() {
@@ -147,7 +147,7 @@ fn contains_each(
     chunk: &Chunk,
     args: &Args,
     emit: impl FnMut(bool),
-) -> Result<(), FilterFileError> {
+) -> Result<(), Failure> {
     match filter {
         Found::Own(filter) => {
             let hashes = chunk.hashes.iter().map(|hash| Hashed(*hash));
@@ -156,6 +156,6 @@ fn contains_each(
         }
         Found::Other(other) => other
             .contains_each(args.funnel, chunk.each_key(), emit)
-            .map_err(|reason| FilterFileError::other(&args.filter, other.program(), reason)),
+            .map_err(|reason| reason.of_file(&args.filter, other.program())),
     }
 }

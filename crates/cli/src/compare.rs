@@ -11,7 +11,7 @@ use crate::client::{ServerArgs, Url};
 use crate::display::quoted;
 use crate::failure::Failure;
 use crate::number::grouped;
-use crate::servers::difference::{Difference, Side, compare};
+use crate::servers::difference::{Difference, compare};
 use crate::servers::dump::READABLE;
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
@@ -162,9 +162,7 @@ impl Comparison {
         if there != Kind::Filter(family) {
             return Ok(Finding::Missing(there));
         }
-        let mut first = Side { server: old, key };
-        let mut second = Side { server: new, key };
-        match compare(&mut first, &mut second, family) {
+        match compare(old, new, key, family) {
             Ok(difference) if difference.is_none() => Ok(Finding::Equal),
             Ok(difference) => Ok(Finding::Different(difference)),
             // It may have been deleted or have expired since it was found.

@@ -56,7 +56,7 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.from.is_dir() || args.key.is_some() {
         let mut out = FilterFile::open(&args.to)?;
-        out.check_is_filter()?;
+        out.check_is_of(None)?;
         let filter = Filter::from(match &args.key {
             Some(key) => read_key(&args.from, key, args.db)?,
             None => read_pieces(&args.from)?,

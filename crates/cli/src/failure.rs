@@ -7,7 +7,6 @@ use std::path::Path;
 use everbloom::BuildError;
 
 use crate::client::error::ClientError;
-use crate::filter_file::FilterFileError;
 
 /// Writes lines to stderr, each behind the program's name.
 pub(crate) fn say(text: &str) {
@@ -22,8 +21,6 @@ pub(crate) fn say(text: &str) {
 pub(crate) enum Failure {
     #[error(transparent)]
     Client(#[from] ClientError),
-    #[error(transparent)]
-    FilterFile(#[from] FilterFileError),
     #[error("{}", described(.0))]
     Io(#[from] io::Error),
     /// Filters that cannot be merged.

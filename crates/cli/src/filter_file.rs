@@ -11,63 +11,32 @@ use std::path::{Path, PathBuf};
 use everbloom::dcso::DcsoFilter;
 use everbloom::{BloomFilter, BytesError, ReadError, ScalableBloomFilter};
 
+use crate::failure::Failure;
 use crate::filter::{Filter, Writable};
 use crate::other::{self, Other, OtherError, Program};
+use crate::records::unpack::GZIP;
 use crate::stable;
 
 /// How often to open a file again that another run has just replaced.
 const ATTEMPTS: usize = 100;
 
-/// Why a filter file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FilterFileError {
-    #[error(
-        "{} is in use by another run; wait until that has ended, or name another file", .0.display()
-    )]
-    Locked(PathBuf),
-    #[error(
-        "{} is a filter of {program}, whose bits fit none of ours; build a filter of what was put \
-         into it",
-        path.display()
-    )]
-    Other { path: PathBuf, program: Program },
-    #[error("{0}")]
-    Unusable(String),
+/// The file is not what is needed; `why` stands behind its name.
+fn unusable(path: &Path, why: impl Display) -> Failure {
+    Failure::Other(format!("{} {why}", path.display()))
 }
 
-impl FilterFileError {
-    /// The file is not what is needed; `why` stands behind its name.
-    fn of(path: &Path, why: impl Display) -> Self {
-        FilterFileError::Unusable(format!("{} {why}", path.display()))
-    }
+fn unsaved(path: &Path, error: impl Display) -> Failure {
+    let unchanged = format!("{error}; the file is as it was before this run");
+    Failure::of_file("save", path, unchanged)
+}
 
-    fn io(deed: &str, path: &Path, error: impl Display) -> Self {
-        FilterFileError::Unusable(format!("cannot {deed} {}: {error}", path.display()))
-    }
+fn no_file(path: &Path) -> Failure {
+    unusable(path, "is not a file; a filter needs a file of its own")
+}
 
-    fn unsaved(path: &Path, error: impl Display) -> Self {
-        let unchanged = format!("{error}; the file is as it was before this run");
-        FilterFileError::io("save", path, unchanged)
-    }
-
-    fn no_file(path: &Path) -> Self {
-        FilterFileError::of(path, "is not a file; a filter needs a file of its own")
-    }
-
-    /// A filter of another program cannot be used.
-    pub(crate) fn other(path: &Path, program: Program, reason: OtherError) -> Self {
-        let why = match reason {
-            OtherError::TooLarge(bytes) => format!(
-                "unpacks to {bytes} bytes, too many for memory; unpack it with gunzip, and name \
-                 the result"
-            ),
-            reason => format!(
-                "is no whole filter of {program} ({reason}); put a copy in its place, or make it \
-                 again"
-            ),
-        };
-        FilterFileError::of(path, why)
-    }
+fn locked(path: &Path) -> Failure {
+    let why = "is in use by another run; wait until that has ended, or name another file";
+    unusable(path, why)
 }
 
 /// The filter of a file.
@@ -94,48 +63,46 @@ pub(crate) struct FilterFile {
 
 impl FilterFile {
     /// Opens the file and locks it. Makes an empty one where there is none.
-    pub(crate) fn open(path: &Path) -> Result<Self, FilterFileError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = Self::open_with(path, &options, File::try_lock)?;
         // A run of hours must not learn at its end that it cannot save.
         file.create_new()
             .and_then(|(new, _)| fs::remove_file(new))
-            .map_err(|error| FilterFileError::unsaved(&file.path, error))?;
+            .map_err(|error| unsaved(&file.path, error))?;
         Ok(file)
     }
 
     /// Opens the file to read it, which several may do at a time.
-    pub(crate) fn open_to_read(path: &Path) -> Result<Self, FilterFileError> {
+    pub(crate) fn open_to_read(path: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
         options.read(true);
         Self::open_with(path, &options, File::try_lock_shared)
     }
 
     /// Reads the filter of a file that others may use meanwhile: they replace it in one step.
-    pub(crate) fn look(path: &Path) -> Result<Filter, FilterFileError> {
+    pub(crate) fn look(path: &Path) -> Result<Filter, Failure> {
         Self::open_unlocked(path)?.read_any()
     }
 
     /// The same, or a filter of another program that takes records.
-    pub(crate) fn look_at_writable(path: &Path) -> Result<Writable, FilterFileError> {
+    pub(crate) fn look_at_writable(path: &Path) -> Result<Writable, Failure> {
         Self::open_unlocked(path)?.read_writable()
     }
 
     /// The same, or opens the filter of another program, which is read while it is asked.
-    pub(crate) fn look_at_any(path: &Path) -> Result<Found, FilterFileError> {
+    pub(crate) fn look_at_any(path: &Path) -> Result<Found, Failure> {
         let mut file = Self::open_unlocked(path)?;
-        let program = match file.read_any() {
+        let program = match file.read_own()? {
             Ok(filter) => return Ok(Found::Own(filter)),
-            Err(FilterFileError::Other { program, .. }) => program,
-            Err(error) => return Err(error),
+            Err(program) => program,
         };
-        Other::open(program, &file.file)
-            .map(Found::Other)
-            .map_err(|reason| FilterFileError::other(path, program, reason))
+        let other = Other::open(program, &file.file).map(Found::Other);
+        other.map_err(|reason| reason.of_file(path, program))
     }
 
-    fn open_unlocked(path: &Path) -> Result<Self, FilterFileError> {
+    fn open_unlocked(path: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
         options.read(true);
         Self::open_with(path, &options, |_| Ok(()))
@@ -145,23 +112,23 @@ impl FilterFile {
         path: &Path,
         options: &OpenOptions,
         lock: impl Fn(&File) -> Result<(), TryLockError>,
-    ) -> Result<Self, FilterFileError> {
-        let failed = |deed| move |error| FilterFileError::io(deed, path, error);
+    ) -> Result<Self, Failure> {
+        let failed = |deed| move |error| Failure::of_file(deed, path, error);
         for _ in 0..ATTEMPTS {
             let found = fs::metadata(path);
             // Opening something else could wait for ever.
             if found.as_ref().is_ok_and(|found| !found.is_file()) {
-                return Err(FilterFileError::no_file(path));
+                return Err(no_file(path));
             }
             let file = options.open(path).map_err(failed("open"))?;
             let metadata = file.metadata().map_err(failed("open"))?;
             if !metadata.is_file() {
-                return Err(FilterFileError::no_file(path));
+                return Err(no_file(path));
             }
             match lock(&file) {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    return Err(FilterFileError::Locked(path.to_owned()));
+                    return Err(locked(path));
                 }
                 Err(TryLockError::Error(error)) => return Err(failed("lock")(error)),
             }
@@ -175,7 +142,7 @@ impl FilterFile {
                 });
             }
         }
-        Err(FilterFileError::Locked(path.to_owned()))
+        Err(locked(path))
     }
 
     /// Whether there was nothing before.
@@ -185,13 +152,13 @@ impl FilterFile {
 
     /// Reads the filter, which must be one that grows; `None` when the file is new. All of it is
     /// checked.
-    pub(crate) fn read(&mut self) -> Result<Option<ScalableBloomFilter>, FilterFileError> {
+    pub(crate) fn read(&mut self) -> Result<Option<ScalableBloomFilter>, Failure> {
         if self.is_empty {
             return Ok(None);
         }
         match self.read_any()? {
             Filter::Growing(filter) => Ok(Some(filter)),
-            Filter::Fixed(_) => Err(FilterFileError::of(
+            Filter::Fixed(_) => Err(unusable(
                 &self.path,
                 "holds a filter of fixed size, and dedup needs one that grows; name another file",
             )),
@@ -199,51 +166,72 @@ impl FilterFile {
     }
 
     /// Reads the filter. All of it is checked.
-    pub(crate) fn read_any(&mut self) -> Result<Filter, FilterFileError> {
+    pub(crate) fn read_any(&mut self) -> Result<Filter, Failure> {
+        self.read_own()?.map_err(|program| {
+            let why = format!(
+                "is a filter of {program}, whose bits fit none of ours; build a filter of what \
+                 was put into it"
+            );
+            unusable(&self.path, why)
+        })
+    }
+
+    /// Reads the filter, unless another program wrote it.
+    fn read_own(&mut self) -> Result<Result<Filter, Program>, Failure> {
         if self.is_empty {
-            return Err(FilterFileError::of(
+            return Err(unusable(
                 &self.path,
                 "is empty: the run that began it has not ended, or was killed; build it again",
             ));
         }
         let length = self.file.metadata().map(|found| found.len());
-        length
-            .map_err(ReadError::Io)
-            .and_then(|length| stable::read(&self.file, length))
-            .map_err(|error| self.unread(error))
+        let read = length.map_err(ReadError::Io);
+        let error = match read.and_then(|length| stable::read(&self.file, length)) {
+            Ok(filter) => return Ok(Ok(filter)),
+            Err(error) => error,
+        };
+        let why = match error {
+            ReadError::Io(error) => return Err(self.unread(error)),
+            ReadError::Bytes(BytesError::Magic) => return self.program().map(Err),
+            ReadError::Bytes(BytesError::Version(version)) => format!(
+                "has version {version} of the format, which this everbloom does not know; use a \
+                 newer one"
+            ),
+            ReadError::Bytes(reason) => format!(
+                "is damaged ({reason}); put a copy in its place, or remove it and begin anew"
+            ),
+        };
+        Err(unusable(&self.path, why))
     }
 
     /// Reads a filter that takes records.
-    pub(crate) fn read_writable(&mut self) -> Result<Writable, FilterFileError> {
-        let program = match self.read_any() {
-            Err(FilterFileError::Other { program, .. }) if program == Program::Dcso => program,
-            read => return read.map(Writable::Own),
+    pub(crate) fn read_writable(&mut self) -> Result<Writable, Failure> {
+        let program = match self.read_own()? {
+            Err(program) if program == Program::Dcso => program,
+            Err(_) => return self.read_any().map(Writable::Own),
+            Ok(filter) => return Ok(Writable::Own(filter)),
         };
-        let mut bytes = Vec::new();
-        let read = self.file.rewind();
-        let read = read.and_then(|()| self.file.read_to_end(&mut bytes));
-        let filter = read.map_err(OtherError::Io).and_then(|_| {
-            if bytes.starts_with(&other::GZIP) {
-                let packed = io::Error::other("it is packed: unpack it with gunzip first");
-                return Err(packed.into());
+        let read = self.file.rewind().and_then(|()| {
+            let mut bytes = Vec::new();
+            self.file.read_to_end(&mut bytes)?;
+            if bytes.starts_with(&GZIP) {
+                let packed = "it is packed: unpack it with gunzip first";
+                return Err(io::Error::other(packed));
             }
-            Ok(DcsoFilter::from_bytes(bytes)?)
+            Ok(bytes)
         });
+        let filter = read.map_err(OtherError::from);
+        let filter = filter.and_then(|bytes| Ok(DcsoFilter::from_bytes(bytes)?));
         filter
             .map(Writable::Dcso)
-            .map_err(|reason| FilterFileError::other(&self.path, program, reason))
-    }
-
-    /// Whether the file may be replaced: it is new, or a filter, damaged or not.
-    pub(crate) fn check_is_filter(&mut self) -> Result<(), FilterFileError> {
-        self.check_is_of(None)
+            .map_err(|reason| reason.of_file(&self.path, program))
     }
 
     /// Whether the file may be replaced by a filter of our own that grows or does not: it is new,
     /// or such a filter, damaged or not. Others would lose more than what is built again.
-    pub(crate) fn check_is_own(&mut self, grows: bool) -> Result<(), FilterFileError> {
+    pub(crate) fn check_is_own(&mut self, grows: bool) -> Result<(), Failure> {
         self.check_is_of(None)?;
-        let header = stable::read_header(&self.file).map_err(|error| self.unread(error.into()))?;
+        let header = stable::read_header(&self.file).map_err(|error| self.unread(error))?;
         if !self.is_empty && stable::grows(&header) != grows {
             let kind = match grows {
                 true => "has a fixed size",
@@ -253,17 +241,18 @@ impl FilterFile {
                 "is a filter that {kind}, and the new one would be another; to keep it as it is, \
                  name another file, or remove this one"
             );
-            return Err(FilterFileError::of(&self.path, why));
+            return Err(unusable(&self.path, why));
         }
         Ok(())
     }
 
-    /// The same for a filter that is to be one of this program; none is our own.
-    pub(crate) fn check_is_of(&mut self, program: Option<Program>) -> Result<(), FilterFileError> {
+    /// Whether the file may be replaced by a filter of this program, without one of ours: it is
+    /// new, or such a filter, damaged or not.
+    pub(crate) fn check_is_of(&mut self, program: Option<Program>) -> Result<(), Failure> {
         if self.is_empty {
             return Ok(());
         }
-        let header = stable::read_header(&self.file).map_err(|error| self.unread(error.into()))?;
+        let header = stable::read_header(&self.file).map_err(|error| self.unread(error))?;
         let is_own = !matches!(BloomFilter::from_bytes(&header), Err(BytesError::Magic));
         let found = if is_own { None } else { Some(self.program()?) };
         if found == program {
@@ -271,41 +260,23 @@ impl FilterFile {
         }
         let what = found.map_or("everbloom", Program::name);
         let why = format!("is a filter of {what}; to keep it as it is, name another one");
-        Err(FilterFileError::of(&self.path, why))
+        Err(unusable(&self.path, why))
     }
 
     /// The program that wrote what is not ours.
-    fn program(&self) -> Result<Program, FilterFileError> {
+    fn program(&self) -> Result<Program, Failure> {
         match other::program(&self.file) {
             Ok(Some(program)) => Ok(program),
-            Ok(None) => Err(FilterFileError::of(
+            Ok(None) => Err(unusable(
                 &self.path,
                 "is not a filter file; to keep it as it is, name another one",
             )),
-            Err(error) => Err(self.unread(error.into())),
+            Err(error) => Err(self.unread(error)),
         }
     }
 
-    fn unread(&self, error: ReadError) -> FilterFileError {
-        let path = &self.path;
-        match error {
-            ReadError::Io(error) => FilterFileError::io("read", path, error),
-            ReadError::Bytes(BytesError::Magic) => match self.program() {
-                Ok(program) => FilterFileError::Other {
-                    path: path.clone(),
-                    program,
-                },
-                Err(error) => error,
-            },
-            ReadError::Bytes(BytesError::Version(version)) => {
-                let why = format!("has version {version} of the format, which this everbloom");
-                FilterFileError::of(path, why + " does not know; use a newer one")
-            }
-            ReadError::Bytes(reason) => {
-                let advice = "put a copy in its place, or remove it and begin anew";
-                FilterFileError::of(path, format!("is damaged ({reason}); {advice}"))
-            }
-        }
+    fn unread(&self, error: io::Error) -> Failure {
+        Failure::of_file("read", &self.path, error)
     }
 
     /// Replaces the file. Whatever happens meanwhile, the name has the old bytes or the new ones,
@@ -313,9 +284,9 @@ impl FilterFile {
     pub(crate) fn save(
         &mut self,
         write: impl FnOnce(&File) -> io::Result<()>,
-    ) -> Result<(), FilterFileError> {
+    ) -> Result<(), Failure> {
         let replaced = self.replace(write);
-        replaced.map_err(|error| FilterFileError::unsaved(&self.path, error))
+        replaced.map_err(|error| unsaved(&self.path, error))
     }
 
     fn replace(&mut self, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
@@ -396,7 +367,7 @@ mod tests {
         assert!(file.read().unwrap().is_none());
         assert!(matches!(
             FilterFile::open(&path),
-            Err(FilterFileError::Locked(_))
+            Err(error) if error.to_string().contains("in use by another run")
         ));
         drop(file);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
@@ -423,7 +394,7 @@ mod tests {
         let path = folder.join("seen.bloom");
         let mut file = FilterFile::open(&path).unwrap();
         let looked = FilterFile::look(&path);
-        assert!(matches!(looked, Err(FilterFileError::Unusable(_))));
+        assert!(matches!(looked, Err(Failure::Other(_))));
         assert!(FilterFile::open_to_read(&path).is_err());
         let filter = ScalableBloomFilter::new(1000, 0.01);
         file.save(|to| filter.write_to(to)).unwrap();
@@ -445,7 +416,7 @@ mod tests {
             }
             assert!(matches!(
                 file.save(|to| filter.write_to(to)),
-                Err(FilterFileError::Unusable(_))
+                Err(Failure::Other(_))
             ));
             drop(file);
             assert_eq!(
@@ -468,7 +439,9 @@ mod tests {
             let mut file = loop {
                 match FilterFile::open(&path) {
                     Ok(file) => break file,
-                    Err(FilterFileError::Locked(_)) => thread::yield_now(),
+                    Err(error) if error.to_string().contains("in use by another run") => {
+                        thread::yield_now()
+                    }
                     Err(error) => panic!("{error}"),
                 }
             };
@@ -478,7 +451,7 @@ mod tests {
             file.save(|to| filter.write_to(to)).unwrap();
             assert!(matches!(
                 FilterFile::open(&path),
-                Err(FilterFileError::Locked(_))
+                Err(error) if error.to_string().contains("in use by another run")
             ));
         };
         thread::scope(|scope| {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::description::Description;
 use crate::failure::Failure;
-use crate::filter_file::{FilterFile, FilterFileError, Found};
+use crate::filter_file::{FilterFile, Found};
 use crate::merge;
 use crate::number::{found_rate, grouped, time};
 
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Found::Own(filter) => filter.describe(),
         Found::Other(mut other) => other
             .describe()
-            .map_err(|reason| FilterFileError::other(&args.filter, other.program(), reason))?,
+            .map_err(|reason| reason.of_file(&args.filter, other.program()))?,
     };
     let bytes = fs::metadata(&args.filter)?.len();
     let merge = args.other.as_deref();

@@ -8,9 +8,6 @@ use everbloom_plot::label;
 
 /// The most items and the most bytes anybody can mean.
 const MAX_NUMBER: f64 = 1e18;
-/// The longest text that is read. It also bounds the depth of parentheses.
-const MAX_CHARACTERS: usize = 100;
-
 /// Reads a number of items.
 pub(crate) fn items(text: &str) -> Result<u64, String> {
     let number = evaluate(text, Units::Items)?;
@@ -150,20 +147,23 @@ enum Units {
     Part,
 }
 
+/// Reads a product of numbers and powers: `3*10^8`, `1/1000`.
 fn evaluate(text: &str, units: Units) -> Result<f64, String> {
-    if text.len() > MAX_CHARACTERS {
-        return Err(format!("a number has at most {MAX_CHARACTERS} characters"));
-    }
     if text.contains(',') {
         return Err("write the decimal point as `.`, and no commas: 0.1, 1000000".into());
     }
     let mut parser = Parser { rest: text, units };
-    let value = parser.sum()?;
-    parser.skip_spaces();
-    if parser.rest.is_empty() {
-        Ok(value)
-    } else {
-        Err(parser.complaint())
+    let mut value = parser.power()?;
+    loop {
+        if parser.takes("*") || parser.takes("×") {
+            value *= parser.power()?;
+        } else if parser.takes("/") {
+            value /= parser.power()?;
+        } else if parser.rest.is_empty() {
+            return Ok(value);
+        } else {
+            return Err(parser.complaint());
+        }
     }
 }
 
@@ -174,60 +174,22 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn sum(&mut self) -> Result<f64, String> {
-        let mut value = self.product()?;
-        loop {
-            if self.takes("+") {
-                value += self.product()?;
-            } else if self.takes("-") {
-                value -= self.product()?;
-            } else {
-                return Ok(value);
-            }
-        }
-    }
-
-    fn product(&mut self) -> Result<f64, String> {
-        let mut value = self.power()?;
-        loop {
-            if self.takes("*") || self.takes("×") {
-                value *= self.power()?;
-            } else if self.takes("/") {
-                value /= self.power()?;
-            } else {
-                return Ok(value);
-            }
-        }
-    }
-
     fn power(&mut self) -> Result<f64, String> {
         let base = self.signed()?;
         if self.takes("**") || self.takes("^") {
-            // From the right: 2^3^2 is 2^9.
-            return Ok(base.powf(self.power()?));
+            return Ok(base.powf(self.signed()?));
         }
         Ok(base)
     }
 
     fn signed(&mut self) -> Result<f64, String> {
-        if self.takes("-") {
-            return Ok(-self.signed()?);
-        }
-        let value = if self.takes("(") {
-            let value = self.sum()?;
-            if !self.takes(")") {
-                return Err("a parenthesis is not closed".into());
-            }
-            value
-        } else {
-            self.digits()?
-        };
-        Ok(value * self.unit())
+        // This skips spaces, too.
+        let sign = if self.takes("-") { -1.0 } else { 1.0 };
+        Ok(sign * self.digits()? * self.unit())
     }
 
     /// Digits with a point and an exponent. Spaces and `_` may group them.
     fn digits(&mut self) -> Result<f64, String> {
-        self.skip_spaces();
         let mut digits = String::new();
         let mut letters = self.rest.char_indices().peekable();
         let mut end = 0;
@@ -269,19 +231,12 @@ impl Parser<'_> {
         value
     }
 
+    /// Skips spaces and this word, if it follows.
     fn takes(&mut self, word: &str) -> bool {
-        self.skip_spaces();
-        // `**` is a power, no product.
-        if word == "*" && self.rest.starts_with("**") {
-            return false;
-        }
+        self.rest = self.rest.trim_start();
         let rest = self.rest.strip_prefix(word);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
-    }
-
-    fn skip_spaces(&mut self) {
-        self.rest = self.rest.trim_start();
     }
 
     fn complaint(&self) -> String {
@@ -315,8 +270,7 @@ mod tests {
             ("3*10^8", 300_000_000),
             ("3×10**8", 300_000_000),
             ("3e+8", 300_000_000),
-            ("(1+2)*1e8 - 1", 299_999_999),
-            ("2^3^2", 512),
+            ("2*3^2", 18),
             ("64Ki", 65_536),
             ("10/4", 3),
             ("1", 1),
@@ -360,8 +314,8 @@ mod tests {
     #[test]
     fn what_is_no_number_is_said() {
         for text in [
-            "", " ", "x", "1e", "1..2", "1 2 x", "(1", "1)", "5%", "1B", "--", "1/0", "0", "-5",
-            "0.4", "1e19", "1/0-1/0", "1,000", "9Q", "^2", "e5", "1e400",
+            "", " ", "x", "1e", "1..2", "1 2 x", "(1", "1+1", "2^3^2", "5%", "1B", "--", "1/0",
+            "0", "-5", "0.4", "1e19", "0/0", "1,000", "9Q", "^2", "e5", "1e400",
         ] {
             let error = items(text).unwrap_err();
             assert!(
@@ -377,8 +331,6 @@ mod tests {
         for text in ["0", "-1", "lots", "1e30", "5%"] {
             assert!(memory(text).is_err(), "{text}");
         }
-        assert!(items(&"(".repeat(101)).unwrap_err().contains("characters"));
-        assert!(items(&"(".repeat(99)).is_err());
     }
 
     #[test]

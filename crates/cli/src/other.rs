@@ -11,22 +11,21 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, sink};
+use std::path::Path;
 
 use everbloom::dcso::{DcsoError, DcsoHeader};
 use everbloom::guava::{GuavaError, GuavaView, Strategy};
-use flate2::bufread::MultiGzDecoder;
 
 use crate::description::Description;
+use crate::failure::Failure;
 use crate::pages::Pages;
+use crate::records::unpack::{GZIP, unpacked};
 
 /// The most bytes that are unpacked into memory.
 const UNPACKED: u64 = 1 << 30;
 
 /// How much of a file is read at once.
 const PIECE: usize = 64 << 10;
-
-/// The first bytes of what gzip has packed.
-pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A program that writes filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +60,23 @@ pub(crate) enum OtherError {
     Guava(#[from] GuavaError),
     #[error("{0} bytes are too many to unpack into memory")]
     TooLarge(u64),
+}
+
+impl OtherError {
+    /// A filter of another program in this file cannot be used.
+    pub(crate) fn of_file(self, path: &Path, program: Program) -> Failure {
+        let shown = path.display();
+        Failure::Other(match self {
+            OtherError::TooLarge(bytes) => format!(
+                "{shown} unpacks to {bytes} bytes, too many for memory; unpack it with gunzip, \
+                 and name the result"
+            ),
+            reason => format!(
+                "{shown} is no whole filter of {program} ({reason}); put a copy in its place, or \
+                 make it again"
+            ),
+        })
+    }
 }
 
 /// How a program in Java put its items into a filter of Guava.
@@ -99,7 +115,7 @@ pub(crate) enum Bits {
 /// The program that wrote a filter into the file, as far as its first bytes tell.
 pub(crate) fn program(file: &File) -> io::Result<Option<Program>> {
     let length = file.metadata()?.len();
-    let head = head(rewound(file)?)?;
+    let head = first_bytes(rewound(file)?)?;
     if is_dcso(&head, length) {
         return Ok(Some(Program::Dcso));
     }
@@ -108,7 +124,7 @@ pub(crate) fn program(file: &File) -> io::Result<Option<Program>> {
     }
     if head.starts_with(&GZIP) {
         // What cannot be unpacked is nothing that is known here.
-        let head = head_of_packed(file).unwrap_or_default();
+        let head = unzipped(file).and_then(first_bytes).unwrap_or_default();
         if is_dcso(&head, u64::MAX) {
             return Ok(Some(Program::Dcso));
         }
@@ -142,19 +158,14 @@ fn rewound(mut file: &File) -> io::Result<&File> {
     Ok(file)
 }
 
-fn head(from: impl Read) -> io::Result<Vec<u8>> {
+fn first_bytes(from: impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     from.take(DcsoHeader::SIZE as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
-fn head_of_packed(file: &File) -> io::Result<Vec<u8>> {
-    head(unpacked(file)?)
-}
-
-fn unpacked(file: &File) -> io::Result<impl Read> {
-    let packed = io::BufReader::with_capacity(PIECE, rewound(file)?);
-    Ok(MultiGzDecoder::new(packed))
+fn unzipped(file: &File) -> io::Result<impl Read> {
+    Ok(unpacked(&GZIP, rewound(file)?.try_clone()?))
 }
 
 impl Other {
@@ -169,9 +180,9 @@ impl Other {
                 Ok(Other::Guava(bytes))
             }
             Program::Dcso => {
-                let head = head(rewound(file)?)?;
+                let head = first_bytes(rewound(file)?)?;
                 if head.starts_with(&GZIP) {
-                    return unpack(unpacked(file)?);
+                    return unpack(unzipped(file)?);
                 }
                 let header = DcsoHeader::new(&head)?;
                 let data = length.checked_sub(header.filter_len());
@@ -282,7 +293,7 @@ impl Bits {
 /// Reads what a packed filter of DCSO's unpacks to. Memory is taken for what comes, not for what
 /// the header says.
 fn unpack(mut from: impl Read) -> Result<Other, OtherError> {
-    let header = DcsoHeader::new(&head(&mut from)?)?;
+    let header = DcsoHeader::new(&first_bytes(&mut from)?)?;
     let length = header.filter_len();
     if length > UNPACKED {
         return Err(OtherError::TooLarge(length));

@@ -13,9 +13,7 @@ use crate::failure::Failure;
 use crate::filter::{Filter as Saved, of_pieces};
 use crate::filter_file::FilterFile;
 use crate::progress::Progress;
-use crate::servers::dump::{
-    Header, Parts, READABLE, Reader, WRITABLE, ask_for_header, take_header,
-};
+use crate::servers::dump::{Header, Parts, READABLE, Reader, WRITABLE, header_of};
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::temporary;
@@ -31,7 +29,7 @@ pub(super) struct Remote {
 pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool), Failure> {
     let progress = Progress::of_filters(args.quiet);
     let mut file = FilterFile::open(path)?;
-    file.check_is_filter()?;
+    file.check_is_of(None)?;
     if !args.replace && !file.is_new() {
         return Err(Failure::Other(format!(
             "there is a filter in {}; --replace overwrites it",
@@ -63,14 +61,14 @@ fn fetch(
     }
     let mut pass = 1;
     loop {
-        let header = header_of(server, key)?;
+        let header = header_of(server, key, Family::Bloom)?;
         let Parts::Bloom(parts) = &header.parts else {
             return Err(server.odd("BF.SCANDUMP"));
         };
         progress.begin("copying", header.length);
         let read = read(server, key, &header, parts, progress);
         server.drain()?;
-        let changed = header_of(server, key)?.bytes != header.bytes;
+        let changed = header_of(server, key, Family::Bloom)?.bytes != header.bytes;
         match read {
             // Each piece has the bits of all items that were there when the first was read, unless
             // a window has dropped some.
@@ -86,12 +84,6 @@ fn fetch(
             Ok(_) | Err(_) => pass += 1,
         }
     }
-}
-
-fn header_of(server: &mut Server, key: &[u8]) -> Result<Header, Trouble> {
-    ask_for_header(server, key, Family::Bloom);
-    server.flush()?;
-    take_header(server, key, Family::Bloom)
 }
 
 fn read(

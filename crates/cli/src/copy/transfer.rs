@@ -8,10 +8,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use crate::progress::Progress;
-use crate::servers::difference::{Side, compare};
-use crate::servers::dump::{
-    Header, Life, Reader, ask_for_header, ask_for_life, take_header, take_life,
-};
+use crate::servers::difference::compare;
+use crate::servers::dump::{Header, Reader, ask_for_header, take_header};
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::temporary;
@@ -137,15 +135,7 @@ impl<'a> Transfer<'a> {
         let there = match self.destination.find(key)? {
             Kind::Filter(found) if found == family => {
                 self.destination.call(&[b"WATCH", key])?;
-                let mut source = Side {
-                    server: self.source,
-                    key,
-                };
-                let mut destination = Side {
-                    server: self.destination,
-                    key,
-                };
-                let difference = compare(&mut source, &mut destination, family)?;
+                let difference = compare(self.source, self.destination, key, family)?;
                 if difference.is_none() {
                     return Ok(None);
                 }
@@ -224,14 +214,14 @@ impl<'a> Transfer<'a> {
     /// that was read would be in none, so the source is watched.
     fn load(&mut self, filter: Filter<'_>, progress: &Progress) -> Result<Option<Loaded>, Trouble> {
         let Filter { key, family, .. } = filter;
-        self.watch_source(filter)?;
-        ask_for_life(self.source, key);
-        ask_for_header(self.source, key, family);
-        self.source.flush()?;
-        if take_life(self.source)? == Life::Over {
-            return Ok(None);
+        if family == Family::Cuckoo {
+            // Its pieces must be of one state.
+            let watched = self.source.call(&[b"WATCH", key])?;
+            self.source.accepted(watched, "WATCH")?;
         }
-        let header = take_header(self.source, key, family)?;
+        let Some((header, _)) = self.look(key, family)? else {
+            return Ok(None);
+        };
         progress.begin("copying", header.length);
         load_header(self.destination, filter, &header)?;
         let reader = Reader::new(self.source, key, &header, header.length);
@@ -250,35 +240,39 @@ impl<'a> Transfer<'a> {
             Err(trouble) => return Err(trouble),
             Ok(_) => {}
         }
-        ask_for_life(self.source, key);
-        ask_for_header(self.source, key, family);
-        self.source.flush()?;
-        let end = match take_life(self.source)? {
-            Life::Over => return Ok(None),
-            Life::Endless => None,
-            Life::Left(time) => Instant::now().checked_add(Duration::from_millis(time)),
+        let Some((after, end)) = self.look(key, family)? else {
+            return Ok(None);
         };
-        let changed = take_header(self.source, key, family)?.bytes != header.bytes;
-        let bytes = header.length;
         Ok(Some(Loaded {
-            bytes,
-            changed,
+            bytes: header.length,
+            changed: after.bytes != header.bytes,
             torn,
             end,
         }))
     }
 
-    /// Lets the source notice changes of a filter whose pieces must be of one state.
-    fn watch_source(&mut self, filter: Filter<'_>) -> Result<(), Trouble> {
-        if filter.family == Family::Cuckoo {
-            self.source.prepare(&[b"WATCH", filter.key]);
-            self.source.flush()?;
-            self.source.demand("WATCH")?;
-        }
-        Ok(())
+    /// The header of the source's filter, and when the source deletes it; `None` when it is gone.
+    fn look(
+        &mut self,
+        key: &[u8],
+        family: Family,
+    ) -> Result<Option<(Header, Option<Instant>)>, Trouble> {
+        self.source.prepare(&[b"PTTL", key]);
+        ask_for_header(self.source, key, family);
+        self.source.flush()?;
+        let end = match self.source.demand("PTTL")?.as_integer() {
+            Some(-2) => return Ok(None),
+            Some(-1) => None,
+            Some(left @ 0..) => {
+                Instant::now().checked_add(Duration::from_millis(left.unsigned_abs()))
+            }
+            _ => return Err(self.source.odd("PTTL")),
+        };
+        Ok(Some((take_header(self.source, key, family)?, end)))
     }
 
-    /// Whether what `watch_source` watched has not changed. Nothing is watched any more.
+    /// Whether the source's cuckoo filter has not changed since it was watched. Nothing is watched
+    /// any more.
     fn source_held_still(&mut self, family: Family) -> Result<bool, Trouble> {
         if family == Family::Bloom {
             return Ok(true);
@@ -305,7 +299,8 @@ pub(super) fn load_pieces(
     while let Some(piece) = next()? {
         digest.update(&piece);
         end = end.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
-        load_piece(destination, filter, end, &piece)?;
+        let reply = load_chunk(destination, filter, end, &piece)?;
+        destination.accepted(reply, filter.family.loadchunk())?;
         progress.advance(piece.len());
     }
     Ok(digest)
@@ -321,20 +316,8 @@ pub(super) fn load_header(
     filter: Filter<'_>,
     header: &Header,
 ) -> Result<(), Trouble> {
-    let command = filter.family.loadchunk().as_bytes();
-    let iterator = header.start.saturating_add(1).to_string();
-    let load: [&[u8]; 4] = [
-        command,
-        filter.temporary,
-        iterator.as_bytes(),
-        &header.bytes,
-    ];
-    destination.prepare(&load);
-    // Sent together, so that a copy that is killed here leaves no key for ever.
-    keep(destination, filter.temporary);
-    destination.flush()?;
-    let reply = destination.reply()?;
-    destination.demand("PEXPIRE")?;
+    let iterator = header.start.saturating_add(1);
+    let reply = load_chunk(destination, filter, iterator, &header.bytes)?;
     let Reply::Error(text) = reply else {
         return Ok(());
     };
@@ -355,25 +338,27 @@ pub(super) fn load_header(
     }))
 }
 
-fn load_piece(
+/// Loads the header or a piece; the reply to that, which may be an error.
+fn load_chunk(
     destination: &mut Server,
     filter: Filter<'_>,
-    end: u64,
-    piece: &[u8],
-) -> Result<(), Trouble> {
-    let (iterator, command) = (end.to_string(), filter.family.loadchunk());
+    iterator: u64,
+    bytes: &[u8],
+) -> Result<Reply, Trouble> {
+    let (iterator, command) = (iterator.to_string(), filter.family.loadchunk());
     let load: [&[u8]; 4] = [
         command.as_bytes(),
         filter.temporary,
         iterator.as_bytes(),
-        piece,
+        bytes,
     ];
     destination.prepare(&load);
+    // Sent together, so that a copy that is killed here leaves no key for ever.
     keep(destination, filter.temporary);
     destination.flush()?;
-    destination.demand(command)?;
+    let reply = destination.reply()?;
     destination.demand("PEXPIRE")?;
-    Ok(())
+    Ok(reply)
 }
 
 /// Prepares a request that lets a temporary key live on.

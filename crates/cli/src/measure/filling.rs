@@ -2,8 +2,8 @@
 
 use everbloom_plot::{Axis, Chart, Line, label};
 
-use super::CHUNK;
 use super::subject::{Item, Subject};
+use super::sum;
 use crate::failure::Failure;
 use crate::progress::Progress;
 
@@ -40,16 +40,9 @@ pub(super) fn fill(
     let mut points = Vec::new();
     let mut count = 0;
     for items in added.chunks(portion) {
-        for chunk in items.chunks(CHUNK) {
-            subject.add(chunk)?;
-            bar.advance(chunk.len());
-        }
+        sum(items, &bar, |chunk| subject.add(chunk))?;
         count += items.len();
-        let mut found = 0;
-        for chunk in probed.chunks(CHUNK) {
-            found += subject.count_found(chunk)?;
-            bar.advance(chunk.len());
-        }
+        let found = sum(probed, &bar, |chunk| subject.count_found(chunk))?;
         let probes = probed.len() as f64;
         let measured = found as f64 / probes;
         points.push(Point {

@@ -25,7 +25,7 @@ use crate::progress::Progress;
 use crate::servers::family::Family;
 use filling::Filling;
 use subject::{DEFAULT, ITEM_LENGTH, Item, Shape, Subject};
-use table::{Measurement, Row};
+use table::Row;
 
 /// The number of items sent, or hashed, between two updates of the progress bar.
 const CHUNK: usize = 1000;
@@ -116,13 +116,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         probed,
     };
     let mut rows = Vec::new();
-    for (name, asked, subject) in trial.subjects()? {
-        let measurement = measure(&name, subject, added, probed, args.quiet)?;
-        rows.push(Row {
-            name,
-            asked,
-            measurement,
-        });
+    for named in trial.subjects()? {
+        rows.push(measure(named, added, probed, args.quiet)?);
     }
 
     let place = url.map_or("embedded filters".to_owned(), |url| url.to_string());
@@ -142,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         plot::draw(&chart, destination)?;
     }
-    let sound = rows.iter().all(|row| row.measurement.missed == 0);
+    let sound = rows.iter().all(|row| row.missed == 0);
     Ok(ExitCode::from(u8::from(!sound)))
 }
 
@@ -254,29 +249,18 @@ fn random_items(count: u32, seed: u64) -> Result<Vec<Item>, Failure> {
 }
 
 fn measure(
-    name: &str,
-    mut subject: Subject,
+    (name, asked, mut subject): Named,
     added: &[Item],
     probed: &[Item],
     quiet: bool,
-) -> Result<Measurement, Failure> {
-    let bar = Progress::of_items(name, 2 * added.len() + probed.len(), quiet);
-    let mut items = 0;
-    for chunk in added.chunks(CHUNK) {
-        items += subject.add(chunk)?;
-        bar.advance(chunk.len());
-    }
-    let mut found = 0;
-    for chunk in added.chunks(CHUNK) {
-        found += subject.count_found(chunk)?;
-        bar.advance(chunk.len());
-    }
-    let mut false_positives = 0;
-    for chunk in probed.chunks(CHUNK) {
-        false_positives += subject.count_found(chunk)?;
-        bar.advance(chunk.len());
-    }
-    Ok(Measurement {
+) -> Result<Row, Failure> {
+    let bar = Progress::of_items(&name, 2 * added.len() + probed.len(), quiet);
+    let items = sum(added, &bar, |chunk| subject.add(chunk))?;
+    let found = sum(added, &bar, |chunk| subject.count_found(chunk))?;
+    let false_positives = sum(probed, &bar, |chunk| subject.count_found(chunk))?;
+    Ok(Row {
+        name,
+        asked,
         items,
         missed: (added.len() as u64).saturating_sub(found),
         probes: probed.len() as u64,
@@ -285,12 +269,30 @@ fn measure(
     })
 }
 
+/// The sum of what `count` counts in chunks of the items.
+fn sum(
+    items: &[Item],
+    bar: &Progress,
+    mut count: impl FnMut(&[Item]) -> Result<u64, Failure>,
+) -> Result<u64, Failure> {
+    let mut sum = 0;
+    for chunk in items.chunks(CHUNK) {
+        sum += count(chunk)?;
+        bar.advance(chunk.len());
+    }
+    Ok(sum)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn reserved(rate: f64, capacity: u64) -> Result<Subject, Failure> {
         Subject::reserved(None, (rate, capacity), Shape::Layout(None))
+    }
+
+    fn named(subject: Subject) -> Named {
+        ("filter".into(), None, subject)
     }
 
     #[test]
@@ -306,12 +308,12 @@ mod tests {
         let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
         let filter = reserved(0.001, 20_000).unwrap();
-        let measured = measure("reserved", filter, added, probed, true).unwrap();
+        let measured = measure(named(filter), added, probed, true).unwrap();
         assert_eq!((measured.missed, measured.probes), (0, 20_000));
         assert!(measured.false_positives <= 20, "{measured:?}");
 
         let grown = Subject::default_filter(None, None).unwrap();
-        let measured = measure("default", grown, added, probed, true).unwrap();
+        let measured = measure(named(grown), added, probed, true).unwrap();
         assert_eq!(measured.missed, 0);
         assert!(
             (100..=320).contains(&measured.false_positives),
@@ -332,7 +334,7 @@ mod tests {
         let items = random_items(40_000, 1).unwrap();
         let (added, probed) = items.split_at(20_000);
         let grown = Subject::default_filter(None, Some(Layout::Blocked)).unwrap();
-        let measured = measure("blocked", grown, added, probed, true).unwrap();
+        let measured = measure(named(grown), added, probed, true).unwrap();
         assert_eq!(measured.missed, 0);
         // The rate asked for gives 200. Three standard deviations of the sampling are added.
         assert!(measured.false_positives <= 243, "{measured:?}");

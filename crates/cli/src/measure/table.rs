@@ -6,7 +6,10 @@ use crate::number::grouped;
 
 /// The results of one filter.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Measurement {
+pub(super) struct Row {
+    pub(super) name: String,
+    /// The error rate that was asked for. A cuckoo filter takes none.
+    pub(super) asked: Option<f64>,
     /// The items that the filter counted. It does not count a string that tests positive when it is
     /// added.
     pub(super) items: u64,
@@ -15,13 +18,6 @@ pub(super) struct Measurement {
     pub(super) false_positives: u64,
     /// Computed from the fill ratio of the layers, if the subject shows it.
     pub(super) expected: Option<f64>,
-}
-
-pub(super) struct Row {
-    pub(super) name: String,
-    /// The error rate that was asked for. A cuckoo filter takes none.
-    pub(super) asked: Option<f64>,
-    pub(super) measurement: Measurement,
 }
 
 const HEADINGS: [&str; 7] = [
@@ -61,24 +57,17 @@ pub(super) fn render(rows: &[Row]) -> String {
 }
 
 fn cells(row: &Row) -> [String; HEADINGS.len()] {
-    let Measurement {
-        items,
-        missed,
-        probes,
-        false_positives,
-        expected,
-    } = row.measurement;
-    let probes = probes as f64;
-    let rate = false_positives as f64 / probes;
+    let probes = row.probes as f64;
+    let rate = row.false_positives as f64 / probes;
     // The number of false positives among n probes is binomial.
     let deviation = (rate * (1.0 - rate) / probes).sqrt();
     [
         row.name.clone(),
-        grouped(items),
-        grouped(missed),
-        grouped(false_positives),
+        grouped(row.items),
+        grouped(row.missed),
+        grouped(row.false_positives),
         row.asked.map_or("-".to_owned(), percent),
-        expected.map_or("-".to_owned(), percent),
+        row.expected.map_or("-".to_owned(), percent),
         format!("{:.3} % ± {:.3}", 100.0 * rate, 100.0 * deviation),
     ]
 }
@@ -93,24 +82,20 @@ mod tests {
             Row {
                 name: "default, grown from 100".into(),
                 asked: Some(0.01),
-                measurement: Measurement {
-                    items: 49_680,
-                    missed: 0,
-                    probes: 50_000,
-                    false_positives: 565,
-                    expected: Some(0.008_9),
-                },
+                items: 49_680,
+                missed: 0,
+                probes: 50_000,
+                false_positives: 565,
+                expected: Some(0.008_9),
             },
             Row {
                 name: "reserved 1e-7 50000".into(),
                 asked: Some(1e-7),
-                measurement: Measurement {
-                    items: 50_000,
-                    missed: 0,
-                    probes: 50_000,
-                    false_positives: 0,
-                    expected: None,
-                },
+                items: 50_000,
+                missed: 0,
+                probes: 50_000,
+                false_positives: 0,
+                expected: None,
             },
         ];
         let expected = "\

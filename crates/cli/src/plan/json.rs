@@ -2,19 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::question::{Plan, Question};
+use super::question::Plan;
 use super::sizes::{Kind, Size};
 use crate::failure::Failure;
 
 pub(super) fn render(plan: &Plan) -> Result<String, Failure> {
-    let Question {
-        capacity,
-        rate,
-        memory,
-        hashes,
-    } = plan.question;
     let document = json!({
-        "asked": {"capacity": capacity, "rate": rate, "memory": memory, "hashes": hashes},
+        "asked": plan.question,
         "filters": plan.filters.iter().map(filter).collect::<Vec<_>>(),
         "others": plan.others.iter().map(|other| json!({
             "name": other.name,

@@ -90,8 +90,8 @@ Give two of capacity, error rate and memory (or bits); plan finds the third.
 
 With --hashes there are only filters that do not grow: others choose the number themselves.
 
-Numbers may have suffixes and arithmetic. K, M, G, T and P are powers of 1000; Ki, Mi, Gi, Ti and
-Pi are powers of 1024. Put a number with `*`, `(` or spaces in quotes.
+Numbers may have suffixes, `*`, `/` and `^`. K, M, G, T and P are powers of 1000; Ki, Mi, Gi, Ti and
+Pi are powers of 1024. Put a number with `*` or spaces in quotes.
 
 `may grow` is a filter that adds layers when it is full: its first layer reserves a part of the
 error rate for them, so it needs more bits. RedisBloom's figures are those of BF.RESERVE.

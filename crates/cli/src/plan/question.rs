@@ -1,5 +1,7 @@
 //! What is asked, and the filters that answer it.
 
+use serde::Serialize;
+
 use super::sizes::{self, KINDS, Kind, Other, Size};
 use crate::failure::Failure;
 use crate::number;
@@ -18,7 +20,7 @@ pub(super) struct Plan {
 }
 
 /// What was given: two of the three, and perhaps the hashes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 pub(super) struct Question {
     pub(super) capacity: Option<u64>,
     pub(super) rate: Option<f64>,

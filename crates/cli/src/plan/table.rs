@@ -1,7 +1,5 @@
 //! The plan as text.
 
-use std::fmt::Write as _;
-
 use everbloom_plot::label;
 
 use super::question::Plan;
@@ -13,12 +11,12 @@ const RESERVE_MOST: u64 = 1 << 30;
 
 pub(super) fn render(plan: &Plan) -> String {
     let mut text = format!("{}\n\n", headline(plan));
-    // Writing to a String cannot fail.
-    let _ = filters(plan, &mut text);
-    let _ = others(plan, &mut text);
-    let _ = around(plan, &mut text);
+    text += &filters(plan);
+    text += &to_copy(plan);
+    text += &others(plan);
+    text += &around(plan);
     if plan.overfill {
-        let _ = overfill(plan, &mut text);
+        text += &overfill(plan);
     }
     text
 }
@@ -38,16 +36,14 @@ fn headline(plan: &Plan) -> String {
     }
 }
 
-fn filters(plan: &Plan, text: &mut String) -> std::fmt::Result {
-    writeln!(
-        text,
-        "{:<22} {:>15} {:>10} {:>18} {:>10} {:>9} {:>6}",
+fn filters(plan: &Plan) -> String {
+    let mut text = format!(
+        "{:<22} {:>15} {:>10} {:>18} {:>10} {:>9} {:>6}\n",
         "filter", "items", "rate", "bytes", "memory", "bits/item", "hashes"
-    )?;
+    );
     for size in &plan.filters {
-        writeln!(
-            text,
-            "{:<22} {:>15} {:>10} {:>18} {:>10} {:>9.2} {:>6}",
+        text += &format!(
+            "{:<22} {:>15} {:>10} {:>18} {:>10} {:>9.2} {:>6}\n",
             size.kind.name(),
             grouped(size.capacity),
             label::percent(size.rate),
@@ -55,129 +51,97 @@ fn filters(plan: &Plan, text: &mut String) -> std::fmt::Result {
             label::bytes(size.bytes as f64),
             size.bits_per_item(),
             size.hashes
-        )?;
+        );
     }
-    text.push('\n');
-    to_copy(plan, text)
+    text + "\n"
 }
 
 /// What makes these filters elsewhere.
-fn to_copy(plan: &Plan, text: &mut String) -> std::fmt::Result {
-    if let Some(hashes) = plan.question.hashes {
-        for (size, layout) in plan
-            .filters
-            .iter()
-            .zip(["Layout::Classic", "Layout::Blocked"])
-        {
-            let (bits, capacity) = (size.bits(), size.capacity);
-            writeln!(
-                text,
-                "In Rust: everbloom::BloomFilter::builder().layout({layout}).bits({bits})\n         \
-                 .hashes({hashes}).capacity({capacity}).build()"
-            )?;
-        }
-        return Ok(());
-    }
-    for Size {
-        kind,
-        capacity,
-        rate,
-        ..
-    } in &plan.filters
-    {
-        match kind {
-            Kind::RedisBloom if *capacity > RESERVE_MOST => writeln!(
-                text,
-                "BF.RESERVE takes at most {} items.",
-                grouped(RESERVE_MOST)
-            )?,
-            Kind::RedisBloom => {
-                writeln!(text, "In RedisBloom: BF.RESERVE KEY {rate} {capacity}")?;
+fn to_copy(plan: &Plan) -> String {
+    let seconds = plan.window.map_or(0, |window| window.div_ceil(1000));
+    let line = |size: &Size| {
+        let (rate, capacity, bits) = (size.rate, size.capacity, size.bits());
+        match (size.kind, plan.question.hashes) {
+            // Only two kinds take a number of hashes. Their names are those of the layouts.
+            (kind, Some(hashes)) => format!(
+                "In Rust: everbloom::BloomFilter::builder().layout(Layout::{kind:?}).bits({bits})\n\
+                 \x20        .hashes({hashes}).capacity({capacity}).build()\n"
+            ),
+            (Kind::RedisBloom, _) if capacity > RESERVE_MOST => {
+                format!(
+                    "BF.RESERVE takes at most {} items.\n",
+                    grouped(RESERVE_MOST)
+                )
             }
-            Kind::Blocked => writeln!(
-                text,
+            (Kind::RedisBloom, _) => {
+                format!("In RedisBloom: BF.RESERVE KEY {rate} {capacity}\n")
+            }
+            (Kind::Blocked, _) => format!(
                 "In Rust:       everbloom::BloomFilter::new({capacity}, {rate})\n\
-                 In Python:     everbloom.BloomFilter({capacity}, {rate})"
-            )?,
-            Kind::BlockedGrowing if *capacity <= RESERVE_MOST => writeln!(
-                text,
-                "On everbloom:  BF.RESERVE KEY {rate} {capacity} LAYOUT BLOCKED"
-            )?,
-            Kind::Windowed => {
-                let seconds = plan.window.map_or(0, |window| window.div_ceil(1000));
-                writeln!(
-                    text,
-                    "With a window: BF.RESERVE KEY {rate} {capacity} WINDOW SECONDS {seconds}"
-                )?;
+                 In Python:     everbloom.BloomFilter({capacity}, {rate})\n"
+            ),
+            (Kind::BlockedGrowing, _) if capacity <= RESERVE_MOST => {
+                format!("On everbloom:  BF.RESERVE KEY {rate} {capacity} LAYOUT BLOCKED\n")
             }
-            _ => {}
+            (Kind::Windowed, _) => {
+                format!(
+                    "With a window: BF.RESERVE KEY {rate} {capacity} WINDOW SECONDS {seconds}\n"
+                )
+            }
+            _ => String::new(),
         }
-    }
-    Ok(())
+    };
+    plan.filters.iter().map(line).collect()
 }
 
-fn others(plan: &Plan, text: &mut String) -> std::fmt::Result {
-    writeln!(
-        text,
-        "\n{:<22} {:>10}  assumed",
+fn others(plan: &Plan) -> String {
+    let mut text = format!(
+        "\n{:<22} {:>10}  assumed\n",
         "instead of a filter", "memory"
-    )?;
+    );
     for other in &plan.others {
-        writeln!(
-            text,
-            "{:<22} {:>10}  {}",
-            other.name,
-            label::bytes(other.bytes),
-            other.assumed
-        )?;
+        let memory = label::bytes(other.bytes);
+        text += &format!("{:<22} {memory:>10}  {}\n", other.name, other.assumed);
     }
-    Ok(())
+    text
 }
 
-fn around(plan: &Plan, text: &mut String) -> std::fmt::Result {
-    write!(text, "\n{:<15}", "memory around it")?;
+fn around(plan: &Plan) -> String {
+    let mut text = format!("\n{:<15}", "memory around it");
     for rate in plan.rates() {
-        write!(text, "  {:>21}", label::percent(rate))?;
+        text += &format!("  {:>21}", label::percent(rate));
     }
-    write!(text, "\n{:>15}", "items")?;
+    text += &format!("\n{:>15}", "items");
     for _ in plan.rates() {
-        write!(text, "  {:>10} {:>10}", "classic", "blocked")?;
+        text += &format!("  {:>10} {:>10}", "classic", "blocked");
     }
     text.push('\n');
     for capacity in plan.capacities() {
-        write!(text, "{:>15}", grouped(capacity))?;
+        text += &format!("{:>15}", grouped(capacity));
         for rate in plan.rates() {
             let [classic, blocked] = [Kind::Classic, Kind::Blocked].map(|kind| {
                 let size = plan.size(kind, capacity, rate);
                 size.map_or("-".into(), |size: Size| label::bytes(size.bytes as f64))
             });
-            write!(text, "  {classic:>10} {blocked:>10}")?;
+            text += &format!("  {classic:>10} {blocked:>10}");
         }
         text.push('\n');
     }
-    Ok(())
+    text
 }
 
-fn overfill(plan: &Plan, text: &mut String) -> std::fmt::Result {
-    writeln!(
-        text,
-        "\n{:>15} {:>15} {:>10} {:>10}",
+fn overfill(plan: &Plan) -> String {
+    let mut text = format!(
+        "\n{:>15} {:>15} {:>10} {:>10}\n",
         "times full", "items", "classic", "blocked"
-    )?;
+    );
     for (times, classic, blocked) in plan.overfilled() {
-        writeln!(
-            text,
-            "{times:>15} {:>15} {:>10} {:>10}",
-            grouped_float(times * plan.capacity() as f64),
-            label::percent(classic),
-            label::percent(blocked)
-        )?;
+        let items = grouped_float(times * plan.capacity() as f64);
+        let [classic, blocked] = [classic, blocked].map(label::percent);
+        text += &format!("{times:>15} {items:>15} {classic:>10} {blocked:>10}\n");
     }
-    writeln!(
-        text,
-        "This is a filter that takes more items than its capacity. One that may grow adds a layer\n\
-         instead, and one of BF.RESERVE ... NONSCALING refuses more items."
-    )
+    text + "This is a filter that takes more items than its capacity. One that may grow adds a layer\n\
+            instead, and one of BF.RESERVE ... NONSCALING refuses more items.\n"
 }
 
 #[expect(

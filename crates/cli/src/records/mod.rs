@@ -12,4 +12,4 @@ pub(crate) mod output;
 pub(crate) mod pipeline;
 pub(crate) mod reader;
 pub(crate) mod signals;
-mod unpack;
+pub(crate) mod unpack;

@@ -3,17 +3,10 @@
 use everbloom::Layout;
 use everbloom::redisbloom::{CuckooParts, FilterParts};
 
-use super::dump::{Header, Parts, Reader, ask_for_header, take_header};
+use super::dump::{Parts, Reader, ask_for_header, take_header};
 use super::family::Family;
 use super::server::{Server, Trouble};
 use crate::number::grouped;
-
-/// A filter, and where it is.
-#[derive(Debug)]
-pub(crate) struct Side<'a> {
-    pub(crate) server: &'a mut Server,
-    pub(crate) key: &'a [u8],
-}
 
 /// How two filters of a family differ.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,13 +86,19 @@ impl Difference {
     }
 }
 
-/// Compares two filters of a family that are there. Both servers work at the same time.
+/// Compares the filters of a family that both servers have at this key. Both work at the same time.
 pub(crate) fn compare(
-    first: &mut Side<'_>,
-    second: &mut Side<'_>,
+    first: &mut Server,
+    second: &mut Server,
+    key: &[u8],
     family: Family,
 ) -> Result<Difference, Trouble> {
-    let [a, b] = headers(first, second, family)?;
+    ask_for_header(first, key, family);
+    first.flush()?;
+    ask_for_header(second, key, family);
+    second.flush()?;
+    let a = take_header(first, key, family)?;
+    let b = take_header(second, key, family)?;
     let mut difference = match (&a.parts, &b.parts) {
         (Parts::Bloom(a), Parts::Bloom(b)) => of_bloom(a, b),
         (Parts::Cuckoo(a), Parts::Cuckoo(b)) => of_cuckoo(a, b),
@@ -109,16 +108,16 @@ pub(crate) fn compare(
         return Ok(difference);
     }
     let length = a.length.min(b.length);
-    let mut left = Reader::new(first.server, first.key, &a, length)?;
-    let mut right = Reader::new(second.server, second.key, &b, length)?;
+    let mut left = Reader::new(first, key, &a, length)?;
+    let mut right = Reader::new(second, key, &b, length)?;
     // What is not yet compared of the last piece of each.
     let (mut x, mut y) = (Vec::new(), Vec::new());
     loop {
         if x.is_empty() {
-            x = left.next(first.server)?.unwrap_or_default();
+            x = left.next(first)?.unwrap_or_default();
         }
         if y.is_empty() {
-            y = right.next(second.server)?.unwrap_or_default();
+            y = right.next(second)?.unwrap_or_default();
         }
         // Servers may cut their filters into pieces of different lengths.
         let both = x.len().min(y.len());
@@ -155,21 +154,6 @@ fn count_units(family: Family, x: &[u8], y: &[u8], units: &mut [u64; 2]) {
         *first += u64::from(only(*x, *y));
         *second += u64::from(only(*y, *x));
     }
-}
-
-fn headers(
-    first: &mut Side<'_>,
-    second: &mut Side<'_>,
-    family: Family,
-) -> Result<[Header; 2], Trouble> {
-    ask_for_header(first.server, first.key, family);
-    first.server.flush()?;
-    ask_for_header(second.server, second.key, family);
-    second.server.flush()?;
-    Ok([
-        take_header(first.server, first.key, family)?,
-        take_header(second.server, second.key, family)?,
-    ])
 }
 
 fn of_bloom(a: &FilterParts, b: &FilterParts) -> Difference {

@@ -148,6 +148,17 @@ pub(crate) fn take_header(
     header.ok_or_else(|| Trouble::filter(format!("{} sent no valid header", server.name())))
 }
 
+/// The header of a filter.
+pub(crate) fn header_of(
+    server: &mut Server,
+    key: &[u8],
+    family: Family,
+) -> Result<Header, Trouble> {
+    ask_for_header(server, key, family);
+    server.flush()?;
+    take_header(server, key, family)
+}
+
 /// The numbers of a header, as CF.INFO gives them.
 fn cuckoo_parts(info: Reply) -> Option<CuckooParts> {
     let info = info.into_elements()?;
@@ -249,31 +260,5 @@ impl Reader {
         self.at = end;
         self.ask(server)?;
         Ok(Some(piece))
-    }
-}
-
-/// Milliseconds that a key has to live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// There is no such key.
-    Over,
-    Endless,
-    Left(u64),
-}
-
-/// Prepares the request for the time that a key has to live.
-pub(crate) fn ask_for_life(server: &mut Server, key: &[u8]) {
-    server.prepare(&[b"PTTL", key]);
-}
-
-/// The answer to `ask_for_life`.
-pub(crate) fn take_life(server: &mut Server) -> Result<Life, Trouble> {
-    match server.demand("PTTL")?.as_integer() {
-        Some(-1) => Ok(Life::Endless),
-        Some(-2) => Ok(Life::Over),
-        Some(left) => u64::try_from(left)
-            .map(Life::Left)
-            .map_err(|_| server.odd("PTTL")),
-        None => Err(server.odd("PTTL")),
     }
 }

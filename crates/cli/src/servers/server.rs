@@ -34,12 +34,9 @@ const OF_THE_SERVER: &[&str] = &[
 /// Why a filter, or all filters, could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The server is gone, or what it says makes no sense.
-    #[error("{server}: {source}")]
-    Lost { server: String, source: ClientError },
-    /// The server takes nothing from anybody now, or nothing from us.
-    #[error("{server} refuses: {text}")]
-    Refused { server: String, text: String },
+    /// The server is gone, takes nothing now, or what it says makes no sense.
+    #[error("{0}")]
+    Server(String),
     /// This filter cannot be had. Others can.
     #[error("{0}")]
     Filter(String),
@@ -214,10 +211,7 @@ impl Server {
             let target = self.target.elsewhere(&place.0, port);
             let name = Url::from(target.place.clone()).to_string();
             let node = Node::connect(name.clone(), &target);
-            let lost = |source| Trouble::Lost {
-                server: name,
-                source,
-            };
+            let lost = |error| Trouble::Server(format!("{name}: {error}"));
             self.others.insert(place.clone(), node.map_err(lost)?);
         }
         self.elsewhere = Some(place);
@@ -308,19 +302,15 @@ impl Node {
         let reply = self.client.answer().map_err(|source| self.lost(source))?;
         self.pending = self.pending.saturating_sub(1);
         match reply {
-            Reply::Error(text) if is_of_the_server(&text) => Err(Trouble::Refused {
-                server: self.name.clone(),
-                text: text.into_owned(),
-            }),
+            Reply::Error(text) if is_of_the_server(&text) => {
+                Err(Trouble::Server(format!("{} refuses: {text}", self.name)))
+            }
             reply => Ok(reply),
         }
     }
 
-    fn lost(&self, source: ClientError) -> Trouble {
-        Trouble::Lost {
-            server: self.name.clone(),
-            source,
-        }
+    fn lost(&self, error: ClientError) -> Trouble {
+        Trouble::Server(format!("{}: {error}", self.name))
     }
 }
 
