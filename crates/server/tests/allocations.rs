@@ -229,6 +229,60 @@ fn long_values_that_cannot_be_stored_change_nothing() {
     }
 }
 
+/// Without memory to record a change in the log, the log is rewritten from memory before the reply.
+#[test]
+fn changes_that_cannot_be_recorded_are_not_lost() {
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.data.dir = Some(dir.path().into());
+    settings.data.appendonly = true;
+    settings.data.save = Vec::new();
+    let running = server(settings.clone());
+    running.wait_until_loaded();
+    let mut client = Client::of(&running);
+    for line in ["SET new", "GETSET short", "APPEND k", "SETRANGE short 2"] {
+        let mut request = words(line);
+        request.push(noise(3 << 20));
+        let mut encoded = Vec::new();
+        encode_request(&request, &mut encoded);
+        for number in 1.. {
+            client.ok("FLUSHALL");
+            client.ok("SETBIT k 12000000 1");
+            client.ok("SET short abc");
+            let (reply, failed) = failing(number, || exchange(&mut client, &encoded));
+            let what = format!("{line}, allocation {number}: {reply:?}");
+            if reply.is_none() {
+                client = Client::of(&running);
+            }
+            assert!(
+                failed || reply.is_some_and(|reply| !reply.is_error()),
+                "{what}"
+            );
+            assert_eq!(loaded(&settings, dir.path()), client.digest(), "{what}");
+            if !failed {
+                assert!(number > 4, "{what}");
+                break;
+            }
+        }
+    }
+}
+
+/// What a server finds in a copy of a directory.
+fn loaded(settings: &Settings, dir: &Path) -> String {
+    let copy = tempfile::tempdir().unwrap();
+    for (path, bytes) in files(dir) {
+        let to = copy
+            .path()
+            .join(Path::new(&path).strip_prefix(dir).unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::write(to, bytes).unwrap();
+    }
+    let mut settings = settings.clone();
+    settings.data.dir = Some(copy.path().into());
+    load(&settings, 0).0.unwrap()
+}
+
 /// The requests that fill a filter, one item each, up to the one that makes it grow.
 fn fill(client: &mut Client, reserve: &str, add: &str) -> (Vec<Request>, Request) {
     client.ok("FLUSHALL");

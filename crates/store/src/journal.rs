@@ -26,6 +26,8 @@ pub struct Record {
     in_transaction: bool,
     /// Whether the commands are recorded. Changes are counted in any case.
     wanted: bool,
+    /// Whether there was no memory for a command. Then the log is rewritten from memory.
+    lost: bool,
 }
 
 impl Record {
@@ -35,13 +37,13 @@ impl Record {
         // a transaction, unless they are in one already.
         let bracketed = commands.len() > 1 && !self.in_transaction && self.wanted;
         if bracketed {
-            encode_request(&["MULTI"], &mut self.commands);
+            self.write(&["MULTI"]);
         }
         for command in commands {
             self.command(db, command.as_ref());
         }
         if bracketed {
-            encode_request(&["EXEC"], &mut self.commands);
+            self.write(&["EXEC"]);
         }
     }
 
@@ -58,7 +60,7 @@ impl Record {
     /// Ends the transaction.
     pub fn end_transaction(&mut self) {
         if self.in_transaction && self.wanted && self.changes > 0 {
-            encode_request(&["EXEC"], &mut self.commands);
+            self.write(&["EXEC"]);
         }
         self.in_transaction = false;
     }
@@ -77,18 +79,23 @@ impl Record {
         if self.first_db.is_none() {
             (self.first_db, self.db) = (Some(db), Some(db));
             if self.in_transaction {
-                encode_request(&["MULTI"], &mut self.commands);
+                self.write(&["MULTI"]);
             }
         }
         if self.db != Some(db) {
-            select(db, &mut self.commands);
+            self.write(&["SELECT", &db.to_string()]);
             self.db = Some(db);
         }
-        let lengths = args
-            .iter()
-            .map(|arg| arg.as_ref().len() + MAX_FRAMING_BYTES);
-        self.commands.reserve(lengths.sum());
-        encode_request(args, &mut self.commands);
+        self.write(args);
+    }
+
+    fn write<T: AsRef<[u8]>>(&mut self, args: &[T]) {
+        let lengths = args.iter().map(|arg| arg.as_ref().len());
+        let len = lengths.sum::<usize>() + (args.len() + 1) * MAX_FRAMING_BYTES;
+        self.lost |= self.commands.try_reserve(len).is_err();
+        if !self.lost {
+            encode_request(args, &mut self.commands);
+        }
     }
 }
 
@@ -145,7 +152,8 @@ struct Queue {
 /// At this many waiting bytes the writer is woken at once, before the end of the batch.
 const WAKE_BYTES: usize = 1 << 20;
 
-/// The most bytes that an argument takes besides its own: `$`, its length, two line ends.
+/// The most bytes that an argument takes besides its own: `$`, its length, two line ends. Their
+/// number takes as many at most.
 const MAX_FRAMING_BYTES: usize = 25;
 
 /// A buffer that grew beyond this is dropped.
@@ -188,16 +196,19 @@ impl Journal {
         if !record.wanted {
             return 0;
         }
-        if record.commands.is_empty() {
+        if record.commands.is_empty() && !record.lost {
             return self.end();
         }
         let mut selection = Vec::new();
         let mut queue = self.queue.lock();
-        if record.first_db.is_some() && queue.db != record.first_db {
-            select(record.first_db.unwrap_or_default(), &mut selection);
+        if let Some(db) = record.first_db.filter(|_| queue.db != record.first_db) {
+            encode_request(&["SELECT", &db.to_string()], &mut selection);
         }
         queue.db = record.db;
-        queue.unwritten.push([&selection, &record.commands]);
+        match record.lost {
+            true => queue.unwritten.lose(),
+            false => queue.unwritten.push([&selection, &record.commands]),
+        }
         let end = queue.unwritten.end();
         self.end.store(end, Ordering::Release);
         if queue.unwritten.len() >= WAKE_BYTES {
@@ -289,6 +300,15 @@ impl Journal {
         self.take_from(self.queue.lock())
     }
 
+    /// Moves the data that waits to be written behind earlier data. Without memory it goes on
+    /// waiting.
+    pub(crate) fn take_after(&self, earlier: &mut Unwritten) {
+        let queue = self.queue.lock();
+        if earlier.reserve(queue.unwritten.len()) {
+            earlier.append(self.take_from(queue));
+        }
+    }
+
     fn take_from(&self, mut queue: MutexGuard<'_, Queue>) -> Unwritten {
         queue.urgent = false;
         let buffer = mem::take(&mut queue.spare);
@@ -343,10 +363,6 @@ impl Journal {
             further();
         }
     }
-}
-
-fn select(db: usize, out: &mut Vec<u8>) {
-    encode_request(&["SELECT", &db.to_string()], out);
 }
 
 #[cfg(test)]

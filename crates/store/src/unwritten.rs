@@ -23,6 +23,9 @@ pub enum Mark {
     NewFile,
     /// The log ends here: the data before it is no longer needed.
     LogEnds,
+    /// A change is missing here, because there was no memory to record it. Only a rewrite from
+    /// memory makes the log complete.
+    Lost,
 }
 
 impl Unwritten {
@@ -35,12 +38,28 @@ impl Unwritten {
         }
     }
 
-    /// Appends commands.
+    /// Appends commands. Without memory for them they are lost.
     pub(crate) fn push(&mut self, parts: [&[u8]; 2]) {
+        let len = parts.iter().map(|part| part.len()).sum();
+        if !self.reserve(len) {
+            return self.lose();
+        }
         for part in parts {
             self.bytes.extend_from_slice(part);
-            self.end += u64::try_from(part.len()).unwrap_or(0);
         }
+        self.end += u64::try_from(len).unwrap_or(0);
+    }
+
+    /// Marks the current end as a place where a change is missing, and gives it a position that its
+    /// reply can wait for.
+    pub(crate) fn lose(&mut self) {
+        self.mark(Mark::Lost);
+        self.end += 1;
+    }
+
+    /// Whether there is memory for so many bytes more.
+    pub(crate) fn reserve(&mut self, len: usize) -> bool {
+        self.bytes.try_reserve(len).is_ok()
     }
 
     /// Marks the current end.
@@ -83,8 +102,8 @@ impl Unwritten {
         self.last
     }
 
-    /// Appends later data.
-    pub fn append(&mut self, later: Unwritten) {
+    /// Appends later data, for which memory is reserved.
+    pub(crate) fn append(&mut self, later: Unwritten) {
         let before = self.bytes.len();
         self.bytes.extend_from_slice(&later.bytes);
         let marks = later.marks.into_iter();

@@ -6,8 +6,8 @@
 //! replies wait for, a switch to a new file, errors.
 //!
 //! A failed fsync is final: the system may have dropped the data, and the next fsync would still
-//! succeed. The log is then *lost*. Writes are refused until it is rewritten from memory, and
-//! nothing is written meanwhile.
+//! succeed. The log is then *lost*, as it is when there was no memory to record a change. Writes
+//! are refused until it is rewritten from memory, and nothing is written meanwhile.
 //!
 //! A failed write, for example on a full disk, is retried as long as the log is kept. Replies to
 //! the changes in it wait, and further writes are refused. Two things end this without room on the
@@ -112,7 +112,7 @@ impl Writer {
         let Shared { store, persistence } = shared;
         let mut unwritten = match self.unwritten.take() {
             Some(mut unwritten) => {
-                unwritten.append(store.journal.take());
+                store.journal.take_after(&mut unwritten);
                 unwritten
             }
             None => store.journal.take(),
@@ -180,6 +180,7 @@ impl Writer {
                     self.sync(shared, fsync)?;
                     self.end_log(shared);
                 }
+                Mark::Lost => self.lose(shared),
             }
             unwritten.skip_mark();
         }
