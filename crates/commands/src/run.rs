@@ -248,6 +248,12 @@ pub(crate) fn count(number: u64) -> Reply {
     Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
+/// Labels with their values.
+pub(crate) fn map(entries: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
+    let entry = |(label, value)| (Reply::simple(label), value);
+    Reply::Map(entries.into_iter().map(entry).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
