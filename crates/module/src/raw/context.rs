@@ -89,23 +89,20 @@ impl<'a> Args<'a> {
 }
 
 /// A call of the host, or the time while it loads the module.
-pub(crate) struct HostContext<'a> {
-    raw: NonNull<Ctx>,
-    call: PhantomData<&'a ()>,
-}
+pub(crate) struct HostContext<'a>(Call<'a>);
 
 /// Who calls, and where the answers and changes of the call go, also while a key is open. What it
 /// says of the caller costs the host work, so ask only where it matters. The host takes answers as
 /// they come: of an array, the length and then each element.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
-    raw: NonNull<Ctx>,
+    raw: *mut Ctx,
     call: PhantomData<&'a ()>,
 }
 
 impl Call<'_> {
     pub(super) fn raw(self) -> *mut Ctx {
-        self.raw.as_ptr()
+        self.raw
     }
 
     fn flags(self) -> c_int {
@@ -160,23 +157,18 @@ impl<'a> HostContext<'a> {
     /// # Safety
     ///
     /// `raw` is a context of the host that is valid during `'a`.
-    pub(super) unsafe fn new(raw: *mut Ctx) -> Option<Self> {
-        Some(HostContext {
-            raw: NonNull::new(raw)?,
-            call: PhantomData,
-        })
+    pub(super) unsafe fn new(raw: *mut Ctx) -> Self {
+        let call = PhantomData;
+        HostContext(Call { raw, call })
     }
 
     pub(super) fn raw(&self) -> *mut Ctx {
-        self.raw.as_ptr()
+        self.0.raw
     }
 
     /// What may be used while a key is open.
     pub(crate) fn call(&self) -> Call<'a> {
-        Call {
-            raw: self.raw,
-            call: PhantomData,
-        }
+        self.0
     }
 
     /// Tells those who WATCH or cache the key that it may have changed.
