@@ -11,24 +11,15 @@ use super::ffi::{
     OK, Str,
 };
 
-/// A string of the host that lives at least as long as a call.
+/// A string of the host that is neither changed nor freed as long as a call takes.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub(crate) struct HostStr<'a> {
     raw: NonNull<Str>,
     call: PhantomData<&'a ()>,
 }
 
 impl<'a> HostStr<'a> {
-    /// # Safety
-    ///
-    /// `raw` is a string of the host that is neither changed nor freed during `'a`.
-    pub(super) unsafe fn new(raw: NonNull<Str>) -> Self {
-        HostStr {
-            raw,
-            call: PhantomData,
-        }
-    }
-
     /// Its bytes.
     pub(crate) fn bytes(self) -> &'a [u8] {
         // SAFETY: the string lives during `'a`.
@@ -58,7 +49,7 @@ pub(super) unsafe fn bytes_of<'a>(text: *const Str) -> &'a [u8] {
 
 /// The arguments of a call, the command's name first.
 #[derive(Clone, Copy)]
-pub(crate) struct Args<'a>(&'a [NonNull<Str>]);
+pub(crate) struct Args<'a>(&'a [HostStr<'a>]);
 
 impl<'a> Args<'a> {
     /// # Safety
@@ -75,16 +66,12 @@ impl<'a> Args<'a> {
 
     /// One of them.
     pub(crate) fn get(self, at: usize) -> Option<HostStr<'a>> {
-        // SAFETY: the arguments live during `'a`.
-        self.0.get(at).map(|raw| unsafe { HostStr::new(*raw) })
+        self.0.get(at).copied()
     }
 
     /// All of them, as bytes.
     pub(crate) fn iter(self) -> impl Iterator<Item = &'a [u8]> {
-        // SAFETY: as above.
-        self.0
-            .iter()
-            .map(|raw| unsafe { HostStr::new(*raw) }.bytes())
+        self.0.iter().map(|text| text.bytes())
     }
 }
 
