@@ -35,7 +35,7 @@ fn parse(bytes: &[u8], sizes: &[usize], limits: &Limits) -> Outcome {
             let result = parser.parse(buf, limits, &mut batch);
             for i in 0..batch.len() {
                 let request: Vec<_> = batch.request(i, buf).map(<[u8]>::to_vec).collect();
-                assert!(!request.is_empty() && request.len() == batch.arg_count(i));
+                assert!(!request.is_empty() && request.len() == batch.range(i).len());
                 requests.push(request);
             }
             let consumed = parser.consume();

@@ -38,10 +38,6 @@ fn write_nested(reply: &Reply, indent: usize, out: &mut Vec<u8>) {
         }
         Reply::BigNumber(digits) => write_line(digits.as_bytes(), out),
         Reply::Array(items) => write_list(items, ')', "(empty array)", indent, out),
-        Reply::Booleans(values) => {
-            let items: Vec<Reply> = values.iter().copied().map(Reply::Boolean).collect();
-            write_list(&items, ')', "(empty array)", indent, out);
-        }
         Reply::Push(items) => write_list(items, ')', "(empty push)", indent, out),
         Reply::Set(items) => write_list(items, '~', "(empty set)", indent, out),
         Reply::Map(pairs) => write_map(pairs, indent, out),

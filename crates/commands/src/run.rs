@@ -173,8 +173,8 @@ impl Changes for () {
 #[derive(Clone, Debug, Default)]
 pub struct Replies {
     whole: Vec<Reply>,
-    /// The array that is being answered, and how many of its elements are to come.
-    open: Option<(Reply, usize)>,
+    /// The array that is being answered, and how many elements it will have.
+    open: Option<(Vec<Reply>, usize)>,
 }
 
 impl Replies {
@@ -189,30 +189,13 @@ impl Replies {
     }
 
     fn element(&mut self, element: Reply) {
-        match self.open.take() {
-            None => self.whole.push(element),
-            Some((array, left)) => {
-                let array = with_element(array, element);
-                match left {
-                    0 | 1 => self.whole.push(array),
-                    _ => self.open = Some((array, left - 1)),
-                }
-            }
-        }
-    }
-}
-
-/// An array with one more element. It holds only booleans until something else comes.
-fn with_element(array: Reply, element: Reply) -> Reply {
-    match (array, element) {
-        (Reply::Booleans(mut values), Reply::Boolean(value)) => {
-            values.push(value);
-            Reply::Booleans(values)
-        }
-        (array, element) => {
-            let mut elements = array.into_elements().unwrap_or_default();
-            elements.push(element);
-            Reply::Array(elements)
+        let Some((mut array, len)) = self.open.take() else {
+            return self.whole.push(element);
+        };
+        array.push(element);
+        match array.len() < len {
+            true => self.open = Some((array, len)),
+            false => self.whole.push(Reply::Array(array)),
         }
     }
 }
@@ -227,10 +210,9 @@ impl Answers for Replies {
     }
 
     fn array(&mut self, len: usize) {
-        let array = Reply::Booleans(Vec::with_capacity(len));
         match len {
             0 => self.whole.push(Reply::Array(Vec::new())),
-            _ => self.open = Some((array, len)),
+            _ => self.open = Some((Vec::new(), len)),
         }
     }
 
@@ -246,6 +228,12 @@ impl Answers for Replies {
 /// An unsigned number as a reply. A number too large for RESP becomes the largest that it has.
 pub(crate) fn count(number: u64) -> Reply {
     Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Labels with their values.
+pub(crate) fn map(entries: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
+    let entry = |(label, value)| (Reply::simple(label), value);
+    Reply::Map(entries.into_iter().map(entry).collect())
 }
 
 #[cfg(test)]
@@ -294,7 +282,7 @@ mod tests {
         replies.answer(Err(CommandError::NotFound));
         let full = vec![Reply::Boolean(true), CommandError::Full.into()];
         let expected = [
-            Reply::Booleans(vec![true, false]),
+            Reply::Array(vec![Reply::Boolean(true), Reply::Boolean(false)]),
             Reply::Array(vec![]),
             Reply::Array(full),
             Reply::Integer(7),

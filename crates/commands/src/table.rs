@@ -69,7 +69,7 @@ pub fn find(name: &[u8]) -> Option<&'static Command<Function>> {
         .find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// A command on the filter of one key.
+/// A command on the filter of one key, as most of its kind are.
 const fn row(name: &'static str, arity: i32, function: Function) -> Command<Function> {
     let (flags, acl): (&[Flags], &'static [&'static str]) = match function {
         Bloom(Read(_)) => (&[READONLY], &["@read", "@bloom"]),
@@ -83,6 +83,18 @@ const fn row(name: &'static str, arity: i32, function: Function) -> Command<Func
         .keys(ONE_KEY)
         .since("1.0.0")
         .acl(acl)
+}
+
+const fn bloom(
+    name: &'static str,
+    arity: i32,
+    action: Action<ScalableBloomFilter>,
+) -> Command<Function> {
+    row(name, arity, Bloom(action))
+}
+
+const fn cuckoo(name: &'static str, arity: i32, action: Action<CuckooFilter>) -> Command<Function> {
+    row(name, arity, Cuckoo(action))
 }
 
 const ACL_FAST_WRITE: &[&str] = &["@write", "@fast", "@bloom"];
@@ -103,23 +115,23 @@ const CUCKOO_INSERT: &str = "key [CAPACITY capacity] [NOCREATE] ITEMS item ...";
 
 /// All commands.
 pub static COMMANDS: &[Command<Function>] = &[
-    row(add::ADD, 3, Bloom(Write(add::add)))
+    bloom(add::ADD, 3, Write(add::add))
         .does("Adds an item to a filter, creating the filter when it is missing")
         .takes(PER_ITEM, "key item")
         .pipelines(),
-    row(exists::EXISTS, 3, Bloom(Read(exists::exists)))
+    bloom(exists::EXISTS, 3, Read(exists::exists))
         .does("Tells whether an item may have been added to a filter")
         .flags(&[FAST])
         .takes(PER_ITEM, "key item")
         .pipelines(),
-    row(add::MADD, -3, Bloom(Write(add::madd)))
+    bloom(add::MADD, -3, Write(add::madd))
         .does("Adds items to a filter, creating the filter when it is missing")
         .takes(PER_ITEMS, "key item ..."),
-    row(exists::MEXISTS, -3, Bloom(Read(exists::mexists)))
+    bloom(exists::MEXISTS, -3, Read(exists::mexists))
         .does("Tells for each of several items whether it may have been added to a filter")
         .flags(&[FAST])
         .takes(PER_ITEMS, "key item ..."),
-    row(insert::INSERT, -4, Bloom(Write(insert::insert)))
+    bloom(insert::INSERT, -4, Write(insert::insert))
         .does("Adds items to a filter, creating it with the given parameters when missing")
         .takes(
             PER_ITEMS,
@@ -128,7 +140,7 @@ pub static COMMANDS: &[Command<Function>] = &[
              [WINDOW SECONDS seconds | ITEMS] [GENERATIONS generations] \
              [TIGHTENING tightening] [VALIDATESCALETO validatescaleto] ITEMS item ...",
         ),
-    row(reserve::RESERVE, -4, Bloom(Write(reserve::reserve)))
+    bloom(reserve::RESERVE, -4, Write(reserve::reserve))
         .does("Creates an empty filter for an error rate and a capacity")
         .takes(
             PER_ZEROED_BYTE,
@@ -137,7 +149,7 @@ pub static COMMANDS: &[Command<Function>] = &[
              [GENERATIONS generations]",
         )
         .acl(ACL_FAST_WRITE),
-    row(info::INFO, -2, Bloom(Read(info::info)))
+    bloom(info::INFO, -2, Read(info::info))
         .does("Shows the parameters and the fill of a filter, or one of them")
         .flags(&[FAST, DEPENDS_ON_PROTOCOL])
         .takes(
@@ -147,34 +159,34 @@ pub static COMMANDS: &[Command<Function>] = &[
         )
         .acl(ACL_FAST_READ)
         .tips(DONT_CACHE),
-    row(info::CARD, 2, Bloom(Read(info::card)))
+    bloom(info::CARD, 2, Read(info::card))
         .does("Counts the items that were added to a filter")
         .flags(&[FAST])
         .since("2.4.4")
         .takes("O(1)", "key")
         .acl(ACL_FAST_READ),
-    row(dump::SCANDUMP, 3, Bloom(Read(dump::scandump)))
+    bloom(dump::SCANDUMP, 3, Read(dump::scandump))
         .does("Begins or continues an incremental dump of a filter")
         .flags(&[FAST, GIVES_PIECES])
         .takes(PER_PIECE, "key iterator")
         .tips(DONT_CACHE),
-    row(dump::LOADCHUNK, 4, Bloom(Write(dump::loadchunk)))
+    bloom(dump::LOADCHUNK, 4, Write(dump::loadchunk))
         .does("Restores a piece of a filter that BF.SCANDUMP gave")
         .takes(PER_PIECE, "key iterator data"),
-    row(load::LOAD, 3, Bloom(Write(load::load_object)))
+    bloom(load::LOAD, 3, Write(load::load_object))
         .does("Makes a filter of a record in a log of valkey-bloom")
         .takes(PER_BYTE, "key data"),
-    row(debug::DEBUG, 2, Bloom(Read(debug::debug)))
+    bloom(debug::DEBUG, 2, Read(debug::debug))
         .does("Shows every layer of a filter")
         .flags(&[FAST])
         .takes("O(l) for l layers", "key")
         .tips(DONT_CACHE),
-    row(stats::STATS, 2, Bloom(Read(stats::stats)))
+    bloom(stats::STATS, 2, Read(stats::stats))
         .does("Shows the layout, the fill and the expected error rate of a filter")
         .since(OURS)
         .takes(PER_BYTE, "key")
         .tips(DONT_CACHE),
-    row(advance::ADVANCE, -2, Bloom(Write(advance::advance)))
+    bloom(advance::ADVANCE, -2, Write(advance::advance))
         .does("Begins generations of a filter with a window, which forgets the oldest")
         .since(OURS)
         .takes(PER_ZEROED_BYTE, "key [count] [AT milliseconds]"),
@@ -195,82 +207,70 @@ pub static COMMANDS: &[Command<Function>] = &[
         .does("Makes a filter of the blocked layout smaller, for fewer items than it was made for")
         .since(OURS)
         .takes(PER_BYTE, "key capacity"),
-    row(
-        cf::reserve::RESERVE,
-        -3,
-        Cuckoo(Write(cf::reserve::reserve)),
-    )
-    .does("Creates an empty cuckoo filter for a capacity")
-    .flags(&[DENYOOM])
-    .takes(
-        PER_ZEROED_BYTE,
-        "key capacity [BUCKETSIZE bucketsize] [MAXITERATIONS maxiterations] \
+    cuckoo(cf::reserve::RESERVE, -3, Write(cf::reserve::reserve))
+        .does("Creates an empty cuckoo filter for a capacity")
+        .flags(&[DENYOOM])
+        .takes(
+            PER_ZEROED_BYTE,
+            "key capacity [BUCKETSIZE bucketsize] [MAXITERATIONS maxiterations] \
              [EXPANSION expansion]",
-    )
-    .acl(&["@write", "@fast", "@cuckoo"]),
-    row(cf::add::ADD, 3, Cuckoo(Write(cf::add::add::<false>)))
+        )
+        .acl(&["@write", "@fast", "@cuckoo"]),
+    cuckoo(cf::add::ADD, 3, Write(cf::add::add::<false>))
         .does("Adds an item to a cuckoo filter once more, creating the filter when it is missing")
         .flags(&[DENYOOM])
         .takes(PER_CUCKOO_ADD, "key item")
         .pipelines(),
-    row(cf::add::ADDNX, 3, Cuckoo(Write(cf::add::add::<true>)))
+    cuckoo(cf::add::ADDNX, 3, Write(cf::add::add::<true>))
         .does("Adds an item to a cuckoo filter unless it seems to be there")
         .flags(&[DENYOOM])
         .takes(PER_CUCKOO_ADD, "key item"),
-    row(
-        cf::insert::INSERT,
-        -4,
-        Cuckoo(Write(cf::insert::insert::<false>)),
-    )
-    .does("Adds items to a cuckoo filter once more, creating it with a capacity when missing")
-    .flags(&[DENYOOM, DEPENDS_ON_PROTOCOL])
-    .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
-    row(
-        cf::insert::INSERTNX,
-        -4,
-        Cuckoo(Write(cf::insert::insert::<true>)),
-    )
-    .does("Adds those of several items to a cuckoo filter that do not seem to be there")
-    .flags(&[DENYOOM])
-    .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
-    row(cf::exists::EXISTS, 3, Cuckoo(Read(cf::exists::exists)))
+    cuckoo(cf::insert::INSERT, -4, Write(cf::insert::insert::<false>))
+        .does("Adds items to a cuckoo filter once more, creating it with a capacity when missing")
+        .flags(&[DENYOOM, DEPENDS_ON_PROTOCOL])
+        .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
+    cuckoo(cf::insert::INSERTNX, -4, Write(cf::insert::insert::<true>))
+        .does("Adds those of several items to a cuckoo filter that do not seem to be there")
+        .flags(&[DENYOOM])
+        .takes(PER_CUCKOO_INSERT, CUCKOO_INSERT),
+    cuckoo(cf::exists::EXISTS, 3, Read(cf::exists::exists))
         .does("Tells whether an item may have been added to a cuckoo filter")
         .takes(PER_CUCKOO_ITEM, "key item")
         .pipelines(),
-    row(cf::exists::MEXISTS, -3, Cuckoo(Read(cf::exists::mexists)))
+    cuckoo(cf::exists::MEXISTS, -3, Read(cf::exists::mexists))
         .does("Tells for each of several items whether it may have been added to a cuckoo filter")
         .takes(PER_CUCKOO_ITEMS, "key item ..."),
-    row(cf::exists::COUNT, 3, Cuckoo(Read(cf::exists::count)))
+    cuckoo(cf::exists::COUNT, 3, Read(cf::exists::count))
         .does("Tells how often an item may have been added to a cuckoo filter")
         .takes(PER_CUCKOO_ITEM, "key item"),
-    row(cf::del::DEL, 3, Cuckoo(Write(cf::del::del)))
+    cuckoo(cf::del::DEL, 3, Write(cf::del::del))
         .does("Removes an item once; only for items that were added, or others may be missed")
         .flags(&[FAST])
         .takes(PER_CUCKOO_ITEM, "key item")
         .pipelines(),
-    row(cf::del::COMPACT, 2, Cuckoo(Write(cf::del::compact)))
+    cuckoo(cf::del::COMPACT, 2, Write(cf::del::compact))
         .does("Moves items to older tables of a cuckoo filter, and drops tables that are empty")
         .takes(PER_BYTE, "key"),
-    row(cf::info::INFO, 2, Cuckoo(Read(cf::info::info)))
+    cuckoo(cf::info::INFO, 2, Read(cf::info::info))
         .does("Shows the parameters and the fill of a cuckoo filter")
         .takes("O(1)", "key")
         .acl(&["@read", "@fast", "@cuckoo"])
         .tips(DONT_CACHE),
-    row(cf::info::DEBUG, 2, Cuckoo(Read(cf::info::debug)))
+    cuckoo(cf::info::DEBUG, 2, Read(cf::info::debug))
         .does("Shows the same in one line")
         .takes("O(1)", "key")
         .tips(DONT_CACHE),
-    row(cf::info::STATS, 2, Cuckoo(Read(cf::info::stats)))
+    cuckoo(cf::info::STATS, 2, Read(cf::info::stats))
         .does("Shows the load, the expected error rate and the room of a cuckoo filter")
         .since(OURS)
         .takes("O(t) for t tables", "key")
         .tips(DONT_CACHE),
-    row(cf::dump::SCANDUMP, 3, Cuckoo(Read(cf::dump::scandump)))
+    cuckoo(cf::dump::SCANDUMP, 3, Read(cf::dump::scandump))
         .does("Begins or continues an incremental dump of a cuckoo filter")
         .flags(&[GIVES_PIECES])
         .takes(PER_PIECE, "key position")
         .tips(DONT_CACHE),
-    row(cf::dump::LOADCHUNK, 4, Cuckoo(Write(cf::dump::loadchunk)))
+    cuckoo(cf::dump::LOADCHUNK, 4, Write(cf::dump::loadchunk))
         .does("Restores a piece of a cuckoo filter that CF.SCANDUMP gave")
         .flags(&[DENYOOM])
         .takes(PER_PIECE, "key position data"),

@@ -9,7 +9,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
-use everbloom_commands::table::{ReadFn, ReplaceFn, WriteFn};
+use everbloom_commands::table::{ReplaceFn, WriteFn};
 use everbloom_commands::{
     Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function, ReadSlot,
     Run, Slot,
@@ -49,42 +49,48 @@ fn run_on<F: Family>(
     name: HostStr<'_>,
     words: &[&[u8]],
 ) {
-    let caller = host.call();
-    let mut protocol = Protocol::default();
-    if row.flags.has(DEPENDS_ON_PROTOCOL) && caller.speaks_resp3() {
-        protocol = Protocol::Resp3;
+    let mut call = host.call();
+    let mut context = match action {
+        Action::Read(_) => client_context(),
+        Action::Write(_) => write_context(call),
+    };
+    if row.flags.has(DEPENDS_ON_PROTOCOL) && call.speaks_resp3() {
+        context.protocol = Protocol::Resp3;
     }
     match action {
-        Action::Read(function) => read(host, function, protocol, name, words),
-        Action::Write(function) => {
-            let write = Write {
-                function,
-                protocol,
-                words,
-                caller,
-            };
-            write.run(host, name);
+        Action::Read(function) => {
+            let key = Key::open_to_read(host, name);
+            let slot = slot(key.as_ref());
+            function(&context, &mut Run::one(words), slot, &mut call);
         }
+        Action::Write(function) => write(host, function, &context, name, words),
     }
 }
 
-fn read<F: Family>(
-    host: &mut HostContext<'_>,
-    function: ReadFn<F>,
-    protocol: Protocol,
-    name: HostStr<'_>,
-    words: &[&[u8]],
-) {
-    let context = Context {
-        protocol,
+/// The surroundings of a command of a client.
+fn client_context() -> Context {
+    Context {
         now_ms: now_ms(),
         max_filter_bytes: config::max_filter_bytes(),
+        classic_only: config::redisbloom_compatible(),
         ..Context::default()
+    }
+}
+
+/// The surroundings of a command that may change its key. What a primary has accepted, or the log,
+/// is not for its replica to refuse. Memory itself may run out all the same.
+fn write_context(call: Call<'_>) -> Context {
+    let is_obeyed = call.must_be_obeyed();
+    let mut context = match is_obeyed {
+        true => Context::default(),
+        false => client_context(),
     };
-    let mut answers = host.call();
-    let key = Key::open_to_read(host, name);
-    let slot = slot(key.as_ref());
-    function(&context, &mut Run::one(words), slot, &mut answers);
+    context.defaults = config::defaults();
+    context.cuckoo = config::cuckoo_defaults();
+    if is_obeyed {
+        context.cuckoo.max_expansions = u32::MAX;
+    }
+    context
 }
 
 /// Makes the filter of the first key anew.
@@ -95,8 +101,7 @@ fn replace(
     args: Args<'_>,
     words: &[&[u8]],
 ) {
-    let mut context = Context::default();
-    limit(&mut context, host.call());
+    let context = write_context(host.call());
     let keys = row.keys.of(words).count();
     let keys = (1..=keys).map(|at| Key::open_to_read(host, args.get(at)?));
     let keys: SmallVec<[Option<ReadKey<'_>>; 2]> = keys.collect();
@@ -137,15 +142,6 @@ fn slot<'k, F: Family>(key: Option<&'k ReadKey<'_>>) -> ReadSlot<'k, F> {
     }
 }
 
-/// Sets the limits for clients. What a primary has accepted, or the log, is not for its replica to
-/// refuse. Memory itself may run out all the same.
-fn limit(context: &mut Context, caller: Call<'_>) {
-    if !caller.must_be_obeyed() {
-        context.max_filter_bytes = config::max_filter_bytes();
-        context.classic_only = config::redisbloom_compatible();
-    }
-}
-
 /// What a command did to its key: passed on at once, and remembered for the events.
 struct Passed<'a> {
     host: Call<'a>,
@@ -174,113 +170,70 @@ impl Changes for Passed<'_> {
     }
 }
 
-/// A command that may change its key.
-struct Write<'a, F> {
+/// Runs a command that may change its key.
+fn write<F: Family>(
+    host: &mut HostContext<'_>,
     function: WriteFn<F>,
-    protocol: Protocol,
-    words: &'a [&'a [u8]],
-    caller: Call<'a>,
-}
-
-impl<F: Family> Write<'_, F> {
-    fn run(&self, host: &mut HostContext<'_>, name: HostStr<'_>) {
-        let mut answers = host.call();
-        let mut changes = Passed {
-            host: host.call(),
-            touched: false,
-            repeated: false,
-            refused: false,
-        };
-        let Some(mut key) = Key::open_to_write(host, name) else {
-            return answers.reply(Reply::error(NOT_OPENED));
-        };
-        let (mut created, mut added, mut kept) = (None, false, true);
-        let is_new = key.is_empty();
-        match key.value_mut::<Stored>() {
-            _ if is_new => {
-                let mut slot = Slot::Vacant(&mut created);
-                self.call(true, &mut slot, &mut answers, &mut changes);
-            }
-            None => self.call(false, &mut Slot::OtherType, &mut answers, &mut changes),
-            Some(stored) if stored.filter().kind().redisbloom_lacks() && self.classic_only() => {
-                answers.error(CommandError::ClassicOnly);
-            }
-            Some(stored) => stored.change(|filter| {
-                let before = items(filter);
-                let may_grow = self.may_grow(filter);
-                self.call(may_grow, &mut filter.into(), &mut answers, &mut changes);
-                added = items(filter) > before;
-            }),
+    context: &Context,
+    name: HostStr<'_>,
+    words: &[&[u8]],
+) {
+    let mut answers = host.call();
+    let mut changes = Passed {
+        host: host.call(),
+        touched: false,
+        repeated: false,
+        refused: false,
+    };
+    let Some(mut key) = Key::open_to_write(host, name) else {
+        return answers.reply(Reply::error(NOT_OPENED));
+    };
+    let mut call = |slot: &mut Slot<'_, F>| {
+        function(
+            context,
+            &mut Run::one(words),
+            slot,
+            &mut answers,
+            &mut changes,
+        );
+    };
+    let (mut created, mut added, mut kept) = (None, false, true);
+    let is_new = key.is_empty();
+    match key.value_mut::<Stored>() {
+        _ if is_new => call(&mut Slot::Vacant(&mut created)),
+        None => call(&mut Slot::OtherType),
+        Some(stored) if context.classic_only && stored.filter().kind().redisbloom_lacks() => {
+            answers.error(CommandError::ClassicOnly);
         }
-        let created = created.map(F::into);
-        let is_created = created.is_some();
-        if let Some(filter) = created {
-            // The header of a dump brings its counts along, and adds nothing.
-            added = !changes.repeated && items(&filter) > 0;
-            kept = key.set(Stored::new(filter));
-        }
-        drop(key);
-        if changes.touched {
-            host.signal_modified(name);
-        }
-        if !kept {
-            host.log(LogLevel::Warning, "the host did not take a new filter");
-        }
-        if changes.refused {
-            let line = "the host did not take a command for its replicas, which now differ";
-            host.log(LogLevel::Warning, line);
-        }
-        if is_created {
-            host.notify(c"bloom.reserve", name);
-        }
-        if added {
-            host.notify(c"bloom.add", name);
-        }
+        Some(stored) => stored.change(|filter| {
+            let before = items(filter);
+            call(&mut filter.into());
+            added = items(filter) > before;
+        }),
     }
-
-    /// Whether the filter may get a layer: its newest has no room for as many items as there are
-    /// words.
-    fn may_grow(&self, filter: &Filter) -> bool {
-        let room = match filter {
-            Filter::Bloom(filter) => filter
-                .layers()
-                .last()
-                .map_or(0, |layer| layer.capacity().saturating_sub(layer.len())),
-            // One item may need a table whatever room there is for others.
-            Filter::Cuckoo(_) => 0,
-        };
-        room < self.words.len() as u64
+    let created = created.map(F::into);
+    let is_created = created.is_some();
+    if let Some(filter) = created {
+        // The header of a dump brings its counts along, and adds nothing.
+        added = !changes.repeated && items(&filter) > 0;
+        kept = key.set(Stored::new(filter));
     }
-
-    /// Whether RedisBloom may have to follow.
-    fn classic_only(&self) -> bool {
-        config::redisbloom_compatible() && !self.caller.must_be_obeyed()
+    drop(key);
+    if changes.touched {
+        host.signal_modified(name);
     }
-
-    /// Calls the function of the row. Only what `makes` a filter or a layer heeds a limit.
-    fn call(
-        &self,
-        makes: bool,
-        slot: &mut Slot<'_, F>,
-        answers: &mut Call<'_>,
-        changes: &mut Passed<'_>,
-    ) {
-        let mut context = Context {
-            defaults: config::defaults(),
-            cuckoo: config::cuckoo_defaults(),
-            protocol: self.protocol,
-            ..Context::default()
-        };
-        if self.caller.must_be_obeyed() {
-            context.cuckoo.max_expansions = u32::MAX;
-        } else {
-            context.now_ms = now_ms();
-        }
-        if makes {
-            limit(&mut context, self.caller);
-        }
-        let mut run = Run::one(self.words);
-        (self.function)(&context, &mut run, slot, answers, changes);
+    if !kept {
+        host.log(LogLevel::Warning, "the host did not take a new filter");
+    }
+    if changes.refused {
+        let line = "the host did not take a command for its replicas, which now differ";
+        host.log(LogLevel::Warning, line);
+    }
+    if is_created {
+        host.notify(c"bloom.reserve", name);
+    }
+    if added {
+        host.notify(c"bloom.add", name);
     }
 }
 

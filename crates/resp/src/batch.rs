@@ -76,16 +76,6 @@ impl Batch {
         first..self.ends[i]
     }
 
-    /// The number of arguments of request `i`, the command's name included.
-    ///
-    /// # Panics
-    /// When `i` is not below [`Batch::len`].
-    #[must_use]
-    #[inline]
-    pub fn arg_count(&self, i: usize) -> usize {
-        self.range(i).len()
-    }
-
     /// The arguments of request `i`, the command's name first. `buf` is the buffer that was parsed.
     ///
     /// # Panics

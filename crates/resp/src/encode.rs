@@ -35,7 +35,6 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
         Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
             encode_items(b'*', items, protocol, out);
         }
-        Reply::Booleans(values) => encode_booleans(values, protocol, out),
         Reply::Map(pairs) => encode_pairs(pairs, protocol, out),
         Reply::Boolean(value) => encode_boolean(*value, protocol, out),
         Reply::Double(value) => encode_double(*value, protocol, out),
@@ -79,27 +78,12 @@ pub fn encode_integer(number: i64, out: &mut Vec<u8>) {
 /// Appends a boolean: `#t` or `#f` in RESP3, `:1` or `:0` in RESP2.
 #[inline]
 pub fn encode_boolean(value: bool, protocol: Protocol, out: &mut Vec<u8>) {
-    out.extend_from_slice(&boolean(value, protocol));
-}
-
-/// Appends an array of booleans.
-pub fn encode_booleans(values: &[bool], protocol: Protocol, out: &mut Vec<u8>) {
-    encode_array_len(values.len(), out);
-    let (no, yes) = (boolean(false, protocol), boolean(true, protocol));
-    out.reserve(values.len().saturating_mul(yes.len()));
-    for value in values {
-        out.extend_from_slice(if *value { &yes } else { &no });
-    }
-}
-
-#[inline]
-const fn boolean(value: bool, protocol: Protocol) -> [u8; 4] {
-    match (protocol, value) {
-        (Protocol::Resp2, true) => *b":1\r\n",
-        (Protocol::Resp2, false) => *b":0\r\n",
-        (Protocol::Resp3, true) => *b"#t\r\n",
-        (Protocol::Resp3, false) => *b"#f\r\n",
-    }
+    out.extend_from_slice(match (protocol, value) {
+        (Protocol::Resp2, true) => b":1\r\n",
+        (Protocol::Resp2, false) => b":0\r\n",
+        (Protocol::Resp3, true) => b"#t\r\n",
+        (Protocol::Resp3, false) => b"#f\r\n",
+    });
 }
 
 /// Appends the head of an array. `len` replies must follow.

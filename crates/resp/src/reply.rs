@@ -42,9 +42,6 @@ pub enum Reply {
     NullArray,
     /// A sequence.
     Array(Vec<Reply>),
-    /// A sequence of booleans, sent as a [`Reply::Array`] of [`Reply::Boolean`]. It takes one byte
-    /// for each instead of a reply. A decoder never returns it.
-    Booleans(Vec<bool>),
     /// A collection without order.
     Set(Vec<Reply>),
     /// A message that is not the answer to a request.
@@ -119,7 +116,6 @@ impl Reply {
     pub fn into_elements(self) -> Option<Vec<Self>> {
         match self {
             Self::Array(elements) | Self::Set(elements) | Self::Push(elements) => Some(elements),
-            Self::Booleans(values) => Some(values.into_iter().map(Self::Boolean).collect()),
             _ => None,
         }
     }

@@ -291,12 +291,6 @@ fn through_resp2(reply: &Reply) -> Reply {
                 .map(through_resp2)
                 .collect(),
         ),
-        Reply::Booleans(values) => Reply::Array(
-            values
-                .iter()
-                .map(|value| Reply::Integer((*value).into()))
-                .collect(),
-        ),
         Reply::Verbatim(text) => Reply::bulk(text.as_bytes()),
         Reply::Boolean(value) => Reply::Integer((*value).into()),
         Reply::Double(value) => Reply::bulk(format_double(*value)),
@@ -310,9 +304,6 @@ fn through_resp3(reply: &Reply) -> Reply {
     let all = |items: &[Reply]| items.iter().map(through_resp3).collect();
     match reply {
         Reply::NullArray => Reply::Null,
-        Reply::Booleans(values) => {
-            Reply::Array(values.iter().copied().map(Reply::Boolean).collect())
-        }
         Reply::Array(items) => Reply::Array(all(items)),
         Reply::Set(items) => Reply::Set(all(items)),
         Reply::Push(items) => Reply::Push(all(items)),
@@ -336,7 +327,6 @@ fn any_reply() -> impl Strategy<Value = Reply> {
         Just(Reply::Null),
         Just(Reply::NullArray),
         any::<bool>().prop_map(Reply::Boolean),
-        proptest::collection::vec(any::<bool>(), 0..8).prop_map(Reply::Booleans),
         // NaN is not equal to itself. It has its own row in the table above.
         any::<f64>()
             .prop_filter("equal to itself", |d| !d.is_nan())

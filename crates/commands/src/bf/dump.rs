@@ -66,13 +66,6 @@ impl<'a> LoadChunk<'a> {
         Ok(Self { iterator, data })
     }
 
-    fn execute(&self, context: &Context, slot: &mut Slot<'_>) -> Result<(), CommandError> {
-        match slot.filter_or_new(|| self.load_header(context))? {
-            (_, true) => Ok(()),
-            (filter, false) => self.load_data(filter),
-        }
-    }
-
     fn load_header(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
         let parts = header::decode(self.data);
         let start = parts.as_ref().map_or(0, FilterParts::stream_start);
@@ -124,7 +117,10 @@ pub fn loadchunk(
     let load = LoadChunk::parse(run.next_args(LOADCHUNK));
     answers.answer(load.and_then(|load| {
         changes.touch();
-        load.execute(context, slot)?;
+        let (filter, is_new) = slot.filter_or_new(|| load.load_header(context))?;
+        if !is_new {
+            load.load_data(filter)?;
+        }
         changes.repeat(request);
         Ok(Reply::OK)
     }));

@@ -30,51 +30,28 @@ enum Field {
     MaxScaledCapacity,
 }
 
+use Field::*;
+
+/// The fields with the words that ask for them and their labels. The last three only valkey-bloom
+/// has. A reply without a word has all others.
+const FIELDS: [(Field, &str, &str); 8] = [
+    (Capacity, "CAPACITY", "Capacity"),
+    (Size, "SIZE", "Size"),
+    (Filters, "FILTERS", "Number of filters"),
+    (Items, "ITEMS", "Number of items inserted"),
+    (Expansion, "EXPANSION", "Expansion rate"),
+    (Error, "ERROR", "Error rate"),
+    (Tightening, "TIGHTENING", "Tightening ratio"),
+    (
+        MaxScaledCapacity,
+        "MAXSCALEDCAPACITY",
+        "Max scaled capacity",
+    ),
+];
+
 impl Field {
-    /// Those of RedisBloom, which a reply without a word has.
-    const THEIRS: [Self; 5] = [
-        Self::Capacity,
-        Self::Size,
-        Self::Filters,
-        Self::Items,
-        Self::Expansion,
-    ];
-
-    /// Those that only valkey-bloom has.
-    const VALKEYS: [Self; 3] = [Self::Error, Self::Tightening, Self::MaxScaledCapacity];
-
-    fn word(self) -> &'static [u8] {
-        match self {
-            Self::Capacity => b"CAPACITY",
-            Self::Size => b"SIZE",
-            Self::Filters => b"FILTERS",
-            Self::Items => b"ITEMS",
-            Self::Expansion => b"EXPANSION",
-            Self::Error => b"ERROR",
-            Self::Tightening => b"TIGHTENING",
-            Self::MaxScaledCapacity => b"MAXSCALEDCAPACITY",
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Capacity => "Capacity",
-            Self::Size => "Size",
-            Self::Filters => "Number of filters",
-            Self::Items => "Number of items inserted",
-            Self::Expansion => "Expansion rate",
-            Self::Error => "Error rate",
-            Self::Tightening => "Tightening ratio",
-            Self::MaxScaledCapacity => "Max scaled capacity",
-        }
-    }
-
-    fn parse(text: &[u8]) -> Result<Self, CommandError> {
-        Self::THEIRS
-            .into_iter()
-            .chain(Self::VALKEYS)
-            .find(|field| field.word().eq_ignore_ascii_case(text))
-            .ok_or(CommandError::InvalidInformation)
+    fn is_of_valkey(self) -> bool {
+        matches!(self, Error | Tightening | MaxScaledCapacity)
     }
 
     /// The value, if the filter has this field.
@@ -93,10 +70,6 @@ impl Field {
             Self::Tightening => Reply::Double(filter.valkey().map_or(0.5, |it| it.tightening)),
             Self::MaxScaledCapacity => count(max_capacity(filter, context.max_filter_bytes)?),
         })
-    }
-
-    fn entry(self, filter: &ScalableBloomFilter, context: &Context) -> Option<(Reply, Reply)> {
-        Some((Reply::simple(self.label()), self.value(filter, context)?))
     }
 }
 
@@ -122,18 +95,22 @@ fn reply(mut args: Args<'_>, context: &Context, slot: ReadSlot<'_>) -> Result<Re
     // The key is checked before the word: RedisBloom answers `not found` even to a wrong word.
     let filter = slot.required()?;
     let Some(word) = word else {
-        let entries = Field::THEIRS.iter();
-        let entries = entries.filter_map(|field| field.entry(filter, context));
+        let fields = FIELDS.iter().filter(|(field, ..)| !field.is_of_valkey());
+        let entries = fields.filter_map(|(field, _, label)| {
+            Some((Reply::simple(*label), field.value(filter, context)?))
+        });
         return Ok(Reply::Map(entries.collect()));
     };
-    let field = Field::parse(word)?;
-    let entry = field.entry(filter, context);
-    let (label, value) = entry.ok_or(CommandError::InvalidInformation)?;
+    let mut fields = FIELDS.iter();
+    let found = fields.find(|(_, name, _)| name.as_bytes().eq_ignore_ascii_case(word));
+    let (field, _, label) = found.ok_or(CommandError::InvalidInformation)?;
+    let value = field.value(filter, context);
+    let value = value.ok_or(CommandError::InvalidInformation)?;
     // Fields that only valkey-bloom has are bare values there.
     Ok(match context.protocol {
-        _ if Field::VALKEYS.contains(&field) => value,
+        _ if field.is_of_valkey() => value,
         Protocol::Resp2 => Reply::Array(vec![value]),
-        Protocol::Resp3 => Reply::Map(vec![(label, value)]),
+        Protocol::Resp3 => Reply::Map(vec![(Reply::simple(*label), value)]),
     })
 }
 

@@ -190,27 +190,6 @@ impl<'a> Insert<'a> {
             items,
         })
     }
-
-    fn execute(
-        &self,
-        context: &Context,
-        slot: &mut Slot<'_>,
-        answers: &mut dyn Answers,
-        changes: &mut dyn Changes,
-    ) -> Result<(), CommandError> {
-        changes.touch();
-        if slot.filter()?.is_none() && !self.create {
-            return Err(CommandError::NotFound);
-        }
-        let Insert {
-            parameters,
-            key,
-            items,
-            ..
-        } = self;
-        insert_all(context, parameters, key, items, slot, answers)?.note(changes);
-        Ok(())
-    }
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING]
@@ -223,7 +202,15 @@ pub fn insert(
     answers: &mut dyn Answers,
     changes: &mut dyn Changes,
 ) {
-    let insert = Insert::parse(run.next_args(INSERT), context);
-    let inserted = insert.and_then(|insert| insert.execute(context, slot, answers, changes));
+    let parsed = Insert::parse(run.next_args(INSERT), context);
+    let inserted = parsed.and_then(|insert| {
+        changes.touch();
+        if slot.filter()?.is_none() && !insert.create {
+            return Err(CommandError::NotFound);
+        }
+        let (missing, items) = (&insert.parameters, insert.items);
+        insert_all(context, missing, insert.key, items, slot, answers)?.note(changes);
+        Ok(())
+    });
     inserted.unwrap_or_else(|error| answers.error(error));
 }

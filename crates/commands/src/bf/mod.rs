@@ -1,5 +1,5 @@
-//! The `BF.*` commands, one family a file. Each file has the arguments as a struct, parses them,
-//! and does the command's work on its key.
+//! The `BF.*` commands, one family a file. Each file parses the arguments, and does the command's
+//! work on its key.
 //!
 //! The functions named like a command have the shape that [`Function`](crate::table::Function) asks
 //! for.
@@ -85,30 +85,25 @@ impl Parameters {
         if context.classic_only && (layout == Layout::Blocked || self.valkey.is_some()) {
             return Err(CommandError::ClassicOnly);
         }
-        let builder = ScalableBloomFilter::builder()
+        let mut builder = ScalableBloomFilter::builder()
             .error_rate(self.error_rate)
             .capacity(self.capacity)
             .expansion(self.expansion)
             .layout(layout)
             .max_layer_bytes(context.max_new_filter_bytes());
-        let builder = if self.non_scaling {
-            builder.fixed()
-        } else {
-            builder
-        };
-        let builder = match self.valkey {
-            Some(valkey) => builder.valkey(valkey),
-            None => builder,
-        };
-        let builder = match self.window {
-            Some((span, generations)) => builder.window(span, generations, context.now_ms),
-            None => builder,
-        };
-        let builder = match (layout, self.seed) {
-            (Layout::Classic, _) => builder,
-            (Layout::Blocked, Some(seed)) => builder.key(Key::from_seed(seed)),
-            (Layout::Blocked, None) => builder.key((context.keys.0)()),
-        };
+        if self.non_scaling {
+            builder = builder.fixed();
+        }
+        if let Some(valkey) = self.valkey {
+            builder = builder.valkey(valkey);
+        }
+        if let Some((span, generations)) = self.window {
+            builder = builder.window(span, generations, context.now_ms);
+        }
+        if layout == Layout::Blocked {
+            let key = self.seed.map_or_else(context.keys.0, Key::from_seed);
+            builder = builder.key(key);
+        }
         Ok(builder.build()?)
     }
 }

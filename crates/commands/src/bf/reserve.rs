@@ -16,55 +16,41 @@ pub(crate) const RESERVE: &str = "bf.reserve";
 /// RedisBloom's options behind the capacity: EXPANSION, its number and NONSCALING.
 const MOST_OPTIONS: usize = 3;
 
-#[derive(Debug)]
-struct Reserve<'a> {
-    key: &'a [u8],
-    parameters: Parameters,
-}
-
-impl<'a> Reserve<'a> {
-    fn parse(mut args: Args<'a>, defaults: &Defaults) -> Result<Self, CommandError> {
-        let key = args.next_bytes()?;
-        let error_rate = args.next_bytes()?;
-        let capacity = args.next_bytes()?;
-        let layout = args.rest_after_word(b"LAYOUT");
-        let seed = args.rest_after_word(b"SEED");
-        let mut more = [&layout, &seed].into_iter().flatten().count() * 2;
-        let window = args.rest_after_word(b"WINDOW").map(|mut behind| {
-            let words = behind.remaining();
-            let window = window::parse(&mut behind);
-            more += 1 + words - behind.remaining();
-            window
-        });
-        if args.remaining() > MOST_OPTIONS + more {
-            return Err(args.wrong_arity());
-        }
-        let error_rate = number::error_rate(error_rate).map_err(|error| {
-            error.or(CommandError::ErrorRateSyntax, CommandError::ErrorRateRange)
-        })?;
-        let capacity = capacity_of(capacity)?;
-        let (expansion, non_scaling) = growth(&args, defaults)?;
-        let parameters = Parameters {
-            error_rate,
-            capacity,
-            expansion,
-            non_scaling,
-            layout: layout.map(layout_of).transpose()?,
-            seed: seed.map(seed_of).transpose()?,
-            valkey: None,
-            window: window.transpose()?,
-        };
-        Ok(Self {
-            key,
-            parameters: parameters.check(defaults)?,
-        })
+/// The key and the parameters of its filter.
+fn parse<'a>(
+    mut args: Args<'a>,
+    defaults: &Defaults,
+) -> Result<(&'a [u8], Parameters), CommandError> {
+    let key = args.next_bytes()?;
+    let error_rate = args.next_bytes()?;
+    let capacity = args.next_bytes()?;
+    let layout = args.rest_after_word(b"LAYOUT");
+    let seed = args.rest_after_word(b"SEED");
+    let mut more = [&layout, &seed].into_iter().flatten().count() * 2;
+    let window = args.rest_after_word(b"WINDOW").map(|mut behind| {
+        let words = behind.remaining();
+        let window = window::parse(&mut behind);
+        more += 1 + words - behind.remaining();
+        window
+    });
+    if args.remaining() > MOST_OPTIONS + more {
+        return Err(args.wrong_arity());
     }
-
-    /// Makes the filter and returns its header, which says everything about it.
-    fn execute(&self, context: &Context, slot: &mut Slot<'_>) -> Result<Vec<u8>, CommandError> {
-        let filter = slot.vacant()?.insert(self.parameters.build(context)?);
-        Ok(header::encode(filter))
-    }
+    let error_rate = number::error_rate(error_rate)
+        .map_err(|error| error.or(CommandError::ErrorRateSyntax, CommandError::ErrorRateRange))?;
+    let capacity = capacity_of(capacity)?;
+    let (expansion, non_scaling) = growth(&args, defaults)?;
+    let parameters = Parameters {
+        error_rate,
+        capacity,
+        expansion,
+        non_scaling,
+        layout: layout.map(layout_of).transpose()?,
+        seed: seed.map(seed_of).transpose()?,
+        valkey: None,
+        window: window.transpose()?,
+    };
+    Ok((key, parameters.check(defaults)?))
 }
 
 /// A capacity.
@@ -116,11 +102,12 @@ pub fn reserve(
     answers: &mut dyn Answers,
     changes: &mut dyn Changes,
 ) {
-    let reserve = Reserve::parse(run.next_args(RESERVE), &context.defaults);
-    answers.answer(reserve.and_then(|reserve| {
+    let parsed = parse(run.next_args(RESERVE), &context.defaults);
+    answers.answer(parsed.and_then(|(key, parameters)| {
         changes.touch();
-        let header = reserve.execute(context, slot)?;
-        changes.replace(&[&[b"BF.LOADCHUNK", reserve.key, b"1", &header]]);
+        // The header says everything about the filter.
+        let header = header::encode(slot.vacant()?.insert(parameters.build(context)?));
+        changes.replace(&[&[b"BF.LOADCHUNK", key, b"1", &header]]);
         Ok(Reply::OK)
     }));
 }

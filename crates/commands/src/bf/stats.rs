@@ -1,10 +1,9 @@
 //! BF.STATS: facts for which BF.INFO has no field. Clients of RedisBloom expect a fixed number of
 //! fields in BF.INFO, so these facts need a command of their own.
 
-use super::count;
 use crate::context::Context;
 use crate::format::layout;
-use crate::run::{Answers, Run};
+use crate::run::{Answers, Run, count, map};
 use crate::slot::ReadSlot;
 use everbloom::hash::Key;
 use everbloom::{Generation, Layer, ScalableBloomFilter, Window};
@@ -70,11 +69,6 @@ fn of_window(
 /// Milliseconds as seconds.
 fn seconds(milliseconds: u64) -> Reply {
     count(milliseconds / 1000)
-}
-
-fn map(entries: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
-    let entry = |(label, value)| (Reply::simple(label), value);
-    Reply::Map(entries.into_iter().map(entry).collect())
 }
 
 fn hex(key: Key) -> Reply {

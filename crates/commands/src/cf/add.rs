@@ -36,8 +36,7 @@ fn add_run(
 ) -> Result<(), CommandError> {
     let items = run.items(name)?;
     changes.touch();
-    let missing = context.cuckoo.into();
-    let (filter, mut added) = begin(context, &missing, run.key(), items.len(), slot)?;
+    let (filter, mut added) = begin(context, &context.cuckoo, run.key(), items.len(), slot)?;
     let emit = |result| match result {
         Ok(new) => answers.boolean(new),
         Err(error) => answers.error(error),

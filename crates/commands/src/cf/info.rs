@@ -1,7 +1,7 @@
 //! CF.INFO, CF.DEBUG and CF.STATS: what a filter is and how full it is.
 
 use crate::context::Context;
-use crate::run::{Answers, Run, count};
+use crate::run::{Answers, Run, count, map};
 use crate::slot::ReadSlot;
 use everbloom::CuckooFilter;
 use everbloom_resp::Reply;
@@ -27,11 +27,6 @@ fn describe(
 ) {
     let request = run.next_args(name).exactly();
     answers.answer(request.and_then(|[_]| slot.required()).map(reply));
-}
-
-fn map<const N: usize>(entries: [(&'static str, Reply); N]) -> Reply {
-    let entry = |(label, value)| (Reply::simple(label), value);
-    Reply::Map(entries.into_iter().map(entry).collect())
 }
 
 /// `CF.INFO key`

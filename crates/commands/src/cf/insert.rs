@@ -1,6 +1,5 @@
 //! CF.INSERT and CF.INSERTNX: add items, and make the filter with a capacity if it is missing.
 
-use super::Parameters;
 use super::insertion::{Which, begin, insert_items};
 use crate::args::Args;
 use crate::context::{Context, CuckooDefaults};
@@ -21,20 +20,15 @@ const NO_ROOM: i64 = -1;
 struct Insert<'a> {
     key: &'a [u8],
     /// The parameters of the filter if it must be made.
-    parameters: Parameters,
+    parameters: CuckooDefaults,
     create: bool,
     items: &'a [&'a [u8]],
-    which: Which,
 }
 
 impl<'a> Insert<'a> {
-    fn parse(
-        mut args: Args<'a>,
-        defaults: &CuckooDefaults,
-        which: Which,
-    ) -> Result<Self, CommandError> {
+    fn parse(mut args: Args<'a>, defaults: &CuckooDefaults) -> Result<Self, CommandError> {
         let key = args.next_bytes()?;
-        let mut parameters = Parameters::from(*defaults);
+        let mut parameters = *defaults;
         let mut create = true;
         loop {
             // The first letter decides.
@@ -45,7 +39,7 @@ impl<'a> Insert<'a> {
                     let range = 2 * u64::from(defaults.bucket_size)..=*number::CAPACITY.end();
                     let capacity = number::within(args.next_bytes()?, &range);
                     let range = CommandError::CuckooInsertCapacityRange;
-                    parameters.capacity =
+                    parameters.initial_size =
                         capacity.map_err(|error| error.or(CommandError::InsertCapacity, range))?;
                 }
                 _ => return Err(CommandError::UnknownArgument),
@@ -56,33 +50,7 @@ impl<'a> Insert<'a> {
             parameters,
             create,
             items: args.next_rest()?,
-            which,
         })
-    }
-
-    fn execute(
-        &self,
-        context: &Context,
-        slot: &mut Slot<'_, CuckooFilter>,
-        answers: &mut dyn Answers,
-        changes: &mut dyn Changes,
-    ) -> Result<(), CommandError> {
-        changes.touch();
-        if slot.filter()?.is_none() && !self.create {
-            return Err(CommandError::NotFound);
-        }
-        let (items, which) = (self.items, self.which);
-        let (filter, mut added) = begin(context, &self.parameters, self.key, items.len(), slot)?;
-        answers.array(items.len());
-        let as_booleans = which == Which::All && context.protocol == Protocol::Resp3;
-        let emit = |result: Result<bool, _>| match as_booleans {
-            true => answers.boolean(result == Ok(true)),
-            false => answers.integer(result.map_or(NO_ROOM, i64::from)),
-        };
-        let items = items.iter().copied();
-        insert_items(context, filter, &mut added, items, (which, true), emit);
-        added.note(changes);
-        Ok(())
     }
 }
 
@@ -99,7 +67,24 @@ pub fn insert<const ABSENT: bool>(
         true => (INSERTNX, Which::Absent),
         false => (INSERT, Which::All),
     };
-    let insert = Insert::parse(run.next_args(name), &context.cuckoo, which);
-    let inserted = insert.and_then(|insert| insert.execute(context, slot, answers, changes));
+    let parsed = Insert::parse(run.next_args(name), &context.cuckoo);
+    let inserted = parsed.and_then(|insert| {
+        changes.touch();
+        if slot.filter()?.is_none() && !insert.create {
+            return Err(CommandError::NotFound);
+        }
+        let (items, missing) = (insert.items, &insert.parameters);
+        let (filter, mut added) = begin(context, missing, insert.key, items.len(), slot)?;
+        answers.array(items.len());
+        let as_booleans = which == Which::All && context.protocol == Protocol::Resp3;
+        let emit = |result: Result<bool, _>| match as_booleans {
+            true => answers.boolean(result == Ok(true)),
+            false => answers.integer(result.map_or(NO_ROOM, i64::from)),
+        };
+        let items = items.iter().copied();
+        insert_items(context, filter, &mut added, items, (which, true), emit);
+        added.note(changes);
+        Ok(())
+    });
     inserted.unwrap_or_else(|error| answers.error(error));
 }

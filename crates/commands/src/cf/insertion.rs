@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::Parameters;
-use crate::context::Context;
+use super::build;
+use crate::context::{Context, CuckooDefaults};
 use crate::error::CommandError;
 use crate::format::header;
 use crate::insertion::Insertion;
@@ -29,7 +29,7 @@ pub(super) const GROUP: usize = 32;
 /// request, also when there are free slots.
 pub(super) fn begin<'s, 'a>(
     context: &Context,
-    missing: &Parameters,
+    missing: &CuckooDefaults,
     key: &'a [u8],
     items: usize,
     slot: &'s mut Slot<'_, CuckooFilter>,
@@ -38,7 +38,7 @@ pub(super) fn begin<'s, 'a>(
     if u32::try_from(tables).is_ok_and(|tables| tables >= context.cuckoo.max_expansions) {
         return Err(CommandError::MaxExpansions);
     }
-    let (filter, is_new) = slot.filter_or_new(|| missing.build(context))?;
+    let (filter, is_new) = slot.filter_or_new(|| build(missing, context))?;
     let header = is_new.then(|| header::cuckoo::encode(&filter.parts()));
     let head = [b"CF.INSERT", key, b"ITEMS"];
     let insertion = Insertion::new(b"CF.LOADCHUNK", header, &head, items);

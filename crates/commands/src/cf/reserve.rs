@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::Parameters;
+use super::build;
 use crate::args::Args;
 use crate::context::{Context, CuckooDefaults};
 use crate::error::CommandError;
@@ -14,12 +14,6 @@ use everbloom::CuckooFilter;
 use everbloom_resp::Reply;
 
 pub(crate) const RESERVE: &str = "cf.reserve";
-
-#[derive(Debug)]
-struct Reserve<'a> {
-    key: &'a [u8],
-    parameters: Parameters,
-}
 
 /// An option: its word, the range of its number, and the errors of a number that is none, and of
 /// one out of range.
@@ -64,36 +58,29 @@ impl<N: TryFrom<i64> + PartialOrd> Choice<N> {
     }
 }
 
-impl<'a> Reserve<'a> {
-    fn parse(mut args: Args<'a>, defaults: &CuckooDefaults) -> Result<Self, CommandError> {
-        if !args.remaining().is_multiple_of(2) {
-            return Err(args.wrong_arity());
-        }
-        let (key, capacity) = (args.next_bytes()?, args.next_bytes()?);
-        let capacity = number::integer(capacity).ok_or(CommandError::InsertCapacity)?;
-        let max_iterations = ITERATIONS.read(&args, defaults.max_iterations)?;
-        let bucket_size = BUCKET_SIZE.read(&args, defaults.bucket_size)?;
-        let expansion = EXPANSION.read(&args, defaults.expansion)?;
-        let range = 2 * u64::from(bucket_size)..=*number::CAPACITY.end();
-        let capacity = u64::try_from(capacity).ok().filter(|it| range.contains(it));
-        let parameters = Parameters {
-            capacity: capacity.ok_or(CommandError::CuckooCapacityRange)?,
-            bucket_size,
-            max_iterations,
-            expansion,
-        };
-        Ok(Self { key, parameters })
+/// The key and the parameters of its filter.
+fn parse<'a>(
+    mut args: Args<'a>,
+    defaults: &CuckooDefaults,
+) -> Result<(&'a [u8], CuckooDefaults), CommandError> {
+    if !args.remaining().is_multiple_of(2) {
+        return Err(args.wrong_arity());
     }
-
-    /// Makes the filter and returns its header, which says everything about it.
-    fn execute(
-        &self,
-        context: &Context,
-        slot: &mut Slot<'_, CuckooFilter>,
-    ) -> Result<Vec<u8>, CommandError> {
-        let filter = slot.vacant()?.insert(self.parameters.build(context)?);
-        Ok(header::cuckoo::encode(&filter.parts()))
-    }
+    let (key, capacity) = (args.next_bytes()?, args.next_bytes()?);
+    let capacity = number::integer(capacity).ok_or(CommandError::InsertCapacity)?;
+    let max_iterations = ITERATIONS.read(&args, defaults.max_iterations)?;
+    let bucket_size = BUCKET_SIZE.read(&args, defaults.bucket_size)?;
+    let expansion = EXPANSION.read(&args, defaults.expansion)?;
+    let range = 2 * u64::from(bucket_size)..=*number::CAPACITY.end();
+    let capacity = u64::try_from(capacity).ok().filter(|it| range.contains(it));
+    let parameters = CuckooDefaults {
+        initial_size: capacity.ok_or(CommandError::CuckooCapacityRange)?,
+        bucket_size,
+        max_iterations,
+        expansion,
+        ..*defaults
+    };
+    Ok((key, parameters))
 }
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
@@ -104,11 +91,13 @@ pub fn reserve(
     answers: &mut dyn Answers,
     changes: &mut dyn Changes,
 ) {
-    let reserve = Reserve::parse(run.next_args(RESERVE), &context.cuckoo);
-    answers.answer(reserve.and_then(|reserve| {
+    let parsed = parse(run.next_args(RESERVE), &context.cuckoo);
+    answers.answer(parsed.and_then(|(key, parameters)| {
         changes.touch();
-        let header = reserve.execute(context, slot)?;
-        changes.replace(&[&[b"CF.LOADCHUNK", reserve.key, b"1", &header]]);
+        let filter = slot.vacant()?.insert(build(&parameters, context)?);
+        // The header says everything about the filter.
+        let header = header::cuckoo::encode(&filter.parts());
+        changes.replace(&[&[b"CF.LOADCHUNK", key, b"1", &header]]);
         Ok(Reply::OK)
     }));
 }

@@ -25,7 +25,7 @@ pub(super) trait Fields {
         &mut self,
         name: Name,
         width: usize,
-        number: &mut N,
+        it: &mut N,
     ) -> Result<(), Self::Error>;
 
     /// A floating-point number.
@@ -40,13 +40,8 @@ pub(super) trait Fields {
 impl Fields for Vec<u8> {
     type Error = Infallible;
 
-    fn number<N: Number>(
-        &mut self,
-        _: Name,
-        width: usize,
-        number: &mut N,
-    ) -> Result<(), Infallible> {
-        let bytes = (*number).into().to_le_bytes();
+    fn number<N: Number>(&mut self, _: Name, width: usize, it: &mut N) -> Result<(), Infallible> {
+        let bytes = (*it).into().to_le_bytes();
         self.extend_from_slice(bytes.get(..width).unwrap_or(&bytes));
         Ok(())
     }
@@ -69,10 +64,10 @@ pub(super) struct Damaged;
 impl Fields for &[u8] {
     type Error = Damaged;
 
-    fn number<N: Number>(&mut self, _: Name, width: usize, number: &mut N) -> Result<(), Damaged> {
+    fn number<N: Number>(&mut self, _: Name, width: usize, it: &mut N) -> Result<(), Damaged> {
         let bytes = self.split_off(..width).ok_or(Damaged)?.iter().rev();
         let value = bytes.fold(0, |value, byte| value << 8 | u64::from(*byte));
-        *number = N::try_from(value).map_err(|_| Damaged)?;
+        *it = N::try_from(value).map_err(|_| Damaged)?;
         Ok(())
     }
 

@@ -37,7 +37,11 @@ pub(crate) fn document(context: &HostContext<'_>, row: &Command<Function>) -> bo
         return false;
     }
     let mut keep = Keep::default();
-    let mut specs = [key_spec(row), end_of_specs()];
+    let end = KeySpec {
+        begin_search: BEGIN_INVALID,
+        ..key_spec(row)
+    };
+    let mut specs = [key_spec(row), end];
     let info = CommandInfo {
         version: &raw const VERSION,
         summary: keep.text(row.docs.summary),
@@ -79,21 +83,6 @@ fn key_spec(row: &Command<Function>) -> KeySpec {
     }
 }
 
-fn end_of_specs() -> KeySpec {
-    KeySpec {
-        notes: null(),
-        flags: 0,
-        begin_search: BEGIN_INVALID,
-        begin: BeginSearch { index: 0 },
-        find_keys: 0,
-        find: FindRange {
-            last_key: 0,
-            key_step: 0,
-            limit: 0,
-        },
-    }
-}
-
 /// What pointers point to, until the host has copied it.
 #[derive(Default)]
 struct Keep {
@@ -114,18 +103,8 @@ impl Keep {
 
     fn arguments(&mut self, arguments: &[Argument]) -> *mut CommandArg {
         let mut list: Vec<CommandArg> = arguments.iter().map(|arg| self.argument(arg)).collect();
-        list.push(CommandArg {
-            name: null(),
-            kind: 0,
-            key_spec_index: -1,
-            token: null(),
-            summary: null(),
-            since: null(),
-            flags: 0,
-            deprecated_since: null(),
-            subargs: null_mut(),
-            display_text: null(),
-        });
+        // Without a name it is the end.
+        list.push(CommandArg::default());
         let mut list = list.into_boxed_slice();
         let start = list.as_mut_ptr();
         self.lists.push(list);
@@ -133,13 +112,8 @@ impl Keep {
     }
 
     fn argument(&mut self, argument: &Argument) -> CommandArg {
-        let mut flags = 0;
-        if argument.optional {
-            flags |= ARG_FLAG_OPTIONAL;
-        }
-        if argument.multiple {
-            flags |= ARG_FLAG_MULTIPLE;
-        }
+        let optional = ARG_FLAG_OPTIONAL * c_int::from(argument.optional);
+        let multiple = ARG_FLAG_MULTIPLE * c_int::from(argument.multiple);
         let subargs = match &argument.kind {
             ArgumentKind::OneOf(of) => self.arguments(of),
             _ => null_mut(),
@@ -152,12 +126,9 @@ impl Keep {
                 _ => -1,
             },
             token: argument.token.map_or(null(), |token| self.text(token)),
-            summary: null(),
-            since: null(),
-            flags,
-            deprecated_since: null(),
+            flags: optional | multiple,
             subargs,
-            display_text: null(),
+            ..CommandArg::default()
         }
     }
 }

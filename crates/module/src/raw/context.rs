@@ -11,24 +11,15 @@ use super::ffi::{
     OK, Str,
 };
 
-/// A string of the host that lives at least as long as a call.
+/// A string of the host that is neither changed nor freed as long as a call takes.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub(crate) struct HostStr<'a> {
     raw: NonNull<Str>,
     call: PhantomData<&'a ()>,
 }
 
 impl<'a> HostStr<'a> {
-    /// # Safety
-    ///
-    /// `raw` is a string of the host that is neither changed nor freed during `'a`.
-    pub(super) unsafe fn new(raw: NonNull<Str>) -> Self {
-        HostStr {
-            raw,
-            call: PhantomData,
-        }
-    }
-
     /// Its bytes.
     pub(crate) fn bytes(self) -> &'a [u8] {
         // SAFETY: the string lives during `'a`.
@@ -58,7 +49,7 @@ pub(super) unsafe fn bytes_of<'a>(text: *const Str) -> &'a [u8] {
 
 /// The arguments of a call, the command's name first.
 #[derive(Clone, Copy)]
-pub(crate) struct Args<'a>(&'a [NonNull<Str>]);
+pub(crate) struct Args<'a>(&'a [HostStr<'a>]);
 
 impl<'a> Args<'a> {
     /// # Safety
@@ -75,37 +66,30 @@ impl<'a> Args<'a> {
 
     /// One of them.
     pub(crate) fn get(self, at: usize) -> Option<HostStr<'a>> {
-        // SAFETY: the arguments live during `'a`.
-        self.0.get(at).map(|raw| unsafe { HostStr::new(*raw) })
+        self.0.get(at).copied()
     }
 
     /// All of them, as bytes.
     pub(crate) fn iter(self) -> impl Iterator<Item = &'a [u8]> {
-        // SAFETY: as above.
-        self.0
-            .iter()
-            .map(|raw| unsafe { HostStr::new(*raw) }.bytes())
+        self.0.iter().map(|text| text.bytes())
     }
 }
 
 /// A call of the host, or the time while it loads the module.
-pub(crate) struct HostContext<'a> {
-    raw: NonNull<Ctx>,
-    call: PhantomData<&'a ()>,
-}
+pub(crate) struct HostContext<'a>(Call<'a>);
 
 /// Who calls, and where the answers and changes of the call go, also while a key is open. What it
 /// says of the caller costs the host work, so ask only where it matters. The host takes answers as
 /// they come: of an array, the length and then each element.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
-    raw: NonNull<Ctx>,
+    raw: *mut Ctx,
     call: PhantomData<&'a ()>,
 }
 
 impl Call<'_> {
     pub(super) fn raw(self) -> *mut Ctx {
-        self.raw.as_ptr()
+        self.raw
     }
 
     fn flags(self) -> c_int {
@@ -160,23 +144,18 @@ impl<'a> HostContext<'a> {
     /// # Safety
     ///
     /// `raw` is a context of the host that is valid during `'a`.
-    pub(super) unsafe fn new(raw: *mut Ctx) -> Option<Self> {
-        Some(HostContext {
-            raw: NonNull::new(raw)?,
-            call: PhantomData,
-        })
+    pub(super) unsafe fn new(raw: *mut Ctx) -> Self {
+        let call = PhantomData;
+        HostContext(Call { raw, call })
     }
 
     pub(super) fn raw(&self) -> *mut Ctx {
-        self.raw.as_ptr()
+        self.0.raw
     }
 
     /// What may be used while a key is open.
     pub(crate) fn call(&self) -> Call<'a> {
-        Call {
-            raw: self.raw,
-            call: PhantomData,
-        }
+        self.0
     }
 
     /// Tells those who WATCH or cache the key that it may have changed.

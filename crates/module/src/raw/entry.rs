@@ -53,10 +53,7 @@ pub(crate) unsafe fn load<M: Module>(ctx: *mut Ctx, argv: *mut *mut Str, argc: c
         return ERR;
     }
     // SAFETY: what the host promises.
-    let (host, args) = unsafe { (HostContext::new(ctx), Args::new(argv, argc)) };
-    let Some(mut host) = host else {
-        return ERR;
-    };
+    let (mut host, args) = unsafe { (HostContext::new(ctx), Args::new(argv, argc)) };
     match M::load(&mut host, args) {
         Ok(()) => OK,
         Err(reason) => {
@@ -113,14 +110,9 @@ unsafe extern "C" fn command<M: Module, const ROW: usize>(
     argc: c_int,
 ) -> c_int {
     // SAFETY: what the host promises.
-    let (host, args) = unsafe { (HostContext::new(ctx), Args::new(argv, argc)) };
-    match host {
-        Some(mut host) => {
-            M::command::<ROW>(&mut host, args);
-            OK
-        }
-        None => ERR,
-    }
+    let (mut host, args) = unsafe { (HostContext::new(ctx), Args::new(argv, argc)) };
+    M::command::<ROW>(&mut host, args);
+    OK
 }
 
 /// Registers [`Module::info`].

@@ -128,6 +128,7 @@ pub(crate) const ARG_FLAG_MULTIPLE: c_int = 1 << 1;
 
 /// One argument. A name that is null ends a list of them.
 #[repr(C)]
+#[derive(Default)]
 pub(crate) struct CommandArg {
     pub(crate) name: *const c_char,
     pub(crate) kind: c_int,

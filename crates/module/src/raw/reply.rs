@@ -70,7 +70,6 @@ impl Call<'_> {
                 Reply::Set(elements) => {
                     self.begin(api.reply_set.unwrap_or(api.reply_array), elements.len())
                 }
-                Reply::Booleans(values) => self.begin(api.reply_array, values.len()),
                 Reply::Map(pairs) => match api.reply_map {
                     Some(begin) => self.begin(begin, pairs.len()),
                     None => self.begin(api.reply_array, pairs.len().saturating_mul(2)),
@@ -80,9 +79,6 @@ impl Call<'_> {
         match reply {
             Reply::Array(elements) | Reply::Push(elements) | Reply::Set(elements) => {
                 elements.iter().for_each(|element| self.send(element));
-            }
-            Reply::Booleans(values) => {
-                values.iter().for_each(|it| self.send(&Reply::Boolean(*it)));
             }
             Reply::Map(pairs) => pairs.iter().for_each(|(key, value)| {
                 self.send(key);

@@ -96,8 +96,8 @@ pub(super) struct Out<'w, W>(pub(super) &'w mut W);
 impl<W: FieldWriter> Fields for Out<'_, W> {
     type Error = W::Error;
 
-    fn number<N: Number>(&mut self, _: Name, _: usize, number: &mut N) -> Result<(), W::Error> {
-        self.0.unsigned((*number).into())
+    fn number<N: Number>(&mut self, _: Name, _: usize, it: &mut N) -> Result<(), W::Error> {
+        self.0.unsigned((*it).into())
     }
 
     fn double(&mut self, number: &mut f64) -> Result<(), W::Error> {
@@ -122,17 +122,12 @@ pub(super) enum TooWide {
 impl<R: FieldReader> Fields for In<'_, R> {
     type Error = ValueError<R::Error>;
 
-    fn number<N: Number>(
-        &mut self,
-        name: Name,
-        _: usize,
-        number: &mut N,
-    ) -> Result<(), Self::Error> {
+    fn number<N: Number>(&mut self, name: Name, _: usize, it: &mut N) -> Result<(), Self::Error> {
         let mut value = self.0.unsigned().map_err(ValueError::Read)?;
         if self.1 == TooWide::Cut {
             value &= u64::MAX >> (64 - 8 * size_of::<N>());
         }
-        *number = N::try_from(value).map_err(|_| ValueError::Field(name))?;
+        *it = N::try_from(value).map_err(|_| ValueError::Field(name))?;
         Ok(())
     }
 
