@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use everbloom_resp::Reply;
 
+use super::table::registry;
 use super::{Call, metrics};
 use crate::config::Settings;
+use crate::server::Server;
 use crate::stats::{self, CommandStats, Counter, WorkerStats};
 use crate::system;
 use crate::version::{BLOOM_VERSION, REDIS_VERSION};
@@ -346,21 +348,52 @@ fn modules(_: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("module", text);
 }
 
-fn command_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
-    for command in report.call.registry.commands() {
-        let all = || stats::of_command(&report.call.server.workers, command.index);
-        let sum = |of: fn(&CommandStats) -> &Counter| all().map(|it| of(it).get()).sum::<u64>();
-        let (calls, nanos) = (sum(|it| &it.calls), sum(|it| &it.nanos));
-        let (rejected, failed) = (sum(|it| &it.rejected), sum(|it| &it.failed));
-        if calls + rejected == 0 {
-            continue;
+/// A command that was sent, and what all workers counted for it.
+pub struct Sent {
+    /// The command.
+    pub name: &'static str,
+    /// Its index in the registry.
+    pub index: usize,
+    /// Times it ran.
+    pub calls: u64,
+    /// Total nanoseconds.
+    pub nanos: u64,
+    /// Times it was refused before it ran.
+    pub rejected: u64,
+    /// Times it ran and replied with an error.
+    pub failed: u64,
+}
+
+/// The commands that were sent.
+pub fn sent(server: &Server) -> impl Iterator<Item = Sent> {
+    let sums = registry().commands().iter().map(|row| {
+        let sum = |of: fn(&CommandStats) -> &Counter| {
+            let stats = stats::of_command(&server.workers, row.index);
+            stats.map(|it| of(it).get()).sum()
+        };
+        Sent {
+            name: row.name,
+            index: row.index,
+            calls: sum(|it| &it.calls),
+            nanos: sum(|it| &it.nanos),
+            rejected: sum(|it| &it.rejected),
+            failed: sum(|it| &it.failed),
         }
-        let (usec, each) = (nanos / 1000, percent(nanos, calls) / 100_000.0);
+    });
+    sums.filter(|it| it.calls + it.rejected > 0)
+}
+
+fn command_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
+    for it in sent(report.call.server) {
+        let each = percent(it.nanos, it.calls) / 100_000.0;
         out.put(
-            &format!("cmdstat_{}", command.name),
+            &format!("cmdstat_{}", it.name),
             format_args!(
-                "calls={calls},usec={usec},usec_per_call={each:.2},rejected_calls={rejected},\
-                 failed_calls={failed}"
+                "calls={},usec={},usec_per_call={each:.2},rejected_calls={},failed_calls={}",
+                it.calls,
+                it.nanos / 1000,
+                it.rejected,
+                it.failed,
             ),
         );
     }
@@ -372,26 +405,48 @@ fn error_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
     }
 }
 
-fn keyspace(report: &Report<'_, '_, '_>, out: &mut Fields) {
-    let now = report.call.now.ms;
-    let mut sums = vec![(0, 0, 0u64); report.view.databases()];
+/// A database that has keys.
+pub struct Database {
+    /// Its number.
+    pub number: usize,
+    /// The number of its keys.
+    pub keys: usize,
+    /// The number of those that expire.
+    pub expiring: usize,
+    /// The sum of the milliseconds until they expire.
+    left: u64,
+}
+
+/// The databases that have keys. The shards are read one after another.
+pub fn databases(view: &View<'_>) -> Vec<Database> {
+    let empty = |number| Database {
+        number,
+        keys: 0,
+        expiring: 0,
+        left: 0,
+    };
+    let mut sums: Vec<Database> = (0..view.databases()).map(empty).collect();
     for index in 0..SHARDS {
-        report.view.with_shard(index, |shard| {
-            for ((keys, expiring, left), db) in sums.iter_mut().zip(shard.dbs()) {
-                *keys += db.len();
-                *expiring += db.expiring();
-                *left = left.saturating_add(db.time_left(now));
+        view.with_shard(index, |shard| {
+            for (sum, db) in sums.iter_mut().zip(shard.dbs()) {
+                sum.keys += db.len();
+                sum.expiring += db.expiring();
+                sum.left = sum.left.saturating_add(db.time_left(view.now().ms));
             }
         });
     }
-    for (db, (keys, expiring, left)) in sums.into_iter().enumerate() {
-        if keys > 0 {
-            let average = left / u64::try_from(expiring).unwrap_or(1).max(1);
-            out.put(
-                &format!("db{db}"),
-                format_args!("keys={keys},expires={expiring},avg_ttl={average}"),
-            );
-        }
+    sums.retain(|sum| sum.keys > 0);
+    sums
+}
+
+fn keyspace(report: &Report<'_, '_, '_>, out: &mut Fields) {
+    for db in databases(report.view) {
+        let average = db.left / u64::try_from(db.expiring).unwrap_or(1).max(1);
+        let (keys, expiring) = (db.keys, db.expiring);
+        out.put(
+            &format!("db{}", db.number),
+            format_args!("keys={keys},expires={expiring},avg_ttl={average}"),
+        );
     }
 }
 
