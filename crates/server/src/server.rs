@@ -49,14 +49,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with these settings and `workers` workers, with figures for this many commands. It
-    /// does not listen yet, and has no data directory.
-    pub fn new(settings: Settings, workers: usize, commands: usize) -> Arc<Self> {
-        Self::with_persistence(settings, workers, commands, None)
-    }
-
-    /// The same, with a data directory to load.
-    pub fn with_persistence(
+    /// A server with these settings and `workers` workers, with figures for this many commands, and
+    /// perhaps with a data directory to load. It does not listen yet.
+    pub fn new(
         settings: Settings,
         workers: usize,
         commands: usize,

@@ -7,20 +7,6 @@ use everbloom_resp::Protocol;
 use crate::clients::Client;
 use crate::offload::Offload;
 
-/// Whether replies are sent: CLIENT REPLY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ReplyMode {
-    /// All of them.
-    #[default]
-    On,
-    /// None.
-    Off,
-    /// Not the reply to the command that set it, nor the next.
-    SkipNext,
-    /// Not this reply.
-    Skip,
-}
-
 /// A command waiting for EXEC.
 #[derive(Debug)]
 pub struct Queued {
@@ -90,8 +76,8 @@ pub struct Session {
     pub transaction: Option<Transaction>,
     /// The watched keys.
     pub watches: Vec<Watch>,
-    /// Whether replies are sent.
-    pub reply_mode: ReplyMode,
+    /// Whether the reply to the command that runs is dropped.
+    pub silent: bool,
     /// The position in the journal after the last change of this connection.
     pub written: u64,
     /// Whether EXEC is running: the shards of the queued commands are locked already.
@@ -112,7 +98,7 @@ impl Session {
             authenticated,
             transaction: None,
             watches: Vec::new(),
-            reply_mode: ReplyMode::On,
+            silent: false,
             written: 0,
             executing: false,
             offload: Offload::default(),

@@ -112,46 +112,24 @@ fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, ConfigError> {
             reason: reason.into(),
         };
         let text = arg.to_str().ok_or_else(|| wrong("not UTF-8"))?;
-        let name = text.strip_prefix("--");
-        // `--save --port 7000` is an old form of redis-server, and means: no save.
-        let last_is_save = settings.last().is_some_and(|words| words == &["save"]);
-        match name.filter(|_| !value_due || last_is_save) {
-            Some(name) => {
-                if last_is_save && value_due {
-                    push_value(&mut settings, "");
-                }
-                let (name, value) = match name.split_once(['=', ' ']) {
-                    Some((name, value)) => (name, Some(value)),
-                    None => (name, None),
-                };
-                if name.is_empty() {
-                    return Err(wrong("a setting without a name"));
-                }
-                settings.push(vec![name.into()]);
-                value_due = value.is_none();
-                if let Some(word) = value {
-                    push_value(&mut settings, word.trim());
-                }
+        if let Some(name) = text.strip_prefix("--").filter(|_| !value_due) {
+            let (name, value) = match name.split_once(['=', ' ']) {
+                Some((name, value)) => (name, Some(value.trim())),
+                None => (name, None),
+            };
+            if name.is_empty() {
+                return Err(wrong("a setting without a name"));
             }
-            None if settings.is_empty() => {
-                return Err(wrong("expected --NAME VALUE"));
-            }
-            None => {
-                push_value(&mut settings, text);
-                value_due = false;
-            }
+            settings.push([name].into_iter().chain(value).map(Into::into).collect());
+            value_due = value.is_none();
+        } else {
+            let words = settings.last_mut();
+            let words = words.ok_or_else(|| wrong("expected --NAME VALUE"))?;
+            words.push(text.into());
+            value_due = false;
         }
     }
-    if value_due && settings.last().is_some_and(|words| words == &["save"]) {
-        push_value(&mut settings, "");
-    }
     Ok(settings)
-}
-
-fn push_value(settings: &mut [Vec<String>], value: &str) {
-    if let Some(words) = settings.last_mut() {
-        words.push(value.into());
-    }
 }
 
 struct SettingsLoader {
