@@ -16,7 +16,7 @@ use crate::clients::Clients;
 use crate::config::{Config, Settings};
 use crate::slowlog::SlowLog;
 use crate::stats::{ServerStats, WorkerStats};
-use crate::tls::{self, TlsError};
+use crate::tls;
 
 /// The state that all connections and workers share.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Server {
 
     /// Reads the TLS files again, and returns whether there are any. If they are invalid, the
     /// current ones stay.
-    pub fn read_tls_files(&self) -> Result<bool, TlsError> {
+    pub fn read_tls_files(&self) -> Result<bool, String> {
         let config = tls::read(&self.config.snapshot().tls)?;
         let any = config.is_some();
         self.set_tls(config);

@@ -17,23 +17,19 @@ use crate::address::Address;
 use crate::config::Settings;
 use crate::dispatch::replay::Replayer;
 use crate::native::table::registry;
-use crate::net::listen::{ListenError, Listener, listen, listen_on_all};
+use crate::net::listen::{Listener, listen, listen_on_all};
 use crate::net::worker::{Accepted, Worker};
 use crate::net::{accept, connections};
 use crate::server::Server;
 use crate::stats::Sampler;
-use crate::tls::TlsError;
 use crate::watch::watch;
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The server cannot listen on an address.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// Invalid TLS settings.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
+    /// It cannot listen on an address, or TLS cannot be set up.
+    #[error("{0}")]
+    Entrance(String),
     /// The data directory cannot be used.
     #[error(transparent)]
     Data(#[from] OpenError),
@@ -68,13 +64,14 @@ impl Server {
             n => n,
         };
         let commands = registry().commands().len();
-        let listeners = listen(&settings)?;
+        let listeners = listen(&settings).map_err(StartError::Entrance)?;
         let watched = match settings.metrics_port {
             0 => Vec::new(),
-            port => listen_on_all(&settings.metrics_bind, port, false, settings.tcp_backlog)?,
+            port => listen_on_all(&settings.metrics_bind, port, false, settings.tcp_backlog)
+                .map_err(StartError::Entrance)?,
         };
         let server = Server::new(settings, workers, commands, persistence);
-        server.read_tls_files()?;
+        server.read_tls_files().map_err(StartError::Entrance)?;
         server.set_entrances(listeners.iter().map(|l| l.entrance.clone()).collect());
 
         let mut threads = Vec::new();

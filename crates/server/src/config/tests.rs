@@ -25,7 +25,7 @@ fn refused(line: &str) -> String {
     load(&words(line)).unwrap_err().to_string()
 }
 
-fn from_text(text: &str) -> Result<Settings, ConfigError> {
+fn from_text(text: &str) -> Result<Settings, String> {
     load_text(Settings::default(), text, Path::new("a.conf"))
 }
 

@@ -7,21 +7,10 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use thiserror::Error;
 use tracing::info;
 
 use crate::address::{Address, Entrance};
 use crate::config::Settings;
-
-/// The server cannot listen on an address.
-#[derive(Debug, Error)]
-#[error("cannot listen on {address}: {source}")]
-pub struct ListenError {
-    /// The address as it was given.
-    pub address: String,
-    /// The system's error.
-    pub source: io::Error,
-}
 
 /// A socket that clients connect to.
 pub(crate) struct Listener {
@@ -30,7 +19,7 @@ pub(crate) struct Listener {
 }
 
 /// Listens on the addresses in the settings.
-pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, ListenError> {
+pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
     // If there is another socket, port 0 means none, as in Redis. Without one, a server would be
     // unreachable.
@@ -49,7 +38,7 @@ pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, ListenError> 
             tls: false,
         };
         let socket = listen_at(path, settings);
-        let socket = socket.map_err(|source| ListenError { address, source })?;
+        let socket = socket.map_err(|error| refused(&address, &error))?;
         listeners.push(Listener { socket, entrance });
     }
     Ok(listeners)
@@ -61,7 +50,7 @@ pub(crate) fn listen_on_all(
     mut port: u16,
     tls: bool,
     backlog: u32,
-) -> Result<Vec<Listener>, ListenError> {
+) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
     for address in addresses {
         let (optional, host) = match address.strip_prefix('-') {
@@ -79,13 +68,14 @@ pub(crate) fn listen_on_all(
             Err(error) if optional => {
                 info!("not listening on {host}: {error}");
             }
-            Err(source) => {
-                let address = format!("{host}:{port}");
-                return Err(ListenError { address, source });
-            }
+            Err(error) => return Err(refused(&format!("{host}:{port}"), &error)),
         }
     }
     Ok(listeners)
+}
+
+fn refused(address: &str, error: &io::Error) -> String {
+    format!("cannot listen on {address}: {error}")
 }
 
 fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<(Socket, SocketAddr)> {
