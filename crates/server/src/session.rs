@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use everbloom_resp::Protocol;
+use everbloom_store::clock::Now;
+use parking_lot::MutexGuard;
 
-use crate::clients::Client;
+use crate::clients::{Client, ClientState};
 use crate::offload::Offload;
 
 /// A command waiting for EXEC.
@@ -104,6 +106,16 @@ impl Session {
             offload: Offload::default(),
             closing: false,
         }
+    }
+
+    /// Shows the state to other connections.
+    pub fn publish(&self, now: Now) -> MutexGuard<'_, ClientState> {
+        self.client.set_active(now);
+        let mut state = self.client.state.lock();
+        state.db = self.db;
+        state.queued = self.transaction.as_ref().map(|t| t.queued.len());
+        state.watched = self.watches.len();
+        state
     }
 
     /// Records how far the log must be written before this connection's replies may be sent.

@@ -1,7 +1,6 @@
 //! CLIENT: the open connections, including this one.
 
 use std::fmt::Write;
-use std::sync::Arc;
 
 use everbloom_commands::Args;
 use everbloom_commands::flags::ADMIN;
@@ -12,6 +11,7 @@ use super::subcommand::subcommand;
 use super::{Call, Command, error};
 use crate::address::Address;
 use crate::clients::Client;
+use everbloom_store::clock::Now;
 
 /// The subcommands.
 pub const SUBCOMMANDS: &[Command] = rows! {
@@ -102,7 +102,8 @@ fn tracking(call: &mut Call<'_>) -> Result<Reply, Reply> {
 
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let mut text = String::new();
-    describe(call, &Arc::clone(&call.session.client), &mut text);
+    publish(call);
+    describe(&call.session.client, call.now, &mut text);
     Ok(Reply::verbatim(text))
 }
 
@@ -116,11 +117,12 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
         }
         _ => return Err(error::syntax()),
     };
+    publish(call);
     let mut text = String::new();
     for client in call.server.clients.list() {
         let chosen = ids.as_ref().is_none_or(|ids| ids.contains(&client.id));
         if chosen && !client.is_killed() {
-            describe(call, &client, &mut text);
+            describe(&client, call.now, &mut text);
         }
     }
     Ok(Reply::verbatim(text))
@@ -132,49 +134,46 @@ fn client_id(text: &[u8]) -> Option<u64> {
         .filter(|id| *id > 0)
 }
 
-/// One line of CLIENT LIST, with the fields of Redis 7.4. A connection publishes its state after
-/// each batch, so the caller's own is read from its session.
-fn describe(call: &Call<'_>, client: &Client, text: &mut String) {
-    let state = client.state.lock().clone();
-    let session = &*call.session;
-    let own = session.client.id == client.id;
-    let (db, queued, watched) = if own {
-        let queued = session.transaction.as_ref().map(|t| t.queued.len());
-        (session.db, queued, session.watches.len())
-    } else {
-        (state.db, state.queued, state.watched)
-    };
-    let command = if own {
-        call.command.name
-    } else {
-        state.last_command
-    };
+/// A connection publishes its state after each batch, so this one does it now.
+fn publish(call: &Call<'_>) {
+    let mut state = call.session.publish(call.now);
+    state.last_command = call.command.name;
+}
+
+/// One line of CLIENT LIST, with the fields of Redis 7.4.
+fn describe(client: &Client, now: Now, text: &mut String) {
+    let state = client.state.lock();
     let unix = matches!(client.addr, Address::Unix(_));
-    let flags = match (queued.is_some(), unix) {
+    let flags = match (state.queued.is_some(), unix) {
         (false, false) => "N",
         (true, false) => "x",
         (false, true) => "U",
         (true, true) => "xU",
     };
-    let seconds = |since: u64| call.now.ms.saturating_sub(since) / 1000;
+    let seconds = |since: u64| now.ms.saturating_sub(since) / 1000;
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={flags} db={db} sub=0 psub=0 \
-         ssub=0 multi={} watch={watched} qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
-         obl={} oll=0 omem={} tot-mem={} events=r cmd={command} user=default redir=-1 resp={} \
+        "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={flags} db={} sub=0 psub=0 \
+         ssub=0 multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
+         obl={} oll=0 omem={} tot-mem={} events=r cmd={} user=default redir=-1 resp={} \
          lib-name={} lib-ver={}",
         client.id,
         client.addr,
         client.laddr,
         String::from_utf8_lossy(&state.name),
         seconds(client.created),
-        if own { 0 } else { seconds(client.active()) },
-        queued.map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX)),
+        seconds(client.active()),
+        state.db,
+        state
+            .queued
+            .map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX)),
+        state.watched,
         state.query_buffer,
         state.output_buffer,
         state.output_buffer,
         state.query_buffer + state.output_buffer,
+        state.last_command,
         state.resp,
         String::from_utf8_lossy(&state.lib_name),
         String::from_utf8_lossy(&state.lib_ver),

@@ -111,14 +111,12 @@ fn server_section(report: &Report<'_, '_, '_>, out: &mut Fields) {
     let uptime = server.started.elapsed().as_secs();
     let port = server.entrances().first().map_or(0, |e| e.address.port());
     let file = settings.config_file.as_ref();
-    let executable = std::env::current_exe().unwrap_or_default();
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     out.put("redis_version", REDIS_VERSION);
     out.put("redis_mode", "standalone");
     out.put("server_name", "everbloom");
     out.put("everbloom_version", env!("CARGO_PKG_VERSION"));
     out.put("os", format_args!("{os} {arch}"));
-    out.put("arch_bits", usize::BITS);
     out.put("process_id", std::process::id());
     out.put("run_id", &server.run_id);
     out.put("tcp_port", port);
@@ -126,29 +124,17 @@ fn server_section(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("uptime_in_seconds", uptime);
     out.put("uptime_in_days", uptime / 86400);
     out.put("hz", settings.hz);
-    out.put("configured_hz", settings.hz);
-    out.put("lru_clock", report.call.now.clock & 0xff_ffff);
-    out.put("executable", executable.display());
     out.put(
         "config_file",
         file.map_or("".into(), |f| f.to_string_lossy()),
     );
-    out.put("io_threads_active", u8::from(server.workers.len() > 1));
     out.put("worker_threads", server.workers.len());
 }
 
 fn clients(report: &Report<'_, '_, '_>, out: &mut Fields) {
-    let clients = report.call.server.clients.list();
-    let (mut input, mut output) = (0, 0);
-    for client in &clients {
-        let state = client.state.lock();
-        input = input.max(state.query_buffer);
-        output = output.max(state.output_buffer);
-    }
-    out.put("connected_clients", clients.len());
+    let connected = report.call.server.clients.len();
+    out.put("connected_clients", connected);
     out.put("maxclients", report.settings.maxclients);
-    out.put("client_recent_max_input_buffer", input);
-    out.put("client_recent_max_output_buffer", output);
     out.put("blocked_clients", 0);
 }
 
@@ -177,8 +163,6 @@ fn memory(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("mem_fragmentation_ratio", format_args!("{ratio:.2}"));
     let beyond = i128::from(resident) - i128::from(used);
     out.put("mem_fragmentation_bytes", beyond);
-    out.put("mem_clients_normal", used.saturating_sub(data));
-    out.put("mem_allocator", "libc");
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
@@ -286,10 +270,8 @@ fn log_files(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mu
         return;
     }
     let waiting = journal.backlog();
-    let scheduled = figures.rewrite.scheduled.load(Ordering::Relaxed);
     out.put("aof_current_size", load(&figures.log_size));
     out.put("aof_base_size", load(&figures.log_base_size));
-    out.put("aof_pending_rewrite", u8::from(scheduled));
     out.put("aof_buffer_length", waiting);
     let syncing = figures.log_syncing.load(Ordering::Relaxed);
     out.put("aof_pending_bio_fsync", u8::from(syncing));

@@ -3,7 +3,6 @@
 use everbloom_commands::Args;
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{DENYOOM, FAST};
-use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::expire::{TimeForm, set_expiry};
@@ -83,22 +82,21 @@ impl<'a> Options<'a> {
         }
         Ok(options)
     }
-}
 
-/// A time as a Unix time in milliseconds. Neither the number nor the time may be 0 or less.
-fn resolve(call: &Call<'_>, (form, number): (TimeForm, &[u8])) -> Result<i64, Reply> {
-    let number = integer(number).ok_or_else(error::not_an_integer)?;
-    Some(number)
-        .filter(|number| *number > 0)
-        .and_then(|number| form.resolve(number, call.now))
-        .ok_or_else(|| error::invalid_expire_time(call.command.name))
+    /// The Unix time in milliseconds at which the key is to expire.
+    fn until(&self, call: &Call<'_>) -> Result<Option<i64>, Reply> {
+        let until = self
+            .time
+            .map(|(form, number)| form.resolve(call, number, 1));
+        until.transpose()
+    }
 }
 
 fn set(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, text) = (args.next_bytes()?, args.next_bytes()?);
     let options = Options::parse(args, true)?;
-    let until = options.time.map(|time| resolve(call, time)).transpose()?;
+    let until = options.until(call)?;
     let mut reply = Reply::OK;
     if options.get {
         reply = bulk_or_null(text_of(call.look_up(view, key))?);
@@ -151,7 +149,7 @@ fn setnx(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
 fn setex(call: &Call<'_>, view: &mut Locked<'_>, form: TimeForm) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, number, text) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
-    let until = resolve(call, (form, number))?;
+    let until = form.resolve(call, number, 1)?;
     store(view, db, key, text, Some(until))?;
     Ok(Reply::OK)
 }
@@ -183,8 +181,7 @@ fn getex(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     };
     let reply = Reply::bulk(text);
     let expires = entry.is_some_and(|entry| entry.expires_at().is_some());
-    if let Some(time) = options.time {
-        let at = resolve(call, time)?;
+    if let Some(at) = options.until(call)? {
         set_expiry(call, view, key, at);
     } else if options.persist && expires {
         view.set_expiry(db, key, None);

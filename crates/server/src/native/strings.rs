@@ -127,12 +127,8 @@ pub(super) fn change<R>(
 fn append(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, more) = (args.next_bytes()?, args.next_bytes()?);
-    let Some(text) = text_of(view.get(db, key))? else {
-        view.insert(db, key, new_text(more)?, None);
-        view.log(db, call.args);
-        return Ok(count(more.len()));
-    };
-    let total = checked_len(call, text.len(), more.len())?;
+    let len = text_of(view.get(db, key))?.map_or(0, <[u8]>::len);
+    let total = checked_len(call, len, more.len())?;
     change(view, (db, key), |text| text.append(more))?;
     view.log(db, call.args);
     Ok(count(total))

@@ -1,5 +1,7 @@
 //! KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB: commands on all keys.
 
+use std::ops::Range;
+
 use everbloom_commands::Args;
 use everbloom_commands::flags::{FAST, READONLY, WRITE};
 use everbloom_commands::number::integer;
@@ -158,33 +160,27 @@ fn name((_, entry): (u64, &Entry)) -> Reply {
 }
 
 /// ASYNC and SYNC do the same here: a separate thread frees large amounts of memory.
-fn check_flush_mode(call: &Call<'_>) -> Result<(), Reply> {
+fn flush(call: &Call<'_>, view: &mut Locked<'_>, dbs: Range<usize>) -> Result<Reply, Reply> {
     match call.args().rest() {
-        [] => Ok(()),
-        [mode] if mode.eq_ignore_ascii_case(b"SYNC") || mode.eq_ignore_ascii_case(b"ASYNC") => {
-            Ok(())
-        }
-        _ => Err(error::syntax()),
+        [] => {}
+        [mode] if mode.eq_ignore_ascii_case(b"SYNC") || mode.eq_ignore_ascii_case(b"ASYNC") => {}
+        _ => return Err(error::syntax()),
     }
-}
-
-fn flush_db(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    check_flush_mode(call)?;
-    let keys = view.flush(call.session.db);
-    Ok(flushed(call, view, keys))
-}
-
-fn flush_all(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    check_flush_mode(call)?;
-    let keys = (0..view.databases()).map(|db| view.flush(db)).sum();
-    Ok(flushed(call, view, keys))
-}
-
-fn flushed(call: &Call<'_>, view: &mut Locked<'_>, keys: usize) -> Reply {
+    let keys: usize = dbs.map(|db| view.flush(db)).sum();
     if keys > 0 {
         view.log(call.session.db, call.args);
     }
-    Reply::OK
+    Ok(Reply::OK)
+}
+
+fn flush_db(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+    let db = call.session.db;
+    flush(call, view, db..db + 1)
+}
+
+fn flush_all(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+    let all = 0..view.databases();
+    flush(call, view, all)
 }
 
 fn swap(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {

@@ -16,7 +16,7 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
@@ -41,14 +41,24 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Serves the clients.
 pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let mut connections = Connections::default();
+    // A new connection never waits: otherwise clients that send half a request could take all the
+    // room, and a probe of the server's health would come too late. A request is answered as soon as
+    // it is read, so the oldest connection is the one to close. Some of these may have ended.
+    let mut open: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let watch = Arc::clone(&watch);
-                connections.spawn(async move {
+                open.retain(|connection| !connection.is_finished());
+                if open.len() >= MAX_CONNECTIONS
+                    && let Some(oldest) = open.pop_front()
+                {
+                    oldest.abort();
+                }
+                let task = tokio::spawn(async move {
                     let _ = timeout(CONNECTION_TIMEOUT, converse(stream, &watch)).await;
                 });
+                open.push_back(task.abort_handle());
             }
             Err(error) => {
                 // The usual cause is too many open files: wait until some are closed.
@@ -56,29 +66,6 @@ pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::R
                 sleep(Duration::from_millis(100)).await;
             }
         }
-    }
-}
-
-/// The open connections. A new connection never waits: otherwise clients that send half a request
-/// could take all the room, and a probe of the server's health would come too late. A request is
-/// answered as soon as it is read, so the oldest connection is the one to close.
-#[derive(Default)]
-struct Connections {
-    tasks: JoinSet<()>,
-    /// The oldest first. Some of them may have ended.
-    handles: VecDeque<AbortHandle>,
-}
-
-impl Connections {
-    fn spawn(&mut self, conversation: impl Future<Output = ()> + Send + 'static) {
-        while self.tasks.try_join_next().is_some() {}
-        self.handles.retain(|handle| !handle.is_finished());
-        if self.handles.len() >= MAX_CONNECTIONS
-            && let Some(oldest) = self.handles.pop_front()
-        {
-            oldest.abort();
-        }
-        self.handles.push_back(self.tasks.spawn(conversation));
     }
 }
 

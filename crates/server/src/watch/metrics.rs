@@ -22,7 +22,7 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::figures::{Forgets, kind_name};
+use super::figures::kind_name;
 use super::filters::{Found, Named};
 use super::history::History;
 use crate::dispatch::admission;
@@ -377,16 +377,6 @@ fn sizes<'l, const N: usize, I: Iterator<Item = (Labels<'l, N>, Metrics)>>(
     Ok(())
 }
 
-type OfWindow = fn(Forgets) -> Option<u64>;
-
-/// The times of a window, in milliseconds.
-const WINDOW_TIMES: [(&str, OfWindow); 2] = [
-    ("everbloom_filter_window_seconds", |it| it.ms),
-    ("everbloom_filter_next_generation_timestamp_seconds", |it| {
-        it.next_ms
-    }),
-];
-
 /// Some filters, each by its key.
 fn named(page: &mut Page<'_>, filters: &[&Named]) -> fmt::Result {
     let all = || {
@@ -406,10 +396,10 @@ fn named(page: &mut Page<'_>, filters: &[&Named]) -> fmt::Result {
     let windows = || all().filter_map(|(labels, it)| Some((labels, it.window?)));
     let generations = windows().map(|(labels, it)| (labels, it.generations as u64));
     page.put_each("everbloom_filter_generations", generations)?;
-    for (name, of) in WINDOW_TIMES {
-        let times = windows().filter_map(|(labels, it)| Some((labels, of(it)? / 1000)));
-        page.put_each(name, times)?;
-    }
+    let spans = windows().filter_map(|(labels, it)| Some((labels, it.ms? / 1000)));
+    page.put_each("everbloom_filter_window_seconds", spans)?;
+    let next = windows().filter_map(|(labels, it)| Some((labels, it.next_ms? / 1000)));
+    page.put_each("everbloom_filter_next_generation_timestamp_seconds", next)?;
     let fill = all().map(|(labels, it)| (labels, it.fill_ratio));
     page.put_each("everbloom_filter_fill_ratio", fill)?;
     let asked = all().filter_map(|(labels, it)| Some((labels, it.asked?)));
