@@ -43,7 +43,6 @@ mod watches;
 pub use config::Settings;
 pub use server::Server;
 pub use start::{Running, StartError};
-pub use tls::TlsError;
 
 /// For tests and fuzzers: runs requests without sockets. It may change at any time.
 #[doc(hidden)]

@@ -16,7 +16,7 @@ use crate::clients::Clients;
 use crate::config::{Config, Settings};
 use crate::slowlog::SlowLog;
 use crate::stats::{ServerStats, WorkerStats};
-use crate::tls::{self, TlsError};
+use crate::tls;
 
 /// The state that all connections and workers share.
 #[derive(Debug)]
@@ -49,14 +49,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with these settings and `workers` workers, with figures for this many commands. It
-    /// does not listen yet, and has no data directory.
-    pub fn new(settings: Settings, workers: usize, commands: usize) -> Arc<Self> {
-        Self::with_persistence(settings, workers, commands, None)
-    }
-
-    /// The same, with a data directory to load.
-    pub fn with_persistence(
+    /// A server with these settings and `workers` workers, with figures for this many commands, and
+    /// perhaps with a data directory to load. It does not listen yet.
+    pub fn new(
         settings: Settings,
         workers: usize,
         commands: usize,
@@ -104,7 +99,7 @@ impl Server {
 
     /// Reads the TLS files again, and returns whether there are any. If they are invalid, the
     /// current ones stay.
-    pub fn read_tls_files(&self) -> Result<bool, TlsError> {
+    pub fn read_tls_files(&self) -> Result<bool, String> {
         let config = tls::read(&self.config.snapshot().tls)?;
         let any = config.is_some();
         self.set_tls(config);

@@ -3,23 +3,11 @@
 use std::sync::Arc;
 
 use everbloom_resp::Protocol;
+use everbloom_store::clock::Now;
+use parking_lot::MutexGuard;
 
-use crate::clients::Client;
+use crate::clients::{Client, ClientState};
 use crate::offload::Offload;
-
-/// Whether replies are sent: CLIENT REPLY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ReplyMode {
-    /// All of them.
-    #[default]
-    On,
-    /// None.
-    Off,
-    /// Not the reply to the command that set it, nor the next.
-    SkipNext,
-    /// Not this reply.
-    Skip,
-}
 
 /// A command waiting for EXEC.
 #[derive(Debug)]
@@ -90,8 +78,8 @@ pub struct Session {
     pub transaction: Option<Transaction>,
     /// The watched keys.
     pub watches: Vec<Watch>,
-    /// Whether replies are sent.
-    pub reply_mode: ReplyMode,
+    /// Whether the reply to the command that runs is dropped.
+    pub silent: bool,
     /// The position in the journal after the last change of this connection.
     pub written: u64,
     /// Whether EXEC is running: the shards of the queued commands are locked already.
@@ -112,12 +100,22 @@ impl Session {
             authenticated,
             transaction: None,
             watches: Vec::new(),
-            reply_mode: ReplyMode::On,
+            silent: false,
             written: 0,
             executing: false,
             offload: Offload::default(),
             closing: false,
         }
+    }
+
+    /// Shows the state to other connections.
+    pub fn publish(&self, now: Now) -> MutexGuard<'_, ClientState> {
+        self.client.set_active(now);
+        let mut state = self.client.state.lock();
+        state.db = self.db;
+        state.queued = self.transaction.as_ref().map(|t| t.queued.len());
+        state.watched = self.watches.len();
+        state
     }
 
     /// Records how far the log must be written before this connection's replies may be sent.

@@ -76,11 +76,6 @@ impl SlowLog {
         self.0.lock().entries.len()
     }
 
-    /// Whether there are no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Removes all entries.
     pub fn reset(&self) {
         self.0.lock().entries.clear();

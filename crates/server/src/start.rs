@@ -17,23 +17,19 @@ use crate::address::Address;
 use crate::config::Settings;
 use crate::dispatch::replay::Replayer;
 use crate::native::table::registry;
-use crate::net::listen::{ListenError, Listener, listen, listen_on_all};
+use crate::net::listen::{Listener, listen, listen_on_all};
 use crate::net::worker::{Accepted, Worker};
 use crate::net::{accept, connections};
 use crate::server::Server;
 use crate::stats::Sampler;
-use crate::tls::TlsError;
 use crate::watch::watch;
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The server cannot listen on an address.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// Invalid TLS settings.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
+    /// It cannot listen on an address, or TLS cannot be set up.
+    #[error("{0}")]
+    Entrance(String),
     /// The data directory cannot be used.
     #[error(transparent)]
     Data(#[from] OpenError),
@@ -68,13 +64,14 @@ impl Server {
             n => n,
         };
         let commands = registry().commands().len();
-        let listeners = listen(&settings)?;
+        let listeners = listen(&settings).map_err(StartError::Entrance)?;
         let watched = match settings.metrics_port {
             0 => Vec::new(),
-            port => listen_on_all(&settings.metrics_bind, port, settings.tcp_backlog)?,
+            port => listen_on_all(&settings.metrics_bind, port, false, settings.tcp_backlog)
+                .map_err(StartError::Entrance)?,
         };
-        let server = Server::with_persistence(settings, workers, commands, persistence);
-        server.read_tls_files()?;
+        let server = Server::new(settings, workers, commands, persistence);
+        server.read_tls_files().map_err(StartError::Entrance)?;
         server.set_entrances(listeners.iter().map(|l| l.entrance.clone()).collect());
 
         let mut threads = Vec::new();
@@ -82,18 +79,17 @@ impl Server {
         for (index, stats) in server.workers.iter().enumerate() {
             let (sender, receiver) = mpsc::unbounded_channel();
             senders.push(sender);
-            let (shared, stats) = (Arc::clone(&server), Arc::clone(stats));
-            threads.push(spawn(&format!("worker-{index}"), move || {
-                connections::serve(Worker::new(shared, stats), receiver)
+            let stats = Arc::clone(stats);
+            threads.push(spawn(&format!("worker-{index}"), &server, |server| {
+                connections::serve(Worker::new(server, stats), receiver)
             })?);
         }
-        let shared = Arc::clone(&server);
-        threads.push(spawn("main", || attend(shared, listeners, senders))?);
-        let shared = Arc::clone(&server);
-        threads.push(spawn("expiry", || remove_expired(shared))?);
+        let main = spawn("main", &server, |server| attend(server, listeners, senders));
+        threads.push(main?);
+        threads.push(spawn("expiry", &server, remove_expired)?);
         if !watched.is_empty() {
-            let shared = Arc::clone(&server);
-            threads.push(spawn("metrics", || watch(shared, watched))?);
+            let metrics = spawn("metrics", &server, |server| watch(server, watched));
+            threads.push(metrics?);
         }
         let shared = Arc::clone(&server);
         let keeper = std::thread::Builder::new()
@@ -182,16 +178,18 @@ impl Drop for Running {
 /// Starts a thread with an event loop that runs `work`.
 fn spawn<W: Future<Output = ()>>(
     name: &str,
-    work: impl FnOnce() -> W + Send + 'static,
+    server: &Arc<Server>,
+    work: impl FnOnce(Arc<Server>) -> W + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // For the worker's long work.
         .max_blocking_threads(1)
         .build()?;
+    let server = Arc::clone(server);
     std::thread::Builder::new()
         .name(name.into())
-        .spawn(move || runtime.block_on(async { work().await }))
+        .spawn(move || runtime.block_on(async { work(server).await }))
 }
 
 /// The main thread's work: accepts connections and runs periodic tasks.

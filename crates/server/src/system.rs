@@ -13,11 +13,9 @@ pub fn random_hex(digits: usize) -> String {
     text
 }
 
-/// A random number below `bound`; 0 when the bound is 0.
-pub fn random_below(bound: usize) -> usize {
-    let random = RandomState::new().hash_one(bound);
-    let bound = u64::try_from(bound).unwrap_or(u64::MAX).max(1);
-    usize::try_from(random % bound).unwrap_or(0)
+/// A random number below `bound`, which is not 0.
+pub fn random_below(bound: u64) -> u64 {
+    RandomState::new().hash_one(bound) % bound
 }
 
 /// Bytes of memory of this machine, or of the control group that limits the process; no limit if

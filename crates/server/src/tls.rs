@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use graviola::util::is_cpu_supported;
-use thiserror::Error;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
@@ -13,63 +12,37 @@ use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
 use crate::config::settings::{AuthClients, TlsSettings};
 
-/// Why TLS settings are invalid.
-#[derive(Debug, Error)]
-pub enum TlsError {
-    /// The cryptography does not support this processor.
-    #[error("TLS needs a processor with AES, AVX2 and ADX, or a 64-bit ARM with AES")]
-    Processor,
-    /// A setting is missing.
-    #[error("tls-port needs {0}")]
-    Missing(&'static str),
-    /// Clients must show certificates, but no authorities are set.
-    #[error("tls-auth-clients needs tls-ca-cert-file; `tls-auth-clients no` asks for none")]
-    NobodyVouches,
-    /// A file cannot be read, or has the wrong content.
-    #[error("{}: {problem}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        problem: String,
-    },
-}
+const NO_CPU: &str = "TLS needs a processor with AES, AVX2 and ADX, or a 64-bit ARM with AES";
+const NO_AUTHORITIES: &str =
+    "tls-auth-clients needs tls-ca-cert-file; `tls-auth-clients no` asks for none";
 
-impl TlsError {
-    fn of(path: &Path) -> impl Fn(&dyn Display) -> Self {
-        |problem| TlsError::File {
-            path: path.into(),
-            problem: problem.to_string(),
-        }
-    }
-}
-
-/// Reads the files in the settings; `None` if TLS is off.
-pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsError> {
+/// Reads the files in the settings; `None` if TLS is off. An error says which of them is invalid.
+pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, String> {
     if settings.port == 0 {
         return Ok(None);
     }
     if !is_cpu_supported() {
-        return Err(TlsError::Processor);
+        return Err(NO_CPU.into());
     }
-    let needed = |path: &Option<PathBuf>, name| path.clone().ok_or(TlsError::Missing(name));
+    let needed =
+        |path: &Option<PathBuf>, name| path.clone().ok_or_else(|| format!("tls-port needs {name}"));
     let cert_file = needed(&settings.cert_file, "tls-cert-file")?;
     let key_file = needed(&settings.key_file, "tls-key-file")?;
     let key = PrivateKeyDer::from_pem_file(&key_file)
         .map_err(|error| failed(&key_file, "private key", &error))?;
     let provider = Arc::new(rustls_graviola::default_provider());
-    let unusable = |error: rustls::Error| TlsError::of(&cert_file)(&error);
+    let unusable = |error: rustls::Error| of_file(&cert_file, &error);
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(settings.protocols)
         .map_err(unusable)?;
     let builder = match (settings.auth_clients, &settings.ca_cert_file) {
         (AuthClients::No, _) => builder.with_no_client_auth(),
-        (_, None) => return Err(TlsError::NobodyVouches),
+        (_, None) => return Err(NO_AUTHORITIES.into()),
         (wanted, Some(path)) => {
             let mut roots = RootCertStore::empty();
             for certificate in certificates(path)? {
                 let added = roots.add(certificate);
-                added.map_err(|error| TlsError::of(path)(&error))?;
+                added.map_err(|error| of_file(path, &error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
             let verifier = if wanted == AuthClients::Optional {
@@ -78,7 +51,7 @@ pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsErro
                 verifier
             };
             let verifier = verifier.build();
-            let verifier = verifier.map_err(|error| TlsError::of(path)(&error))?;
+            let verifier = verifier.map_err(|error| of_file(path, &error))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
@@ -87,7 +60,7 @@ pub fn read(settings: &TlsSettings) -> Result<Option<Arc<ServerConfig>>, TlsErro
 }
 
 /// The certificates of a file, at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let wrong = |error| failed(path, "certificate", &error);
     let found = CertificateDer::pem_file_iter(path).map_err(wrong)?;
     let found: Vec<_> = found.collect::<Result<_, _>>().map_err(wrong)?;
@@ -97,10 +70,13 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     Ok(found)
 }
 
-fn failed(path: &Path, what: &str, error: &pem::Error) -> TlsError {
-    let wrong = TlsError::of(path);
+fn failed(path: &Path, what: &str, error: &pem::Error) -> String {
     match error {
-        pem::Error::Io(error) => wrong(error),
-        error => wrong(&format_args!("no {what} in PEM form: {error}")),
+        pem::Error::Io(error) => of_file(path, error),
+        error => of_file(path, &format_args!("no {what} in PEM form: {error}")),
     }
+}
+
+fn of_file(path: &Path, problem: &dyn Display) -> String {
+    format!("{}: {problem}", path.display())
 }

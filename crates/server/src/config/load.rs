@@ -1,7 +1,6 @@
 //! Reads settings from files and the command line, as redis-server does.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,45 +20,12 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// Why settings cannot be loaded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{origin}: {reason}")]
-pub struct ConfigError {
-    /// Where the error is.
-    pub origin: Origin,
-    /// The problem.
-    pub reason: String,
-}
-
-/// Where a setting was given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// A file as a whole.
-    File(PathBuf),
-    /// A line of a file, with its text.
-    Line(PathBuf, usize, String),
-    /// The command line, with the words of the setting.
-    CommandLine(String),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::File(path) => write!(f, "{}", path.display()),
-            Origin::Line(path, line, text) => {
-                write!(f, "{}, line {line}: '{text}'", path.display())
-            }
-            Origin::CommandLine(words) => write!(f, "'--{words}'"),
-        }
-    }
-}
-
 /// The maximum depth of included files.
 const MAX_INCLUDE_DEPTH: usize = 16;
 
 /// Loads settings from the words of a command line: an optional file (`-` is the standard input),
 /// then settings as `--name value ...` or `--name=value`, which override it.
-pub fn load(args: &[OsString]) -> Result<Loaded, ConfigError> {
+pub fn load(args: &[OsString]) -> Result<Loaded, String> {
     let mut loader = SettingsLoader::new(Settings::serving());
     let mut options = args;
     if let Some((file, rest)) = args.split_first()
@@ -79,10 +45,8 @@ pub fn load(args: &[OsString]) -> Result<Loaded, ConfigError> {
     }
     loader.save_given = false;
     for words in sort(options)? {
-        loader.apply(&words).map_err(|reason| ConfigError {
-            origin: Origin::CommandLine(words.join(" ")),
-            reason,
-        })?;
+        let applied = loader.apply(&words);
+        applied.map_err(|reason| format!("'--{}': {reason}", words.join(" ")))?;
     }
     Ok(Loaded {
         settings: loader.settings,
@@ -91,67 +55,41 @@ pub fn load(args: &[OsString]) -> Result<Loaded, ConfigError> {
 }
 
 /// Loads the text of a file over `settings`, line by line.
-pub(super) fn load_text(
-    settings: Settings,
-    text: &str,
-    path: &Path,
-) -> Result<Settings, ConfigError> {
+pub(super) fn load_text(settings: Settings, text: &str, path: &Path) -> Result<Settings, String> {
     let mut loader = SettingsLoader::new(settings);
     loader.read(text, path, 0)?;
     Ok(loader.settings)
 }
 
 /// Sorts the words of a command line into settings, each a name with its values.
-fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, ConfigError> {
+fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, String> {
     let mut settings: Vec<Vec<String>> = Vec::new();
     // The word after a name is a value even if it looks like a name.
     let mut value_due = false;
     for arg in args {
-        let wrong = |reason: &str| ConfigError {
-            origin: Origin::CommandLine(arg.to_string_lossy().trim_start_matches("--").into()),
-            reason: reason.into(),
+        let wrong = |reason: &str| {
+            let shown = arg.to_string_lossy();
+            format!("'--{}': {reason}", shown.trim_start_matches("--"))
         };
         let text = arg.to_str().ok_or_else(|| wrong("not UTF-8"))?;
-        let name = text.strip_prefix("--");
-        // `--save --port 7000` is an old form of redis-server, and means: no save.
-        let last_is_save = settings.last().is_some_and(|words| words == &["save"]);
-        match name.filter(|_| !value_due || last_is_save) {
-            Some(name) => {
-                if last_is_save && value_due {
-                    push_value(&mut settings, "");
-                }
-                let (name, value) = match name.split_once(['=', ' ']) {
-                    Some((name, value)) => (name, Some(value)),
-                    None => (name, None),
-                };
-                if name.is_empty() {
-                    return Err(wrong("a setting without a name"));
-                }
-                settings.push(vec![name.into()]);
-                value_due = value.is_none();
-                if let Some(word) = value {
-                    push_value(&mut settings, word.trim());
-                }
+        if let Some(name) = text.strip_prefix("--").filter(|_| !value_due) {
+            let (name, value) = match name.split_once(['=', ' ']) {
+                Some((name, value)) => (name, Some(value.trim())),
+                None => (name, None),
+            };
+            if name.is_empty() {
+                return Err(wrong("a setting without a name"));
             }
-            None if settings.is_empty() => {
-                return Err(wrong("expected --NAME VALUE"));
-            }
-            None => {
-                push_value(&mut settings, text);
-                value_due = false;
-            }
+            settings.push([name].into_iter().chain(value).map(Into::into).collect());
+            value_due = value.is_none();
+        } else {
+            let words = settings.last_mut();
+            let words = words.ok_or_else(|| wrong("expected --NAME VALUE"))?;
+            words.push(text.into());
+            value_due = false;
         }
     }
-    if value_due && settings.last().is_some_and(|words| words == &["save"]) {
-        push_value(&mut settings, "");
-    }
     Ok(settings)
-}
-
-fn push_value(settings: &mut [Vec<String>], value: &str) {
-    if let Some(words) = settings.last_mut() {
-        words.push(value.into());
-    }
 }
 
 struct SettingsLoader {
@@ -171,20 +109,19 @@ impl SettingsLoader {
         }
     }
 
-    fn read_file(&mut self, path: &Path, depth: usize) -> Result<(), ConfigError> {
+    fn read_file(&mut self, path: &Path, depth: usize) -> Result<(), String> {
         let text = fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
         self.read(&text, path, depth)
     }
 
-    fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), ConfigError> {
+    fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), String> {
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let wrong = |reason| ConfigError {
-                origin: Origin::Line(path.into(), index + 1, line.into()),
-                reason,
+            let wrong = |reason: String| {
+                format!("{}, line {}: '{line}': {reason}", path.display(), index + 1)
             };
             let words = split_words(line)
                 .ok_or_else(|| wrong("Unbalanced quotes in configuration line".into()))?;
@@ -284,11 +221,8 @@ impl SettingsLoader {
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
-    ConfigError {
-        origin: Origin::File(path.into()),
-        reason: format!("cannot be read: {error}"),
-    }
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    format!("{}: cannot be read: {error}", path.display())
 }
 
 /// The files that `include` names: one, or those of a folder whose names match a pattern, sorted.

@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-pub use load::{ConfigError, Loaded, Origin, load};
-pub use rewrite::{RewriteError, explained, rewrite};
+pub use load::{Loaded, load};
+pub use rewrite::{explained, rewrite};
 pub use settings::Settings;
 
 /// The current settings. A reader keeps its snapshot until [`Config::version`] shows that there is

@@ -50,7 +50,9 @@ pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usi
         if turn.session.offload.is_requested() {
             return next;
         }
-        turn.drop_unwanted(unsent);
+        if turn.session.silent {
+            turn.out.truncate(unsent);
+        }
         next += 1;
     }
     next

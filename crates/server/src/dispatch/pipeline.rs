@@ -19,7 +19,6 @@ use super::value::{self, Stored};
 use crate::call::{Call, Handler, Registered};
 use crate::locked::Locked;
 use crate::native::bitmaps::single;
-use crate::session::ReplyMode;
 
 /// The maximum number of requests on several keys that are executed together. It is large enough
 /// that the waits for memory overlap, and small enough that the shards are not locked for long.
@@ -43,11 +42,12 @@ pub fn execute(
     {
         return 0;
     }
-    // CLIENT REPLY SKIP is about one reply.
-    let together = command.pipelines && turn.session.reply_mode != ReplyMode::Skip;
-    let most = if together { requests.len() - first } else { 1 };
+    let most = if command.pipelines {
+        requests.len() - first
+    } else {
+        1
+    };
     let runs = Runs::find(requests, args, first, most);
-    let unsent = turn.out.len();
     let (mut call, mut answers) = turn.call(command, request);
     let done = match command.handler {
         Handler::Filter(Function::Bloom(action)) => {
@@ -62,7 +62,6 @@ pub fn execute(
     let failed = answers.failed;
     turn.last = Some(command);
     turn.note_time(command, request, done as u64, failed);
-    turn.drop_unwanted(unsent);
     done
 }
 

@@ -15,7 +15,7 @@ use super::sinks::Encoded;
 use crate::call::{Call, Handler};
 use crate::config::Settings;
 use crate::locked::Locked;
-use crate::session::{Queued, ReplyMode, Session, Watch};
+use crate::session::{Queued, Session, Watch};
 use crate::watches;
 
 /// Runs the commands queued since MULTI. Returns the reply if none of them ran.
@@ -110,7 +110,7 @@ fn hang_up(session: &mut Session) {
         "disconnected {}: the replies of its transaction are over the limit",
         session.client.addr
     );
-    session.reply_mode = ReplyMode::Off;
+    session.silent = true;
     session.closing = true;
 }
 

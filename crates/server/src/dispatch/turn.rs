@@ -12,7 +12,7 @@ use crate::call::{Call, Registered};
 use crate::config::Settings;
 use crate::native::table::registry;
 use crate::server::Server;
-use crate::session::{ReplyMode, Session};
+use crate::session::Session;
 use crate::stats::WorkerStats;
 
 /// The state that the commands of one batch share.
@@ -104,17 +104,5 @@ impl Turn<'_> {
         } else {
             self.out.append(&mut reply);
         }
-    }
-
-    /// Drops what was written since there were `unsent` bytes, unless the client wants it.
-    #[inline]
-    pub fn drop_unwanted(&mut self, unsent: usize) {
-        match self.session.reply_mode {
-            ReplyMode::On => return,
-            ReplyMode::Off => {}
-            ReplyMode::SkipNext => self.session.reply_mode = ReplyMode::Skip,
-            ReplyMode::Skip => self.session.reply_mode = ReplyMode::On,
-        }
-        self.out.truncate(unsent);
     }
 }

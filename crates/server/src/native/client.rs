@@ -1,8 +1,6 @@
 //! CLIENT: the open connections, including this one.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use everbloom_commands::Args;
 use everbloom_commands::flags::ADMIN;
@@ -13,7 +11,6 @@ use super::subcommand::subcommand;
 use super::{Call, Command, error};
 use crate::address::Address;
 use crate::clients::Client;
-use crate::session::ReplyMode;
 use everbloom_store::clock::Now;
 
 /// The subcommands.
@@ -24,14 +21,12 @@ pub const SUBCOMMANDS: &[Command] = rows! {
     subcommand("client|id", 2, id).since("5.0.0"),
     /// Return information about the current client connection.
     subcommand("client|info", 2, info).since("6.2.0"),
-    /// Kill connections, by ID, TYPE, ADDR, LADDR, USER, MAXAGE; SKIPME (YES|NO).
+    /// Kill connections, by ID, ADDR, LADDR; SKIPME (YES|NO).
     subcommand("client|kill", -3, kill).since("2.4.0").flags(&[ADMIN])
         .usage("<ip:port> | <option> <value> [<option> <value> [...]]"),
-    /// Return information about client connections, of a TYPE or with some IDs.
+    /// Return information about client connections, or about those with some IDs.
     subcommand("client|list", -2, list)
-        .since("2.4.0").flags(&[ADMIN]).usage("[TYPE <type> | ID <id> [...]]"),
-    /// Control the replies sent to the current connection.
-    subcommand("client|reply", 3, reply).since("3.2.0").usage("(ON|OFF|SKIP)"),
+        .since("2.4.0").flags(&[ADMIN]).usage("[ID <id> [...]]"),
     /// Set client meta attr: the library's name or version.
     subcommand("client|setinfo", 4, set_info).since("7.2.0").usage("<option> <value>"),
     /// Assign the name <name> to the current connection.
@@ -94,29 +89,6 @@ fn set_info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
-/// Parses one of two words, in any case: true for the first.
-fn either(word: &[u8], yes: &str, no: &str) -> Result<bool, Reply> {
-    let is = |known: &str| known.as_bytes().eq_ignore_ascii_case(word);
-    if is(yes) || is(no) {
-        return Ok(is(yes));
-    }
-    Err(error::syntax())
-}
-
-fn reply(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let word = call.args().next_bytes()?.to_ascii_uppercase();
-    let mode = &mut call.session.reply_mode;
-    match word.as_slice() {
-        b"ON" => *mode = ReplyMode::On,
-        b"OFF" => *mode = ReplyMode::Off,
-        b"SKIP" if *mode == ReplyMode::Off => {}
-        b"SKIP" => *mode = ReplyMode::SkipNext,
-        _ => return Err(error::syntax()),
-    }
-    // Sent only if the new mode allows it.
-    Ok(Reply::OK)
-}
-
 /// A client's cache without notices of changes would stay wrong.
 fn tracking(call: &mut Call<'_>) -> Result<Reply, Reply> {
     match call.args().rest() {
@@ -130,47 +102,30 @@ fn tracking(call: &mut Call<'_>) -> Result<Reply, Reply> {
 
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let mut text = String::new();
-    describe(call, &Arc::clone(&call.session.client), &mut text);
+    publish(call);
+    describe(&call.session.client, call.now, &mut text);
     Ok(Reply::verbatim(text))
 }
 
 fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let chosen: Choice = match call.args().rest() {
-        [] => Box::new(|_| true),
-        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => of_type(kind)?,
+    let ids: Option<Vec<u64>> = match call.args().rest() {
+        [] => None,
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
-            let ids: Option<Vec<u64>> = ids.iter().map(|id| client_id(id)).collect();
-            let ids = ids.ok_or_else(|| Reply::error("ERR Invalid client ID"))?;
-            Box::new(move |client| ids.contains(&client.id))
+            let ids = ids.iter().map(|id| client_id(id));
+            let ids = ids.collect::<Option<_>>();
+            Some(ids.ok_or_else(|| Reply::error("ERR Invalid client ID"))?)
         }
         _ => return Err(error::syntax()),
     };
+    publish(call);
     let mut text = String::new();
     for client in call.server.clients.list() {
-        if chosen(&client) && !client.is_killed() {
-            describe(call, &client, &mut text);
+        let chosen = ids.as_ref().is_none_or(|ids| ids.contains(&client.id));
+        if chosen && !client.is_killed() {
+            describe(&client, call.now, &mut text);
         }
     }
     Ok(Reply::verbatim(text))
-}
-
-/// The clients that an option selects.
-type Choice = Box<dyn Fn(&Client) -> bool>;
-
-/// All clients are normal ones: this server has no other types.
-fn of_type(kind: &[u8]) -> Result<Choice, Reply> {
-    let word = String::from_utf8_lossy(kind);
-    match word.to_ascii_lowercase().as_str() {
-        "normal" => Ok(Box::new(|_| true)),
-        "slave" | "replica" | "pubsub" | "master" => Ok(Box::new(|_| false)),
-        _ => Err(Reply::error(format!("ERR Unknown client type '{word}'"))),
-    }
-}
-
-/// The clients with this address; none, if it is not an address.
-fn at(address: &[u8], of: fn(&Client) -> &Address) -> Choice {
-    let address = address.to_vec();
-    Box::new(move |client| of(client).to_string().as_bytes() == address)
 }
 
 fn client_id(text: &[u8]) -> Option<u64> {
@@ -179,113 +134,116 @@ fn client_id(text: &[u8]) -> Option<u64> {
         .filter(|id| *id > 0)
 }
 
-/// One line of CLIENT LIST, with the fields of Redis 7.4. A connection publishes its state after
-/// each batch, so the caller's own is read from its session.
-fn describe(call: &Call<'_>, client: &Client, text: &mut String) {
-    let state = client.state.lock().clone();
-    let session = &*call.session;
-    let own = session.client.id == client.id;
-    let (db, queued, watched) = if own {
-        let queued = session.transaction.as_ref().map(|t| t.queued.len());
-        (session.db, queued, session.watches.len())
-    } else {
-        (state.db, state.queued, state.watched)
-    };
-    let command = if own {
-        call.command.name
-    } else {
-        state.last_command
-    };
+/// A connection publishes its state after each batch, so this one does it now.
+fn publish(call: &Call<'_>) {
+    let mut state = call.session.publish(call.now);
+    state.last_command = call.command.name;
+}
+
+/// One line of CLIENT LIST, with the fields of Redis 7.4.
+fn describe(client: &Client, now: Now, text: &mut String) {
+    let state = client.state.lock();
     let unix = matches!(client.addr, Address::Unix(_));
-    let flags = match (queued.is_some(), unix) {
+    let flags = match (state.queued.is_some(), unix) {
         (false, false) => "N",
         (true, false) => "x",
         (false, true) => "U",
         (true, true) => "xU",
     };
-    let seconds = |since: u64| call.now.ms.saturating_sub(since) / 1000;
+    let seconds = |since: u64| now.ms.saturating_sub(since) / 1000;
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={flags} db={db} sub=0 psub=0 \
-         ssub=0 multi={} watch={watched} qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
-         obl={} oll=0 omem={} tot-mem={} events=r cmd={command} user=default redir=-1 resp={} \
+        "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={flags} db={} sub=0 psub=0 \
+         ssub=0 multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
+         obl={} oll=0 omem={} tot-mem={} events=r cmd={} user=default redir=-1 resp={} \
          lib-name={} lib-ver={}",
         client.id,
         client.addr,
         client.laddr,
         String::from_utf8_lossy(&state.name),
         seconds(client.created),
-        if own { 0 } else { seconds(client.active()) },
-        queued.map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX)),
+        seconds(client.active()),
+        state.db,
+        state
+            .queued
+            .map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX)),
+        state.watched,
         state.query_buffer,
         state.output_buffer,
         state.output_buffer,
         state.query_buffer + state.output_buffer,
+        state.last_command,
         state.resp,
         String::from_utf8_lossy(&state.lib_name),
         String::from_utf8_lossy(&state.lib_ver),
     );
 }
 
-fn kill(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    match call.args().rest() {
-        [address] => {
-            let choices = [at(address, |client| &client.addr)];
-            match kill_chosen(call, &choices, false) {
-                0 => Err(Reply::error("ERR No such client")),
-                _ => Ok(Reply::OK),
-            }
-        }
-        _ => {
-            let (choices, keep_self) = kill_options(call.args(), call.now)?;
-            Ok(Reply::Integer(kill_chosen(call, &choices, keep_self)))
-        }
-    }
+/// The connections that CLIENT KILL selects: those with all that is given here.
+#[derive(Default)]
+struct Choice<'a> {
+    id: Option<u64>,
+    addr: Option<&'a [u8]>,
+    laddr: Option<&'a [u8]>,
+    /// Whether it spares the calling connection.
+    skip_me: bool,
 }
 
-/// The filter of CLIENT KILL, and whether it spares the calling client.
-fn kill_options(mut args: Args<'_>, now: Now) -> Result<(Vec<Choice>, bool), Reply> {
-    let (mut choices, mut keep_self) = (BTreeMap::new(), true);
-    while let Some(option) = args.next_optional() {
-        let value = args.next_optional().ok_or_else(error::syntax)?;
-        let positive = |refusal| client_id(value).ok_or(Reply::error(refusal));
-        let option = option.to_ascii_uppercase();
-        let choice: Choice = match option.as_slice() {
-            b"ID" => {
-                let id = positive("ERR client-id should be greater than 0")?;
-                Box::new(move |client| client.id == id)
-            }
-            b"MAXAGE" => {
-                let age = positive("ERR maxage is not an integer or out of range")?;
-                Box::new(move |client| now.ms.saturating_sub(client.created) / 1000 >= age)
-            }
-            b"TYPE" => of_type(value)?,
-            b"ADDR" => at(value, |client| &client.addr),
-            b"LADDR" => at(value, |client| &client.laddr),
-            b"USER" if value == b"default" => continue,
-            b"USER" => {
-                let user = String::from_utf8_lossy(value);
-                return Err(Reply::error(format!("ERR No such user '{user}'")));
-            }
-            b"SKIPME" => {
-                keep_self = either(value, "YES", "NO")?;
-                continue;
-            }
-            _ => return Err(error::syntax()),
+impl<'a> Choice<'a> {
+    /// The last of several equal options is used, as in Redis.
+    fn parse(mut args: Args<'a>) -> Result<Self, Reply> {
+        let mut choice = Choice {
+            skip_me: true,
+            ..Choice::default()
         };
-        // The last of several equal options is used, as in Redis.
-        choices.insert(option, choice);
+        while let Some(option) = args.next_optional() {
+            let value = args.next_optional().ok_or_else(error::syntax)?;
+            match option.to_ascii_uppercase().as_slice() {
+                b"ID" => {
+                    let refusal = || Reply::error("ERR client-id should be greater than 0");
+                    choice.id = Some(client_id(value).ok_or_else(refusal)?);
+                }
+                b"ADDR" => choice.addr = Some(value),
+                b"LADDR" => choice.laddr = Some(value),
+                b"SKIPME" if value.eq_ignore_ascii_case(b"YES") => choice.skip_me = true,
+                b"SKIPME" if value.eq_ignore_ascii_case(b"NO") => choice.skip_me = false,
+                _ => return Err(error::syntax()),
+            }
+        }
+        Ok(choice)
     }
-    Ok((choices.into_values().collect(), keep_self))
+
+    fn selects(&self, client: &Client) -> bool {
+        let is_at = |given: Option<&[u8]>, address: &Address| {
+            given.is_none_or(|given| address.to_string().as_bytes() == given)
+        };
+        self.id.is_none_or(|id| client.id == id)
+            && is_at(self.addr, &client.addr)
+            && is_at(self.laddr, &client.laddr)
+    }
 }
 
-fn kill_chosen(call: &mut Call<'_>, choices: &[Choice], keep_self: bool) -> i64 {
+fn kill(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    if let [address] = call.args().rest() {
+        let choice = Choice {
+            addr: Some(address),
+            ..Choice::default()
+        };
+        return match kill_chosen(call, &choice) {
+            0 => Err(Reply::error("ERR No such client")),
+            _ => Ok(Reply::OK),
+        };
+    }
+    let choice = Choice::parse(call.args())?;
+    Ok(Reply::Integer(kill_chosen(call, &choice)))
+}
+
+fn kill_chosen(call: &mut Call<'_>, choice: &Choice<'_>) -> i64 {
     let own = call.session.client.id;
     let mut killed = 0;
     for client in call.server.clients.list() {
-        let chosen = !client.is_killed() && choices.iter().all(|chosen| chosen(&client));
-        if !chosen || (client.id == own && keep_self) {
+        if client.is_killed() || !choice.selects(&client) || client.id == own && choice.skip_me {
             continue;
         }
         killed += 1;

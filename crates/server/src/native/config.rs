@@ -84,7 +84,7 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
     apply(&mut after)?;
     let tls = match changes.iter().find(|(p, ..)| p.name.starts_with("tls-")) {
         Some((_, name, _)) => {
-            let read = tls::read(&after.tls).map_err(|reason| failed(name, &reason.to_string()));
+            let read = tls::read(&after.tls).map_err(|reason| failed(name, &reason));
             Some(read?)
         }
         None => None,

@@ -12,7 +12,6 @@ use everbloom_resp::{Protocol, Reply};
 use super::Handler::Plain;
 use super::subcommand::container;
 use super::{Call, Command, client, error, keys, map, server};
-use crate::session::ReplyMode;
 use crate::version::REDIS_VERSION;
 use crate::watches;
 
@@ -64,7 +63,6 @@ fn reset(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let session = &mut *call.session;
     session.db = 0;
     session.protocol = Protocol::Resp2;
-    session.reply_mode = ReplyMode::On;
     session.authenticated = call.settings.requirepass.is_empty();
     let mut state = session.client.state.lock();
     state.name.clear();

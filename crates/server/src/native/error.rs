@@ -25,13 +25,6 @@ pub fn no_such_key() -> Reply {
     Reply::error("ERR no such key")
 }
 
-/// Wrong number of arguments, for a command or `container|subcommand` name in lower case.
-pub fn wrong_arity(name: &str) -> Reply {
-    Reply::error(format!(
-        "ERR wrong number of arguments for '{name}' command"
-    ))
-}
-
 /// An argument as Redis prints it in errors: as a C string, which ends at a zero byte.
 pub fn shown(argument: &[u8]) -> String {
     let text = argument.split(|byte| *byte == 0).next();

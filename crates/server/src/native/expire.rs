@@ -70,11 +70,14 @@ impl TimeForm {
         }
     }
 
-    /// The Unix time in milliseconds, unless it overflows.
-    pub(super) fn resolve(self, number: i64, now: Now) -> Option<i64> {
+    /// A number of at least `least` as a Unix time in milliseconds.
+    pub(super) fn resolve(self, call: &Call<'_>, number: &[u8], least: i64) -> Result<i64, Reply> {
+        let number = integer(number).ok_or_else(error::not_an_integer)?;
         number
             .checked_mul(self.unit())
-            .and_then(|ms| ms.checked_add(self.base(now)))
+            .and_then(|ms| ms.checked_add(self.base(call.now)))
+            .filter(|_| number >= least)
+            .ok_or_else(|| error::invalid_expire_time(call.command.name))
     }
 }
 
@@ -134,10 +137,7 @@ fn expire(call: &Call<'_>, view: &mut Locked<'_>, form: TimeForm) -> Result<Repl
     let (db, mut args) = (call.session.db, call.args());
     let (key, number) = (args.next_bytes()?, args.next_bytes()?);
     let conditions = Conditions::parse(args.rest())?;
-    let number = integer(number).ok_or_else(error::not_an_integer)?;
-    let at = form
-        .resolve(number, call.now)
-        .ok_or_else(|| error::invalid_expire_time(call.command.name))?;
+    let at = form.resolve(call, number, i64::MIN)?;
     let Some(entry) = view.get(db, key) else {
         return Ok(flag(false));
     };

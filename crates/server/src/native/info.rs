@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use everbloom_resp::Reply;
 
+use super::table::registry;
 use super::{Call, metrics};
 use crate::config::Settings;
+use crate::server::Server;
 use crate::stats::{self, CommandStats, Counter, WorkerStats};
 use crate::system;
 use crate::version::{BLOOM_VERSION, REDIS_VERSION};
@@ -109,14 +111,12 @@ fn server_section(report: &Report<'_, '_, '_>, out: &mut Fields) {
     let uptime = server.started.elapsed().as_secs();
     let port = server.entrances().first().map_or(0, |e| e.address.port());
     let file = settings.config_file.as_ref();
-    let executable = std::env::current_exe().unwrap_or_default();
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     out.put("redis_version", REDIS_VERSION);
     out.put("redis_mode", "standalone");
     out.put("server_name", "everbloom");
     out.put("everbloom_version", env!("CARGO_PKG_VERSION"));
     out.put("os", format_args!("{os} {arch}"));
-    out.put("arch_bits", usize::BITS);
     out.put("process_id", std::process::id());
     out.put("run_id", &server.run_id);
     out.put("tcp_port", port);
@@ -124,29 +124,17 @@ fn server_section(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("uptime_in_seconds", uptime);
     out.put("uptime_in_days", uptime / 86400);
     out.put("hz", settings.hz);
-    out.put("configured_hz", settings.hz);
-    out.put("lru_clock", report.call.now.clock & 0xff_ffff);
-    out.put("executable", executable.display());
     out.put(
         "config_file",
         file.map_or("".into(), |f| f.to_string_lossy()),
     );
-    out.put("io_threads_active", u8::from(server.workers.len() > 1));
     out.put("worker_threads", server.workers.len());
 }
 
 fn clients(report: &Report<'_, '_, '_>, out: &mut Fields) {
-    let clients = report.call.server.clients.list();
-    let (mut input, mut output) = (0, 0);
-    for client in &clients {
-        let state = client.state.lock();
-        input = input.max(state.query_buffer);
-        output = output.max(state.output_buffer);
-    }
-    out.put("connected_clients", clients.len());
+    let connected = report.call.server.clients.len();
+    out.put("connected_clients", connected);
     out.put("maxclients", report.settings.maxclients);
-    out.put("client_recent_max_input_buffer", input);
-    out.put("client_recent_max_output_buffer", output);
     out.put("blocked_clients", 0);
 }
 
@@ -175,8 +163,6 @@ fn memory(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("mem_fragmentation_ratio", format_args!("{ratio:.2}"));
     let beyond = i128::from(resident) - i128::from(used);
     out.put("mem_fragmentation_bytes", beyond);
-    out.put("mem_clients_normal", used.saturating_sub(data));
-    out.put("mem_allocator", "libc");
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
@@ -284,10 +270,8 @@ fn log_files(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mu
         return;
     }
     let waiting = journal.backlog();
-    let scheduled = figures.rewrite.scheduled.load(Ordering::Relaxed);
     out.put("aof_current_size", load(&figures.log_size));
     out.put("aof_base_size", load(&figures.log_base_size));
-    out.put("aof_pending_rewrite", u8::from(scheduled));
     out.put("aof_buffer_length", waiting);
     let syncing = figures.log_syncing.load(Ordering::Relaxed);
     out.put("aof_pending_bio_fsync", u8::from(syncing));
@@ -346,21 +330,52 @@ fn modules(_: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("module", text);
 }
 
-fn command_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
-    for command in report.call.registry.commands() {
-        let all = || stats::of_command(&report.call.server.workers, command.index);
-        let sum = |of: fn(&CommandStats) -> &Counter| all().map(|it| of(it).get()).sum::<u64>();
-        let (calls, nanos) = (sum(|it| &it.calls), sum(|it| &it.nanos));
-        let (rejected, failed) = (sum(|it| &it.rejected), sum(|it| &it.failed));
-        if calls + rejected == 0 {
-            continue;
+/// A command that was sent, and what all workers counted for it.
+pub struct Sent {
+    /// The command.
+    pub name: &'static str,
+    /// Its index in the registry.
+    pub index: usize,
+    /// Times it ran.
+    pub calls: u64,
+    /// Total nanoseconds.
+    pub nanos: u64,
+    /// Times it was refused before it ran.
+    pub rejected: u64,
+    /// Times it ran and replied with an error.
+    pub failed: u64,
+}
+
+/// The commands that were sent.
+pub fn sent(server: &Server) -> impl Iterator<Item = Sent> {
+    let sums = registry().commands().iter().map(|row| {
+        let sum = |of: fn(&CommandStats) -> &Counter| {
+            let stats = stats::of_command(&server.workers, row.index);
+            stats.map(|it| of(it).get()).sum()
+        };
+        Sent {
+            name: row.name,
+            index: row.index,
+            calls: sum(|it| &it.calls),
+            nanos: sum(|it| &it.nanos),
+            rejected: sum(|it| &it.rejected),
+            failed: sum(|it| &it.failed),
         }
-        let (usec, each) = (nanos / 1000, percent(nanos, calls) / 100_000.0);
+    });
+    sums.filter(|it| it.calls + it.rejected > 0)
+}
+
+fn command_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
+    for it in sent(report.call.server) {
+        let each = percent(it.nanos, it.calls) / 100_000.0;
         out.put(
-            &format!("cmdstat_{}", command.name),
+            &format!("cmdstat_{}", it.name),
             format_args!(
-                "calls={calls},usec={usec},usec_per_call={each:.2},rejected_calls={rejected},\
-                 failed_calls={failed}"
+                "calls={},usec={},usec_per_call={each:.2},rejected_calls={},failed_calls={}",
+                it.calls,
+                it.nanos / 1000,
+                it.rejected,
+                it.failed,
             ),
         );
     }
@@ -372,26 +387,48 @@ fn error_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
     }
 }
 
-fn keyspace(report: &Report<'_, '_, '_>, out: &mut Fields) {
-    let now = report.call.now.ms;
-    let mut sums = vec![(0, 0, 0u64); report.view.databases()];
+/// A database that has keys.
+pub struct Database {
+    /// Its number.
+    pub number: usize,
+    /// The number of its keys.
+    pub keys: usize,
+    /// The number of those that expire.
+    pub expiring: usize,
+    /// The sum of the milliseconds until they expire.
+    left: u64,
+}
+
+/// The databases that have keys. The shards are read one after another.
+pub fn databases(view: &View<'_>) -> Vec<Database> {
+    let empty = |number| Database {
+        number,
+        keys: 0,
+        expiring: 0,
+        left: 0,
+    };
+    let mut sums: Vec<Database> = (0..view.databases()).map(empty).collect();
     for index in 0..SHARDS {
-        report.view.with_shard(index, |shard| {
-            for ((keys, expiring, left), db) in sums.iter_mut().zip(shard.dbs()) {
-                *keys += db.len();
-                *expiring += db.expiring();
-                *left = left.saturating_add(db.time_left(now));
+        view.with_shard(index, |shard| {
+            for (sum, db) in sums.iter_mut().zip(shard.dbs()) {
+                sum.keys += db.len();
+                sum.expiring += db.expiring();
+                sum.left = sum.left.saturating_add(db.time_left(view.now().ms));
             }
         });
     }
-    for (db, (keys, expiring, left)) in sums.into_iter().enumerate() {
-        if keys > 0 {
-            let average = left / u64::try_from(expiring).unwrap_or(1).max(1);
-            out.put(
-                &format!("db{db}"),
-                format_args!("keys={keys},expires={expiring},avg_ttl={average}"),
-            );
-        }
+    sums.retain(|sum| sum.keys > 0);
+    sums
+}
+
+fn keyspace(report: &Report<'_, '_, '_>, out: &mut Fields) {
+    for db in databases(report.view) {
+        let average = db.left / u64::try_from(db.expiring).unwrap_or(1).max(1);
+        let (keys, expiring) = (db.keys, db.expiring);
+        out.put(
+            &format!("db{}", db.number),
+            format_args!("keys={keys},expires={expiring},avg_ttl={average}"),
+        );
     }
 }
 

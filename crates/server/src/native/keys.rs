@@ -1,6 +1,5 @@
 //! DEL, UNLINK, EXISTS, TYPE, TOUCH, RENAME, RENAMENX, COPY, MOVE.
 
-use everbloom_commands::Args;
 use everbloom_commands::command::{ALL_KEYS, ONE_KEY, TWO_KEYS};
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
@@ -66,16 +65,15 @@ fn type_of(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
 fn rename(call: &Call<'_>, view: &mut Locked<'_>, replace: bool) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (from, to) = (args.next_bytes()?, args.next_bytes()?);
-    let done = if replace { Reply::OK } else { flag(true) };
     if !view.contains(db, from) {
         return Err(error::no_such_key());
     }
-    if from == to {
-        let reply = if replace { Reply::OK } else { flag(false) };
-        return Ok(reply);
-    }
     if !replace && view.contains(db, to) {
         return Ok(flag(false));
+    }
+    let done = if replace { Reply::OK } else { flag(true) };
+    if from == to {
+        return Ok(done);
     }
     let Some(entry) = view.take(db, from) else {
         return Err(error::no_such_key());
@@ -89,14 +87,24 @@ fn rename(call: &Call<'_>, view: &mut Locked<'_>, replace: bool) -> Result<Reply
 fn copy(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (from, to) = (args.next_bytes()?, args.next_bytes()?);
-    let options = CopyOptions::parse(args, db, view)?;
-    if options.db == db && from == to {
+    let (mut to_db, mut replace) = (db, false);
+    while let Some(word) = args.next_optional() {
+        match word.to_ascii_uppercase().as_slice() {
+            b"REPLACE" => replace = true,
+            b"DB" => {
+                let number = args.next_optional().ok_or_else(error::syntax)?;
+                to_db = db_index(number, view.databases())?;
+            }
+            _ => return Err(error::syntax()),
+        }
+    }
+    if to_db == db && from == to {
         return Err(error::same_object());
     }
     let Some(entry) = call.look_up(view, from) else {
         return Ok(flag(false));
     };
-    if !options.replace && view.contains(options.db, to) {
+    if !replace && view.contains(to_db, to) {
         return Ok(flag(false));
     }
     let (Value::Text(text), expires_at) = (&entry.value, entry.expires_at()) else {
@@ -119,31 +127,9 @@ fn copy(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
         Some(copy) => Value::Text(copy),
         None => new_text(text)?,
     };
-    view.insert(options.db, to, copy, expires_at);
+    view.insert(to_db, to, copy, expires_at);
     view.log(db, call.args);
     Ok(flag(true))
-}
-
-struct CopyOptions {
-    db: usize,
-    replace: bool,
-}
-
-impl CopyOptions {
-    fn parse(mut args: Args<'_>, db: usize, view: &View<'_>) -> Result<Self, Reply> {
-        let mut options = CopyOptions { db, replace: false };
-        while let Some(word) = args.next_optional() {
-            if word.eq_ignore_ascii_case(b"REPLACE") {
-                options.replace = true;
-            } else if word.eq_ignore_ascii_case(b"DB") {
-                let number = args.next_optional().ok_or_else(error::syntax)?;
-                options.db = db_index(number, view.databases())?;
-            } else {
-                return Err(error::syntax());
-            }
-        }
-        Ok(options)
-    }
 }
 
 fn move_key(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
@@ -167,16 +153,12 @@ fn move_key(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
 
 /// The number of an existing database.
 pub(super) fn db_index(text: &[u8], databases: usize) -> Result<usize, Reply> {
-    usize::try_from(int(text)?)
+    let number = integer(text).ok_or_else(error::not_an_integer)?;
+    let number = i32::try_from(number).map_err(|_| error::out_of_int_range())?;
+    usize::try_from(number)
         .ok()
         .filter(|index| *index < databases)
         .ok_or_else(error::bad_db_index)
-}
-
-/// A 32-bit number.
-pub(super) fn int(text: &[u8]) -> Result<i32, Reply> {
-    let number = integer(text).ok_or_else(error::not_an_integer)?;
-    i32::try_from(number).map_err(|_| error::out_of_int_range())
 }
 
 #[cfg(test)]

@@ -47,8 +47,8 @@ impl LongValue {
         all.then_some((copy, reader))
     }
 
-    /// A copy of the whole value.
-    fn copy(&self) -> Option<Value> {
+    /// A copy of the whole value, and the reader that knows its later changes.
+    fn copy(&self) -> Option<(Value, Reader)> {
         let begin = |value: &Value| {
             let copy = match value {
                 Value::Text(text) => Value::Text(Text::with_capacity(text.len()).ok()?),
@@ -56,7 +56,7 @@ impl LongValue {
             };
             Some(((copy, 0), 0..value.stream_len()))
         };
-        let ((copy, _), _) = self.read(begin, |(copy, at), piece| {
+        let ((copy, _), reader) = self.read(begin, |(copy, at), piece| {
             let start = *at;
             *at += piece.len() as u64;
             match copy {
@@ -64,7 +64,7 @@ impl LongValue {
                 Value::Filter(filter) => filter.load_chunk(start, piece).is_ok(),
             }
         })?;
-        Some(copy)
+        Some((copy, reader))
     }
 
     /// A reply that ends with bytes of the value: `begin` encodes the rest of it.
@@ -88,17 +88,9 @@ pub fn offloads_copy(call: &Call<'_>, bytes: usize) -> bool {
     bytes > MIN_OFFLOADED_BYTES
         && call.offload(|| {
             let source = LongValue::new(call);
-            let begin = |value: &Value| match value {
-                Value::Text(text) => {
-                    let copy = Text::with_capacity(text.len()).ok()?;
-                    Some((copy, 0..value.stream_len()))
-                }
-                Value::Filter(_) => None,
-            };
-            let put = |copy: &mut Text, piece: &[u8]| copy.append(piece).is_ok();
-            Box::new(move |_| match source.read(begin, put) {
-                Some((copy, reader)) => Done::Copied(Some(copy), reader),
-                None => Done::Nothing,
+            Box::new(move |_| match source.copy() {
+                Some((Value::Text(copy), reader)) => Done::Copied(Some(copy), reader),
+                _ => Done::Nothing,
             })
         })
 }
@@ -178,7 +170,7 @@ pub fn offloads_payload(call: &Call<'_>, value: &Value) -> bool {
         && call.offload(|| {
             let source = LongValue::new(call);
             Box::new(move |_| {
-                let Some(value) = source.copy() else {
+                let Some((value, _)) = source.copy() else {
                     return Done::Nothing;
                 };
                 let payload = match payload_of(&value, compression, most) {
@@ -444,7 +436,7 @@ mod tests {
             key: b"f".to_vec(),
             now: bench.now,
         };
-        let value = source.copy().unwrap();
+        let (value, _) = source.copy().unwrap();
         let payload = payload_of(&value, false, usize::MAX).unwrap();
         let restore: &[&[u8]] = &[b"RESTORE", b"g", b"0", &payload];
         offload(&mut bench, restore, |other| {

@@ -43,7 +43,6 @@ pub mod set;
 pub mod strings;
 pub mod subcommand;
 pub mod table;
-#[cfg(test)]
 pub mod testing;
 pub mod transaction;
 pub mod walk;

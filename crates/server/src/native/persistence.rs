@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use everbloom_commands::Args;
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{
     ADMIN, DENYOOM, FAST, Flags, LOADING, NO_ASYNC_LOADING, NO_MULTI, NOSCRIPT, STALE,
@@ -18,7 +17,6 @@ use super::Handler::Plain;
 use super::{Call, Command, error, long, reads, writes};
 use crate::locked::Locked;
 use everbloom_store::Store;
-use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
 use everbloom_store::persistence::Persistence;
 use everbloom_store::persistence::figures::JobFigures;
@@ -55,10 +53,6 @@ fn refused(problem: &JobError) -> Reply {
 
 const SAVE_RUNS: &str = "ERR Background save already in progress";
 const REWRITE_RUNS: &str = "ERR Background append only file rewriting already in progress";
-const OTHER_JOB_RUNS: &str = "\
-    ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in \
-    order to schedule a BGSAVE whenever possible.";
-
 fn save(call: &mut Call<'_>) -> Result<Reply, Reply> {
     match jobs::save(&call.server.store) {
         Ok(()) => Ok(Reply::OK),
@@ -70,50 +64,45 @@ fn save(call: &mut Call<'_>) -> Result<Reply, Reply> {
     }
 }
 
+/// SCHEDULE changes nothing: a snapshot that must wait for another job is always scheduled.
 fn background_save(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let schedule = match call.args().rest() {
-        [] => false,
-        [word] if word.eq_ignore_ascii_case(b"SCHEDULE") => true,
+    match call.args().rest() {
+        [] => {}
+        [word] if word.eq_ignore_ascii_case(b"SCHEDULE") => {}
         _ => return Err(error::syntax()),
-    };
+    }
     let figures = &data_directory(call)?.figures;
-    let busy = || match figures.rewrite.is_running() {
-        _ if schedule => None,
-        false => Some(SAVE_RUNS),
-        true => Some(OTHER_JOB_RUNS),
-    };
     let texts = ("Background saving", SAVE_RUNS);
-    start(call, &figures.save, texts, jobs::save_in_background, busy)
+    start(call, &figures.save, texts, jobs::save_in_background)
 }
 
 fn rewrite_log(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let figures = &data_directory(call)?.figures;
     let texts = ("Background append only file rewriting", REWRITE_RUNS);
     let begin = |store: &_| jobs::rewrite_in_background(store, false);
-    start(call, &figures.rewrite, texts, begin, || None)
+    start(call, &figures.rewrite, texts, begin)
 }
 
-/// Starts a background job. While another runs, it is refused as `busy` says, or scheduled.
+/// Starts a background job, or schedules it while another one runs.
 fn start(
     call: &Call<'_>,
     job: &JobFigures,
     (what, running): (&str, &'static str),
     begin: impl FnOnce(&Arc<Store>) -> Result<(), JobError>,
-    busy: impl FnOnce() -> Option<&'static str>,
 ) -> Result<Reply, Reply> {
-    let scheduled = || {
-        job.scheduled.store(true, Relaxed);
-        Ok(Reply::simple(format!("{what} scheduled")))
-    };
     if job.is_running() {
         return Err(Reply::error(running));
     }
-    if call.session.executing {
-        return scheduled();
-    }
-    match begin(&call.server.store) {
+    let begun = match call.session.executing {
+        true => Err(JobError::Busy),
+        false => begin(&call.server.store),
+    };
+    match begun {
         Ok(()) => Ok(Reply::simple(format!("{what} started"))),
-        Err(JobError::Busy) => busy().map_or_else(scheduled, |text| Err(Reply::error(text))),
+        Err(JobError::Busy) => {
+            job.scheduled.store(true, Relaxed);
+            Ok(Reply::simple(format!("{what} scheduled")))
+        }
         Err(problem) => Err(refused(&problem)),
     }
 }
@@ -140,9 +129,21 @@ fn dump(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
 fn restore(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, ttl, bytes) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
-    let options = RestoreOptions::parse(args)?;
+    let (mut replace, mut absolute) = (false, false);
+    while let Some(word) = args.next_optional() {
+        match word.to_ascii_uppercase().as_slice() {
+            b"REPLACE" => replace = true,
+            b"ABSTTL" => absolute = true,
+            // Nothing is evicted here, so these only must be numbers.
+            b"IDLETIME" | b"FREQ" => {
+                let number = args.next_optional().ok_or_else(error::syntax)?;
+                integer(number).ok_or_else(error::not_an_integer)?;
+            }
+            _ => return Err(error::syntax()),
+        }
+    }
     let present = view.contains(db, key);
-    if present && !options.replace {
+    if present && !replace {
         return Err(Reply::error("BUSYKEY Target key name already exists."));
     }
     let ttl = integer(ttl).ok_or_else(error::not_an_integer)?;
@@ -155,7 +156,7 @@ fn restore(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
 
     let expires_at = match ttl {
         0 => None,
-        at if options.absolute => Some(at),
+        at if absolute => Some(at),
         ttl => Some(call.now.ms.saturating_add(ttl)),
     };
     if expires_at.is_some_and(|at| at <= call.now.ms) {
@@ -164,60 +165,11 @@ fn restore(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
         }
         return Ok(Reply::OK);
     }
-    let accessed = options.idle.map_or(call.now, |idle| Now {
-        clock: call.now.clock.wrapping_sub(idle),
-        ..call.now
-    });
     view.insert(db, key, value, expires_at);
-    if let Some(entry) = view.peek(db, key) {
-        entry.access(accessed.clock);
-    }
     let at = expires_at.unwrap_or(0).to_string();
     let at = at.as_bytes();
     view.log(db, &[b"RESTORE", key, at, bytes, b"REPLACE", b"ABSTTL"]);
     Ok(Reply::OK)
-}
-
-#[derive(Debug, Default)]
-struct RestoreOptions {
-    replace: bool,
-    /// Whether the expiry is a point in time.
-    absolute: bool,
-    /// Seconds since the last access.
-    idle: Option<u32>,
-}
-
-impl RestoreOptions {
-    fn parse(mut args: Args<'_>) -> Result<Self, Reply> {
-        let mut options = RestoreOptions::default();
-        let mut frequency = false;
-        while let Some(word) = args.next_optional() {
-            match word.to_ascii_uppercase().as_slice() {
-                b"REPLACE" => options.replace = true,
-                b"ABSTTL" => options.absolute = true,
-                b"IDLETIME" if !frequency => {
-                    let idle = args.next_optional().ok_or_else(error::syntax)?;
-                    let idle = integer(idle).ok_or_else(error::not_an_integer)?;
-                    let idle = u64::try_from(idle)
-                        .map_err(|_| Reply::error("ERR Invalid IDLETIME value, must be >= 0"))?;
-                    options.idle = Some(u32::try_from(idle).unwrap_or(u32::MAX));
-                }
-                // There is no LFU policy: the value is only checked.
-                b"FREQ" if options.idle.is_none() => {
-                    let given = args.next_optional().ok_or_else(error::syntax)?;
-                    let given = integer(given).ok_or_else(error::not_an_integer)?;
-                    if !(0..=255).contains(&given) {
-                        return Err(Reply::error(
-                            "ERR Invalid FREQ value, must be >= 0 and <= 255",
-                        ));
-                    }
-                    frequency = true;
-                }
-                _ => return Err(error::syntax()),
-            }
-        }
-        Ok(options)
-    }
 }
 
 #[cfg(test)]
@@ -250,10 +202,9 @@ mod tests {
             assert_eq!(restore(&mut bench, "5000", &[b"replace"]), Reply::OK);
             assert_eq!(bench.run(&format!("PTTL {to}")), int(5000));
             let at = (bench.now.ms + 7000).to_string();
-            let options: &[&[u8]] = &[b"ABSTTL", b"REPLACE", b"IDLETIME", b"100"];
+            let options: &[&[u8]] = &[b"ABSTTL", b"REPLACE", b"IDLETIME", b"100", b"FREQ", b"9"];
             assert_eq!(restore(&mut bench, &at, options), Reply::OK);
             assert_eq!(bench.run(&format!("PTTL {to}")), int(7000));
-            assert_eq!(bench.run(&format!("OBJECT IDLETIME {to}")), int(100));
             // An expiry in the past removes the existing key.
             assert_eq!(
                 restore(&mut bench, "1", &[b"ABSTTL", b"REPLACE"]),
@@ -335,16 +286,6 @@ mod tests {
                 "ERR DUMP payload version or checksum are wrong",
             ),
             ("RESTORE n 0 x FREQ", "ERR syntax error"),
-            ("RESTORE n 0 x FREQ 1 IDLETIME 1", "ERR syntax error"),
-            ("RESTORE n 0 x IDLETIME 1 FREQ 1", "ERR syntax error"),
-            (
-                "RESTORE n 0 x FREQ 256",
-                "ERR Invalid FREQ value, must be >= 0 and <= 255",
-            ),
-            (
-                "RESTORE n 0 x IDLETIME -1",
-                "ERR Invalid IDLETIME value, must be >= 0",
-            ),
             (
                 "RESTORE n 0 x FREQ x",
                 "ERR value is not an integer or out of range",

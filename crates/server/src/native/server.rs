@@ -109,21 +109,13 @@ fn wait(call: &mut Call<'_>) -> Result<Reply, Reply> {
 }
 
 fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let words = call.args().rest();
-    let is = |word: &[u8], known: &str| word.eq_ignore_ascii_case(known.as_bytes());
-    let said = |known| words.iter().any(|word| is(word, known));
-    let known = ["SAVE", "NOSAVE", "NOW", "FORCE", "ABORT"];
-    let all_known = |words: &[&[u8]], known: &[&str]| {
-        let mut words = words.iter();
-        words.all(|word| known.iter().any(|known| is(word, known)))
-    };
-    let (save, nosave, abort) = (said("SAVE"), said("NOSAVE"), said("ABORT"));
-    let clash = save && nosave || abort && !all_known(words, &["ABORT"]);
-    if clash || !all_known(words, &known) {
+    let words = call.args().rest().iter();
+    let words: Vec<Vec<u8>> = words.map(|word| word.to_ascii_uppercase()).collect();
+    let said = |known: &[u8]| words.iter().any(|word| word == known);
+    let (save, nosave) = (said(b"SAVE"), said(b"NOSAVE"));
+    let known = |word: &Vec<u8>| matches!(&**word, b"SAVE" | b"NOSAVE" | b"NOW" | b"FORCE");
+    if save && nosave || !words.iter().all(known) {
         return Err(error::syntax());
-    }
-    if abort {
-        return Err(Reply::error("ERR No shutdown in progress."));
     }
     let failed = || Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
     if save && (call.server.store.persistence().is_none() || call.server.store.health.is_loading())
@@ -133,7 +125,7 @@ fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let wanted = save || (!nosave && saves_at_end(call));
     // Saved at once, so that the server keeps running if its keys cannot be saved. Later changes
     // are saved at the end. If a snapshot is being made already, everything is saved then.
-    if wanted && !said("FORCE") {
+    if wanted && !said(b"FORCE") {
         match jobs::save(&call.server.store) {
             Ok(()) | Err(JobError::Busy) => {}
             Err(problem) => {
@@ -147,7 +139,7 @@ fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
     }
     tracing::warn!("stopping: {} said SHUTDOWN", call.session.client.addr);
     call.session.closing = true;
-    call.session.reply_mode = crate::session::ReplyMode::Off;
+    call.session.silent = true;
     call.server.stop();
     Ok(Reply::OK)
 }

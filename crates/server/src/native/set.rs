@@ -3,7 +3,6 @@
 use everbloom_commands::Args;
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{DENYOOM, FAST};
-use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::expire::{TimeForm, set_expiry};
@@ -31,137 +30,82 @@ pub const COMMANDS: &[Command] = rows! {
     writes("getdel", 2, ONE_KEY, getdel).since("6.2.0").flags(&[FAST]),
 };
 
-/// A time option: EX, PX, EXAT or PXAT and a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Time<'a> {
-    number: &'a [u8],
-    form: TimeForm,
-}
-
-impl<'a> Time<'a> {
-    /// The unit and the start of a time, if the word is one of the four.
-    fn form(word: &[u8]) -> Option<TimeForm> {
-        match word {
-            b"EX" => Some(TimeForm::Seconds),
-            b"PX" => Some(TimeForm::Milliseconds),
-            b"EXAT" => Some(TimeForm::UnixSeconds),
-            b"PXAT" => Some(TimeForm::UnixMilliseconds),
-            _ => None,
-        }
-    }
-
-    /// The time as a Unix time in milliseconds. Neither the number nor the time may be 0 or less.
-    fn resolve(self, call: &Call<'_>) -> Result<i64, Reply> {
-        let number = integer(self.number).ok_or_else(error::not_an_integer)?;
-        Some(number)
-            .filter(|number| *number > 0)
-            .and_then(|number| self.form.resolve(number, call.now))
-            .ok_or_else(|| error::invalid_expire_time(call.command.name))
-    }
-}
-
-/// What happens to a key's expiry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lifetime<'a> {
-    /// No option.
-    Unsaid,
-    /// KEEPTTL.
-    Kept,
-    /// PERSIST.
-    Removed,
-    /// One of the time options.
-    Until(Time<'a>),
-}
-
-impl<'a> Lifetime<'a> {
-    /// Reads a time option and its number. The same option may be repeated and then replaces the
-    /// earlier one; no other may be combined with it.
-    fn take_time(&mut self, word: &[u8], number: Option<&'a [u8]>) -> Result<(), Reply> {
-        let form = Time::form(word).ok_or_else(error::syntax)?;
-        match *self {
-            Lifetime::Unsaid => {}
-            Lifetime::Until(time) if time.form == form => {}
-            _ => return Err(error::syntax()),
-        }
-        let number = number.ok_or_else(error::syntax)?;
-        *self = Lifetime::Until(Time { number, form });
-        Ok(())
-    }
-
-    /// Reads an option without a value.
-    fn take_word(&mut self, word: Lifetime<'a>) -> Result<(), Reply> {
-        if *self != Lifetime::Unsaid && *self != word {
-            return Err(error::syntax());
-        }
-        *self = word;
-        Ok(())
-    }
-}
-
-/// The options of SET.
+/// The options of SET and GETEX.
+#[derive(Default)]
 struct Options<'a> {
-    lifetime: Lifetime<'a>,
-    /// NX: only a key that does not exist; XX: only one that does.
-    wanted: Option<Presence>,
+    /// NX: only a key that does not exist.
+    absent: bool,
+    /// XX: only one that does.
+    present: bool,
     /// GET: reply with the old string.
     get: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    Absent,
-    Present,
+    /// KEEPTTL: the expiry stays.
+    keep: bool,
+    /// PERSIST: the expiry is removed.
+    persist: bool,
+    /// EX, PX, EXAT or PXAT, and the number after it.
+    time: Option<(TimeForm, &'a [u8])>,
 }
 
 impl<'a> Options<'a> {
-    fn parse(mut args: Args<'a>) -> Result<Self, Reply> {
-        let mut options = Options {
-            lifetime: Lifetime::Unsaid,
-            wanted: None,
-            get: false,
-        };
+    /// An option may be repeated. The last number counts.
+    fn parse(mut args: Args<'a>, of_set: bool) -> Result<Self, Reply> {
+        let mut options = Options::default();
         while let Some(word) = args.next_optional() {
-            match word.to_ascii_uppercase().as_slice() {
-                b"NX" => options.want(Presence::Absent)?,
-                b"XX" => options.want(Presence::Present)?,
-                b"GET" => options.get = true,
-                b"KEEPTTL" => options.lifetime.take_word(Lifetime::Kept)?,
-                word => options.lifetime.take_time(word, args.next_optional())?,
+            let form = match word.to_ascii_uppercase().as_slice() {
+                b"EX" => TimeForm::Seconds,
+                b"PX" => TimeForm::Milliseconds,
+                b"EXAT" => TimeForm::UnixSeconds,
+                b"PXAT" => TimeForm::UnixMilliseconds,
+                word => {
+                    let option = match word {
+                        b"NX" if of_set => &mut options.absent,
+                        b"XX" if of_set => &mut options.present,
+                        b"GET" if of_set => &mut options.get,
+                        b"KEEPTTL" if of_set => &mut options.keep,
+                        b"PERSIST" if !of_set => &mut options.persist,
+                        _ => return Err(error::syntax()),
+                    };
+                    *option = true;
+                    continue;
+                }
+            };
+            let number = args.next_optional().ok_or_else(error::syntax)?;
+            if options.time.is_some_and(|(other, _)| other != form) {
+                return Err(error::syntax());
             }
+            options.time = Some((form, number));
+        }
+        let clash = (options.keep || options.persist) && options.time.is_some();
+        if clash || options.absent && options.present {
+            return Err(error::syntax());
         }
         Ok(options)
     }
 
-    fn want(&mut self, presence: Presence) -> Result<(), Reply> {
-        if self.wanted.is_some_and(|wanted| wanted != presence) {
-            return Err(error::syntax());
-        }
-        self.wanted = Some(presence);
-        Ok(())
+    /// The Unix time in milliseconds at which the key is to expire.
+    fn until(&self, call: &Call<'_>) -> Result<Option<i64>, Reply> {
+        let until = self
+            .time
+            .map(|(form, number)| form.resolve(call, number, 1));
+        until.transpose()
     }
 }
 
 fn set(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, text) = (args.next_bytes()?, args.next_bytes()?);
-    let options = Options::parse(args)?;
-    let until = match options.lifetime {
-        Lifetime::Until(time) => Some(time.resolve(call)?),
-        _ => None,
-    };
+    let options = Options::parse(args, true)?;
+    let until = options.until(call)?;
     let mut reply = Reply::OK;
     if options.get {
         reply = bulk_or_null(text_of(call.look_up(view, key))?);
     }
     let present = view.peek(db, key);
-    let refused = options
-        .wanted
-        .is_some_and(|wanted| (wanted == Presence::Present) != present.is_some());
-    if refused {
-        let reply = if options.get { reply } else { Reply::Null };
-        return Ok(reply);
+    if options.absent && present.is_some() || options.present && present.is_none() {
+        return Ok(if options.get { reply } else { Reply::Null });
     }
-    if options.lifetime == Lifetime::Kept {
+    if options.keep {
         let kept = present.and_then(|entry| entry.expires_at());
         let value = new_text(text)?;
         view.insert(db, key, value, kept);
@@ -205,7 +149,7 @@ fn setnx(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
 fn setex(call: &Call<'_>, view: &mut Locked<'_>, form: TimeForm) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, number, text) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
-    let until = Time { number, form }.resolve(call)?;
+    let until = form.resolve(call, number, 1)?;
     store(view, db, key, text, Some(until))?;
     Ok(Reply::OK)
 }
@@ -230,29 +174,18 @@ fn getdel(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
 fn getex(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let key = args.next_bytes()?;
-    let mut lifetime = Lifetime::Unsaid;
-    while let Some(word) = args.next_optional() {
-        match word.to_ascii_uppercase().as_slice() {
-            b"PERSIST" => lifetime.take_word(Lifetime::Removed)?,
-            word => lifetime.take_time(word, args.next_optional())?,
-        }
-    }
+    let options = Options::parse(args, false)?;
     let entry = call.look_up(view, key);
     let Some(text) = text_of(entry)? else {
         return Ok(Reply::Null);
     };
     let reply = Reply::bulk(text);
     let expires = entry.is_some_and(|entry| entry.expires_at().is_some());
-    match lifetime {
-        Lifetime::Until(time) => {
-            let at = time.resolve(call)?;
-            set_expiry(call, view, key, at);
-        }
-        Lifetime::Removed if expires => {
-            view.set_expiry(db, key, None);
-            view.log(db, &[b"PERSIST", key]);
-        }
-        _ => {}
+    if let Some(at) = options.until(call)? {
+        set_expiry(call, view, key, at);
+    } else if options.persist && expires {
+        view.set_expiry(db, key, None);
+        view.log(db, &[b"PERSIST", key]);
     }
     Ok(reply)
 }

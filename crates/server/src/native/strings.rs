@@ -127,12 +127,8 @@ pub(super) fn change<R>(
 fn append(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, more) = (args.next_bytes()?, args.next_bytes()?);
-    let Some(text) = text_of(view.get(db, key))? else {
-        view.insert(db, key, new_text(more)?, None);
-        view.log(db, call.args);
-        return Ok(count(more.len()));
-    };
-    let total = checked_len(call, text.len(), more.len())?;
+    let len = text_of(view.get(db, key))?.map_or(0, <[u8]>::len);
+    let total = checked_len(call, len, more.len())?;
     change(view, (db, key), |text| text.append(more))?;
     view.log(db, call.args);
     Ok(count(total))
@@ -152,24 +148,28 @@ fn getrange(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
 
 /// The part that GETRANGE returns of a string of this length.
 fn part(start: i64, end: i64, len: usize) -> Range<usize> {
-    // Redis's own rule: without it -1 -2 would be clamped to a range of one byte in a short string.
-    let backwards = start < 0 && end < 0 && start > end;
-    match (clamp(start, len), clamp(end, len)) {
-        (first, last) if !backwards && first <= last => {
-            first.min(len)..last.saturating_add(1).min(len)
-        }
-        _ => 0..0,
+    if is_backwards(start, end) {
+        return 0..0;
     }
+    let part = inclusive(start, end, len as u64);
+    let index = |n| usize::try_from(n).unwrap_or(len);
+    index(part.start)..index(part.end)
 }
 
-/// Converts an index that may count from the end to one from the start. Before the start becomes 0.
-fn clamp(index: i64, len: usize) -> usize {
-    let distance = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
-    if index < 0 {
-        len.saturating_sub(distance)
-    } else {
-        distance
-    }
+/// Redis's own rule: without it -1 -2 would be clamped to a range of one byte in a short string.
+pub(super) fn is_backwards(first: i64, last: i64) -> bool {
+    first < 0 && last < 0 && first > last
+}
+
+/// The indexes from `first` to `last`, both included, among `len`. Either may count from the end.
+/// Before the start becomes the start.
+pub(super) fn inclusive(first: i64, last: i64, len: u64) -> Range<u64> {
+    let from_start = |index: i64| match index {
+        0.. => index.unsigned_abs(),
+        _ => len.saturating_sub(index.unsigned_abs()),
+    };
+    let end = from_start(last).saturating_add(1).min(len);
+    from_start(first).min(end)..end
 }
 
 fn setrange(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {

@@ -33,7 +33,10 @@ pub fn choose(container: &'static Command, args: &[&[u8]]) -> Result<&'static Co
             Err(error::unknown_subcommand(word, container.name))
         }
         None if args.len() == 2 => Err(help(container)),
-        None => Err(error::wrong_arity(&format!("{}|help", container.name))),
+        None => {
+            let text = "ERR wrong number of arguments for '{}|help' command";
+            Err(Reply::error(text.replace("{}", container.name)))
+        }
     }
 }
 

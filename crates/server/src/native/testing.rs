@@ -1,5 +1,7 @@
 //! Runs command lines without sockets, for the tests of the families.
 
+#![cfg(test)]
+
 use std::sync::Arc;
 
 use everbloom_commands::run::Replies;
@@ -35,7 +37,7 @@ impl Default for Bench {
 impl Bench {
     /// A server with these settings.
     pub fn with(settings: Settings) -> Self {
-        let server = Server::new(settings, 1, registry().commands().len());
+        let server = Server::new(settings, 1, registry().commands().len(), None);
         let addr = Address::Ip("127.0.0.1:1".parse().unwrap());
         let now = Now::read();
         let client = server.clients.enter(addr.clone(), addr, 10, now).unwrap();

@@ -1,5 +1,7 @@
 //! KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB: commands on all keys.
 
+use std::ops::Range;
+
 use everbloom_commands::Args;
 use everbloom_commands::flags::{FAST, READONLY, WRITE};
 use everbloom_commands::number::integer;
@@ -117,8 +119,10 @@ impl<'a> Search<'a> {
 
 fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
-    let cursor = cursor(args.next_bytes()?);
-    let cursor = cursor.ok_or_else(|| Reply::error("ERR invalid cursor"))?;
+    let cursor = str::from_utf8(args.next_bytes()?).map(str::parse);
+    let Ok(Ok(cursor)) = cursor else {
+        return Err(Reply::error("ERR invalid cursor"));
+    };
     let search = Search::parse(args)?;
     let mut found = Vec::new();
     let next = scan::step(view, call.session.db, cursor, search.count, |entry| {
@@ -132,62 +136,23 @@ fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     ]))
 }
 
-/// A cursor as C's `strtoul` reads it, as in Redis: a sign is allowed, an empty text is 0, and a
-/// zero byte is the end.
-fn cursor(text: &[u8]) -> Option<u64> {
-    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-    let (negative, digits) = match text {
-        [] => return Some(0),
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] | digits => (false, digits),
-    };
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let number: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some(if negative {
-        number.wrapping_neg()
-    } else {
-        number
-    })
-}
-
+/// A key after a random position of a walk, or the first of all behind the last one.
 fn random_key(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let db = call.session.db;
-    // A few random tries to find a live key; then the first live one.
-    const MAX_TRIES: usize = 16;
-    let len = len(view, db);
-    let any = (0..MAX_TRIES)
-        .find_map(|_| nth_key(view, db, system::random_below(len)))
-        .or_else(|| first_key(view, db));
-    Ok(any.unwrap_or(Reply::Null))
-}
-
-/// The name of the `n`-th key, counting expired ones, or `None` if that key is not alive.
-fn nth_key(view: &View<'_>, db: usize, n: usize) -> Option<Reply> {
-    let mut left = n;
-    for index in 0..SHARDS {
-        let found = view.with_shard(index, |shard| {
-            let (keys, nth) = (shard.db(db), left);
-            left = left.saturating_sub(keys.len());
-            let here = nth < keys.len();
-            here.then(|| keys.iter(view.now().ms).nth(nth).map(name))
-        });
-        if let Some(found) = found {
-            return found;
+    for mut cursor in [system::random_below(scan::CURSORS), 0] {
+        loop {
+            let mut name = None;
+            cursor = scan::step(view, call.session.db, cursor, 1, |entry| {
+                name.get_or_insert_with(|| Reply::bulk(entry.key()));
+            });
+            if let Some(name) = name {
+                return Ok(name);
+            }
+            if cursor == 0 {
+                break;
+            }
         }
     }
-    None
-}
-
-fn first_key(view: &View<'_>, db: usize) -> Option<Reply> {
-    let of = |index| {
-        view.with_shard(index, |shard| {
-            let mut alive = shard.db(db).iter(view.now().ms);
-            alive.next().map(name)
-        })
-    };
-    (0..SHARDS).find_map(of)
+    Ok(Reply::Null)
 }
 
 fn name((_, entry): (u64, &Entry)) -> Reply {
@@ -195,33 +160,27 @@ fn name((_, entry): (u64, &Entry)) -> Reply {
 }
 
 /// ASYNC and SYNC do the same here: a separate thread frees large amounts of memory.
-fn check_flush_mode(call: &Call<'_>) -> Result<(), Reply> {
+fn flush(call: &Call<'_>, view: &mut Locked<'_>, dbs: Range<usize>) -> Result<Reply, Reply> {
     match call.args().rest() {
-        [] => Ok(()),
-        [mode] if mode.eq_ignore_ascii_case(b"SYNC") || mode.eq_ignore_ascii_case(b"ASYNC") => {
-            Ok(())
-        }
-        _ => Err(error::syntax()),
+        [] => {}
+        [mode] if mode.eq_ignore_ascii_case(b"SYNC") || mode.eq_ignore_ascii_case(b"ASYNC") => {}
+        _ => return Err(error::syntax()),
     }
-}
-
-fn flush_db(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    check_flush_mode(call)?;
-    let keys = view.flush(call.session.db);
-    Ok(flushed(call, view, keys))
-}
-
-fn flush_all(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    check_flush_mode(call)?;
-    let keys = (0..view.databases()).map(|db| view.flush(db)).sum();
-    Ok(flushed(call, view, keys))
-}
-
-fn flushed(call: &Call<'_>, view: &mut Locked<'_>, keys: usize) -> Reply {
+    let keys: usize = dbs.map(|db| view.flush(db)).sum();
     if keys > 0 {
         view.log(call.session.db, call.args);
     }
-    Reply::OK
+    Ok(Reply::OK)
+}
+
+fn flush_db(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+    let db = call.session.db;
+    flush(call, view, db..db + 1)
+}
+
+fn flush_all(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+    let all = 0..view.databases();
+    flush(call, view, all)
 }
 
 fn swap(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
@@ -303,8 +262,9 @@ mod tests {
     #[test]
     fn scan_refuses_what_redis_refuses() {
         let mut bench = Bench::default();
-        for cursor in ["x", "1x", "-", " 1", "18446744073709551616"] {
-            assert!(super::cursor(cursor.as_bytes()).is_none(), "{cursor}");
+        for cursor in ["x", "1x", "-", "18446744073709551616"] {
+            let reply = bench.run(&format!("SCAN {cursor}"));
+            assert_eq!(reply, err("ERR invalid cursor"), "{cursor}");
         }
         assert_eq!(bench.run("SCAN x COUNT x"), err("ERR invalid cursor"));
         assert_eq!(bench.run("SCAN 0 COUNT 0"), error::syntax());

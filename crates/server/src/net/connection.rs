@@ -402,12 +402,7 @@ impl Connection {
     /// `held`.
     fn publish(&mut self, now: Now, unsent: usize, held: usize) {
         self.count_buffers(held);
-        let session = &self.session;
-        session.client.set_active(now);
-        let mut state = session.client.state.lock();
-        state.db = session.db;
-        state.queued = session.transaction.as_ref().map(|t| t.queued.len());
-        state.watched = session.watches.len();
+        let mut state = self.session.publish(now);
         state.query_buffer = self.pending.len();
         state.output_buffer = unsent;
     }

@@ -7,21 +7,10 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use thiserror::Error;
 use tracing::info;
 
 use crate::address::{Address, Entrance};
 use crate::config::Settings;
-
-/// The server cannot listen on an address.
-#[derive(Debug, Error)]
-#[error("cannot listen on {address}: {source}")]
-pub struct ListenError {
-    /// The address as it was given.
-    pub address: String,
-    /// The system's error.
-    pub source: io::Error,
-}
 
 /// A socket that clients connect to.
 pub(crate) struct Listener {
@@ -29,55 +18,40 @@ pub(crate) struct Listener {
     pub entrance: Entrance,
 }
 
-impl Listener {
-    fn new(socket: Socket, address: Address, tls: bool) -> Self {
-        let entrance = Entrance { address, tls };
-        Listener { socket, entrance }
-    }
-
-    fn over_tcp((socket, bound): Bound, tls: bool) -> Self {
-        Self::new(socket, Address::Ip(bound), tls)
-    }
-}
-
 /// Listens on the addresses in the settings.
-pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, ListenError> {
+pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
     // If there is another socket, port 0 means none, as in Redis. Without one, a server would be
     // unreachable.
     if settings.port > 0 || (settings.tls.port == 0 && settings.unixsocket.is_none()) {
-        let found = listen_on_all(&settings.bind, settings.port, settings.tcp_backlog)?;
-        listeners.extend(found.into_iter().map(|it| Listener::over_tcp(it, false)));
+        let (addresses, port) = (&settings.bind, settings.port);
+        listeners = listen_on_all(addresses, port, false, settings.tcp_backlog)?;
     }
     if settings.tls.port > 0 {
-        let found = listen_on_all(&settings.bind, settings.tls.port, settings.tcp_backlog)?;
-        listeners.extend(found.into_iter().map(|it| Listener::over_tcp(it, true)));
+        let (addresses, port) = (&settings.bind, settings.tls.port);
+        listeners.extend(listen_on_all(addresses, port, true, settings.tcp_backlog)?);
     }
     if let Some(path) = &settings.unixsocket {
-        let shown = path.display().to_string();
-        let socket = match listen_at(path, settings) {
-            Ok(socket) => socket,
-            Err(source) => {
-                let address = shown;
-                return Err(ListenError { address, source });
-            }
+        let address = path.display().to_string();
+        let entrance = Entrance {
+            address: Address::Unix(address.as_str().into()),
+            tls: false,
         };
-        let address = Address::Unix(shown.into());
-        listeners.push(Listener::new(socket, address, false));
+        let socket = listen_at(path, settings);
+        let socket = socket.map_err(|error| refused(&address, &error))?;
+        listeners.push(Listener { socket, entrance });
     }
     Ok(listeners)
 }
 
-/// A TCP socket, and its address.
-pub(crate) type Bound = (Socket, SocketAddr);
-
 /// Listens on a port of every address in a setting like `bind`.
 pub(crate) fn listen_on_all(
     addresses: &[String],
-    port: u16,
+    mut port: u16,
+    tls: bool,
     backlog: u32,
-) -> Result<Vec<Bound>, ListenError> {
-    let (mut port, mut sockets) = (port, Vec::new());
+) -> Result<Vec<Listener>, String> {
+    let mut listeners = Vec::new();
     for address in addresses {
         let (optional, host) = match address.strip_prefix('-') {
             Some(host) => (true, host),
@@ -87,21 +61,24 @@ pub(crate) fn listen_on_all(
             Ok((socket, bound)) => {
                 // All addresses share the port that the system chose for the first.
                 port = bound.port();
-                sockets.push((socket, bound));
+                let address = Address::Ip(bound);
+                let entrance = Entrance { address, tls };
+                listeners.push(Listener { socket, entrance });
             }
             Err(error) if optional => {
                 info!("not listening on {host}: {error}");
             }
-            Err(source) => {
-                let address = format!("{host}:{port}");
-                return Err(ListenError { address, source });
-            }
+            Err(error) => return Err(refused(&format!("{host}:{port}"), &error)),
         }
     }
-    Ok(sockets)
+    Ok(listeners)
 }
 
-fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<Bound> {
+fn refused(address: &str, error: &io::Error) -> String {
+    format!("cannot listen on {address}: {error}")
+}
+
+fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<(Socket, SocketAddr)> {
     let host = match host {
         "*" => "0.0.0.0",
         "::*" => "::",

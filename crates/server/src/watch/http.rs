@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
@@ -41,14 +41,24 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Serves the clients.
 pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let mut connections = Connections::default();
+    // A new connection never waits: otherwise clients that send half a request could take all the
+    // room, and a probe of the server's health would come too late. A request is answered as soon as
+    // it is read, so the oldest connection is the one to close. Some of these may have ended.
+    let mut open: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let watch = Arc::clone(&watch);
-                connections.spawn(async move {
+                open.retain(|connection| !connection.is_finished());
+                if open.len() >= MAX_CONNECTIONS
+                    && let Some(oldest) = open.pop_front()
+                {
+                    oldest.abort();
+                }
+                let task = tokio::spawn(async move {
                     let _ = timeout(CONNECTION_TIMEOUT, converse(stream, &watch)).await;
                 });
+                open.push_back(task.abort_handle());
             }
             Err(error) => {
                 // The usual cause is too many open files: wait until some are closed.
@@ -56,29 +66,6 @@ pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::R
                 sleep(Duration::from_millis(100)).await;
             }
         }
-    }
-}
-
-/// The open connections. A new connection never waits: otherwise clients that send half a request
-/// could take all the room, and a probe of the server's health would come too late. A request is
-/// answered as soon as it is read, so the oldest connection is the one to close.
-#[derive(Default)]
-struct Connections {
-    tasks: JoinSet<()>,
-    /// The oldest first. Some of them may have ended.
-    handles: VecDeque<AbortHandle>,
-}
-
-impl Connections {
-    fn spawn(&mut self, conversation: impl Future<Output = ()> + Send + 'static) {
-        while self.tasks.try_join_next().is_some() {}
-        self.handles.retain(|handle| !handle.is_finished());
-        if self.handles.len() >= MAX_CONNECTIONS
-            && let Some(oldest) = self.handles.pop_front()
-        {
-            oldest.abort();
-        }
-        self.handles.push_back(self.tasks.spawn(conversation));
     }
 }
 
@@ -95,7 +82,7 @@ async fn converse(stream: TcpStream, watch: &Arc<Watch>) -> Result<(), hyper::Er
             TokioIo::new(stream),
             service_fn(async |request: Request<_>| {
                 let page = refuse(&request, is_local).unwrap_or_else(|| respond(&request, watch));
-                Ok::<_, Infallible>(Response::from(page))
+                Ok::<_, Infallible>(page)
             }),
         )
         .await
@@ -114,11 +101,11 @@ fn refuse<B>(request: &Request<B>, is_local: bool) -> Option<Page> {
         _ => true,
     };
     if is_guarded && is_foreign(request.headers()) {
-        return Some(Page::plain(StatusCode::MISDIRECTED_REQUEST, FOREIGN));
+        return Some(plain(StatusCode::MISDIRECTED_REQUEST, FOREIGN));
     }
     let site = request.headers().get("sec-fetch-site");
     let is_ours = site.is_none_or(|site| site == "same-origin" || site == "none");
-    (path.ends_with(".json") && !is_ours).then(|| Page::plain(StatusCode::FORBIDDEN, NOT_FOR_PAGES))
+    (path.ends_with(".json") && !is_ours).then(|| plain(StatusCode::FORBIDDEN, NOT_FOR_PAGES))
 }
 
 /// Whether a request uses a host name that somebody else may control. A web page can point its own
@@ -148,73 +135,54 @@ fn respond<B>(request: &Request<B>, watch: &Arc<Watch>) -> Page {
     let page: fn(&Arc<Watch>, &Query) -> Page = match request.uri().path() {
         "/" => |_, _| html(),
         "/metrics" if accepts_open_metrics(request.headers()) => {
-            |watch, _| Page::new(StatusCode::OK, OPEN_METRICS, watch.text())
+            |watch, _| page_of(StatusCode::OK, OPEN_METRICS, watch.text())
         }
         "/metrics" => |watch, _| {
             let text = metrics::prometheus_text(&watch.text());
-            Page::new(StatusCode::OK, PROMETHEUS, text)
+            page_of(StatusCode::OK, PROMETHEUS, text)
         },
-        "/health" => |_, _| Page::plain(StatusCode::OK, "ok"),
+        "/health" => |_, _| plain(StatusCode::OK, "ok"),
         "/ready" => |watch, _| ready(&watch.server),
-        "/now.json" => |watch, _| Page::json(page::now(watch, not_ready(&watch.server))),
-        "/filters.json" => |watch, query| Page::json(page::filters(watch, query)),
-        "/filter.json" => |watch, query| Page::json(page::filter(watch, query)),
+        "/now.json" => |watch, _| json(page::now(watch, not_ready(&watch.server))),
+        "/filters.json" => |watch, query| json(page::filters(watch, query)),
+        "/filter.json" => |watch, query| json(page::filter(watch, query)),
         _ => {
             let there = "try /, /metrics, /health or /ready";
-            return Page::plain(StatusCode::NOT_FOUND, there);
+            return plain(StatusCode::NOT_FOUND, there);
         }
     };
     // For HEAD, hyper sends only the head of the response.
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let refusal = Page::plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
-        return refusal.with(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        refusal.headers_mut().insert(header::ALLOW, allowed);
+        return refusal;
     }
     page(watch, &Query::new(request.uri().query().unwrap_or("")))
 }
 
-/// The content of a response.
-struct Page {
-    status: StatusCode,
-    headers: HeaderMap,
-    text: String,
+type Page = Response<Full<Bytes>>;
+
+fn page_of(status: StatusCode, kind: &'static str, text: String) -> Page {
+    let mut page = Response::new(Full::from(text));
+    *page.status_mut() = status;
+    for (name, value) in [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        let value = HeaderValue::from_static(value);
+        page.headers_mut().insert(name, value);
+    }
+    page
 }
 
-impl Page {
-    fn new(status: StatusCode, kind: &'static str, text: String) -> Page {
-        let headers = [
-            (header::CONTENT_TYPE, kind),
-            (header::CACHE_CONTROL, "no-store"),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        ];
-        let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
-        Page {
-            status,
-            headers: headers.into_iter().collect(),
-            text,
-        }
-    }
-
-    fn plain(status: StatusCode, line: impl std::fmt::Display) -> Page {
-        Page::new(status, "text/plain; charset=utf-8", format!("{line}\n"))
-    }
-
-    fn json(value: serde_json::Value) -> Page {
-        Page::new(StatusCode::OK, "application/json", value.to_string())
-    }
-
-    fn with(mut self, name: HeaderName, value: HeaderValue) -> Page {
-        self.headers.insert(name, value);
-        self
-    }
+fn plain(status: StatusCode, line: impl std::fmt::Display) -> Page {
+    page_of(status, "text/plain; charset=utf-8", format!("{line}\n"))
 }
 
-impl From<Page> for Response<Full<Bytes>> {
-    fn from(page: Page) -> Self {
-        let mut response = Response::new(Full::from(page.text));
-        *response.status_mut() = page.status;
-        *response.headers_mut() = page.headers;
-        response
-    }
+fn json(value: serde_json::Value) -> Page {
+    page_of(StatusCode::OK, "application/json", value.to_string())
 }
 
 /// The page for people. Only the style and the script with its nonce are active.
@@ -226,11 +194,13 @@ fn html() -> Page {
          frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     );
     let Ok(policy) = HeaderValue::try_from(policy) else {
-        return Page::plain(StatusCode::INTERNAL_SERVER_ERROR, "no policy");
+        return plain(StatusCode::INTERNAL_SERVER_ERROR, "no policy");
     };
     let text = page::HTML.replace("NONCE", &nonce);
-    let page = Page::new(StatusCode::OK, "text/html; charset=utf-8", text);
-    page.with(header::CONTENT_SECURITY_POLICY, policy)
+    let mut page = page_of(StatusCode::OK, "text/html; charset=utf-8", text);
+    let headers = page.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    page
 }
 
 /// Whether a client accepts OpenMetrics. Others get the older format.
@@ -242,8 +212,8 @@ fn accepts_open_metrics(headers: &HeaderMap) -> bool {
 /// Whether clients can read and write: yes, or why not.
 fn ready(server: &Server) -> Page {
     not_ready(server).map_or_else(
-        || Page::plain(StatusCode::OK, "ready"),
-        |why| Page::plain(StatusCode::SERVICE_UNAVAILABLE, why),
+        || plain(StatusCode::OK, "ready"),
+        |why| plain(StatusCode::SERVICE_UNAVAILABLE, why),
     )
 }
 

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use everbloom_commands::filter::Kind;
 use everbloom_commands::metrics::Metrics;
-use everbloom_store::clock::unix_seconds;
-use everbloom_store::keyspace::{Db, SHARDS};
+use everbloom_store::clock::{Now, unix_seconds};
+use everbloom_store::keyspace::Footprint;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -22,11 +22,11 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::figures::{Forgets, kind_name};
+use super::figures::kind_name;
 use super::filters::{Found, Named};
 use super::history::History;
 use crate::dispatch::admission;
-use crate::native::table::registry;
+use crate::native::info::{self, Database, Sent, sent};
 use crate::server::Server;
 use crate::stats::{self, CommandStats, Counter, Histogram, WorkerStats};
 use crate::system;
@@ -233,40 +233,6 @@ fn clients(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     page.put("everbloom_expired_keys_total", load(&stats.expired_keys))
 }
 
-/// A command that was sent, and what all workers counted for it.
-pub struct Sent {
-    /// The command.
-    pub name: &'static str,
-    index: usize,
-    /// Times it ran.
-    pub calls: u64,
-    /// Total nanoseconds.
-    pub nanos: u64,
-    /// Times it was refused before it ran.
-    pub rejected: u64,
-    /// Times it ran and replied with an error.
-    pub failed: u64,
-}
-
-/// The commands that were sent.
-pub fn sent(server: &Server) -> impl Iterator<Item = Sent> {
-    let sums = registry().commands().iter().map(|row| {
-        let sum = |of: fn(&CommandStats) -> &Counter| {
-            let stats = stats::of_command(&server.workers, row.index);
-            stats.map(|it| of(it).get()).sum()
-        };
-        Sent {
-            name: row.name,
-            index: row.index,
-            calls: sum(|it| &it.calls),
-            nanos: sum(|it| &it.nanos),
-            rejected: sum(|it| &it.rejected),
-            failed: sum(|it| &it.failed),
-        }
-    });
-    sums.filter(|it| it.calls + it.rejected > 0)
-}
-
 fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     let sent: Vec<Sent> = sent(server).collect();
     let sums = |of: fn(&Sent) -> u64| {
@@ -328,23 +294,14 @@ fn memory(page: &mut Page<'_>, server: &Server) -> fmt::Result {
 }
 
 fn keyspace(page: &mut Page<'_>, server: &Server) -> fmt::Result {
-    let keyspace = &server.store.keyspace;
-    let mut sums = vec![[0; 2]; keyspace.databases()];
-    for index in 0..SHARDS {
-        for (sums, db) in sums.iter_mut().zip(keyspace.shard(index).read().dbs()) {
-            for (sum, of) in sums.iter_mut().zip([Db::len, Db::expiring]) {
-                *sum += of(db);
-            }
-        }
-    }
-    let used = || sums.iter().enumerate().filter(|(_, [keys, _])| *keys > 0);
-    let db = |db: usize| [("db", Cow::from(db.to_string()))];
-    page.put_each(
-        "everbloom_keys",
-        used().map(|(at, [keys, _])| (db(at), *keys)),
-    )?;
-    let expiring = used().map(|(at, [_, expiring])| (db(at), *expiring));
-    page.put_each("everbloom_expiring_keys", expiring)
+    let view = Footprint::none().lock(&server.store.keyspace, false, Now::read());
+    let used = info::databases(&view);
+    let each = |of: fn(&Database) -> usize| {
+        let rows = used.iter();
+        rows.map(move |it| ([("db", Cow::from(it.number.to_string()))], of(it)))
+    };
+    page.put_each("everbloom_keys", each(|it| it.keys))?;
+    page.put_each("everbloom_expiring_keys", each(|it| it.expiring))
 }
 
 fn persistence(page: &mut Page<'_>, server: &Server) -> fmt::Result {
@@ -420,16 +377,6 @@ fn sizes<'l, const N: usize, I: Iterator<Item = (Labels<'l, N>, Metrics)>>(
     Ok(())
 }
 
-type OfWindow = fn(Forgets) -> Option<u64>;
-
-/// The times of a window, in milliseconds.
-const WINDOW_TIMES: [(&str, OfWindow); 2] = [
-    ("everbloom_filter_window_seconds", |it| it.ms),
-    ("everbloom_filter_next_generation_timestamp_seconds", |it| {
-        it.next_ms
-    }),
-];
-
 /// Some filters, each by its key.
 fn named(page: &mut Page<'_>, filters: &[&Named]) -> fmt::Result {
     let all = || {
@@ -449,10 +396,10 @@ fn named(page: &mut Page<'_>, filters: &[&Named]) -> fmt::Result {
     let windows = || all().filter_map(|(labels, it)| Some((labels, it.window?)));
     let generations = windows().map(|(labels, it)| (labels, it.generations as u64));
     page.put_each("everbloom_filter_generations", generations)?;
-    for (name, of) in WINDOW_TIMES {
-        let times = windows().filter_map(|(labels, it)| Some((labels, of(it)? / 1000)));
-        page.put_each(name, times)?;
-    }
+    let spans = windows().filter_map(|(labels, it)| Some((labels, it.ms? / 1000)));
+    page.put_each("everbloom_filter_window_seconds", spans)?;
+    let next = windows().filter_map(|(labels, it)| Some((labels, it.next_ms? / 1000)));
+    page.put_each("everbloom_filter_next_generation_timestamp_seconds", next)?;
     let fill = all().map(|(labels, it)| (labels, it.fill_ratio));
     page.put_each("everbloom_filter_fill_ratio", fill)?;
     let asked = all().filter_map(|(labels, it)| Some((labels, it.asked?)));

@@ -25,16 +25,16 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-use crate::net::listen::Bound;
+use crate::net::listen::Listener;
 use crate::server::Server;
 use metrics::Watch;
 
 /// Serves these sockets until the server stops.
-pub async fn watch(server: Arc<Server>, sockets: Vec<Bound>) {
+pub async fn watch(server: Arc<Server>, sockets: Vec<Listener>) {
     let watch = Arc::new(Watch::new(Arc::clone(&server)));
     let mut listeners = JoinSet::new();
-    for (socket, address) in sockets {
-        info!("metrics at http://{address}/metrics, and a page at http://{address}/");
+    for Listener { socket, entrance } in sockets {
+        info!("metrics at http://{entrance}/metrics, and a page at http://{entrance}/");
         let watch = Arc::clone(&watch);
         listeners.spawn(async {
             if let Err(error) = http::answer(socket.into(), watch).await {

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use super::figures::{Figures, kind_name, label};
 use super::forecast;
-use super::metrics::{Watch, seconds, sent};
-use super::table::{self, Reading, Row};
+use super::metrics::{Watch, seconds};
+use super::table::{Reading, Row};
+use crate::native::info::sent;
 use crate::server::Server;
 use crate::stats;
 
@@ -116,11 +117,9 @@ pub fn filters(watch: &Watch, query: &Query) -> Value {
     let Some(found) = watch.filters() else {
         return Value::Null;
     };
-    let rows = found.table.select(&table::Query {
-        search: &query.text("search").to_lowercase(),
-        sort: query.text("sort"),
-        down: query.text("order") == "down",
-    });
+    let search = query.text("search").to_lowercase();
+    let down = query.text("order") == "down";
+    let rows = found.table.select(&search, query.text("sort"), down);
     let from = query.number("from").unwrap_or(0);
     let count = query.number("count").unwrap_or(MOST_ROWS).min(MOST_ROWS);
     let shown = rows.iter().skip(from).take(count);

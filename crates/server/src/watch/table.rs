@@ -82,17 +82,6 @@ pub struct Table {
     pub left_out: u64,
 }
 
-/// Which rows, and in which order.
-#[derive(Debug)]
-pub struct Query<'q> {
-    /// A part of the name, in lower case.
-    pub search: &'q str,
-    /// The name of a column.
-    pub sort: &'q str,
-    /// The largest first.
-    pub down: bool,
-}
-
 impl Table {
     /// Adds a filter, if it may fit.
     pub fn offer(&mut self, db: usize, key: &[u8], figures: Figures, at: u64) {
@@ -146,21 +135,22 @@ impl Table {
         self.rows.get(at)
     }
 
-    /// The rows for a query. A missing number counts as 0.
-    pub fn select(&self, query: &Query<'_>) -> Vec<&Row> {
+    /// The rows whose names contain `search`, which is in lower case, in the order of a column; the
+    /// largest first if `down`. A missing number counts as 0.
+    pub fn select(&self, search: &str, sort: &str, down: bool) -> Vec<&Row> {
         let found = |row: &&Row| {
             // The label shows escaped text, and the key has the parts that the label leaves out.
-            query.search.is_empty()
-                || label(&row.key).to_lowercase().contains(query.search)
+            search.is_empty()
+                || label(&row.key).to_lowercase().contains(search)
                 || String::from_utf8_lossy(&row.key)
                     .to_lowercase()
-                    .contains(query.search)
+                    .contains(search)
         };
         let mut rows: Vec<&Row> = self.rows.iter().filter(found).collect();
         let number = |row: &&Row| {
             let figures = &row.figures;
             let [bytes, _, layers, items, capacity] = figures.metrics.figures();
-            whole(match query.sort {
+            whole(match sort {
                 "items" => items,
                 "capacity" => capacity,
                 "room" => figures.room,
@@ -172,12 +162,12 @@ impl Table {
             })
         };
         // They are in the order of their names, and a stable sort keeps that order among equals.
-        match query.sort {
+        match sort {
             "layout" => rows.sort_by_key(|row| kind_name(row.figures.kind)),
             "name" => rows.sort_by(|a, b| a.key.cmp(&b.key)),
             _ => rows.sort_by(|a, b| number(a).total_cmp(&number(b))),
         }
-        if query.down {
+        if down {
             rows.reverse();
         }
         rows
@@ -245,10 +235,7 @@ mod tests {
         let key = "k".repeat(200) + "-END";
         table.offer(0, key.as_bytes(), figures(100, 0), 0);
         table.offer(0, b"\xff", figures(100, 0), 0);
-        let found = |search| {
-            let (sort, down) = ("name", false);
-            table.select(&Query { search, sort, down }).len()
-        };
+        let found = |search| table.select(search, "name", false).len();
         assert_eq!(
             [found(""), found("-end"), found("\\xff"), found("x")],
             [2, 1, 1, 1]

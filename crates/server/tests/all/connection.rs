@@ -77,22 +77,15 @@ fn connection_commands_answer_as_redis_does() {
         "CLIENT KILL ID x",
         "CLIENT KILL ID 0",
         "CLIENT KILL foo bar",
-        "CLIENT KILL TYPE x",
-        "CLIENT KILL USER nosuch",
         "CLIENT KILL SKIPME x",
         "CLIENT KILL ID",
         "CLIENT KILL",
-        "CLIENT KILL ID 1 TYPE",
-        "CLIENT KILL TYPE pubsub",
-        "CLIENT KILL TYPE replica",
+        "CLIENT KILL ID 1 ADDR",
         "CLIENT KILL LADDR 1.2.3.4:5",
-        "CLIENT LIST TYPE x",
-        "CLIENT LIST TYPE pubsub",
         "CLIENT LIST ID x",
         "CLIENT LIST ID 998 999",
         "CLIENT LIST foo",
         "CLIENT LIST ID",
-        "CLIENT REPLY x",
         "CLIENT foo",
         "CLIENT",
         "CLIENT ID x",
@@ -126,7 +119,6 @@ fn of_client_kill_options_given_twice_the_last_counts_as_in_redis() {
             spared.ok("PING");
             spared.line("QUIT");
         }
-        assert_eq!(client.number("CLIENT KILL TYPE normal TYPE pubsub"), 0);
         assert_eq!(client.number("CLIENT KILL ID 9999 SKIPME no SKIPME yes"), 0);
     }
 }
@@ -200,7 +192,6 @@ fn server_commands_answer_as_redis_does() {
     compare(&[
         "SHUTDOWN x",
         "SHUTDOWN nosave save",
-        "SHUTDOWN abort",
         "SHUTDOWN abort now",
         "SHUTDOWN nosave abort",
         "SLOWLOG GET x",
@@ -413,40 +404,6 @@ fn what_clients_send_at_connect() {
     assert!(help.contains(&Reply::simple("ID")));
 }
 
-#[test]
-fn replies_can_be_switched_off() {
-    let running = server(Settings::default());
-    let mut client = Client::of(&running);
-    client.send(&["CLIENT", "REPLY", "OFF"]);
-    client.send(&["PING", "unheard"]);
-    client.send(&["CLIENT", "REPLY", "SKIP"]);
-    assert_eq!(client.line("CLIENT REPLY ON"), Reply::OK);
-    client.send(&["CLIENT", "REPLY", "SKIP"]);
-    client.send(&["ECHO", "unheard"]);
-    assert_eq!(client.line("ECHO heard"), Reply::bulk("heard"));
-    // The same within requests that are run together.
-    let mut pipeline = Vec::new();
-    for line in [
-        "BF.ADD heard 1",
-        "CLIENT REPLY SKIP",
-        "BF.ADD heard 1",
-        "BF.ADD heard 2",
-        "BF.ADD heard 2",
-        "CLIENT REPLY OFF",
-        "BF.ADD heard 3",
-        "BF.ADD heard 3",
-        "BF.ADD other 3",
-        "CLIENT REPLY ON",
-        "BF.ADD heard 3",
-    ] {
-        encode_request(&line.split(' ').collect::<Vec<_>>(), &mut pipeline);
-    }
-    client.stream.write_all(&pipeline).unwrap();
-    let expected = [1.into(), 1.into(), 0.into(), Reply::OK, 0.into()];
-    assert_eq!([(); 5].map(|()| client.reply()), expected);
-    assert_eq!(client.line("EXISTS heard other"), 2.into());
-}
-
 /// A page in a browser can send a request to any server on its machine, with what it likes as body.
 #[test]
 fn a_browser_is_hung_up_on() {
@@ -511,16 +468,15 @@ fn connections_are_killed_from_outside() {
     assert_eq!(killer.line(&format!("CLIENT KILL {addr}")), Reply::OK);
     let addr = victims[2].stream.local_addr().unwrap();
     assert_eq!(
-        killer.line(&format!("CLIENT KILL ADDR {addr} TYPE normal")),
+        killer.line(&format!("CLIENT KILL ADDR {addr} SKIPME yes")),
         Reply::Integer(1)
     );
-    assert_eq!(killer.line("CLIENT KILL MAXAGE 1000"), Reply::Integer(0));
     for victim in &mut victims[..3] {
         assert_eq!(victim.try_reply(), None);
     }
     let listed = text(&killer.line(&format!("CLIENT LIST ID {} {}", ids[3], ids[4])));
     assert_eq!(listed.lines().count(), 2, "{listed}");
-    assert_eq!(killer.line("CLIENT KILL USER default"), Reply::Integer(2));
+    assert_eq!(killer.line("CLIENT KILL SKIPME yes"), Reply::Integer(2));
     // Not itself, unless it says so; then the reply comes first.
     assert_eq!(text(&killer.line("CLIENT LIST")).lines().count(), 1);
     let me = id(&mut killer);

@@ -230,8 +230,8 @@ impl Writer {
                 _ => line[at] = self.random.pick(ODD).to_owned(),
             }
         }
-        if line[0] == "SCAN" && line.get(1).is_some_and(|cursor| cursor == "-1") {
-            // A place to each, but not the same: they would count other look-ups.
+        if line[0] == "SCAN" && ["", "-1", "\0"].contains(&line[1].as_str()) {
+            // Redis takes them for numbers.
             line[1] = "0".into();
         }
         if self.random.chance(10) {

@@ -65,8 +65,7 @@ fn requests_behind_a_long_one_see_what_it_left() {
         "COPY a b",
         "SETRANGE a 0 CHANGED",
         "GETRANGE b 0 6",
-        "CLIENT REPLY SKIP",
-        "GET a",
+        "STRLEN a",
         "EXISTS b c",
     ] {
         encode_request(&line.split(' ').collect::<Vec<_>>(), &mut out);
@@ -86,6 +85,7 @@ fn requests_behind_a_long_one_see_what_it_left() {
     assert_eq!(client.reply(), Reply::Integer(1));
     assert_eq!(client.reply(), old);
     assert_eq!(client.reply(), Reply::bulk("changed"));
+    assert_eq!(client.reply(), old);
     assert_eq!(client.reply(), Reply::Integer(1));
     assert_eq!(client.reply(), Reply::OK);
     let busy = "BUSYKEY Target key name already exists.";

@@ -12,6 +12,9 @@ use super::order::{POSITION_BITS, POSITIONS};
 use super::sharded::SHARDS;
 use super::view::View;
 
+/// All cursors are below this.
+pub const CURSORS: u64 = (SHARDS as u64) << POSITION_BITS;
+
 /// One step of a walk over database `db` from `cursor` (0 at first). Passes about `count` keys, or
 /// more, to `found` and returns the cursor of the next step, 0 at the end. Any cursor is a valid
 /// position.

@@ -12,35 +12,51 @@ use super::bits;
 use super::single::{BAD_OFFSET, checked_offset};
 use crate::locked::Locked;
 
-/// A type, such as `i16` or `u8`.
+/// An integer in a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct IntType {
+struct Field {
     signed: bool,
     /// The width: 1 to 64 bits, or 1 to 63 for an unsigned number.
     width: u32,
+    /// Its first bit.
+    offset: u64,
 }
 
-impl IntType {
-    fn parse(word: &[u8]) -> Option<Self> {
-        let (signed, width, widest) = match word {
-            [b'i', width @ ..] => (true, width, 64),
-            [b'u', width @ ..] => (false, width, 63),
-            _ => return None,
+/// The sign and the width of a type, such as `i16` or `u8`.
+fn parse_type(word: &[u8]) -> Option<(bool, u32)> {
+    let (signed, width, widest) = match word {
+        [b'i', width @ ..] => (true, width, 64),
+        [b'u', width @ ..] => (false, width, 63),
+        _ => return None,
+    };
+    let width = u32::try_from(integer(width)?).ok()?;
+    (1..=widest).contains(&width).then_some((signed, width))
+}
+
+impl Field {
+    fn parse(word: &[u8], offset: &[u8], limit: usize) -> Result<Self, Reply> {
+        let (signed, width) = parse_type(word).ok_or_else(|| {
+            Reply::error(
+                "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
+                 supported but i64 is.",
+            )
+        })?;
+        let (number, unit) = match offset {
+            [b'#', number @ ..] => (number, i64::from(width)),
+            number => (number, 1),
         };
-        let width = u32::try_from(integer(width)?).ok()?;
-        (1..=widest)
-            .contains(&width)
-            .then_some(IntType { signed, width })
+        let offset = integer(number).and_then(|number| number.checked_mul(unit));
+        let offset = offset.ok_or(BAD_OFFSET);
+        let offset = offset.and_then(|offset| checked_offset(offset, limit));
+        Ok(Field {
+            signed,
+            width,
+            offset: offset.map_err(Reply::error)?,
+        })
     }
 
-    /// The number that these bits represent.
-    fn number(self, bits: u64) -> i64 {
-        let unused = 64 - self.width;
-        if self.signed {
-            (bits << unused).cast_signed() >> unused
-        } else {
-            bits.cast_signed()
-        }
+    fn last_bit(self) -> u64 {
+        self.offset + u64::from(self.width) - 1
     }
 
     fn least(self) -> i128 {
@@ -53,6 +69,20 @@ impl IntType {
 
     fn greatest(self) -> i128 {
         (1 << (self.width - u32::from(self.signed))) - 1
+    }
+
+    fn get(self, text: &[u8]) -> i64 {
+        self.number(bits::read(text, self.offset, self.width))
+    }
+
+    /// The number that these bits represent.
+    fn number(self, bits: u64) -> i64 {
+        let unused = 64 - self.width;
+        if self.signed {
+            (bits << unused).cast_signed() >> unused
+        } else {
+            bits.cast_signed()
+        }
     }
 }
 
@@ -75,8 +105,8 @@ impl Overflow {
     }
 
     /// The number to write instead of `wanted`, if any.
-    fn settle(self, wanted: i128, int_type: IntType) -> Option<i64> {
-        let (least, greatest) = (int_type.least(), int_type.greatest());
+    fn settle(self, wanted: i128, field: Field) -> Option<i64> {
+        let (least, greatest) = (field.least(), field.greatest());
         let settled = match self {
             _ if (least..=greatest).contains(&wanted) => wanted,
             Overflow::Fail => return None,
@@ -87,57 +117,17 @@ impl Overflow {
     }
 }
 
-/// The location of a number.
+/// A subcommand: GET, or SET or INCRBY by a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Field {
-    int_type: IntType,
-    offset: u64,
+struct FieldOperation {
+    field: Field,
+    change: Option<(Change, i64, Overflow)>,
 }
 
-impl Field {
-    fn parse(int_type: &[u8], offset: &[u8], limit: usize) -> Result<Self, Reply> {
-        let int_type = IntType::parse(int_type).ok_or_else(|| {
-            Reply::error(
-                "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
-                 supported but i64 is.",
-            )
-        })?;
-        let (number, unit) = match offset {
-            [b'#', number @ ..] => (number, i64::from(int_type.width)),
-            number => (number, 1),
-        };
-        let offset = integer(number).and_then(|number| number.checked_mul(unit));
-        let offset = offset.ok_or(BAD_OFFSET);
-        let offset = offset.and_then(|offset| checked_offset(offset, limit));
-        let offset = offset.map_err(Reply::error)?;
-        Ok(Field { int_type, offset })
-    }
-
-    fn last_bit(self) -> u64 {
-        self.offset + u64::from(self.int_type.width) - 1
-    }
-
-    fn get(self, text: &[u8]) -> i64 {
-        let bits = bits::read(text, self.offset, self.int_type.width);
-        self.int_type.number(bits)
-    }
-
-    fn set(self, text: &mut Text, number: i64) {
-        bits::write(
-            text,
-            self.offset,
-            self.int_type.width,
-            number.cast_unsigned(),
-        );
-    }
-}
-
-/// A subcommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FieldOperation {
-    Get(Field),
-    Set(Field, i64, Overflow),
-    Add(Field, i64, Overflow),
+enum Change {
+    Set,
+    Add,
 }
 
 impl FieldOperation {
@@ -146,62 +136,55 @@ impl FieldOperation {
         let mut operations = Vec::new();
         let mut overflow = Overflow::Wrap;
         while let Some(word) = args.next_optional() {
-            let word = word.to_ascii_uppercase();
-            match (word.as_slice(), args.remaining()) {
-                (b"OVERFLOW", 1..) => overflow = Overflow::parse(args.next_bytes()?)?,
-                (b"GET", 2..) | (b"SET" | b"INCRBY", 3..) => {
-                    let field = Field::parse(args.next_bytes()?, args.next_bytes()?, limit)?;
-                    operations.push(match word.as_slice() {
-                        b"GET" => FieldOperation::Get(field),
-                        b"SET" => FieldOperation::Set(field, next_integer(&mut args)?, overflow),
-                        _ => FieldOperation::Add(field, next_integer(&mut args)?, overflow),
-                    });
+            let change = match (word.to_ascii_uppercase().as_slice(), args.remaining()) {
+                (b"OVERFLOW", 1..) => {
+                    overflow = Overflow::parse(args.next_bytes()?)?;
+                    continue;
                 }
+                (b"GET", 2..) => None,
+                (b"SET", 3..) => Some(Change::Set),
+                (b"INCRBY", 3..) => Some(Change::Add),
                 _ => return Err(error::syntax()),
-            }
+            };
+            let field = Field::parse(args.next_bytes()?, args.next_bytes()?, limit)?;
+            let change = match change {
+                None => None,
+                Some(change) => Some((change, next_integer(&mut args)?, overflow)),
+            };
+            operations.push(FieldOperation { field, change });
         }
         Ok(operations)
     }
 
     /// The last bit that it may write.
     fn last_bit(&self) -> Option<u64> {
-        match self {
-            FieldOperation::Get(_) => None,
-            FieldOperation::Set(field, ..) | FieldOperation::Add(field, ..) => {
-                Some(field.last_bit())
-            }
-        }
+        self.change.map(|_| self.field.last_bit())
     }
 
     /// Its reply, and the number to write if that differs from the current one.
-    fn evaluate(&self, text: &[u8]) -> (Reply, Option<(Field, i64)>) {
-        let (field, wanted, overflow) = match *self {
-            FieldOperation::Get(field) => return (Reply::Integer(field.get(text)), None),
-            // For an unsigned type, a number below 0 counts as too large.
-            FieldOperation::Set(field, number, overflow) if !field.int_type.signed => {
-                (field, i128::from(number.cast_unsigned()), overflow)
-            }
-            FieldOperation::Set(field, number, overflow) => (field, number.into(), overflow),
-            FieldOperation::Add(field, step, overflow) => {
-                let sum = i128::from(field.get(text)) + i128::from(step);
-                (field, sum, overflow)
-            }
+    fn evaluate(&self, text: &[u8]) -> (Reply, Option<i64>) {
+        let (field, old) = (self.field, self.field.get(text));
+        let Some((change, number, overflow)) = self.change else {
+            return (Reply::Integer(old), None);
         };
-        let old = field.get(text);
-        let Some(new) = overflow.settle(wanted, field.int_type) else {
+        let wanted = match change {
+            // For an unsigned type, a number below 0 counts as too large.
+            Change::Set if !field.signed => i128::from(number.cast_unsigned()),
+            Change::Set => number.into(),
+            Change::Add => i128::from(old) + i128::from(number),
+        };
+        let Some(new) = overflow.settle(wanted, field) else {
             return (Reply::Null, None);
         };
-        let reply = match self {
-            FieldOperation::Add(..) => new,
-            _ => old,
-        };
-        (Reply::Integer(reply), (new != old).then_some((field, new)))
+        let reply = if change == Change::Add { new } else { old };
+        (Reply::Integer(reply), (new != old).then_some(new))
     }
 
     fn run(&self, text: &mut Text) -> Reply {
-        let (reply, change) = self.evaluate(text);
-        if let Some((field, number)) = change {
-            field.set(text, number);
+        let (reply, new) = self.evaluate(text);
+        if let Some(number) = new {
+            let Field { offset, width, .. } = self.field;
+            bits::write(text, offset, width, number.cast_unsigned());
         }
         reply
     }
@@ -400,14 +383,14 @@ mod tests {
             signed: bool, width in 1_u32..=63, number: i64, step: i64, widest: bool,
         ) {
             let width = if widest && signed { 64 } else { width };
-            let int_type = IntType { signed, width };
-            let number = int_type.number(number.cast_unsigned() & (u64::MAX >> (64 - width)));
-            prop_assert!((int_type.least()..=int_type.greatest()).contains(&i128::from(number)));
+            let field = Field { signed, width, offset: 0 };
+            let number = field.number(number.cast_unsigned() & (u64::MAX >> (64 - width)));
+            prop_assert!((field.least()..=field.greatest()).contains(&i128::from(number)));
             let sum = i128::from(number) + i128::from(step);
             let lowest = number.wrapping_add(step).cast_unsigned() & (u64::MAX >> (64 - width));
-            let wrapped = Overflow::Wrap.settle(sum, int_type);
-            prop_assert_eq!(wrapped, Some(int_type.number(lowest)));
-            let fits = Overflow::Fail.settle(sum, int_type);
+            let wrapped = Overflow::Wrap.settle(sum, field);
+            prop_assert_eq!(wrapped, Some(field.number(lowest)));
+            let fits = Overflow::Fail.settle(sum, field);
             prop_assert_eq!(fits, wrapped.filter(|wrapped| i128::from(*wrapped) == sum));
         }
     }

@@ -10,52 +10,40 @@ use super::super::{Call, count, error};
 use super::bits::{self, Junction};
 use crate::locked::Locked;
 
-/// The operation on the strings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BitOperation {
-    Join(Junction),
-    Invert,
+fn parse(word: &[u8]) -> Result<Junction, Reply> {
+    match word.to_ascii_uppercase().as_slice() {
+        b"AND" => Ok(Junction::And),
+        b"OR" => Ok(Junction::Or),
+        b"XOR" => Ok(Junction::Xor),
+        b"NOT" => Ok(Junction::Not),
+        _ => Err(error::syntax()),
+    }
 }
 
-impl BitOperation {
-    fn parse(word: &[u8]) -> Result<Self, Reply> {
-        match word.to_ascii_uppercase().as_slice() {
-            b"AND" => Ok(BitOperation::Join(Junction::And)),
-            b"OR" => Ok(BitOperation::Join(Junction::Or)),
-            b"XOR" => Ok(BitOperation::Join(Junction::Xor)),
-            b"NOT" => Ok(BitOperation::Invert),
-            _ => Err(error::syntax()),
-        }
+/// The result, as long as the longest string.
+fn combined(how: Junction, texts: &[&[u8]]) -> Result<Vec<u8>, TryReserveError> {
+    let len = texts.iter().map(|text| text.len()).max().unwrap_or(0);
+    let mut result = Vec::new();
+    result.try_reserve_exact(len)?;
+    let Some((first, others)) = texts.split_first() else {
+        return Ok(result);
+    };
+    result.extend_from_slice(first);
+    result.resize(len, 0);
+    // NOT has only one string.
+    let others = if how == Junction::Not { texts } else { others };
+    for other in others {
+        bits::join(&mut result, other, how);
     }
-
-    /// The result, as long as the longest string.
-    fn run(self, texts: &[&[u8]]) -> Result<Vec<u8>, TryReserveError> {
-        let len = texts.iter().map(|text| text.len()).max().unwrap_or(0);
-        let mut result = Vec::new();
-        result.try_reserve_exact(len)?;
-        let Some((first, others)) = texts.split_first() else {
-            return Ok(result);
-        };
-        result.extend_from_slice(first);
-        result.resize(len, 0);
-        match self {
-            BitOperation::Invert => bits::invert(&mut result),
-            BitOperation::Join(how) => {
-                for other in others {
-                    bits::join(&mut result, other, how);
-                }
-            }
-        }
-        Ok(result)
-    }
+    Ok(result)
 }
 
 /// `BITOP <AND | OR | XOR | NOT> destination key [key ...]`
 pub fn bitop(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let (db, mut args) = (call.session.db, call.args());
-    let operation = BitOperation::parse(args.next_bytes()?)?;
+    let how = parse(args.next_bytes()?)?;
     let (destination, keys) = (args.next_bytes()?, args.next_rest()?);
-    if operation == BitOperation::Invert && keys.len() > 1 {
+    if how == Junction::Not && keys.len() > 1 {
         let text = "ERR BITOP NOT must be called with a single source key.";
         return Err(Reply::error(text));
     }
@@ -64,8 +52,7 @@ pub fn bitop(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let absent = keys.iter().zip(&texts).filter(|(_, text)| text.is_none());
     let absent: Vec<&[u8]> = absent.map(|(key, _)| *key).collect();
     let texts: Vec<&[u8]> = texts.into_iter().map(Option::unwrap_or_default).collect();
-    let result = operation.run(&texts);
-    let result = result.map_err(|_| error::out_of_memory())?;
+    let result = combined(how, &texts).map_err(|_| error::out_of_memory())?;
     // The log must say that a key had expired: during a replay it may not have.
     for key in absent {
         view.delete(db, key);

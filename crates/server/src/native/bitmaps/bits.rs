@@ -114,15 +114,17 @@ pub fn position(bytes: &[u8], range: Range<u64>, wanted: bool) -> Option<u64> {
     found.or_else(|| tail.find(is_wanted))
 }
 
-/// How two strings are combined.
+/// How strings are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Junction {
-    /// Bits that both strings have.
+    /// Bits that all strings have.
     And,
     /// Bits that at least one string has.
     Or,
-    /// Bits that exactly one string has.
+    /// Bits that an odd number of strings has.
     Xor,
+    /// Bits that the only string does not have.
+    Not,
 }
 
 /// Combines another string into `bytes`, which must not be the shorter one.
@@ -136,12 +138,8 @@ pub fn join(bytes: &mut [u8], other: &[u8], how: Junction) {
         }
         Junction::Or => pairs.for_each(|(byte, other)| *byte |= other),
         Junction::Xor => pairs.for_each(|(byte, other)| *byte ^= other),
+        Junction::Not => pairs.for_each(|(byte, other)| *byte = !other),
     }
-}
-
-/// Inverts each bit.
-pub fn invert(bytes: &mut [u8]) {
-    bytes.iter_mut().for_each(|byte| *byte = !*byte);
 }
 
 /// The bytes that may hold a number of up to 64 bits, at the end of 16.
@@ -177,14 +175,10 @@ pub fn write(text: &mut Text, offset: u64, width: u32, number: u64) {
     let mask = mask(width);
     let cleared = window & !(u128::from(mask) << shift);
     let written = cleared | u128::from(number & mask) << shift;
-    let [.., a, b, c, d, e, f, g, h, i] = written.to_be_bytes();
     let first = place(offset).0;
-    let there = first..first.saturating_add(9).min(text.len());
-    for (byte, new) in text
-        .part_mut(there)
-        .iter_mut()
-        .zip([a, b, c, d, e, f, g, h, i])
-    {
+    let there = first..first.saturating_add(SPAN_BYTES).min(text.len());
+    let new = written.to_be_bytes().into_iter().skip(16 - SPAN_BYTES);
+    for (byte, new) in text.part_mut(there).iter_mut().zip(new) {
         *byte = new;
     }
 }
@@ -268,7 +262,7 @@ mod tests {
                 }
             }
             let mut inverted = one.clone();
-            invert(&mut inverted);
+            join(&mut inverted, &one, Junction::Not);
             prop_assert!((0..len(&one)).all(|bit| get(&one, bit) != get(&inverted, bit)));
         }
 

@@ -7,45 +7,23 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
 
-use super::super::strings::text_of;
+use super::super::strings::{inclusive, is_backwards, text_of};
 use super::super::{Call, count, error, next_integer};
 use super::bits;
 
-/// The unit of a range's ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Byte,
-    Bit,
+/// The bits of a unit in which a range is given.
+fn unit(word: Option<&[u8]>) -> Result<u64, Reply> {
+    match word.map(<[u8]>::to_ascii_uppercase).as_deref() {
+        None | Some(b"BYTE") => Ok(8),
+        Some(b"BIT") => Ok(1),
+        Some(_) => Err(error::syntax()),
+    }
 }
 
-impl Unit {
-    fn parse(word: &[u8]) -> Result<Self, Reply> {
-        match word.to_ascii_uppercase().as_slice() {
-            b"BYTE" => Ok(Unit::Byte),
-            b"BIT" => Ok(Unit::Bit),
-            _ => Err(error::syntax()),
-        }
-    }
-
-    fn bits(self) -> u64 {
-        match self {
-            Unit::Byte => 8,
-            Unit::Bit => 1,
-        }
-    }
-
-    /// The bits from `first` to `last`, both included. Either may count from the end of the string.
-    /// A position before the start becomes the start.
-    fn range(self, text: &[u8], first: i64, last: i64) -> Range<u64> {
-        let units = bits::len(text) / self.bits();
-        let from_start = |index: i64| match index {
-            0.. => index.unsigned_abs(),
-            _ => units.saturating_sub(index.unsigned_abs()),
-        };
-        let end = from_start(last).saturating_add(1).min(units);
-        let start = from_start(first).min(end);
-        start * self.bits()..end * self.bits()
-    }
+/// The bits from the unit `first` to the unit `last`.
+fn bits_of(unit: u64, text: &[u8], first: i64, last: i64) -> Range<u64> {
+    let units = inclusive(first, last, bits::len(text) / unit);
+    units.start * unit..units.end * unit
 }
 
 /// `BITCOUNT key [start end [BYTE | BIT]]`
@@ -67,12 +45,10 @@ fn counted(mut args: Args<'_>, text: &[u8]) -> Result<Range<u64>, Reply> {
         return Err(error::syntax());
     }
     let (first, last) = (next_integer(&mut args)?, next_integer(&mut args)?);
-    // Redis's own rule: without it -1 -2 would be clamped to a range of one byte in a short string.
-    if first < 0 && last < 0 && first > last {
+    if is_backwards(first, last) {
         return Ok(0..0);
     }
-    let unit = args.next_optional().map_or(Ok(Unit::Byte), Unit::parse)?;
-    Ok(unit.range(text, first, last))
+    Ok(bits_of(unit(args.next_optional())?, text, first, last))
 }
 
 /// `BITPOS key bit [start [end [BYTE | BIT]]]`
@@ -107,12 +83,12 @@ fn searched(mut args: Args<'_>, text: &[u8]) -> Result<Range<u64>, Reply> {
     let first = next_integer(&mut args)?;
     let last = args.next_optional();
     // The unit is checked before the number in front of it.
-    let unit = args.next_optional().map_or(Ok(Unit::Byte), Unit::parse)?;
+    let unit = unit(args.next_optional())?;
     let last = match last {
         Some(last) => integer(last).ok_or_else(error::not_an_integer)?,
         None => -1,
     };
-    Ok(unit.range(text, first, last))
+    Ok(bits_of(unit, text, first, last))
 }
 
 #[cfg(test)]
