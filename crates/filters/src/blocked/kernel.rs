@@ -76,11 +76,9 @@ impl Instructions {
     #[must_use]
     pub fn current() -> Instructions {
         let selected = ALL.get(usize::from(SELECTED.load(Ordering::Relaxed)));
-        let fastest = || Instructions::available().next();
-        selected
-            .copied()
-            .or_else(fastest)
-            .unwrap_or(Instructions::Portable)
+        let mut available = Instructions::available();
+        let instructions = selected.copied().or_else(|| available.next());
+        instructions.unwrap_or(Instructions::Portable)
     }
 
     /// Sets the instructions for filters made from now on; false when the processor does not have

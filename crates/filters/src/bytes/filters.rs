@@ -118,11 +118,9 @@ pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
     FilterParts {
         items: filter.len(),
         options: Options::modern(false).bits(),
-        expansion: 0,
         key: filter.key(),
-        valkey: None,
-        window: None,
         layers: vec![filter.layer().parts()],
+        ..FilterParts::default()
     }
 }
 

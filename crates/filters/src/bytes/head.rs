@@ -161,9 +161,7 @@ impl Head {
                 options,
                 expansion,
                 key,
-                valkey: None,
-                window: None,
-                layers: Vec::new(),
+                ..FilterParts::default()
             },
             checksums: Vec::new(),
             len: input.u64()?,

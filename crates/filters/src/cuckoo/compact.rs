@@ -42,16 +42,11 @@ impl CuckooFilter {
                 Some(rooms) => rooms.oldest(older, place),
                 None => older.iter().position(|table| table.has_room_for(place)),
             };
-            let to = to.and_then(|to| Some((to, older.get_mut(to)?)));
-            if let Some((to, target)) = to
-                && target.place(
-                    place,
-                    &mut Watch {
-                        capture,
-                        number: to,
-                    },
-                )
-            {
+            let target = to.and_then(|to| Some((to, older.get_mut(to)?)));
+            let is_moved = target.is_some_and(|(number, target)| {
+                target.place(place, &mut Watch { capture, number })
+            });
+            if is_moved {
                 table.clear(at, &mut Watch { capture, number });
             }
             from = at + 1;

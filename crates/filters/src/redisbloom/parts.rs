@@ -19,7 +19,7 @@ use crate::window::Window;
 /// assert_eq!((parts.layers[0].bits, parts.layers[0].hashes), (1152, 8));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterParts {
     /// Items inserted.
     pub items: u64,
