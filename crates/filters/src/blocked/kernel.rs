@@ -49,7 +49,7 @@ const ALL: [Instructions; 4] = [
     Instructions::Portable,
 ];
 
-/// The index in [`ALL`] of the set that was selected; of none, if none was.
+/// The number of the set that was selected; of none, if none was.
 static SELECTED: AtomicU8 = AtomicU8::new(u8::MAX);
 
 /// Whether the processor has an instruction set: detected while it runs with `std`, and otherwise
@@ -75,10 +75,10 @@ impl Instructions {
     /// The instructions that new filters use. [Example](Self).
     #[must_use]
     pub fn current() -> Instructions {
-        let selected = ALL.get(usize::from(SELECTED.load(Ordering::Relaxed)));
-        let mut available = Instructions::available();
-        let instructions = selected.copied().or_else(|| available.next());
-        instructions.unwrap_or(Instructions::Portable)
+        let number = SELECTED.load(Ordering::Relaxed);
+        let selected = ALL.into_iter().find(|set| *set as u8 == number);
+        let fastest = || Instructions::available().next();
+        selected.or_else(fastest).unwrap_or(Instructions::Portable)
     }
 
     /// Sets the instructions for filters made from now on; false when the processor does not have
@@ -87,9 +87,7 @@ impl Instructions {
     pub fn select(self) -> bool {
         let is_available = Instructions::available().any(|set| set == self);
         if is_available {
-            let index = (0..).zip(ALL).find(|(_, set)| *set == self);
-            let index = index.map_or(u8::MAX, |(index, _)| index);
-            SELECTED.store(index, Ordering::Relaxed);
+            SELECTED.store(self as u8, Ordering::Relaxed);
         }
         is_available
     }
