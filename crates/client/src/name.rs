@@ -52,6 +52,11 @@ pub(crate) fn beside(name: &str, suffix: &str) -> Result<String, NameError> {
     Ok(format!("{{{name}}}:{suffix}"))
 }
 
+/// The key of a filter's parameters.
+pub(crate) fn parameters_key(name: &str) -> Result<String, NameError> {
+    beside(name, "parameters")
+}
+
 /// Whether keys of this name can have hash tags of their own.
 pub(crate) fn check_untagged(name: &str) -> Result<(), NameError> {
     if name.is_empty() {

@@ -3,14 +3,11 @@
 use redis::Cmd;
 
 use super::filter::BitmapFilter;
-use super::layout::Layout;
+use super::layout::{Layout, Rule};
 use super::parameters::BitmapParameters;
 use crate::Error;
-use crate::name::beside;
+use crate::name::{beside, parameters_key};
 use crate::wire::{Wire, ask, ask_one, doors, read};
-
-/// The suffix of the parameters' key after the name.
-const PARAMETERS: &str = "parameters";
 
 /// Making and opening filters of our own layout.
 impl BitmapFilter {
@@ -103,7 +100,7 @@ impl BitmapFilter {
     }
 
     async fn find<W: Wire>(wire: &mut W, name: &str) -> Result<Self, Error> {
-        let key = beside(name, PARAMETERS)?;
+        let key = parameters_key(name)?;
         let text: Option<String> = ask_one(wire, name, &Cmd::get(&key)).await?;
         let parameters = match text {
             Some(text) => {
@@ -126,9 +123,13 @@ impl BitmapFilter {
         };
         Ok(BitmapFilter {
             name: name.to_owned(),
-            layout: Layout::Everbloom(parameters),
+            layout: Layout {
+                rule: Rule::Everbloom,
+                bits: parameters.key_bits(),
+                hashes: parameters.hashes(),
+            },
             bits,
-            parameters: Some(beside(name, PARAMETERS)?),
+            parameters: Some(parameters_key(name)?),
         })
     }
 

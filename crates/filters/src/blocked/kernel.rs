@@ -4,8 +4,6 @@
 use core::fmt;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-#[cfg(target_has_atomic = "64")]
-use super::array::Words;
 use super::array::{Block, BlockArray};
 use super::bits::BlockedBits;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
@@ -116,7 +114,7 @@ pub(super) struct Functions {
     pub(super) insert: unsafe fn(&mut Block, u64, &Lanes) -> bool,
     pub(super) insert_group: unsafe fn(&mut BlockedBits, &[HashPair; 32], u32) -> u32,
     #[cfg(target_has_atomic = "64")]
-    pub(super) contains_shared: unsafe fn(&Words, u64, &Lanes) -> bool,
+    pub(super) contains_shared: unsafe fn(&super::array::Words, u64, &Lanes) -> bool,
     #[cfg(target_has_atomic = "64")]
     pub(super) mask_words: unsafe fn(u64, &Lanes) -> [u64; 8],
 }
@@ -129,20 +127,18 @@ pub(super) struct Kernel {
     contains_item: unsafe fn(&BlockedBits, &[u8]) -> bool,
 }
 
-impl From<&'static Functions> for Kernel {
-    fn from(functions: &'static Functions) -> Kernel {
+impl Kernel {
+    fn of(functions: &'static Functions) -> Kernel {
         Kernel {
             functions,
             contains_item: functions.contains_item,
         }
     }
-}
 
-impl Kernel {
     /// The functions of [`Instructions::current`] for layers with this many hashes.
     pub(super) fn new(hashes: u32) -> Kernel {
         let kernel = Kernel::with(Instructions::current(), hashes);
-        kernel.unwrap_or(Kernel::from(&portable::FUNCTIONS))
+        kernel.unwrap_or(Kernel::of(&portable::FUNCTIONS))
     }
 
     /// The functions of these instructions; `None` when the processor does not have them.
@@ -166,7 +162,7 @@ impl Kernel {
             #[allow(unreachable_patterns, reason = "no processor has all")]
             _ => return None,
         };
-        has.then(|| Kernel::from(functions))
+        has.then(|| Kernel::of(functions))
     }
 
     /// All that the processor can execute.
@@ -233,7 +229,12 @@ impl Kernel {
     /// Whether all bits of an item are 1 in its block, which threads share.
     #[inline]
     #[cfg(target_has_atomic = "64")]
-    pub(super) fn contains_shared(self, words: &Words, b: u64, lanes: &Lanes) -> bool {
+    pub(super) fn contains_shared(
+        self,
+        words: &super::array::Words,
+        b: u64,
+        lanes: &Lanes,
+    ) -> bool {
         // SAFETY: as in `contains_item`.
         unsafe { (self.functions.contains_shared)(words, b, lanes) }
     }

@@ -370,14 +370,6 @@ pub(crate) fn buckets_of(first: u64, expansion: u16, number: usize) -> Option<No
 
 impl fmt::Debug for CuckooFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CuckooFilter")
-            .field("items", &self.items)
-            .field("removed", &self.removed)
-            .field("buckets", &self.buckets())
-            .field("tables", &self.tables.len())
-            .field("bucket_size", &self.bucket_size)
-            .field("max_kicks", &self.max_kicks)
-            .field("expansion", &self.expansion)
-            .finish()
+        f.debug_tuple("CuckooFilter").field(&self.parts()).finish()
     }
 }

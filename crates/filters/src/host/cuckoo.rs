@@ -104,7 +104,7 @@ impl CuckooFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
-        let lengths = self.tables.iter().map(|table| table.slots().len() as u64);
+        let lengths = self.tables.iter().map(Table::len);
         self.capture.begin(id, lengths, part);
     }
 
@@ -112,7 +112,7 @@ impl CuckooFilter {
     /// are none. [Example](Self::begin_capture).
     pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
         let tables = &self.tables;
-        let slots = |number| tables.get(number).map(Table::slots).unwrap_or_default();
+        let slots = |number: usize| tables.get(number).map_or(&[][..], |table| &table.slots);
         self.capture.next(id, |number| slots(number).into(), out)
     }
 
